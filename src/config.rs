@@ -1,0 +1,1 @@
+//! The environment → validated `Settings`.

@@ -1,0 +1,1 @@
+//! The container document: inspect → create body, raw JSON in and out.

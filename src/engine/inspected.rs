@@ -1,0 +1,232 @@
+//! Reading a container's raw document: typed views of the few fields decisions rest on.
+
+use std::net::IpAddr;
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+use super::RunState;
+use crate::delegate::{ContainerId, ImageId};
+
+/// A container's document as the engine gave it, and typed views of what we decide on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inspected(Value);
+
+/// What the engine says of a container's HEALTHCHECK.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// The engine's verdict.
+    pub status: HealthStatus,
+    /// Failures in a row.
+    pub failing_streak: u64,
+    /// What the last probe printed, trimmed.
+    pub last_output: String,
+}
+
+/// The engine's verdict on a container with a HEALTHCHECK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HealthStatus {
+    /// In its start period.
+    Starting,
+    /// The last probe succeeded.
+    Healthy,
+    /// Too many probes failed in a row.
+    Unhealthy,
+}
+
+impl Inspected {
+    /// Takes a document; `None` unless it has an id.
+    pub fn new(document: Value) -> Option<Self> {
+        document.get("Id")?.as_str().filter(|id| !id.is_empty())?;
+        Some(Self(document))
+    }
+
+    /// The whole document.
+    pub fn document(&self) -> &Value {
+        &self.0
+    }
+
+    fn text(&self, pointer: &str) -> &str {
+        self.0
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+
+    fn time(&self, pointer: &str) -> Option<DateTime<Utc>> {
+        let time = DateTime::parse_from_rfc3339(self.text(pointer))
+            .ok()?
+            .with_timezone(&Utc);
+        // The engine writes the year 1 for "never".
+        (time.timestamp() > 0).then_some(time)
+    }
+
+    /// The full id.
+    pub fn id(&self) -> ContainerId {
+        ContainerId::new(self.text("/Id"))
+    }
+
+    /// The name, without the leading slash.
+    pub fn name(&self) -> &str {
+        self.text("/Name").trim_start_matches('/')
+    }
+
+    /// Its state.
+    pub fn state(&self) -> RunState {
+        RunState::from(self.text("/State/Status"))
+    }
+
+    /// The image reference it was created from, as its owner wrote it.
+    pub fn image_reference(&self) -> &str {
+        self.text("/Config/Image")
+    }
+
+    /// The id of the image it runs.
+    pub fn image_id(&self) -> ImageId {
+        ImageId::new(self.text("/Image"))
+    }
+
+    /// The value of a variable in its environment; the last one wins, as in the container.
+    pub fn env(&self, name: &str) -> Option<&str> {
+        self.0
+            .pointer("/Config/Env")?
+            .as_array()?
+            .iter()
+            .rev()
+            .find_map(|entry| {
+                let (key, value) = entry.as_str()?.split_once('=')?;
+                (key == name).then_some(value)
+            })
+    }
+
+    /// The value of a label.
+    pub fn label(&self, name: &str) -> Option<&str> {
+        self.0.pointer("/Config/Labels")?.get(name)?.as_str()
+    }
+
+    /// When it was created.
+    pub fn created_at(&self) -> Option<DateTime<Utc>> {
+        self.time("/Created")
+    }
+
+    /// When its present life began.
+    pub fn started_at(&self) -> Option<DateTime<Utc>> {
+        self.time("/State/StartedAt")
+    }
+
+    /// When its last life ended.
+    pub fn finished_at(&self) -> Option<DateTime<Utc>> {
+        self.time("/State/FinishedAt")
+    }
+
+    /// How its last life ended.
+    pub fn exit_code(&self) -> i64 {
+        self.0
+            .pointer("/State/ExitCode")
+            .and_then(Value::as_i64)
+            .unwrap_or_default()
+    }
+
+    /// What the engine has to say about a start that failed.
+    pub fn error(&self) -> &str {
+        self.text("/State/Error")
+    }
+
+    /// Whether the kernel killed it for memory.
+    pub fn oom_killed(&self) -> bool {
+        self.0
+            .pointer("/State/OOMKilled")
+            .and_then(Value::as_bool)
+            .unwrap_or_default()
+    }
+
+    /// How often its restart policy has restarted it.
+    pub fn restart_count(&self) -> u64 {
+        self.0
+            .get("RestartCount")
+            .and_then(Value::as_u64)
+            .unwrap_or_default()
+    }
+
+    /// Its restart policy, raw.
+    pub fn restart_policy(&self) -> Option<&Value> {
+        self.0.pointer("/HostConfig/RestartPolicy")
+    }
+
+    /// The name of its restart policy, `no` where none is set.
+    pub fn restart_policy_name(&self) -> &str {
+        match self.text("/HostConfig/RestartPolicy/Name") {
+            "" => "no",
+            name => name,
+        }
+    }
+
+    /// Whether the engine removes it when it stops (`--rm`).
+    pub fn auto_remove(&self) -> bool {
+        self.0
+            .pointer("/HostConfig/AutoRemove")
+            .and_then(Value::as_bool)
+            .unwrap_or_default()
+    }
+
+    /// Its network mode: `default`, `bridge`, `host`, `none`, `container:<id>`, or a network's name or id.
+    pub fn network_mode(&self) -> &str {
+        self.text("/HostConfig/NetworkMode")
+    }
+
+    /// Its memory limit in bytes, if it has one.
+    pub fn memory_limit(&self) -> Option<u64> {
+        self.0
+            .pointer("/HostConfig/Memory")
+            .and_then(Value::as_u64)
+            .filter(|bytes| *bytes > 0)
+    }
+
+    /// Its addresses, one per network it is connected to, in the order of the networks' names.
+    pub fn addresses(&self) -> Vec<IpAddr> {
+        let mut addresses = Vec::new();
+        let networks = self
+            .0
+            .pointer("/NetworkSettings/Networks")
+            .and_then(Value::as_object);
+        for endpoint in networks.into_iter().flat_map(serde_json::Map::values) {
+            for key in ["IPAddress", "GlobalIPv6Address"] {
+                if let Some(address) = endpoint
+                    .get(key)
+                    .and_then(Value::as_str)
+                    .and_then(|text| text.parse().ok())
+                {
+                    addresses.push(address);
+                }
+            }
+        }
+        addresses
+    }
+
+    /// The engine's verdict on its HEALTHCHECK; `None` where it has none.
+    pub fn health(&self) -> Option<Health> {
+        let health = self.0.pointer("/State/Health")?;
+        let status = match health.get("Status")?.as_str()? {
+            "starting" => HealthStatus::Starting,
+            "healthy" => HealthStatus::Healthy,
+            "unhealthy" => HealthStatus::Unhealthy,
+            _ => return None,
+        };
+        let last = health
+            .get("Log")
+            .and_then(Value::as_array)
+            .and_then(|log| log.last());
+        Some(Health {
+            status,
+            failing_streak: health
+                .get("FailingStreak")
+                .and_then(Value::as_u64)
+                .unwrap_or_default(),
+            last_output: last
+                .and_then(|entry| entry.get("Output")?.as_str())
+                .unwrap_or_default()
+                .trim()
+                .to_owned(),
+        })
+    }
+}

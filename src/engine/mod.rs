@@ -1,0 +1,232 @@
+//! The port to the container engine: what the upgrader asks of Docker, and nothing more.
+//!
+//! `docker.rs` is the real one; the tests have an in-memory twin that the same contract tests hold to it.
+
+mod auth;
+mod docker;
+mod inspected;
+mod raw;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::time::Duration;
+
+use serde_json::Value;
+
+pub use docker::DockerEngine;
+pub use inspected::{Health, HealthStatus, Inspected};
+
+use crate::delegate::{ContainerId, ImageId};
+use crate::image::ImageReference;
+
+/// Why the engine did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EngineError {
+    /// 404: an observation, not a failure.
+    #[error("no such object: {0}")]
+    NotFound(String),
+    /// 409: a name that is taken, a removal under way.
+    #[error("conflict: {0}")]
+    Conflict(String),
+    /// Any other refusal, with the engine's own words.
+    #[error("the engine refused ({status}): {message}")]
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// The engine's message.
+        message: String,
+    },
+    /// The socket does not answer.
+    #[error("the engine is out of reach: {0}")]
+    Unreachable(String),
+    /// The engine did not answer in time; whether it acted is for the next observation to tell.
+    #[error("no answer from the engine within {0:?}")]
+    TimedOut(Duration),
+    /// An answer that is not what the API promises.
+    #[error("unexpected answer from the engine: {0}")]
+    Malformed(String),
+}
+
+/// What the engine says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineInfo {
+    /// The engine's own newest API version.
+    pub api: ApiVersion,
+    /// The engine's release, as it writes it.
+    pub version: String,
+    /// `linux`.
+    pub os: String,
+    /// `amd64`, `arm64`.
+    pub architecture: String,
+}
+
+/// An API version, `1.41`; ordered as numbers, not as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ApiVersion {
+    /// Before the point.
+    pub major: u16,
+    /// After the point.
+    pub minor: u16,
+}
+
+impl ApiVersion {
+    /// A version from its two numbers.
+    pub const fn new(major: u16, minor: u16) -> Self {
+        Self { major, minor }
+    }
+}
+
+impl std::str::FromStr for ApiVersion {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.split_once('.')
+            .and_then(|(major, minor)| {
+                Some(Self {
+                    major: major.parse().ok()?,
+                    minor: minor.parse().ok()?,
+                })
+            })
+            .ok_or_else(|| format!("{text:?} is no API version such as 1.41"))
+    }
+}
+
+impl std::fmt::Display for ApiVersion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// A container's state, as the list and inspect endpoints name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunState {
+    /// Never started.
+    Created,
+    /// Its process runs.
+    Running,
+    /// Frozen by its owner.
+    Paused,
+    /// Between two lives of a restart policy.
+    Restarting,
+    /// The engine is taking it away.
+    Removing,
+    /// Stopped.
+    Exited,
+    /// Stopped, and the engine could not clean up.
+    Dead,
+    /// A word this version does not know.
+    Other(String),
+}
+
+impl From<&str> for RunState {
+    fn from(text: &str) -> Self {
+        match text {
+            "created" => Self::Created,
+            "running" => Self::Running,
+            "paused" => Self::Paused,
+            "restarting" => Self::Restarting,
+            "removing" => Self::Removing,
+            "exited" => Self::Exited,
+            "dead" => Self::Dead,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+}
+
+/// A row of the container list: enough to know which containers to look at more closely.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContainerSummary {
+    /// The full id.
+    pub id: ContainerId,
+    /// The container's own name, without the leading slash (links add more names; they are left out).
+    pub name: String,
+    /// Its state.
+    pub state: RunState,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// How far a pull has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PullProgress {
+    /// Bytes downloaded so far, over all layers known.
+    pub current: u64,
+    /// Bytes to download, over all layers known; grows while layers become known.
+    pub total: u64,
+}
+
+/// What the upgrader asks of a container engine.
+///
+/// Every call is safe to repeat. "Already so" (304) is success; 404 and 409 have their own error, since they are
+/// observations. A call that errs may have happened: only looking again tells.
+pub trait Engine: Send + Sync + 'static {
+    /// The engine's version and platform.
+    fn info(&self) -> impl Future<Output = Result<EngineInfo, EngineError>> + Send;
+
+    /// All containers, stopped ones included.
+    fn containers(&self) -> impl Future<Output = Result<Vec<ContainerSummary>, EngineError>> + Send;
+
+    /// The container's document, as the engine's own newest API writes it, nothing lost.
+    fn inspect(&self, id: &ContainerId) -> impl Future<Output = Result<Inspected, EngineError>> + Send;
+
+    /// The image's document, by reference or by id.
+    fn inspect_image(&self, reference_or_id: &str)
+    -> impl Future<Output = Result<Value, EngineError>> + Send;
+
+    /// Pulls an image. Errors inside the 200 stream are errors here; still, only inspecting the image
+    /// afterwards tells which one there is now.
+    fn pull(
+        &self,
+        reference: &ImageReference,
+        platform: Option<&str>,
+        progress: impl FnMut(PullProgress) + Send,
+    ) -> impl Future<Output = Result<(), EngineError>> + Send;
+
+    /// Creates a container from a raw create body; its full id.
+    fn create(
+        &self,
+        name: &str,
+        platform: Option<&str>,
+        body: &Value,
+    ) -> impl Future<Output = Result<ContainerId, EngineError>> + Send;
+
+    /// Connects a container to a network with the endpoint's raw settings. Connected already: success.
+    fn connect(
+        &self,
+        network: &str,
+        id: &ContainerId,
+        endpoint: &Value,
+    ) -> impl Future<Output = Result<(), EngineError>> + Send;
+
+    /// Starts a container. Running already: success.
+    fn start(&self, id: &ContainerId) -> impl Future<Output = Result<(), EngineError>> + Send;
+
+    /// Tells a container to stop: its stop signal now, SIGKILL after `grace`.
+    ///
+    /// Returns when the container has stopped or after a few seconds, whichever is first: the engine finishes a
+    /// stop whose client went away. Stopped already: success.
+    fn stop(&self, id: &ContainerId, grace: Duration)
+    -> impl Future<Output = Result<(), EngineError>> + Send;
+
+    /// Gives a container another name.
+    fn rename(&self, id: &ContainerId, name: &str) -> impl Future<Output = Result<(), EngineError>> + Send;
+
+    /// Sets the restart policy, in the words of the container document (`{"Name":"always","MaximumRetryCount":0}`).
+    fn set_restart_policy(
+        &self,
+        id: &ContainerId,
+        policy: &Value,
+    ) -> impl Future<Output = Result<(), EngineError>> + Send;
+
+    /// Removes a stopped container; never its volumes, never by force. Gone already: success.
+    fn remove(&self, id: &ContainerId) -> impl Future<Output = Result<(), EngineError>> + Send;
+
+    /// Removes an image that no container uses, never by force. Gone already: success.
+    fn remove_image(&self, id: &ImageId) -> impl Future<Output = Result<(), EngineError>> + Send;
+
+    /// The digest the registry has for a reference now, asked through the engine.
+    fn registry_digest(
+        &self,
+        reference: &ImageReference,
+    ) -> impl Future<Output = Result<String, EngineError>> + Send;
+}

@@ -1,0 +1,1 @@
+//! Raw JSON in and out of the engine's API.

@@ -1,0 +1,1 @@
+//! Cron text → validated schedule, next runs, warnings.
