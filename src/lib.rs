@@ -6,7 +6,9 @@
 pub mod config;
 pub mod delegate;
 pub mod document;
+pub mod duration;
 pub mod engine;
 pub mod image;
 pub mod manager;
 pub mod schedule;
+pub mod trigger;

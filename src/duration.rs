@@ -1,0 +1,101 @@
+//! Durations as people write them: `3600`, `45m`, `1h30m`. Pure.
+
+use std::time::Duration;
+
+const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
+
+/// Reads a duration: a bare number is seconds; else numbers with the units `d`, `h`, `m`, `s`, largest first.
+///
+/// `None` for anything else, and for more seconds than `u64` holds.
+pub fn parse(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    if let Some(seconds) = digits(text) {
+        return Some(Duration::from_secs(seconds));
+    }
+    let mut rest = text;
+    let mut total = 0_u64;
+    for (unit, seconds) in UNITS {
+        let Some((number, after)) = rest.split_once([unit, unit.to_ascii_uppercase()]) else {
+            continue;
+        };
+        total = total.checked_add(digits(number)?.checked_mul(seconds)?)?;
+        rest = after;
+    }
+    (rest.is_empty() && !text.is_empty()).then_some(Duration::from_secs(total))
+}
+
+/// Writes a duration the way [`parse`] reads it, whole seconds: `1h30m`, `0s`.
+pub fn text(duration: Duration) -> String {
+    let mut rest = duration.as_secs();
+    let mut text = String::new();
+    for (unit, seconds) in UNITS {
+        let count = rest / seconds;
+        rest %= seconds;
+        if count > 0 {
+            text.push_str(&count.to_string());
+            text.push(unit);
+        }
+    }
+    if text.is_empty() { "0s".to_owned() } else { text }
+}
+
+/// `u64::from_str` alone would take a leading `+`.
+fn digits(text: &str) -> Option<u64> {
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        text.parse().ok()
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_people_write_them() {
+        for (given, seconds) in [
+            ("0", 0),
+            ("3600", 3_600),
+            (" 45m ", 2_700),
+            ("1h30m", 5_400),
+            ("2D", 172_800),
+            ("1d1h1m1s", 90_061),
+            ("90s", 90),
+        ] {
+            assert_eq!(parse(given), Some(Duration::from_secs(seconds)), "{given}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for given in [
+            "",
+            " ",
+            "m",
+            "1.5h",
+            "-1",
+            "+1",
+            "1h-5m",
+            "30m1h",
+            "1m1m",
+            "1 h",
+            "5min",
+            "500ms",
+            "1h30",
+            "99999999999999999999",
+            "999999999999999999d",
+        ] {
+            assert_eq!(parse(given), None, "{given}");
+        }
+    }
+
+    #[test]
+    fn a_duration_written_is_read_back() {
+        for seconds in [0, 1, 59, 60, 3_600, 5_400, 86_399, 90_061] {
+            let duration = Duration::from_secs(seconds);
+            assert_eq!(parse(&text(duration)), Some(duration), "{}", text(duration));
+        }
+        assert_eq!(text(Duration::from_secs(5_400)), "1h30m");
+    }
+}

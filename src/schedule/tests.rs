@@ -1,0 +1,427 @@
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+
+use super::*;
+
+fn schedule(text: &str, zone: &str) -> Schedule {
+    Schedule::parse(text, zone.parse().unwrap()).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn at(text: &str) -> DateTime<Utc> {
+    DateTime::parse_from_rfc3339(text).unwrap().to_utc()
+}
+
+fn runs(text: &str, zone: &str, after: &str, count: usize) -> Vec<String> {
+    let runs = schedule(text, zone).next_runs(at(after), count);
+    runs.iter()
+        .map(|run| run.format("%m-%dT%H:%M:%S%:z").to_string())
+        .collect()
+}
+
+#[test]
+fn every_form_of_schedule_names_its_next_runs() {
+    for (text, expected) in [
+        (
+            "0 */1 * * *",
+            [
+                "01-31T13:00:00+00:00",
+                "01-31T14:00:00+00:00",
+                "01-31T15:00:00+00:00",
+            ],
+        ),
+        (
+            "*/15 * * * *",
+            [
+                "01-31T12:45:00+00:00",
+                "01-31T13:00:00+00:00",
+                "01-31T13:15:00+00:00",
+            ],
+        ),
+        (
+            "30 5 * * * *",
+            [
+                "01-31T13:05:30+00:00",
+                "01-31T14:05:30+00:00",
+                "01-31T15:05:30+00:00",
+            ],
+        ),
+        (
+            "*/2 * * * * *",
+            [
+                "01-31T12:30:02+00:00",
+                "01-31T12:30:04+00:00",
+                "01-31T12:30:06+00:00",
+            ],
+        ),
+        (
+            "@hourly",
+            [
+                "01-31T13:00:00+00:00",
+                "01-31T14:00:00+00:00",
+                "01-31T15:00:00+00:00",
+            ],
+        ),
+        (
+            "@Daily",
+            [
+                "02-01T00:00:00+00:00",
+                "02-02T00:00:00+00:00",
+                "02-03T00:00:00+00:00",
+            ],
+        ),
+        (
+            "@midnight",
+            [
+                "02-01T00:00:00+00:00",
+                "02-02T00:00:00+00:00",
+                "02-03T00:00:00+00:00",
+            ],
+        ),
+        (
+            "@weekly",
+            [
+                "02-01T00:00:00+00:00",
+                "02-08T00:00:00+00:00",
+                "02-15T00:00:00+00:00",
+            ],
+        ),
+        (
+            "@monthly",
+            [
+                "02-01T00:00:00+00:00",
+                "03-01T00:00:00+00:00",
+                "04-01T00:00:00+00:00",
+            ],
+        ),
+        (
+            "@yearly",
+            [
+                "01-01T00:00:00+00:00",
+                "01-01T00:00:00+00:00",
+                "01-01T00:00:00+00:00",
+            ],
+        ),
+        (
+            "@every 15m",
+            [
+                "01-31T12:45:00+00:00",
+                "01-31T13:00:00+00:00",
+                "01-31T13:15:00+00:00",
+            ],
+        ),
+        (
+            "@every 1h30m",
+            [
+                "01-31T14:00:00+00:00",
+                "01-31T15:30:00+00:00",
+                "01-31T17:00:00+00:00",
+            ],
+        ),
+        (
+            "0 22 * * mon-fri",
+            [
+                "02-02T22:00:00+00:00",
+                "02-03T22:00:00+00:00",
+                "02-04T22:00:00+00:00",
+            ],
+        ),
+        (
+            "0 0 13 * 5",
+            [
+                "02-06T00:00:00+00:00",
+                "02-13T00:00:00+00:00",
+                "02-20T00:00:00+00:00",
+            ],
+        ),
+        (
+            "  0   4 * * * ",
+            [
+                "02-01T04:00:00+00:00",
+                "02-02T04:00:00+00:00",
+                "02-03T04:00:00+00:00",
+            ],
+        ),
+    ] {
+        // The fraction must not be found again in the runs.
+        assert_eq!(
+            runs(text, "UTC", "2026-01-31T12:30:00.750Z", 3),
+            expected,
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn the_spring_change_skips_no_fixed_run_and_adds_none() {
+    // Europe/Berlin, 29 March 2026: 02:00 becomes 03:00.
+    for (text, expected) in [
+        (
+            "0 * * * *",
+            [
+                "03-29T01:00:00+01:00",
+                "03-29T03:00:00+02:00",
+                "03-29T04:00:00+02:00",
+            ],
+        ),
+        (
+            "*/30 * * * *",
+            [
+                "03-29T00:30:00+01:00",
+                "03-29T01:00:00+01:00",
+                "03-29T01:30:00+01:00",
+            ],
+        ),
+        (
+            "30 2 * * *",
+            [
+                "03-29T03:00:00+02:00",
+                "03-30T02:30:00+02:00",
+                "03-31T02:30:00+02:00",
+            ],
+        ),
+        (
+            "30 2,14 * * *",
+            [
+                "03-29T03:00:00+02:00",
+                "03-29T14:30:00+02:00",
+                "03-30T02:30:00+02:00",
+            ],
+        ),
+        (
+            "*/20 2 * * *",
+            [
+                "03-29T03:00:00+02:00",
+                "03-30T02:00:00+02:00",
+                "03-30T02:20:00+02:00",
+            ],
+        ),
+        (
+            "0 2,3 * * *",
+            [
+                "03-29T03:00:00+02:00",
+                "03-30T02:00:00+02:00",
+                "03-30T03:00:00+02:00",
+            ],
+        ),
+        (
+            "@every 1h",
+            [
+                "03-29T01:10:00+01:00",
+                "03-29T03:10:00+02:00",
+                "03-29T04:10:00+02:00",
+            ],
+        ),
+    ] {
+        assert_eq!(
+            runs(text, "Europe/Berlin", "2026-03-28T23:10:00Z", 3),
+            expected,
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn the_autumn_change_repeats_intervals_and_no_fixed_run() {
+    // Europe/Berlin, 25 October 2026: 03:00 becomes 02:00.
+    for (text, expected) in [
+        (
+            "0 * * * *",
+            [
+                "10-25T02:00:00+02:00",
+                "10-25T02:00:00+01:00",
+                "10-25T03:00:00+01:00",
+                "10-25T04:00:00+01:00",
+            ],
+        ),
+        (
+            "*/30 * * * *",
+            [
+                "10-25T01:30:00+02:00",
+                "10-25T02:00:00+02:00",
+                "10-25T02:30:00+02:00",
+                "10-25T02:00:00+01:00",
+            ],
+        ),
+        (
+            "30 2 * * *",
+            [
+                "10-25T02:30:00+02:00",
+                "10-26T02:30:00+01:00",
+                "10-27T02:30:00+01:00",
+                "10-28T02:30:00+01:00",
+            ],
+        ),
+        (
+            "30 2,14 * * *",
+            [
+                "10-25T02:30:00+02:00",
+                "10-25T14:30:00+01:00",
+                "10-26T02:30:00+01:00",
+                "10-26T14:30:00+01:00",
+            ],
+        ),
+    ] {
+        assert_eq!(
+            runs(text, "Europe/Berlin", "2026-10-24T23:20:00Z", 4),
+            expected,
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_run_is_never_in_the_past_not_even_in_the_second_of_two_equal_hours() {
+    // 02:10 for the second time: the 02:30 of the first time is over.
+    assert_eq!(
+        runs("30 2 * * *", "Europe/Berlin", "2026-10-25T01:10:00Z", 1),
+        ["10-26T02:30:00+01:00"]
+    );
+    for (zone, from) in [
+        ("Europe/Berlin", "2026-10-24T00:00:00Z"),
+        ("Europe/Berlin", "2026-03-28T00:00:00Z"),
+        ("America/New_York", "2026-03-07T00:00:00Z"),
+        ("America/New_York", "2026-10-31T00:00:00Z"),
+        ("Australia/Lord_Howe", "2026-04-04T00:00:00Z"),
+        ("Australia/Lord_Howe", "2026-10-03T00:00:00Z"),
+        ("Pacific/Apia", "2011-12-29T00:00:00Z"),
+    ] {
+        for text in [
+            "*/7 * * * *",
+            "30 2 * * *",
+            "*/10 1-3 * * *",
+            "0 */2 * * *",
+            "15 0,23 * * *",
+            "@every 7m",
+        ] {
+            let schedule = schedule(text, zone);
+            let mut now = at(from);
+            for _ in 0..900 {
+                let next = schedule.next(now).unwrap().to_utc();
+                assert!(next > now, "{text} in {zone} after {now}: {next}");
+                // Whatever the moment one asks at, the answer is the same run.
+                let before = next - TimeDelta::seconds(1);
+                if before > now && !text.starts_with("@every") {
+                    assert_eq!(
+                        schedule.next(before).unwrap().to_utc(),
+                        next,
+                        "{text} in {zone} at {before}"
+                    );
+                }
+                now = next;
+                if now > at(from) + TimeDelta::days(4) {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_day_that_never_was_runs_its_jobs_at_its_end() {
+    // Pacific/Apia went from 29 to 31 December 2011.
+    assert_eq!(
+        runs("0 12 * * *", "Pacific/Apia", "2011-12-29T23:00:00Z", 2),
+        ["12-31T00:00:00+14:00", "12-31T12:00:00+14:00"]
+    );
+}
+
+#[test]
+fn a_wrong_schedule_is_told_where_it_is_wrong() {
+    for (text, expected) in [
+        ("", "0 instead of five or six fields"),
+        ("0 *", "2 instead of five or six fields"),
+        ("0 0 * * * * 2027", "7 instead of five or six fields"),
+        ("61 * * * *", "the minute \"61\", of 0-59: number out of bounds"),
+        ("0 24 * * *", "the hour \"24\", of 0-23"),
+        ("0 0 0 * *", "the day of the month \"0\", of 1-31"),
+        ("0 0 * 13 *", "the month \"13\""),
+        ("0 0 * * 8", "the weekday \"8\""),
+        ("0 0 * * MO", "the weekday \"MO\""),
+        ("*/0 * * * *", "step cannot be zero"),
+        ("75 0 * * * *", "the second \"75\""),
+        ("0 0 30 2 *", "there is no such date"),
+        ("@reboot", "no such nickname"),
+        ("@every", "no such nickname"),
+        ("@every soon", "\"soon\" is no duration"),
+        ("@every 0s", "one second at least"),
+        ("@every 400d", "a year at most"),
+        ("hourly", "1 instead of five or six fields"),
+    ] {
+        let error = Schedule::parse(text, Tz::UTC).expect_err(text).to_string();
+        assert!(error.contains(expected), "{text}: {error}");
+    }
+}
+
+#[test]
+fn the_longest_gap_is_found_in_windows_of_any_density() {
+    for (text, expected) in [
+        ("*/15 * * * *", "15m"),
+        ("@every 20m", "20m"),
+        ("0 */1 * * *", "1h"),
+        ("0 */15 * * *", "15h"),
+        ("0 22 * * 1-5", "3d"),
+        ("* 8-17 * * *", "14h1m"),
+        ("* * 8-17 * * *", "14h1s"),
+        ("*/5 * * * 1-5", "2d5m"),
+        ("0 0 1 * *", "31d"),
+        ("0 0 29 2 *", "1461d"),
+    ] {
+        let gap = schedule(text, "UTC").longest_gap(at("2026-01-01T09:00:00Z"));
+        assert_eq!(duration::text(gap), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_is_likely_not_meant_is_warned_of() {
+    let warnings = |text| schedule(text, "UTC").warnings(at("2026-01-01T09:00:00Z"));
+    for text in [
+        "0 */1 * * *",
+        "*/15 * * * *",
+        "@every 90m",
+        "0 * * * *",
+        "@hourly",
+    ] {
+        assert_eq!(warnings(text), Vec::<String>::new(), "{text}");
+    }
+
+    let slip = warnings("0 */15 * * *");
+    let [reads, gap] = slip.as_slice() else {
+        panic!("{slip:?}")
+    };
+    assert!(
+        reads.contains("00:00 and 15:00") && reads.contains("\"*/15 * * * *\""),
+        "{reads}"
+    );
+    assert!(
+        gap.contains("15h") && gap.contains("AUTO UPGRADE OFF") && gap.contains("1h30m"),
+        "{gap}"
+    );
+
+    let seconds = warnings("0 30 */10 * * *");
+    assert!(seconds[0].contains("00:30, 10:30 and 20:30"), "{seconds:?}");
+    assert!(seconds[0].contains("\"0 */10 * * * *\""), "{seconds:?}");
+
+    // A two-hourly schedule says what it means; only the gap is worth a word.
+    assert_eq!(warnings("0 */2 * * *").len(), 1);
+
+    let quoted = warnings("\"0 * * * *\"");
+    assert!(quoted.len() == 1 && quoted[0].contains("quotes"), "{quoted:?}");
+}
+
+#[test]
+fn quotes_around_a_schedule_are_dropped() {
+    for text in ["\"0 */1 * * *\"", "'0 */1 * * *'", " \" 0 */1 * * * \" "] {
+        assert_eq!(schedule(text, "UTC").as_str(), "0 */1 * * *");
+    }
+}
+
+#[test]
+fn a_schedule_is_described_with_its_zone() {
+    for (text, expected) in [
+        ("0 22 * * *", "At 22:00 (Europe/Berlin)"),
+        ("*/15 * * * *", "At every 15 minutes (Europe/Berlin)"),
+        ("@every 15m", "Every 15m"),
+    ] {
+        assert_eq!(schedule(text, "Europe/Berlin").describe(), expected);
+    }
+}
