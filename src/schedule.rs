@@ -131,7 +131,7 @@ impl Schedule {
                 self.text
             ));
         }
-        warnings.extend(self.hour_step_warning());
+        warnings.extend(self.step_warning());
         let gap = self.longest_gap(after);
         if gap > MANAGER_PATIENCE {
             warnings.push(format!(
@@ -157,31 +157,50 @@ impl Schedule {
         }
     }
 
-    /// `0 */15 * * *` is the classic slip: meant is every 15 minutes, said is every 15th hour of a day.
-    fn hour_step_warning(&self) -> Option<String> {
+    /// `0 */15 * * *` is the classic slip: meant is every 15 minutes, said is every 15th hour of a day. And a step
+    /// that does not divide its range starts over at the end of it.
+    fn step_warning(&self) -> Option<String> {
         let fields: Vec<&str> = self.text.split(' ').collect();
         let [.., minute, hour, day, month, weekday] = fields.as_slice() else {
             return None;
         };
-        let step: u32 = hour.strip_prefix("*/")?.parse().ok().filter(|step| *step > 0)?;
-        let minute: u32 = minute.parse().ok()?;
-        if 24 % step == 0 {
-            return None;
-        }
-        let hours: Vec<String> = (0..24)
-            .step_by(usize::try_from(step).ok()?)
-            .map(|hour| format!("{hour:02}:{minute:02}"))
-            .collect();
-        let hours = match hours.as_slice() {
-            [init @ .., last] if !init.is_empty() => format!("{} and {last}", init.join(", ")),
-            all => all.join(", "),
+        let uneven = |field: &str, range: usize| {
+            let step: usize = field.strip_prefix("*/")?.parse().ok()?;
+            (step > 0 && !range.is_multiple_of(step)).then_some(step)
         };
-        let seconds = if fields.len() == 6 { "0 " } else { "" };
+        let (step, reads) = if let Some(step) = uneven(minute, 60) {
+            let minutes: Vec<String> = (0..60)
+                .step_by(step)
+                .map(|minute| format!("{minute:02}"))
+                .collect();
+            (step, format!("minute {} of an hour", listed(&minutes)))
+        } else {
+            let step = uneven(hour, 24)?;
+            let minute: u32 = minute.parse().ok()?;
+            let hours: Vec<String> = (0..24)
+                .step_by(step)
+                .map(|hour| format!("{hour:02}:{minute:02}"))
+                .collect();
+            (step, format!("{} of each day", listed(&hours)))
+        };
+        let meant = if 60 % step == 0 {
+            let seconds = if fields.len() == 6 { "0 " } else { "" };
+            format!("{seconds}*/{step} * {day} {month} {weekday}")
+        } else {
+            format!("@every {step}m")
+        };
         Some(format!(
-            "{:?} reads as {hours} of each day; every {step} minutes is \
-             \"{seconds}*/{step} * {day} {month} {weekday}\"",
+            "{:?} reads as {reads}; every {step} minutes is {meant:?}",
             self.text
         ))
+    }
+}
+
+/// `a, b and c`.
+fn listed(words: &[String]) -> String {
+    match words {
+        [init @ .., last] if !init.is_empty() => format!("{} and {last}", init.join(", ")),
+        words => words.concat(),
     }
 }
 

@@ -401,6 +401,22 @@ fn what_is_likely_not_meant_is_warned_of() {
     assert!(seconds[0].contains("00:30, 10:30 and 20:30"), "{seconds:?}");
     assert!(seconds[0].contains("\"0 */10 * * * *\""), "{seconds:?}");
 
+    let forty = warnings("*/40 * * * *");
+    assert!(
+        forty[0].contains("minute 00 and 40 of an hour; every 40 minutes is \"@every 40m\""),
+        "{forty:?}"
+    );
+    let ninety = warnings("*/90 * * * *");
+    assert!(
+        ninety[0].contains("minute 00 of an hour; every 90 minutes is \"@every 90m\""),
+        "{ninety:?}"
+    );
+    let forty_hours = warnings("0 */40 * * *");
+    assert!(
+        forty_hours[0].contains("00:00 of each day; every 40 minutes is \"@every 40m\""),
+        "{forty_hours:?}"
+    );
+
     // A two-hourly schedule says what it means; only the gap is worth a word.
     assert_eq!(warnings("0 */2 * * *").len(), 1);
 

@@ -1,0 +1,263 @@
+//! The variables' texts → [`Settings`]: what stands alone is read here, what belongs together next door.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chrono::Utc;
+use chrono_tz::Tz;
+
+use super::environment::{Environment, Variable};
+use super::problems::Findings;
+use super::{
+    ACTIONS, ConfigErrors, FORMATS, HealthAction, HealthSettings, LEVELS, LogFormat, LogLevel, LogSettings,
+    PROBES, ProbeKind, STRATEGIES, Settings, TargetSettings, connections, values,
+};
+use crate::duration;
+use crate::schedule::{self, MANAGER_PATIENCE, Schedule};
+
+/// Checks every variable, whatever is wrong with the others.
+pub(super) fn settings(env: &Environment, mut findings: Findings) -> Result<Settings, ConfigErrors> {
+    let found = &mut findings;
+    let disable_auto_upgrade = read_bool(found, &env.disable_auto_upgrade);
+    let source = connections::source(found, env, disable_auto_upgrade);
+    let workload_names = found.read(
+        &env.upgrader_workload_name,
+        "a DELEGATE_NAME, or several with commas",
+        values::names,
+    );
+    if workload_names.is_none() {
+        found.missing(
+            &env.upgrader_workload_name,
+            "the DELEGATE_NAME of the delegates to look after",
+        );
+    }
+    let schedule_jitter = read_duration(found, &env.schedule_jitter, Duration::ZERO, 0);
+    let schedule = read_schedule(found, env, schedule_jitter);
+    let run_on_start = read_bool(found, &env.run_on_start);
+    let stop_timeout = read_duration(found, &env.container_stop_timeout, Duration::from_secs(3600), 1);
+    let target = read_target(found, env);
+    let strategy = found
+        .read(&env.upgrade_strategy, "auto, start-first or stop-first", |text| {
+            values::word(text, &STRATEGIES)
+        })
+        .unwrap_or_default();
+    let healthy_time = read_duration(found, &env.healthy_time, Duration::from_secs(60), 1);
+    let healthy_deadline = read_duration(found, &env.healthy_deadline, Duration::from_secs(600), 1);
+    check_deadline(found, env, healthy_time, healthy_deadline);
+    let health = read_health(found, env, disable_auto_upgrade);
+    let registry = connections::registry(found, env);
+    let way_out = connections::way_out(found, env);
+    let listen = found
+        .read(
+            &env.listen_addr,
+            "an address and port such as 127.0.0.1:9464",
+            values::listen_address,
+        )
+        .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 9464)));
+    let webhook_url = connections::webhook(found, env);
+    let log = read_log(found, env);
+    let engine = connections::engine(found, env);
+
+    let secrets: Vec<&str> = env.secrets();
+    match (findings.finish(&secrets), source, workload_names, schedule) {
+        ((warnings, None), Some(source), Some(workload_names), Some(schedule)) => Ok(Settings {
+            source,
+            workload_names,
+            schedule,
+            schedule_jitter,
+            run_on_start,
+            stop_timeout,
+            disable_auto_upgrade,
+            target,
+            strategy,
+            healthy_time,
+            healthy_deadline,
+            health,
+            registry,
+            docker_config: env.docker_config.get().map(PathBuf::from),
+            way_out,
+            listen,
+            webhook_url,
+            audit_log: env.audit_log.get().map(PathBuf::from),
+            log,
+            engine,
+            warnings,
+        }),
+        // What is missing left its problem behind.
+        ((_, errors), ..) => Err(errors.unwrap_or_default()),
+    }
+}
+
+fn read_bool(found: &mut Findings, variable: &Variable) -> bool {
+    found
+        .read(variable, values::BOOL, values::boolean)
+        .unwrap_or(false)
+}
+
+fn read_duration(
+    found: &mut Findings,
+    variable: &Variable,
+    default: Duration,
+    least_seconds: u64,
+) -> Duration {
+    let least = Duration::from_secs(least_seconds);
+    let accepted = match least_seconds {
+        0 => "seconds, or a duration such as 45m or 1h30m".to_owned(),
+        _ => format!(
+            "seconds, or a duration such as 45m or 1h30m, {} or more",
+            duration::text(least)
+        ),
+    };
+    found
+        .read(variable, &accepted, |text| values::duration(text, least))
+        .unwrap_or(default)
+}
+
+fn read_schedule(found: &mut Findings, env: &Environment, jitter: Duration) -> Option<Schedule> {
+    const DEFAULT: &str = "0 */1 * * *";
+    let zone = match env.tz.get() {
+        // A wrong zone is a problem; the schedule is checked all the same.
+        Some(_) => found.read(
+            &env.tz,
+            "an IANA time zone such as Europe/Berlin or UTC",
+            time_zone,
+        ),
+        // None in a container without /etc/localtime.
+        None => iana_time_zone::get_timezone()
+            .ok()
+            .and_then(|name| name.parse().ok()),
+    };
+    let zone = zone.unwrap_or(Tz::UTC);
+    let schedule = if env.schedule.is_set() {
+        found.read(&env.schedule, schedule::ACCEPTED, |text| {
+            Schedule::parse(text, zone).map_err(|error| error.to_string())
+        })?
+    } else {
+        Schedule::parse(DEFAULT, zone).ok()?
+    };
+    let now = Utc::now();
+    for warning in schedule.warnings(now) {
+        found.warn(&env.schedule, warning);
+    }
+    let gap = if jitter.is_zero() {
+        Duration::ZERO
+    } else {
+        schedule.longest_gap(now)
+    };
+    if gap <= MANAGER_PATIENCE && gap + jitter > MANAGER_PATIENCE {
+        found.warn(
+            &env.schedule_jitter,
+            format!(
+                "with it up to {} pass between two runs: the Manager shows AUTO UPGRADE OFF after {}",
+                duration::text(gap + jitter),
+                duration::text(MANAGER_PATIENCE)
+            ),
+        );
+    }
+    Some(schedule)
+}
+
+/// `TZ` as the C library reads it may begin with a colon; the names are not case-sensitive here.
+fn time_zone(text: &str) -> Result<Tz, String> {
+    let name = text.strip_prefix(':').unwrap_or(text);
+    chrono_tz::TZ_VARIANTS
+        .iter()
+        .find(|zone| zone.name().eq_ignore_ascii_case(name))
+        .copied()
+        .ok_or_else(String::new)
+}
+
+fn read_target(found: &mut Findings, env: &Environment) -> TargetSettings {
+    let registry_mirror = found.read(&env.registry_mirror, values::REPOSITORY, |text| {
+        values::repository(text, true)
+    });
+    let image_repository = found.read(&env.image_repository, values::REPOSITORY, |text| {
+        values::repository(text, false)
+    });
+    if registry_mirror.is_some() && image_repository.is_some() {
+        found.warn(
+            &env.registry_mirror,
+            "not used, IMAGE_REPOSITORY says where images come from",
+        );
+    }
+    TargetSettings {
+        registry_mirror,
+        image_repository,
+    }
+}
+
+fn check_deadline(found: &mut Findings, env: &Environment, time: Duration, deadline: Duration) {
+    let both_read = !found.names(&env.healthy_time) && !found.names(&env.healthy_deadline);
+    if both_read && deadline <= time {
+        // The variable that was given is the one to change.
+        let variable = if env.healthy_deadline.is_set() {
+            &env.healthy_deadline
+        } else {
+            &env.healthy_time
+        };
+        found.problem(
+            variable,
+            format!(
+                "HEALTHY_DEADLINE is {}, HEALTHY_TIME {}",
+                duration::text(deadline),
+                duration::text(time)
+            ),
+            "a HEALTHY_DEADLINE that is longer than HEALTHY_TIME",
+        );
+    }
+}
+
+fn read_health(found: &mut Findings, env: &Environment, health_only: bool) -> HealthSettings {
+    let mut health = HealthSettings {
+        interval: read_duration(found, &env.health_interval, Duration::from_secs(60), 1),
+        probe: found
+            .read(&env.health_probe, "auto, engine, http, running or exec", |text| {
+                values::word(text, &PROBES)
+            })
+            .unwrap_or(ProbeKind::Auto),
+        port: found
+            .read(&env.health_port, "a port, 1 to 65535", values::port)
+            .unwrap_or(3460),
+        path: found
+            .read(
+                &env.health_path,
+                "a path that begins with a slash, such as /api/health",
+                values::url_path,
+            )
+            .unwrap_or_else(|| "/api/health".to_owned()),
+        action: found
+            .read(&env.health_action, "report or restart", |text| {
+                values::word(text, &ACTIONS)
+            })
+            .unwrap_or(HealthAction::Report),
+    };
+    if health_only {
+        let instead =
+            |word| format!("{word} instead, since DISABLE_AUTO_UPGRADE lets no write reach the engine");
+        if health.probe == ProbeKind::Exec {
+            health.probe = ProbeKind::Auto;
+            found.warn(&env.health_probe, instead("auto"));
+        }
+        if health.action == HealthAction::Restart {
+            health.action = HealthAction::Report;
+            found.warn(&env.health_action, instead("report"));
+        }
+    }
+    health
+}
+
+fn read_log(found: &mut Findings, env: &Environment) -> LogSettings {
+    LogSettings {
+        level: found
+            .read(&env.log_level, "error, warn, info, debug or trace", |text| {
+                values::word(text, &LEVELS)
+            })
+            .unwrap_or(LogLevel::Info),
+        format: found
+            .read(&env.log_format, "text or json", |text| {
+                values::word(text, &FORMATS)
+            })
+            .unwrap_or(LogFormat::Text),
+    }
+}

@@ -1,0 +1,387 @@
+//! What right environments mean.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use delegate_upgrader::config::{EngineHost, HealthAction, LogFormat, LogLevel, ProbeKind, Source, Strategy};
+
+use super::{KEY, PASSWORD, TOKEN_BASE64, assert_no_secret, errors, settings};
+
+#[test]
+fn the_documented_command_gives_the_documented_defaults() {
+    let settings = settings(&[]);
+    let Source::Manager(manager) = &settings.source else {
+        panic!("{:?}", settings.source)
+    };
+    assert_eq!(manager.account_id, "acct-TEST_000000000000");
+    assert_eq!(manager.base_url, "https://app.harness.io");
+    assert_eq!(manager.token.key(), &KEY);
+    assert_eq!(settings.workload_names, ["docker-delegate"]);
+    assert_eq!(settings.schedule.as_str(), "0 */1 * * *");
+    assert_eq!(settings.schedule.zone(), chrono_tz::Tz::UTC);
+    assert_eq!(settings.schedule_jitter, Duration::ZERO);
+    assert_eq!(settings.stop_timeout, Duration::from_secs(3600));
+    assert!(!settings.run_on_start && !settings.disable_auto_upgrade);
+    assert_eq!(settings.strategy, Strategy::Auto);
+    assert_eq!(settings.healthy_time, Duration::from_secs(60));
+    assert_eq!(settings.healthy_deadline, Duration::from_secs(600));
+    assert_eq!(settings.health.interval, Duration::from_secs(60));
+    assert_eq!(settings.health.probe, ProbeKind::Auto);
+    assert_eq!(settings.health.port, 3460);
+    assert_eq!(settings.health.path, "/api/health");
+    assert_eq!(settings.health.action, HealthAction::Report);
+    assert_eq!(settings.listen, SocketAddr::from(([127, 0, 0, 1], 9464)));
+    assert_eq!(
+        (settings.log.level, settings.log.format),
+        (LogLevel::Info, LogFormat::Text)
+    );
+    assert_eq!(
+        settings.engine.host,
+        EngineHost::Unix(PathBuf::from("/var/run/docker.sock"))
+    );
+    assert!(
+        settings.registry.is_none() && settings.webhook_url.is_none() && settings.way_out.proxy.is_none()
+    );
+    assert_eq!(settings.warnings, Vec::<String>::new());
+}
+
+#[test]
+fn empty_and_blank_variables_are_unset() {
+    let settings = settings(&[
+        ("SCHEDULE", ""),
+        ("HEALTH_PORT", " "),
+        ("REGISTRY_PASSWORD", ""),
+        ("DOCKER_HOST", ""),
+        ("LOG_LEVEL", ""),
+        ("PUBLISHED_IMAGE", ""),
+    ]);
+    assert_eq!(settings.schedule.as_str(), "0 */1 * * *");
+    assert_eq!(settings.health.port, 3460);
+    assert!(matches!(settings.source, Source::Manager(_)));
+}
+
+#[test]
+fn every_accepted_form_is_read() {
+    let settings = settings(&[
+        ("UPGRADER_TOKEN", TOKEN_BASE64),
+        ("UPGRADER_WORKLOAD_NAME", "a, b ,a,,c"),
+        ("SCHEDULE", "\"@every 15m\""),
+        ("TZ", ":europe/berlin"),
+        ("SCHEDULE_JITTER", "90"),
+        ("RUN_ON_START", "YES"),
+        ("CONTAINER_STOP_TIMEOUT", "1h30m"),
+        ("IMAGE_REPOSITORY", "registry.example:5000/team/delegate"),
+        ("UPGRADE_STRATEGY", "Stop-First"),
+        ("HEALTH_PROBE", "exec"),
+        ("HEALTH_ACTION", "restart"),
+        ("REGISTRY_USERNAME", "me"),
+        ("REGISTRY_PASSWORD", PASSWORD),
+        ("https_proxy", "me:p%40ss@proxy.example:3128"),
+        ("NO_PROXY", "localhost,.example"),
+        ("LISTEN_ADDR", "[::]:80"),
+        ("WEBHOOK_URL", "https://hooks.example/hunter2-hunter2"),
+        ("LOG_LEVEL", "WARNING"),
+        ("LOG_FORMAT", "json"),
+        ("DOCKER_HOST", "tcp://10.0.0.1"),
+    ]);
+    let Source::Manager(manager) = &settings.source else {
+        panic!("{:?}", settings.source)
+    };
+    assert_eq!(manager.token.key(), &KEY);
+    assert_eq!(settings.workload_names, ["a", "b", "c"]);
+    assert_eq!(settings.schedule.as_str(), "@every 15m");
+    assert_eq!(settings.schedule.zone(), chrono_tz::Tz::Europe__Berlin);
+    assert_eq!(settings.schedule_jitter, Duration::from_secs(90));
+    assert!(settings.run_on_start);
+    assert_eq!(settings.stop_timeout, Duration::from_secs(5400));
+    assert_eq!(
+        settings.target.image_repository.as_deref(),
+        Some("registry.example:5000/team/delegate")
+    );
+    assert_eq!(settings.strategy, Strategy::StopFirst);
+    assert_eq!(
+        (settings.health.probe, settings.health.action),
+        (ProbeKind::Exec, HealthAction::Restart)
+    );
+    assert_eq!(settings.registry.as_ref().unwrap().password.expose(), PASSWORD);
+    let proxy = settings.way_out.proxy.as_ref().unwrap();
+    assert_eq!(proxy.url, "http://proxy.example:3128");
+    assert_eq!(proxy.username.as_deref(), Some("me"));
+    assert_eq!(proxy.password.as_ref().unwrap().expose(), "p@ss");
+    assert_eq!(settings.log.level, LogLevel::Warn);
+    assert_eq!(
+        settings.engine.host,
+        EngineHost::Tcp {
+            address: "10.0.0.1:2375".to_owned(),
+            tls: None
+        }
+    );
+    assert!(
+        settings
+            .warnings
+            .iter()
+            .any(|line| line.starts_with("SCHEDULE: the quotes")),
+        "{settings:?}"
+    );
+
+    let shown = format!("{settings:?} {settings:#?} {:?}", settings.redacted());
+    assert_no_secret("the settings", &shown);
+    assert!(!shown.contains("p@ss") && !shown.contains("p%40ss"), "{shown}");
+    // The key must not show as numbers either.
+    assert!(!shown.contains("[0, 1, 2, 3"), "{shown}");
+}
+
+#[test]
+fn the_proxy_is_put_together_from_its_parts() {
+    let settings = settings(&[
+        ("PROXY_SCHEME", "http"),
+        ("PROXY_HOST", "proxy.example"),
+        ("PROXY_PORT", "3128"),
+        ("PROXY_USER", "me"),
+        ("PROXY_PASSWORD", PASSWORD),
+        ("HTTPS_PROXY", "http://other.example"),
+    ]);
+    let proxy = settings.way_out.proxy.as_ref().unwrap();
+    assert_eq!(proxy.url, "http://proxy.example:3128");
+    assert_eq!(proxy.password.as_ref().unwrap().expose(), PASSWORD);
+    assert_eq!(
+        settings.warnings,
+        ["HTTPS_PROXY: not used, PROXY_HOST names the proxy"]
+    );
+}
+
+#[test]
+fn secrets_are_read_from_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let token = file("token", &format!("{TOKEN_BASE64}\n"));
+    let password = file("password", " blanks may be meant \n");
+    let read = settings(&[
+        ("UPGRADER_TOKEN", ""),
+        ("UPGRADER_TOKEN_FILE", &token),
+        ("REGISTRY_USERNAME", "me"),
+        ("REGISTRY_PASSWORD_FILE", &password),
+    ]);
+    let Source::Manager(manager) = &read.source else {
+        panic!("{:?}", read.source)
+    };
+    assert_eq!(manager.token.key(), &KEY);
+    assert_eq!(read.registry.unwrap().password.expose(), " blanks may be meant ");
+
+    let wrong = file("wrong", "not-a-token-but-secret");
+    let empty = file("empty", "\n");
+    for (path, says) in [(&wrong, "neither form"), (&empty, "the file is empty")] {
+        let text = errors(&[("UPGRADER_TOKEN", ""), ("UPGRADER_TOKEN_FILE", path)]).to_string();
+        assert!(
+            text.starts_with("UPGRADER_TOKEN_FILE: ") && text.contains(says),
+            "{text}"
+        );
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert_no_secret("the message", &text);
+    }
+}
+
+#[test]
+fn without_a_manager_there_is_a_fixed_image_or_no_upgrade() {
+    let no_manager: [(&str, &str); 3] = [
+        ("ACCOUNT_ID", ""),
+        ("MANAGER_HOST_AND_PORT", ""),
+        ("UPGRADER_TOKEN", ""),
+    ];
+
+    let with = |extra: (&'static str, &'static str)| [no_manager.as_slice(), &[extra]].concat();
+    let fixed = settings(&with(("PUBLISHED_IMAGE", "harness/delegate:26.03.88501")));
+    let Source::Fixed(image) = &fixed.source else {
+        panic!("{:?}", fixed.source)
+    };
+    assert!(
+        image.to_string().ends_with("harness/delegate:26.03.88501"),
+        "{image}"
+    );
+    assert_eq!(fixed.warnings, Vec::<String>::new());
+
+    let health_only = settings(&with(("DISABLE_AUTO_UPGRADE", "true")));
+    assert!(matches!(health_only.source, Source::None));
+
+    // Both: the image wins, and is said to.
+    let both = settings(&[("PUBLISHED_IMAGE", "harness/delegate:26.03.88501")]);
+    assert!(matches!(both.source, Source::Fixed(_)));
+    assert!(
+        both.warnings[0].starts_with("PUBLISHED_IMAGE: "),
+        "{:?}",
+        both.warnings
+    );
+
+    // Health only with a Manager asks it.
+    assert!(matches!(
+        settings(&[("DISABLE_AUTO_UPGRADE", "1")]).source,
+        Source::Manager(_)
+    ));
+}
+
+#[test]
+fn health_only_mode_has_no_setting_left_that_writes() {
+    let settings = settings(&[
+        ("DISABLE_AUTO_UPGRADE", "true"),
+        ("HEALTH_PROBE", "exec"),
+        ("HEALTH_ACTION", "restart"),
+    ]);
+    assert_eq!(
+        (settings.health.probe, settings.health.action),
+        (ProbeKind::Auto, HealthAction::Report)
+    );
+    assert_eq!(settings.warnings.len(), 2, "{:?}", settings.warnings);
+}
+
+#[test]
+fn the_engine_is_found_as_every_docker_client_finds_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let certificates = directory.path().to_str().unwrap();
+    for name in ["ca.pem", "cert.pem", "key.pem"] {
+        fs::write(directory.path().join(name), "").unwrap();
+    }
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir(home.path().join(".docker")).unwrap();
+    for name in ["ca.pem", "cert.pem", "key.pem"] {
+        fs::write(home.path().join(".docker").join(name), "").unwrap();
+    }
+    let home_path = home.path().to_str().unwrap();
+    let tcp = |address: &str, tls: Option<PathBuf>| EngineHost::Tcp {
+        address: address.to_owned(),
+        tls,
+    };
+    let cases: Vec<(Vec<(&str, &str)>, EngineHost)> = vec![
+        (
+            vec![("DOCKER_TLS_VERIFY", "1")],
+            EngineHost::Unix("/var/run/docker.sock".into()),
+        ),
+        (
+            vec![("DOCKER_HOST", "unix:///tmp/my.sock")],
+            EngineHost::Unix("/tmp/my.sock".into()),
+        ),
+        (vec![("DOCKER_HOST", "tcp://host:1234")], tcp("host:1234", None)),
+        (vec![("DOCKER_HOST", "http://host")], tcp("host:2375", None)),
+        (
+            vec![("DOCKER_HOST", "tcp://[::1]:2375/")],
+            tcp("[::1]:2375", None),
+        ),
+        (
+            vec![
+                ("DOCKER_HOST", "tcp://host"),
+                ("DOCKER_TLS_VERIFY", "1"),
+                ("DOCKER_CERT_PATH", certificates),
+            ],
+            tcp("host:2376", Some(certificates.into())),
+        ),
+        (
+            vec![
+                ("DOCKER_HOST", "tcp://host:2375"),
+                ("DOCKER_CERT_PATH", certificates),
+            ],
+            tcp("host:2375", Some(certificates.into())),
+        ),
+        (
+            vec![
+                ("DOCKER_HOST", "tcp://host"),
+                ("DOCKER_TLS_VERIFY", "1"),
+                ("HOME", home_path),
+            ],
+            tcp("host:2376", Some(home.path().join(".docker"))),
+        ),
+    ];
+    for (vars, expected) in cases {
+        assert_eq!(settings(&vars).engine.host, expected, "{vars:?}");
+    }
+}
+
+#[test]
+fn odd_schedules_are_warned_of_by_name() {
+    let warnings = settings(&[("SCHEDULE", "0 */15 * * *")]).warnings;
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(
+        warnings.iter().all(|line| line.starts_with("SCHEDULE: ")),
+        "{warnings:?}"
+    );
+
+    let warnings = settings(&[("SCHEDULE_JITTER", "45m")]).warnings;
+    assert!(
+        warnings.len() == 1 && warnings[0].starts_with("SCHEDULE_JITTER: with it up to 1h45m"),
+        "{warnings:?}"
+    );
+
+    let warnings = settings(&[("MANAGER_HOST_AND_PORT", "app.harness.io")]).warnings;
+    assert_eq!(
+        warnings,
+        ["MANAGER_HOST_AND_PORT: no scheme given, taken as https://app.harness.io"]
+    );
+}
+
+#[test]
+fn the_redacted_settings_name_every_documented_variable() {
+    let settings = settings(&[("WEBHOOK_URL", "https://hooks.example/hunter2-hunter2")]);
+    let shown = settings.redacted();
+    let value = |name: &str| {
+        shown
+            .iter()
+            .find(|(variable, _)| *variable == name)
+            .map(|(_, value)| value.as_str())
+    };
+    for (name, expected) in [
+        ("ACCOUNT_ID", "acct-TEST_000000000000"),
+        ("MANAGER_HOST_AND_PORT", "https://app.harness.io"),
+        ("UPGRADER_TOKEN", "(set)"),
+        ("UPGRADER_WORKLOAD_NAME", "docker-delegate"),
+        ("SCHEDULE", "0 */1 * * *"),
+        ("TZ", "UTC"),
+        ("CONTAINER_STOP_TIMEOUT", "1h"),
+        ("DISABLE_AUTO_UPGRADE", "false"),
+        ("PUBLISHED_IMAGE", "(unset)"),
+        ("REGISTRY_MIRROR", "(unset)"),
+        ("IMAGE_REPOSITORY", "(unset)"),
+        ("UPGRADE_STRATEGY", "auto"),
+        ("HEALTHY_TIME", "1m"),
+        ("HEALTHY_DEADLINE", "10m"),
+        ("HEALTH_INTERVAL", "1m"),
+        ("HEALTH_PROBE", "auto"),
+        ("HEALTH_PORT", "3460"),
+        ("HEALTH_PATH", "/api/health"),
+        ("HEALTH_ACTION", "report"),
+        ("RUN_ON_START", "false"),
+        ("SCHEDULE_JITTER", "0s"),
+        ("REGISTRY_USERNAME", "(unset)"),
+        ("REGISTRY_PASSWORD", "(unset)"),
+        ("DOCKER_CONFIG", "(unset)"),
+        ("HTTPS_PROXY", "(unset)"),
+        ("PROXY_USER", "(unset)"),
+        ("PROXY_PASSWORD", "(unset)"),
+        ("NO_PROXY", "(unset)"),
+        ("CA_BUNDLE", "(unset)"),
+        ("CLIENT_CERT", "(unset)"),
+        ("CLIENT_KEY", "(unset)"),
+        ("LISTEN_ADDR", "127.0.0.1:9464"),
+        ("WEBHOOK_URL", "(set)"),
+        ("AUDIT_LOG", "(unset)"),
+        ("LOG_LEVEL", "info"),
+        ("LOG_FORMAT", "text"),
+        ("DOCKER_HOST", "unix:///var/run/docker.sock"),
+        ("DOCKER_TLS_VERIFY", "(unset)"),
+        ("DOCKER_CERT_PATH", "(unset)"),
+    ] {
+        assert_eq!(value(name), Some(expected), "{name}");
+    }
+    assert_no_secret("the redacted settings", &format!("{shown:?}"));
+}
+
+#[test]
+fn a_strategy_is_read_from_a_label_too() {
+    assert_eq!(" start-first ".parse(), Ok(Strategy::StartFirst));
+    assert_eq!(Strategy::StopFirst.to_string(), "stop-first");
+    let error = "fast".parse::<Strategy>().unwrap_err();
+    assert_eq!(error.to_string(), "not auto, start-first or stop-first");
+}

@@ -1,0 +1,359 @@
+//! What is said about wrong environments.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+
+use delegate_upgrader::config::Settings;
+
+use super::{PASSWORD, TOKEN, Vars, assert_no_secret, errors, over_base, settings};
+
+#[test]
+fn each_wrong_environment_is_told_completely() {
+    // What is set over the base, and of each line to be expected its variable and what it says.
+    let table: &[(Vars<'_>, Vars<'_>)] = &[
+        (
+            &[
+                ("ACCOUNT_ID", ""),
+                ("MANAGER_HOST_AND_PORT", ""),
+                ("UPGRADER_WORKLOAD_NAME", ""),
+                ("UPGRADER_TOKEN", ""),
+            ],
+            &[
+                ("ACCOUNT_ID", "not given — the id"),
+                ("MANAGER_HOST_AND_PORT", "not given — the Manager's URL"),
+                ("UPGRADER_TOKEN", "not given — the delegate token"),
+                ("UPGRADER_WORKLOAD_NAME", "not given — the DELEGATE_NAME"),
+            ],
+        ),
+        (
+            &[("UPGRADER_TOKEN", "not-a-token-but-secret")],
+            &[("UPGRADER_TOKEN", "neither form")],
+        ),
+        (
+            &[("UPGRADER_TOKEN_FILE", "/etc/hostname")],
+            &[("UPGRADER_TOKEN_FILE", "beside UPGRADER_TOKEN")],
+        ),
+        (
+            &[("UPGRADER_TOKEN", ""), ("UPGRADER_TOKEN_FILE", "/nowhere/token")],
+            &[("UPGRADER_TOKEN_FILE", "/nowhere/token: No such file")],
+        ),
+        (
+            &[("ACCOUNT_ID", "my account")],
+            &[("ACCOUNT_ID", r#""my account" (blanks in it)"#)],
+        ),
+        (
+            &[("MANAGER_HOST_AND_PORT", "ftp://app.harness.io")],
+            &[("MANAGER_HOST_AND_PORT", "the scheme ftp")],
+        ),
+        (
+            &[(
+                "MANAGER_HOST_AND_PORT",
+                "https://me:hunter2-hunter2@app.harness.io",
+            )],
+            &[("MANAGER_HOST_AND_PORT", "https://***@app.harness.io")],
+        ),
+        (
+            &[("UPGRADER_WORKLOAD_NAME", " , ,")],
+            &[("UPGRADER_WORKLOAD_NAME", "no name in it")],
+        ),
+        (
+            &[("SCHEDULE", "0 25 * * *")],
+            &[("SCHEDULE", r#"the hour "25", of 0-23"#)],
+        ),
+        (
+            &[("SCHEDULE", "hourly")],
+            &[("SCHEDULE", "1 instead of five or six fields")],
+        ),
+        (
+            &[("SCHEDULE", "0 0 31 2 *")],
+            &[("SCHEDULE", "there is no such date")],
+        ),
+        (
+            &[
+                ("TZ", "Berlin"),
+                ("SCHEDULE", "* * *"),
+                ("SCHEDULE_JITTER", "-5s"),
+            ],
+            &[
+                ("TZ", r#""Berlin" — an IANA time zone"#),
+                ("SCHEDULE", "3 instead of"),
+                ("SCHEDULE_JITTER", r#""-5s" — seconds"#),
+            ],
+        ),
+        (
+            &[("CONTAINER_STOP_TIMEOUT", "0")],
+            &[("CONTAINER_STOP_TIMEOUT", r#""0" (less than 1s)"#)],
+        ),
+        (
+            &[("CONTAINER_STOP_TIMEOUT", "1 hour")],
+            &[("CONTAINER_STOP_TIMEOUT", r#""1 hour" — seconds"#)],
+        ),
+        (
+            &[("DISABLE_AUTO_UPGRADE", "maybe"), ("RUN_ON_START", "si")],
+            &[
+                ("DISABLE_AUTO_UPGRADE", r#""maybe" — true or false"#),
+                ("RUN_ON_START", r#""si" — true or false"#),
+            ],
+        ),
+        (
+            &[
+                ("REGISTRY_MIRROR", "https://mirror.example"),
+                ("IMAGE_REPOSITORY", "team/delegate:1.0"),
+            ],
+            &[
+                ("REGISTRY_MIRROR", "a scheme in it"),
+                ("IMAGE_REPOSITORY", r#""1.0" is a tag"#),
+            ],
+        ),
+        (
+            &[("UPGRADE_STRATEGY", "rolling")],
+            &[("UPGRADE_STRATEGY", r#""rolling" — auto, start-first or"#)],
+        ),
+        (
+            &[("HEALTHY_TIME", "10m"), ("HEALTHY_DEADLINE", "5m")],
+            &[("HEALTHY_DEADLINE", "HEALTHY_DEADLINE is 5m, HEALTHY_TIME 10m")],
+        ),
+        (
+            &[("HEALTHY_TIME", "20m")],
+            &[("HEALTHY_TIME", "HEALTHY_DEADLINE is 10m, HEALTHY_TIME 20m")],
+        ),
+        (
+            &[
+                ("HEALTH_INTERVAL", "0"),
+                ("HEALTH_PROBE", "tcp"),
+                ("HEALTH_PORT", "70000"),
+                ("HEALTH_PATH", "api"),
+                ("HEALTH_ACTION", "kill"),
+            ],
+            &[
+                ("HEALTH_INTERVAL", "less than 1s"),
+                ("HEALTH_PROBE", r#""tcp" — auto, engine, http, running or exec"#),
+                ("HEALTH_PORT", r#""70000" — a port"#),
+                ("HEALTH_PATH", r#""api" — a path that begins with a slash"#),
+                ("HEALTH_ACTION", r#""kill" — report or restart"#),
+            ],
+        ),
+        (
+            &[("REGISTRY_USERNAME", "me")],
+            &[("REGISTRY_PASSWORD", "not given — a password")],
+        ),
+        (
+            &[("REGISTRY_PASSWORD", PASSWORD)],
+            &[("REGISTRY_USERNAME", "since REGISTRY_PASSWORD is set")],
+        ),
+        (
+            &[
+                ("REGISTRY_USERNAME", "me"),
+                ("REGISTRY_PASSWORD", PASSWORD),
+                ("REGISTRY_PASSWORD_FILE", "/x"),
+            ],
+            &[("REGISTRY_PASSWORD_FILE", "beside REGISTRY_PASSWORD")],
+        ),
+        (
+            &[
+                ("PROXY_PORT", "http"),
+                ("PROXY_SCHEME", "socks5"),
+                ("PROXY_PASSWORD", PASSWORD),
+            ],
+            &[
+                ("PROXY_SCHEME", r#""socks5" — http or https"#),
+                ("PROXY_PORT", r#""http" — a port"#),
+                ("PROXY_USER", "since PROXY_PASSWORD is set"),
+                ("PROXY_HOST", "since PROXY_SCHEME is set"),
+            ],
+        ),
+        (
+            &[("PROXY_HOST", "http://proxy.example:3128")],
+            &[("PROXY_HOST", "more than a host")],
+        ),
+        (
+            &[("HTTPS_PROXY", "socks5://me:hunter2-hunter2@proxy.example")],
+            &[("HTTPS_PROXY", "socks5://***@proxy.example")],
+        ),
+        (
+            &[
+                ("CA_BUNDLE", "/nowhere/ca.pem"),
+                ("CLIENT_CERT", "/etc"),
+                ("CLIENT_KEY", ""),
+            ],
+            &[
+                ("CA_BUNDLE", "/nowhere/ca.pem: No such file"),
+                ("CLIENT_CERT", "/etc: is a directory"),
+                ("CLIENT_KEY", "since CLIENT_CERT is set"),
+            ],
+        ),
+        (
+            &[("LISTEN_ADDR", ":9464")],
+            &[("LISTEN_ADDR", "all addresses are 0.0.0.0:9464")],
+        ),
+        (
+            &[("WEBHOOK_URL", "hooks.example/hunter2-hunter2")],
+            &[("WEBHOOK_URL", "it is not shown")],
+        ),
+        (
+            &[("LOG_LEVEL", "loud"), ("LOG_FORMAT", "xml")],
+            &[
+                ("LOG_LEVEL", r#""loud" — error, warn"#),
+                ("LOG_FORMAT", r#""xml" — text or json"#),
+            ],
+        ),
+        (
+            &[("DOCKER_HOST", "/var/run/docker.sock")],
+            &[("DOCKER_HOST", "unix:///path")],
+        ),
+        (
+            &[("DOCKER_HOST", "ssh://me@host")],
+            &[("DOCKER_HOST", "ssh is not spoken here")],
+        ),
+        (
+            &[("DOCKER_HOST", "unix://run/docker.sock")],
+            &[("DOCKER_HOST", "not absolute")],
+        ),
+        (
+            &[
+                ("DOCKER_HOST", "tcp://host:port"),
+                ("DOCKER_TLS_VERIFY", "1"),
+                ("DOCKER_CERT_PATH", "/nowhere"),
+            ],
+            &[
+                ("DOCKER_HOST", "invalid port"),
+                ("DOCKER_CERT_PATH", "/nowhere/ca.pem: No such file"),
+            ],
+        ),
+        (
+            &[
+                ("DOCKER_HOST", "tcp://host"),
+                ("DOCKER_TLS_VERIFY", "1"),
+                ("HOME", ""),
+            ],
+            &[("DOCKER_CERT_PATH", "not given — a directory with ca.pem")],
+        ),
+        // Health only still wants all of the Manager or nothing of it.
+        (
+            &[("DISABLE_AUTO_UPGRADE", "true"), ("ACCOUNT_ID", "")],
+            &[("ACCOUNT_ID", "not given")],
+        ),
+        // A secret that slipped into another variable is masked there too.
+        (&[("LOG_LEVEL", TOKEN)], &[("LOG_LEVEL", "***")]),
+    ];
+    assert!(table.len() >= 20);
+    for (vars, expected) in table {
+        let errors = errors(vars);
+        let text = errors.to_string();
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.starts_with("warning: "))
+            .collect();
+        let mut named: Vec<&str> = lines.iter().filter_map(|line| line.split(": ").next()).collect();
+        let mut wanted: Vec<&str> = expected.iter().map(|(variable, _)| *variable).collect();
+        named.sort_unstable();
+        wanted.sort_unstable();
+        assert_eq!(named, wanted, "{vars:?} is told as\n{text}");
+        for (variable, says) in *expected {
+            let line = lines
+                .iter()
+                .find(|line| line.starts_with(&format!("{variable}: ")))
+                .unwrap();
+            assert!(line.contains(says), "{variable}: {says:?} is not in\n{line}");
+            assert!(line.contains(" — "), "what is accepted is not in\n{line}");
+        }
+        assert_no_secret("the message", &text);
+        assert_no_secret("the debug text", &format!("{errors:?} {errors:#?}"));
+    }
+}
+
+#[test]
+fn an_environment_wrong_in_every_way_is_told_in_one_go() {
+    let vars: Vec<(&str, &str)> = vec![
+        ("ACCOUNT_ID", "a b"),
+        ("MANAGER_HOST_AND_PORT", "https://"),
+        ("UPGRADER_TOKEN", "not-a-token-but-secret"),
+        ("UPGRADER_WORKLOAD_NAME", ","),
+        ("SCHEDULE", "x"),
+        ("SCHEDULE_JITTER", "x"),
+        ("RUN_ON_START", "x"),
+        ("TZ", "x"),
+        ("CONTAINER_STOP_TIMEOUT", "x"),
+        ("DISABLE_AUTO_UPGRADE", "x"),
+        ("REGISTRY_MIRROR", "X"),
+        ("IMAGE_REPOSITORY", "X"),
+        ("UPGRADE_STRATEGY", "x"),
+        ("HEALTHY_TIME", "x"),
+        ("HEALTHY_DEADLINE", "x"),
+        ("HEALTH_INTERVAL", "x"),
+        ("HEALTH_PROBE", "x"),
+        ("HEALTH_PORT", "x"),
+        ("HEALTH_PATH", "x"),
+        ("HEALTH_ACTION", "x"),
+        ("REGISTRY_PASSWORD_FILE", "/nowhere"),
+        ("PROXY_SCHEME", "x"),
+        ("PROXY_HOST", "x/y"),
+        ("PROXY_PORT", "x"),
+        ("CA_BUNDLE", "/nowhere"),
+        ("CLIENT_CERT", "/nowhere"),
+        ("CLIENT_KEY", "/nowhere"),
+        ("LISTEN_ADDR", "x"),
+        ("WEBHOOK_URL", "x"),
+        ("LOG_LEVEL", "x"),
+        ("LOG_FORMAT", "x"),
+        ("DOCKER_HOST", "x"),
+    ];
+    let errors = errors(&vars);
+    let mut named: Vec<&str> = errors.problems.iter().map(|problem| problem.variable).collect();
+    let mut wanted: Vec<&str> = vars.iter().map(|(name, _)| *name).collect();
+    named.sort_unstable();
+    wanted.sort_unstable();
+    assert_eq!(named, wanted, "{errors}");
+    assert_no_secret("the message", &errors.to_string());
+}
+
+#[test]
+fn bytes_that_are_no_text_are_a_problem_in_our_variables_only() {
+    let bytes = || OsString::from_vec(vec![b'a', 0xff]);
+    let mut vars = over_base(&[("ACCOUNT_ID", ""), ("UPGRADER_TOKEN", "")]);
+    vars.push(("ACCOUNT_ID".into(), bytes()));
+    vars.push(("UPGRADER_TOKEN".into(), bytes()));
+    vars.push(("SOMEONE_ELSES".into(), bytes()));
+    vars.push((bytes(), bytes()));
+    let errors = Settings::from_env(vars).unwrap_err();
+    let lines: Vec<String> = errors.to_string().lines().map(str::to_owned).collect();
+    assert_eq!(
+        lines,
+        [
+            "ACCOUNT_ID: bytes that are not UTF-8 — UTF-8 text",
+            "UPGRADER_TOKEN: bytes that are not UTF-8 — UTF-8 text",
+        ]
+    );
+
+    let mut vars = over_base(&[]);
+    vars.push(("SOMEONE_ELSES".into(), bytes()));
+    assert!(Settings::from_env(vars).is_ok());
+}
+
+#[test]
+fn a_misspelt_variable_is_warned_of_and_its_value_is_not_shown() {
+    let settings = settings(&[
+        ("SCHEDULE", ""),
+        ("SCHEDULLE", "@daily"),
+        ("UPGRADER_TOKEN_FIEL", PASSWORD),
+    ]);
+    let warnings = settings.warnings.join("\n");
+    assert!(
+        warnings.contains("SCHEDULLE: no variable of ours — did you mean SCHEDULE?"),
+        "{warnings}"
+    );
+    assert!(
+        warnings.contains("did you mean UPGRADER_TOKEN_FILE?"),
+        "{warnings}"
+    );
+    assert_no_secret("the warnings", &warnings);
+    assert_eq!(settings.schedule.as_str(), "0 */1 * * *");
+
+    let errors = errors(&[("UPGRADER_WORKLOAD_NAME", ""), ("UPGRADER_WORKLOADNAME", "x")]);
+    let text = errors.to_string();
+    assert!(text.starts_with("UPGRADER_WORKLOAD_NAME: not given"), "{text}");
+    assert!(
+        text.contains("\nwarning: UPGRADER_WORKLOADNAME: no variable of ours"),
+        "{text}"
+    );
+}
