@@ -1,0 +1,471 @@
+//! From the published image to the target: what a delegate should run.
+
+use super::{ImageReference, ReferenceError, compose};
+
+/// The registry and the path of Harness's own delegate image.
+const STOCK_REGISTRY: &str = super::DEFAULT_REGISTRY;
+const STOCK_PATH: &str = "harness/delegate";
+
+/// The builds of one version that Harness publishes beside the plain one; the longest first.
+const VARIANTS: [&str; 3] = [".minimal-fips", ".minimal", "-fips"];
+
+/// What the host's administrator says about where images come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TargetSettings {
+    /// `REGISTRY_MIRROR`: a registry, with or without a path, under which the published repositories are found.
+    pub registry_mirror: Option<String>,
+    /// `IMAGE_REPOSITORY`: the repository of your own build of the delegate, without tag.
+    pub image_repository: Option<String>,
+}
+
+/// What a delegate should run, compared with what it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// It runs what is published.
+    Current,
+    /// It runs the published reference, whose tag moves: only the registry's digest tells whether it is current.
+    CheckDigest(ImageReference),
+    /// It should run this instead. Older or newer is no question: what is published is right.
+    Replace(ImageReference),
+    /// It runs somebody's own build, which the stock image must not replace: its tools would be lost. Setting
+    /// `IMAGE_REPOSITORY` to the repository of that build lets it follow the published tag.
+    CustomImage,
+    /// The settings and the published reference make no reference together; the reason is for people.
+    Unresolvable(String),
+}
+
+/// What a delegate that runs `current` should run when `published` is published.
+///
+/// 1. `IMAGE_REPOSITORY`: that repository, the published tag. `REGISTRY_MIRROR`: the published repository under it.
+/// 2. A published repository other than the stock one is an administrator's override and followed as it is.
+/// 3. The stock image found under any prefix keeps its prefix; a custom image is not replaced by the stock one.
+/// 4. The variant of the current tag is kept when the published tag is the plain one.
+/// 5. The same reference is current, unless its tag moves.
+///
+/// A digest that pins the published image is kept, except where it cannot be that of the target: an own build, or a
+/// variant of the image it pins. A digest that pins only the current one does not make the same version differ.
+pub fn resolve(published: &ImageReference, current: &ImageReference, settings: &TargetSettings) -> Target {
+    let stock = is_stock(published);
+    if settings.image_repository.is_none() && stock && !is_delegate(current) {
+        return Target::CustomImage;
+    }
+    match wanted(published, current, settings, stock) {
+        Ok(wanted) => compare(wanted, current),
+        Err(reason) => Target::Unresolvable(reason),
+    }
+}
+
+/// The reference by which the Manager knows `current`: in its familiar form, without the mirror, and without a digest
+/// beside a tag. The Manager compares references as text.
+pub fn as_manager_knows(current: &ImageReference, settings: &TargetSettings) -> ImageReference {
+    let name = current.familiar_name();
+    let name = settings
+        .registry_mirror
+        .as_deref()
+        .and_then(|mirror| below(current, mirror))
+        .unwrap_or(name);
+    let digest = if current.tag.is_some() {
+        None
+    } else {
+        current.digest()
+    };
+    compose(&name, current.tag(), digest)
+        .parse()
+        .unwrap_or_else(|_| current.clone())
+}
+
+/// Whether a `REGISTRY_MIRROR` can be one.
+pub fn check_mirror(mirror: &str) -> Result<(), ReferenceError> {
+    under(mirror, STOCK_PATH).parse::<ImageReference>().map(drop)
+}
+
+/// Whether an `IMAGE_REPOSITORY` can be one: a repository, without tag and digest.
+pub fn check_repository(repository: &str) -> Result<(), ReferenceError> {
+    compose(repository, Some(super::DEFAULT_TAG), None)
+        .parse::<ImageReference>()
+        .map(drop)
+}
+
+fn wanted(
+    published: &ImageReference,
+    current: &ImageReference,
+    settings: &TargetSettings,
+    stock: bool,
+) -> Result<ImageReference, String> {
+    let own_build = settings.image_repository.as_deref();
+    let name = match (own_build, settings.registry_mirror.as_deref()) {
+        (Some(repository), _) => repository.to_owned(),
+        (None, Some(mirror)) if below(published, mirror).is_none() => under(mirror, published.path()),
+        (None, None) if stock => current.written_name().to_owned(),
+        (None, _) => published.written_name().to_owned(),
+    };
+    let variant = if stock {
+        variant_to_keep(published, current)
+    } else {
+        None
+    };
+    let tag = match (published.tag(), variant) {
+        (Some(tag), Some(variant)) => Some(format!("{tag}{variant}")),
+        (tag, _) => tag.map(str::to_owned),
+    };
+    let digest = published
+        .digest()
+        .filter(|_| own_build.is_none() && variant.is_none());
+    if tag.is_none() && digest.is_none() {
+        return Err(format!(
+            "the published {published} has no tag, and IMAGE_REPOSITORY needs one to follow"
+        ));
+    }
+    compose(&name, tag.as_deref(), digest)
+        .parse()
+        .map_err(|error: ReferenceError| error.to_string())
+}
+
+fn compare(wanted: ImageReference, current: &ImageReference) -> Target {
+    let same_repository = (wanted.registry(), wanted.path()) == (current.registry(), current.path());
+    let same = match wanted.digest() {
+        Some(digest) => current.digest() == Some(digest),
+        None => current.tag() == wanted.tag(),
+    };
+    match wanted.tag() {
+        _ if !same_repository || !same => Target::Replace(wanted),
+        Some(tag) if wanted.digest().is_none() && moves(tag) => Target::CheckDigest(wanted),
+        _ => Target::Current,
+    }
+}
+
+fn is_stock(reference: &ImageReference) -> bool {
+    reference.registry() == STOCK_REGISTRY && reference.path() == STOCK_PATH
+}
+
+/// Whether this is Harness's image, under whatever registry and prefix a mirror gives it.
+fn is_delegate(reference: &ImageReference) -> bool {
+    reference
+        .path()
+        .strip_suffix(STOCK_PATH)
+        .is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('/'))
+}
+
+fn variant(tag: &str) -> Option<&'static str> {
+    VARIANTS.into_iter().find(|variant| tag.ends_with(variant))
+}
+
+fn variant_to_keep(published: &ImageReference, current: &ImageReference) -> Option<&'static str> {
+    match variant(published.tag()?) {
+        Some(_) => None,
+        None => variant(current.tag()?),
+    }
+}
+
+/// Whether a tag may name another image tomorrow: it has no version in it, two numbers joined by a dot.
+fn moves(tag: &str) -> bool {
+    let bytes = tag.as_bytes();
+    !bytes.windows(3).any(
+        |three| matches!(three, [before, b'.', after] if before.is_ascii_digit() && after.is_ascii_digit()),
+    )
+}
+
+fn under(mirror: &str, path: &str) -> String {
+    format!("{}/{path}", mirror.trim_end_matches('/'))
+}
+
+/// The path of a reference below the mirror, if it is there. The mirror is read as the host part of any reference
+/// under it would be.
+fn below(reference: &ImageReference, mirror: &str) -> Option<String> {
+    let mirror = under(mirror, "x").parse::<ImageReference>().ok()?;
+    let mirror_repository = mirror.repository();
+    // A mirror without a path on the default registry is that registry itself: `docker.io/x` reads `library/x`.
+    let prefix = mirror_repository
+        .strip_suffix("library/x")
+        .filter(|_| mirror.registry() == super::DEFAULT_REGISTRY)
+        .or_else(|| mirror_repository.strip_suffix('x'))?;
+    reference
+        .repository()
+        .strip_prefix(prefix)
+        .filter(|path| !path.is_empty())
+        .map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: &str = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    const B: &str = "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+
+    /// `@A` and `@B` in a row stand for two digests.
+    fn reference(text: &str) -> ImageReference {
+        expand(text).parse().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn expand(text: &str) -> String {
+        text.replace("@A", &format!("@{A}"))
+            .replace("@B", &format!("@{B}"))
+    }
+
+    fn outcome(target: &Target) -> String {
+        match target {
+            Target::Current => "current".to_owned(),
+            Target::CheckDigest(reference) => format!("check {reference}"),
+            Target::Replace(reference) => format!("replace {reference}"),
+            Target::CustomImage => "custom".to_owned(),
+            Target::Unresolvable(_) => "unresolvable".to_owned(),
+        }
+    }
+
+    fn assert_rows(settings: &TargetSettings, rows: &[(&str, &str, &str)]) {
+        for (published, current, expected) in rows {
+            let target = resolve(&reference(published), &reference(current), settings);
+            assert_eq!(
+                outcome(&target),
+                expand(expected),
+                "published {published}, current {current}, {settings:?}"
+            );
+        }
+    }
+
+    fn mirror(mirror: &str) -> TargetSettings {
+        TargetSettings {
+            registry_mirror: Some(mirror.to_owned()),
+            image_repository: None,
+        }
+    }
+
+    fn own_build(repository: &str) -> TargetSettings {
+        TargetSettings {
+            registry_mirror: None,
+            image_repository: Some(repository.to_owned()),
+        }
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn the_stock_image_is_followed_under_the_prefix_it_was_found_with() {
+        assert_rows(&TargetSettings::default(), &[
+            // published                          current                                          target
+            ("harness/delegate:26.03.88501",      "harness/delegate:26.02.88404",                  "replace harness/delegate:26.03.88501"),
+            ("harness/delegate:26.02.88404",      "harness/delegate:26.03.88501",                  "replace harness/delegate:26.02.88404"),
+            ("harness/delegate:26.03.88501",      "harness/delegate:26.03.88501",                  "current"),
+            ("harness/delegate:26.03.88501",      "docker.io/harness/delegate:26.03.88501",        "current"),
+            ("docker.io/harness/delegate:26.03.1","harness/delegate:26.03.1",                      "current"),
+            ("harness/delegate:26.03.88501",      "docker.io/harness/delegate:26.02.88404",        "replace docker.io/harness/delegate:26.03.88501"),
+            ("docker.io/harness/delegate:26.03.1","harness/delegate:26.02.1",                      "replace harness/delegate:26.03.1"),
+            ("harness/delegate:26.03.1",          "gcr.corp/mirror/harness/delegate:26.02.1",      "replace gcr.corp/mirror/harness/delegate:26.03.1"),
+            ("harness/delegate:26.03.1",          "gcr.corp/mirror/harness/delegate:26.03.1",      "current"),
+            ("harness/delegate:26.03.1",          "us-docker.pkg.dev/gar-prod-setup/harness-public/harness/delegate:26.02.1",
+                                                                                                   "replace us-docker.pkg.dev/gar-prod-setup/harness-public/harness/delegate:26.03.1"),
+            ("harness/delegate:26.03.1",          "localhost:5000/harness/delegate:26.02.1",       "replace localhost:5000/harness/delegate:26.03.1"),
+            ("harness/delegate:26.03.1",          "hub/harness/delegate:26.02.1",                  "replace hub/harness/delegate:26.03.1"),
+            ("harness/delegate:26.03.1",          "harness/delegate",                              "replace harness/delegate:26.03.1"),
+        ]);
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn a_custom_image_is_never_replaced_by_the_stock_one() {
+        for settings in [TargetSettings::default(), mirror("mirror.corp")] {
+            assert_rows(&settings, &[
+                ("harness/delegate:26.03.1", "corp/delegate:26.02.1",                    "custom"),
+                ("harness/delegate:26.03.1", "registry.corp/tools/my-delegate:7",        "custom"),
+                ("harness/delegate:26.03.1", "harness/delegate-with-tools:26.02.1",      "custom"),
+                ("harness/delegate:26.03.1", "notharness/delegate:26.02.1",              "custom"),
+                ("harness/delegate:26.03.1", "registry.corp/harness/delegate/x:26.02.1", "custom"),
+                ("harness/delegate:26.03.1", "delegate:26.03.1",                         "custom"),
+            ]);
+        }
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn an_override_by_the_administrator_is_followed_as_it_is() {
+        assert_rows(&TargetSettings::default(), &[
+            ("registry.corp/delegate:7.1",              "harness/delegate:26.02.1",              "replace registry.corp/delegate:7.1"),
+            ("registry.corp/delegate:7.1",              "registry.corp/delegate:7.1",            "current"),
+            ("corp/delegate:7.1",                       "corp/other:7.1",                        "replace corp/delegate:7.1"),
+            ("registry.corp/harness/delegate:26.03.1",  "harness/delegate:26.03.1",              "replace registry.corp/harness/delegate:26.03.1"),
+            ("registry.corp/harness/delegate:26.03.1",  "harness/delegate:26.02.1.minimal",      "replace registry.corp/harness/delegate:26.03.1"),
+            ("corp/delegate",                           "corp/delegate:latest",                  "check corp/delegate:latest"),
+        ]);
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn a_variant_is_kept_when_the_published_tag_is_the_plain_one() {
+        assert_rows(&TargetSettings::default(), &[
+            ("harness/delegate:26.03.1",         "harness/delegate:26.02.1.minimal",      "replace harness/delegate:26.03.1.minimal"),
+            ("harness/delegate:26.03.1",         "harness/delegate:26.02.1-fips",         "replace harness/delegate:26.03.1-fips"),
+            ("harness/delegate:26.03.1",         "harness/delegate:26.02.1.minimal-fips", "replace harness/delegate:26.03.1.minimal-fips"),
+            ("harness/delegate:26.03.1",         "harness/delegate:26.03.1.minimal",      "current"),
+            ("harness/delegate:26.03.1",         "harness/delegate:26.03.1.minimal-fips", "current"),
+            ("harness/delegate:26.03.1",         "gcr.corp/harness/delegate:26.02.1-fips","replace gcr.corp/harness/delegate:26.03.1-fips"),
+            ("harness/delegate:26.03.1.minimal", "harness/delegate:26.02.1",              "replace harness/delegate:26.03.1.minimal"),
+            ("harness/delegate:26.03.1.minimal", "harness/delegate:26.02.1-fips",         "replace harness/delegate:26.03.1.minimal"),
+            ("harness/delegate:26.03.1.minimal", "harness/delegate:26.03.1.minimal",      "current"),
+            ("harness/delegate:26.03.1",         "harness/delegate:26.02.1.slim",         "replace harness/delegate:26.03.1"),
+        ]);
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn a_mirror_holds_the_published_path() {
+        assert_rows(&mirror("mirror.corp:5000"), &[
+            ("harness/delegate:26.03.1",           "harness/delegate:26.02.1",                         "replace mirror.corp:5000/harness/delegate:26.03.1"),
+            ("harness/delegate:26.03.1",           "harness/delegate:26.03.1",                         "replace mirror.corp:5000/harness/delegate:26.03.1"),
+            ("harness/delegate:26.03.1",           "mirror.corp:5000/harness/delegate:26.03.1",        "current"),
+            ("harness/delegate:26.03.1",           "gcr.corp/x/harness/delegate:26.02.1.minimal",      "replace mirror.corp:5000/harness/delegate:26.03.1.minimal"),
+            ("registry.corp/team/delegate:7.1",    "harness/delegate:26.02.1",                         "replace mirror.corp:5000/team/delegate:7.1"),
+            ("mirror.corp:5000/team/delegate:7.1", "harness/delegate:26.02.1",                         "replace mirror.corp:5000/team/delegate:7.1"),
+            ("harness/delegate:26.03.1@A",         "harness/delegate:26.02.1",                         "replace mirror.corp:5000/harness/delegate:26.03.1@A"),
+        ]);
+        assert_rows(&mirror("mirror.corp/hub/"), &[
+            ("harness/delegate:26.03.1",                 "harness/delegate:26.02.1",                 "replace mirror.corp/hub/harness/delegate:26.03.1"),
+            ("mirror.corp/hub/harness/delegate:26.03.1", "harness/delegate:26.02.1",                 "replace mirror.corp/hub/harness/delegate:26.03.1"),
+            ("harness/delegate:26.03.1",                 "mirror.corp/hub/harness/delegate:26.03.1", "current"),
+        ]);
+        assert_rows(&mirror("docker.io"), &[
+            ("harness/delegate:26.03.1", "harness/delegate:26.03.1", "current"),
+        ]);
+        assert_rows(&mirror("https://mirror.corp"), &[
+            ("harness/delegate:26.03.1", "harness/delegate:26.03.1", "unresolvable"),
+        ]);
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn an_own_build_takes_the_published_tag() {
+        assert_rows(&own_build("registry.corp/my-delegate"), &[
+            ("harness/delegate:26.03.1",         "registry.corp/my-delegate:26.02.1",      "replace registry.corp/my-delegate:26.03.1"),
+            ("harness/delegate:26.03.1",         "registry.corp/my-delegate:26.03.1",      "current"),
+            ("harness/delegate:26.03.1",         "harness/delegate:26.03.1",               "replace registry.corp/my-delegate:26.03.1"),
+            ("harness/delegate:26.03.1",         "corp/something-else:3",                  "replace registry.corp/my-delegate:26.03.1"),
+            ("harness/delegate:26.03.1",         "registry.corp/my-delegate:26.02.1-fips", "replace registry.corp/my-delegate:26.03.1-fips"),
+            ("other.corp/delegate:7.1",          "registry.corp/my-delegate:26.02.1",      "replace registry.corp/my-delegate:7.1"),
+            ("harness/delegate:26.03.1@A",       "registry.corp/my-delegate:26.02.1",      "replace registry.corp/my-delegate:26.03.1"),
+            ("harness/delegate:latest",          "registry.corp/my-delegate:latest",       "check registry.corp/my-delegate:latest"),
+            ("harness/delegate@A",               "registry.corp/my-delegate:26.02.1",      "unresolvable"),
+        ]);
+        assert_rows(&own_build("registry.corp/my-delegate:1"), &[
+            ("harness/delegate:26.03.1", "registry.corp/my-delegate:26.03.1", "unresolvable"),
+        ]);
+        let both = TargetSettings { registry_mirror: Some("mirror.corp".to_owned()), ..own_build("corp/d") };
+        assert_rows(&both, &[
+            ("harness/delegate:26.03.1", "harness/delegate:26.02.1", "replace corp/d:26.03.1"),
+        ]);
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn a_moving_tag_is_decided_by_the_registrys_digest() {
+        assert_rows(&TargetSettings::default(), &[
+            ("harness/delegate:latest",         "harness/delegate",                 "check harness/delegate:latest"),
+            ("harness/delegate",                "harness/delegate:latest",          "check harness/delegate:latest"),
+            ("harness/delegate:stable",         "gcr.corp/harness/delegate:stable", "check gcr.corp/harness/delegate:stable"),
+            ("harness/delegate:latest",         "harness/delegate:latest.minimal",  "check harness/delegate:latest.minimal"),
+            ("harness/delegate:26",             "harness/delegate:26",              "check harness/delegate:26"),
+            ("harness/delegate:v2.x",           "harness/delegate:v2.x",            "check harness/delegate:v2.x"),
+            ("harness/delegate:latest",         "harness/delegate:26.02.1",         "replace harness/delegate:latest"),
+            ("harness/delegate:latest",         "harness/delegate:latest@A",        "check harness/delegate:latest"),
+        ]);
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn a_digest_decides_where_the_published_reference_has_one() {
+        assert_rows(&TargetSettings::default(), &[
+            ("harness/delegate:26.03.1@A", "harness/delegate:26.03.1@A",         "current"),
+            ("harness/delegate:26.03.1@A", "harness/delegate@A",                 "current"),
+            ("harness/delegate:26.03.1@A", "harness/delegate:26.03.1@B",         "replace harness/delegate:26.03.1@A"),
+            ("harness/delegate:26.03.1@A", "harness/delegate:26.03.1",           "replace harness/delegate:26.03.1@A"),
+            ("harness/delegate:latest@A",  "harness/delegate:latest@A",          "current"),
+            ("harness/delegate@A",         "gcr.corp/harness/delegate:26.02.1",  "replace gcr.corp/harness/delegate@A"),
+            ("harness/delegate:26.03.1@A", "harness/delegate:26.02.1.minimal",   "replace harness/delegate:26.03.1.minimal"),
+            // A pinned current image of the published version is that version.
+            ("harness/delegate:26.03.1",   "harness/delegate:26.03.1@A",         "current"),
+            ("harness/delegate:26.03.1",   "harness/delegate:26.02.1@A",         "replace harness/delegate:26.03.1"),
+            ("harness/delegate:26.03.1",   "harness/delegate:26.02.1.minimal@A", "replace harness/delegate:26.03.1.minimal"),
+            // Without a tag nothing says which version it is.
+            ("harness/delegate:26.03.1",   "harness/delegate@A",                 "replace harness/delegate:26.03.1"),
+        ]);
+    }
+
+    #[test]
+    fn what_is_followed_once_is_current_afterwards() {
+        for settings in [
+            TargetSettings::default(),
+            mirror("mirror.corp/hub"),
+            own_build("corp/d"),
+        ] {
+            for published in [
+                "harness/delegate:26.03.1",
+                "harness/delegate:26.03.1@A",
+                "corp.io/x/delegate:7.1",
+            ] {
+                for current in [
+                    "harness/delegate:26.02.1",
+                    "a.b/harness/delegate:26.02.1.minimal",
+                    "harness/delegate@B",
+                ] {
+                    let published = reference(published);
+                    let Target::Replace(target) = resolve(&published, &reference(current), &settings) else {
+                        panic!("{published} {current} {settings:?}");
+                    };
+                    assert_eq!(
+                        resolve(&published, &target, &settings),
+                        Target::Current,
+                        "{target}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn the_manager_is_told_the_reference_it_knows() {
+        for (current, mirror_setting, known) in [
+            ("harness/delegate:26.02.1",                  None,                "harness/delegate:26.02.1"),
+            ("docker.io/harness/delegate:26.02.1",        None,                "harness/delegate:26.02.1"),
+            ("harness/delegate:26.02.1@A",                None,                "harness/delegate:26.02.1"),
+            ("harness/delegate@A",                        None,                "harness/delegate@A"),
+            ("harness/delegate",                          None,                "harness/delegate:latest"),
+            ("mirror.corp/harness/delegate:26.02.1",      Some("mirror.corp"), "harness/delegate:26.02.1"),
+            ("mirror.corp/hub/harness/delegate:26.02.1",  Some("mirror.corp/hub/"), "harness/delegate:26.02.1"),
+            ("mirror.corp/hubris/harness/delegate:1.2",   Some("mirror.corp/hub"),  "mirror.corp/hubris/harness/delegate:1.2"),
+            ("other.corp/harness/delegate:26.02.1",       Some("mirror.corp"), "other.corp/harness/delegate:26.02.1"),
+            ("us-docker.pkg.dev/a/harness/delegate:1.2",  None,                "us-docker.pkg.dev/a/harness/delegate:1.2"),
+            ("hub/harness/delegate:1.2",                  Some("hub"),         "harness/delegate:1.2"),
+        ] {
+            let settings = TargetSettings { registry_mirror: mirror_setting.map(str::to_owned), ..TargetSettings::default() };
+            assert_eq!(as_manager_knows(&reference(current), &settings).to_string(), expand(known));
+        }
+    }
+
+    #[test]
+    fn settings_that_cannot_be_are_told() {
+        for mirror in ["mirror.corp", "mirror.corp:5000/hub/", "localhost:5000", "hub"] {
+            assert_eq!(check_mirror(mirror), Ok(()), "{mirror}");
+        }
+        for mirror in [
+            "https://mirror.corp",
+            "mirror corp",
+            "",
+            "Mirror.corp/Hub",
+            "m.corp/x:1",
+        ] {
+            assert!(check_mirror(mirror).is_err(), "{mirror}");
+        }
+        for repository in ["corp/d", "localhost:5000/d", "registry.corp/a/b/c"] {
+            assert_eq!(check_repository(repository), Ok(()), "{repository}");
+        }
+        for repository in [
+            "corp/d:1",
+            "corp/d:",
+            "https://corp/d",
+            "Corp",
+            "",
+            &format!("d@{A}"),
+        ] {
+            assert!(check_repository(repository).is_err(), "{repository}");
+        }
+    }
+}
