@@ -1,6 +1,16 @@
 //! Who says which image is published: a Harness Manager, or a fixed reference.
 
+mod answer;
+mod error;
+mod fixed;
+mod http;
+pub mod token;
+
 use std::future::Future;
+
+pub use error::PublishedError;
+pub use fixed::FixedPublished;
+pub use http::{HttpManager, ManagerConfig, ManagerSetupError, Timing};
 
 use crate::image::ImageReference;
 
@@ -12,12 +22,4 @@ pub trait Published: Send + Sync + 'static {
         current: &ImageReference,
         delegate_name: &str,
     ) -> impl Future<Output = Result<ImageReference, PublishedError>> + Send;
-}
-
-/// Why the published image is not known.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PublishedError {
-    /// Placeholder until the client is here.
-    #[error("{0}")]
-    Other(String),
 }

@@ -1,0 +1,323 @@
+//! Why the published image is not known: one variant for each thing a person would do about it.
+
+use std::time::Duration;
+
+use crate::image::ReferenceError;
+
+/// Why the published image is not known.
+///
+/// Texts in it that came from outside are cut short, free of control characters and of the token.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PublishedError {
+    /// No connection, or it broke.
+    #[error(
+        "the Manager is out of reach: {0}; check MANAGER_HOST_AND_PORT, the host's DNS, the proxy and the firewall"
+    )]
+    Unreachable(String),
+    /// A connection, but no trust.
+    #[error(
+        "no trusted TLS connection to the Manager: {0}; a private CA belongs in CA_BUNDLE, and this host's clock must be right"
+    )]
+    Tls(String),
+    /// No whole answer in time.
+    #[error("the Manager gave no answer within {}; check the proxy and the firewall", in_words(*.0))]
+    Timeout(Duration),
+    /// 401 `INVALID_TOKEN`.
+    #[error(
+        "the Manager does not know the token (INVALID_TOKEN); UPGRADER_TOKEN must be a delegate token of this ACCOUNT_ID"
+    )]
+    TokenUnknown,
+    /// 401 `REVOKED_TOKEN`.
+    #[error(
+        "the token was revoked (REVOKED_TOKEN); put a delegate token that is in force into UPGRADER_TOKEN"
+    )]
+    TokenRevoked,
+    /// 401 `EXPIRED_TOKEN`: each request's token is made here and now, so one of the two clocks is wrong.
+    #[error("the Manager takes a token made just now for expired (EXPIRED_TOKEN); {}", skew_in_words(*.skew_seconds))]
+    TokenExpired {
+        /// This host's clock minus the Manager's `Date` header, in seconds; `None` without such a header.
+        skew_seconds: Option<i64>,
+    },
+    /// 401 `INVALID_AGENT_MTLS_AUTHORITY`.
+    #[error(
+        "the account's delegates must come through its mTLS endpoint (INVALID_AGENT_MTLS_AUTHORITY); set \
+         MANAGER_HOST_AND_PORT to that endpoint and give CLIENT_CERT and CLIENT_KEY"
+    )]
+    WrongEndpoint,
+    /// 400 "Access denied": the account is unknown.
+    #[error("the Manager knows no such account (access denied); check ACCOUNT_ID and MANAGER_HOST_AND_PORT")]
+    AccessDenied,
+    /// Any other 400.
+    #[error(
+        "the Manager refused the request ({code}): {message}; check ACCOUNT_ID and UPGRADER_WORKLOAD_NAME"
+    )]
+    InvalidRequest {
+        /// The Manager's code: `INVALID_REQUEST`, `INVALID_ARGUMENT`.
+        code: String,
+        /// The Manager's words.
+        message: String,
+    },
+    /// Any other 4xx: most often no Manager at this address, or a proxy in between.
+    #[error(
+        "{status} instead of the Manager's answer: {message}; check MANAGER_HOST_AND_PORT (its path too) and the proxy"
+    )]
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// What the answer said of itself.
+        message: String,
+    },
+    /// 429.
+    #[error("the Manager limits the rate of requests (429){}; the next run asks again", .retry_after.map(|after| format!(" and asks to wait {}", in_words(after))).unwrap_or_default())]
+    RateLimited {
+        /// How long the Manager asks to wait.
+        retry_after: Option<Duration>,
+    },
+    /// 5xx.
+    #[error("the Manager failed ({status}): {message}; the next run asks again")]
+    Server {
+        /// The HTTP status.
+        status: u16,
+        /// The Manager's words.
+        message: String,
+    },
+    /// 3xx: not followed, since the token goes with the request.
+    #[error(
+        "the Manager redirects ({status}) to {to}; redirects are not followed: set MANAGER_HOST_AND_PORT to the final address"
+    )]
+    Redirect {
+        /// The HTTP status.
+        status: u16,
+        /// Scheme, host and port of the other place.
+        to: String,
+    },
+    /// A body beyond all reason.
+    #[error(
+        "the answer is larger than {limit} bytes: that is no Manager; check MANAGER_HOST_AND_PORT and the proxy"
+    )]
+    TooLarge {
+        /// The bound, in bytes.
+        limit: usize,
+    },
+    /// A 200 that is not what the protocol promises.
+    #[error("the answer is not a Manager's ({0}); check MANAGER_HOST_AND_PORT and the proxy")]
+    Malformed(String),
+    /// The published image is no image reference.
+    #[error(
+        "the Manager published something that cannot be pulled: {0}; check the account's delegate image override"
+    )]
+    BadReference(ReferenceError),
+    /// No token could be made: the system gave no random numbers.
+    #[error("no token could be made: {0}")]
+    NoToken(String),
+}
+
+impl PublishedError {
+    /// Whether the Manager itself is out of reach: it would be for the delegates too, so their health says nothing
+    /// about their image.
+    pub fn is_outage(&self) -> bool {
+        match self {
+            Self::Unreachable(_)
+            | Self::Tls(_)
+            | Self::Timeout(_)
+            | Self::Server { .. }
+            | Self::RateLimited { .. } => true,
+            Self::TokenUnknown
+            | Self::TokenRevoked
+            | Self::TokenExpired { .. }
+            | Self::WrongEndpoint
+            | Self::AccessDenied
+            | Self::InvalidRequest { .. }
+            | Self::Refused { .. }
+            | Self::Redirect { .. }
+            | Self::TooLarge { .. }
+            | Self::Malformed(_)
+            | Self::BadReference(_)
+            | Self::NoToken(_) => false,
+        }
+    }
+
+    /// One word for it, stable: a metric's label.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Unreachable(_) => "unreachable",
+            Self::Tls(_) => "tls",
+            Self::Timeout(_) => "timeout",
+            Self::TokenUnknown => "token_unknown",
+            Self::TokenRevoked => "token_revoked",
+            Self::TokenExpired { .. } => "token_expired",
+            Self::WrongEndpoint => "wrong_endpoint",
+            Self::AccessDenied => "access_denied",
+            Self::InvalidRequest { .. } => "invalid_request",
+            Self::Refused { .. } => "refused",
+            Self::RateLimited { .. } => "rate_limited",
+            Self::Server { .. } => "server",
+            Self::Redirect { .. } => "redirect",
+            Self::TooLarge { .. } => "too_large",
+            Self::Malformed(_) => "malformed",
+            Self::BadReference(_) => "bad_reference",
+            Self::NoToken(_) => "no_token",
+        }
+    }
+
+    /// Whether asking again within seconds may help.
+    pub(super) fn is_transient(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable(_) | Self::Timeout(_) | Self::Server { .. } | Self::RateLimited { .. }
+        )
+    }
+}
+
+/// Below this the clocks agree: the header has whole seconds, and the answer took its way.
+const CLOCKS_AGREE_SECONDS: u64 = 60;
+
+fn skew_in_words(skew_seconds: Option<i64>) -> String {
+    let Some(skew) = skew_seconds else {
+        return "compare this host's clock with the Manager's".to_owned();
+    };
+    if skew.unsigned_abs() <= CLOCKS_AGREE_SECONDS {
+        return "yet the two clocks agree: a proxy may be replaying an old request".to_owned();
+    }
+    let direction = if skew < 0 { "behind" } else { "ahead of" };
+    let skew = in_words(Duration::from_secs(skew.unsigned_abs()));
+    format!("this host's clock is {skew} {direction} the Manager's: set it right (NTP)")
+}
+
+/// `45 s`, `2 min 5 s`, `3 h 20 min`, `2 d 1 h`: the two leading units are enough.
+fn in_words(duration: Duration) -> String {
+    const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
+    let mut rest = duration.as_secs();
+    if rest == 0 && !duration.is_zero() {
+        return format!("{} ms", duration.as_millis());
+    }
+    let mut words = Vec::new();
+    for (seconds, unit) in UNITS {
+        let count = rest / seconds;
+        rest %= seconds;
+        if count > 0 {
+            words.push(format!("{count} {unit}"));
+        } else if !words.is_empty() {
+            break;
+        }
+        if words.len() == 2 {
+            break;
+        }
+    }
+    if words.is_empty() {
+        return "0 s".to_owned();
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_told_in_its_two_leading_units() {
+        for (duration, words) in [
+            (Duration::ZERO, "0 s"),
+            (Duration::from_millis(250), "250 ms"),
+            (Duration::from_secs(45), "45 s"),
+            (Duration::from_secs(125), "2 min 5 s"),
+            (Duration::from_secs(120), "2 min"),
+            (Duration::from_secs(12_000), "3 h 20 min"),
+            (Duration::from_secs(3_605), "1 h"),
+            (Duration::from_secs(176_400), "2 d 1 h"),
+        ] {
+            assert_eq!(in_words(duration), words);
+        }
+    }
+
+    #[test]
+    fn an_expired_token_is_a_wrong_clock_told_in_words() {
+        for (skew_seconds, words) in [
+            (
+                Some(-7_380),
+                "this host's clock is 2 h 3 min behind the Manager's: set it right (NTP)",
+            ),
+            (
+                Some(86_400),
+                "this host's clock is 1 d ahead of the Manager's: set it right (NTP)",
+            ),
+            (
+                Some(-3),
+                "yet the two clocks agree: a proxy may be replaying an old request",
+            ),
+            (None, "compare this host's clock with the Manager's"),
+        ] {
+            let error = PublishedError::TokenExpired { skew_seconds }.to_string();
+            assert!(error.ends_with(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_error_is_one_line_with_its_own_kind() {
+        let text = || "reason".to_owned();
+        let errors = [
+            PublishedError::Unreachable(text()),
+            PublishedError::Tls(text()),
+            PublishedError::Timeout(Duration::from_secs(30)),
+            PublishedError::TokenUnknown,
+            PublishedError::TokenRevoked,
+            PublishedError::TokenExpired { skew_seconds: None },
+            PublishedError::WrongEndpoint,
+            PublishedError::AccessDenied,
+            PublishedError::InvalidRequest {
+                code: text(),
+                message: text(),
+            },
+            PublishedError::Refused {
+                status: 404,
+                message: text(),
+            },
+            PublishedError::RateLimited {
+                retry_after: Some(Duration::from_secs(90)),
+            },
+            PublishedError::Server {
+                status: 503,
+                message: text(),
+            },
+            PublishedError::Redirect {
+                status: 302,
+                to: text(),
+            },
+            PublishedError::TooLarge { limit: 65_536 },
+            PublishedError::Malformed(text()),
+            PublishedError::BadReference("a b".parse::<crate::image::ImageReference>().unwrap_err()),
+            PublishedError::NoToken(text()),
+        ];
+        let mut kinds = std::collections::BTreeSet::new();
+        for error in &errors {
+            assert!(kinds.insert(error.kind()), "{} is there twice", error.kind());
+            let line = error.to_string();
+            assert!(!line.contains('\n') && !line.contains("  "), "{line}");
+        }
+        let outages: Vec<_> = errors
+            .iter()
+            .filter(|e| e.is_outage())
+            .map(PublishedError::kind)
+            .collect();
+        assert_eq!(
+            outages,
+            ["unreachable", "tls", "timeout", "rate_limited", "server"]
+        );
+    }
+
+    #[test]
+    fn a_rate_limit_says_how_long_to_wait_if_the_manager_does() {
+        let error = PublishedError::RateLimited {
+            retry_after: Some(Duration::from_secs(90)),
+        };
+        assert_eq!(
+            error.to_string(),
+            "the Manager limits the rate of requests (429) and asks to wait 1 min 30 s; the next run asks again"
+        );
+        let error = PublishedError::RateLimited { retry_after: None };
+        assert_eq!(
+            error.to_string(),
+            "the Manager limits the rate of requests (429); the next run asks again"
+        );
+    }
+}
