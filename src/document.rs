@@ -1,1 +1,0 @@
-//! The container document: inspect → create body, raw JSON in and out.

@@ -1,0 +1,156 @@
+//! What forbids two containers of one document to live at the same time.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::{map, text};
+
+/// A reason why the old container must stop before its successor starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Conflict {
+    /// It listens in the host's own network.
+    HostNetwork,
+    /// A fixed port of the host leads to it.
+    PublishedPort {
+        /// The host's port, with its address where one was given.
+        host: String,
+        /// The container's port, `3460/tcp`.
+        container: String,
+    },
+    /// Its address in a network was chosen by its owner.
+    FixedIp {
+        /// The network.
+        network: String,
+        /// The address.
+        address: String,
+    },
+    /// Its MAC address was chosen by its owner.
+    FixedMac {
+        /// The address.
+        address: String,
+    },
+    /// It lives in a namespace of another container.
+    ContainerNamespace {
+        /// `network`, `pid` or `ipc`.
+        namespace: &'static str,
+        /// The other container, as the document names it.
+        container: String,
+    },
+}
+
+impl Conflict {
+    /// One word for metrics and logs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::HostNetwork => "host-network",
+            Self::PublishedPort { .. } => "published-port",
+            Self::FixedIp { .. } => "fixed-ip",
+            Self::FixedMac { .. } => "fixed-mac",
+            Self::ContainerNamespace { .. } => "container-namespace",
+        }
+    }
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HostNetwork => write!(
+                f,
+                "it uses the host's network, where two would want the same ports"
+            ),
+            Self::PublishedPort { host, container } => {
+                write!(
+                    f,
+                    "it publishes {container} on port {host} of the host, which only one can hold"
+                )
+            }
+            Self::FixedIp { network, address } => {
+                write!(f, "it has the fixed address {address} in the network {network}")
+            }
+            Self::FixedMac { address } => write!(f, "it has the fixed MAC address {address}"),
+            Self::ContainerNamespace { namespace, container } => {
+                write!(
+                    f,
+                    "it lives in the {namespace} namespace of the container {container}"
+                )
+            }
+        }
+    }
+}
+
+/// Why two containers of this document cannot live at once; empty where they can.
+pub fn forbids_two(inspect: &Value) -> Vec<Conflict> {
+    let mut conflicts = Vec::new();
+    let network_mode = text(inspect, "/HostConfig/NetworkMode");
+    if network_mode == "host" {
+        conflicts.push(Conflict::HostNetwork);
+    }
+    for (namespace, pointer) in [
+        ("network", "/HostConfig/NetworkMode"),
+        ("pid", "/HostConfig/PidMode"),
+        ("ipc", "/HostConfig/IpcMode"),
+    ] {
+        if let Some(container) = text(inspect, pointer).strip_prefix("container:") {
+            conflicts.push(Conflict::ContainerNamespace {
+                namespace,
+                container: container.to_owned(),
+            });
+        }
+    }
+    // The engine ignores the rest where the container has no network of its own.
+    if matches!(network_mode, "host" | "none") || super::networks::shares_namespace(network_mode) {
+        return conflicts;
+    }
+    published_ports(inspect, &mut conflicts);
+    fixed_addresses(inspect, &mut conflicts);
+    let mac = text(inspect, "/Config/MacAddress");
+    if !mac.is_empty() {
+        conflicts.push(Conflict::FixedMac {
+            address: mac.to_owned(),
+        });
+    }
+    conflicts
+}
+
+fn published_ports(inspect: &Value, conflicts: &mut Vec<Conflict>) {
+    for (container, bindings) in map(inspect, "/HostConfig/PortBindings").into_iter().flatten() {
+        for binding in bindings.as_array().into_iter().flatten() {
+            let port = text(binding, "/HostPort");
+            if !is_fixed(port) {
+                continue;
+            }
+            let host = match text(binding, "/HostIp") {
+                "" => port.to_owned(),
+                address if address.contains(':') => format!("[{address}]:{port}"),
+                address => format!("{address}:{port}"),
+            };
+            conflicts.push(Conflict::PublishedPort {
+                host,
+                container: container.clone(),
+            });
+        }
+    }
+}
+
+/// No port and port 0 mean any free one, and of a range (`8000-8010`) the engine takes the first free one.
+fn is_fixed(port: &str) -> bool {
+    match port.split_once('-') {
+        Some((first, last)) => first == last,
+        None => !matches!(port.trim_start_matches('0'), ""),
+    }
+}
+
+fn fixed_addresses(inspect: &Value, conflicts: &mut Vec<Conflict>) {
+    for (network, endpoint) in super::networks::distinct(inspect) {
+        for pointer in ["/IPAMConfig/IPv4Address", "/IPAMConfig/IPv6Address"] {
+            let address = text(endpoint, pointer);
+            if !address.is_empty() {
+                conflicts.push(Conflict::FixedIp {
+                    network: network.to_owned(),
+                    address: address.to_owned(),
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Takes out of a container's configuration what its image gave.
+//!
+//! This inverts `merge` in the engine's `daemon/commit.go`, which is the same from 20.10 to 29:
+//! - `User`, `WorkingDir`, `StopSignal`: the image's where the owner gave none;
+//! - `Env`, `Labels`: the image's for every name the owner gave no value for;
+//! - `ExposedPorts`, `Volumes`: both together;
+//! - `Entrypoint`, `Cmd`: the image's command only where the owner gave neither, the image's entry point only where
+//!   the owner's is `null`; afterwards an entry point of one empty string becomes `null`;
+//! - `Healthcheck`: field by field.
+
+use serde_json::{Map, Value};
+
+use super::{is_blank, same_or_blank};
+
+/// Fields whose value is the image's where the owner gave none.
+pub(super) const SCALARS: [&str; 4] = ["User", "WorkingDir", "StopSignal", "ArgsEscaped"];
+
+/// Leaves in `config` what the owner gave, `image` being the `Config` of the image it was merged with.
+pub(super) fn subtract(
+    config: &mut Map<String, Value>,
+    image: &Map<String, Value>,
+    host_config: &Map<String, Value>,
+) {
+    for field in SCALARS {
+        if same_or_blank(config.get(field), image.get(field)) {
+            config.remove(field);
+        }
+    }
+    env(config, image);
+    labels(config, image);
+    ports(config, image, host_config);
+    volumes(config, image);
+    command(config, image);
+    healthcheck(config, image);
+}
+
+/// Whether what a container has for one name in its environment is what its image gave.
+///
+/// The engine takes all of the image's entries where the owner gave no environment at all, else the first of each
+/// name. Empty lists are "has none".
+pub(super) fn env_is_default(container: &[&str], image: &[&str]) -> bool {
+    container == image || (!image.is_empty() && image.get(..1) == Some(container))
+}
+
+/// The entries of an environment with this name, in order.
+pub(super) fn env_entries<'a>(config: &'a Map<String, Value>, name: &str) -> Vec<&'a str> {
+    env_of(config).filter(|entry| env_name(entry) == name).collect()
+}
+
+/// All entries of an environment.
+pub(super) fn env_of(config: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    config
+        .get("Env")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+}
+
+/// The name in `NAME=value`; an entry without a value is all name.
+pub(super) fn env_name(entry: &str) -> &str {
+    entry.split_once('=').map_or(entry, |(name, _)| name)
+}
+
+fn env(config: &mut Map<String, Value>, image: &Map<String, Value>) {
+    let kept: Vec<Value> = env_of(config)
+        .filter(|entry| {
+            let name = env_name(entry);
+            !env_is_default(&env_entries(config, name), &env_entries(image, name))
+        })
+        .map(Value::from)
+        .collect();
+    if let Some(Value::Array(entries)) = config.get_mut("Env") {
+        *entries = kept;
+    }
+}
+
+fn labels(config: &mut Map<String, Value>, image: &Map<String, Value>) {
+    let Some(Value::Object(defaults)) = image.get("Labels") else {
+        return;
+    };
+    if let Some(Value::Object(labels)) = config.get_mut("Labels") {
+        labels.retain(|name, value| defaults.get(name) != Some(value));
+    }
+}
+
+/// A published port stays exposed: `-p` exposes it, whether the image did so too or not, and the engine publishes
+/// none that is not exposed.
+fn ports(config: &mut Map<String, Value>, image: &Map<String, Value>, host_config: &Map<String, Value>) {
+    let Some(Value::Object(defaults)) = image.get("ExposedPorts") else {
+        return;
+    };
+    if let Some(Value::Object(ports)) = config.get_mut("ExposedPorts") {
+        ports.retain(|port, _| !defaults.contains_key(port) || is_bound(host_config, port));
+    }
+}
+
+/// Whether the owner gave a binding for this port.
+pub(super) fn is_bound(host_config: &Map<String, Value>, port: &str) -> bool {
+    host_config
+        .get("PortBindings")
+        .and_then(Value::as_object)
+        .is_some_and(|bindings| bindings.contains_key(port))
+}
+
+/// The data of these volumes is another matter: `volumes` carries it over by name.
+fn volumes(config: &mut Map<String, Value>, image: &Map<String, Value>) {
+    let Some(Value::Object(defaults)) = image.get("Volumes") else {
+        return;
+    };
+    if let Some(Value::Object(volumes)) = config.get_mut("Volumes") {
+        volumes.retain(|path, _| !defaults.contains_key(path));
+    }
+}
+
+/// Which of entry point and command the owner gave; the other is the image's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Command {
+    pub(super) own_entrypoint: bool,
+    pub(super) own_command: bool,
+}
+
+impl Command {
+    /// Reads it from a merged configuration.
+    ///
+    /// With an entry point of the owner's own the image's command does not apply; an empty list is an entry point
+    /// with which it does. The owner who repeats the image's entry point and gives no command is told from the one
+    /// who gives nothing by the missing command. Where the image has no command either, only an empty list in place
+    /// of `null` tells them apart, and only on engines that show `null` in image documents.
+    pub(super) fn of(config: &Map<String, Value>, image: &Map<String, Value>) -> Self {
+        let (entrypoint, command) = (given(config, "Entrypoint"), given(config, "Cmd"));
+        let (image_entrypoint, image_command) = (given(image, "Entrypoint"), given(image, "Cmd"));
+        let command_is_default = same_or_blank(command, image_command);
+        let own = |own_entrypoint, own_command| Self {
+            own_entrypoint,
+            own_command,
+        };
+        match entrypoint {
+            // Taken away with `[""]`, which needs a command, or never there.
+            None if !is_blank(image_entrypoint) => own(true, true),
+            Some(_) if entrypoint != image_entrypoint => {
+                own(true, !is_blank(entrypoint) || !command_is_default)
+            }
+            Some(_) if !is_blank(entrypoint) && is_blank(command) => {
+                let repeated =
+                    !command_is_default || (command.is_some() && image.get("Cmd") == Some(&Value::Null));
+                own(repeated, repeated)
+            }
+            _ => own(false, !command_is_default),
+        }
+    }
+}
+
+/// A field's value; `null` is none, an empty list is one.
+fn given<'a>(config: &'a Map<String, Value>, field: &str) -> Option<&'a Value> {
+    config.get(field).filter(|value| !value.is_null())
+}
+
+fn command(config: &mut Map<String, Value>, image: &Map<String, Value>) {
+    let origin = Command::of(config, image);
+    if !origin.own_entrypoint {
+        config.insert("Entrypoint".to_owned(), Value::Null);
+    } else if given(config, "Entrypoint").is_none() {
+        config.insert("Entrypoint".to_owned(), Value::from(vec![""]));
+    }
+    if !origin.own_command {
+        config.insert("Cmd".to_owned(), Value::Null);
+    }
+}
+
+/// Fields this code has never heard of are taken for merged like the others: the engine added one in API 1.44.
+fn healthcheck(config: &mut Map<String, Value>, image: &Map<String, Value>) {
+    let Some(Value::Object(defaults)) = image.get("Healthcheck") else {
+        return;
+    };
+    let Some(slot) = config.get_mut("Healthcheck") else {
+        return;
+    };
+    if let Value::Object(check) = slot {
+        check.retain(|field, value| !same_or_blank(Some(value), defaults.get(field)));
+        if check.is_empty() {
+            *slot = Value::Null;
+        }
+    }
+}

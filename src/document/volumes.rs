@@ -1,0 +1,135 @@
+//! Anonymous volumes: mounted, but declared without a name, so that a new container would get empty ones.
+
+use serde_json::{Map, Value, json};
+
+use super::{list, map, text};
+
+/// Names every anonymous volume of `inspect` in `host_config`, so that the successor mounts the same one.
+///
+/// What the owner declared with a source is not touched: it is in `Binds` or `Mounts` as it was given, and the
+/// engine refuses two mounts at one place. A volume that came with `VolumesFrom` comes that way again.
+pub(super) fn keep_anonymous(host_config: &mut Map<String, Value>, inspect: &Value) {
+    // The engine lists them in any order.
+    let mut mounts: Vec<&Value> = list(inspect, "/Mounts").iter().collect();
+    mounts.sort_by_key(|mount| text(mount, "/Destination"));
+    for mount in mounts {
+        let (name, destination) = (text(mount, "/Name"), text(mount, "/Destination"));
+        if text(mount, "/Type") != "volume" || name.is_empty() || destination.is_empty() {
+            continue;
+        }
+        if name_in_binds(host_config, name, destination) || name_in_mounts(host_config, name, destination) {
+            continue;
+        }
+        let writable = mount.get("RW").and_then(Value::as_bool).unwrap_or(true);
+        if is_anonymous(host_config, inspect, destination) {
+            bind(host_config, name, destination, writable);
+        }
+    }
+}
+
+/// Whether a volume that neither `Binds` nor `Mounts` declare is the container's own. The configuration lists the
+/// image's `VOLUME`s and the owner's `-v /path` together; anything else came from another container.
+fn is_anonymous(host_config: &Map<String, Value>, inspect: &Value, destination: &str) -> bool {
+    let declared = map(inspect, "/Config/Volumes")
+        .is_some_and(|volumes| volumes.keys().any(|path| clean(path) == clean(destination)));
+    declared || super::is_blank(host_config.get("VolumesFrom"))
+}
+
+/// Whether `Binds` has the destination; a bind that is nothing but a destination gets the volume's name.
+fn name_in_binds(host_config: &mut Map<String, Value>, name: &str, destination: &str) -> bool {
+    for bind in entries(host_config, "Binds") {
+        let Some(given) = bind.as_str() else { continue };
+        let mut parts = given.split(':');
+        let (first, second) = (parts.next().unwrap_or_default(), parts.next());
+        if clean(second.unwrap_or(first)) == clean(destination) {
+            if second.is_none() {
+                *bind = Value::from(format!("{name}:{given}"));
+            }
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether `Mounts` has the destination; a volume without a source gets the volume's name.
+fn name_in_mounts(host_config: &mut Map<String, Value>, name: &str, destination: &str) -> bool {
+    for mount in entries(host_config, "Mounts") {
+        if clean(text(mount, "/Target")) != clean(destination) {
+            continue;
+        }
+        if text(mount, "/Type") == "volume"
+            && text(mount, "/Source").is_empty()
+            && let Value::Object(fields) = mount
+        {
+            fields.insert("Source".to_owned(), Value::from(name));
+        }
+        return true;
+    }
+    false
+}
+
+fn bind(host_config: &mut Map<String, Value>, name: &str, destination: &str, writable: bool) {
+    if destination.contains(':') {
+        // Cannot be written as a bind.
+        push(
+            host_config,
+            "Mounts",
+            json!({"Type": "volume", "Source": name, "Target": destination, "ReadOnly": !writable}),
+        );
+    } else {
+        let options = if writable { "" } else { ":ro" };
+        push(
+            host_config,
+            "Binds",
+            Value::from(format!("{name}:{destination}{options}")),
+        );
+    }
+}
+
+fn entries<'a>(host_config: &'a mut Map<String, Value>, field: &str) -> &'a mut [Value] {
+    match host_config.get_mut(field) {
+        Some(Value::Array(entries)) => entries,
+        _ => &mut [],
+    }
+}
+
+fn push(host_config: &mut Map<String, Value>, field: &str, entry: Value) {
+    match host_config.get_mut(field) {
+        Some(Value::Array(entries)) => entries.push(entry),
+        _ => {
+            host_config.insert(field.to_owned(), Value::from(vec![entry]));
+        }
+    }
+}
+
+/// A path as the engine cleans it (Go's `path.Clean`), to compare destinations.
+pub(super) fn clean(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clean;
+
+    #[test]
+    fn paths_are_cleaned_as_the_engine_does() {
+        for (given, cleaned) in [
+            ("/data", "/data"),
+            ("/data/", "/data"),
+            ("//a///b/./c/..", "/a/b"),
+            ("/..", "/"),
+        ] {
+            assert_eq!(clean(given), cleaned, "{given}");
+        }
+    }
+}
