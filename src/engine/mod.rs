@@ -9,15 +9,38 @@ mod raw;
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
 
+pub use auth::RegistryPassword;
 pub use docker::DockerEngine;
 pub use inspected::{Health, HealthStatus, Inspected};
 
 use crate::delegate::{ContainerId, ImageId};
 use crate::image::ImageReference;
+
+/// How the engine is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineSettings {
+    /// Where it listens.
+    pub host: EngineHost,
+}
+
+/// Where an engine listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EngineHost {
+    /// A unix socket.
+    Unix(PathBuf),
+    /// A TCP port.
+    Tcp {
+        /// `host:port`.
+        address: String,
+        /// With TLS: the directory that has `ca.pem`, `cert.pem` and `key.pem`.
+        tls: Option<PathBuf>,
+    },
+}
 
 /// Why the engine did not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
