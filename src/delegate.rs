@@ -21,9 +21,18 @@ pub mod label {
     pub const PREVIOUS_IMAGE: &str = "io.delegate-upgrader.previous-image";
     /// On a container we created: the image id of the one it replaces.
     pub const PREVIOUS_IMAGE_ID: &str = "io.delegate-upgrader.previous-image-id";
+    /// On a container we created: the restart policy of the one it replaces, as `docker run --restart` takes it.
+    /// Whatever we stop gets the policy `no` first; this label is where the true one is read from to restore it.
+    pub const RESTART_POLICY: &str = "io.delegate-upgrader.previous-restart-policy";
 
     /// The labels that only we write; a release's are replaced by the next one's, never piled up.
-    pub const OURS: [&str; 4] = [REPLACES, RELEASE, PREVIOUS_IMAGE, PREVIOUS_IMAGE_ID];
+    pub const OURS: [&str; 5] = [
+        REPLACES,
+        RELEASE,
+        PREVIOUS_IMAGE,
+        PREVIOUS_IMAGE_ID,
+        RESTART_POLICY,
+    ];
 }
 
 /// A container's full id, 64 hex digits on every engine we know.

@@ -1,1 +1,7 @@
-fn main() {}
+//! The `delegate-upgrader` program: see the library for everything.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::from(delegate_upgrader::cli::main().code())
+}

@@ -8,11 +8,10 @@ use reqwest::Url;
 
 use super::environment::{Environment, Variable};
 use super::problems::Findings;
-use super::{
-    AccountToken, EngineHost, EngineSettings, ManagerSettings, ProxySettings, RegistryLogin, Secret, Source,
-    WayOut, values,
-};
+use super::{AccountToken, ManagerSettings, ProxySettings, RegistryLogin, Source, WayOut, values};
+use crate::engine::{EngineHost, EngineSettings};
 use crate::image::ImageReference;
+use crate::secret::Secret;
 
 const TOKEN: &str = "the delegate token: 32 hex digits, or the base64 of them that the Manager shows";
 const READABLE: &str = "the path of a file that can be read";

@@ -15,13 +15,16 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::image::ImageReference;
+use crate::engine::EngineSettings;
+use crate::image::{ImageReference, TargetSettings};
 use crate::schedule::Schedule;
 use environment::Environment;
 use problems::Findings;
 
 pub use problems::{ConfigErrors, Problem};
-pub use secret::{AccountToken, Secret};
+pub use secret::AccountToken;
+
+use crate::secret::Secret;
 
 /// All that can be set, checked. One field per variable or group of variables of the documentation.
 #[derive(Clone, Debug)]
@@ -90,15 +93,6 @@ pub struct ManagerSettings {
     pub base_url: String,
     /// `UPGRADER_TOKEN`.
     pub token: AccountToken,
-}
-
-/// Where the published image is taken from, if not from where the Manager says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TargetSettings {
-    /// `REGISTRY_MIRROR`: what the published repository's path is put behind; no trailing slash.
-    pub registry_mirror: Option<String>,
-    /// `IMAGE_REPOSITORY`: the repository of your own build; wins over the mirror.
-    pub image_repository: Option<String>,
 }
 
 /// How a delegate is replaced.
@@ -220,28 +214,6 @@ pub enum LogFormat {
     Json,
 }
 
-/// The container engine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EngineSettings {
-    /// `DOCKER_HOST`, `DOCKER_TLS_VERIFY`, `DOCKER_CERT_PATH`.
-    pub host: EngineHost,
-}
-
-/// Where the engine's API is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EngineHost {
-    /// A socket file.
-    Unix(PathBuf),
-    /// A TCP address.
-    Tcp {
-        /// `host:port`.
-        address: String,
-        /// The directory of `ca.pem`, `cert.pem` and `key.pem` if TLS is spoken. The engine's certificate is
-        /// always verified.
-        tls: Option<PathBuf>,
-    },
-}
-
 const STRATEGIES: [(&str, Strategy); 3] = [
     ("auto", Strategy::Auto),
     ("start-first", Strategy::StartFirst),
@@ -315,6 +287,13 @@ impl Settings {
     /// Reads and checks the environment of this process.
     pub fn from_process_env() -> Result<Self, ConfigErrors> {
         Self::from_env(std::env::vars_os())
+    }
+
+    /// Reads and checks `LISTEN_ADDR` alone, for the commands that ask a running daemon.
+    pub fn listen_from_process_env() -> Result<SocketAddr, ConfigErrors> {
+        let mut findings = Findings::default();
+        let env = Environment::read(std::env::vars_os(), &mut findings);
+        read::listen_alone(&env, findings)
     }
 
     /// Reads and checks an environment. Variables that are not ours are ignored; empty ones are unset. The files

@@ -11,9 +11,10 @@ use super::environment::{Environment, Variable};
 use super::problems::Findings;
 use super::{
     ACTIONS, ConfigErrors, FORMATS, HealthAction, HealthSettings, LEVELS, LogFormat, LogLevel, LogSettings,
-    PROBES, ProbeKind, STRATEGIES, Settings, TargetSettings, connections, values,
+    PROBES, ProbeKind, STRATEGIES, Settings, connections, values,
 };
 use crate::duration;
+use crate::image::TargetSettings;
 use crate::schedule::{self, MANAGER_PATIENCE, Schedule};
 
 /// Checks every variable, whatever is wrong with the others.
@@ -48,16 +49,11 @@ pub(super) fn settings(env: &Environment, mut findings: Findings) -> Result<Sett
     let health = read_health(found, env, disable_auto_upgrade);
     let registry = connections::registry(found, env);
     let way_out = connections::way_out(found, env);
-    let listen = found
-        .read(
-            &env.listen_addr,
-            "an address and port such as 127.0.0.1:9464",
-            values::listen_address,
-        )
-        .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 9464)));
+    let listen = read_listen(found, env);
     let webhook_url = connections::webhook(found, env);
     let log = read_log(found, env);
     let engine = connections::engine(found, env);
+    warn_of_later_settings(found, env);
 
     let secrets: Vec<&str> = env.secrets();
     match (findings.finish(&secrets), source, workload_names, schedule) {
@@ -168,6 +164,26 @@ fn time_zone(text: &str) -> Result<Tz, String> {
         .ok_or_else(String::new)
 }
 
+/// Of all variables only the address matters, and of all problems only those with it.
+pub(super) fn listen_alone(env: &Environment, mut findings: Findings) -> Result<SocketAddr, ConfigErrors> {
+    let listen = read_listen(&mut findings, env);
+    if !findings.names(&env.listen_addr) {
+        return Ok(listen);
+    }
+    let (_, errors) = findings.finish(&[]);
+    Err(errors.unwrap_or_default())
+}
+
+fn read_listen(found: &mut Findings, env: &Environment) -> SocketAddr {
+    found
+        .read(
+            &env.listen_addr,
+            "an address and port such as 127.0.0.1:9464",
+            values::listen_address,
+        )
+        .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 9464)))
+}
+
 fn read_target(found: &mut Findings, env: &Environment) -> TargetSettings {
     let registry_mirror = found.read(&env.registry_mirror, values::REPOSITORY, |text| {
         values::repository(text, true)
@@ -244,7 +260,31 @@ fn read_health(found: &mut Findings, env: &Environment, health_only: bool) -> He
             found.warn(&env.health_action, instead("report"));
         }
     }
+    // Not acted on by this version; the settings themselves are checked all the same.
+    if health.probe == ProbeKind::Exec {
+        health.probe = ProbeKind::Auto;
+        found.warn(
+            &env.health_probe,
+            "exec is not available in this version; auto instead",
+        );
+    }
+    if health.action == HealthAction::Restart {
+        health.action = HealthAction::Report;
+        found.warn(
+            &env.health_action,
+            "restart is not available in this version; report instead",
+        );
+    }
     health
+}
+
+/// What is checked already and not acted on by this version must not pass for working.
+fn warn_of_later_settings(found: &mut Findings, env: &Environment) {
+    for variable in [&env.webhook_url, &env.audit_log, &env.docker_config] {
+        if variable.is_set() {
+            found.warn(variable, "set, but this version does not use it");
+        }
+    }
 }
 
 fn read_log(found: &mut Findings, env: &Environment) -> LogSettings {

@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use super::{
-    ACTIONS, EngineHost, FORMATS, LEVELS, PROBES, Settings, Source, problems::without_userinfo, word_of,
-};
+use super::{ACTIONS, FORMATS, LEVELS, PROBES, Settings, Source, problems::without_userinfo, word_of};
 use crate::duration;
+use crate::engine::EngineHost;
 
 const SET: &str = "(set)";
 const UNSET: &str = "(unset)";
@@ -28,9 +27,10 @@ impl Settings {
             Source::Manager(_) | Source::None => None,
         };
         let proxy = self.way_out.proxy.as_ref();
-        let (host, tls) = match &self.engine.host {
-            EngineHost::Unix(path) => (format!("unix://{}", path.display()), None),
-            EngineHost::Tcp { address, tls } => (format!("tcp://{address}"), tls.as_deref()),
+        let host = self.engine.host.to_string();
+        let tls = match &self.engine.host {
+            EngineHost::Unix(_) => None,
+            EngineHost::Tcp { tls, .. } => tls.as_deref(),
         };
         vec![
             (

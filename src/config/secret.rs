@@ -1,32 +1,8 @@
-//! Values that are never printed: passwords, and the account's token.
+//! The account's token, which is never printed.
 
 use std::fmt;
 
-use base64::Engine as _;
-use base64::alphabet::STANDARD;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-
-/// A text that cannot be printed: no `Display`, and `Debug` shows nothing of it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Takes the text in.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The text itself, for the one place that sends it.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
-    }
-}
+use crate::manager::token;
 
 /// The account's token as the 16 key bytes that encrypt what is sent to the Manager. Cannot be printed.
 #[derive(Clone, PartialEq, Eq)]
@@ -38,17 +14,7 @@ impl AccountToken {
     /// `None` for anything else. The Manager's rule: what base64-decodes, trimmed, to 32 hex digits is that; all
     /// else is taken as it is.
     pub fn parse(text: &str) -> Option<Self> {
-        const EITHER_PADDING: GeneralPurpose = GeneralPurpose::new(
-            &STANDARD,
-            GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-        );
-        let text = text.trim();
-        EITHER_PADDING
-            .decode(text)
-            .ok()
-            .and_then(|bytes| sixteen_bytes(bytes.trim_ascii()))
-            .or_else(|| sixteen_bytes(text.as_bytes()))
-            .map(Self)
+        token::key_from_text(text).map(Self)
     }
 
     /// The key bytes, for the one place that encrypts with them.
@@ -61,22 +27,6 @@ impl fmt::Debug for AccountToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("AccountToken(…)")
     }
-}
-
-fn sixteen_bytes(hex: &[u8]) -> Option<[u8; 16]> {
-    let nibble = |digit: &u8| {
-        char::from(*digit)
-            .to_digit(16)
-            .and_then(|value| u8::try_from(value).ok())
-    };
-    let (pairs, []) = hex.as_chunks::<2>() else {
-        return None;
-    };
-    let bytes: Option<Vec<u8>> = pairs
-        .iter()
-        .map(|[high, low]| Some(nibble(high)? << 4 | nibble(low)?))
-        .collect();
-    bytes?.try_into().ok()
 }
 
 #[cfg(test)]

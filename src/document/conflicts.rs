@@ -6,6 +6,8 @@ use serde_json::Value;
 
 use super::{map, text};
 
+const MIB: u64 = 1024 * 1024;
+
 /// A reason why the old container must stop before its successor starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Conflict {
@@ -37,6 +39,13 @@ pub enum Conflict {
         /// The other container, as the document names it.
         container: String,
     },
+    /// The host has no room for a second one. Not read from the document; the caller knows the host.
+    TooLittleMemory {
+        /// Its limit, or its present use where it has none, in bytes.
+        needed: u64,
+        /// What is available on the host, in bytes.
+        available: u64,
+    },
 }
 
 impl Conflict {
@@ -48,6 +57,7 @@ impl Conflict {
             Self::FixedIp { .. } => "fixed-ip",
             Self::FixedMac { .. } => "fixed-mac",
             Self::ContainerNamespace { .. } => "container-namespace",
+            Self::TooLittleMemory { .. } => "too-little-memory",
         }
     }
 }
@@ -75,6 +85,12 @@ impl fmt::Display for Conflict {
                     "it lives in the {namespace} namespace of the container {container}"
                 )
             }
+            Self::TooLittleMemory { needed, available } => write!(
+                f,
+                "a second one may need {} MiB of memory, and the host has {} MiB available",
+                needed / MIB,
+                available / MIB
+            ),
         }
     }
 }

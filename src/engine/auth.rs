@@ -1,41 +1,24 @@
 //! Registry credentials for pulls: what goes into `X-Registry-Auth`.
 
-use std::fmt;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
 use bollard::auth::DockerCredentials;
 use serde_json::json;
 
+use crate::secret::Secret;
+
 /// The header that carries registry credentials to the engine.
 pub(super) const HEADER: &str = "X-Registry-Auth";
-
-/// A registry password. It can be sent, not shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct RegistryPassword(String);
-
-impl RegistryPassword {
-    /// Takes the password in clear.
-    pub fn new(password: impl Into<String>) -> Self {
-        Self(password.into())
-    }
-}
-
-impl fmt::Debug for RegistryPassword {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("<redacted>")
-    }
-}
 
 /// One account, offered to whichever registry a pulled reference names.
 #[derive(Clone, Debug)]
 pub(super) struct Login {
     username: String,
-    password: RegistryPassword,
+    password: Secret,
 }
 
 impl Login {
-    pub(super) fn new(username: String, password: RegistryPassword) -> Self {
+    pub(super) fn new(username: String, password: Secret) -> Self {
         Self { username, password }
     }
 
@@ -43,7 +26,7 @@ impl Login {
     pub(super) fn credentials(&self, registry: &str) -> DockerCredentials {
         DockerCredentials {
             username: Some(self.username.clone()),
-            password: Some(self.password.0.clone()),
+            password: Some(self.password.expose().to_owned()),
             serveraddress: Some(server_address(registry).to_owned()),
             ..DockerCredentials::default()
         }
@@ -53,7 +36,7 @@ impl Login {
     pub(super) fn header(&self, registry: &str) -> String {
         let credentials = json!({
             "username": self.username,
-            "password": self.password.0,
+            "password": self.password.expose(),
             "serveraddress": server_address(registry),
         });
         URL_SAFE.encode(credentials.to_string())
@@ -86,7 +69,7 @@ mod tests {
 
     #[test]
     fn awkward_passwords_reach_the_engine_in_its_own_alphabet() {
-        let login = Login::new("ci".to_owned(), RegistryPassword::new(AWKWARD));
+        let login = Login::new("ci".to_owned(), Secret::new(AWKWARD));
         let header = login.header("registry.example:5000");
         assert!(!header.contains(['+', '/']), "{header}");
         let decoded: Value = serde_json::from_slice(&URL_SAFE.decode(&header).unwrap()).unwrap();
@@ -107,14 +90,14 @@ mod tests {
 
     #[test]
     fn docker_hub_has_its_historic_address() {
-        let login = Login::new("ci".to_owned(), RegistryPassword::new("p"));
+        let login = Login::new("ci".to_owned(), Secret::new("p"));
         let address = login.credentials("docker.io").serveraddress;
         assert_eq!(address.as_deref(), Some("https://index.docker.io/v1/"));
     }
 
     #[test]
     fn a_password_is_never_printed() {
-        let login = Login::new("ci".to_owned(), RegistryPassword::new("hunter2"));
+        let login = Login::new("ci".to_owned(), Secret::new("hunter2"));
         assert!(!format!("{login:?}").contains("hunter2"));
     }
 }

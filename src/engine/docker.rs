@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::auth::{self, Login, RegistryPassword};
+use super::auth::{self, Login};
 use super::raw::{Call, Raw, refusal};
 use super::{
     ApiVersion, ContainerSummary, Engine, EngineError, EngineHost, EngineInfo, EngineSettings, Inspected,
@@ -28,6 +28,7 @@ use super::{
 };
 use crate::delegate::{ContainerId, ImageId};
 use crate::image::ImageReference;
+use crate::secret::Secret;
 
 /// For what the engine reads from its own memory.
 const READ: Duration = Duration::from_secs(10);
@@ -86,7 +87,7 @@ impl DockerEngine {
 
     /// The same engine, with an account for the registries it pulls from.
     #[must_use]
-    pub fn with_login(self, login: Option<(String, RegistryPassword)>) -> Self {
+    pub fn with_login(self, login: Option<(String, Secret)>) -> Self {
         Self {
             shared: Arc::new(Shared {
                 host: self.shared.host.clone(),
@@ -363,6 +364,23 @@ impl Engine for DockerEngine {
             Err(EngineError::NotFound(_)) => Ok(()),
             other => other.map(|_| ()),
         }
+    }
+
+    async fn memory_usage(&self, id: &ContainerId) -> Result<u64, EngineError> {
+        let stats: Value = self
+            .json(|raw, api| {
+                raw.call(
+                    Method::GET,
+                    Some(api),
+                    &["containers", id.as_str(), "stats"],
+                    READ,
+                )
+                .query("stream", "false")
+                .query("one-shot", "true")
+            })
+            .await?;
+        let usage = stats.pointer("/memory_stats/usage").and_then(Value::as_u64);
+        usage.ok_or_else(|| EngineError::Malformed(format!("no memory use in the statistics of {id}")))
     }
 
     async fn registry_digest(&self, reference: &ImageReference) -> Result<String, EngineError> {

@@ -148,16 +148,24 @@ impl Inspected {
             .unwrap_or_default()
     }
 
-    /// Its restart policy, raw.
-    pub fn restart_policy(&self) -> Option<&Value> {
-        self.0.pointer("/HostConfig/RestartPolicy")
-    }
-
     /// The name of its restart policy, `no` where none is set.
-    pub fn restart_policy_name(&self) -> &str {
+    fn restart_policy_name(&self) -> &str {
         match self.text("/HostConfig/RestartPolicy/Name") {
             "" => "no",
             name => name,
+        }
+    }
+
+    /// Its restart policy as `docker run --restart` takes it: `no`, `always`, `on-failure:5`.
+    pub fn restart_policy_text(&self) -> String {
+        let name = self.restart_policy_name();
+        let retries = self
+            .0
+            .pointer("/HostConfig/RestartPolicy/MaximumRetryCount")
+            .and_then(Value::as_u64);
+        match retries {
+            Some(retries) if retries > 0 => format!("{name}:{retries}"),
+            _ => name.to_owned(),
         }
     }
 

@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-pub use auth::RegistryPassword;
 pub use docker::DockerEngine;
 pub use inspected::{Health, HealthStatus, Inspected};
+pub(crate) use raw::tls_without_roots;
 
 use crate::delegate::{ContainerId, ImageId};
 use crate::image::ImageReference;
@@ -40,6 +40,15 @@ pub enum EngineHost {
         /// With TLS: the directory that has `ca.pem`, `cert.pem` and `key.pem`.
         tls: Option<PathBuf>,
     },
+}
+
+impl std::fmt::Display for EngineHost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix://{}", path.display()),
+            Self::Tcp { address, .. } => write!(f, "tcp://{address}"),
+        }
+    }
 }
 
 /// Why the engine did not do what it was asked.
@@ -139,6 +148,22 @@ pub enum RunState {
     Dead,
     /// A word this version does not know.
     Other(String),
+}
+
+impl RunState {
+    /// The engine's word.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Created => "created",
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Restarting => "restarting",
+            Self::Removing => "removing",
+            Self::Exited => "exited",
+            Self::Dead => "dead",
+            Self::Other(word) => word,
+        }
+    }
 }
 
 impl From<&str> for RunState {
@@ -246,6 +271,9 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Removes an image that no container uses, never by force. Gone already: success.
     fn remove_image(&self, id: &ImageId) -> impl Future<Output = Result<(), EngineError>> + Send;
+
+    /// The memory a running container uses now, in bytes.
+    fn memory_usage(&self, id: &ContainerId) -> impl Future<Output = Result<u64, EngineError>> + Send;
 
     /// The digest the registry has for a reference now, asked through the engine.
     fn registry_digest(

@@ -184,7 +184,7 @@ fn tls_builder() -> Result<rustls::ConfigBuilder<rustls::ClientConfig, rustls::W
 }
 
 /// The client wants a TLS set-up even where there is none to do, and would look for a CA bundle otherwise.
-fn tls_without_roots() -> Result<rustls::ClientConfig, String> {
+pub(crate) fn tls_without_roots() -> Result<rustls::ClientConfig, String> {
     Ok(tls_builder()?
         .with_root_certificates(rustls::RootCertStore::empty())
         .with_no_client_auth())

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use base64::Engine as _;
-use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
@@ -53,12 +55,18 @@ pub enum TokenError {
     NotClaims,
 }
 
+/// The UI's base64 is padded; a copied one often is not.
+const EITHER_PADDING: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
 /// The key in a delegate token: 32 hex digits, or the base64 of those, as the Manager's UI shows it.
 ///
 /// `None` if it is neither. White space around the digits is forgiven, in both forms.
 pub fn key_from_text(text: &str) -> Option<[u8; KEY_LEN]> {
     let text = text.trim();
-    let decoded = BASE64_STANDARD.decode(text).ok();
+    let decoded = EITHER_PADDING.decode(text).ok();
     decoded
         .and_then(|bytes| key_from_hex(std::str::from_utf8(&bytes).ok()?.trim()))
         .or_else(|| key_from_hex(text))

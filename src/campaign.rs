@@ -1,0 +1,228 @@
+//! What one scheduled pass wants: the answers it got, the images it pulled, what it gave up on.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::delegate::ImageId;
+use crate::engine::Engine;
+use crate::image::{ImageReference, Target, TargetSettings, resolve};
+use crate::manager::{Published, PublishedError};
+use crate::reason::Reason;
+use crate::rollout::{Rollout, Wish};
+
+/// What a pass may do with what it learns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Replace what differs.
+    Act,
+    /// Only tell.
+    Look,
+}
+
+/// One scheduled pass, from the tick until everything it began is settled. Another tick begins another one.
+#[derive(Debug)]
+pub struct Campaign {
+    mode: Mode,
+    targets: HashMap<String, Result<Target, Reason>>,
+    pulled: HashMap<String, Result<ImageId, Reason>>,
+    vanished: HashSet<String>,
+    given_up: HashMap<String, Reason>,
+    halted: HashMap<String, (String, Reason)>,
+}
+
+impl Campaign {
+    /// Asks for the published image, once for each distinct image and delegate name, and finds each delegate's target.
+    pub async fn begin<E: Engine, M: Published>(
+        mode: Mode,
+        engine: &E,
+        source: &M,
+        settings: &TargetSettings,
+        rollouts: &[Rollout],
+    ) -> Self {
+        let mut answers: HashMap<(String, String), Result<ImageReference, PublishedError>> = HashMap::new();
+        let mut digests: HashMap<String, Result<String, Reason>> = HashMap::new();
+        let mut targets = HashMap::new();
+        for rollout in rollouts.iter().filter(|rollout| !rollout.opted_out) {
+            let Some(serving) = &rollout.serving else { continue };
+            let current = match serving.image.parse::<ImageReference>() {
+                Ok(current) => current,
+                Err(problem) => {
+                    let reason = Reason::UnknownReference {
+                        image: serving.image.clone(),
+                        problem: problem.to_string(),
+                    };
+                    targets.insert(rollout.name.clone(), Err(reason));
+                    continue;
+                }
+            };
+            let key = (rollout.delegate.clone(), current.normalised());
+            if !answers.contains_key(&key) {
+                let asked = crate::image::as_manager_knows(&current, settings);
+                let answer = source.published(&asked, &rollout.delegate).await;
+                answers.insert(key.clone(), answer);
+            }
+            let target = match answers.get(&key) {
+                Some(Ok(published)) => Ok(resolve(published, &current, settings)),
+                Some(Err(error)) => Err(Reason::Unpublished(error.clone())),
+                None => continue,
+            };
+            let target = match target {
+                Ok(Target::CheckDigest(reference)) => {
+                    by_digest(engine, reference, &serving.image_id, &mut digests).await
+                }
+                target => target,
+            };
+            targets.insert(rollout.name.clone(), target);
+        }
+        Self {
+            mode,
+            targets,
+            pulled: HashMap::new(),
+            vanished: HashSet::new(),
+            given_up: HashMap::new(),
+            halted: HashMap::new(),
+        }
+    }
+
+    /// What this pass wants of a delegate, given all others.
+    pub fn wish(&self, rollout: &Rollout, all: &[Rollout]) -> Wish {
+        if let Some(reason) = self.given_up.get(&rollout.name) {
+            return Wish::Settle(reason.clone());
+        }
+        let Some(serving) = &rollout.serving else {
+            return Wish::Settle(Reason::AwaitingSchedule { published: None });
+        };
+        let reference = match self.targets.get(&rollout.name) {
+            None => return Wish::Settle(Reason::AwaitingSchedule { published: None }),
+            Some(Err(reason)) => return Wish::Settle(reason.clone()),
+            Some(Ok(Target::Current)) => {
+                return Wish::Settle(Reason::UpToDate {
+                    image: serving.image.clone(),
+                });
+            }
+            Some(Ok(Target::Unresolvable(problem))) => {
+                return Wish::Settle(Reason::UnknownReference {
+                    image: serving.image.clone(),
+                    problem: problem.clone(),
+                });
+            }
+            Some(Ok(Target::CustomImage)) => {
+                return Wish::Settle(Reason::CustomImage {
+                    image: serving.image.clone(),
+                });
+            }
+            // Replaced since the target was found.
+            Some(Ok(Target::Replace(reference))) if serving.runs(reference) => {
+                return Wish::Settle(Reason::UpToDate {
+                    image: serving.image.clone(),
+                });
+            }
+            Some(Ok(Target::Replace(reference) | Target::CheckDigest(reference))) => reference,
+        };
+        let id = match self.pulled.get(&reference.normalised()) {
+            Some(Err(reason)) => return Wish::Settle(reason.clone()),
+            Some(Ok(id)) => Some(id.clone()),
+            None => None,
+        };
+        if self.mode == Mode::Look {
+            return Wish::Settle(Reason::AwaitingSchedule {
+                published: Some(reference.to_string()),
+            });
+        }
+        if rollout.candidate.is_none()
+            && let Some(reason) = self.others_first(rollout, all)
+        {
+            return Wish::Settle(reason);
+        }
+        Wish::Image {
+            reference: reference.clone(),
+            id,
+        }
+    }
+
+    /// Replicas go one at a time, and a failure halts the rest.
+    fn others_first(&self, rollout: &Rollout, all: &[Rollout]) -> Option<Reason> {
+        if let Some((name, because)) = self.halted.get(&rollout.delegate)
+            && *name != rollout.name
+        {
+            return Some(Reason::Halted {
+                name: name.clone(),
+                because: because.to_string(),
+            });
+        }
+        all.iter()
+            .find(|other| {
+                other.name != rollout.name && other.delegate == rollout.delegate && other.holds_up_replicas()
+            })
+            .map(|other| Reason::AnotherReplica {
+                name: other.name.clone(),
+            })
+    }
+
+    /// Notes the id behind a pulled reference, or why there is none.
+    pub fn note_pulled(&mut self, reference: &ImageReference, result: Result<ImageId, Reason>) {
+        self.pulled.insert(reference.normalised(), result);
+    }
+
+    /// Forgets a pull, since the image is gone again; `false` where that has happened before in this pass.
+    pub fn forget_pulled(&mut self, reference: &ImageReference) -> bool {
+        self.pulled.remove(&reference.normalised());
+        self.vanished.insert(reference.normalised())
+    }
+
+    /// Gives up on a delegate until the next scheduled pass.
+    pub fn give_up(&mut self, rollout: &Rollout, reason: Reason) {
+        self.note_failure(rollout, &reason);
+        self.given_up.insert(rollout.name.clone(), reason);
+    }
+
+    /// Halts the other replicas where the reason is one that may hit them too.
+    pub fn note_failure(&mut self, rollout: &Rollout, reason: &Reason) {
+        if reason.halts_replicas() {
+            self.halted
+                .entry(rollout.delegate.clone())
+                .or_insert_with(|| (rollout.name.clone(), reason.clone()));
+        }
+    }
+}
+
+/// A moving tag is the same reference for ever; only the registry knows whether it is the same image.
+async fn by_digest<E: Engine>(
+    engine: &E,
+    reference: ImageReference,
+    running: &ImageId,
+    digests: &mut HashMap<String, Result<String, Reason>>,
+) -> Result<Target, Reason> {
+    let unknown = |problem: String| Reason::DigestUnknown {
+        image: reference.to_string(),
+        problem,
+    };
+    let key = reference.normalised();
+    if !digests.contains_key(&key) {
+        let answer = engine
+            .registry_digest(&reference)
+            .await
+            .map_err(|error| unknown(error.to_string()));
+        digests.insert(key.clone(), answer);
+    }
+    let digest = match digests.get(&key) {
+        Some(Ok(digest)) => digest,
+        Some(Err(reason)) => return Err(reason.clone()),
+        None => return Ok(Target::Current),
+    };
+    let image = engine
+        .inspect_image(running.as_str())
+        .await
+        .map_err(|error| unknown(error.to_string()))?;
+    let known = image.get("RepoDigests").and_then(serde_json::Value::as_array);
+    let is_current = known.into_iter().flatten().any(|known| {
+        known
+            .as_str()
+            .and_then(|known| known.rsplit_once('@'))
+            .is_some_and(|(_, known)| known == digest)
+    });
+    Ok(if is_current {
+        Target::Current
+    } else {
+        Target::CheckDigest(reference)
+    })
+}

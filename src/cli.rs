@@ -1,0 +1,406 @@
+//! The commands: what each needs, what it prints, what it exits with.
+
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use chrono::Utc;
+use clap::{Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use crate::config::{ConfigErrors, Settings, Source};
+use crate::daemon;
+use crate::endpoint::plain_client;
+use crate::report::{Planned, Report};
+use crate::setup::upgrader;
+use crate::status::Status;
+use crate::{serve, telemetry, trigger};
+
+/// Keeps Harness Docker delegates healthy and current: a new container proves itself before the old one drains.
+///
+/// All settings come from the environment; `delegate-upgrader config` prints them. Without a command it runs as a
+/// daemon.
+#[derive(Debug, Parser)]
+#[command(name = "delegate-upgrader", version, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Watch over the delegates and upgrade them on SCHEDULE, until told to stop (the default)
+    Run,
+    /// Make one pass now, drains awaited, and exit: 0 done, 1 a delegate could not be served
+    Once,
+    /// Tell what a pass would do to each delegate, and why not; nothing is changed
+    Plan {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what the running daemon sees
+    Status {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the effective settings, secrets left out
+    Config,
+    /// Exit with 0 if the running daemon is alive (for HEALTHCHECK)
+    Healthcheck,
+}
+
+/// How a command ended, as a process tells it (sysexits where there is one).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Done, or nothing to do.
+    Ok,
+    /// A delegate could not be served.
+    NotServed,
+    /// The command line is wrong.
+    Usage,
+    /// The engine, or the daemon that was asked, is out of reach.
+    Unavailable,
+    /// The configuration is wrong.
+    Config,
+}
+
+impl Exit {
+    /// The process's exit code.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::NotServed => 1,
+            Self::Usage => 2,
+            Self::Unavailable => 69,
+            Self::Config => 78,
+        }
+    }
+}
+
+/// Runs the program.
+pub fn main() -> Exit {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage } else { Exit::Ok };
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    match runtime {
+        Ok(runtime) => runtime.block_on(dispatch(cli.command.unwrap_or(Command::Run))),
+        Err(error) => complain(&format!("the runtime cannot start: {error}"), Exit::Unavailable),
+    }
+}
+
+async fn dispatch(command: Command) -> Exit {
+    let settings = match (&command, Settings::from_process_env()) {
+        (Command::Healthcheck | Command::Status { .. }, _) => None,
+        (_, Ok(settings)) => Some(settings),
+        (_, Err(errors)) => return complain_of(&errors),
+    };
+    match (command, settings) {
+        (Command::Healthcheck, _) => healthcheck().await,
+        (Command::Status { json }, _) => status(json).await,
+        (Command::Config, Some(settings)) => config(&settings),
+        (Command::Once, Some(settings)) => once(settings).await,
+        (Command::Plan { json }, Some(settings)) => plan(settings, json).await,
+        (_, Some(settings)) => run(settings).await,
+        (_, None) => Exit::Config,
+    }
+}
+
+fn complain_of(errors: &ConfigErrors) -> Exit {
+    complain(&errors.to_string(), Exit::Config)
+}
+
+/// Standard error may be closed; the exit code says it all the same.
+fn complain(problem: &str, exit: Exit) -> Exit {
+    let _ = writeln!(std::io::stderr(), "{problem}");
+    exit
+}
+
+fn say(text: &str) -> Exit {
+    match writeln!(std::io::stdout(), "{text}") {
+        Ok(()) => Exit::Ok,
+        Err(_) => Exit::Unavailable,
+    }
+}
+
+async fn run(settings: Settings) -> Exit {
+    telemetry::start(&settings.log);
+    introduce(&settings);
+    let (mut terminate, mut interrupt) =
+        match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
+            (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
+            (Err(error), _) | (_, Err(error)) => {
+                return complain(&format!("signals cannot be received: {error}"), Exit::Unavailable);
+            }
+        };
+    let listener = match serve::listen(settings.listen).await {
+        Ok(listener) => listener,
+        Err(error) => {
+            let problem = format!("LISTEN_ADDR: {} cannot be listened at: {error}", settings.listen);
+            return complain(&problem, Exit::Config);
+        }
+    };
+    let upgrader = match upgrader(&settings, !settings.disable_auto_upgrade).await {
+        Ok(upgrader) => upgrader,
+        Err(error) => return complain(&error.to_string(), Exit::Config),
+    };
+    let trigger = match trigger::start(settings.schedule.clone(), settings.schedule_jitter).await {
+        Ok(trigger) => trigger,
+        Err(error) => return complain(&format!("the schedule cannot start: {error}"), Exit::Config),
+    };
+    let state = Status::new(
+        settings.disable_auto_upgrade,
+        settings.schedule.as_str(),
+        Utc::now(),
+    );
+    let (publisher, reader) = watch::channel(state);
+    let server = tokio::spawn(async move {
+        if let Err(error) = serve::serve(listener, reader).await {
+            warn!(%error, "the status server ended");
+        }
+    });
+    let options = daemon::Options {
+        schedule: settings.schedule.clone(),
+        health_interval: settings.health.interval,
+        run_on_start: settings.run_on_start,
+        health_only: settings.disable_auto_upgrade,
+    };
+    let shutdown = async move {
+        tokio::select! {
+            _ = terminate.recv() => info!("SIGTERM"),
+            _ = interrupt.recv() => info!("SIGINT"),
+        }
+    };
+    daemon::run(upgrader, trigger, options, publisher, shutdown).await;
+    server.abort();
+    Exit::Ok
+}
+
+fn introduce(settings: &Settings) {
+    let source = match &settings.source {
+        Source::Manager(manager) => manager.base_url.clone(),
+        Source::Fixed(image) => format!("PUBLISHED_IMAGE {image}"),
+        Source::None => "none".to_owned(),
+    };
+    info!(
+        version = env!("CARGO_PKG_VERSION"),
+        delegates = settings.workload_names.join(","),
+        source,
+        engine = %settings.engine.host,
+        mode = if settings.disable_auto_upgrade { "health-only" } else { "upgrade" },
+        "delegate-upgrader starts"
+    );
+    let runs = settings.schedule.next_runs(Utc::now(), 3);
+    let runs: Vec<String> = runs
+        .iter()
+        .map(|run| run.format("%Y-%m-%d %H:%M:%S %Z").to_string())
+        .collect();
+    info!(
+        schedule = settings.schedule.as_str(),
+        zone = settings.schedule.zone().name(),
+        next_runs = runs.join(", "),
+        "{}",
+        settings.schedule.describe()
+    );
+    for warning in &settings.warnings {
+        warn!("{warning}");
+    }
+}
+
+async fn once(settings: Settings) -> Exit {
+    telemetry::start(&settings.log);
+    for warning in &settings.warnings {
+        warn!("{warning}");
+    }
+    let mut upgrader = match upgrader(&settings, !settings.disable_auto_upgrade).await {
+        Ok(upgrader) => upgrader,
+        Err(error) => return complain(&error.to_string(), Exit::Config),
+    };
+    match daemon::once(&mut upgrader).await {
+        Ok(report) => verdict(&report),
+        Err(error) => complain(&error.to_string(), Exit::Unavailable),
+    }
+}
+
+fn verdict(report: &Report) -> Exit {
+    let served = report
+        .delegates
+        .iter()
+        .filter(|delegate| !delegate.failed)
+        .count();
+    info!("{served} of {} delegate(s) served", report.delegates.len());
+    if report.has_failures() {
+        Exit::NotServed
+    } else {
+        Exit::Ok
+    }
+}
+
+async fn plan(settings: Settings, json: bool) -> Exit {
+    let mut upgrader = match upgrader(&settings, false).await {
+        Ok(upgrader) => upgrader,
+        Err(error) => return complain(&error.to_string(), Exit::Config),
+    };
+    let plan = match upgrader.plan().await {
+        Ok(plan) => plan,
+        Err(error) => return complain(&error.to_string(), Exit::Unavailable),
+    };
+    let exit = if plan.iter().any(|planned| planned.failed) {
+        Exit::NotServed
+    } else {
+        Exit::Ok
+    };
+    let text = if json {
+        as_json(&plan)
+    } else {
+        plan_text(&plan, &settings.workload_names)
+    };
+    match say(&text) {
+        Exit::Ok => exit,
+        broken => broken,
+    }
+}
+
+fn plan_text(plan: &[Planned], names: &[String]) -> String {
+    if plan.is_empty() {
+        return format!(
+            "no container on this host has DELEGATE_NAME={}",
+            names.join(" or ")
+        );
+    }
+    let width = plan
+        .iter()
+        .map(|planned| planned.name.len())
+        .max()
+        .unwrap_or_default();
+    let lines: Vec<String> = plan
+        .iter()
+        .map(|planned| {
+            format!(
+                "{:width$}  {:9}  {:8}  {}",
+                planned.name, planned.health, planned.action, planned.what
+            )
+        })
+        .collect();
+    lines.join("\n")
+}
+
+fn as_json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
+}
+
+fn config(settings: &Settings) -> Exit {
+    let mut lines: Vec<String> = settings
+        .redacted()
+        .iter()
+        .map(|(variable, value)| format!("{variable}={value}"))
+        .collect();
+    lines.extend(
+        settings
+            .warnings
+            .iter()
+            .map(|warning| format!("# warning: {warning}")),
+    );
+    say(&lines.join("\n"))
+}
+
+async fn ask(path: &str) -> Result<String, String> {
+    let address = Settings::listen_from_process_env().map_err(|errors| errors.to_string())?;
+    let address = reachable(address);
+    let client = plain_client().map_err(|error| error.to_string())?;
+    let unreachable = |error: reqwest::Error| {
+        format!(
+            "the daemon does not answer at {address} (LISTEN_ADDR): {}",
+            error.without_url()
+        )
+    };
+    let answer = client
+        .get(format!("http://{address}{path}"))
+        .send()
+        .await
+        .map_err(unreachable)?;
+    let status = answer.status();
+    let text = answer.text().await.map_err(unreachable)?;
+    if status.is_success() {
+        Ok(text)
+    } else {
+        Err(format!("the daemon answers {status}: {}", text.trim()))
+    }
+}
+
+/// A server that listens on every address is asked on the loopback one.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), address.port())
+    } else {
+        address
+    }
+}
+
+async fn healthcheck() -> Exit {
+    match ask("/livez").await {
+        Ok(_) => Exit::Ok,
+        Err(problem) => complain(&problem, Exit::NotServed),
+    }
+}
+
+async fn status(json: bool) -> Exit {
+    let text = match ask("/status").await {
+        Ok(text) => text,
+        Err(problem) => return complain(&problem, Exit::Unavailable),
+    };
+    if json {
+        return say(text.trim_end());
+    }
+    match serde_json::from_str::<serde_json::Value>(&text) {
+        Ok(status) => say(&status_text(&status)),
+        Err(error) => complain(
+            &format!("the daemon's answer cannot be read: {error}"),
+            Exit::Unavailable,
+        ),
+    }
+}
+
+fn status_text(status: &serde_json::Value) -> String {
+    let field = |value: &serde_json::Value, key: &str| {
+        value
+            .get(key)
+            .and_then(serde_json::Value::as_str)
+            .unwrap_or("-")
+            .to_owned()
+    };
+    let mut lines = vec![format!(
+        "delegate-upgrader {}, mode {}, schedule {:?}, next run {}",
+        field(status, "version"),
+        field(status, "mode"),
+        field(status, "schedule"),
+        field(status, "next_run"),
+    )];
+    if status.get("engine_error").is_some() {
+        lines.push(format!(
+            "the engine cannot be looked at: {}",
+            field(status, "engine_error")
+        ));
+    }
+    let delegates = status
+        .pointer("/report/delegates")
+        .and_then(serde_json::Value::as_array);
+    for delegate in delegates.into_iter().flatten() {
+        lines.push(format!(
+            "{}  {}  {} ({})  {}",
+            field(delegate, "name"),
+            field(delegate, "image"),
+            field(delegate, "health"),
+            field(delegate, "health_cause"),
+            field(delegate, "why"),
+        ));
+    }
+    lines.join("\n")
+}

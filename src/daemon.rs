@@ -1,0 +1,148 @@
+//! The long-running loop: the schedule, health ticks and what is under way wake it; every look is the same look.
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tracing::{error, info};
+
+use crate::campaign::Mode;
+use crate::engine::{Engine, EngineError};
+use crate::health::HealthEndpoint;
+use crate::manager::Published;
+use crate::pass::Reconciler;
+use crate::report::Report;
+use crate::schedule::Schedule;
+use crate::status::Publisher;
+use crate::trigger::Trigger;
+
+/// How soon an engine that cannot be reached is tried again.
+const ENGINE_RETRY: Duration = Duration::from_secs(5);
+
+/// When the loop wakes, and what the first look may do.
+pub struct Options {
+    /// What the schedule is, for the status.
+    pub schedule: Schedule,
+    /// `HEALTH_INTERVAL`: the longest time between two looks.
+    pub health_interval: Duration,
+    /// `RUN_ON_START`: whether the check at start may change something.
+    pub run_on_start: bool,
+    /// `DISABLE_AUTO_UPGRADE`.
+    pub health_only: bool,
+}
+
+/// Runs until `shutdown` completes.
+///
+/// Whatever it is doing then is dropped where it stands. That is safe at every point, because what was begun is on
+/// the containers and not in here; so the end comes at once, and the next start goes on.
+pub async fn run<E: Engine, M: Published, H: HealthEndpoint>(
+    mut reconciler: Reconciler<E, M, H>,
+    mut trigger: Trigger,
+    options: Options,
+    status: Publisher,
+    shutdown: impl Future<Output = ()>,
+) {
+    let mut shutdown = pin!(shutdown);
+    let scheduled = if options.health_only {
+        Mode::Look
+    } else {
+        Mode::Act
+    };
+    let mut begin = Some(if options.run_on_start {
+        scheduled
+    } else {
+        Mode::Look
+    });
+    let mut engine_error = None;
+    loop {
+        publish_schedule(&status, &options.schedule);
+        let outcome = tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            outcome = look(&mut reconciler, &mut begin) => outcome,
+        };
+        tell_engine(&mut engine_error, outcome.as_ref().err());
+        let wait = match &outcome {
+            Ok(report) => until(report.wake).min(options.health_interval),
+            Err(_) => ENGINE_RETRY,
+        };
+        let steps = reconciler.steps_taken().clone();
+        status.send_modify(|status| {
+            status.steps = steps;
+            match outcome {
+                Ok(report) => {
+                    status.engine_error = None;
+                    status.report = Some(report);
+                }
+                Err(error) => status.engine_error = Some(error.to_string()),
+            }
+        });
+        tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            Some(tick) = trigger.next() => {
+                info!(due = %tick.due.format("%Y-%m-%d %H:%M:%S %Z"), "scheduled pass");
+                status.send_modify(|status| status.last_run = Some(Utc::now()));
+                begin = Some(scheduled);
+            }
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+    info!("stopping; what is under way goes on at the next start");
+    trigger.shutdown().await;
+}
+
+/// A pass that could not begin, because the engine was away, begins when it is back.
+async fn look<E: Engine, M: Published, H: HealthEndpoint>(
+    reconciler: &mut Reconciler<E, M, H>,
+    begin: &mut Option<Mode>,
+) -> Result<Report, EngineError> {
+    if let Some(mode) = *begin {
+        reconciler.begin(mode).await?;
+        *begin = None;
+    }
+    reconciler.reconcile().await
+}
+
+fn until(wake: Option<DateTime<Utc>>) -> Duration {
+    wake.map_or(Duration::MAX, |wake| {
+        (wake - Utc::now()).to_std().unwrap_or_default()
+    })
+}
+
+fn publish_schedule(status: &Publisher, schedule: &Schedule) {
+    let next = schedule.next(Utc::now()).map(|next| next.to_utc());
+    status.send_modify(|status| status.next_run = next);
+}
+
+/// An engine that is away is told once, and once when it is back.
+fn tell_engine(before: &mut Option<String>, now: Option<&EngineError>) {
+    let now = now.map(ToString::to_string);
+    if *before != now {
+        if let Some(problem) = &now {
+            let seconds = ENGINE_RETRY.as_secs();
+            error!(
+                problem,
+                "cannot look at the engine; trying again every {seconds} s"
+            );
+        } else {
+            info!("the engine answers again");
+        }
+        *before = now;
+    }
+}
+
+/// Runs one scheduled pass to its end, drains included.
+pub async fn once<E: Engine, M: Published, H: HealthEndpoint>(
+    reconciler: &mut Reconciler<E, M, H>,
+) -> Result<Report, EngineError> {
+    reconciler.begin(Mode::Act).await?;
+    loop {
+        let report = reconciler.reconcile().await?;
+        if !report.is_under_way() {
+            return Ok(report);
+        }
+        tokio::time::sleep(until(report.wake)).await;
+    }
+}

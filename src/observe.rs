@@ -1,0 +1,291 @@
+//! Looking at the host: which containers are delegates, what part each plays, how it is.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use futures_util::future::join_all;
+use tracing::{info, warn};
+
+use crate::config::{HealthSettings, Strategy};
+use crate::delegate::{ContainerId, DELEGATE_NAME_VARIABLE, Role, label};
+use crate::document::{self, Conflict};
+use crate::engine::{ContainerSummary, Engine, EngineError, Inspected, RunState};
+use crate::health::{self, HealthEndpoint, HealthState, ProbedBy, Verdict};
+use crate::rollout::{Member, Memory, Rollout};
+
+/// What is available to new processes on the engine's host, in bytes, where it can be told.
+pub type FreeMemory = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
+
+/// What to look for, and how.
+#[derive(Clone)]
+pub struct Scope {
+    /// The values of `DELEGATE_NAME` to look after.
+    pub workload_names: Vec<String>,
+    /// How health is judged.
+    pub health: HealthSettings,
+    /// `CONTAINER_STOP_TIMEOUT`.
+    pub stop_timeout: Duration,
+    /// This program's own container, if it runs in one: never touched.
+    pub own_id: Option<ContainerId>,
+    /// Memory for a second container.
+    pub free_memory: FreeMemory,
+}
+
+/// Remembers what a container is: its environment never changes, so one look at a stranger is enough.
+#[derive(Debug, Default)]
+pub struct Identities(HashMap<ContainerId, Option<String>>);
+
+/// Looks at all delegates of the scope: one list, and one inspect for each of their containers and for each container
+/// never seen before.
+pub async fn observe<E: Engine, H: HealthEndpoint>(
+    engine: &E,
+    endpoint: &H,
+    scope: &Scope,
+    identities: &mut Identities,
+    memory: &mut Memory,
+    now: DateTime<Utc>,
+) -> Result<Vec<Rollout>, EngineError> {
+    let containers = engine.containers().await?;
+    let exists = |id: &ContainerId| containers.iter().any(|container| container.id == *id);
+    identities.0.retain(|id, _| exists(id));
+    memory.keep(exists);
+
+    let mut families: BTreeMap<String, Vec<(Role, Inspected, String)>> = BTreeMap::new();
+    for summary in &containers {
+        let Some((inspected, delegate)) = look_at(engine, scope, identities, summary).await? else {
+            continue;
+        };
+        let (base, role) = part(&inspected);
+        families
+            .entry(base)
+            .or_default()
+            .push((role, inspected, delegate));
+    }
+    let mut rollouts = Vec::new();
+    for (name, members) in families {
+        let foreign = foreign_name(&name, &members, &containers);
+        rollouts.push(assemble(engine, endpoint, scope, memory, now, name, members, foreign).await);
+    }
+    Ok(rollouts)
+}
+
+/// The container's document and its `DELEGATE_NAME`, if it is one of those looked after.
+async fn look_at<E: Engine>(
+    engine: &E,
+    scope: &Scope,
+    identities: &mut Identities,
+    summary: &ContainerSummary,
+) -> Result<Option<(Inspected, String)>, EngineError> {
+    let known = identities.0.get(&summary.id).cloned();
+    if known == Some(None) || scope.own_id.as_ref() == Some(&summary.id) {
+        return Ok(None);
+    }
+    let inspected = match engine.inspect(&summary.id).await {
+        Ok(inspected) => inspected,
+        // Gone between the list and now.
+        Err(EngineError::NotFound(_)) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let delegate = known.flatten().or_else(|| {
+        let name = inspected.env(DELEGATE_NAME_VARIABLE)?;
+        scope
+            .workload_names
+            .iter()
+            .find(|wanted| *wanted == name)
+            .cloned()
+    });
+    identities.0.insert(summary.id.clone(), delegate.clone());
+    Ok(delegate.map(|delegate| (inspected, delegate)))
+}
+
+/// The delegate's name and the part a container plays. Only what we created can be a candidate or a rejected one, so
+/// an owner's container that is called so is a delegate of its own.
+fn part(container: &Inspected) -> (String, Role) {
+    let (base, role) = Role::parse(container.name());
+    let ours = container.label(label::REPLACES).is_some();
+    match role {
+        Role::Candidate | Role::Failed { .. } | Role::Standby if !ours => {
+            (container.name().to_owned(), Role::Serving)
+        }
+        role => (base.to_owned(), role),
+    }
+}
+
+fn foreign_name(
+    name: &str,
+    members: &[(Role, Inspected, String)],
+    containers: &[ContainerSummary],
+) -> Option<String> {
+    let candidate = Role::Candidate.name(name);
+    let holder = containers.iter().find(|container| container.name == candidate)?;
+    (!members.iter().any(|(_, member, _)| member.id() == holder.id)).then_some(candidate)
+}
+
+#[expect(clippy::too_many_arguments, reason = "one call, from the function above")]
+async fn assemble<E: Engine, H: HealthEndpoint>(
+    engine: &E,
+    endpoint: &H,
+    scope: &Scope,
+    memory: &mut Memory,
+    now: DateTime<Utc>,
+    name: String,
+    members: Vec<(Role, Inspected, String)>,
+    foreign: Option<String>,
+) -> Rollout {
+    let quiet = members
+        .iter()
+        .all(|(role, ..)| matches!(role, Role::Serving | Role::Failed { .. }));
+    let verdicts = join_all(members.iter().map(|(role, container, _)| {
+        let recent = memory
+            .watch_of(&container.id())
+            .and_then(|watch| watch.recent_verdict(now, scope.health.interval, container.started_at()));
+        let recent = recent
+            .filter(|_| quiet && container.state() == RunState::Running && container.health().is_none());
+        judge(*role, container, scope, endpoint, recent)
+    }))
+    .await;
+
+    let delegate = members
+        .first()
+        .map(|(_, _, delegate)| delegate.clone())
+        .unwrap_or_default();
+    let mut rollout = Rollout {
+        name,
+        delegate,
+        serving: None,
+        candidate: None,
+        draining: Vec::new(),
+        failed: Vec::new(),
+        opted_out: false,
+        conflict: None,
+        strategy: None,
+        foreign,
+        vanished: None,
+    };
+    for ((role, container, _), (verdict, fresh)) in members.iter().zip(verdicts) {
+        let watch = memory.watch(&container.id());
+        let before = watch.last_verdict().map(|verdict| verdict.state);
+        watch.look(
+            now,
+            &verdict,
+            container.started_at(),
+            container.restart_count(),
+            fresh,
+        );
+        if matches!(role, Role::Serving) {
+            tell_change(container, before, &verdict);
+        }
+        let mut member = Member::read(container, *role, verdict, scope.stop_timeout, watch.clone());
+        member.previous_image_id = member
+            .previous_image_id
+            .filter(|image| !memory.was_discarded(image));
+        match role {
+            Role::Serving => rollout.serving = Some(member),
+            Role::Candidate => rollout.candidate = Some(member),
+            Role::Draining { .. } => rollout.draining.push(member),
+            Role::Failed { .. } => rollout.failed.push(member),
+            Role::Standby => {}
+        }
+    }
+    rollout
+        .draining
+        .sort_by_key(|member| (member.role, member.created_at));
+    rollout
+        .failed
+        .sort_by_key(|member| (member.created_at, member.role));
+    if let Some((candidate, image)) = memory.created(&rollout.name)
+        && !members.iter().any(|(_, member, _)| member.id() == *candidate)
+    {
+        rollout.vanished = Some(image.clone());
+    }
+    let owner = members
+        .iter()
+        .find(|(role, ..)| *role == Role::Serving)
+        .or_else(|| members.first());
+    if let Some((_, container, _)) = owner {
+        rollout.opted_out = container.label(label::ENABLE).is_some_and(is_no);
+        rollout.strategy = strategy(container);
+        let second_to_come = rollout.candidate.as_ref().is_none_or(Member::is_created);
+        rollout.conflict = conflict(engine, scope, container, second_to_come).await;
+    }
+    rollout
+}
+
+fn is_no(text: &str) -> bool {
+    ["false", "no", "off", "0"].contains(&text.trim().to_ascii_lowercase().as_str())
+}
+
+fn strategy(container: &Inspected) -> Option<Strategy> {
+    let text = container.label(label::STRATEGY)?;
+    let strategy = text.parse().ok();
+    if strategy.is_none() {
+        let accepted = "auto, start-first or stop-first";
+        warn!(
+            container = container.name(),
+            label = label::STRATEGY,
+            value = text,
+            accepted,
+            "label ignored"
+        );
+    }
+    strategy
+}
+
+/// A verdict, and whether it is a new one. Containers on their way out are not asked.
+async fn judge(
+    role: Role,
+    container: &Inspected,
+    scope: &Scope,
+    endpoint: &impl HealthEndpoint,
+    recent: Option<Verdict>,
+) -> (Verdict, bool) {
+    if let Some(verdict) = recent {
+        return (verdict, false);
+    }
+    match role {
+        Role::Draining { .. } | Role::Failed { .. } | Role::Standby
+            if container.state() == RunState::Running =>
+        {
+            let verdict = Verdict {
+                state: HealthState::Unhealthy,
+                by: ProbedBy::Running,
+                cause: "on its way out".to_owned(),
+            };
+            (verdict, true)
+        }
+        _ => (health::judge(container, &scope.health, endpoint).await, true),
+    }
+}
+
+fn tell_change(container: &Inspected, before: Option<HealthState>, verdict: &Verdict) {
+    if before == Some(verdict.state) {
+        return;
+    }
+    let (name, id, by) = (container.name(), container.id(), verdict.by.as_str());
+    if verdict.state == HealthState::Unhealthy {
+        warn!(container = name, %id, by, cause = verdict.cause, "delegate is unhealthy");
+    } else {
+        info!(container = name, %id, by, cause = verdict.cause, "delegate is {}", verdict.state.as_str());
+    }
+}
+
+/// Why two of it cannot live at once: its configuration, or the host's memory.
+async fn conflict<E: Engine>(
+    engine: &E,
+    scope: &Scope,
+    container: &Inspected,
+    second_to_come: bool,
+) -> Option<Conflict> {
+    if let Some(conflict) = document::forbids_two(container.document()).into_iter().next() {
+        return Some(conflict);
+    }
+    let available =
+        (scope.free_memory)().filter(|_| second_to_come && container.state() == RunState::Running)?;
+    let needed = match container.memory_limit() {
+        Some(limit) => limit,
+        None => engine.memory_usage(&container.id()).await.ok()?,
+    };
+    (needed > available).then_some(Conflict::TooLittleMemory { needed, available })
+}

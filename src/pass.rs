@@ -1,0 +1,286 @@
+//! One pass over all delegates: look, decide, take a step, look again, until nothing is left but to wait.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tracing::{error, info, warn};
+
+use crate::campaign::{Campaign, Mode};
+use crate::engine::{Engine, EngineError};
+use crate::health::HealthEndpoint;
+use crate::image::TargetSettings;
+use crate::manager::Published;
+use crate::observe::{Identities, Scope, observe};
+use crate::reason::Reason;
+use crate::report::{DelegateReport, Planned, Report};
+use crate::rollout::{Approach, Failure, Learned, Memory, Policy, Rollout, Step, Wish, execute, next};
+
+/// The wall clock, in tests another one.
+pub type Clock = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
+
+/// After this many steps a pass comes up for air; what is left goes on a moment later.
+const STEPS_A_PASS: usize = 200;
+
+/// What a pass is allowed to do, and to whom.
+#[derive(Clone)]
+pub struct Settings {
+    /// Which containers, and how their health is judged.
+    pub scope: Scope,
+    /// What the operator allows.
+    pub policy: Policy,
+    /// Where images come from.
+    pub target: TargetSettings,
+}
+
+/// Drives the rollouts of all delegates on a host.
+///
+/// Everything it remembers may be lost at any moment, and so may the future of any of its methods: what was begun is
+/// on the containers, and the next pass finds it there.
+pub struct Reconciler<E, M, H> {
+    engine: E,
+    source: Option<M>,
+    endpoint: H,
+    settings: Settings,
+    clock: Clock,
+    identities: Identities,
+    memory: Memory,
+    campaign: Option<Campaign>,
+    troubled: HashMap<String, (Reason, DateTime<Utc>)>,
+    told: HashMap<String, String>,
+    in_flight: HashSet<String>,
+    steps_taken: BTreeMap<&'static str, u64>,
+}
+
+impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
+    /// A reconciler that knows nothing yet.
+    pub fn new(engine: E, source: Option<M>, endpoint: H, settings: Settings, clock: Clock) -> Self {
+        Self {
+            engine,
+            source,
+            endpoint,
+            settings,
+            clock,
+            identities: Identities::default(),
+            memory: Memory::default(),
+            campaign: None,
+            troubled: HashMap::new(),
+            told: HashMap::new(),
+            in_flight: HashSet::new(),
+            steps_taken: BTreeMap::new(),
+        }
+    }
+
+    /// How often each kind of step was tried since the start.
+    pub fn steps_taken(&self) -> &BTreeMap<&'static str, u64> {
+        &self.steps_taken
+    }
+
+    async fn look(&mut self) -> Result<Vec<Rollout>, EngineError> {
+        let Self {
+            engine,
+            endpoint,
+            settings,
+            identities,
+            memory,
+            clock,
+            ..
+        } = self;
+        observe(engine, endpoint, &settings.scope, identities, memory, clock()).await
+    }
+
+    /// Begins a scheduled pass: asks what is published. What it leads to is for [`Self::reconcile`] to do.
+    pub async fn begin(&mut self, mode: Mode) -> Result<(), EngineError> {
+        let rollouts = self.look().await?;
+        self.memory.forget_created();
+        self.campaign = match &self.source {
+            Some(source) => {
+                Some(Campaign::begin(mode, &self.engine, source, &self.settings.target, &rollouts).await)
+            }
+            None => None,
+        };
+        Ok(())
+    }
+
+    /// Does all that can be done now, and tells when to come back.
+    pub async fn reconcile(&mut self) -> Result<Report, EngineError> {
+        for _ in 0..STEPS_A_PASS {
+            let rollouts = self.look().await?;
+            let now = (self.clock)();
+            let mut report = Report::new(now);
+            let mut stepped = false;
+            for rollout in in_order(&rollouts) {
+                match self.decide(rollout, &rollouts, now) {
+                    Step::Rest(reason) => self.note(&mut report, rollout, reason, None),
+                    Step::Wait { reason, until } => self.note(&mut report, rollout, reason, Some(until)),
+                    step => {
+                        self.take(rollout, &step, now).await;
+                        stepped = true;
+                        break;
+                    }
+                }
+            }
+            if !stepped {
+                self.forget_absent(&rollouts);
+                return Ok(report);
+            }
+        }
+        let rollouts = self.look().await?;
+        let mut report = Report::new((self.clock)());
+        report.wake_by((self.clock)() + TimeDelta::seconds(1));
+        for rollout in &rollouts {
+            let reason = Reason::Engine {
+                step: "pass".to_owned(),
+                problem: "more to do".to_owned(),
+            };
+            report.delegates.push(DelegateReport::new(rollout, &reason, None));
+        }
+        Ok(report)
+    }
+
+    /// What a scheduled pass would do to each delegate, without doing it.
+    pub async fn plan(&mut self) -> Result<Vec<Planned>, EngineError> {
+        self.begin(Mode::Act).await?;
+        let rollouts = self.look().await?;
+        let now = (self.clock)();
+        Ok(rollouts
+            .iter()
+            .map(|rollout| {
+                let step = self.decide(rollout, &rollouts, now);
+                Planned::new(rollout, &step, &rollout.approach(&self.settings.policy))
+            })
+            .collect())
+    }
+
+    fn decide(&self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> Step {
+        if let Some((reason, until)) = self.troubled.get(&rollout.name).filter(|(_, until)| *until > now) {
+            return Step::Wait {
+                reason: reason.clone(),
+                until: *until,
+            };
+        }
+        let wish = match &self.campaign {
+            Some(campaign) => campaign.wish(rollout, all),
+            None => Wish::Settle(Reason::AwaitingSchedule { published: None }),
+        };
+        next(rollout, &wish, &self.settings.policy, now)
+    }
+
+    async fn take(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
+        announce(rollout, step, &rollout.approach(&self.settings.policy));
+        let outcome = execute(&self.engine, rollout, step, &mut self.memory, now).await;
+        self.troubled.remove(&rollout.name);
+        *self.steps_taken.entry(step.kind()).or_default() += 1;
+        if !matches!(step, Step::Remove { .. } | Step::DiscardImage { .. }) {
+            self.in_flight.insert(rollout.name.clone());
+        }
+        let Some(campaign) = &mut self.campaign else {
+            if let Err(failure) = outcome {
+                self.trouble(rollout, step, &failure, now);
+            }
+            return;
+        };
+        match (step, outcome) {
+            (Step::Pull { reference }, Ok(Learned::Image(id))) => {
+                info!(image = %reference, %id, "pulled");
+                campaign.note_pulled(reference, Ok(id));
+            }
+            (Step::Pull { reference }, Err(Failure::Refused(reason))) => {
+                error!(delegate = rollout.name, reason = reason.kind(), "{reason}");
+                campaign.note_failure(rollout, &reason);
+                campaign.note_pulled(reference, Err(reason));
+            }
+            (Step::Reject { image, cause, .. }, Ok(_)) => {
+                let reason = Reason::Rejected {
+                    image: image.clone(),
+                    cause: cause.clone(),
+                };
+                campaign.give_up(rollout, reason);
+            }
+            (_, Ok(_)) => {}
+            (_, Err(Failure::Refused(reason))) => {
+                error!(delegate = rollout.name, reason = reason.kind(), "{reason}");
+                campaign.give_up(rollout, reason);
+            }
+            (Step::Create { reference, .. }, Err(Failure::ImageVanished)) => {
+                warn!(delegate = rollout.name, image = %reference, "the image is gone again");
+                if !campaign.forget_pulled(reference) {
+                    let problem = format!("{reference} was removed or retagged after each of two pulls");
+                    campaign.give_up(rollout, Reason::CreateRefused { problem });
+                }
+            }
+            (step, Err(failure)) => self.trouble(rollout, step, &failure, now),
+        }
+    }
+
+    /// After an error nothing is known but that it has to be looked at again, a little later.
+    fn trouble(&mut self, rollout: &Rollout, step: &Step, failure: &Failure, now: DateTime<Utc>) {
+        let problem = match failure {
+            Failure::Engine(error) => error.to_string(),
+            Failure::Refused(reason) => reason.to_string(),
+            Failure::ImageVanished => "the image is gone".to_owned(),
+        };
+        warn!(delegate = rollout.name, step = %step, problem, "the engine did not do it; looking again");
+        let reason = Reason::Engine {
+            step: step.to_string(),
+            problem,
+        };
+        self.troubled
+            .insert(rollout.name.clone(), (reason, now + TimeDelta::seconds(2)));
+    }
+
+    /// Enters a delegate in the report, and tells the log where its state is another one than the last time.
+    fn note(&mut self, report: &mut Report, rollout: &Rollout, reason: Reason, until: Option<DateTime<Utc>>) {
+        if let Some(until) = until {
+            report.wake_by(until);
+        }
+        let delegate = rollout.name.as_str();
+        let done = !rollout.is_under_way() && self.in_flight.remove(delegate);
+        if done
+            && !reason.is_failure()
+            && let Some(serving) = &rollout.serving
+        {
+            info!(delegate, container = %serving.id, image = serving.image, health = %serving.health, "replaced; the old container is gone");
+        }
+        let telling = match &reason {
+            Reason::Proving { verdict, .. } => format!("proving {verdict}"),
+            reason => reason.to_string(),
+        };
+        if self.told.get(delegate) != Some(&telling) {
+            if reason.is_failure() {
+                warn!(delegate, reason = reason.kind(), "{reason}");
+            } else {
+                info!(delegate, reason = reason.kind(), "{reason}");
+            }
+            self.told.insert(delegate.to_owned(), telling);
+        }
+        report
+            .delegates
+            .push(DelegateReport::new(rollout, &reason, until));
+    }
+
+    fn forget_absent(&mut self, rollouts: &[Rollout]) {
+        let present: HashSet<&str> = rollouts.iter().map(|rollout| rollout.name.as_str()).collect();
+        for gone in self.told.extract_if(|name, _| !present.contains(name.as_str())) {
+            info!(delegate = gone.0, "no container of this delegate is left");
+        }
+        self.troubled.retain(|name, _| present.contains(name.as_str()));
+        self.in_flight.retain(|name| present.contains(name.as_str()));
+    }
+}
+
+/// What is under way comes first, so that a canary is decided on before the next replica; then by name.
+fn in_order(rollouts: &[Rollout]) -> Vec<&Rollout> {
+    let mut ordered: Vec<&Rollout> = rollouts.iter().collect();
+    ordered.sort_by_key(|rollout| (!rollout.holds_up_replicas(), rollout.name.clone()));
+    ordered
+}
+
+fn announce(rollout: &Rollout, step: &Step, approach: &Approach) {
+    let delegate = rollout.name.as_str();
+    match step {
+        Step::Reject { cause, image, .. } => warn!(delegate, image, cause, "{step}"),
+        Step::Create { .. } => info!(delegate, approach = %approach, "{step}"),
+        _ => info!(delegate, "{step}"),
+    }
+}

@@ -1,0 +1,379 @@
+//! Why nothing happens: every decision not to act is one value of one enum, which becomes a sentence in the log, in
+//! `plan` and in `/status`, and a metric label.
+
+use std::fmt;
+use std::time::Duration;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+
+use crate::document::{Conflict, Obstacle};
+use crate::manager::PublishedError;
+
+/// Why a delegate is left as it is, for now or for good.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reason {
+    /// It runs the published image.
+    UpToDate {
+        /// The image reference it runs.
+        image: String,
+    },
+    /// The published reference is another one, but the image behind it is the one that runs.
+    SameImage {
+        /// The published reference.
+        image: String,
+    },
+    /// Changes are made on schedule only, and no scheduled pass has asked for one yet.
+    AwaitingSchedule {
+        /// The published image, where it is known to differ from the one that runs.
+        published: Option<String>,
+    },
+    /// `DISABLE_AUTO_UPGRADE=true`.
+    HealthOnly {
+        /// The published image, where it differs from the one that runs.
+        published: Option<String>,
+    },
+    /// Its owner set the label `io.delegate-upgrader.enable=false`.
+    OptedOut,
+    /// It is stopped, paused or was never started: its owner's business.
+    NotRunning {
+        /// The engine's word for its state.
+        state: String,
+    },
+    /// Its image is not a Harness delegate image: the stock one would lose what was added to it.
+    CustomImage {
+        /// The image reference it runs.
+        image: String,
+    },
+    /// The image it was created from cannot be read as a reference, so there is nothing to compare.
+    UnknownReference {
+        /// What the container says.
+        image: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The Manager did not say which image is published.
+    Unpublished(PublishedError),
+    /// The registry did not say which image a moving tag stands for.
+    DigestUnknown {
+        /// The moving reference.
+        image: String,
+        /// The engine's words.
+        problem: String,
+    },
+    /// The published image could not be pulled.
+    PullFailed {
+        /// The reference.
+        image: String,
+        /// The engine's words.
+        problem: String,
+    },
+    /// The published image is for another platform than the one that runs.
+    WrongPlatform {
+        /// The reference.
+        image: String,
+        /// What the image is for.
+        offered: String,
+        /// What the delegate runs on.
+        needed: String,
+    },
+    /// A candidate with this image was rejected; it is tried again later.
+    Quarantined {
+        /// The rejected image's reference.
+        image: String,
+        /// How many times it was rejected in a row.
+        attempt: u32,
+        /// When it may be tried again.
+        until: DateTime<Utc>,
+    },
+    /// The container cannot be recreated as it is.
+    Obstacle(Obstacle),
+    /// `start-first` is asked for, but two cannot live at once.
+    CannotStartFirst(Conflict),
+    /// An `--rm` delegate vanishes when it stops, so it cannot be stopped before its successor has proven itself.
+    AutoRemoveNeedsStartFirst {
+        /// Why stop-first is the only way.
+        because: String,
+    },
+    /// The name the candidate needs belongs to somebody else's container.
+    NameTaken {
+        /// The name.
+        name: String,
+    },
+    /// The engine would not create the candidate.
+    CreateRefused {
+        /// The engine's words.
+        problem: String,
+    },
+    /// The candidate differs from the delegate it is to replace.
+    NotTheSame {
+        /// What differs.
+        differences: String,
+    },
+    /// The candidate was rejected.
+    Rejected {
+        /// The rejected image's reference.
+        image: String,
+        /// What it did wrong.
+        cause: String,
+    },
+    /// The candidate is gone, and this program did not remove it.
+    CandidateVanished {
+        /// Its image's reference.
+        image: String,
+    },
+    /// Another replica of the same delegate is being replaced: one at a time.
+    AnotherReplica {
+        /// That replica's name.
+        name: String,
+    },
+    /// The replacement of another replica failed, which halts the rest until the next scheduled pass.
+    Halted {
+        /// That replica's name.
+        name: String,
+        /// What happened to it, in a sentence.
+        because: String,
+    },
+    /// The candidate is proving itself.
+    Proving {
+        /// How long it has been healthy without a break.
+        healthy_for: Duration,
+        /// How long it has to be.
+        needed: Duration,
+        /// The last verdict on it.
+        verdict: String,
+    },
+    /// The old container is finishing its tasks.
+    Draining {
+        /// The old container's name now.
+        name: String,
+        /// When its time is up.
+        until: DateTime<Utc>,
+    },
+    /// A container that was told to stop has to be gone before the next step.
+    Stopping {
+        /// Its name.
+        name: String,
+    },
+    /// The old container is kept until its successor is healthy.
+    SuccessorUnhealthy {
+        /// The last verdict on the successor.
+        verdict: String,
+    },
+    /// No container holds the delegate's name, and none is left to restore.
+    Gone,
+    /// The engine did not do what it was asked; it is looked at again.
+    Engine {
+        /// What was asked.
+        step: String,
+        /// The engine's words.
+        problem: String,
+    },
+}
+
+impl Reason {
+    /// The metric label: one word per kind of reason.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::UpToDate { .. } => "up_to_date",
+            Self::SameImage { .. } => "same_image",
+            Self::AwaitingSchedule { .. } => "awaiting_schedule",
+            Self::HealthOnly { .. } => "health_only",
+            Self::OptedOut => "opted_out",
+            Self::NotRunning { .. } => "not_running",
+            Self::CustomImage { .. } => "custom_image",
+            Self::UnknownReference { .. } => "unknown_reference",
+            Self::Unpublished(_) => "unpublished",
+            Self::DigestUnknown { .. } => "digest_unknown",
+            Self::PullFailed { .. } => "pull_failed",
+            Self::WrongPlatform { .. } => "wrong_platform",
+            Self::Quarantined { .. } => "quarantined",
+            Self::Obstacle(_) => "obstacle",
+            Self::CannotStartFirst(_) => "cannot_start_first",
+            Self::AutoRemoveNeedsStartFirst { .. } => "auto_remove_needs_start_first",
+            Self::NameTaken { .. } => "name_taken",
+            Self::CreateRefused { .. } => "create_refused",
+            Self::NotTheSame { .. } => "not_the_same",
+            Self::Rejected { .. } => "rejected",
+            Self::CandidateVanished { .. } => "candidate_vanished",
+            Self::AnotherReplica { .. } => "another_replica",
+            Self::Halted { .. } => "halted",
+            Self::Proving { .. } => "proving",
+            Self::Draining { .. } => "draining",
+            Self::Stopping { .. } => "stopping",
+            Self::SuccessorUnhealthy { .. } => "successor_unhealthy",
+            Self::Gone => "gone",
+            Self::Engine { .. } => "engine",
+        }
+    }
+
+    /// Whether the delegate could not be served: it should run another image, and something is in the way that
+    /// its owner did not choose. `once` exits with 1.
+    pub fn is_failure(&self) -> bool {
+        match self {
+            Self::UpToDate { .. }
+            | Self::SameImage { .. }
+            | Self::AwaitingSchedule { .. }
+            | Self::HealthOnly { .. }
+            | Self::OptedOut
+            | Self::NotRunning { .. }
+            | Self::CustomImage { .. }
+            | Self::AnotherReplica { .. }
+            | Self::Proving { .. }
+            | Self::Draining { .. }
+            | Self::Stopping { .. } => false,
+            Self::UnknownReference { .. }
+            | Self::Unpublished(_)
+            | Self::DigestUnknown { .. }
+            | Self::PullFailed { .. }
+            | Self::WrongPlatform { .. }
+            | Self::Quarantined { .. }
+            | Self::Obstacle(_)
+            | Self::CannotStartFirst(_)
+            | Self::AutoRemoveNeedsStartFirst { .. }
+            | Self::NameTaken { .. }
+            | Self::CreateRefused { .. }
+            | Self::NotTheSame { .. }
+            | Self::Rejected { .. }
+            | Self::CandidateVanished { .. }
+            | Self::Halted { .. }
+            | Self::SuccessorUnhealthy { .. }
+            | Self::Gone
+            | Self::Engine { .. } => true,
+        }
+    }
+
+    /// Whether this failure of one replica halts the replacement of the others until the next scheduled pass.
+    pub fn halts_replicas(&self) -> bool {
+        matches!(
+            self,
+            Self::PullFailed { .. }
+                | Self::WrongPlatform { .. }
+                | Self::CreateRefused { .. }
+                | Self::NotTheSame { .. }
+                | Self::Rejected { .. }
+                | Self::CandidateVanished { .. }
+        )
+    }
+}
+
+fn moment(time: &DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UpToDate { image } => write!(f, "runs the published image {image}"),
+            Self::SameImage { image } => write!(f, "already runs the image that {image} stands for"),
+            Self::AwaitingSchedule { published: None } => f.write_str("changes are made on schedule only"),
+            Self::AwaitingSchedule {
+                published: Some(image),
+            } => {
+                write!(f, "{image} is published; changes are made on schedule only")
+            }
+            Self::HealthOnly { published: None } => {
+                f.write_str("DISABLE_AUTO_UPGRADE is true: health checks only")
+            }
+            Self::HealthOnly {
+                published: Some(image),
+            } => {
+                write!(
+                    f,
+                    "{image} is published, but DISABLE_AUTO_UPGRADE is true: health checks only"
+                )
+            }
+            Self::OptedOut => f.write_str("its owner set the label io.delegate-upgrader.enable=false"),
+            Self::NotRunning { state } => write!(f, "it is {state}; only running delegates are replaced"),
+            Self::CustomImage { image } => write!(
+                f,
+                "{image} is not a harness/delegate image, and the stock one would lose what was added to it; \
+                 set IMAGE_REPOSITORY to the repository of your own build to have it upgraded"
+            ),
+            Self::UnknownReference { image, problem } => {
+                write!(
+                    f,
+                    "its image {image:?} cannot be compared with the published one: {problem}"
+                )
+            }
+            Self::Unpublished(error) => write!(f, "which image is published is not known: {error}"),
+            Self::DigestUnknown { image, problem } => {
+                write!(
+                    f,
+                    "the registry did not say which image {image} stands for now: {problem}"
+                )
+            }
+            Self::PullFailed { image, problem } => write!(f, "{image} could not be pulled: {problem}"),
+            Self::WrongPlatform {
+                image,
+                offered,
+                needed,
+            } => {
+                write!(f, "{image} is for {offered}, the delegate runs on {needed}")
+            }
+            Self::Quarantined {
+                image,
+                attempt,
+                until,
+            } => write!(
+                f,
+                "{image} was rejected here {attempt} time(s); it is tried again after {}, or at once when another \
+                 image is published",
+                moment(until)
+            ),
+            Self::Obstacle(obstacle) => write!(f, "it cannot be recreated as it is: {obstacle}"),
+            Self::CannotStartFirst(conflict) => write!(
+                f,
+                "start-first is asked for, but two of it cannot run at once: {conflict}; \
+                 use auto or stop-first"
+            ),
+            Self::AutoRemoveNeedsStartFirst { because } => write!(
+                f,
+                "it was started with --rm and vanishes when it stops, so it cannot be replaced stop-first, but \
+                 {because}"
+            ),
+            Self::NameTaken { name } => {
+                write!(
+                    f,
+                    "the name {name} is needed for the new container, but another container has it"
+                )
+            }
+            Self::CreateRefused { problem } => write!(f, "the new container could not be created: {problem}"),
+            Self::NotTheSame { differences } => {
+                write!(
+                    f,
+                    "the new container would not be configured as the old one: {differences}"
+                )
+            }
+            Self::Rejected { image, cause } => write!(f, "{image} was rejected: {cause}"),
+            Self::CandidateVanished { image } => write!(
+                f,
+                "the new container with {image} vanished before it had proven itself (an --rm container that \
+                 stopped, or somebody removed it)"
+            ),
+            Self::AnotherReplica { name } => write!(f, "{name} is being replaced; replicas go one at a time"),
+            Self::Halted { name, because } => write!(f, "halted, since {name} failed: {because}"),
+            Self::Proving {
+                healthy_for,
+                needed,
+                verdict,
+            } => write!(
+                f,
+                "the new container has been healthy for {} of {} s ({verdict})",
+                healthy_for.as_secs(),
+                needed.as_secs()
+            ),
+            Self::Draining { name, until } => {
+                write!(f, "{name} is finishing its tasks and has until {}", moment(until))
+            }
+            Self::Stopping { name } => write!(f, "{name} was told to stop"),
+            Self::SuccessorUnhealthy { verdict } => {
+                write!(
+                    f,
+                    "the old container is kept until the new one is healthy ({verdict})"
+                )
+            }
+            Self::Gone => f.write_str("no container has the delegate's name any more"),
+            Self::Engine { step, problem } => write!(f, "{step}: {problem}"),
+        }
+    }
+}

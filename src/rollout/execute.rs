@@ -1,0 +1,293 @@
+//! Takes one step: a few calls to the engine, each safe to repeat.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+use tracing::{debug, info};
+
+use super::{Memory, Rollout, Step};
+use crate::delegate::{ContainerId, ImageId, Role, label};
+use crate::document::{self, Images};
+use crate::engine::{Engine, EngineError, EngineInfo, Inspected, PullProgress};
+use crate::image::ImageReference;
+use crate::reason::Reason;
+
+/// Why a step was not taken.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failure {
+    /// The engine erred; what happened is for the next look to tell.
+    Engine(EngineError),
+    /// The delegate cannot be served in this pass.
+    Refused(Reason),
+    /// The image is gone between pull and create; it has to be pulled again.
+    ImageVanished,
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(error)
+    }
+}
+
+/// What a step that needs an answer learned.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Learned {
+    /// Nothing but that the engine took it.
+    Nothing,
+    /// The id behind a pulled reference.
+    Image(ImageId),
+}
+
+/// Takes one step.
+pub async fn execute<E: Engine>(
+    engine: &E,
+    rollout: &Rollout,
+    step: &Step,
+    memory: &mut Memory,
+    now: DateTime<Utc>,
+) -> Result<Learned, Failure> {
+    match step {
+        Step::Rest(_) | Step::Wait { .. } => {}
+        Step::Pull { reference } => return pull(engine, rollout, reference).await.map(Learned::Image),
+        Step::Create {
+            from,
+            reference,
+            image,
+            release,
+        } => {
+            let id = create(engine, rollout, from, reference, image, *release).await?;
+            memory.note_created(&rollout.name, id, image.clone());
+        }
+        Step::Start { id, .. } => start(engine, rollout, id, memory).await?,
+        Step::Retire { id, to }
+        | Step::Promote { id, to }
+        | Step::Reject { id, to, .. }
+        | Step::Restore { id, to } => {
+            engine.rename(id, to).await?;
+        }
+        Step::SetRestartPolicy { id, policy, .. } => {
+            engine.set_restart_policy(id, &policy_document(policy)).await?;
+        }
+        Step::Stop { id, grace, .. } => {
+            engine.stop(id, *grace).await?;
+            memory.watch(id).told_to_stop = Some(now);
+        }
+        Step::Remove { id, .. } => engine.remove(id).await?,
+        Step::DiscardImage { id } => {
+            if memory.first_discard(id)
+                && let Err(error) = engine.remove_image(id).await
+            {
+                // Somebody else uses it, or it has other names: it stays.
+                debug!(image = %id, %error, "an older image is kept");
+            }
+        }
+    }
+    Ok(Learned::Nothing)
+}
+
+/// `always`, `on-failure:5` → the engine's words.
+fn policy_document(policy: &str) -> Value {
+    let (name, retries) = policy.split_once(':').unwrap_or((policy, "0"));
+    json!({ "Name": name, "MaximumRetryCount": retries.parse::<u64>().unwrap_or_default() })
+}
+
+/// The id behind the reference is read after the pull, whatever the pull said: errors arrive inside a 200 stream, and
+/// some that are no errors.
+async fn pull<E: Engine>(
+    engine: &E,
+    rollout: &Rollout,
+    reference: &ImageReference,
+) -> Result<ImageId, Failure> {
+    let refused = |problem: String| {
+        Failure::Refused(Reason::PullFailed {
+            image: reference.to_string(),
+            problem,
+        })
+    };
+    let serving = rollout.serving.as_ref().ok_or(Failure::Refused(Reason::Gone))?;
+    let before = engine.inspect_image(&reference.to_string()).await.ok();
+    let mut told = std::time::Instant::now();
+    let progress = |progress: PullProgress| {
+        if told.elapsed() >= Duration::from_secs(5) {
+            told = std::time::Instant::now();
+            info!(image = %reference, current_bytes = progress.current, total_bytes = progress.total, "pulling");
+        }
+    };
+    let pulled = engine.pull(reference, None, progress).await;
+    let image = match engine.inspect_image(&reference.to_string()).await {
+        Ok(image) => image,
+        Err(EngineError::NotFound(_)) => {
+            let problem = pulled
+                .err()
+                .map_or_else(|| "no such image after the pull".to_owned(), |e| e.to_string());
+            return Err(refused(problem));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if let Err(error) = pulled {
+        match error {
+            EngineError::Unreachable(_) => return Err(error.into()),
+            // An image that was there before says nothing about this pull.
+            _ if before.as_ref().map(image_id) == Some(image_id(&image)) => {
+                return Err(refused(error.to_string()));
+            }
+            _ => debug!(image = %reference, %error, "the pull complained, yet the image is there"),
+        }
+    }
+    let running = engine.inspect_image(serving.image_id.as_str()).await?;
+    let (offered, needed) = (platform(&image), platform(&running));
+    if offered != needed {
+        return Err(Failure::Refused(Reason::WrongPlatform {
+            image: reference.to_string(),
+            offered,
+            needed,
+        }));
+    }
+    image_id(&image).ok_or_else(|| refused("the engine shows an image without an id".to_owned()))
+}
+
+fn image_id(image: &Value) -> Option<ImageId> {
+    image.get("Id").and_then(Value::as_str).map(ImageId::new)
+}
+
+/// `linux/arm64/v8`.
+fn platform(image: &Value) -> String {
+    let part = |key| image.get(key).and_then(Value::as_str).unwrap_or_default();
+    let mut platform = format!("{}/{}", part("Os"), part("Architecture"));
+    if !part("Variant").is_empty() {
+        platform.push('/');
+        platform.push_str(part("Variant"));
+    }
+    platform
+}
+
+async fn create<E: Engine>(
+    engine: &E,
+    rollout: &Rollout,
+    from: &ContainerId,
+    reference: &ImageReference,
+    image: &ImageId,
+    release: u64,
+) -> Result<ContainerId, Failure> {
+    let EngineInfo { api, .. } = engine.info().await?;
+    let old = engine.inspect(from).await?;
+    let old_image = engine.inspect_image(old.image_id().as_str()).await?;
+    let new_image = match engine.inspect_image(image.as_str()).await {
+        Err(EngineError::NotFound(_)) => return Err(Failure::ImageVanished),
+        answer => answer?,
+    };
+    let images = Images {
+        old: &old_image,
+        new: &new_image,
+    };
+    let labels = [
+        (label::REPLACES, old.id().as_str().to_owned()),
+        (label::RELEASE, release.to_string()),
+        (label::PREVIOUS_IMAGE, old.image_reference().to_owned()),
+        (label::PREVIOUS_IMAGE_ID, old.image_id().as_str().to_owned()),
+        (label::RESTART_POLICY, old.restart_policy_text()),
+    ];
+    let successor = document::successor(old.document(), images, &reference.to_string(), &labels, api)
+        .map_err(|obstacle| Failure::Refused(Reason::Obstacle(obstacle)))?;
+    let name = Role::Candidate.name(&rollout.name);
+    match engine
+        .create(&name, successor.platform.as_deref(), &successor.body)
+        .await
+    {
+        // The tag may have moved since the pull.
+        Ok(id) if engine.inspect(&id).await?.image_id() != *image => {
+            engine.remove(&id).await?;
+            Err(Failure::ImageVanished)
+        }
+        Ok(id) => Ok(id),
+        Err(EngineError::NotFound(problem)) => match engine.inspect_image(image.as_str()).await {
+            Err(EngineError::NotFound(_)) => Err(Failure::ImageVanished),
+            _ => Err(Failure::Refused(Reason::CreateRefused { problem })),
+        },
+        Err(EngineError::Refused {
+            status: 400..=499,
+            message,
+        }) => Err(Failure::Refused(Reason::CreateRefused { problem: message })),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A container that has never been started is one of ours: before its first start it gets its networks and is
+/// compared with the one it replaces. Both are done here and not after the create, so that a restart of this program
+/// between the two leaves nothing out.
+async fn start<E: Engine>(
+    engine: &E,
+    rollout: &Rollout,
+    id: &ContainerId,
+    memory: &mut Memory,
+) -> Result<(), Failure> {
+    let container = engine.inspect(id).await?;
+    let fresh = rollout
+        .candidate
+        .as_ref()
+        .filter(|candidate| candidate.id == *id && candidate.is_created());
+    if let Some(candidate) = fresh
+        && let Some(replaces) = &candidate.replaces
+    {
+        match engine.inspect(replaces).await {
+            Ok(old) => equip(engine, &old, &container).await?,
+            // Nothing to compare with: its predecessor is gone.
+            Err(EngineError::NotFound(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    match engine.start(id).await {
+        Err(EngineError::Refused { status, message }) if fresh.is_some() && status != 503 => {
+            memory.watch(id).start_refused = Some(message);
+            Ok(())
+        }
+        answer => Ok(answer?),
+    }
+}
+
+/// Connects a candidate to its networks and checks that it is configured as the one it replaces.
+async fn equip<E: Engine>(engine: &E, old: &Inspected, candidate: &Inspected) -> Result<(), Failure> {
+    let EngineInfo { api, .. } = engine.info().await?;
+    let old_image = engine.inspect_image(old.image_id().as_str()).await?;
+    let new_image = engine.inspect_image(candidate.image_id().as_str()).await?;
+    let images = Images {
+        old: &old_image,
+        new: &new_image,
+    };
+    let successor = document::successor(old.document(), images, candidate.image_reference(), &[], api)
+        .map_err(|obstacle| Failure::Refused(Reason::Obstacle(obstacle)))?;
+    let id = candidate.id();
+    for (network, endpoint) in &successor.connect {
+        engine.connect(network, &id, endpoint).await?;
+    }
+    let candidate = engine.inspect(&id).await?;
+    let differences = document::unexplained(old.document(), candidate.document(), images);
+    if differences.is_empty() {
+        return Ok(());
+    }
+    engine.remove(&id).await?;
+    let differences = differences
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("; ");
+    Err(Failure::Refused(Reason::NotTheSame { differences }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restart_policy_is_read_as_docker_run_writes_it() {
+        assert_eq!(
+            policy_document("always"),
+            json!({ "Name": "always", "MaximumRetryCount": 0 })
+        );
+        assert_eq!(
+            policy_document("on-failure:5"),
+            json!({ "Name": "on-failure", "MaximumRetryCount": 5 })
+        );
+    }
+}

@@ -1,0 +1,274 @@
+//! The replacement of one delegate, as Docker's own state tells it.
+//!
+//! There is no state file: `Rollout` is read from container names, labels and states at every look, [`next`] decides
+//! the one step to take, and the executor takes it. What a restart of this program loses ([`Watch`]) is only how long
+//! something has been watched, never what was done.
+
+mod execute;
+mod next;
+mod step;
+mod watch;
+
+use std::fmt;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+pub use execute::{Failure, Learned, execute};
+pub use next::next;
+pub use step::Step;
+pub use watch::{Memory, Watch};
+
+use crate::config::Strategy;
+use crate::delegate::{ContainerId, ImageId, Role, label};
+use crate::document::Conflict;
+use crate::engine::{Inspected, RunState};
+use crate::health::Verdict;
+use crate::image::ImageReference;
+use crate::reason::Reason;
+
+/// One container's part in a rollout.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member {
+    /// Its id.
+    pub id: ContainerId,
+    /// Its name now.
+    pub name: String,
+    /// Its part, as its name tells.
+    pub role: Role,
+    /// The engine's word for its state.
+    pub state: RunState,
+    /// The verdict on it now.
+    pub health: Verdict,
+    /// The image it runs.
+    pub image_id: ImageId,
+    /// That image, as the container's configuration names it.
+    pub image: String,
+    /// The container it was created to replace.
+    pub replaces: Option<ContainerId>,
+    /// How many times this delegate had been replaced when it was created; 0 for one we did not create.
+    pub release: u64,
+    /// The image before the one it replaces was created with, where we created that one.
+    pub previous_image_id: Option<ImageId>,
+    /// Its restart policy as `docker run --restart` takes it.
+    pub restart_policy: String,
+    /// The restart policy its predecessor had before it was told to stop.
+    pub predecessor_policy: Option<String>,
+    /// Whether the engine removes it when it stops.
+    pub auto_remove: bool,
+    /// When it was created.
+    pub created_at: DateTime<Utc>,
+    /// When its present or last life began.
+    pub started_at: Option<DateTime<Utc>>,
+    /// When its last life ended.
+    pub finished_at: Option<DateTime<Utc>>,
+    /// How often the engine has restarted it.
+    pub restart_count: u64,
+    /// Why its last start failed, in the engine's words.
+    pub start_error: Option<String>,
+    /// How its last life ended, in words.
+    pub ending: String,
+    /// How long it may take to stop.
+    pub stop_timeout: Duration,
+    /// What this process has seen of it.
+    pub watch: Watch,
+}
+
+impl Member {
+    /// Reads a member from its document.
+    pub fn read(
+        container: &Inspected,
+        role: Role,
+        health: Verdict,
+        default_stop_timeout: Duration,
+        watch: Watch,
+    ) -> Self {
+        Self {
+            id: container.id(),
+            name: container.name().to_owned(),
+            role,
+            state: container.state(),
+            health,
+            image_id: container.image_id(),
+            image: container.image_reference().to_owned(),
+            replaces: container.label(label::REPLACES).map(ContainerId::new),
+            release: container
+                .label(label::RELEASE)
+                .and_then(|text| text.parse().ok())
+                .unwrap_or_default(),
+            previous_image_id: container.label(label::PREVIOUS_IMAGE_ID).map(ImageId::new),
+            restart_policy: container.restart_policy_text(),
+            predecessor_policy: container.label(label::RESTART_POLICY).map(str::to_owned),
+            auto_remove: container.auto_remove(),
+            created_at: container.created_at().unwrap_or_default(),
+            started_at: container.started_at(),
+            finished_at: container.finished_at(),
+            restart_count: container.restart_count(),
+            start_error: Some(container.error())
+                .filter(|error| !error.is_empty())
+                .map(str::to_owned),
+            ending: crate::health::ending(container),
+            stop_timeout: container
+                .label(label::STOP_TIMEOUT)
+                .and_then(crate::duration::parse)
+                .unwrap_or(default_stop_timeout),
+            watch,
+        }
+    }
+
+    /// Whether its configuration names this image.
+    pub fn runs(&self, reference: &ImageReference) -> bool {
+        self.image
+            .parse::<ImageReference>()
+            .is_ok_and(|image| image == *reference)
+    }
+
+    /// Whether it has a process, or will have one again in a moment.
+    pub fn is_up(&self) -> bool {
+        matches!(
+            self.state,
+            RunState::Running | RunState::Restarting | RunState::Paused
+        )
+    }
+
+    /// Whether it has never been started.
+    pub fn is_created(&self) -> bool {
+        self.state == RunState::Created
+    }
+
+    /// Whether it was started and has stopped for good.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.state, RunState::Exited | RunState::Dead)
+    }
+
+    /// Whether the engine leaves it stopped once it stops.
+    pub fn restart_is_off(&self) -> bool {
+        self.restart_policy == "no"
+    }
+}
+
+/// All containers of one delegate `NAME`, by their parts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rollout {
+    /// `NAME`.
+    pub name: String,
+    /// The `DELEGATE_NAME` it is a replica of.
+    pub delegate: String,
+    /// The one in service.
+    pub serving: Option<Member>,
+    /// The new one, not yet proven.
+    pub candidate: Option<Member>,
+    /// Old ones that were told to stop, the earliest first.
+    pub draining: Vec<Member>,
+    /// Rejected candidates, the earliest created first. More than one only for a moment.
+    pub failed: Vec<Member>,
+    /// Whether its owner wants it left alone.
+    pub opted_out: bool,
+    /// Why two of it cannot run at once, if so.
+    pub conflict: Option<Conflict>,
+    /// The owner's choice for this delegate, over `UPGRADE_STRATEGY`.
+    pub strategy: Option<Strategy>,
+    /// A container of somebody else's that has a name this rollout needs.
+    pub foreign: Option<String>,
+    /// The image of a candidate that this process created and that is gone again.
+    pub vanished: Option<ImageId>,
+}
+
+impl Rollout {
+    /// Whether something was begun that has to be finished.
+    pub fn is_under_way(&self) -> bool {
+        self.candidate.is_some() || self.serving.is_none() || !self.draining.is_empty()
+    }
+
+    /// Whether a replacement is at the stage where other replicas wait: not yet proven, or without a holder of the
+    /// name. A drain after the commit holds up nobody.
+    pub fn holds_up_replicas(&self) -> bool {
+        self.candidate.is_some() || (self.serving.is_none() && !self.draining.is_empty())
+    }
+
+    /// The member that stands for the delegate in reports: the one that works, or would.
+    pub fn face(&self) -> Option<&Member> {
+        self.serving
+            .as_ref()
+            .or_else(|| self.draining.last())
+            .or(self.candidate.as_ref())
+    }
+}
+
+/// Which image a delegate should run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wish {
+    /// Nothing new: only what is under way is finished, or, with a reason, why nothing new is begun.
+    Settle(Reason),
+    /// This image.
+    Image {
+        /// The target.
+        reference: ImageReference,
+        /// The id behind the reference, known once it was pulled.
+        id: Option<ImageId>,
+    },
+}
+
+/// What the operator allows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    /// `DISABLE_AUTO_UPGRADE`: nothing may be written.
+    pub health_only: bool,
+    /// `UPGRADE_STRATEGY`.
+    pub strategy: Strategy,
+    /// How long a candidate must be healthy without a break.
+    pub healthy_time: Duration,
+    /// How long it has for that.
+    pub healthy_deadline: Duration,
+}
+
+/// How an old and a new container change places.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Approach {
+    /// The new one proves itself beside the old one.
+    StartFirst,
+    /// The old one stops before the new one starts.
+    StopFirst,
+    /// Neither way is open.
+    Neither(Reason),
+}
+
+impl fmt::Display for Approach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StartFirst => f.write_str("start-first"),
+            Self::StopFirst => f.write_str("stop-first"),
+            Self::Neither(reason) => write!(f, "{reason}"),
+        }
+    }
+}
+
+impl Rollout {
+    /// How this delegate is replaced: its owner's label before the operator's setting before what its configuration
+    /// forbids.
+    pub fn approach(&self, policy: &Policy) -> Approach {
+        let because = match (self.strategy.unwrap_or(policy.strategy), &self.conflict) {
+            (Strategy::StartFirst | Strategy::Auto, None) => return Approach::StartFirst,
+            (Strategy::StartFirst, Some(conflict)) => {
+                return Approach::Neither(Reason::CannotStartFirst(conflict.clone()));
+            }
+            (Strategy::Auto, Some(conflict)) => conflict.to_string(),
+            (Strategy::StopFirst, _) => "stop-first is asked for".to_owned(),
+        };
+        if self.serving.as_ref().is_some_and(|serving| serving.auto_remove) {
+            return Approach::Neither(Reason::AutoRemoveNeedsStartFirst { because });
+        }
+        Approach::StopFirst
+    }
+}
+
+/// The first wait of a quarantined image; doubled with each attempt.
+const QUARANTINE: Duration = Duration::from_secs(3600);
+/// The longest wait.
+const QUARANTINE_LIMIT: Duration = Duration::from_secs(24 * 3600);
+
+/// How long an image is left alone after its `attempt`-th rejection.
+pub fn quarantine(attempt: u32) -> Duration {
+    let doublings = attempt.saturating_sub(1).min(16);
+    QUARANTINE.saturating_mul(1 << doublings).min(QUARANTINE_LIMIT)
+}

@@ -1,0 +1,645 @@
+//! The step function: from what is observed to the one step to take. Pure and total.
+//!
+//! The order of the questions: rejected containers that still run; old ones that drain behind a successor in service;
+//! then what the two or three containers of the rollout are to each other. `docs/development/rollout.md` has the
+//! states as a table.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{Approach, Member, Policy, Rollout, Step, Wish, quarantine};
+use crate::delegate::{ImageId, Role};
+use crate::engine::RunState;
+use crate::image::ImageReference;
+use crate::reason::Reason;
+
+/// Restarts after which a candidate counts as crashing rather than as slow.
+const CRASH_LOOP: u64 = 3;
+/// How long after its deadline a container that was told to stop is told again, to stop at once.
+const OVERDUE: Duration = Duration::from_secs(10);
+
+/// Decides the next step of a rollout.
+pub fn next(rollout: &Rollout, wish: &Wish, policy: &Policy, now: DateTime<Utc>) -> Step {
+    if policy.health_only {
+        return Step::Rest(Reason::HealthOnly {
+            published: wished(wish),
+        });
+    }
+    if rollout.opted_out {
+        return Step::Rest(Reason::OptedOut);
+    }
+    let decision = Decision {
+        rollout,
+        wish,
+        policy,
+        now,
+    };
+    let mut wait = None;
+    if let Some(step) = decision.withdraw_rejected(&mut wait) {
+        return step;
+    }
+    if let Some(serving) = &rollout.serving
+        && let Some(step) = decision.drain_behind(serving, &mut wait)
+    {
+        return step;
+    }
+    let step = match (&rollout.serving, &rollout.candidate, rollout.draining.last()) {
+        (Some(serving), None, _) => decision.begin(serving),
+        (Some(serving), Some(candidate), _) => decision.beside(serving, candidate),
+        (None, Some(candidate), Some(old)) => {
+            let old = rollout
+                .draining
+                .iter()
+                .find(|old| candidate.replaces.as_ref() == Some(&old.id))
+                .unwrap_or(old);
+            decision.take_over(old, candidate)
+        }
+        (None, Some(candidate), None) => decision.alone(candidate),
+        (None, None, Some(old)) => decision.restore(old),
+        (None, None, None) => Step::Rest(Reason::Gone),
+    };
+    merge(step, wait)
+}
+
+fn wished(wish: &Wish) -> Option<String> {
+    match wish {
+        Wish::Image { reference, .. } => Some(reference.to_string()),
+        Wish::Settle(Reason::AwaitingSchedule { published }) => published.clone(),
+        Wish::Settle(_) => None,
+    }
+}
+
+type Pending = Option<(Reason, DateTime<Utc>)>;
+
+fn pend(pending: &mut Pending, reason: Reason, until: DateTime<Utc>) {
+    if pending.as_ref().is_none_or(|(_, sooner)| until < *sooner) {
+        *pending = Some((reason, until));
+    }
+}
+
+/// What goes on beside must be looked at in time, whatever else there is to wait for.
+fn merge(step: Step, pending: Pending) -> Step {
+    match (step, pending) {
+        (Step::Rest(reason), Some((pending, until))) => {
+            let reason = if reason.is_failure() { reason } else { pending };
+            Step::Wait { reason, until }
+        }
+        (Step::Wait { reason, until }, Some((_, sooner))) => Step::Wait {
+            reason,
+            until: until.min(sooner),
+        },
+        (step, _) => step,
+    }
+}
+
+/// How soon to look again at something that has gone on since `since`: often at first, every ten seconds later.
+fn look_again(now: DateTime<Utc>, since: DateTime<Utc>) -> DateTime<Utc> {
+    let elapsed = (now - since).max(TimeDelta::zero());
+    now + (elapsed / 10).clamp(TimeDelta::milliseconds(500), TimeDelta::seconds(10))
+}
+
+fn span(duration: Duration) -> TimeDelta {
+    TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX / 4)
+}
+
+/// What is left of a span that ends then.
+fn left(until: DateTime<Utc>, now: DateTime<Utc>) -> Duration {
+    (until - now).to_std().unwrap_or_default()
+}
+
+enum Proof {
+    Proven,
+    NotYet(Step),
+    Failed(String),
+}
+
+struct Decision<'a> {
+    rollout: &'a Rollout,
+    wish: &'a Wish,
+    policy: &'a Policy,
+    now: DateTime<Utc>,
+}
+
+impl Decision<'_> {
+    /// Rejected candidates are stopped as gently as delegates, and only the last one is kept.
+    fn withdraw_rejected(&self, pending: &mut Pending) -> Option<Step> {
+        for rejected in self.rollout.failed.iter().filter(|rejected| rejected.is_up()) {
+            if let Some(step) = self.stop(rejected, rejected.stop_timeout, pending) {
+                return Some(step);
+            }
+        }
+        let (_, superseded) = self.rollout.failed.split_last()?;
+        superseded.iter().find(|rejected| !rejected.is_up()).map(remove)
+    }
+
+    /// Policy off, then the signal, then patience.
+    fn stop(&self, member: &Member, grace: Duration, pending: &mut Pending) -> Option<Step> {
+        if !member.restart_is_off() {
+            return Some(Step::SetRestartPolicy {
+                id: member.id.clone(),
+                name: member.name.clone(),
+                policy: "no".to_owned(),
+            });
+        }
+        let stop = |grace| Step::Stop {
+            id: member.id.clone(),
+            name: member.name.clone(),
+            grace,
+        };
+        let Some(told) = member.watch.told_to_stop else {
+            return Some(stop(grace));
+        };
+        let deadline = match member.role {
+            Role::Draining { since } => {
+                timestamp(since).max(told - span(member.stop_timeout)) + span(member.stop_timeout)
+            }
+            _ => told + span(member.stop_timeout),
+        };
+        if self.now > deadline + span(OVERDUE) && self.now > told + span(OVERDUE) {
+            return Some(stop(Duration::ZERO));
+        }
+        let reason = match member.role {
+            Role::Draining { .. } => Reason::Draining {
+                name: member.name.clone(),
+                until: deadline,
+            },
+            _ => Reason::Stopping {
+                name: member.name.clone(),
+            },
+        };
+        let soon = look_again(self.now, told);
+        pend(
+            pending,
+            reason,
+            if deadline > self.now {
+                soon.min(deadline)
+            } else {
+                soon
+            },
+        );
+        None
+    }
+
+    /// The drain of an old one. The container may have been told by an earlier process, and nobody can ask it.
+    ///
+    /// A policy that is off where it was on says that it was told, and then its time runs since it was renamed.
+    /// Otherwise it may never have heard, and gets its whole time: better late than a task cut short. Where it was
+    /// told after all, the engine's own clock still runs from the first time.
+    fn drain(&self, old: &Member, successor_policy: Option<&str>, pending: &mut Pending) -> Option<Step> {
+        let Role::Draining { since } = old.role else {
+            return None;
+        };
+        let was_told = old.restart_is_off() && successor_policy.is_some_and(|policy| policy != "no");
+        let late = self.now > timestamp(since) + span(OVERDUE);
+        if late && !was_told && !old.restart_is_off() && old.watch.told_to_stop.is_none() {
+            return Some(Step::Retire {
+                id: old.id.clone(),
+                to: Role::Draining {
+                    since: self.now.timestamp(),
+                }
+                .name(&self.rollout.name),
+            });
+        }
+        let grace = if was_told && late {
+            left(timestamp(since) + span(old.stop_timeout), self.now)
+        } else {
+            old.stop_timeout
+        };
+        self.stop(old, grace, pending)
+    }
+
+    /// Old containers behind one that is in service.
+    fn drain_behind(&self, serving: &Member, pending: &mut Pending) -> Option<Step> {
+        for old in &self.rollout.draining {
+            let is_predecessor = serving.replaces.as_ref() == Some(&old.id);
+            if is_predecessor && let Some(cause) = self.lost_after_commit(serving) {
+                return Some(self.reject(serving, cause));
+            }
+            if old.is_up() {
+                let policy = if is_predecessor {
+                    serving.predecessor_policy.as_deref()
+                } else {
+                    None
+                };
+                if let Some(step) = self.drain(old, policy, pending) {
+                    return Some(step);
+                }
+            } else if old.state == RunState::Removing {
+                let reason = Reason::Stopping {
+                    name: old.name.clone(),
+                };
+                pend(pending, reason, self.now + TimeDelta::seconds(1));
+            } else if !(serving.is_up() && serving.health.is_healthy()) {
+                let reason = Reason::SuccessorUnhealthy {
+                    verdict: serving.health.to_string(),
+                };
+                pend(pending, reason, self.now + self.proof_interval());
+            } else if let Some(image) = outdated_image(serving, old) {
+                return Some(Step::DiscardImage { id: image });
+            } else {
+                return Some(remove(old));
+            }
+        }
+        None
+    }
+
+    /// Why the successor in service must give the name back, if it must.
+    fn lost_after_commit(&self, serving: &Member) -> Option<String> {
+        if serving.has_ended() {
+            return Some(format!("{} after it had taken over", serving.ending));
+        }
+        let unhealthy = serving.watch.unhealthy_since?;
+        (self.now - unhealthy >= span(self.policy.healthy_deadline)).then(|| {
+            format!(
+                "not healthy for {} s after it had taken over: {}",
+                (self.now - unhealthy).num_seconds(),
+                serving.health.cause
+            )
+        })
+    }
+
+    /// In service, and nothing in flight.
+    fn begin(&self, serving: &Member) -> Step {
+        if !matches!(serving.state, RunState::Running | RunState::Restarting) {
+            return Step::Rest(Reason::NotRunning {
+                state: serving.state.as_str().to_owned(),
+            });
+        }
+        if serving.health.is_healthy()
+            && let Some(rejected) = self
+                .rollout
+                .failed
+                .iter()
+                .find(|rejected| rejected.created_at < serving.created_at)
+        {
+            return remove(rejected);
+        }
+        let (reference, id) = match self.wish {
+            Wish::Settle(reason) => return Step::Rest(reason.clone()),
+            Wish::Image { reference, id } => (reference, id),
+        };
+        let Some(image) = id else {
+            return match self.rollout.approach(self.policy) {
+                Approach::Neither(reason) => Step::Rest(reason),
+                _ => Step::Pull {
+                    reference: reference.clone(),
+                },
+            };
+        };
+        if *image == serving.image_id {
+            let same = serving.runs(reference);
+            let image = reference.to_string();
+            return Step::Rest(if same {
+                Reason::UpToDate { image }
+            } else {
+                Reason::SameImage { image }
+            });
+        }
+        if let Some(reason) = self.in_the_way(reference, image) {
+            return Step::Rest(reason);
+        }
+        Step::Create {
+            from: serving.id.clone(),
+            reference: reference.clone(),
+            image: image.clone(),
+            release: serving.release + 1,
+        }
+    }
+
+    fn in_the_way(&self, reference: &ImageReference, image: &ImageId) -> Option<Reason> {
+        if let Some(name) = &self.rollout.foreign {
+            return Some(Reason::NameTaken { name: name.clone() });
+        }
+        if let Some((rejected, attempt)) = self.last_rejection(image) {
+            let until = rejected.finished_at.unwrap_or(rejected.created_at) + span(quarantine(attempt));
+            if self.now < until || rejected.is_up() {
+                return Some(Reason::Quarantined {
+                    image: reference.to_string(),
+                    attempt,
+                    until,
+                });
+            }
+        }
+        if self.rollout.vanished.as_ref() == Some(image) {
+            return Some(Reason::CandidateVanished {
+                image: reference.to_string(),
+            });
+        }
+        match self.rollout.approach(self.policy) {
+            Approach::Neither(reason) => Some(reason),
+            Approach::StartFirst | Approach::StopFirst => None,
+        }
+    }
+
+    fn last_rejection(&self, image: &ImageId) -> Option<(&Member, u32)> {
+        self.rollout
+            .failed
+            .iter()
+            .rev()
+            .find_map(|rejected| match rejected.role {
+                Role::Failed { attempt } if rejected.image_id == *image => Some((rejected, attempt)),
+                _ => None,
+            })
+    }
+
+    /// One in service, a candidate beside it.
+    fn beside(&self, serving: &Member, candidate: &Member) -> Step {
+        if candidate.replaces.as_ref() != Some(&serving.id) || !self.is_wanted(candidate) {
+            return self.withdraw(candidate);
+        }
+        match &candidate.state {
+            RunState::Created => match (refusal(candidate), self.rollout.approach(self.policy)) {
+                (Some(cause), _) => self.reject(candidate, cause),
+                (None, Approach::StartFirst) => start(candidate),
+                (None, Approach::StopFirst) => self.retire(serving),
+                (None, Approach::Neither(_)) => remove(candidate),
+            },
+            _ => match self.prove(candidate) {
+                Proof::Proven => self.retire(serving),
+                Proof::NotYet(step) => step,
+                Proof::Failed(cause) => self.reject(candidate, cause),
+            },
+        }
+    }
+
+    /// Whether the candidate has the image that is asked for now. Without a word on it, what was begun is finished.
+    fn is_wanted(&self, candidate: &Member) -> bool {
+        match self.wish {
+            Wish::Image { id: Some(id), .. } => *id == candidate.image_id,
+            Wish::Image { reference, id: None } => candidate.runs(reference),
+            Wish::Settle(Reason::UpToDate { .. } | Reason::SameImage { .. }) => false,
+            Wish::Settle(_) => true,
+        }
+    }
+
+    /// The name is free: between the two halves of a commit, or in a stop-first replacement.
+    fn take_over(&self, old: &Member, candidate: &Member) -> Step {
+        if candidate.is_created() {
+            if let Some(cause) = refusal(candidate) {
+                return self.reject(candidate, cause);
+            }
+            if !old.is_up() {
+                return start(candidate);
+            }
+            let mut pending = None;
+            return match self.drain(old, candidate.predecessor_policy.as_deref(), &mut pending) {
+                Some(step) => step,
+                None => waiting(pending, self.now),
+            };
+        }
+        if committed(old, candidate) {
+            return self.promote(candidate);
+        }
+        match self.prove(candidate) {
+            Proof::Proven => self.promote(candidate),
+            Proof::NotYet(step) => step,
+            Proof::Failed(cause) => self.reject(candidate, cause),
+        }
+    }
+
+    /// A candidate, and nobody else: whatever it is worth, it is all there is.
+    fn alone(&self, candidate: &Member) -> Step {
+        let rest = candidate
+            .finished_at
+            .map(|finished| finished + TimeDelta::seconds(10));
+        if let Some(until) = rest.filter(|until| candidate.has_ended() && *until > self.now) {
+            let reason = Reason::SuccessorUnhealthy {
+                verdict: candidate.health.to_string(),
+            };
+            return Step::Wait { reason, until };
+        }
+        if candidate.is_created() || candidate.has_ended() {
+            return match refusal(candidate) {
+                Some(cause) => Step::Rest(Reason::Rejected {
+                    image: candidate.image.clone(),
+                    cause,
+                }),
+                None => start(candidate),
+            };
+        }
+        match self.prove(candidate) {
+            Proof::Proven => self.promote(candidate),
+            Proof::NotYet(step) => step,
+            Proof::Failed(_) => Step::Wait {
+                reason: Reason::SuccessorUnhealthy {
+                    verdict: candidate.health.to_string(),
+                },
+                until: self.now + self.proof_interval(),
+            },
+        }
+    }
+
+    /// No successor: the old one comes back, from itself.
+    fn restore(&self, old: &Member) -> Step {
+        let mut pending = None;
+        if let Some(rejected) = self.rollout.failed.iter().find(|rejected| rejected.is_up()) {
+            let reason = Reason::Stopping {
+                name: rejected.name.clone(),
+            };
+            return Step::Wait {
+                reason,
+                until: self.now + TimeDelta::seconds(1),
+            };
+        }
+        let twin = self
+            .rollout
+            .failed
+            .iter()
+            .rev()
+            .find(|rejected| rejected.replaces.as_ref() == Some(&old.id));
+        let policy = twin.and_then(|twin| twin.predecessor_policy.clone());
+        let set_policy = || {
+            policy
+                .as_ref()
+                .filter(|policy| **policy != old.restart_policy)
+                .map(|policy| Step::SetRestartPolicy {
+                    id: old.id.clone(),
+                    name: old.name.clone(),
+                    policy: policy.clone(),
+                })
+        };
+        let restarted = matches!(
+            (old.role, old.started_at),
+            (Role::Draining { since }, Some(started)) if started >= timestamp(since)
+        );
+        let take_back = || Step::Restore {
+            id: old.id.clone(),
+            to: self.rollout.name.clone(),
+        };
+        if old.is_up() {
+            if old.restart_is_off() && !restarted {
+                // It may have been told to stop, and then it will: only a new life brings it back.
+                return match self.drain(old, policy.as_deref(), &mut pending) {
+                    Some(step) => step,
+                    None => waiting(pending, self.now),
+                };
+            }
+            return set_policy().unwrap_or_else(take_back);
+        }
+        if old.state == RunState::Removing {
+            let reason = Reason::Stopping {
+                name: old.name.clone(),
+            };
+            return Step::Wait {
+                reason,
+                until: self.now + TimeDelta::seconds(1),
+            };
+        }
+        // One that was started again and ended by itself has its old life back; its policy decides on the next.
+        set_policy().unwrap_or_else(|| if restarted { take_back() } else { start(old) })
+    }
+
+    /// A candidate that nobody wants any more, through no fault of its own: no quarantine.
+    fn withdraw(&self, candidate: &Member) -> Step {
+        if !candidate.is_up() {
+            return remove(candidate);
+        }
+        let mut pending = None;
+        match self.stop(candidate, candidate.stop_timeout, &mut pending) {
+            Some(step) => step,
+            None => waiting(pending, self.now),
+        }
+    }
+
+    fn prove(&self, candidate: &Member) -> Proof {
+        if candidate.has_ended() {
+            return Proof::Failed(format!("{} before it had proven itself", candidate.ending));
+        }
+        if candidate.restart_count >= CRASH_LOOP {
+            return Proof::Failed(format!(
+                "it keeps crashing: restarted {} times",
+                candidate.restart_count
+            ));
+        }
+        let needed = self.policy.healthy_time;
+        let healthy_for = candidate
+            .watch
+            .healthy_since
+            .map(|since| (self.now - since).to_std().unwrap_or_default());
+        if healthy_for.is_some_and(|healthy_for| healthy_for >= needed) {
+            return Proof::Proven;
+        }
+        let deadline = candidate.watch.seen_since.unwrap_or(self.now) + span(self.policy.healthy_deadline);
+        if self.now >= deadline {
+            return Proof::Failed(format!(
+                "not healthy for {} s without a break within {} s: {}",
+                needed.as_secs(),
+                self.policy.healthy_deadline.as_secs(),
+                candidate.health.cause
+            ));
+        }
+        let healthy_for = healthy_for.unwrap_or_default();
+        let proven = self.now + span(needed.saturating_sub(healthy_for));
+        Proof::NotYet(Step::Wait {
+            reason: Reason::Proving {
+                healthy_for,
+                needed,
+                verdict: candidate.health.to_string(),
+            },
+            until: (self.now + self.proof_interval()).min(deadline).min(proven),
+        })
+    }
+
+    fn proof_interval(&self) -> TimeDelta {
+        (span(self.policy.healthy_time) / 6).clamp(TimeDelta::milliseconds(250), TimeDelta::seconds(5))
+    }
+
+    fn retire(&self, serving: &Member) -> Step {
+        let role = Role::Draining {
+            since: self.now.timestamp(),
+        };
+        Step::Retire {
+            id: serving.id.clone(),
+            to: role.name(&self.rollout.name),
+        }
+    }
+
+    fn promote(&self, candidate: &Member) -> Step {
+        Step::Promote {
+            id: candidate.id.clone(),
+            to: self.rollout.name.clone(),
+        }
+    }
+
+    /// The rejected one's new name counts the attempts of its image. A name that is taken by an older rejection is
+    /// freed first.
+    fn reject(&self, candidate: &Member, cause: String) -> Step {
+        let mut attempt = self
+            .last_rejection(&candidate.image_id)
+            .map_or(1, |(_, attempt)| attempt.saturating_add(1));
+        while let Some(holder) = self
+            .rollout
+            .failed
+            .iter()
+            .find(|rejected| rejected.role == Role::Failed { attempt })
+        {
+            if !holder.is_up() {
+                return remove(holder);
+            }
+            attempt = attempt.saturating_add(1);
+        }
+        Step::Reject {
+            id: candidate.id.clone(),
+            to: Role::Failed { attempt }.name(&self.rollout.name),
+            image: candidate.image.clone(),
+            cause,
+        }
+    }
+}
+
+fn timestamp(seconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(seconds, 0).unwrap_or_default()
+}
+
+/// Whether the candidate had proven itself before the old one gave up the name: it was running by then, and still
+/// lives that life. In a stop-first replacement it starts later, and after a reboot it has to prove itself again.
+fn committed(old: &Member, candidate: &Member) -> bool {
+    let Role::Draining { since } = old.role else {
+        return false;
+    };
+    candidate.state == RunState::Running
+        && old.is_up()
+        && candidate
+            .started_at
+            .is_some_and(|started| started < timestamp(since))
+}
+
+/// The image before the one before: nobody goes back two steps.
+fn outdated_image(serving: &Member, old: &Member) -> Option<ImageId> {
+    let image = old.previous_image_id.as_ref()?;
+    (*image != serving.image_id && *image != old.image_id).then(|| image.clone())
+}
+
+fn refusal(candidate: &Member) -> Option<String> {
+    candidate
+        .watch
+        .start_refused
+        .as_ref()
+        .or(candidate.start_error.as_ref())
+        .map(|error| format!("it could not be started: {error}"))
+}
+
+fn waiting(pending: Pending, now: DateTime<Utc>) -> Step {
+    match pending {
+        Some((reason, until)) => Step::Wait { reason, until },
+        None => Step::Wait {
+            reason: Reason::Gone,
+            until: now + TimeDelta::seconds(1),
+        },
+    }
+}
+
+fn start(member: &Member) -> Step {
+    Step::Start {
+        id: member.id.clone(),
+        name: member.name.clone(),
+    }
+}
+
+fn remove(member: &Member) -> Step {
+    Step::Remove {
+        id: member.id.clone(),
+        name: member.name.clone(),
+    }
+}

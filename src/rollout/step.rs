@@ -1,0 +1,153 @@
+//! The steps of a rollout: what the executor can be asked to do, and how each is told.
+
+use std::fmt;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use crate::delegate::{ContainerId, ImageId};
+use crate::image::ImageReference;
+use crate::reason::Reason;
+
+/// The one thing to do next. Each is safe to repeat.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Nothing, for this reason.
+    Rest(Reason),
+    /// Nothing yet: look again at that time.
+    Wait {
+        /// What is waited for.
+        reason: Reason,
+        /// When to look again.
+        until: DateTime<Utc>,
+    },
+    /// Pull the image, and learn which id the reference stands for.
+    Pull {
+        /// The target.
+        reference: ImageReference,
+    },
+    /// Create `NAME.candidate`.
+    Create {
+        /// The container it will replace.
+        from: ContainerId,
+        /// The image's reference.
+        reference: ImageReference,
+        /// The image's id, which the created container must have.
+        image: ImageId,
+        /// Its release number.
+        release: u64,
+    },
+    /// Start a candidate, or an old one that is restored.
+    Start {
+        /// Which.
+        id: ContainerId,
+        /// Its name.
+        name: String,
+    },
+    /// Half of the commit: the old one gives up the name. In a stop-first replacement, its beginning.
+    Retire {
+        /// The old one.
+        id: ContainerId,
+        /// Its name from now on.
+        to: String,
+    },
+    /// The other half: the proven candidate takes the name.
+    Promote {
+        /// The candidate.
+        id: ContainerId,
+        /// The delegate's name.
+        to: String,
+    },
+    /// The candidate failed: its name says so from now on.
+    Reject {
+        /// Which.
+        id: ContainerId,
+        /// Its name from now on.
+        to: String,
+        /// Its image.
+        image: String,
+        /// What it did wrong.
+        cause: String,
+    },
+    /// The old one takes its name back.
+    Restore {
+        /// Which.
+        id: ContainerId,
+        /// The delegate's name.
+        to: String,
+    },
+    /// Set a restart policy, in the words of `docker run --restart`.
+    SetRestartPolicy {
+        /// Whose.
+        id: ContainerId,
+        /// Its name.
+        name: String,
+        /// The policy.
+        policy: String,
+    },
+    /// Tell a container to stop.
+    Stop {
+        /// Which.
+        id: ContainerId,
+        /// Its name.
+        name: String,
+        /// How long it has before it is killed.
+        grace: Duration,
+    },
+    /// Remove a stopped container.
+    Remove {
+        /// Which.
+        id: ContainerId,
+        /// Its name.
+        name: String,
+    },
+    /// Remove an image nobody will go back to.
+    DiscardImage {
+        /// Which.
+        id: ImageId,
+    },
+}
+
+impl Step {
+    /// The metric label: one word per kind of step.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Rest(_) => "rest",
+            Self::Wait { .. } => "wait",
+            Self::Pull { .. } => "pull",
+            Self::Create { .. } => "create",
+            Self::Start { .. } => "start",
+            Self::Retire { .. } => "retire",
+            Self::Promote { .. } => "promote",
+            Self::Reject { .. } => "reject",
+            Self::Restore { .. } => "restore",
+            Self::SetRestartPolicy { .. } => "set_restart_policy",
+            Self::Stop { .. } => "stop",
+            Self::Remove { .. } => "remove",
+            Self::DiscardImage { .. } => "discard_image",
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rest(reason) | Self::Wait { reason, .. } => write!(f, "{reason}"),
+            Self::Pull { reference } => write!(f, "pull {reference}"),
+            Self::Create { reference, .. } => write!(f, "create the candidate with {reference}"),
+            Self::Start { id, name } => write!(f, "start {name} ({id})"),
+            Self::Retire { id, to } => write!(f, "retire the old container ({id}) as {to}"),
+            Self::Promote { id, to } => write!(f, "promote the candidate ({id}) to {to}"),
+            Self::Reject { id, to, .. } => write!(f, "reject the candidate ({id}), kept as {to}"),
+            Self::Restore { id, to } => write!(f, "restore the old container ({id}) as {to}"),
+            Self::SetRestartPolicy { id, name, policy } => {
+                write!(f, "set the restart policy of {name} ({id}) to {policy}")
+            }
+            Self::Stop { id, name, grace } => {
+                write!(f, "tell {name} ({id}) to stop within {} s", grace.as_secs())
+            }
+            Self::Remove { id, name } => write!(f, "remove {name} ({id})"),
+            Self::DiscardImage { id } => write!(f, "remove the image {id}, two releases old"),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What this process has seen of a container: hints that a restart may lose.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use crate::delegate::{ContainerId, ImageId};
+use crate::health::Verdict;
+
+/// Two looks further apart than this do not vouch for the time between them.
+const LONGEST_BLINK: Duration = Duration::from_secs(120);
+
+/// What this process has seen of one container.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Watch {
+    /// Since when this process has seen its present life.
+    pub seen_since: Option<DateTime<Utc>>,
+    /// Since when it has been healthy at every look.
+    pub healthy_since: Option<DateTime<Utc>>,
+    /// Since when it has not been healthy at any look.
+    pub unhealthy_since: Option<DateTime<Utc>>,
+    /// When this process told it to stop.
+    pub told_to_stop: Option<DateTime<Utc>>,
+    /// Why the engine would not start it.
+    pub start_refused: Option<String>,
+    last_look: Option<DateTime<Utc>>,
+    restart_count: u64,
+    started_at: Option<DateTime<Utc>>,
+    verdict: Option<(DateTime<Utc>, Verdict)>,
+}
+
+impl Watch {
+    /// The last verdict, if it was given within `age` before `now` and in the life that began at `started_at`.
+    pub fn recent_verdict(
+        &self,
+        now: DateTime<Utc>,
+        age: Duration,
+        started_at: Option<DateTime<Utc>>,
+    ) -> Option<Verdict> {
+        let (at, verdict) = self.verdict.as_ref()?;
+        let recent = (now - *at).to_std().is_ok_and(|elapsed| elapsed < age);
+        (recent && self.started_at == started_at).then(|| verdict.clone())
+    }
+
+    /// The last verdict, however old.
+    pub fn last_verdict(&self) -> Option<&Verdict> {
+        self.verdict.as_ref().map(|(_, verdict)| verdict)
+    }
+
+    /// Takes in one look. `fresh` says whether the verdict was given now or is remembered.
+    pub fn look(
+        &mut self,
+        now: DateTime<Utc>,
+        verdict: &Verdict,
+        started_at: Option<DateTime<Utc>>,
+        restart_count: u64,
+        fresh: bool,
+    ) {
+        let blinked = self.last_look.is_some_and(|last| {
+            (now - last)
+                .to_std()
+                .map_or(true, |elapsed| elapsed > LONGEST_BLINK)
+        });
+        let another_life = self.started_at != started_at || restart_count > self.restart_count;
+        if blinked || another_life {
+            self.healthy_since = None;
+            self.unhealthy_since = None;
+        }
+        if self.started_at != started_at {
+            self.seen_since = started_at.is_some().then_some(now);
+            self.told_to_stop = None;
+        }
+        self.last_look = Some(now);
+        self.restart_count = restart_count;
+        self.started_at = started_at;
+        if verdict.is_healthy() {
+            self.healthy_since.get_or_insert(now);
+            self.unhealthy_since = None;
+        } else {
+            self.unhealthy_since.get_or_insert(now);
+            self.healthy_since = None;
+        }
+        if fresh {
+            self.verdict = Some((now, verdict.clone()));
+        }
+    }
+}
+
+/// Everything this process remembers between looks. Losing it costs time, never a container.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    watches: HashMap<ContainerId, Watch>,
+    /// Candidates this process created: delegate name and image, to notice one that vanished.
+    created: HashMap<String, (ContainerId, ImageId)>,
+    /// Images whose removal was tried; the engine's answer is not asked for twice.
+    discarded: HashSet<ImageId>,
+}
+
+impl Memory {
+    /// What is remembered of a container.
+    pub fn watch(&mut self, id: &ContainerId) -> &mut Watch {
+        self.watches.entry(id.clone()).or_default()
+    }
+
+    /// What is remembered of a container, if anything.
+    pub fn watch_of(&self, id: &ContainerId) -> Option<&Watch> {
+        self.watches.get(id)
+    }
+
+    /// Forgets containers that are gone.
+    pub fn keep(&mut self, exists: impl Fn(&ContainerId) -> bool) {
+        self.watches.retain(|id, _| exists(id));
+    }
+
+    /// Notes the candidate that was created for the delegate `name`.
+    pub fn note_created(&mut self, name: &str, candidate: ContainerId, image: ImageId) {
+        self.created.insert(name.to_owned(), (candidate, image));
+    }
+
+    /// The candidate this process created last for the delegate `name`, and its image.
+    pub fn created(&self, name: &str) -> Option<&(ContainerId, ImageId)> {
+        self.created.get(name)
+    }
+
+    /// Forgets which candidates were created: a new scheduled pass may try again.
+    pub fn forget_created(&mut self) {
+        self.created.clear();
+    }
+
+    /// Whether the removal of this image is still to be tried; notes that it is being tried.
+    pub fn first_discard(&mut self, image: &ImageId) -> bool {
+        self.discarded.insert(image.clone())
+    }
+
+    /// Whether the removal of this image was tried.
+    pub fn was_discarded(&self, image: &ImageId) -> bool {
+        self.discarded.contains(image)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::health::{HealthState, ProbedBy};
+
+    fn at(second: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(1_700_000_000 + second, 0).unwrap_or_default()
+    }
+
+    fn verdict(state: HealthState) -> Verdict {
+        Verdict {
+            state,
+            by: ProbedBy::Running,
+            cause: String::new(),
+        }
+    }
+
+    #[test]
+    fn health_counts_from_the_first_healthy_look_without_a_break() {
+        let mut watch = Watch::default();
+        let healthy = verdict(HealthState::Healthy);
+        watch.look(at(0), &verdict(HealthState::Starting), Some(at(0)), 0, true);
+        watch.look(at(5), &healthy, Some(at(0)), 0, true);
+        watch.look(at(10), &healthy, Some(at(0)), 0, true);
+        assert_eq!(watch.healthy_since, Some(at(5)));
+        watch.look(at(15), &verdict(HealthState::Unhealthy), Some(at(0)), 0, true);
+        assert_eq!((watch.healthy_since, watch.unhealthy_since), (None, Some(at(15))));
+    }
+
+    #[test]
+    fn a_restart_between_two_healthy_looks_is_a_break() {
+        let mut watch = Watch::default();
+        let healthy = verdict(HealthState::Healthy);
+        watch.look(at(0), &healthy, Some(at(0)), 0, true);
+        watch.look(at(10), &healthy, Some(at(8)), 1, true);
+        assert_eq!(watch.healthy_since, Some(at(10)));
+    }
+
+    #[test]
+    fn time_nobody_watched_does_not_count_and_neither_does_time_running_backwards() {
+        let mut watch = Watch::default();
+        let healthy = verdict(HealthState::Healthy);
+        watch.look(at(0), &healthy, Some(at(0)), 0, true);
+        watch.look(at(3600), &healthy, Some(at(0)), 0, true);
+        assert_eq!(watch.healthy_since, Some(at(3600)));
+        watch.look(at(100), &healthy, Some(at(0)), 0, true);
+        assert_eq!(watch.healthy_since, Some(at(100)));
+    }
+}

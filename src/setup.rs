@@ -1,0 +1,163 @@
+//! Puts the parts together: settings → engine, Manager, reconciler.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use chrono::Utc;
+
+use crate::config::{ManagerSettings, Settings, Source, WayOut};
+use crate::endpoint::HttpEndpoint;
+use crate::engine::{DockerEngine, EngineError, EngineHost};
+use crate::host;
+use crate::image::ImageReference;
+use crate::manager::{
+    FixedPublished, HttpManager, ManagerConfig, ManagerSetupError, Published, PublishedError,
+};
+use crate::observe::Scope;
+use crate::pass::{self, Reconciler};
+use crate::rollout::Policy;
+
+/// The upgrader, on a real engine.
+pub(crate) type Upgrader = Reconciler<DockerEngine, AnySource, HttpEndpoint>;
+
+/// Why the parts could not be put together: the configuration is wrong in a way only using it shows.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SetupError {
+    /// The way to the engine.
+    #[error("DOCKER_HOST, DOCKER_CERT_PATH: {0}")]
+    Engine(#[from] EngineError),
+    /// The way to the Manager.
+    #[error("{0}")]
+    Manager(#[from] ManagerSetupError),
+    /// A file that was there when the settings were read.
+    #[error("{variable}: {path} cannot be read: {error}")]
+    File {
+        /// Its variable.
+        variable: &'static str,
+        /// Its path.
+        path: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The proxy.
+    #[error("PROXY_HOST, HTTPS_PROXY: the proxy cannot be used: {0}")]
+    Proxy(String),
+    /// The client for health endpoints.
+    #[error("the HTTP client cannot start: {0}")]
+    Http(#[from] reqwest::Error),
+}
+
+/// The published image's source, whichever is configured.
+pub(crate) enum AnySource {
+    /// A Manager.
+    Manager(Box<HttpManager>),
+    /// `PUBLISHED_IMAGE`.
+    Fixed(FixedPublished),
+}
+
+impl Published for AnySource {
+    async fn published(
+        &self,
+        current: &ImageReference,
+        delegate: &str,
+    ) -> Result<ImageReference, PublishedError> {
+        match self {
+            Self::Manager(manager) => manager.published(current, delegate).await,
+            Self::Fixed(fixed) => fixed.published(current, delegate).await,
+        }
+    }
+}
+
+/// Puts the parts together. `stamps`: whether asking the Manager counts as an upgrader that is at work.
+pub(crate) async fn upgrader(settings: &Settings, stamps: bool) -> Result<Upgrader, SetupError> {
+    let login = settings
+        .registry
+        .clone()
+        .map(|login| (login.username, login.password));
+    let engine = DockerEngine::connect(&settings.engine)?.with_login(login);
+    let own_id = host::own_container();
+    let endpoint = HttpEndpoint::new(host::host_address(&engine, own_id.as_ref()).await)?;
+    let source = match &settings.source {
+        Source::None => None,
+        Source::Fixed(image) => Some(AnySource::Fixed(FixedPublished(image.clone()))),
+        Source::Manager(manager) => {
+            let config = manager_config(manager, &settings.way_out, stamps)?;
+            Some(AnySource::Manager(Box::new(HttpManager::new(config)?)))
+        }
+    };
+    // Only beside the engine is this host's memory the delegates' memory.
+    let local = matches!(settings.engine.host, EngineHost::Unix(_));
+    let settings = pass::Settings {
+        scope: Scope {
+            workload_names: settings.workload_names.clone(),
+            health: settings.health.clone(),
+            stop_timeout: settings.stop_timeout,
+            own_id,
+            free_memory: Arc::new(move || if local { host::free_memory() } else { None }),
+        },
+        policy: Policy {
+            health_only: settings.disable_auto_upgrade,
+            strategy: settings.strategy,
+            healthy_time: settings.healthy_time,
+            healthy_deadline: settings.healthy_deadline,
+        },
+        target: settings.target.clone(),
+    };
+    Ok(Reconciler::new(
+        engine,
+        source,
+        endpoint,
+        settings,
+        Arc::new(Utc::now),
+    ))
+}
+
+fn manager_config(
+    manager: &ManagerSettings,
+    way_out: &WayOut,
+    stamps: bool,
+) -> Result<ManagerConfig, SetupError> {
+    let mut config = ManagerConfig::new(
+        &manager.base_url,
+        &manager.account_id,
+        *manager.token.key(),
+        host::name(),
+    );
+    config.stamps = stamps;
+    config.proxy = proxy(way_out)?;
+    if let Some(path) = &way_out.ca_bundle {
+        config.ca_bundle = Some(read("CA_BUNDLE", path)?);
+    }
+    if let (Some(certificate), Some(key)) = (&way_out.client_cert, &way_out.client_key) {
+        let mut identity = read("CLIENT_CERT", certificate)?;
+        identity.push(b'\n');
+        identity.extend(read("CLIENT_KEY", key)?);
+        config.client_identity = Some(identity);
+    }
+    Ok(config)
+}
+
+fn proxy(way_out: &WayOut) -> Result<Option<reqwest::Proxy>, SetupError> {
+    let Some(settings) = &way_out.proxy else {
+        return Ok(None);
+    };
+    let problem = |error: reqwest::Error| SetupError::Proxy(error.without_url().to_string());
+    let mut proxy = reqwest::Proxy::all(&settings.url).map_err(problem)?;
+    if let (Some(user), Some(password)) = (&settings.username, &settings.password) {
+        proxy = proxy.basic_auth(user, password.expose());
+    }
+    let exceptions = way_out
+        .no_proxy
+        .as_deref()
+        .and_then(reqwest::NoProxy::from_string);
+    Ok(Some(proxy.no_proxy(exceptions)))
+}
+
+fn read(variable: &'static str, path: &Path) -> Result<Vec<u8>, SetupError> {
+    fs::read(path).map_err(|error| SetupError::File {
+        variable,
+        path: path.display().to_string(),
+        error,
+    })
+}
