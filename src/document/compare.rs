@@ -355,7 +355,11 @@ impl<'a> Comparison<'a> {
         let mut new = map(self.new, "/HostConfig").cloned().unwrap_or_default();
         volumes::keep_anonymous(&mut old, self.old);
         for side in [&mut old, &mut new] {
-            normalise_host_config(side);
+            normalise_links(side);
+        }
+        if same_network_mode(self.old, self.new) {
+            old.remove("NetworkMode");
+            new.remove("NetworkMode");
         }
         deep(
             "/HostConfig",
@@ -425,10 +429,14 @@ impl<'a> Comparison<'a> {
                 self.differences.push(Difference::new(path, Some(mount), None));
                 continue;
             };
+            if text(mount, "/Type") == "volume" {
+                let (expected, found) = (volumes::name(mount).into(), volumes::name(found).into());
+                self.require(format!("{path}/Name"), Some(&expected), Some(&found));
+            }
             // `Mode` is how it was written; the source of other types is a directory made for the container.
             let fields: &[&str] = match text(mount, "/Type") {
-                "bind" | "volume" => &["Type", "Name", "Source", "Driver", "RW", "Propagation"],
-                _ => &["Type", "Name", "RW", "Propagation"],
+                "bind" | "volume" => &["Type", "Source", "Driver", "RW", "Propagation"],
+                _ => &["Type", "RW", "Propagation"],
             };
             for field in fields {
                 self.require(format!("{path}/{field}"), mount.get(*field), found.get(*field));
@@ -498,12 +506,19 @@ fn as_set(value: Option<&Value>) -> BTreeSet<&str> {
         .collect()
 }
 
-/// Two spellings of one setting that the engine itself mixes: `default` is the bridge, and a link shows with the
-/// container's own name, `/db:/NAME/alias`.
-fn normalise_host_config(host_config: &mut Map<String, Value>) {
-    if host_config.get("NetworkMode").and_then(Value::as_str) == Some("default") {
-        host_config.insert("NetworkMode".to_owned(), Value::from("bridge"));
+/// Whether two network modes mean the same: `default` is the bridge, and at the start 28.5 replaces the beginning
+/// of a network's id by the whole id.
+fn same_network_mode(old: &Value, new: &Value) -> bool {
+    let mode = |inspect| text(inspect, "/HostConfig/NetworkMode");
+    if mode(old) == mode(new) {
+        return true;
     }
+    let network = networks::first_network;
+    network(old).is_some() && network(old) == network(new)
+}
+
+/// A link shows with the container's own name, `/db:/NAME/alias`.
+fn normalise_links(host_config: &mut Map<String, Value>) {
     if let Some(Value::Array(links)) = host_config.get_mut("Links") {
         let mut plain: Vec<String> = links
             .iter()

@@ -13,7 +13,7 @@ pub(super) fn keep_anonymous(host_config: &mut Map<String, Value>, inspect: &Val
     let mut mounts: Vec<&Value> = list(inspect, "/Mounts").iter().collect();
     mounts.sort_by_key(|mount| text(mount, "/Destination"));
     for mount in mounts {
-        let (name, destination) = (text(mount, "/Name"), text(mount, "/Destination"));
+        let (name, destination) = (name(mount), text(mount, "/Destination"));
         if text(mount, "/Type") != "volume" || name.is_empty() || destination.is_empty() {
             continue;
         }
@@ -24,6 +24,19 @@ pub(super) fn keep_anonymous(host_config: &mut Map<String, Value>, inspect: &Val
         if is_anonymous(host_config, inspect, destination) {
             bind(host_config, name, destination, writable);
         }
+    }
+}
+
+/// The name of a mounted volume.
+///
+/// For a bind that is nothing but a destination 28.5 leaves the name out; the local driver's directory tells it.
+pub(super) fn name(mount: &Value) -> &str {
+    match text(mount, "/Name") {
+        "" => text(mount, "/Source")
+            .strip_suffix("/_data")
+            .and_then(|directory| directory.rsplit('/').next())
+            .unwrap_or_default(),
+        name => name,
     }
 }
 

@@ -1,0 +1,242 @@
+//! Documents recorded from real engines, with the bodies they lead to, reviewed as text.
+//!
+//! `container.json` is a running container, `successor.json` what its successor is created from, and
+//! `recreated.json` what the engine then said of that one, before its start. With `UPDATE_GOLDEN=1` the bodies are
+//! written anew.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use delegate_upgrader::delegate::label;
+use delegate_upgrader::document::{Images, successor, unexplained};
+use delegate_upgrader::engine::ApiVersion;
+use serde_json::{Value, json};
+
+const ENGINES: [(&str, ApiVersion); 2] = [
+    ("docker-20.10", ApiVersion::new(1, 41)),
+    ("docker-28.5", ApiVersion::new(1, 51)),
+];
+
+struct Recorded {
+    directory: PathBuf,
+    api: ApiVersion,
+    container: Value,
+    recreated: Value,
+    old_image: Value,
+    new_image: Value,
+}
+
+impl Recorded {
+    fn images(&self) -> Images<'_> {
+        Images {
+            old: &self.old_image,
+            new: &self.new_image,
+        }
+    }
+
+    fn name(&self) -> String {
+        self.directory.display().to_string()
+    }
+}
+
+fn read(path: &Path) -> Value {
+    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap()
+}
+
+fn recorded() -> Vec<Recorded> {
+    let mut all = Vec::new();
+    for (engine, api) in ENGINES {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/golden")
+            .join(engine);
+        let image = |name: &str| read(&root.join("images").join(name).with_extension("json"));
+        for entry in fs::read_dir(&root).unwrap() {
+            let directory = entry.unwrap().path();
+            if directory.ends_with("images") {
+                continue;
+            }
+            let container = read(&directory.join("container.json"));
+            let stock = container["Config"]["Image"]
+                .as_str()
+                .unwrap()
+                .starts_with("harness/");
+            let (old, new) = if stock {
+                ("v1", "v2")
+            } else {
+                ("tools-v1", "tools-v2")
+            };
+            all.push(Recorded {
+                api,
+                recreated: read(&directory.join("recreated.json")),
+                old_image: image(old),
+                new_image: image(new),
+                container,
+                directory,
+            });
+        }
+    }
+    assert!(all.len() >= 13, "only {} recordings found", all.len());
+    all
+}
+
+#[test]
+fn every_recorded_container_leads_to_the_reviewed_body() {
+    for case in recorded() {
+        let labels = [
+            (label::RELEASE, "1".to_owned()),
+            (label::REPLACES, case.container["Id"].as_str().unwrap().to_owned()),
+        ];
+        let reference = case.recreated["Config"]["Image"].as_str().unwrap();
+        let made = successor(&case.container, case.images(), reference, &labels, case.api).unwrap();
+        let made = json!({"body": made.body, "platform": made.platform, "connect": made.connect});
+        let path = case.directory.join("successor.json");
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            fs::write(&path, serde_json::to_string_pretty(&made).unwrap() + "\n").unwrap();
+        }
+        assert_eq!(made, read(&path), "{}", case.name());
+    }
+}
+
+#[test]
+fn every_recorded_successor_differs_in_nothing_unexplained() {
+    for case in recorded() {
+        let differences = unexplained(&case.container, &case.recreated, case.images());
+        assert_eq!(differences, [], "{}", case.name());
+    }
+}
+
+/// Every place in a document that holds a plain value or an empty list or map.
+fn leaves(value: &Value, path: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) if !fields.is_empty() => {
+            for (key, value) in fields {
+                let key = key.replace('~', "~0").replace('/', "~1");
+                leaves(value, &format!("{path}/{key}"), found);
+            }
+        }
+        Value::Array(entries) if !entries.is_empty() => {
+            for (index, value) in entries.iter().enumerate() {
+                leaves(value, &format!("{path}/{index}"), found);
+            }
+        }
+        _ => found.push(path.to_owned()),
+    }
+}
+
+#[test]
+fn any_single_change_of_a_recorded_successor_is_noticed() {
+    let mut tried = 0;
+    for case in recorded() {
+        let borrowed = case.container["HostConfig"]["NetworkMode"]
+            .as_str()
+            .unwrap()
+            .starts_with("container:");
+        let mut paths = Vec::new();
+        for part in ["Config", "HostConfig"] {
+            leaves(&case.recreated[part], &format!("/{part}"), &mut paths);
+        }
+        for path in paths {
+            // The new image, our own labels, and the names of the container whose network it shares.
+            if path == "/Config/Image"
+                || path.starts_with("/Config/Labels/io.delegate-upgrader.")
+                || (borrowed && (path == "/Config/Hostname" || path == "/Config/Domainname"))
+                // Sets: the next test.
+                || path.starts_with("/Config/ExposedPorts")
+                || path.starts_with("/Config/Volumes")
+            {
+                continue;
+            }
+            let mut changed = case.recreated.clone();
+            *changed.pointer_mut(&path).unwrap() = json!("CHANGED=changed");
+            let differences = unexplained(&case.container, &changed, case.images());
+            assert!(!differences.is_empty(), "{}: {path}", case.name());
+            tried += 1;
+        }
+    }
+    assert!(tried > 1000, "only {tried} changes tried");
+}
+
+#[test]
+fn any_entry_more_or_less_is_noticed() {
+    for case in recorded() {
+        for field in ["ExposedPorts", "Volumes", "Labels"] {
+            let entries = case.recreated["Config"][field].as_object();
+            for key in entries.into_iter().flat_map(|entries| entries.keys()) {
+                let mut changed = case.recreated.clone();
+                changed["Config"][field].as_object_mut().unwrap().remove(key);
+                let noticed = !unexplained(&case.container, &changed, case.images()).is_empty();
+                assert_eq!(
+                    noticed,
+                    !label::OURS.contains(&key.as_str()),
+                    "{}: without {key}",
+                    case.name()
+                );
+            }
+        }
+        for part in ["ExposedPorts", "Volumes", "Labels", "Healthcheck", "Unknown"] {
+            let mut changed = case.recreated.clone();
+            changed["Config"][part]["more"] = json!("more");
+            let differences = unexplained(&case.container, &changed, case.images());
+            assert!(!differences.is_empty(), "{}: more in {part}", case.name());
+        }
+    }
+}
+
+#[test]
+fn a_lost_network_setting_is_noticed() {
+    for case in recorded() {
+        for network in ["tasks", "storage", "build"] {
+            for field in ["Aliases", "IPAMConfig", "Links", "DriverOpts", "GwPriority"] {
+                let mut changed = case.recreated.clone();
+                let pointer = format!("/NetworkSettings/Networks/{network}/{field}");
+                let Some(value) = changed.pointer_mut(&pointer) else {
+                    continue;
+                };
+                let blank = matches!(value, Value::Null) || *value == json!(0) || *value == json!({});
+                // The engine's own alias is no loss.
+                let id = case.recreated["Id"].as_str().unwrap();
+                let own = value.as_array().is_some_and(|aliases| {
+                    aliases
+                        .iter()
+                        .all(|alias| id.starts_with(alias.as_str().unwrap()))
+                });
+                if blank || own {
+                    continue;
+                }
+                *value = Value::Null;
+                let differences = unexplained(&case.container, &changed, case.images());
+                assert!(!differences.is_empty(), "{}: {pointer}", case.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lost_mount_or_another_volume_is_noticed() {
+    for case in recorded() {
+        let mounts = case.recreated["Mounts"].as_array().unwrap().clone();
+        for (index, mount) in mounts.iter().enumerate() {
+            // New in the new image.
+            if mount["Destination"] == "/new" {
+                continue;
+            }
+            let mut changed = case.recreated.clone();
+            changed["Mounts"].as_array_mut().unwrap().remove(index);
+            assert!(
+                !unexplained(&case.container, &changed, case.images()).is_empty(),
+                "{}: without {mount}",
+                case.name()
+            );
+            if mount["Type"] == "volume" {
+                let mut changed = case.recreated.clone();
+                changed["Mounts"][index]["Name"] = json!("another");
+                assert!(
+                    !unexplained(&case.container, &changed, case.images()).is_empty(),
+                    "{}: another volume in place of {mount}",
+                    case.name()
+                );
+            }
+        }
+    }
+}

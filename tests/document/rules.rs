@@ -1,0 +1,548 @@
+//! The rules one by one. The letters are those of docs on what other tools got wrong: networks (B), volumes (C),
+//! configuration (D).
+
+use delegate_upgrader::delegate::label;
+use delegate_upgrader::document::{
+    Conflict, Images, Obstacle, Successor, forbids_two, successor, unexplained,
+};
+use delegate_upgrader::engine::ApiVersion;
+use serde_json::{Value, json};
+
+use crate::engine::{image, inspect};
+
+const ID: &str = "abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789";
+const SHORT: &str = "abcdef012345";
+const OLD_ENGINE: ApiVersion = ApiVersion::new(1, 41);
+const NEW_ENGINE: ApiVersion = ApiVersion::new(1, 44);
+
+fn upgrade_on(api: ApiVersion, container: &Value, old: &Value, new: &Value) -> Result<Successor, Obstacle> {
+    let (old, new) = (image(old), image(new));
+    successor(
+        container,
+        Images { old: &old, new: &new },
+        "harness/delegate:2",
+        &[],
+        api,
+    )
+}
+
+/// The create body after an upgrade from an image with the defaults `old`.
+fn body(container: &Value, old: &Value) -> Value {
+    upgrade_on(OLD_ENGINE, container, old, &json!({})).unwrap().body
+}
+
+/// A container with this configuration and nothing from its image.
+fn container(config: Value, host_config: Value) -> Value {
+    let mut document = inspect(ID, &config, &json!({}));
+    document["HostConfig"] = host_config;
+    document
+}
+
+fn connected(mode: &str, networks: Value) -> Value {
+    let mut document = container(json!({}), json!({"NetworkMode": mode}));
+    document["NetworkSettings"]["Networks"] = networks;
+    document
+}
+
+fn endpoints(body: &Value) -> &Value {
+    &body["NetworkingConfig"]["EndpointsConfig"]
+}
+
+// D: configuration
+
+#[test]
+fn d1_defaults_of_the_old_image_are_not_frozen() {
+    let old = json!({
+        "User": "1001", "WorkingDir": "/v1", "StopSignal": "SIGTERM", "Env": ["PATH=/v1", "OPTS=1"],
+        "Labels": {"version": "1"}, "ExposedPorts": {"3460/tcp": {}}, "Volumes": {"/data": {}},
+        "Entrypoint": ["/v1"], "Cmd": ["run"], "Healthcheck": {"Test": ["CMD", "v1"], "Interval": 5},
+    });
+    let body = body(&inspect(ID, &json!({"Env": ["MINE=1"]}), &old), &old);
+    for field in ["User", "WorkingDir", "StopSignal"] {
+        assert_eq!(body.get(field), None, "{field}");
+    }
+    for field in ["Entrypoint", "Cmd", "Healthcheck"] {
+        assert_eq!(body[field], Value::Null, "{field}");
+    }
+    for field in ["Labels", "ExposedPorts", "Volumes"] {
+        assert_eq!(body[field], json!({}), "{field}");
+    }
+    assert_eq!(body["Env"], json!(["MINE=1"]));
+}
+
+#[test]
+fn d2_the_owners_environment_is_kept_as_it_was_given() {
+    let old = json!({"Env": ["OPTS=1", "EMPTY="]});
+    for env in [
+        json!(["OPTS=2"]),
+        json!(["A=b=c", "A=d", "NO_VALUE", "EMPTY=x"]),
+        json!(["OPTS"]),
+        json!(["OPTS=1", "OPTS=2"]),
+    ] {
+        let container = inspect(ID, &json!({"Env": env}), &old);
+        assert_eq!(body(&container, &old)["Env"], env);
+    }
+}
+
+#[test]
+fn d3_only_a_host_name_the_engine_made_up_is_dropped() {
+    for (hostname, host_config, kept) in [
+        (SHORT, json!({}), false),
+        ("delegate-1", json!({}), true),
+        ("abcdef012346", json!({}), true),
+        ("database", json!({"NetworkMode": "container:database"}), false),
+        (SHORT, json!({"UTSMode": "host"}), false),
+        ("build-host", json!({"NetworkMode": "host"}), true),
+    ] {
+        let body = body(
+            &container(json!({"Hostname": hostname}), host_config.clone()),
+            &json!({}),
+        );
+        assert_eq!(body.get("Hostname").is_some(), kept, "{hostname} {host_config}");
+    }
+}
+
+#[test]
+fn d5_a_healthcheck_keeps_the_owners_fields_and_no_others() {
+    let old = json!({"Healthcheck": {
+        "Test": ["CMD", "v1"], "Interval": 1, "Timeout": 2, "StartPeriod": 3, "StartInterval": 4, "Retries": 5,
+    }});
+    for field in ["Interval", "Timeout", "StartPeriod", "StartInterval", "Retries"] {
+        let owner = json!({"Healthcheck": {field: 9}});
+        let container = inspect(ID, &owner, &old);
+        assert_eq!(
+            body(&container, &old)["Healthcheck"],
+            owner["Healthcheck"],
+            "{field}"
+        );
+    }
+    for test in [json!(["NONE"]), json!(["CMD-SHELL", "mine"])] {
+        let owner = json!({"Healthcheck": {"Test": test}});
+        let container = inspect(ID, &owner, &old);
+        assert_eq!(body(&container, &old)["Healthcheck"], owner["Healthcheck"]);
+    }
+}
+
+#[test]
+fn d6_entrypoint_and_command_come_from_whom_they_came_before() {
+    let both = json!({"Entrypoint": ["/e"], "Cmd": ["c"]});
+    let entrypoint = json!({"Entrypoint": ["/e"], "Cmd": null});
+    let command = json!({"Entrypoint": null, "Cmd": ["c"]});
+    for (image, owner, expected) in [
+        // Nothing given.
+        (&both, json!([null, null]), json!([null, null])),
+        (&entrypoint, json!([null, null]), json!([null, null])),
+        (&command, json!([null, null]), json!([null, null])),
+        // A command.
+        (&both, json!([null, ["mine"]]), json!([null, ["mine"]])),
+        (&entrypoint, json!([null, ["mine"]]), json!([null, ["mine"]])),
+        (&command, json!([null, ["mine"]]), json!([null, ["mine"]])),
+        // An entry point: the image's command is gone and must not come back.
+        (&both, json!([["/mine"], null]), json!([["/mine"], null])),
+        (&command, json!([["/mine"], null]), json!([["/mine"], null])),
+        (&both, json!([["/mine"], []]), json!([["/mine"], []])),
+        (&both, json!([["/mine"], ["mine"]]), json!([["/mine"], ["mine"]])),
+        // The image's own entry point, repeated without a command.
+        (&both, json!([["/e"], null]), json!([["/e"], null])),
+        (&both, json!([["/e"], []]), json!([["/e"], []])),
+        (&entrypoint, json!([["/e"], []]), json!([["/e"], []])),
+        // No entry point at all.
+        (&both, json!([[""], ["mine"]]), json!([[""], ["mine"]])),
+        (&both, json!([[""], ["c"]]), json!([[""], ["c"]])),
+        // An empty one, behind which the image's command still applies.
+        (&both, json!([[], null]), json!([[], null])),
+        (&both, json!([[], ["mine"]]), json!([[], ["mine"]])),
+    ] {
+        let given = json!({"Entrypoint": owner[0], "Cmd": owner[1]});
+        let body = body(&inspect(ID, &given, image), image);
+        assert_eq!(
+            json!([body["Entrypoint"], body["Cmd"]]),
+            expected,
+            "{owner} on {image}"
+        );
+    }
+}
+
+#[test]
+fn our_own_labels_are_replaced_and_the_owners_stay() {
+    let container = container(
+        json!({"Labels": {"mine": "1", label::ENABLE: "true", label::RELEASE: "1", label::PREVIOUS_IMAGE: "old"}}),
+        json!({}),
+    );
+    let image = image(&json!({}));
+    let images = Images {
+        old: &image,
+        new: &image,
+    };
+    let labels = [(label::RELEASE, "2".to_owned())];
+    let made = successor(&container, images, "new", &labels, OLD_ENGINE).unwrap();
+    assert_eq!(
+        made.body["Labels"],
+        json!({"mine": "1", label::ENABLE: "true", label::RELEASE: "2"})
+    );
+    assert_eq!(made.body["Image"], "new");
+}
+
+#[test]
+fn a_published_port_stays_exposed_though_the_old_image_exposed_it_too() {
+    let old = json!({"ExposedPorts": {"80/tcp": {}, "81/tcp": {}}});
+    let mut container = inspect(ID, &json!({"ExposedPorts": {"80/tcp": {}}}), &old);
+    container["HostConfig"] = json!({"PortBindings": {"80/tcp": [{"HostPort": "8080"}]}});
+    assert_eq!(body(&container, &old)["ExposedPorts"], json!({"80/tcp": {}}));
+}
+
+// B: networks
+
+#[test]
+fn b1_below_api_1_44_one_network_is_created_and_the_others_connected() {
+    let networks = json!({
+        "a": {"NetworkID": "1a", "Aliases": ["x", SHORT]},
+        "b": {"NetworkID": "2b", "IPAMConfig": {"IPv4Address": "10.0.0.9"}},
+        "c": {"NetworkID": "3c", "GwPriority": 7, "Links": ["db:d"], "DriverOpts": {"k": "v"}},
+    });
+    let a = json!({"Aliases": ["x"]});
+    let b = json!({"Aliases": [], "IPAMConfig": {"IPv4Address": "10.0.0.9"}});
+    let c = json!({"GwPriority": 7, "Links": ["db:d"], "DriverOpts": {"k": "v"}});
+    let mut container = connected("b", networks);
+    container["NetworkSettings"]["Networks"]["b"]["Aliases"] = json!([SHORT]);
+    let made = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap();
+    assert_eq!(endpoints(&made.body), &json!({"b": b}));
+    assert_eq!(
+        made.connect,
+        [("a".to_owned(), a.clone()), ("c".to_owned(), c.clone())]
+    );
+
+    let made = upgrade_on(NEW_ENGINE, &container, &json!({}), &json!({})).unwrap();
+    assert_eq!(endpoints(&made.body), &json!({"a": a, "b": b, "c": c}));
+    assert_eq!(made.connect, []);
+}
+
+#[test]
+fn b3_aliases_are_dropped_where_the_engine_refuses_them() {
+    let body = body(
+        &connected("default", json!({"bridge": {"Aliases": ["x"]}})),
+        &json!({}),
+    );
+    assert_eq!(endpoints(&body), &json!({"bridge": {}}));
+    for mode in ["host", "none", "container:x"] {
+        let body = self::body(&connected(mode, json!({mode: {"Aliases": ["x"]}})), &json!({}));
+        assert_eq!(body.get("NetworkingConfig"), None, "{mode}");
+    }
+}
+
+#[test]
+fn b5_a_mac_address_is_kept_only_where_the_owner_set_it() {
+    let shown =
+        json!({"mine": {"MacAddress": "02:00:00:00:00:01"}, "other": {"MacAddress": "02:00:00:00:00:02"}});
+    let mut container = connected("mine", shown);
+    for api in [OLD_ENGINE, NEW_ENGINE] {
+        let made = upgrade_on(api, &container, &json!({}), &json!({})).unwrap();
+        assert!(
+            !format!("{:?}{:?}", made.body, made.connect).contains("02:00"),
+            "{api}"
+        );
+    }
+    container["Config"]["MacAddress"] = json!("02:00:00:00:00:01");
+    let made = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap();
+    assert_eq!(made.body["MacAddress"], "02:00:00:00:00:01");
+    assert_eq!(endpoints(&made.body), &json!({"mine": {}}));
+    // From 1.52 the engine refuses it at the top.
+    let made = upgrade_on(NEW_ENGINE, &container, &json!({}), &json!({})).unwrap();
+    assert_eq!(made.body.get("MacAddress"), None);
+    assert_eq!(
+        endpoints(&made.body),
+        &json!({"mine": {"MacAddress": "02:00:00:00:00:01"}, "other": {}})
+    );
+}
+
+#[test]
+fn b9_the_first_network_is_found_by_name_id_and_short_id() {
+    let id = "fedcba9876543210fedcba9876543210";
+    for mode in ["mine", id, "fedcba987654"] {
+        let container = connected(
+            mode,
+            json!({"another": {"NetworkID": "00"}, "mine": {"NetworkID": id}}),
+        );
+        let made = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap();
+        assert_eq!(endpoints(&made.body), &json!({"mine": {}}), "{mode}");
+        assert_eq!(made.body["HostConfig"]["NetworkMode"], mode);
+    }
+}
+
+#[test]
+fn b9_an_endpoint_that_is_shown_twice_is_connected_once() {
+    let id = "fedcba9876543210fedcba9876543210";
+    let endpoint = json!({"NetworkID": id, "IPAMConfig": {"IPv4Address": "10.0.0.9"}});
+    let container = connected(
+        "fedcba987654",
+        json!({"fedcba987654": endpoint, "mine": endpoint}),
+    );
+    let made = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap();
+    assert_eq!(
+        endpoints(&made.body),
+        &json!({"mine": {"IPAMConfig": {"IPv4Address": "10.0.0.9"}}})
+    );
+    assert_eq!(made.connect, []);
+    assert_eq!(forbids_two(&container).len(), 1);
+}
+
+#[test]
+fn b_a_first_network_that_was_disconnected_does_not_come_back_in_another_place() {
+    let container = connected("gone", json!({"a": {}, "b": {}}));
+    let made = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap();
+    assert_eq!(endpoints(&made.body), &json!({"a": {}}));
+    assert_eq!(made.connect, [("b".to_owned(), json!({}))]);
+}
+
+// C: volumes
+
+fn volume(name: &str, destination: &str, writable: bool) -> Value {
+    json!({"Type": "volume", "Name": name, "Destination": destination, "RW": writable, "Driver": "local"})
+}
+
+#[test]
+fn c1_anonymous_volumes_keep_their_data() {
+    let mut container = container(json!({"Volumes": {"/own/": {}}}), json!({"Binds": ["/bind"]}));
+    container["HostConfig"]["Mounts"] = json!([{"Type": "volume", "Target": "/mount"}]);
+    container["Mounts"] = json!([
+        volume("v4", "/with:colon", true),
+        volume("v3", "/mount", true),
+        {"Type": "volume", "Source": "/var/lib/docker/volumes/v2/_data", "Destination": "/bind", "RW": true},
+        volume("v1", "/own", false),
+    ]);
+    let body = body(&container, &json!({}));
+    assert_eq!(body["HostConfig"]["Binds"], json!(["v2:/bind", "v1:/own:ro"]));
+    assert_eq!(
+        body["HostConfig"]["Mounts"],
+        json!([
+            {"Type": "volume", "Target": "/mount", "Source": "v3"},
+            {"Type": "volume", "Target": "/with:colon", "Source": "v4", "ReadOnly": false},
+        ])
+    );
+}
+
+#[test]
+fn c4_what_is_declared_is_never_mounted_twice() {
+    let host_config = json!({
+        "Binds": ["named:/named/:ro", "/srv:/bind"],
+        "Mounts": [
+            {"Type": "volume", "Source": "given", "Target": "/given/", "VolumeOptions": {"Subpath": "s"}},
+            {"Type": "bind", "Source": "/srv", "Target": "/srv", "BindOptions": {"Propagation": "rslave"}},
+        ],
+        "Tmpfs": {"/tmp": "size=1m"},
+    });
+    let mut container = container(
+        json!({"Volumes": {"/named": {}, "/given": {}}}),
+        host_config.clone(),
+    );
+    container["Mounts"] = json!([
+        volume("named", "/named", false),
+        volume("given", "/given", true),
+        {"Type": "bind", "Source": "/srv", "Destination": "/bind"},
+        {"Type": "tmpfs", "Destination": "/tmp"},
+    ]);
+    assert_eq!(body(&container, &json!({}))["HostConfig"], host_config);
+}
+
+#[test]
+fn c3_volumes_of_another_container_come_from_there_again() {
+    let host_config = json!({"VolumesFrom": ["other:ro"], "Binds": null});
+    let mut container = container(json!({"Volumes": {"/own": {}}}), host_config);
+    container["Mounts"] = json!([volume("theirs", "/theirs", false), volume("ours", "/own", true)]);
+    assert_eq!(
+        body(&container, &json!({}))["HostConfig"]["Binds"],
+        json!(["ours:/own"])
+    );
+}
+
+// Obstacles and conflicts
+
+#[test]
+fn containers_of_other_managers_are_left_to_them() {
+    for (label, kind) in [
+        ("com.docker.swarm.task.id", Some("managed")),
+        ("io.kubernetes.pod.uid", Some("managed")),
+        ("com.docker.compose.project", None),
+    ] {
+        let container = container(json!({"Labels": {label: "x"}}), json!({}));
+        let obstacle = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).err();
+        assert_eq!(obstacle.as_ref().map(Obstacle::kind), kind, "{label}");
+        assert!(obstacle.is_none_or(|obstacle| obstacle.to_string().contains(label)));
+    }
+}
+
+#[test]
+fn a21_an_image_of_another_platform_is_refused() {
+    let container = container(json!({}), json!({}));
+    let (old, mut new) = (image(&json!({})), image(&json!({})));
+    new["Architecture"] = json!("x86_64");
+    let images = Images { old: &old, new: &new };
+    assert!(successor(&container, images, "new", &[], OLD_ENGINE).is_ok());
+    new["Architecture"] = json!("arm64");
+    let images = Images { old: &old, new: &new };
+    let obstacle = successor(&container, images, "new", &[], OLD_ENGINE).unwrap_err();
+    assert_eq!(
+        obstacle.to_string(),
+        "its image is built for linux/amd64, the new one for linux/arm64"
+    );
+}
+
+#[test]
+fn a21_the_platform_is_named_where_the_store_keeps_several() {
+    let mut container = container(json!({}), json!({}));
+    assert_eq!(
+        upgrade_on(NEW_ENGINE, &container, &json!({}), &json!({}))
+            .unwrap()
+            .platform,
+        None
+    );
+    container["ImageManifestDescriptor"] =
+        json!({"platform": {"os": "linux", "architecture": "arm", "variant": "v7"}});
+    let made = upgrade_on(NEW_ENGINE, &container, &json!({}), &json!({})).unwrap();
+    assert_eq!(made.platform.as_deref(), Some("linux/arm/v7"));
+}
+
+#[test]
+fn a_document_of_the_wrong_shape_is_told_where() {
+    for (pointer, value, told) in [
+        ("/Id", json!(""), "/Id must be an id"),
+        ("/HostConfig", json!(null), "/HostConfig must be an object"),
+        (
+            "/Config/Env",
+            json!({"A": "b"}),
+            "/Config/Env must be a list of strings",
+        ),
+        (
+            "/Config/Cmd",
+            json!("sh"),
+            "/Config/Cmd must be a list of strings",
+        ),
+    ] {
+        let mut container = container(json!({"Env": [], "Cmd": []}), json!({}));
+        *container.pointer_mut(pointer).unwrap() = value;
+        let obstacle = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap_err();
+        assert_eq!(
+            obstacle.to_string(),
+            format!("the container document is not understood: {told}")
+        );
+    }
+}
+
+#[test]
+fn only_what_two_containers_cannot_share_forbids_two() {
+    let port = |host: Value| json!({"NetworkMode": "default", "PortBindings": {"3460/tcp": [host]}});
+    for (host_config, kinds) in [
+        (json!({"NetworkMode": "bridge", "PublishAllPorts": true}), vec![]),
+        (
+            json!({"NetworkMode": "host", "PidMode": "host", "IpcMode": "host"}),
+            vec!["host-network"],
+        ),
+        (port(json!({"HostPort": "3460"})), vec!["published-port"]),
+        (port(json!({"HostPort": "8000-8000"})), vec!["published-port"]),
+        (port(json!({"HostPort": "8000-8001"})), vec![]),
+        (port(json!({"HostPort": "0"})), vec![]),
+        (port(json!({"HostIp": "127.0.0.1", "HostPort": ""})), vec![]),
+        (json!({"NetworkMode": "container:x"}), vec!["container-namespace"]),
+        (
+            json!({"PidMode": "container:x", "IpcMode": "container:y"}),
+            vec!["container-namespace"; 2],
+        ),
+        (json!({"IpcMode": "private"}), vec![]),
+    ] {
+        let found = forbids_two(&container(json!({}), host_config.clone()));
+        let found: Vec<_> = found.iter().map(Conflict::kind).collect();
+        assert_eq!(found, kinds, "{host_config}");
+    }
+    let mut container = connected(
+        "mine",
+        json!({"mine": {"IPAMConfig": {"IPv6Address": "fd00::9"}}}),
+    );
+    container["Config"]["MacAddress"] = json!("02:00:00:00:00:01");
+    let told: Vec<_> = forbids_two(&container).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "it has the fixed address fd00::9 in the network mine",
+            "it has the fixed MAC address 02:00:00:00:00:01"
+        ]
+    );
+}
+
+#[test]
+fn a_published_port_is_told_with_its_address() {
+    for (binding, told) in [
+        (json!({"HostIp": "", "HostPort": "80"}), "on port 80 of"),
+        (
+            json!({"HostIp": "127.0.0.1", "HostPort": "80"}),
+            "on port 127.0.0.1:80 of",
+        ),
+        (json!({"HostIp": "::1", "HostPort": "80"}), "on port [::1]:80 of"),
+    ] {
+        let container = container(json!({}), json!({"PortBindings": {"1/tcp": [binding]}}));
+        let sentence = forbids_two(&container)[0].to_string();
+        assert!(sentence.contains(told), "{sentence}");
+    }
+}
+
+// The comparison
+
+#[test]
+fn a_default_of_the_old_image_that_was_frozen_is_a_difference() {
+    let (old, new) = (
+        json!({"Env": ["OPTS=1"], "Cmd": ["v1"]}),
+        json!({"Env": ["OPTS=2"], "Cmd": ["v2"]}),
+    );
+    let container = inspect(ID, &json!({}), &old);
+    let frozen = inspect(ID, &container["Config"], &new);
+    let (old, new) = (image(&old), image(&new));
+    let paths: Vec<_> = unexplained(&container, &frozen, Images { old: &old, new: &new })
+        .iter()
+        .map(|difference| difference.path().to_owned())
+        .collect();
+    assert_eq!(paths, ["/Config/Env/OPTS", "/Config/Cmd"]);
+}
+
+#[test]
+fn no_secret_is_shown_in_a_difference_or_a_successor() {
+    let secret = "hunter2";
+    let container = container(
+        json!({
+            "Env": [format!("DELEGATE_TOKEN={secret}")],
+            "Cmd": ["--token", secret],
+            "Labels": {"token": secret},
+            "Unknown": secret,
+        }),
+        json!({
+            "LogConfig": {"Type": "splunk", "Config": {"splunk-token": secret}},
+            "Mounts": [{"Type": "volume", "VolumeOptions": {"DriverConfig": {"Options": {"o": secret}}}}],
+            "NetworkMode": "x",
+        }),
+    );
+    let empty = inspect(ID, &json!({}), &json!({}));
+    let image = image(&json!({}));
+    let differences = unexplained(
+        &container,
+        &empty,
+        Images {
+            old: &image,
+            new: &image,
+        },
+    );
+    assert!(differences.len() >= 6, "{differences:?}");
+    let told: String = differences
+        .iter()
+        .map(|difference| format!("{difference} {difference:?}\n"))
+        .collect();
+    assert!(!told.contains(secret), "{told}");
+    assert!(
+        told.contains("/HostConfig/NetworkMode: \"x\" expected, nothing found"),
+        "{told}"
+    );
+    assert!(
+        told.contains("/Config/Env/DELEGATE_TOKEN: a value (not shown) expected"),
+        "{told}"
+    );
+
+    let made = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap();
+    assert!(!format!("{made:?}").contains(secret));
+}
