@@ -1,0 +1,75 @@
+//! The rules that the rollout rests on, checked against the in-memory engine and a real one, so that the twin
+//! cannot lie.
+
+mod support;
+
+macro_rules! contract {
+    ($($rule:ident),+ $(,)?) => {
+        mod twin {
+            use super::support::{contract, lab::TwinLab};
+
+            $(
+                #[tokio::test(start_paused = true)]
+                async fn $rule() {
+                    contract::$rule(&TwinLab::default()).await;
+                }
+            )+
+        }
+
+        mod real {
+            use super::support::{contract, lab::RealLab};
+
+            $(
+                #[tokio::test]
+                async fn $rule() {
+                    RealLab::check(stringify!($rule), async |lab: &RealLab| contract::$rule(lab).await).await;
+                }
+            )+
+        }
+    };
+}
+
+contract! {
+    the_engine_tells_its_version,
+    a_name_is_a_mutex,
+    a_rename_goes_by_id_and_keeps_the_id,
+    a_rename_to_a_taken_name_is_a_conflict,
+    a_rename_frees_the_old_name,
+    a_rename_to_its_own_name_is_refused_and_no_conflict,
+    a_second_start_is_no_error,
+    a_stop_is_final_and_a_second_one_no_error,
+    a_stop_of_a_created_container_is_no_error,
+    a_stopped_container_starts_again,
+    a_stop_lets_the_container_drain,
+    a_stop_kills_after_the_grace,
+    a_stop_without_grace_kills_at_once,
+    a_shorter_stop_overrides_a_longer_one,
+    a_stop_goes_on_after_its_caller_went_away,
+    the_grace_ends_after_its_caller_went_away,
+    a_stop_returns_long_before_a_long_drain_ends,
+    a_running_container_is_not_removed,
+    a_removed_container_is_gone_and_removing_it_again_no_error,
+    what_is_not_there_is_not_found,
+    a_restart_policy_is_read_back,
+    an_auto_remove_container_vanishes_when_it_stops,
+    an_auto_remove_container_has_no_restart_policy,
+    an_auto_remove_container_that_cannot_start_vanishes,
+    a_container_that_cannot_start_stays_created,
+    a_crash_is_told_by_restarts,
+    retries_on_failure_are_counted_and_end,
+    a_policy_taken_away_keeps_a_crash_down,
+    an_exit_is_told_with_its_code,
+    a_create_from_an_unknown_image_is_not_found,
+    an_invalid_name_is_refused,
+    an_image_in_use_is_not_removed,
+    a_failed_pull_is_an_error_and_leaves_the_image,
+    an_image_is_found_by_reference_and_by_id,
+    a_moved_tag_leaves_the_old_image_to_its_containers,
+    the_list_shows_stopped_and_created_ones_too,
+    a_second_connect_is_no_error,
+    an_unknown_network_is_found_out_at_the_start,
+    env_and_labels_are_read_back_with_the_image_s_defaults,
+    a_running_container_has_an_address,
+    a_taken_host_port_is_found_out_at_the_start,
+    a_healthcheck_gives_the_engine_s_verdict,
+}
