@@ -111,8 +111,8 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             let mut stepped = false;
             for rollout in in_order(&rollouts) {
                 match self.decide(rollout, &rollouts, now) {
-                    Step::Rest(reason) => self.note(&mut report, rollout, reason, None),
-                    Step::Wait { reason, until } => self.note(&mut report, rollout, reason, Some(until)),
+                    Step::Rest(reason) => self.note(&mut report, rollout, &reason, None),
+                    Step::Wait { reason, until } => self.note(&mut report, rollout, &reason, Some(until)),
                     step => {
                         self.take(rollout, &step, now).await;
                         stepped = true;
@@ -230,7 +230,13 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     /// Enters a delegate in the report, and tells the log where its state is another one than the last time.
-    fn note(&mut self, report: &mut Report, rollout: &Rollout, reason: Reason, until: Option<DateTime<Utc>>) {
+    fn note(
+        &mut self,
+        report: &mut Report,
+        rollout: &Rollout,
+        reason: &Reason,
+        until: Option<DateTime<Utc>>,
+    ) {
         if let Some(until) = until {
             report.wake_by(until);
         }
@@ -242,7 +248,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         {
             info!(delegate, container = %serving.id, image = serving.image, health = %serving.health, "replaced; the old container is gone");
         }
-        let telling = match &reason {
+        let telling = match reason {
             Reason::Proving { verdict, .. } => format!("proving {verdict}"),
             reason => reason.to_string(),
         };
@@ -254,9 +260,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             }
             self.told.insert(delegate.to_owned(), telling);
         }
-        report
-            .delegates
-            .push(DelegateReport::new(rollout, &reason, until));
+        report.delegates.push(DelegateReport::new(rollout, reason, until));
     }
 
     fn forget_absent(&mut self, rollouts: &[Rollout]) {

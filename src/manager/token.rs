@@ -191,6 +191,7 @@ impl fmt::Debug for Issued {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::prelude::BASE64_STANDARD;
 
     const HEX: &str = "000102030405060708090a0b0c0d0e0f";
     const BASE64: &str = "MDAwMTAyMDMwNDA1MDYwNzA4MDkwYTBiMGMwZDBlMGY=";

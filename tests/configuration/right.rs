@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use delegate_upgrader::config::{EngineHost, HealthAction, LogFormat, LogLevel, ProbeKind, Source, Strategy};
+use delegate_upgrader::config::{HealthAction, LogFormat, LogLevel, ProbeKind, Source, Strategy};
+use delegate_upgrader::engine::EngineHost;
 
 use super::{KEY, PASSWORD, TOKEN_BASE64, assert_no_secret, errors, settings};
 

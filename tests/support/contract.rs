@@ -308,7 +308,10 @@ pub async fn a_restart_policy_is_read_back<L: Lab>(lab: &L) {
             .await
             .expect("update");
         let seen = lab.engine().inspect(&id).await.expect("inspect");
-        assert_eq!(seen.restart_policy(), Some(&policy));
+        assert_eq!(
+            seen.document().pointer("/HostConfig/RestartPolicy"),
+            Some(&policy)
+        );
     }
     lab.engine()
         .set_restart_policy(&id, &json!({ "Name": "always" }))
@@ -323,7 +326,7 @@ pub async fn a_restart_policy_is_read_back<L: Lab>(lab: &L) {
             .inspect(&id)
             .await
             .expect("inspect")
-            .restart_policy_name(),
+            .restart_policy_text(),
         "no"
     );
 }
@@ -605,7 +608,7 @@ pub async fn env_and_labels_are_read_back_with_the_image_s_defaults<L: Lab>(lab:
     assert_eq!(seen.label("io.delegate-upgrader.release"), Some("3"));
     assert_eq!(seen.image_reference(), image);
     assert_eq!(seen.image_id(), image_id_of(lab, &image).await);
-    assert_eq!(seen.restart_policy_name(), "no");
+    assert_eq!(seen.restart_policy_text(), "no");
     assert_eq!(seen.document()["Config"]["Hostname"], id.short());
     assert!(seen.created_at().is_some() && seen.started_at().is_none() && seen.finished_at().is_none());
 }

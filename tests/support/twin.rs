@@ -524,6 +524,13 @@ impl Engine for Twin {
         .await
     }
 
+    async fn memory_usage(&self, id: &ContainerId) -> Result<u64, EngineError> {
+        self.call(Operation::MemoryUsage, id.as_str(), String::new(), |state| {
+            state.find(id.as_str()).map(|_| 64 * 1024 * 1024)
+        })
+        .await
+    }
+
     async fn registry_digest(&self, reference: &ImageReference) -> Result<String, EngineError> {
         let name = reference.to_string();
         self.call(Operation::RegistryDigest, &name, String::new(), |state| {

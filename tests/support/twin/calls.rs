@@ -42,6 +42,7 @@ pub enum Operation {
     Stop,
     Rename,
     SetRestartPolicy,
+    MemoryUsage,
     Remove,
     RemoveImage,
     RegistryDigest,
@@ -52,7 +53,12 @@ impl Operation {
     pub fn is_write(self) -> bool {
         !matches!(
             self,
-            Self::Info | Self::Containers | Self::Inspect | Self::InspectImage | Self::RegistryDigest
+            Self::Info
+                | Self::Containers
+                | Self::Inspect
+                | Self::InspectImage
+                | Self::MemoryUsage
+                | Self::RegistryDigest
         )
     }
 }
