@@ -1,0 +1,284 @@
+//! Servers, proxies and networks that behave badly.
+
+use std::time::{Duration, Instant};
+
+use delegate_upgrader::manager::{HttpManager, ManagerConfig, PublishedError};
+use tokio::net::TcpListener;
+
+use super::raw::{RawServer, Reply, answer, answer_text, published};
+use super::{HASTY, QUICK, ask, client, config, reference};
+
+fn hasty(base_url: &str) -> HttpManager {
+    HttpManager::new(ManagerConfig {
+        timing: HASTY,
+        ..config(base_url)
+    })
+    .unwrap()
+}
+
+fn kind<T>(result: Result<T, PublishedError>) -> &'static str {
+    result.map_or_else(|error| error.kind(), |_| "ok")
+}
+
+#[tokio::test]
+async fn a_manager_that_keeps_failing_is_given_up_within_the_bound() {
+    let server = RawServer::start(vec![answer(503, "", "down for maintenance")]).await;
+    let begun = Instant::now();
+    let error = ask(&hasty(&server.url)).await.unwrap_err();
+    assert_eq!(
+        error,
+        PublishedError::Server {
+            status: 503,
+            message: "down for maintenance".to_owned()
+        }
+    );
+    assert!(begun.elapsed() < HASTY.total, "{:?}", begun.elapsed());
+    // 10, 20, 40, 80, 160, 320 ms of pauses, each up to a half shorter, fit into 700 ms five to seven times.
+    let asked = server.requests().len();
+    assert!((5..=8).contains(&asked), "{asked}");
+}
+
+#[tokio::test]
+async fn a_wait_that_fits_the_bound_is_kept() {
+    let limited = answer(429, "Retry-After: 1\r\n", "");
+    let server = RawServer::start(vec![limited, published("a:1")]).await;
+    let begun = Instant::now();
+    assert_eq!(ask(&client(&server.url)).await, Ok(reference("a:1")));
+    assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_wait_that_does_not_fit_is_reported_at_once() {
+    let server = RawServer::start(vec![answer(429, "Retry-After: 3600\r\n", ""), published("a:1")]).await;
+    let begun = Instant::now();
+    assert_eq!(
+        ask(&client(&server.url)).await,
+        Err(PublishedError::RateLimited {
+            retry_after: Some(Duration::from_secs(3600))
+        })
+    );
+    assert!(begun.elapsed() < QUICK.total / 2);
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_redirect_is_reported_and_the_token_stays_here() {
+    let elsewhere = RawServer::start(vec![published("evil:1")]).await;
+    for status in [301, 302, 303, 307, 308] {
+        let location = format!(
+            "Location: {}/secret-path?token=hunter2\r\n",
+            elsewhere.url.replace("http://", "http://user:hunter2@")
+        );
+        let server = RawServer::start(vec![answer(status, &location, "")]).await;
+        let error = ask(&client(&server.url)).await.unwrap_err();
+        assert_eq!(
+            error,
+            PublishedError::Redirect {
+                status,
+                to: elsewhere.url.clone()
+            }
+        );
+        assert_eq!(server.requests().len(), 1);
+    }
+    assert_eq!(elsewhere.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn a_redirect_to_nowhere_is_reported_too() {
+    for location in ["", "Location: http://\r\n", "Location: \r\n", "Location: ///\r\n"] {
+        let server = RawServer::start(vec![answer(302, location, "")]).await;
+        assert_eq!(kind(ask(&client(&server.url)).await), "redirect", "{location}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_without_end_is_cut_off() {
+    let head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n".to_vec();
+    let server = RawServer::start(vec![Reply::Endless(head, vec![b' '; 16 * 1024])]).await;
+    assert_eq!(
+        ask(&client(&server.url)).await,
+        Err(PublishedError::TooLarge { limit: 65_536 })
+    );
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    // What the two sockets' buffers took, and no more.
+    assert!(server.bytes_sent() < 20 << 20, "{}", server.bytes_sent());
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_body_announced_as_100_megabytes_is_not_even_read() {
+    let head = b"HTTP/1.1 200 OK\r\nContent-Length: 104857600\r\n\r\n".to_vec();
+    let server = RawServer::start(vec![Reply::Hang(head)]).await;
+    assert_eq!(
+        ask(&client(&server.url)).await,
+        Err(PublishedError::TooLarge { limit: 65_536 })
+    );
+}
+
+#[tokio::test]
+async fn the_largest_body_within_the_bound_is_read() {
+    for (length, expected) in [(65_536, "ok"), (65_537, "too_large")] {
+        let body = r#"{"resource":{"imageTag":"a:1"}}"#;
+        let body = format!("{body}{}", " ".repeat(length - body.len()));
+        let server = RawServer::start(vec![answer(200, "", &body)]).await;
+        assert_eq!(kind(ask(&client(&server.url)).await), expected, "{length}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_or_is_no_http_is_an_outage_and_asked_again() {
+    let broken_off =
+        b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{\"resource\":{\"imageTag\":\"a:1".to_vec();
+    for bytes in [
+        broken_off,
+        b"SSH-2.0-OpenSSH_9.2\r\n".to_vec(),
+        b"\x16\x03\x01\x00\xff\xfe".to_vec(),
+        b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n".to_vec(),
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n".to_vec(),
+        Vec::new(),
+    ] {
+        let server = RawServer::start(vec![Reply::Bytes(bytes.clone()), published("a:1")]).await;
+        assert_eq!(ask(&client(&server.url)).await, Ok(reference("a:1")));
+        assert!(server.requests().len() >= 2);
+
+        let server = RawServer::start(vec![Reply::Bytes(bytes.clone())]).await;
+        let error = ask(&hasty(&server.url)).await.unwrap_err();
+        assert_eq!(
+            error.kind(),
+            "unreachable",
+            "{error} {:?}",
+            String::from_utf8_lossy(&bytes)
+        );
+        assert!(error.is_outage());
+        assert!(!error.to_string().contains("127.0.0.1"), "no URL in {error}");
+    }
+}
+
+#[tokio::test]
+async fn garbage_in_an_answer_is_not_asked_twice() {
+    for body in [
+        "",
+        "<html>Sign in</html>",
+        "{",
+        "null",
+        "[]",
+        r#"{"resource":null}"#,
+        r#"{"resource":7}"#,
+    ] {
+        let server = RawServer::start(vec![answer(200, "", body)]).await;
+        assert_eq!(kind(ask(&client(&server.url)).await), "malformed", "{body}");
+        assert_eq!(server.requests().len(), 1, "{body}");
+    }
+    let server = RawServer::start(vec![published("not an image")]).await;
+    assert_eq!(kind(ask(&client(&server.url)).await), "bad_reference");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn silence_is_a_time_out() {
+    for head in ["", "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{\"resource\""] {
+        let server = RawServer::start(vec![Reply::Hang(head.as_bytes().to_vec())]).await;
+        let begun = Instant::now();
+        let error = ask(&hasty(&server.url)).await.unwrap_err();
+        assert_eq!(error.kind(), "timeout", "{error}");
+        assert!(error.is_outage());
+        assert!(
+            begun.elapsed() < HASTY.total + Duration::from_secs(1),
+            "{:?}",
+            begun.elapsed()
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_closed_port_is_unreachable() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let error = ask(&hasty(&url)).await.unwrap_err();
+    assert_eq!(error.kind(), "unreachable");
+    assert!(error.to_string().contains("Connection refused"), "{error}");
+}
+
+#[tokio::test]
+async fn a_name_that_does_not_resolve_is_unreachable() {
+    let error = ask(&hasty("http://manager.invalid")).await.unwrap_err();
+    assert_eq!(error.kind(), "unreachable", "{error}");
+}
+
+/// Answers with what the client sent, in every place that an error text is made from.
+fn echo(status: u16, head: &str) -> String {
+    let token = head
+        .lines()
+        .find_map(|line| line.strip_prefix("authorization: Delegate "))
+        .unwrap_or("no token");
+    let body = format!(
+        r#"{{"resource":null,"responseMessages":[{{"code":"C-{token}","message":"refused Delegate {token}"}}]}}"#
+    );
+    let headers = format!("X-Harness-Error: {token}\r\nLocation: http://{token}/{token}\r\n");
+    answer_text(status, &headers, &body)
+}
+
+#[tokio::test]
+async fn the_token_is_in_no_error_even_if_the_server_sends_it_back() {
+    let replies: [fn(&str) -> String; 6] = [
+        |head| echo(400, head),
+        |head| echo(401, head),
+        |head| echo(404, head),
+        |head| echo(503, head),
+        |head| echo(302, head),
+        |head| {
+            let token = head.split_once("Delegate ").map_or("", |(_, rest)| rest);
+            let token = token.lines().next().unwrap_or_default();
+            answer_text(200, "", &format!(r#"{{"resource":{{"imageTag":"{token}"}}}}"#))
+        },
+    ];
+    for reply in replies {
+        let server = RawServer::start(vec![Reply::From(reply)]).await;
+        let client = hasty(&server.url);
+        let error = ask(&client).await.unwrap_err();
+        let head = server.requests().remove(0);
+        let (_, token) = head.split_once("authorization: Delegate ").unwrap();
+        let token = token.lines().next().unwrap();
+        assert!(token.len() > 200, "{token}");
+        let shown = format!("{error} {error:?} {client:?}");
+        let encrypted = token.split('.').nth(3).unwrap();
+        assert!(!shown.contains(encrypted.get(..20).unwrap()), "{shown}");
+        assert!(
+            !shown.to_lowercase().contains(&encrypted.to_lowercase()[..20]),
+            "{shown}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_proxy_is_used_and_its_password_shown_nowhere() {
+    let proxy = RawServer::start(vec![published("a:1"), answer(407, "", "who are you?")]).await;
+    let with_password = proxy.url.replace("http://", "http://user:hunter2@");
+    let client = HttpManager::new(ManagerConfig {
+        proxy: Some(reqwest::Proxy::all(&with_password).unwrap()),
+        timing: HASTY,
+        ..config("http://manager.invalid/gratis")
+    })
+    .unwrap();
+    assert_eq!(ask(&client).await, Ok(reference("a:1")));
+    let head = proxy.requests().remove(0);
+    assert!(
+        head.starts_with("GET http://manager.invalid/gratis/api/upgrade-check/delegate-v2?"),
+        "{head}"
+    );
+    assert!(
+        head.contains("proxy-authorization: Basic dXNlcjpodW50ZXIy"),
+        "{head}"
+    );
+
+    let error = ask(&client).await.unwrap_err();
+    assert!(
+        matches!(error, PublishedError::Refused { status: 407, .. }),
+        "{error}"
+    );
+    drop(proxy);
+    let shown = format!("{error} {error:?} {client:?}");
+    assert!(!shown.contains("hunter2"), "{shown}");
+}

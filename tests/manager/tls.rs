@@ -1,0 +1,139 @@
+//! Trust: private CAs, names, client certificates.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use delegate_upgrader::manager::{HttpManager, ManagerConfig, PublishedError};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+
+use super::raw::{RawServer, Reply, answer_text};
+use super::{HASTY, ask, config, reference};
+
+const CA: &[u8] = include_bytes!("../fixtures/tls/ca.pem");
+const OTHER_CA: &[u8] = include_bytes!("../fixtures/tls/other-ca.pem");
+const SERVER: &[u8] = include_bytes!("../fixtures/tls/server.pem");
+const SERVER_KEY: &[u8] = include_bytes!("../fixtures/tls/server.key");
+const CLIENT: &[u8] = include_bytes!("../fixtures/tls/client.pem");
+const CLIENT_KEY: &[u8] = include_bytes!("../fixtures/tls/client.key");
+
+fn certificates(pem: &[u8]) -> Vec<CertificateDer<'static>> {
+    CertificateDer::pem_slice_iter(pem).map(Result::unwrap).collect()
+}
+
+/// A Manager behind TLS, certified for `localhost`; its port.
+fn start(wants_client_certificate: bool) -> u16 {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .unwrap();
+    let builder = if wants_client_certificate {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(certificates(CA));
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        builder.with_client_cert_verifier(verifier.build().unwrap())
+    } else {
+        builder.with_no_client_auth()
+    };
+    let key = PrivateKeyDer::from_pem_slice(SERVER_KEY).unwrap();
+    let tls = Arc::new(builder.with_single_cert(certificates(SERVER), key).unwrap());
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let connection = ServerConnection::new(Arc::clone(&tls)).unwrap();
+            let mut stream = StreamOwned::new(connection, stream);
+            let mut head = [0; 4096];
+            if stream.read(&mut head).is_ok_and(|read| read > 0) {
+                let answer = answer_text(200, "", r#"{"resource":{"imageTag":"a:1"}}"#);
+                let _ = stream.write_all(answer.as_bytes());
+            }
+            stream.conn.send_close_notify();
+            let _ = stream.flush();
+        }
+    });
+    port
+}
+
+fn client(url: String, ca: &[u8], identity: Option<Vec<u8>>) -> HttpManager {
+    HttpManager::new(ManagerConfig {
+        ca_bundle: Some(ca.to_vec()),
+        client_identity: identity,
+        timing: HASTY,
+        ..config(&url)
+    })
+    .unwrap()
+}
+
+fn assert_untrusted(result: Result<impl std::fmt::Debug, PublishedError>) {
+    let error = result.unwrap_err();
+    assert!(matches!(error, PublishedError::Tls(_)), "{error:?}");
+    assert!(error.is_outage());
+}
+
+#[tokio::test]
+async fn a_manager_with_a_private_ca_is_trusted_if_the_ca_is_given() {
+    let url = format!("https://localhost:{}", start(false));
+    assert_eq!(ask(&client(url.clone(), CA, None)).await, Ok(reference("a:1")));
+    assert_untrusted(ask(&client(url, OTHER_CA, None)).await);
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_name_is_not_trusted() {
+    let url = format!("https://127.0.0.1:{}", start(false));
+    assert_untrusted(ask(&client(url, CA, None)).await);
+}
+
+#[tokio::test]
+async fn a_manager_that_wants_a_client_certificate_gets_it() {
+    let url = format!("https://localhost:{}", start(true));
+    let identity = [CLIENT, CLIENT_KEY].concat();
+    assert_eq!(
+        ask(&client(url.clone(), CA, Some(identity))).await,
+        Ok(reference("a:1"))
+    );
+    assert_untrusted(ask(&client(url, CA, None)).await);
+}
+
+#[tokio::test]
+async fn a_server_without_tls_is_told_apart_from_one_that_is_down() {
+    // It never sees the end of a request's head in a TLS greeting, so it answers at once.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let text = answer_text(400, "", "this is plain http");
+            let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, text.as_bytes()).await;
+            let _ = tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 4096]).await;
+        }
+    });
+    assert_untrusted(ask(&client(url, CA, None)).await);
+}
+
+#[tokio::test]
+async fn a_proxy_that_refuses_the_tunnel_is_an_outage_and_its_password_is_not_shown() {
+    let refusal = answer_text(407, "", "who are you?").into_bytes();
+    let proxy = RawServer::start(vec![Reply::Bytes(refusal)]).await;
+    let with_password = proxy.url.replace("http://", "http://user:hunter2@");
+    let client = HttpManager::new(ManagerConfig {
+        proxy: Some(reqwest::Proxy::all(&with_password).unwrap()),
+        ca_bundle: Some(CA.to_vec()),
+        timing: HASTY,
+        ..config("https://manager.invalid")
+    })
+    .unwrap();
+    let error = ask(&client).await.unwrap_err();
+    assert!(matches!(error, PublishedError::Unreachable(_)), "{error:?}");
+    let shown = format!("{error} {error:?} {client:?}");
+    assert!(!shown.contains("hunter2"), "{shown}");
+    assert!(shown.contains("prox"), "it says that the proxy refused: {shown}");
+    assert!(
+        !proxy.requests()[0].contains("Delegate "),
+        "{:?}",
+        proxy.requests()
+    );
+}
