@@ -7,10 +7,10 @@
 //!
 //! | rule | where |
 //! |---|---|
-//! | what the old image gave is taken out, so that the new image's defaults apply | [`defaults`] |
+//! | what the old image gave is taken out, so that the new image's defaults apply | `defaults` |
 //! | host names the engine made up are left out | [`successor`] |
-//! | endpoints keep only what may be set | [`networks`] |
-//! | anonymous volumes come along with their data | [`volumes`] |
+//! | endpoints keep only what may be set | `networks` |
+//! | anonymous volumes come along with their data | `volumes` |
 //!
 //! What inspect cannot tell, and so nobody can keep:
 //! - a value the owner gave that is just what the old image says: it is taken for the image's;

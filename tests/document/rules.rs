@@ -32,14 +32,14 @@ fn body(container: &Value, old: &Value) -> Value {
 }
 
 /// A container with this configuration and nothing from its image.
-fn container(config: Value, host_config: Value) -> Value {
-    let mut document = inspect(ID, &config, &json!({}));
+fn container(config: &Value, host_config: Value) -> Value {
+    let mut document = inspect(ID, config, &json!({}));
     document["HostConfig"] = host_config;
     document
 }
 
 fn connected(mode: &str, networks: Value) -> Value {
-    let mut document = container(json!({}), json!({"NetworkMode": mode}));
+    let mut document = container(&json!({}), json!({"NetworkMode": mode}));
     document["NetworkSettings"]["Networks"] = networks;
     document
 }
@@ -91,11 +91,15 @@ fn d3_only_a_host_name_the_engine_made_up_is_dropped() {
         ("delegate-1", json!({}), true),
         ("abcdef012346", json!({}), true),
         ("database", json!({"NetworkMode": "container:database"}), false),
-        (SHORT, json!({"UTSMode": "host"}), false),
+        (
+            "build-host",
+            json!({"NetworkMode": "host", "UTSMode": "host"}),
+            false,
+        ),
         ("build-host", json!({"NetworkMode": "host"}), true),
     ] {
         let body = body(
-            &container(json!({"Hostname": hostname}), host_config.clone()),
+            &container(&json!({"Hostname": hostname}), host_config.clone()),
             &json!({}),
         );
         assert_eq!(body.get("Hostname").is_some(), kept, "{hostname} {host_config}");
@@ -166,7 +170,7 @@ fn d6_entrypoint_and_command_come_from_whom_they_came_before() {
 #[test]
 fn our_own_labels_are_replaced_and_the_owners_stay() {
     let container = container(
-        json!({"Labels": {"mine": "1", label::ENABLE: "true", label::RELEASE: "1", label::PREVIOUS_IMAGE: "old"}}),
+        &json!({"Labels": {"mine": "1", label::ENABLE: "true", label::RELEASE: "1", label::PREVIOUS_IMAGE: "old"}}),
         json!({}),
     );
     let image = image(&json!({}));
@@ -302,7 +306,7 @@ fn volume(name: &str, destination: &str, writable: bool) -> Value {
 
 #[test]
 fn c1_anonymous_volumes_keep_their_data() {
-    let mut container = container(json!({"Volumes": {"/own/": {}}}), json!({"Binds": ["/bind"]}));
+    let mut container = container(&json!({"Volumes": {"/own/": {}}}), json!({"Binds": ["/bind"]}));
     container["HostConfig"]["Mounts"] = json!([{"Type": "volume", "Target": "/mount"}]);
     container["Mounts"] = json!([
         volume("v4", "/with:colon", true),
@@ -332,7 +336,7 @@ fn c4_what_is_declared_is_never_mounted_twice() {
         "Tmpfs": {"/tmp": "size=1m"},
     });
     let mut container = container(
-        json!({"Volumes": {"/named": {}, "/given": {}}}),
+        &json!({"Volumes": {"/named": {}, "/given": {}}}),
         host_config.clone(),
     );
     container["Mounts"] = json!([
@@ -347,7 +351,7 @@ fn c4_what_is_declared_is_never_mounted_twice() {
 #[test]
 fn c3_volumes_of_another_container_come_from_there_again() {
     let host_config = json!({"VolumesFrom": ["other:ro"], "Binds": null});
-    let mut container = container(json!({"Volumes": {"/own": {}}}), host_config);
+    let mut container = container(&json!({"Volumes": {"/own": {}}}), host_config);
     container["Mounts"] = json!([volume("theirs", "/theirs", false), volume("ours", "/own", true)]);
     assert_eq!(
         body(&container, &json!({}))["HostConfig"]["Binds"],
@@ -364,7 +368,7 @@ fn containers_of_other_managers_are_left_to_them() {
         ("io.kubernetes.pod.uid", Some("managed")),
         ("com.docker.compose.project", None),
     ] {
-        let container = container(json!({"Labels": {label: "x"}}), json!({}));
+        let container = container(&json!({"Labels": {label: "x"}}), json!({}));
         let obstacle = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).err();
         assert_eq!(obstacle.as_ref().map(Obstacle::kind), kind, "{label}");
         assert!(obstacle.is_none_or(|obstacle| obstacle.to_string().contains(label)));
@@ -373,7 +377,7 @@ fn containers_of_other_managers_are_left_to_them() {
 
 #[test]
 fn a21_an_image_of_another_platform_is_refused() {
-    let container = container(json!({}), json!({}));
+    let container = container(&json!({}), json!({}));
     let (old, mut new) = (image(&json!({})), image(&json!({})));
     new["Architecture"] = json!("x86_64");
     let images = Images { old: &old, new: &new };
@@ -389,7 +393,7 @@ fn a21_an_image_of_another_platform_is_refused() {
 
 #[test]
 fn a21_the_platform_is_named_where_the_store_keeps_several() {
-    let mut container = container(json!({}), json!({}));
+    let mut container = container(&json!({}), json!({}));
     assert_eq!(
         upgrade_on(NEW_ENGINE, &container, &json!({}), &json!({}))
             .unwrap()
@@ -418,7 +422,7 @@ fn a_document_of_the_wrong_shape_is_told_where() {
             "/Config/Cmd must be a list of strings",
         ),
     ] {
-        let mut container = container(json!({"Env": [], "Cmd": []}), json!({}));
+        let mut container = container(&json!({"Env": [], "Cmd": []}), json!({}));
         *container.pointer_mut(pointer).unwrap() = value;
         let obstacle = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap_err();
         assert_eq!(
@@ -449,7 +453,7 @@ fn only_what_two_containers_cannot_share_forbids_two() {
         ),
         (json!({"IpcMode": "private"}), vec![]),
     ] {
-        let found = forbids_two(&container(json!({}), host_config.clone()));
+        let found = forbids_two(&container(&json!({}), host_config.clone()));
         let found: Vec<_> = found.iter().map(Conflict::kind).collect();
         assert_eq!(found, kinds, "{host_config}");
     }
@@ -478,7 +482,7 @@ fn a_published_port_is_told_with_its_address() {
         ),
         (json!({"HostIp": "::1", "HostPort": "80"}), "on port [::1]:80 of"),
     ] {
-        let container = container(json!({}), json!({"PortBindings": {"1/tcp": [binding]}}));
+        let container = container(&json!({}), json!({"PortBindings": {"1/tcp": [binding]}}));
         let sentence = forbids_two(&container)[0].to_string();
         assert!(sentence.contains(told), "{sentence}");
     }
@@ -503,10 +507,26 @@ fn a_default_of_the_old_image_that_was_frozen_is_a_difference() {
 }
 
 #[test]
+fn a_mount_more_is_a_difference_unless_the_new_image_declares_it() {
+    let old = container(&json!({}), json!({}));
+    let mut new = old.clone();
+    new["Mounts"] = json!([volume("v", "/declared", true), volume("v", "/more", true)]);
+    let (old_image, new_image) = (image(&json!({})), image(&json!({"Volumes": {"/declared/": {}}})));
+    new["Config"]["Volumes"] = json!({"/declared/": {}});
+    let images = Images {
+        old: &old_image,
+        new: &new_image,
+    };
+    let differences = unexplained(&old, &new, images);
+    assert_eq!(differences.len(), 1, "{differences:?}");
+    assert_eq!(differences[0].path(), "/Mounts/more");
+}
+
+#[test]
 fn no_secret_is_shown_in_a_difference_or_a_successor() {
     let secret = "hunter2";
     let container = container(
-        json!({
+        &json!({
             "Env": [format!("DELEGATE_TOKEN={secret}")],
             "Cmd": ["--token", secret],
             "Labels": {"token": secret},
@@ -529,10 +549,11 @@ fn no_secret_is_shown_in_a_difference_or_a_successor() {
         },
     );
     assert!(differences.len() >= 6, "{differences:?}");
-    let told: String = differences
+    let told: Vec<_> = differences
         .iter()
-        .map(|difference| format!("{difference} {difference:?}\n"))
+        .flat_map(|difference| [difference.to_string(), format!("{difference:?}")])
         .collect();
+    let told = told.join("\n");
     assert!(!told.contains(secret), "{told}");
     assert!(
         told.contains("/HostConfig/NetworkMode: \"x\" expected, nothing found"),
