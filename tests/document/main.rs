@@ -2,7 +2,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "helpers of tests are tests, which clippy sees in functions marked as such only"
+    reason = "clippy knows tests by their attribute only, and this is all test code"
 )]
 
 mod engine;
