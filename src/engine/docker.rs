@@ -1,19 +1,17 @@
 //! The Docker Engine API: bollard for what is only commanded, raw JSON for what is read and written.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bollard::Docker;
 use bollard::errors::Error as BollardError;
-use bollard::models::{ContainerUpdateBody, CreateImageInfo, RestartPolicy};
+use bollard::models::{ContainerUpdateBody, RestartPolicy};
 use bollard::query_parameters::{
-    CreateImageOptions, KillContainerOptions, RemoveContainerOptions, RemoveImageOptions,
-    RenameContainerOptions, StopContainerOptions,
+    KillContainerOptions, RemoveContainerOptions, RemoveImageOptions, RenameContainerOptions,
+    StopContainerOptions,
 };
-use bollard::{ClientVersion, Docker};
-use futures_util::StreamExt;
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -21,7 +19,9 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::auth::{self, Login};
-use super::raw::{Call, Raw, refusal};
+use super::pull;
+use super::raw::{Call, Raw};
+use super::repaired::{self, in_stream, translate};
 use super::{
     ApiVersion, ContainerSummary, Engine, EngineError, EngineHost, EngineInfo, EngineSettings, Inspected,
     PullProgress, RunState,
@@ -38,8 +38,6 @@ const WRITE: Duration = Duration::from_secs(60);
 const REGISTRY: Duration = Duration::from_secs(60);
 /// How long a stop is waited for; the engine finishes it without us.
 const STOP_WAIT: Duration = Duration::from_secs(5);
-/// A pull may take any time, but not stand still for longer than this.
-const PULL_IDLE: Duration = Duration::from_secs(120);
 
 /// A Docker engine: cheap to clone, connected anew by every call, so that it may go away and come back.
 #[derive(Clone)]
@@ -104,6 +102,12 @@ impl DockerEngine {
         if let Some(session) = &*slot {
             return Ok(session.clone());
         }
+        let session = self.meet().await.map_err(|error| self.located(error))?;
+        *slot = Some(session.clone());
+        Ok(session)
+    }
+
+    async fn meet(&self) -> Result<Session, EngineError> {
         let raw = &self.shared.raw;
         let answer: VersionAnswer = raw.fetch(raw.call(Method::GET, None, &["version"], READ)).await?;
         let info = EngineInfo {
@@ -112,10 +116,9 @@ impl DockerEngine {
             os: answer.os,
             architecture: answer.architecture,
         };
-        let docker = bollard(&self.shared.host, info.api).map_err(|error| translate(error, WRITE))?;
-        let session = Session { info, docker };
-        *slot = Some(session.clone());
-        Ok(session)
+        let docker =
+            repaired::client(&self.shared.host, info.api).map_err(|error| translate(error, WRITE))?;
+        Ok(Session { info, docker })
     }
 
     /// Forgets what was learned of the engine when the one that answers may be another.
@@ -125,7 +128,17 @@ impl DockerEngine {
         {
             *self.shared.session.lock().await = None;
         }
-        outcome
+        outcome.map_err(|error| self.located(error))
+    }
+
+    /// An engine that is out of reach is told with its address.
+    fn located(&self, error: EngineError) -> EngineError {
+        match error {
+            EngineError::Unreachable(cause) => {
+                EngineError::Unreachable(format!("{}: {cause}", self.shared.host))
+            }
+            other => other,
+        }
     }
 
     /// Sends a raw call, given how to make it from the engine's own API version.
@@ -155,50 +168,6 @@ impl DockerEngine {
             Err(_) => Err(EngineError::TimedOut(WRITE)),
         };
         self.noting(outcome).await
-    }
-
-    async fn pull_stream(
-        &self,
-        reference: &ImageReference,
-        platform: Option<&str>,
-        mut progress: impl FnMut(PullProgress) + Send,
-    ) -> Result<(), EngineError> {
-        let session = self.session().await?;
-        let (from_image, tag) = pull_source(reference);
-        let options = CreateImageOptions {
-            from_image: Some(from_image),
-            tag,
-            platform: platform.unwrap_or_default().to_owned(),
-            ..CreateImageOptions::default()
-        };
-        let credentials = self
-            .shared
-            .login
-            .as_ref()
-            .map(|login| login.credentials(&registry_of(reference)));
-        let mut stream = std::pin::pin!(session.docker.create_image(Some(options), None, credentials));
-        let mut layers = Layers::default();
-        loop {
-            match timeout(PULL_IDLE, stream.next()).await {
-                Err(_) => return Err(EngineError::TimedOut(PULL_IDLE)),
-                Ok(None) => return Ok(()),
-                // bollard reports the end of a stream without a final line break as an error; whether
-                // the pull succeeded is for the image to tell.
-                Ok(Some(Err(BollardError::IOError { err }))) if err.kind() == std::io::ErrorKind::Other => {
-                    return Ok(());
-                }
-                Ok(Some(Err(error))) => return Err(translate(error, PULL_IDLE)),
-                // `{"error": …}` alone: bollard knows no such field, so the line comes out blank.
-                Ok(Some(Ok(line))) if line == CreateImageInfo::default() => {
-                    return Err(in_stream("the engine broke the pull off".to_owned()));
-                }
-                Ok(Some(Ok(line))) => {
-                    if let Some(now) = layers.take(line) {
-                        progress(now);
-                    }
-                }
-            }
-        }
     }
 }
 
@@ -243,7 +212,9 @@ impl Engine for DockerEngine {
         platform: Option<&str>,
         progress: impl FnMut(PullProgress) + Send,
     ) -> Result<(), EngineError> {
-        let pulled = self.pull_stream(reference, platform, progress).await;
+        let session = self.session().await?;
+        let login = self.shared.login.as_ref();
+        let pulled = pull::pull(&session.docker, reference, platform, login, progress).await;
         self.noting(pulled).await?;
         // A stream that ended without a word of an error may still have brought nothing.
         match self.inspect_image(&reference.to_string()).await {
@@ -394,7 +365,7 @@ impl Engine for DockerEngine {
                     REGISTRY,
                 );
                 match &self.shared.login {
-                    Some(login) => call.header(auth::HEADER, login.header(&registry_of(reference))),
+                    Some(login) => call.header(auth::HEADER, login.header(reference.registry())),
                     None => call,
                 }
             })
@@ -451,88 +422,6 @@ fn kills_when_the_client_leaves(version: &str) -> bool {
     }
 }
 
-/// bollard's client, with two faults repaired: it leaves out the version prefix, and writes registry
-/// credentials in an alphabet that engines do not read.
-fn bollard(host: &EngineHost, api: ApiVersion) -> Result<Docker, BollardError> {
-    let newest = ApiVersion::new(
-        u16::try_from(bollard::API_DEFAULT_VERSION.major_version).unwrap_or(u16::MAX),
-        u16::try_from(bollard::API_DEFAULT_VERSION.minor_version).unwrap_or(u16::MAX),
-    );
-    let api = api.min(newest);
-    let version = ClientVersion {
-        major_version: api.major.into(),
-        minor_version: api.minor.into(),
-    };
-    let seconds = WRITE.max(PULL_IDLE).as_secs();
-    let docker = match host {
-        EngineHost::Unix(path) => Docker::connect_with_unix(&path.to_string_lossy(), seconds, &version)?,
-        EngineHost::Tcp { address, tls: None } => Docker::connect_with_http(address, seconds, &version)?,
-        EngineHost::Tcp {
-            address,
-            tls: Some(directory),
-        } => {
-            let file = |name: &str| Path::join(directory, name);
-            Docker::connect_with_ssl(
-                address,
-                &file("key.pem"),
-                &file("cert.pem"),
-                &file("ca.pem"),
-                seconds,
-                &version,
-            )?
-        }
-    };
-    Ok(docker.with_request_modifier(move |mut request| {
-        if let Some(uri) =
-            with_version_prefix(&request.uri().to_string(), api).and_then(|uri| uri.parse().ok())
-        {
-            *request.uri_mut() = uri;
-        }
-        if let Some(header) = request.headers_mut().get_mut(auth::HEADER)
-            && let Some(repaired) = header
-                .to_str()
-                .ok()
-                .and_then(|text| auth::url_safe(text).parse().ok())
-        {
-            *header = repaired;
-        }
-        request
-    }))
-}
-
-/// The address with `/v1.41` before its path; `None` where it has a version already.
-fn with_version_prefix(uri: &str, api: ApiVersion) -> Option<String> {
-    let (scheme, rest) = uri.split_once("://")?;
-    let (authority, path) = rest.split_once('/')?;
-    let versioned = path
-        .strip_prefix('v')
-        .and_then(|rest| rest.split('/').next())
-        .is_some_and(|version| version.parse::<ApiVersion>().is_ok());
-    (!versioned).then(|| format!("{scheme}://{authority}/v{api}/{path}"))
-}
-
-fn translate(error: BollardError, limit: Duration) -> EngineError {
-    match error {
-        BollardError::DockerResponseServerError { status_code, message } => refusal(status_code, message),
-        BollardError::RequestTimeoutError => EngineError::TimedOut(limit),
-        BollardError::DockerStreamError { error } => in_stream(error),
-        BollardError::JsonDataError { message, .. } => EngineError::Malformed(message),
-        BollardError::JsonSerdeError { err } => EngineError::Malformed(err.to_string()),
-        other => {
-            let mut cause: &dyn std::error::Error = &other;
-            while let Some(next) = cause.source() {
-                cause = next;
-            }
-            EngineError::Unreachable(cause.to_string())
-        }
-    }
-}
-
-/// An error told inside a stream whose status was 200.
-fn in_stream(message: String) -> EngineError {
-    EngineError::Refused { status: 200, message }
-}
-
 /// Whether the engine went away, or answers that our API version is none of its own.
 fn may_be_another_engine(error: &EngineError) -> bool {
     match error {
@@ -582,57 +471,6 @@ fn reference_path<'a>(kind: &'a str, reference: &'a str) -> Vec<&'a str> {
         .chain(reference.split('/'))
         .chain(std::iter::once("json"))
         .collect()
-}
-
-/// `fromImage` and `tag` of a pull. Without a tag the engine would pull every tag there is.
-fn pull_source(reference: &ImageReference) -> (String, Option<String>) {
-    let text = reference.to_string();
-    let last = text.rsplit('/').next().unwrap_or_default();
-    let tag = (!last.contains([':', '@'])).then(|| "latest".to_owned());
-    (text, tag)
-}
-
-/// The registry a reference names.
-fn registry_of(reference: &ImageReference) -> String {
-    let text = reference.to_string();
-    match text.split_once('/') {
-        Some((host, _)) if host.contains(['.', ':']) || host == "localhost" => host.to_owned(),
-        _ => "docker.io".to_owned(),
-    }
-}
-
-/// How far each layer of a pull has come.
-#[derive(Default)]
-struct Layers(HashMap<String, PullProgress>);
-
-impl Layers {
-    fn take(&mut self, line: CreateImageInfo) -> Option<PullProgress> {
-        let id = line.id?;
-        // Extraction counts its own bytes again.
-        match line.status.as_deref()? {
-            "Downloading" => {
-                let detail = line.progress_detail?;
-                let layer = PullProgress {
-                    current: u64::try_from(detail.current?).ok()?,
-                    total: u64::try_from(detail.total.unwrap_or_default()).ok()?,
-                };
-                self.0.insert(id, layer);
-            }
-            "Download complete" => {
-                let layer = self.0.get_mut(&id)?;
-                layer.current = layer.total;
-            }
-            _ => return None,
-        }
-        Some(
-            self.0
-                .values()
-                .fold(PullProgress::default(), |sum, layer| PullProgress {
-                    current: sum.current.saturating_add(layer.current),
-                    total: sum.total.saturating_add(layer.total),
-                }),
-        )
-    }
 }
 
 #[derive(Deserialize)]
@@ -686,22 +524,6 @@ impl From<Row> for ContainerSummary {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_version_prefix_is_added_once() {
-        let api = ApiVersion::new(1, 41);
-        for (given, expected) in [
-            (
-                "unix://2f64/containers/json?all=1",
-                Some("unix://2f64/v1.41/containers/json?all=1"),
-            ),
-            ("http://h:2375/version", Some("http://h:2375/v1.41/version")),
-            ("unix://2f64/v1.41/containers/json", None),
-            ("unix://2f64/v1.53/info", None),
-        ] {
-            assert_eq!(with_version_prefix(given, api).as_deref(), expected, "{given}");
-        }
-    }
 
     #[test]
     fn engines_that_kill_when_the_client_of_a_stop_leaves_are_known() {
@@ -759,42 +581,17 @@ mod tests {
         assert_eq!((summary.name.as_str(), summary.state), ("own", RunState::Running));
     }
 
-    #[test]
-    fn progress_adds_up_over_layers() {
-        let line = |id: &str, status: &str, current: i64, total: i64| -> CreateImageInfo {
-            serde_json::from_value(json!({
-                "id": id, "status": status, "progressDetail": { "current": current, "total": total },
-            }))
-            .unwrap()
-        };
-        let mut layers = Layers::default();
-        layers.take(line("a", "Downloading", 10, 100));
-        let both = layers.take(line("b", "Downloading", 5, 50));
-        assert_eq!(
-            both,
-            Some(PullProgress {
-                current: 15,
-                total: 150
-            })
-        );
-        assert_eq!(layers.take(line("a", "Extracting", 1, 900)), None);
-        let done = layers.take(line("a", "Download complete", 0, 0));
-        assert_eq!(
-            done,
-            Some(PullProgress {
-                current: 105,
-                total: 150
-            })
-        );
-    }
-
     #[tokio::test]
     async fn an_engine_that_is_not_there_is_out_of_reach_at_each_call() {
         let directory = tempfile::tempdir().unwrap();
         let host = EngineHost::Unix(directory.path().join("docker.sock"));
         let engine = DockerEngine::connect(&EngineSettings { host }).unwrap();
         for _ in 0..2 {
-            assert!(matches!(engine.info().await, Err(EngineError::Unreachable(_))));
+            let error = engine.info().await.unwrap_err();
+            assert!(
+                matches!(&error, EngineError::Unreachable(why) if why.contains("docker.sock")),
+                "{error}"
+            );
             let stopped = engine.stop(&ContainerId::new("a"), Duration::ZERO).await;
             assert!(matches!(stopped, Err(EngineError::Unreachable(_))));
         }

@@ -5,7 +5,9 @@
 mod auth;
 mod docker;
 mod inspected;
+mod pull;
 mod raw;
+mod repaired;
 
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -257,12 +257,20 @@ async fn equip<E: Engine>(engine: &E, old: &Inspected, candidate: &Inspected) ->
     };
     let successor = document::successor(old.document(), images, candidate.image_reference(), &[], api)
         .map_err(|obstacle| Failure::Refused(Reason::Obstacle(obstacle)))?;
+    // An old one that was told to stop has lost its policy by now; the candidate's label remembers it.
+    let mut before = old.document().clone();
+    if let (Some(policy), Some(slot)) = (
+        candidate.label(label::RESTART_POLICY),
+        before.pointer_mut("/HostConfig/RestartPolicy"),
+    ) {
+        *slot = policy_document(policy);
+    }
     let id = candidate.id();
     for (network, endpoint) in &successor.connect {
         engine.connect(network, &id, endpoint).await?;
     }
     let candidate = engine.inspect(&id).await?;
-    let differences = document::unexplained(old.document(), candidate.document(), images);
+    let differences = document::unexplained(&before, candidate.document(), images);
     if differences.is_empty() {
         return Ok(());
     }

@@ -16,8 +16,11 @@ use crate::reason::Reason;
 
 /// Restarts after which a candidate counts as crashing rather than as slow.
 const CRASH_LOOP: u64 = 3;
-/// How long after its deadline a container that was told to stop is told again, to stop at once.
-const OVERDUE: Duration = Duration::from_secs(10);
+/// How long after its deadline a container that was told to stop is told again, to stop at once. Engines 23.0 to
+/// 24.0.2 forget the deadline when the client that asked is gone.
+const OVERDUE: Duration = Duration::from_secs(1);
+/// A rename and the stop after it are this close together, unless the process that did the first is gone.
+const ONE_BREATH: Duration = Duration::from_secs(10);
 
 /// Decides the next step of a rollout.
 pub fn next(rollout: &Rollout, wish: &Wish, policy: &Policy, now: DateTime<Utc>) -> Step {
@@ -191,7 +194,7 @@ impl Decision<'_> {
             return None;
         };
         let was_told = old.restart_is_off() && successor_policy.is_some_and(|policy| policy != "no");
-        let late = self.now > timestamp(since) + span(OVERDUE);
+        let late = self.now > timestamp(since) + span(ONE_BREATH);
         if late && !was_told && !old.restart_is_off() && old.watch.told_to_stop.is_none() {
             return Some(Step::Retire {
                 id: old.id.clone(),

@@ -87,11 +87,11 @@ async fn image_id_of<L: Lab>(lab: &L, reference: &str) -> ImageId {
     ImageId::new(document["Id"].as_str().expect("the image's Id"))
 }
 
-fn assert_not_found<T: std::fmt::Debug>(outcome: Result<T, EngineError>) {
+fn assert_not_found<T: std::fmt::Debug>(outcome: &Result<T, EngineError>) {
     assert!(matches!(outcome, Err(EngineError::NotFound(_))), "{outcome:?}");
 }
 
-fn assert_conflict<T: std::fmt::Debug>(outcome: Result<T, EngineError>) {
+fn assert_conflict<T: std::fmt::Debug>(outcome: &Result<T, EngineError>) {
     assert!(matches!(outcome, Err(EngineError::Conflict(_))), "{outcome:?}");
 }
 
@@ -112,8 +112,8 @@ pub async fn a_name_is_a_mutex<L: Lab>(lab: &L) {
     let (one, two) = tokio::join!(create(), create());
     let (won, lost) = if one.is_ok() { (one, two) } else { (two, one) };
     won.expect("one of two creates");
-    assert_conflict(lost);
-    assert_conflict(create().await);
+    assert_conflict(&lost);
+    assert_conflict(&create().await);
 }
 
 pub async fn a_rename_goes_by_id_and_keeps_the_id<L: Lab>(lab: &L) {
@@ -128,7 +128,7 @@ pub async fn a_rename_goes_by_id_and_keeps_the_id<L: Lab>(lab: &L) {
 pub async fn a_rename_to_a_taken_name_is_a_conflict<L: Lab>(lab: &L) {
     let one = created_of(lab, "one", Behaviour::default()).await;
     created_of(lab, "two", Behaviour::default()).await;
-    assert_conflict(lab.engine().rename(&one, &lab.name("two")).await);
+    assert_conflict(&lab.engine().rename(&one, &lab.name("two")).await);
     let seen = lab.engine().inspect(&one).await.expect("inspect");
     assert_eq!(seen.name(), lab.name("one"));
 }
@@ -265,29 +265,29 @@ pub async fn a_stop_returns_long_before_a_long_drain_ends<L: Lab>(lab: &L) {
 
 pub async fn a_running_container_is_not_removed<L: Lab>(lab: &L) {
     let id = started_of(lab, "busy", Behaviour::default()).await;
-    assert_conflict(lab.engine().remove(&id).await);
+    assert_conflict(&lab.engine().remove(&id).await);
     assert_eq!(state_of(lab, &id).await, RunState::Running);
 }
 
 pub async fn a_removed_container_is_gone_and_removing_it_again_no_error<L: Lab>(lab: &L) {
     let id = created_of(lab, "gone", Behaviour::default()).await;
     lab.engine().remove(&id).await.expect("remove");
-    assert_not_found(lab.engine().inspect(&id).await);
+    assert_not_found(&lab.engine().inspect(&id).await);
     lab.engine().remove(&id).await.expect("remove again");
 }
 
 pub async fn what_is_not_there_is_not_found<L: Lab>(lab: &L) {
     let engine = lab.engine();
-    assert_not_found(engine.inspect(&nobody()).await);
-    assert_not_found(engine.start(&nobody()).await);
-    assert_not_found(engine.stop(&nobody(), Duration::ZERO).await);
-    assert_not_found(engine.rename(&nobody(), &lab.name("nobody")).await);
+    assert_not_found(&engine.inspect(&nobody()).await);
+    assert_not_found(&engine.start(&nobody()).await);
+    assert_not_found(&engine.stop(&nobody(), Duration::ZERO).await);
+    assert_not_found(&engine.rename(&nobody(), &lab.name("nobody")).await);
     assert_not_found(
-        engine
+        &engine
             .set_restart_policy(&nobody(), &json!({ "Name": "no" }))
             .await,
     );
-    assert_not_found(engine.inspect_image("contract/nothing:1").await);
+    assert_not_found(&engine.inspect_image("contract/nothing:1").await);
     engine.remove(&nobody()).await.expect("gone already");
     engine
         .remove_image(&ImageId::new(format!("sha256:{}", nobody().as_str())))
@@ -452,7 +452,7 @@ pub async fn an_exit_is_told_with_its_code<L: Lab>(lab: &L) {
 
 pub async fn a_create_from_an_unknown_image_is_not_found<L: Lab>(lab: &L) {
     let body = lab.body("contract/nothing:1");
-    assert_not_found(lab.engine().create(&lab.name("no-image"), None, &body).await);
+    assert_not_found(&lab.engine().create(&lab.name("no-image"), None, &body).await);
     // The name is not taken by the attempt.
     let image = lab.image(Behaviour::default()).await;
     created(lab, "no-image", &lab.body(&image)).await;
@@ -471,13 +471,13 @@ pub async fn an_image_in_use_is_not_removed<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     let image_id = image_id_of(lab, &image).await;
     let id = created(lab, "user", &lab.body(&image)).await;
-    assert_conflict(lab.engine().remove_image(&image_id).await);
+    assert_conflict(&lab.engine().remove_image(&image_id).await);
     lab.engine().remove(&id).await.expect("remove the container");
     lab.engine()
         .remove_image(&image_id)
         .await
         .expect("remove the image");
-    assert_not_found(lab.engine().inspect_image(image_id.as_str()).await);
+    assert_not_found(&lab.engine().inspect_image(image_id.as_str()).await);
     lab.engine().remove_image(&image_id).await.expect("gone already");
 }
 
@@ -591,7 +591,7 @@ pub async fn an_unknown_network_is_found_out_at_the_start<L: Lab>(lab: &L) {
     let mut body = lab.body(&image);
     body["HostConfig"]["NetworkMode"] = json!(lab.name("no-network"));
     let id = created(lab, "lost", &body).await;
-    assert_not_found(lab.engine().start(&id).await);
+    assert_not_found(&lab.engine().start(&id).await);
     assert_eq!(state_of(lab, &id).await, RunState::Created);
 }
 

@@ -157,7 +157,12 @@ impl Twin {
     /// The engine goes away with all its processes and is back after that time, starting what its restart policies
     /// tell it to.
     pub fn restart_engine(&self, downtime: Duration) {
-        self.state().go_down(downtime);
+        self.state().go_down(downtime, true);
+    }
+
+    /// The same for a host that loses its power: nobody drains.
+    pub fn crash_host(&self, downtime: Duration) {
+        self.state().go_down(downtime, false);
     }
 
     /// Whether delegates reach their Manager: without it none is healthy.
@@ -432,10 +437,7 @@ impl Engine for Twin {
             if state.restarts != restarts {
                 return Err(EngineError::Unreachable("the connection broke".to_owned()));
             }
-            state
-                .images
-                .pull(&name)
-                .map_err(|message| EngineError::Refused { status: 200, message })
+            state.images.pull(&name)
         })
         .await
     }
@@ -534,11 +536,7 @@ impl Engine for Twin {
     async fn registry_digest(&self, reference: &ImageReference) -> Result<String, EngineError> {
         let name = reference.to_string();
         self.call(Operation::RegistryDigest, &name, String::new(), |state| {
-            state
-                .images
-                .offered(&name)
-                .map(images::digest)
-                .map_err(EngineError::NotFound)
+            state.images.offered(&name).map(images::digest)
         })
         .await
     }

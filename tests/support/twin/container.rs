@@ -190,7 +190,7 @@ impl Container {
     pub fn answers(&self, now: At, manager_reachable: bool) -> Option<bool> {
         match &self.status {
             Status::Running(life) if !life.collides => {
-                Some(manager_reachable && self.behaviour.is_healthy_at(now - life.since))
+                Some(manager_reachable && self.behaviour.is_healthy_at(now.saturating_sub(life.since)))
             }
             _ => None,
         }

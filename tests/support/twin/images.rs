@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use delegate_upgrader::engine::EngineError;
 use serde_json::{Value, json};
 
 use super::behaviour::Behaviour;
@@ -53,18 +54,21 @@ impl Images {
     }
 
     /// What the registry has for a reference, or why it has nothing.
-    pub fn offered(&self, reference: &str) -> Result<&Image, String> {
+    pub fn offered(&self, reference: &str) -> Result<&Image, EngineError> {
         let reference = normal(reference);
         if let Some(message) = self.broken.get(&reference) {
-            return Err(message.clone());
+            return Err(EngineError::Refused {
+                status: 200,
+                message: message.clone(),
+            });
         }
-        self.registry
-            .get(&reference)
-            .ok_or_else(|| format!("manifest for {reference} not found: manifest unknown"))
+        self.registry.get(&reference).ok_or_else(|| {
+            EngineError::NotFound(format!("manifest for {reference} not found: manifest unknown"))
+        })
     }
 
     /// Brings what the registry has to the host.
-    pub fn pull(&mut self, reference: &str) -> Result<(), String> {
+    pub fn pull(&mut self, reference: &str) -> Result<(), EngineError> {
         let image = self.offered(reference)?.clone();
         let repository = repository(&normal(reference)).to_owned();
         self.digests

@@ -8,10 +8,14 @@ use chrono::{DateTime, TimeZone, Utc};
 use delegate_upgrader::engine::{ApiVersion, EngineError};
 use serde_json::{Value, json};
 
+use super::behaviour::OnStop;
 use super::calls::{Call, FaultHook};
 use super::container::{At, Container, Life, Status};
 use super::document::{self, merge};
 use super::images::Images;
+
+/// How long an engine that is told to end waits for its containers.
+const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(15);
 
 /// What kind of engine the twin is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,15 +119,14 @@ impl State {
     /// 64 hex digits, another each time and the same in each run.
     pub fn new_id(&mut self) -> String {
         self.serial += 1;
-        let mut id = String::with_capacity(64);
-        for part in 0..4 {
-            // SplitMix64: spreads the serial number over all digits.
+        // SplitMix64: spreads the serial number over all digits.
+        let part = |part: u64| {
             let mut z = (self.serial * 4 + part).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
             z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            id.push_str(&format!("{:016x}", z ^ (z >> 31)));
-        }
-        id
+            z ^ (z >> 31)
+        };
+        format!("{:016x}{:016x}{:016x}{:016x}", part(0), part(1), part(2), part(3))
     }
 
     /// The wall clock at a point in the twin's time.
@@ -148,9 +151,9 @@ impl State {
             };
             self.now = self.now.max(at);
             if index == usize::MAX {
-                self.boot()
+                self.boot();
             } else {
-                self.happen(index)
+                self.happen(index);
             }
         }
         self.now = self.now.max(to);
@@ -201,7 +204,7 @@ impl State {
         self.log(index, Happened::Exited { code });
         let (now, removal_time) = (self.now, self.settings.removal_time);
         let container = &mut self.containers[index];
-        let lived = now - container.life().map_or(now, |life| life.since);
+        let lived = now.saturating_sub(container.life().map_or(now, |life| life.since));
         container.finished = Some(now);
         container.exit_code = code;
         container.addresses.clear();
@@ -224,20 +227,23 @@ impl State {
         self.containers.remove(index);
     }
 
-    /// The engine goes away, and its containers with it, until `down_until`.
-    pub fn go_down(&mut self, downtime: Duration) {
+    /// The engine goes away, and its containers with it: in order, so that those which drain within its own patience
+    /// exit with 0, or all killed with the host.
+    pub fn go_down(&mut self, downtime: Duration, in_order: bool) {
         self.restarts += 1;
         for index in 0..self.containers.len() {
-            if self.containers[index].is_running() {
-                let lived = self.containers[index].life().is_some();
-                if lived {
-                    self.log(index, Happened::Exited { code: 137 });
-                }
+            let container = &self.containers[index];
+            if container.life().is_some() {
+                let obeys =
+                    matches!(container.behaviour.on_stop, OnStop::Drain(time) if time <= SHUTDOWN_PATIENCE);
+                let code = if in_order && obeys { 0 } else { 137 };
+                self.log(index, Happened::Exited { code });
                 let container = &mut self.containers[index];
-                if lived {
-                    container.finished = Some(self.now);
-                    container.exit_code = 137;
-                }
+                container.finished = Some(self.now);
+                container.exit_code = code;
+            }
+            let container = &mut self.containers[index];
+            if container.is_running() {
                 container.status = Status::Exited;
                 container.addresses.clear();
             }
@@ -249,6 +255,7 @@ impl State {
         self.down_until = None;
         let mut index = 0;
         while let Some(container) = self.containers.get_mut(index) {
+            // Those that were only created go too.
             if container.auto_remove() || matches!(container.status, Status::Removing { .. }) {
                 self.take_away(index);
                 continue;
