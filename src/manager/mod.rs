@@ -4,19 +4,24 @@ mod answer;
 mod error;
 mod fixed;
 mod http;
+mod setup;
 pub mod token;
+mod transport;
 
 use std::future::Future;
 
 pub use error::PublishedError;
 pub use fixed::FixedPublished;
-pub use http::{HttpManager, ManagerConfig, ManagerSetupError, Timing};
+pub use http::HttpManager;
+pub use setup::{ManagerConfig, ManagerSetupError, Timing};
 
 use crate::image::ImageReference;
 
 /// The source of the published image.
 pub trait Published: Send + Sync + 'static {
     /// The image published for a delegate that runs `current` under the name `delegate_name`.
+    ///
+    /// `current` is sent as it is: see [`as_manager_knows`](crate::image::as_manager_knows).
     fn published(
         &self,
         current: &ImageReference,

@@ -127,6 +127,24 @@ async fn the_largest_body_within_the_bound_is_read() {
 }
 
 #[tokio::test]
+async fn an_error_page_of_any_length_is_still_that_error() {
+    let page = "<html>".repeat(50_000);
+    for (status, kind_told, asked_again) in [(502, "server", true), (404, "refused", false)] {
+        let endless = format!("HTTP/1.1 {status} Whatever\r\n\r\n").into_bytes();
+        for reply in [
+            answer(status, "", &page),
+            Reply::Endless(endless, page.clone().into()),
+        ] {
+            let server = RawServer::start(vec![reply]).await;
+            let error = ask(&hasty(&server.url)).await.unwrap_err();
+            assert_eq!(error.kind(), kind_told, "{error}");
+            assert!(error.to_string().chars().count() < 400, "{error}");
+            assert_eq!(server.requests().len() > 1, asked_again, "{status}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_answer_that_breaks_off_or_is_no_http_is_an_outage_and_asked_again() {
     let broken_off =
         b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{\"resource\":{\"imageTag\":\"a:1".to_vec();

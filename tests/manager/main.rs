@@ -1,5 +1,11 @@
 //! The Manager client against the local Manager, and against servers that behave badly.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on panics"
+)]
+
 mod faults;
 mod protocol;
 mod raw;
