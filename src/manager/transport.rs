@@ -25,7 +25,7 @@ pub(super) fn transport(error: reqwest::Error, timeout: Duration) -> PublishedEr
     }
 }
 
-/// The causes of an error, outermost first, without those that only repeat the one before.
+/// An error and its causes, outermost first.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error: &&'a (dyn Error + 'static)| {
         // `io::Error` hides the error it wraps: its source is that error's source.
@@ -39,7 +39,7 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
     })
 }
 
-/// The causes of an error on one line; never the URL, which is the outermost one's.
+/// The causes of an error on one line, without repetitions and without the outermost, which only names the request.
 pub(super) fn reason(error: &(dyn Error + 'static)) -> String {
     let mut texts: Vec<String> = Vec::new();
     for cause in causes(error) {

@@ -59,12 +59,12 @@ fn start(wants_client_certificate: bool) -> u16 {
     port
 }
 
-fn client(url: String, ca: &[u8], identity: Option<Vec<u8>>) -> HttpManager {
+fn client(url: &str, ca: &[u8], identity: Option<Vec<u8>>) -> HttpManager {
     HttpManager::new(ManagerConfig {
         ca_bundle: Some(ca.to_vec()),
         client_identity: identity,
         timing: HASTY,
-        ..config(&url)
+        ..config(url)
     })
     .unwrap()
 }
@@ -78,25 +78,22 @@ fn assert_untrusted(result: Result<impl std::fmt::Debug, PublishedError>) {
 #[tokio::test]
 async fn a_manager_with_a_private_ca_is_trusted_if_the_ca_is_given() {
     let url = format!("https://localhost:{}", start(false));
-    assert_eq!(ask(&client(url.clone(), CA, None)).await, Ok(reference("a:1")));
-    assert_untrusted(ask(&client(url, OTHER_CA, None)).await);
+    assert_eq!(ask(&client(&url, CA, None)).await, Ok(reference("a:1")));
+    assert_untrusted(ask(&client(&url, OTHER_CA, None)).await);
 }
 
 #[tokio::test]
 async fn a_certificate_for_another_name_is_not_trusted() {
     let url = format!("https://127.0.0.1:{}", start(false));
-    assert_untrusted(ask(&client(url, CA, None)).await);
+    assert_untrusted(ask(&client(&url, CA, None)).await);
 }
 
 #[tokio::test]
 async fn a_manager_that_wants_a_client_certificate_gets_it() {
     let url = format!("https://localhost:{}", start(true));
     let identity = [CLIENT, CLIENT_KEY].concat();
-    assert_eq!(
-        ask(&client(url.clone(), CA, Some(identity))).await,
-        Ok(reference("a:1"))
-    );
-    assert_untrusted(ask(&client(url, CA, None)).await);
+    assert_eq!(ask(&client(&url, CA, Some(identity))).await, Ok(reference("a:1")));
+    assert_untrusted(ask(&client(&url, CA, None)).await);
 }
 
 #[tokio::test]
@@ -111,7 +108,7 @@ async fn a_server_without_tls_is_told_apart_from_one_that_is_down() {
             let _ = tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 4096]).await;
         }
     });
-    assert_untrusted(ask(&client(url, CA, None)).await);
+    assert_untrusted(ask(&client(&url, CA, None)).await);
 }
 
 #[tokio::test]
