@@ -66,7 +66,7 @@ pub async fn observe<E: Engine, H: HealthEndpoint>(
     let mut rollouts = Vec::new();
     for (name, members) in families {
         let foreign = foreign_name(&name, &members, &containers);
-        rollouts.push(assemble(engine, endpoint, scope, memory, now, name, members, foreign).await);
+        rollouts.push(assemble(endpoint, scope, memory, now, name, members, foreign).await);
     }
     Ok(rollouts)
 }
@@ -123,9 +123,7 @@ fn foreign_name(
     (!members.iter().any(|(_, member, _)| member.id() == holder.id)).then_some(candidate)
 }
 
-#[expect(clippy::too_many_arguments, reason = "one call, from the function above")]
-async fn assemble<E: Engine, H: HealthEndpoint>(
-    engine: &E,
+async fn assemble<H: HealthEndpoint>(
     endpoint: &H,
     scope: &Scope,
     memory: &mut Memory,
@@ -207,8 +205,7 @@ async fn assemble<E: Engine, H: HealthEndpoint>(
     if let Some((_, container, _)) = owner {
         rollout.opted_out = container.label(label::ENABLE).is_some_and(is_no);
         rollout.strategy = strategy(container);
-        let second_to_come = rollout.candidate.as_ref().is_none_or(Member::is_created);
-        rollout.conflict = conflict(engine, scope, container, second_to_come).await;
+        rollout.conflict = document::forbids_two(container.document()).into_iter().next();
     }
     rollout
 }
@@ -271,21 +268,13 @@ fn tell_change(container: &Inspected, before: Option<HealthState>, verdict: &Ver
     }
 }
 
-/// Why two of it cannot live at once: its configuration, or the host's memory.
-async fn conflict<E: Engine>(
-    engine: &E,
-    scope: &Scope,
-    container: &Inspected,
-    second_to_come: bool,
-) -> Option<Conflict> {
-    if let Some(conflict) = document::forbids_two(container.document()).into_iter().next() {
-        return Some(conflict);
-    }
-    let available =
-        (scope.free_memory)().filter(|_| second_to_come && container.state() == RunState::Running)?;
-    let needed = match container.memory_limit() {
+/// Whether the host has no memory for a second container. Asked only when one is about to start: where the container
+/// has no limit, its present use is sampled by the engine, which takes a second.
+pub async fn too_little_memory<E: Engine>(engine: &E, scope: &Scope, member: &Member) -> Option<Conflict> {
+    let available = (scope.free_memory)().filter(|_| member.state == RunState::Running)?;
+    let needed = match member.memory_limit {
         Some(limit) => limit,
-        None => engine.memory_usage(&container.id()).await.ok()?,
+        None => engine.memory_usage(&member.id).await.ok()?,
     };
     (needed > available).then_some(Conflict::TooLittleMemory { needed, available })
 }

@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 
 use crate::campaign::{Campaign, Mode};
+use crate::document::Conflict;
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::image::TargetSettings;
 use crate::manager::Published;
-use crate::observe::{Identities, Scope, observe};
+use crate::observe::{Identities, Scope, observe, too_little_memory};
 use crate::reason::Reason;
 use crate::report::{DelegateReport, Planned, Report};
 use crate::rollout::{Approach, Failure, Learned, Memory, Policy, Rollout, Step, Wish, execute, next};
@@ -49,6 +50,7 @@ pub struct Reconciler<E, M, H> {
     troubled: HashMap<String, (Reason, DateTime<Utc>)>,
     told: HashMap<String, String>,
     in_flight: HashSet<String>,
+    cramped: HashMap<String, Option<Conflict>>,
     steps_taken: BTreeMap<&'static str, u64>,
 }
 
@@ -67,6 +69,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             troubled: HashMap::new(),
             told: HashMap::new(),
             in_flight: HashSet::new(),
+            cramped: HashMap::new(),
             steps_taken: BTreeMap::new(),
         }
     }
@@ -93,6 +96,9 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     pub async fn begin(&mut self, mode: Mode) -> Result<(), EngineError> {
         let rollouts = self.look().await?;
         self.memory.forget_created();
+        // Each scheduled pass says of each delegate what became of it.
+        self.told.clear();
+        self.cramped.clear();
         self.campaign = match &self.source {
             Some(source) => {
                 Some(Campaign::begin(mode, &self.engine, source, &self.settings.target, &rollouts).await)
@@ -110,7 +116,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             let mut report = Report::new(now);
             let mut stepped = false;
             for rollout in in_order(&rollouts) {
-                match self.decide(rollout, &rollouts, now) {
+                match self.decide_with_memory(rollout, &rollouts, now).await {
                     Step::Rest(reason) => self.note(&mut report, rollout, &reason, None),
                     Step::Wait { reason, until } => self.note(&mut report, rollout, &reason, Some(until)),
                     step => {
@@ -166,6 +172,30 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         next(rollout, &wish, &self.settings.policy, now)
     }
 
+    /// The same, given that two containers at once need memory for two. What the host has is looked at when a second
+    /// one is about to be made or started; until the rollout is over, the answer stands.
+    async fn decide_with_memory(&mut self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> Step {
+        let step = self.decide(rollout, all, now);
+        let (Some(serving), None) = (&rollout.serving, &rollout.conflict) else {
+            return step;
+        };
+        if !matches!(step, Step::Create { .. } | Step::Start { .. }) {
+            return step;
+        }
+        if !self.cramped.contains_key(&rollout.name) {
+            let conflict = too_little_memory(&self.engine, &self.settings.scope, serving).await;
+            self.cramped.insert(rollout.name.clone(), conflict);
+        }
+        let Some(Some(conflict)) = self.cramped.get(&rollout.name).cloned() else {
+            return step;
+        };
+        let cramped = Rollout {
+            conflict: Some(conflict),
+            ..rollout.clone()
+        };
+        self.decide(&cramped, all, now)
+    }
+
     async fn take(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
         announce(rollout, step, &rollout.approach(&self.settings.policy));
         let outcome = execute(&self.engine, rollout, step, &mut self.memory, now).await;
@@ -186,7 +216,6 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                 campaign.note_pulled(reference, Ok(id));
             }
             (Step::Pull { reference }, Err(Failure::Refused(reason))) => {
-                error!(delegate = rollout.name, reason = reason.kind(), "{reason}");
                 campaign.note_failure(rollout, &reason);
                 campaign.note_pulled(reference, Err(reason));
             }
@@ -199,7 +228,6 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             }
             (_, Ok(_)) => {}
             (_, Err(Failure::Refused(reason))) => {
-                error!(delegate = rollout.name, reason = reason.kind(), "{reason}");
                 campaign.give_up(rollout, reason);
             }
             (Step::Create { reference, .. }, Err(Failure::ImageVanished)) => {
@@ -242,6 +270,9 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         let delegate = rollout.name.as_str();
         let done = !rollout.is_under_way() && self.in_flight.remove(delegate);
+        if done {
+            self.cramped.remove(delegate);
+        }
         if done
             && !reason.is_failure()
             && let Some(serving) = &rollout.serving

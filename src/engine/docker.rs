@@ -37,7 +37,7 @@ const WRITE: Duration = Duration::from_secs(60);
 /// For what the engine must ask a registry.
 const REGISTRY: Duration = Duration::from_secs(60);
 /// How long a stop is waited for; the engine finishes it without us.
-const STOP_WAIT: Duration = Duration::from_secs(5);
+const STOP_WAIT: Duration = Duration::from_secs(2);
 
 /// A Docker engine: cheap to clone, connected anew by every call, so that it may go away and come back.
 #[derive(Clone)]

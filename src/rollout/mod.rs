@@ -56,6 +56,8 @@ pub struct Member {
     pub predecessor_policy: Option<String>,
     /// Whether the engine removes it when it stops.
     pub auto_remove: bool,
+    /// Its memory limit, in bytes.
+    pub memory_limit: Option<u64>,
     /// When it was created.
     pub created_at: DateTime<Utc>,
     /// When its present or last life began.
@@ -100,6 +102,7 @@ impl Member {
             restart_policy: container.restart_policy_text(),
             predecessor_policy: container.label(label::RESTART_POLICY).map(str::to_owned),
             auto_remove: container.auto_remove(),
+            memory_limit: container.memory_limit(),
             created_at: container.created_at().unwrap_or_default(),
             started_at: container.started_at(),
             finished_at: container.finished_at(),

@@ -568,6 +568,13 @@ impl Decision<'_> {
     /// The rejected one's new name counts the attempts of its image. A name that is taken by an older rejection is
     /// freed first.
     fn reject(&self, candidate: &Member, cause: String) -> Step {
+        // Between two lives a container has no network for the engine to rename: it is stopped first.
+        let mut pending = None;
+        if candidate.state == RunState::Restarting
+            && let Some(step) = self.stop(candidate, candidate.stop_timeout, &mut pending)
+        {
+            return step;
+        }
         let mut attempt = self
             .last_rejection(&candidate.image_id)
             .map_or(1, |(_, attempt)| attempt.saturating_add(1));
