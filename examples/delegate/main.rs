@@ -1,0 +1,241 @@
+//! A test delegate: to an upgrader it looks like a Harness delegate, and it misbehaves on demand.
+//!
+//! It serves `/api/health` and `/api/metrics` on port 3460. On SIGTERM it finishes its tasks, which takes
+//! `DRAIN_SECONDS`, says so, and exits with 0; nothing but SIGKILL shortens that. What it does is told by
+//! environment variables, and by the lines of `/behaviour` in its image. The file wins, so that version 2 of
+//! an image can misbehave in a container whose environment did not change:
+//!
+//! | variable | default | meaning |
+//! |---|---|---|
+//! | `VERSION` | `unknown` | told at start |
+//! | `PORT` | `3460` | of the HTTP server |
+//! | `START_SECONDS` | `0` | healthy only after this |
+//! | `HEALTH` | – | `never`, or `flap`: healthy and unhealthy in turns |
+//! | `FLAP_SECONDS` | `5` | the length of a turn |
+//! | `UNHEALTHY_AFTER_SECONDS` | – | healthy only until this |
+//! | `DRAIN_SECONDS` | `0` | from SIGTERM to the exit |
+//! | `CRASH_AFTER_SECONDS` | – | exit 1 after this |
+//! | `IGNORE_SIGTERM` | `false` | SIGTERM changes nothing |
+//!
+//! `delegate healthcheck` asks the running one, for an image with a HEALTHCHECK.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "its log is what it prints"
+)]
+
+mod behaviour;
+
+use std::future::pending;
+use std::net::Ipv4Addr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use std::{env, fs, io};
+
+use behaviour::Behaviour;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Instant, sleep, timeout};
+
+/// A request or an answer that takes longer than this is given up.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// A request's head beyond this is not read.
+const HEAD_LIMIT: usize = 8 * 1024;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let behaviour = match told() {
+        Ok(behaviour) => behaviour,
+        Err(problem) => {
+            eprintln!("delegate: {problem}");
+            return ExitCode::from(2);
+        }
+    };
+    let outcome = match env::args().nth(1).as_deref() {
+        None => serve(behaviour).await,
+        Some("healthcheck") => healthcheck(behaviour.port).await,
+        Some(other) => {
+            eprintln!("delegate: {other}: healthcheck, or nothing, is accepted");
+            return ExitCode::from(2);
+        }
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("delegate: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+/// The behaviour that the image and the environment tell.
+fn told() -> Result<Behaviour, String> {
+    let baked = match fs::read_to_string("/behaviour") {
+        Ok(text) => behaviour::parse_file(&text).map_err(|problem| format!("/behaviour: {problem}"))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(format!("/behaviour: {error}")),
+    };
+    Behaviour::read(|key| {
+        let line = baked.iter().rev().find(|(name, _)| name == key);
+        line.map(|(_, value)| value.clone())
+            .or_else(|| env::var(key).ok())
+    })
+}
+
+/// What a connection needs to answer.
+struct State {
+    behaviour: Behaviour,
+    name: String,
+    started: Instant,
+    draining: AtomicBool,
+}
+
+async fn serve(behaviour: Behaviour) -> io::Result<ExitCode> {
+    // As PID 1 a process has no default handlers, and a signal before this line would be lost.
+    let stop = Stop::listen()?;
+    let state = Arc::new(State {
+        name: env::var("DELEGATE_NAME").unwrap_or_else(|_| "(no DELEGATE_NAME)".into()),
+        started: Instant::now(),
+        draining: AtomicBool::new(false),
+        behaviour,
+    });
+    println!("delegate: {}, version {}", state.name, state.behaviour.version);
+    let port = state.behaviour.port;
+    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))
+        .await
+        .map_err(|error| io::Error::new(error.kind(), format!("port {port}: {error}")))?;
+    tokio::spawn(accept(listener, Arc::clone(&state)));
+    tokio::select! {
+        code = crash(state.behaviour.crash_after) => Ok(code),
+        code = drained(stop, &state) => Ok(code),
+    }
+}
+
+async fn crash(after: Option<Duration>) -> ExitCode {
+    match after {
+        Some(after) => sleep(after).await,
+        None => pending().await,
+    }
+    println!("delegate: crashing");
+    ExitCode::FAILURE
+}
+
+/// Waits for the signal to stop, then for the tasks to end. Signals in between are told and change nothing.
+async fn drained(mut stop: Stop, state: &State) -> ExitCode {
+    loop {
+        let name = stop.recv().await;
+        if !state.behaviour.ignore_sigterm {
+            println!(
+                "delegate: {name}, draining {} s",
+                state.behaviour.drain.as_secs_f64()
+            );
+            break;
+        }
+        println!("delegate: {name}, ignored");
+    }
+    state.draining.store(true, Ordering::Relaxed);
+    let end = sleep(state.behaviour.drain);
+    tokio::pin!(end);
+    loop {
+        tokio::select! {
+            () = &mut end => break,
+            name = stop.recv() => println!("delegate: {name} again, still draining"),
+        }
+    }
+    println!("delegate: drained in full");
+    ExitCode::SUCCESS
+}
+
+/// The signals that ask a process to end.
+struct Stop {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Stop {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn recv(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}
+
+async fn accept(listener: TcpListener, state: Arc<State>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let state = Arc::clone(&state);
+                tokio::spawn(timeout(PATIENCE, async move { answer(stream, &state).await }));
+            }
+            // Out of file descriptors, for one: the loop must not spin.
+            Err(_) => sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+/// Reads one request and answers it; the connection is closed after it.
+async fn answer(mut stream: TcpStream, state: &State) -> io::Result<()> {
+    let head = read_head(&mut stream).await?;
+    let (status, body) = match head.split(' ').take(2).collect::<Vec<_>>()[..] {
+        ["GET", "/api/health"] if state.behaviour.healthy_at(state.started.elapsed()) => (
+            "200 OK",
+            r#"{"status":"SUCCESS","data":"healthy","metaData":null,"correlationId":null}"#.into(),
+        ),
+        ["GET", "/api/health"] => (
+            "503 Service Unavailable",
+            r#"{"status":"ERROR","code":"GENERAL_ERROR","message":"Delegate is not healthy"}"#.into(),
+        ),
+        ["GET", "/api/metrics"] => ("200 OK", metrics(state)),
+        _ => ("404 Not Found", String::new()),
+    };
+    let length = body.len();
+    let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+    stream.write_all(answer.as_bytes()).await?;
+    stream.shutdown().await
+}
+
+fn metrics(state: &State) -> String {
+    let tasks = u8::from(state.draining.load(Ordering::Relaxed));
+    let metric = "io_harness_custom_metric_tasks_currently_executing";
+    format!(
+        "# TYPE {metric} gauge\n{metric}{{delegate_name=\"{}\",}} {tasks}.0\n",
+        state.name
+    )
+}
+
+/// The request up to the empty line, or as much of it as there is.
+async fn read_head(stream: &mut TcpStream) -> io::Result<String> {
+    let mut head = Vec::with_capacity(512);
+    while head.len() < HEAD_LIMIT && !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        if stream.read_buf(&mut head).await? == 0 {
+            break;
+        }
+    }
+    Ok(String::from_utf8_lossy(&head).into_owned())
+}
+
+async fn healthcheck(port: u16) -> io::Result<ExitCode> {
+    let ask = async {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
+        stream
+            .write_all(b"GET /api/health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            .await?;
+        let head = read_head(&mut stream).await?;
+        Ok(head.split(' ').nth(1) == Some("200"))
+    };
+    match timeout(PATIENCE, ask).await {
+        Ok(Ok(true)) => Ok(ExitCode::SUCCESS),
+        Ok(Ok(false)) => Err(io::Error::other("not healthy")),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
+    }
+}
