@@ -1,0 +1,32 @@
+# The image is the static binary and the CA certificates, and no more.
+#
+#   docker build -t delegate-upgrader .     compiles in a container
+#   make image                              from a binary that is built already; pulls nothing
+#
+# The stages without a base come first: the classic builder stops at `prebuilt` before it asks for the Rust image.
+ARG RUST_IMAGE=rust:1-alpine
+
+FROM scratch AS runtime
+ARG VERSION=dev
+LABEL org.opencontainers.image.title="delegate-upgrader" \
+      org.opencontainers.image.description="Keeps Harness Docker delegates healthy and current" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}"
+# It needs the rights of the Docker socket that is mounted into it, hence root.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=10s CMD ["/delegate-upgrader", "healthcheck"]
+ENTRYPOINT ["/delegate-upgrader"]
+
+FROM runtime AS prebuilt
+COPY dist/ /
+
+FROM ${RUST_IMAGE} AS builder
+RUN apk add --no-cache musl-dev ca-certificates
+WORKDIR /build
+COPY Cargo.toml Cargo.lock ./
+COPY src src
+COPY examples examples
+RUN cargo build --release --locked --bin delegate-upgrader
+
+FROM runtime
+COPY --from=builder /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=builder /build/target/release/delegate-upgrader /delegate-upgrader
