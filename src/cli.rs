@@ -147,6 +147,9 @@ async fn run(settings: Settings) -> Exit {
             return complain(&problem, Exit::Config);
         }
     };
+    if let Ok(address) = listener.local_addr() {
+        info!("status at http://{address}/");
+    }
     let upgrader = match upgrader(&settings, !settings.disable_auto_upgrade).await {
         Ok(upgrader) => upgrader,
         Err(error) => return complain(&error.to_string(), Exit::Config),

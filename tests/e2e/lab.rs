@@ -1,0 +1,351 @@
+//! Delegates, images and the upgrader as tests see them. Everything made here carries a label of its test and is
+//! removed at the test's end.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// The label on every container and network of a test.
+const LABEL: &str = "io.delegate-upgrader.test";
+/// The versions there are images of, and how each behaves.
+const IMAGES: [&str; 7] = [
+    "26.01.10001",
+    "26.02.10002",
+    "26.03.10003 CRASH_AFTER_SECONDS=1",
+    "26.04.10004 HEALTH=never",
+    "26.05.10005 HEALTHCHECK=true",
+    "26.06.10006 HEALTH=flap FLAP_SECONDS=1",
+    "26.07.10007 START_SECONDS=4",
+];
+pub(crate) const V1: &str = "26.01.10001";
+pub(crate) const V2: &str = "26.02.10002";
+pub(crate) const CRASHES: &str = "26.03.10003";
+pub(crate) const NEVER_HEALTHY: &str = "26.04.10004";
+pub(crate) const WITH_HEALTHCHECK: &str = "26.05.10005";
+pub(crate) const FLAPS: &str = "26.06.10006";
+pub(crate) const SLOW: &str = "26.07.10007";
+
+/// One test's own corner of the engine.
+pub(crate) struct Lab {
+    /// The test's `DELEGATE_NAME`, and the beginning of all its names.
+    pub(crate) name: String,
+}
+
+/// How a command of the upgrader ended, and all it printed.
+pub(crate) struct Run {
+    pub(crate) code: Option<i32>,
+    pub(crate) text: String,
+}
+
+fn env(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| {
+        panic!("{name} is not set: these tests need an engine and a registry; run them with `make test`")
+    })
+}
+
+pub(crate) fn project() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Where the static binaries are.
+pub(crate) fn static_binary(name: &str) -> PathBuf {
+    Path::new(&env("DELEGATE_UPGRADER_STATIC")).join(name)
+}
+
+pub(crate) fn image(version: &str) -> String {
+    format!("{}/harness/delegate:{version}", env("LAB_REGISTRY"))
+}
+
+fn build_images() {
+    static BUILT: OnceLock<()> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let mut command = Command::new(project().join("tests/lab/images"));
+        command.arg(static_binary("delegate")).args(IMAGES);
+        expect(&mut command);
+    });
+}
+
+/// Runs a command that must succeed; what it printed.
+pub(crate) fn expect(command: &mut Command) -> String {
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{}",
+        String::from_utf8_lossy(&output.stderr),
+        String::from_utf8_lossy(&output.stdout)
+    );
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// `docker` with these arguments, which must succeed.
+pub(crate) fn docker(arguments: &[&str]) -> String {
+    expect(Command::new("docker").args(arguments))
+}
+
+/// Waits until something holds.
+pub(crate) fn eventually(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < limit, "not within {limit:?}: {what}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+impl Lab {
+    pub(crate) fn new(test: &str) -> Self {
+        build_images();
+        Self {
+            name: format!("e2e-{test}-{}", std::process::id()),
+        }
+    }
+
+    /// `LABEL=name`, for `docker run --label` and for filters.
+    pub(crate) fn label(&self) -> String {
+        format!("{LABEL}={}", self.name)
+    }
+
+    /// A container of this test with these further arguments of `docker run`, among them the image. Its name begins
+    /// with the test's.
+    pub(crate) fn container(&self, suffix: &str, arguments: &[&str]) -> String {
+        let name = format!("{}-{suffix}", self.name);
+        let label = self.label();
+        let mut all = vec!["run", "--detach", "--name", &name, "--label", &label];
+        all.extend(arguments);
+        docker(&all);
+        name
+    }
+
+    /// A delegate of this test on `version`, with further arguments of `docker run`. Up and answering.
+    pub(crate) fn delegate(&self, suffix: &str, version: &str, arguments: &[&str]) -> String {
+        let image = image(version);
+        let variable = format!("DELEGATE_NAME={}", self.name);
+        let mut all = vec!["--env", &variable];
+        all.extend(arguments);
+        all.push(&image);
+        let name = self.container(suffix, &all);
+        eventually("the delegate says it started", Duration::from_secs(20), || {
+            !logs(&name).is_empty()
+        });
+        name
+    }
+
+    /// The upgrader, looking after this test's delegates with a fixed published image and short times.
+    pub(crate) fn upgrader(&self, published: &str) -> Upgrader {
+        let mut variables = BTreeMap::new();
+        for (name, value) in [
+            ("DOCKER_HOST", env("DOCKER_HOST")),
+            ("UPGRADER_WORKLOAD_NAME", self.name.clone()),
+            ("PUBLISHED_IMAGE", image(published)),
+            ("HEALTHY_TIME", "2s".to_owned()),
+            ("HEALTHY_DEADLINE", "15s".to_owned()),
+            ("HEALTH_INTERVAL", "1s".to_owned()),
+            ("LISTEN_ADDR", "127.0.0.1:0".to_owned()),
+        ] {
+            variables.insert(name.to_owned(), value);
+        }
+        Upgrader { variables }
+    }
+
+    /// The names of this test's containers, stopped ones too, without the test's name before them.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let filter = format!("label={}", self.label());
+        let listed = docker(&["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"]);
+        let mut names: Vec<String> = listed
+            .lines()
+            .map(|name| {
+                name.trim_start_matches(&self.name)
+                    .trim_start_matches('-')
+                    .to_owned()
+            })
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+pub(crate) fn logs(name: &str) -> String {
+    let output = Command::new("docker")
+        .args(["logs", name])
+        .output()
+        .expect("docker logs");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+pub(crate) fn inspect(name: &str) -> Value {
+    let text = docker(&["inspect", name]);
+    let mut list: Vec<Value> = serde_json::from_str(&text).expect("docker inspect prints JSON");
+    list.remove(0)
+}
+
+/// What tells one life of one container from another.
+pub(crate) fn life(name: &str) -> (String, String, bool, String) {
+    let container = inspect(name);
+    let text = |pointer| {
+        container
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let running = container
+        .pointer("/State/Running")
+        .and_then(Value::as_bool)
+        .unwrap_or_default();
+    (
+        text("/Id"),
+        text("/State/StartedAt"),
+        running,
+        text("/HostConfig/RestartPolicy/Name"),
+    )
+}
+
+pub(crate) fn image_of(name: &str) -> String {
+    docker(&["inspect", "--format", "{{.Config.Image}}", name])
+}
+
+/// Follows a container's log until it is gone.
+pub(crate) fn follow(name: &str) -> Follow {
+    let child = Command::new("docker")
+        .args(["logs", "--follow", name])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("docker logs --follow");
+    Follow(child)
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let filter = format!("label={}", self.label());
+        let listed = |arguments: &[&str]| {
+            let output = Command::new("docker")
+                .args(arguments)
+                .args(["--filter", &filter])
+                .output();
+            output
+                .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+                .unwrap_or_default()
+        };
+        for id in listed(&["ps", "--all", "--quiet"]).lines() {
+            let _ = Command::new("docker")
+                .args(["rm", "--force", "--volumes", id])
+                .output();
+        }
+        for id in listed(&["network", "ls", "--quiet"]).lines() {
+            let _ = Command::new("docker").args(["network", "rm", id]).output();
+        }
+    }
+}
+
+/// A log that is being followed.
+pub(crate) struct Follow(Child);
+
+impl Follow {
+    /// All of it, once the container is gone.
+    pub(crate) fn end(self) -> String {
+        let output = self.0.wait_with_output().expect("docker logs ends");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
+/// The upgrader as a process with this environment and no other.
+#[derive(Clone)]
+pub(crate) struct Upgrader {
+    variables: BTreeMap<String, String>,
+}
+
+impl Upgrader {
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        self.variables.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.variables.remove(name);
+        self
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_delegate-upgrader"));
+        command
+            .env_clear()
+            .envs(&self.variables)
+            .args(arguments)
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
+        let output = self.command(arguments).output().expect("the upgrader starts");
+        Run {
+            code: output.status.code(),
+            text: both(&output),
+        }
+    }
+
+    /// Starts the daemon.
+    pub(crate) fn start(&self) -> Daemon {
+        let log = tempfile::NamedTempFile::new().expect("a file for the log");
+        let child = self
+            .command(&["run"])
+            .stdout(log.reopen().expect("the log"))
+            .stderr(log.reopen().expect("the log"))
+            .spawn()
+            .expect("the upgrader starts");
+        Daemon { child, log }
+    }
+}
+
+fn both(output: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+/// A running daemon; ended with the test.
+pub(crate) struct Daemon {
+    child: Child,
+    log: tempfile::NamedTempFile,
+}
+
+impl Daemon {
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.log.path()).unwrap_or_default()
+    }
+
+    pub(crate) fn says(&self, text: &str, limit: Duration) {
+        let start = Instant::now();
+        while !self.log().contains(text) {
+            assert!(
+                start.elapsed() < limit,
+                "the daemon did not say {text:?} within {limit:?}:\n{}",
+                self.log()
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Sends a signal and waits for the end; the exit code, if there was one, and how long it took.
+    pub(crate) fn signal(&mut self, signal: &str) -> (Option<i32>, Duration) {
+        let start = Instant::now();
+        expect(Command::new("kill").args([&format!("-{signal}"), &self.child.id().to_string()]));
+        let status = self.child.wait().expect("the daemon ends");
+        (status.code(), start.elapsed())
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,15 @@
+//! The program itself on a real engine, with real containers, a real registry and a Manager that speaks the real
+//! protocol. Run with `make test`, which brings up what is missing.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
+
+mod daemon;
+mod documented;
+mod failures;
+mod lab;
+mod replacements;
+mod watching;
