@@ -106,11 +106,6 @@ fn span(duration: Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX / 4)
 }
 
-/// What is left of a span that ends then.
-fn left(until: DateTime<Utc>, now: DateTime<Utc>) -> Duration {
-    (until - now).to_std().unwrap_or_default()
-}
-
 enum Proof {
     Proven,
     NotYet(Step),
@@ -128,7 +123,7 @@ impl Decision<'_> {
     /// Rejected candidates are stopped as gently as delegates, and only the last one is kept.
     fn withdraw_rejected(&self, pending: &mut Pending) -> Option<Step> {
         for rejected in self.rollout.failed.iter().filter(|rejected| rejected.is_up()) {
-            if let Some(step) = self.stop(rejected, rejected.stop_timeout, pending) {
+            if let Some(step) = self.stop(rejected, pending) {
                 return Some(step);
             }
         }
@@ -137,7 +132,7 @@ impl Decision<'_> {
     }
 
     /// Policy off, then the signal, then patience.
-    fn stop(&self, member: &Member, grace: Duration, pending: &mut Pending) -> Option<Step> {
+    fn stop(&self, member: &Member, pending: &mut Pending) -> Option<Step> {
         if !member.restart_is_off() {
             return Some(Step::SetRestartPolicy {
                 id: member.id.clone(),
@@ -151,14 +146,9 @@ impl Decision<'_> {
             grace,
         };
         let Some(told) = member.watch.told_to_stop else {
-            return Some(stop(grace));
+            return Some(stop(member.stop_timeout));
         };
-        let deadline = match member.role {
-            Role::Draining { since } => {
-                timestamp(since).max(told - span(member.stop_timeout)) + span(member.stop_timeout)
-            }
-            _ => told + span(member.stop_timeout),
-        };
+        let deadline = told + span(member.stop_timeout);
         if self.now > deadline + span(OVERDUE) && self.now > told + span(OVERDUE) {
             return Some(stop(Duration::ZERO));
         }
@@ -186,16 +176,15 @@ impl Decision<'_> {
 
     /// The drain of an old one. The container may have been told by an earlier process, and nobody can ask it.
     ///
-    /// A policy that is off where it was on says that it was told, and then its time runs since it was renamed.
-    /// Otherwise it may never have heard, and gets its whole time: better late than a task cut short. Where it was
-    /// told after all, the engine's own clock still runs from the first time.
-    fn drain(&self, old: &Member, successor_policy: Option<&str>, pending: &mut Pending) -> Option<Step> {
+    /// So whoever tells it gives it its whole time: better late than a task cut short. Where it had been told before,
+    /// the engine's own clock still runs from the first time. A policy that is still on says that it has not been,
+    /// and then its name gets the time at which it is.
+    fn drain(&self, old: &Member, pending: &mut Pending) -> Option<Step> {
         let Role::Draining { since } = old.role else {
             return None;
         };
-        let was_told = old.restart_is_off() && successor_policy.is_some_and(|policy| policy != "no");
         let late = self.now > timestamp(since) + span(ONE_BREATH);
-        if late && !was_told && !old.restart_is_off() && old.watch.told_to_stop.is_none() {
+        if late && !old.restart_is_off() && old.watch.told_to_stop.is_none() {
             return Some(Step::Retire {
                 id: old.id.clone(),
                 to: Role::Draining {
@@ -204,12 +193,7 @@ impl Decision<'_> {
                 .name(&self.rollout.name),
             });
         }
-        let grace = if was_told && late {
-            left(timestamp(since) + span(old.stop_timeout), self.now)
-        } else {
-            old.stop_timeout
-        };
-        self.stop(old, grace, pending)
+        self.stop(old, pending)
     }
 
     /// Old containers behind one that is in service.
@@ -220,12 +204,7 @@ impl Decision<'_> {
                 return Some(self.reject(serving, cause));
             }
             if old.is_up() {
-                let policy = if is_predecessor {
-                    serving.predecessor_policy.as_deref()
-                } else {
-                    None
-                };
-                if let Some(step) = self.drain(old, policy, pending) {
+                if let Some(step) = self.drain(old, pending) {
                     return Some(step);
                 }
             } else if old.state == RunState::Removing {
@@ -386,7 +365,7 @@ impl Decision<'_> {
                 return start(candidate);
             }
             let mut pending = None;
-            return match self.drain(old, candidate.predecessor_policy.as_deref(), &mut pending) {
+            return match self.drain(old, &mut pending) {
                 Some(step) => step,
                 None => waiting(pending, self.now),
             };
@@ -473,7 +452,7 @@ impl Decision<'_> {
         if old.is_up() {
             if old.restart_is_off() && !restarted {
                 // It may have been told to stop, and then it will: only a new life brings it back.
-                return match self.drain(old, policy.as_deref(), &mut pending) {
+                return match self.drain(old, &mut pending) {
                     Some(step) => step,
                     None => waiting(pending, self.now),
                 };
@@ -499,7 +478,7 @@ impl Decision<'_> {
             return remove(candidate);
         }
         let mut pending = None;
-        match self.stop(candidate, candidate.stop_timeout, &mut pending) {
+        match self.stop(candidate, &mut pending) {
             Some(step) => step,
             None => waiting(pending, self.now),
         }
@@ -571,7 +550,7 @@ impl Decision<'_> {
         // Between two lives a container has no network for the engine to rename: it is stopped first.
         let mut pending = None;
         if candidate.state == RunState::Restarting
-            && let Some(step) = self.stop(candidate, candidate.stop_timeout, &mut pending)
+            && let Some(step) = self.stop(candidate, &mut pending)
         {
             return step;
         }
