@@ -200,7 +200,10 @@ impl Decision<'_> {
     fn drain_behind(&self, serving: &Member, pending: &mut Pending) -> Option<Step> {
         for old in &self.rollout.draining {
             let is_predecessor = serving.replaces.as_ref() == Some(&old.id);
-            if is_predecessor && let Some(cause) = self.lost_after_commit(serving) {
+            if is_predecessor
+                && can_come_back(old)
+                && let Some(cause) = self.lost_after_commit(serving)
+            {
                 return Some(self.reject(serving, cause));
             }
             if old.is_up() {
@@ -450,7 +453,7 @@ impl Decision<'_> {
             to: self.rollout.name.clone(),
         };
         if old.is_up() {
-            if old.restart_is_off() && !restarted {
+            if old.restart_is_off() && !restarted && can_come_back(old) {
                 // It may have been told to stop, and then it will: only a new life brings it back.
                 return match self.drain(old, &mut pending) {
                     Some(step) => step,
@@ -575,6 +578,11 @@ impl Decision<'_> {
             cause,
         }
     }
+}
+
+/// Whether the old one is left once it has stopped. One that was started with `--rm` vanishes, told by now or not.
+fn can_come_back(old: &Member) -> bool {
+    !old.auto_remove && old.state != RunState::Removing
 }
 
 fn timestamp(seconds: i64) -> DateTime<Utc> {

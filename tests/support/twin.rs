@@ -124,6 +124,16 @@ impl Twin {
         self.state().networks.insert(name.to_owned());
     }
 
+    /// Takes a network away; containers keep their endpoints there, and cannot be started any more.
+    pub fn remove_network(&self, name: &str) {
+        self.state().networks.remove(name);
+    }
+
+    /// Makes every container that is created from now on another one than was asked for.
+    pub fn garble_creates(&self, change: impl FnMut(&mut Value) + Send + 'static) {
+        self.state().garble = Some(Box::new(change));
+    }
+
     /// Creates a container and starts it, as its owner would.
     pub fn run(&self, name: &str, body: &Value) -> ContainerId {
         let mut state = self.state();

@@ -82,6 +82,8 @@ pub struct State {
     pub calls: Vec<Call>,
     pub events: Vec<Event>,
     pub faults: Option<FaultHook>,
+    /// Changes the configuration of each new container.
+    pub garble: Option<Box<dyn FnMut(&mut Value) + Send>>,
     serial: u64,
 }
 
@@ -112,6 +114,7 @@ impl State {
             calls: Vec::new(),
             events: Vec::new(),
             faults: None,
+            garble: None,
             serial: 0,
         }
     }
@@ -301,7 +304,10 @@ impl State {
             )));
         }
         let id = self.new_id();
-        let body = merge(body, &image.config, &id);
+        let mut body = merge(body, &image.config, &id);
+        if let Some(garble) = &mut self.garble {
+            garble(&mut body.config);
+        }
         if body.endpoints.len() > 1 && self.settings.api < ApiVersion::new(1, 44) {
             return refused(
                 400,
