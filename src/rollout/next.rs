@@ -206,7 +206,8 @@ impl Decision<'_> {
             {
                 return Some(self.reject(serving, cause));
             }
-            if old.is_up() {
+            let works = serving.is_up() && serving.health.is_healthy();
+            if old.is_up() && (works || old.watch.told_to_stop.is_some()) {
                 if let Some(step) = self.drain(old, pending) {
                     return Some(step);
                 }
@@ -215,7 +216,7 @@ impl Decision<'_> {
                     name: old.name.clone(),
                 };
                 pend(pending, reason, self.now + TimeDelta::seconds(1));
-            } else if !(serving.is_up() && serving.health.is_healthy()) {
+            } else if !works {
                 let reason = Reason::SuccessorUnhealthy {
                     verdict: serving.health.to_string(),
                 };
