@@ -115,6 +115,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             let now = (self.clock)();
             let mut report = Report::new(now);
             let mut stepped = false;
+            self.note_failures(&rollouts, now);
             for rollout in in_order(&rollouts) {
                 match self.decide_with_memory(rollout, &rollouts, now).await {
                     Step::Rest(reason) => self.note(&mut report, rollout, &reason, None),
@@ -170,6 +171,17 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             None => Wish::Settle(Reason::AwaitingSchedule { published: None }),
         };
         next(rollout, &wish, &self.settings.policy, now)
+    }
+
+    /// What is wrong with one replica is known before anything is decided on another one.
+    fn note_failures(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
+        for rollout in rollouts {
+            if let Step::Rest(reason) | Step::Wait { reason, .. } = self.decide(rollout, rollouts, now)
+                && let Some(campaign) = &mut self.campaign
+            {
+                campaign.note_failure(rollout, &reason);
+            }
+        }
     }
 
     /// The same, given that two containers at once need memory for two. What the host has is looked at when a second

@@ -250,6 +250,7 @@ impl Reason {
                 | Self::WrongPlatform { .. }
                 | Self::CreateRefused { .. }
                 | Self::NotTheSame { .. }
+                | Self::Quarantined { .. }
                 | Self::Rejected { .. }
                 | Self::CandidateVanished { .. }
         )
