@@ -247,7 +247,7 @@ impl Decision<'_> {
 
     /// In service, and nothing in flight.
     fn begin(&self, serving: &Member) -> Step {
-        if !matches!(serving.state, RunState::Running | RunState::Restarting) {
+        if !is_in_use(serving) {
             return Step::Rest(Reason::NotRunning {
                 state: serving.state.as_str().to_owned(),
             });
@@ -335,6 +335,8 @@ impl Decision<'_> {
             return self.withdraw(candidate);
         }
         match &candidate.state {
+            // Its owner stopped it before anything was started in its place.
+            RunState::Created if !is_in_use(serving) => remove(candidate),
             RunState::Created => match (refusal(candidate), self.rollout.approach(self.policy)) {
                 (Some(cause), _) => self.reject(candidate, cause),
                 (None, Approach::StartFirst) => start(candidate),
@@ -584,6 +586,11 @@ impl Decision<'_> {
 /// Whether the old one is left once it has stopped. One that was started with `--rm` vanishes, told by now or not.
 fn can_come_back(old: &Member) -> bool {
     !old.auto_remove && old.state != RunState::Removing
+}
+
+/// Only what its owner lets run is replaced.
+fn is_in_use(serving: &Member) -> bool {
+    matches!(serving.state, RunState::Running | RunState::Restarting)
 }
 
 fn timestamp(seconds: i64) -> DateTime<Utc> {
