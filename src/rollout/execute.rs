@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use tracing::{debug, info};
 
-use super::{Memory, Rollout, Step};
+use super::{Member, Memory, Rollout, Step};
 use crate::delegate::{ContainerId, ImageId, Role, label};
 use crate::document::{self, Images};
 use crate::engine::{Engine, EngineError, EngineInfo, Inspected, PullProgress};
@@ -60,10 +60,13 @@ pub async fn execute<E: Engine>(
             memory.note_created(&rollout.name, id, image.clone());
         }
         Step::Start { id, .. } => start(engine, rollout, id, memory).await?,
-        Step::Retire { id, to }
-        | Step::Promote { id, to }
-        | Step::Reject { id, to, .. }
-        | Step::Restore { id, to } => {
+        Step::Retire { id, to } => {
+            if let Some(fresh) = fresh_candidate(rollout) {
+                equip(engine, rollout, fresh, memory).await?;
+            }
+            engine.rename(id, to).await?;
+        }
+        Step::Promote { id, to } | Step::Reject { id, to, .. } | Step::Restore { id, to } => {
             engine.rename(id, to).await?;
         }
         Step::SetRestartPolicy { id, policy, .. } => {
@@ -115,6 +118,9 @@ async fn pull<E: Engine>(
         }
     };
     let pulled = engine.pull(reference, None, progress).await;
+    if let Err(error @ EngineError::Unreachable(_)) = pulled {
+        return Err(error.into());
+    }
     let image = match engine.inspect_image(&reference.to_string()).await {
         Ok(image) => image,
         Err(EngineError::NotFound(_)) => {
@@ -126,14 +132,11 @@ async fn pull<E: Engine>(
         Err(error) => return Err(error.into()),
     };
     if let Err(error) = pulled {
-        match error {
-            EngineError::Unreachable(_) => return Err(error.into()),
-            // An image that was there before says nothing about this pull.
-            _ if before.as_ref().map(image_id) == Some(image_id(&image)) => {
-                return Err(refused(error.to_string()));
-            }
-            _ => debug!(image = %reference, %error, "the pull complained, yet the image is there"),
+        // An image that was there before says nothing about this pull.
+        if before.as_ref().map(image_id) == Some(image_id(&image)) {
+            return Err(refused(error.to_string()));
         }
+        debug!(image = %reference, %error, "the pull complained, yet the image is there");
     }
     let running = engine.inspect_image(serving.image_id.as_str()).await?;
     let (offered, needed) = (platform(&image), platform(&running));
@@ -213,29 +216,18 @@ async fn create<E: Engine>(
     }
 }
 
-/// A container that has never been started is one of ours: before its first start it gets its networks and is
-/// compared with the one it replaces. Both are done here and not after the create, so that a restart of this program
-/// between the two leaves nothing out.
+/// Starts a container. One that has never been started is ours, and is readied first.
 async fn start<E: Engine>(
     engine: &E,
     rollout: &Rollout,
     id: &ContainerId,
     memory: &mut Memory,
 ) -> Result<(), Failure> {
-    let container = engine.inspect(id).await?;
-    let fresh = rollout
-        .candidate
-        .as_ref()
-        .filter(|candidate| candidate.id == *id && candidate.is_created());
+    let fresh = fresh_candidate(rollout).filter(|candidate| candidate.id == *id);
     if let Some(candidate) = fresh
-        && let Some(replaces) = &candidate.replaces
+        && !equip(engine, rollout, candidate, memory).await?
     {
-        match engine.inspect(replaces).await {
-            Ok(old) => equip(engine, &old, &container).await?,
-            // Nothing to compare with: its predecessor is gone.
-            Err(EngineError::NotFound(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
+        return Ok(());
     }
     match engine.start(id).await {
         Err(EngineError::Refused { status, message }) if fresh.is_some() && status != 503 => {
@@ -246,8 +238,48 @@ async fn start<E: Engine>(
     }
 }
 
-/// Connects a candidate to its networks and checks that it is configured as the one it replaces.
-async fn equip<E: Engine>(engine: &E, old: &Inspected, candidate: &Inspected) -> Result<(), Failure> {
+fn fresh_candidate(rollout: &Rollout) -> Option<&Member> {
+    rollout
+        .candidate
+        .as_ref()
+        .filter(|candidate| candidate.is_created())
+}
+
+/// Readies a candidate for its first start: it gets its networks and is compared with the one it replaces. This is
+/// done before the old one is touched and again before the start, and not after the create, so that a restart of this
+/// program leaves nothing out. `false` where it must not be started.
+async fn equip<E: Engine>(
+    engine: &E,
+    rollout: &Rollout,
+    candidate: &Member,
+    memory: &mut Memory,
+) -> Result<bool, Failure> {
+    let Some(replaces) = &candidate.replaces else {
+        return Ok(true);
+    };
+    let old = match engine.inspect(replaces).await {
+        // Nothing to compare with: its predecessor is gone.
+        Err(EngineError::NotFound(_)) => return Ok(true),
+        answer => answer?,
+    };
+    let Some(reason) = unlike(engine, &old, &engine.inspect(&candidate.id).await?).await? else {
+        return Ok(true);
+    };
+    if rollout.serving.is_some() {
+        engine.remove(&candidate.id).await?;
+        return Err(Failure::Refused(reason));
+    }
+    // The old one was told to stop, and the way back to its restart policy is the label on this one: it is kept.
+    memory.watch(&candidate.id).start_refused = Some(reason.to_string());
+    Ok(false)
+}
+
+/// Connects a candidate to its networks, and tells what makes it another one than it replaces.
+async fn unlike<E: Engine>(
+    engine: &E,
+    old: &Inspected,
+    candidate: &Inspected,
+) -> Result<Option<Reason>, EngineError> {
     let EngineInfo { api, .. } = engine.info().await?;
     let old_image = engine.inspect_image(old.image_id().as_str()).await?;
     let new_image = engine.inspect_image(candidate.image_id().as_str()).await?;
@@ -255,8 +287,10 @@ async fn equip<E: Engine>(engine: &E, old: &Inspected, candidate: &Inspected) ->
         old: &old_image,
         new: &new_image,
     };
-    let successor = document::successor(old.document(), images, candidate.image_reference(), &[], api)
-        .map_err(|obstacle| Failure::Refused(Reason::Obstacle(obstacle)))?;
+    let successor = match document::successor(old.document(), images, candidate.image_reference(), &[], api) {
+        Ok(successor) => successor,
+        Err(obstacle) => return Ok(Some(Reason::Obstacle(obstacle))),
+    };
     // An old one that was told to stop has lost its policy by now; the candidate's label remembers it.
     let mut before = old.document().clone();
     if let (Some(policy), Some(slot)) = (
@@ -272,15 +306,14 @@ async fn equip<E: Engine>(engine: &E, old: &Inspected, candidate: &Inspected) ->
     let candidate = engine.inspect(&id).await?;
     let differences = document::unexplained(&before, candidate.document(), images);
     if differences.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
-    engine.remove(&id).await?;
     let differences = differences
         .iter()
         .map(ToString::to_string)
         .collect::<Vec<_>>()
         .join("; ");
-    Err(Failure::Refused(Reason::NotTheSame { differences }))
+    Ok(Some(Reason::NotTheSame { differences }))
 }
 
 #[cfg(test)]
