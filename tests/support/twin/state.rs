@@ -83,9 +83,12 @@ pub struct State {
     pub events: Vec<Event>,
     pub faults: Option<FaultHook>,
     /// Changes the configuration of each new container.
-    pub garble: Option<Box<dyn FnMut(&mut Value) + Send>>,
+    pub garble: Option<Garble>,
     serial: u64,
 }
+
+/// Changes the configuration of a container that is being created.
+pub type Garble = Box<dyn FnMut(&mut Value) + Send>;
 
 type Outcome<T> = Result<T, EngineError>;
 

@@ -1,0 +1,315 @@
+//! A candidate that is no good: the old one does not notice.
+
+use std::time::Duration;
+
+use delegate_upgrader::delegate::ContainerId;
+use delegate_upgrader::engine::RunState;
+use delegate_upgrader::report::Report;
+
+use crate::host::{HOUR, Host, NEW, NEWER, OLD, STOP_TIMEOUT, good, row};
+use crate::support::twin::{Behaviour, Happened, Operation};
+
+/// Same id, same name, still running, not one write to it, and the pass says that it failed.
+fn assert_untouched(host: &Host, old: &ContainerId, report: &Report) {
+    let now = host.find("dd");
+    assert_eq!((now.id, now.state), (old.clone(), RunState::Running));
+    assert_eq!(host.writes_on("dd"), []);
+    let happened: Vec<Happened> = host.events_of(old).into_iter().map(|event| event.what).collect();
+    assert_eq!(happened, [Happened::Created, Happened::Started]);
+    assert!(report.has_failures(), "{report:?}");
+}
+
+async fn with_candidate(behaviour: Behaviour) -> (Host, ContainerId, Report) {
+    let host = Host::new();
+    host.publish(NEW, behaviour);
+    let old = host.run("dd");
+    let report = host.once(NEW).await;
+    assert_untouched(&host, &old, &report);
+    (host, old, report)
+}
+
+fn assert_rejected(host: &Host, report: &Report, cause: &str) {
+    let d = row(report, "dd");
+    assert_eq!(d.reason, "rejected", "{d:?}");
+    assert!(d.why.contains(cause), "{:?}", d.why);
+    assert_eq!(host.names(), ["dd", "dd.failed-1"]);
+    assert!(!matches!(
+        host.find("dd.failed-1").state,
+        RunState::Running | RunState::Restarting
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_crashes_is_rejected_and_kept_stopped() {
+    let (host, _, report) = with_candidate(Behaviour::exits(Duration::from_secs(1), 3)).await;
+    assert_rejected(&host, &report, "exited with code 3");
+    assert_eq!(host.restart_policy("dd.failed-1"), "no");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_exits_for_good_is_rejected_with_its_exit_code() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::exits(Duration::from_secs(1), 3));
+    let old = host.run_with("dd", |body| {
+        body["HostConfig"]["RestartPolicy"]["Name"] = "no".into();
+    });
+    let report = host.once(NEW).await;
+    assert_untouched(&host, &old, &report);
+    assert_rejected(&host, &report, "exited with code 3");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_is_never_healthy_is_rejected_at_the_deadline() {
+    let (host, _, report) = with_candidate(Behaviour::never_healthy()).await;
+    assert_rejected(&host, &report, "answers 503");
+    let took = host.twin.elapsed();
+    assert!(
+        took > Duration::from_secs(120) && took < Duration::from_secs(140),
+        "{took:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_flaps_is_rejected() {
+    let (host, _, report) =
+        with_candidate(Behaviour::flaps(Duration::from_secs(7), Duration::from_secs(4))).await;
+    assert_rejected(&host, &report, "without a break");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_cannot_be_started_is_rejected() {
+    let (host, _, report) = with_candidate(Behaviour {
+        start_error: Some("exec: /delegate: no such file".to_owned()),
+        ..good()
+    })
+    .await;
+    assert_rejected(&host, &report, "exec: /delegate: no such file");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_whose_network_is_gone_is_rejected() {
+    let host = Host::new();
+    host.twin.add_network("corp");
+    let old = host.run_with("dd", |body| {
+        body["HostConfig"]["NetworkMode"] = "corp".into();
+    });
+    host.twin.remove_network("corp");
+    let report = host.once(NEW).await;
+    assert_untouched(&host, &old, &report);
+    assert_rejected(&host, &report, "corp");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rejected_candidate_is_stopped_gently() {
+    let (host, ..) = with_candidate(Behaviour {
+        health: crate::support::twin::Wellness::Never,
+        ..Behaviour::drains(Duration::from_secs(100))
+    })
+    .await;
+    let rejected = host.find("dd.failed-1").id;
+    let (told, ended, code) = host.end_of(&rejected).unwrap();
+    assert_eq!((ended - told, code), (Duration::from_secs(100), 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rejected_candidate_that_ignores_its_signal_is_killed_at_the_stop_timeout() {
+    let (host, ..) = with_candidate(Behaviour {
+        health: crate::support::twin::Wellness::Never,
+        ..Behaviour::ignores_stop()
+    })
+    .await;
+    let rejected = host.find("dd.failed-1").id;
+    let (told, ended, _) = host.end_of(&rejected).unwrap();
+    assert!((ended - told).abs_diff(STOP_TIMEOUT) <= Duration::from_secs(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_pull_is_told_in_the_registry_s_words() {
+    let host = Host::new();
+    host.twin.break_pull(NEW, Some("toomanyrequests: slow down"));
+    let old = host.run("dd");
+    let report = host.once(NEW).await;
+    assert_untouched(&host, &old, &report);
+    assert_eq!(row(&report, "dd").reason, "pull_failed");
+    assert!(row(&report, "dd").why.contains("toomanyrequests"));
+    assert_eq!(host.names(), ["dd"]);
+    host.twin.break_pull(NEW, None);
+    let report = host.once(NEW).await;
+    assert!(!report.has_failures());
+    host.assert_settled_on("dd", NEW, "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_old_copy_of_the_tag_does_not_hide_a_failed_pull() {
+    let host = Host::new();
+    host.twin.add_image(NEW, host.twin.image(good()));
+    host.twin.break_pull(NEW, Some("toomanyrequests: slow down"));
+    let old = host.run("dd");
+    let report = host.once(NEW).await;
+    assert_untouched(&host, &old, &report);
+    assert_eq!(row(&report, "dd").reason, "pull_failed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_for_another_platform_is_not_tried() {
+    let host = Host::new();
+    let mut image = host.twin.image(good());
+    image.architecture = "arm64".to_owned();
+    host.twin.publish(NEW, image);
+    let old = host.run("dd");
+    let report = host.once(NEW).await;
+    assert_untouched(&host, &old, &report);
+    assert_eq!(row(&report, "dd").reason, "wrong_platform");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_somebody_else_has_is_told() {
+    let host = Host::new();
+    let old = host.run("dd");
+    let squatter = host
+        .twin
+        .run("dd.candidate", &serde_json::json!({ "Image": OLD }));
+    let report = host.once(NEW).await;
+    assert_untouched(&host, &old, &report);
+    assert_eq!(row(&report, "dd").reason, "name_taken");
+    assert_eq!(host.find("dd.candidate").id, squatter);
+    assert_eq!(host.writes_on("dd.candidate"), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rejected_image_is_left_alone_until_its_back_off_is_over_and_the_back_off_doubles() {
+    let host = Host::new();
+    let bad = || Behaviour::exits(Duration::from_secs(1), 3);
+    host.publish(NEW, bad());
+    host.run("dd");
+    let mut upgrader = host.upgrader(NEW);
+    let creates = || {
+        host.twin
+            .calls()
+            .iter()
+            .filter(|call| call.operation == Operation::Create)
+            .count()
+    };
+    host.pass(&mut upgrader).await;
+    assert_eq!(creates(), 1);
+    tokio::time::sleep(HOUR / 2).await;
+    let report = host.pass(&mut upgrader).await;
+    assert_eq!((creates(), row(&report, "dd").reason), (1, "quarantined"));
+    assert!(report.has_failures());
+    tokio::time::sleep(HOUR / 2).await;
+    host.pass(&mut upgrader).await;
+    assert_eq!(creates(), 2);
+    assert_eq!(
+        host.names(),
+        ["dd", "dd.failed-2"],
+        "one rejected candidate is kept"
+    );
+    tokio::time::sleep(HOUR).await;
+    // Another process reads the same from the containers.
+    let report = host.once(NEW).await;
+    assert_eq!((creates(), row(&report, "dd").reason), (2, "quarantined"));
+    tokio::time::sleep(HOUR).await;
+    host.once(NEW).await;
+    assert_eq!(creates(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_newer_image_lifts_the_quarantine_and_the_evidence_goes() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::never_healthy());
+    host.publish(NEWER, good());
+    host.run("dd");
+    host.once(NEW).await;
+    let report = host.once(NEWER).await;
+    assert!(!report.has_failures(), "{report:?}");
+    host.assert_settled_on("dd", NEWER, "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_bad_image_takes_the_place_of_the_first() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::never_healthy());
+    host.publish(NEWER, Behaviour::never_healthy());
+    host.run("dd");
+    host.once(NEW).await;
+    let report = host.once(NEWER).await;
+    assert_eq!(row(&report, "dd").reason, "rejected");
+    assert_eq!(host.names(), ["dd", "dd.failed-1"]);
+    assert_eq!(host.find("dd.failed-1").image, NEWER);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_auto_remove_candidate_that_crashes_is_told_as_vanished_and_not_tried_again_in_this_pass() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::exits(Duration::from_secs(1), 3));
+    let old = host.run_with("dd", crate::host::auto_remove);
+    let report = host.once(NEW).await;
+    assert_untouched(&host, &old, &report);
+    assert_eq!(row(&report, "dd").reason, "candidate_vanished");
+    assert_eq!(host.names(), ["dd"]);
+}
+
+/// The successor ends right after it took over, while the old one still drains.
+#[tokio::test(start_paused = true)]
+async fn a_successor_that_fails_after_the_commit_gives_the_name_back() {
+    let host = Host::new();
+    host.publish(
+        NEW,
+        Behaviour {
+            health: crate::support::twin::Wellness::For(Duration::from_secs(60)),
+            ..good()
+        },
+    );
+    let old = host.run("dd");
+    let report = host.once(NEW).await;
+    assert!(report.has_failures(), "{report:?}");
+    assert_eq!(host.find("dd").id, old, "{:?}", host.names());
+    assert_eq!(host.find("dd").state, RunState::Running);
+    assert_eq!(host.restart_policy("dd"), "unless-stopped");
+    assert_eq!(host.find("dd.failed-1").state, RunState::Exited);
+    let report = host.once(NEW).await;
+    assert_eq!(row(&report, "dd").reason, "quarantined");
+}
+
+/// An `--rm` delegate that was told to stop cannot come back, so its successor is all there is.
+#[tokio::test(start_paused = true)]
+async fn a_successor_of_an_auto_remove_delegate_is_kept_whatever_it_is_worth() {
+    let host = Host::new();
+    host.publish(
+        NEW,
+        Behaviour {
+            health: crate::support::twin::Wellness::For(Duration::from_secs(60)),
+            ..good()
+        },
+    );
+    host.run_with("dd", crate::host::auto_remove);
+    host.once(NEW).await;
+    assert_eq!(
+        host.find("dd").state,
+        RunState::Running,
+        "{:?}",
+        host.containers()
+    );
+}
+
+/// Nobody told the old one to stop, so that it has nothing to recover from.
+#[tokio::test(start_paused = true)]
+async fn a_successor_that_fell_ill_before_the_old_one_was_told_costs_nothing() {
+    let host = Host::new();
+    host.publish(
+        NEW,
+        Behaviour {
+            health: crate::support::twin::Wellness::For(Duration::from_secs(60)),
+            ..good()
+        },
+    );
+    let old = host.run("dd");
+    assert!(crate::faults::killed_when(&host, |call| call.operation == Operation::SetRestartPolicy).await);
+    tokio::time::sleep(HOUR).await;
+    let report = host.once(NEW).await;
+    assert!(report.has_failures(), "{report:?}");
+    assert_eq!(host.find("dd").id, old);
+    assert_eq!(host.end_of(&old), None, "it was never told to stop");
+    assert_eq!(host.restart_policy("dd"), "unless-stopped");
+    assert_eq!(host.names(), ["dd", "dd.failed-1"]);
+}

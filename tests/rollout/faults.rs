@@ -1,0 +1,208 @@
+//! Whatever fails, whenever it fails: a whole rollout, with something going wrong at every single call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use crate::host::{HOUR, Host, NEW, host_network};
+use crate::support::twin::{Call, Fault, Happened};
+
+/// Which way a delegate is replaced.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    StartFirst,
+    StopFirst,
+}
+
+use Way::{StartFirst, StopFirst};
+
+impl Way {
+    fn host(self) -> Host {
+        let host = Host::new();
+        host.run_with("dd", |body| {
+            if self == StopFirst {
+                host_network(body);
+            }
+        });
+        host
+    }
+}
+
+/// A process that does a pass is killed at the first such call, which never arrives; `false` where none is made.
+pub async fn killed_when(host: &Host, mut when: impl FnMut(&Call) -> bool + Send + 'static) -> bool {
+    let killed = Arc::new(Notify::new());
+    let kill = Arc::clone(&killed);
+    host.twin.set_faults(move |call| {
+        if when(call) {
+            kill.notify_one();
+        }
+        Fault::None
+    });
+    let mut upgrader = host.upgrader(NEW);
+    let done = tokio::select! {
+        biased;
+        () = killed.notified() => false,
+        _ = host.pass(&mut upgrader) => true,
+    };
+    host.twin.clear_faults();
+    !done
+}
+
+fn assert_kept_promise(host: &Host, way: Way, context: &str) {
+    host.assert_settled_on("dd", NEW, context);
+    if way == StartFirst {
+        assert_eq!(host.fewest_working(), 1, "{context}");
+    }
+    for event in host.twin.events() {
+        assert!(
+            !matches!(event.what, Happened::Exited { code } if code != 0),
+            "{context}: tasks were cut short: {event:?}"
+        );
+    }
+}
+
+/// The passes of a day, one an hour, until the delegate runs the new image and nothing is left over.
+async fn hourly(host: &Host) {
+    let mut upgrader = host.upgrader(NEW);
+    for _ in 0..24 {
+        let report = host.pass(&mut upgrader).await;
+        if !report.has_failures() {
+            return;
+        }
+        tokio::time::sleep(HOUR).await;
+    }
+}
+
+async fn killed_at_every_call(way: Way, away: Duration) {
+    for k in 0.. {
+        let host = way.host();
+        let finished = !killed_when(&host, move |call| call.index >= k).await;
+        tokio::time::sleep(away).await;
+        host.once(NEW).await;
+        assert_kept_promise(&host, way, &format!("killed at call {k}, away for {away:?}"));
+        if finished {
+            assert!(k > 50, "{k}");
+            break;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_first_upgrade_survives_a_kill_at_every_call() {
+    killed_at_every_call(StartFirst, Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_first_upgrade_survives_a_kill_at_every_call() {
+    killed_at_every_call(StopFirst, Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_first_upgrade_survives_a_kill_at_every_call_and_hours_without_an_upgrader() {
+    killed_at_every_call(StartFirst, Duration::from_secs(3500)).await;
+    killed_at_every_call(StartFirst, HOUR * 3).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_first_upgrade_survives_a_kill_at_every_call_and_hours_without_an_upgrader() {
+    killed_at_every_call(StopFirst, Duration::from_secs(3500)).await;
+    killed_at_every_call(StopFirst, HOUR * 3).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delegate_without_a_restart_policy_is_not_cut_short_either() {
+    for k in 0.. {
+        let host = Host::new();
+        host.run_with("dd", |body| {
+            body["HostConfig"]["RestartPolicy"]["Name"] = "no".into();
+        });
+        // It needs longer than what would be left of the timeout.
+        let image = host
+            .twin
+            .image(crate::support::twin::Behaviour::drains(Duration::from_secs(3000)));
+        host.twin.add_image(crate::host::OLD, image);
+        let finished = !killed_when(&host, move |call| call.index >= k).await;
+        tokio::time::sleep(HOUR / 2).await;
+        host.once(NEW).await;
+        let cut = host
+            .twin
+            .events()
+            .into_iter()
+            .find(|event| matches!(event.what, Happened::Exited { code } if code != 0));
+        assert_eq!(cut, None, "killed at call {k}");
+        assert_eq!(host.names(), ["dd"]);
+        if finished {
+            break;
+        }
+    }
+}
+
+async fn fault_at_every_call(way: Way, fault: Fault) {
+    for k in 0.. {
+        let host = way.host();
+        let chosen = fault.clone();
+        host.twin.set_faults(move |call| {
+            if call.index == k {
+                chosen.clone()
+            } else {
+                Fault::None
+            }
+        });
+        hourly(&host).await;
+        assert_kept_promise(&host, way, &format!("{fault:?} at call {k}"));
+        if host.twin.calls().len() <= k {
+            assert!(k > 50, "{k}");
+            break;
+        }
+    }
+}
+
+macro_rules! at_every_call {
+    ($($name:ident: $way:ident, $fault:ident;)+) => {$(
+        #[tokio::test(start_paused = true)]
+        async fn $name() {
+            fault_at_every_call(Way::$way, Fault::$fault).await;
+        }
+    )+};
+}
+
+at_every_call! {
+    a_start_first_upgrade_survives_a_lost_request_at_every_call: StartFirst, ErrBefore;
+    a_start_first_upgrade_survives_a_lost_answer_at_every_call: StartFirst, ErrAfter;
+    a_start_first_upgrade_survives_a_late_answer_at_every_call: StartFirst, HangAfter;
+    a_stop_first_upgrade_survives_a_lost_request_at_every_call: StopFirst, ErrBefore;
+    a_stop_first_upgrade_survives_a_lost_answer_at_every_call: StopFirst, ErrAfter;
+    a_stop_first_upgrade_survives_a_late_answer_at_every_call: StopFirst, HangAfter;
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_upgraders_at_once_converge() {
+    for way in [StartFirst, StopFirst] {
+        for offset in (0..40).chain([100, 1000, 2005, 2010, 2015, 5000, 12_000, 17_000]) {
+            let host = way.host();
+            let second = async {
+                tokio::time::sleep(Duration::from_millis(offset)).await;
+                host.once(NEW).await
+            };
+            tokio::join!(host.once(NEW), second);
+            assert_kept_promise(&host, way, &format!("the second one {offset} ms later"));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_restarts_at_every_moment_ends_with_the_delegate_running() {
+    for way in [StartFirst, StopFirst] {
+        for second in (0..40).chain([100, 200, 310, 320, 330]) {
+            let host = way.host();
+            let restart = async {
+                tokio::time::sleep(Duration::from_secs(second)).await;
+                host.twin.restart_engine(Duration::from_secs(3));
+            };
+            tokio::join!(hourly(&host), restart);
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            host.assert_settled_on("dd", NEW, &format!("the engine restarts after {second} s"));
+        }
+    }
+}

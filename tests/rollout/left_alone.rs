@@ -1,0 +1,148 @@
+//! What is not ours to touch.
+
+use std::time::Duration;
+
+use delegate_upgrader::campaign::Mode;
+use delegate_upgrader::engine::{Engine, RunState};
+use serde_json::json;
+
+use crate::host::{GROUP, Host, NEW, OLD, host_network, row};
+use crate::support::twin::{Operation, delegate_body};
+
+#[tokio::test(start_paused = true)]
+async fn other_delegates_and_foreign_containers_are_named_in_no_write() {
+    let host = Host::new();
+    host.run("dd");
+    let others = [
+        host.twin.run("other", &delegate_body("another-delegate", OLD)),
+        host.twin
+            .run("foreign", &json!({ "Image": OLD, "Env": ["NAME=x"] })),
+        host.twin.run("d2", &delegate_body("docker-delegate-2", OLD)),
+        // The last value of a variable counts.
+        host.twin.run(
+            "changed",
+            &json!({ "Image": OLD, "Env": [format!("DELEGATE_NAME={GROUP}"), "DELEGATE_NAME=x"] }),
+        ),
+    ];
+    let report = host.once(NEW).await;
+    assert!(!report.has_failures());
+    assert_eq!(report.delegates.len(), 1);
+    for name in ["other", "foreign", "d2", "changed"] {
+        assert_eq!(host.writes_on(name), []);
+    }
+    for id in others {
+        assert_eq!(host.events_of(&id).len(), 2);
+        assert!(host.twin.writes().iter().all(|call| call.subject != id.as_str()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delegate_whose_owner_opted_out_is_left_alone() {
+    let host = Host::new();
+    host.run_with("dd", |body| {
+        body["Labels"] = json!({ "io.delegate-upgrader.enable": "false" });
+    });
+    let report = host.once(NEW).await;
+    assert_eq!(row(&report, "dd").reason, "opted_out");
+    assert!(!report.has_failures());
+    assert_eq!(host.twin.writes(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopped_paused_and_created_delegates_are_left_alone() {
+    let host = Host::new();
+    let stopped = host.run("stopped");
+    host.twin.stop(&stopped, Duration::ZERO).await.unwrap();
+    let paused = host.run("paused");
+    host.twin.pause(&paused);
+    host.twin
+        .create("created", None, &delegate_body(GROUP, OLD))
+        .await
+        .unwrap();
+    let before = host.twin.writes().len();
+    let report = host.once(NEW).await;
+    for (name, word) in [
+        ("stopped", "exited"),
+        ("paused", "paused"),
+        ("created", "created"),
+    ] {
+        assert_eq!(row(&report, name).reason, "not_running");
+        assert!(row(&report, name).why.contains(word));
+    }
+    assert!(!report.has_failures());
+    assert_eq!(host.twin.writes().len(), before);
+}
+
+/// Stopped by its owner while an upgrader that had created the candidate was away.
+#[tokio::test(start_paused = true)]
+async fn a_delegate_that_was_stopped_meanwhile_is_not_brought_back_as_its_successor() {
+    for change in [(|_: &mut serde_json::Value| ()) as fn(&mut _), host_network] {
+        let host = Host::new();
+        let old = host.run_with("dd", change);
+        crate::faults::killed_when(&host, |call| {
+            call.operation == Operation::Start || call.operation == Operation::Rename
+        })
+        .await;
+        assert_eq!(host.find("dd.candidate").state, RunState::Created);
+        host.twin.stop(&old, Duration::ZERO).await.unwrap();
+        let report = host.once(NEW).await;
+        assert_eq!(row(&report, "dd").reason, "not_running", "{report:?}");
+        assert_eq!(
+            host.containers(),
+            [("dd".to_owned(), RunState::Exited, OLD.to_owned())]
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn health_only_writes_nothing() {
+    let mut host = Host::new();
+    host.health_only = true;
+    host.run("dd");
+    let report = host.once(NEW).await;
+    assert_eq!(row(&report, "dd").reason, "health_only");
+    assert_eq!(row(&report, "dd").health, "healthy");
+    assert_eq!(host.twin.writes(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn health_only_writes_nothing_even_where_a_rollout_is_half_done() {
+    for change in [(|_: &mut serde_json::Value| ()) as fn(&mut _), host_network] {
+        // After each write of a whole rollout.
+        for done in 1.. {
+            let mut host = Host::new();
+            host.run_with("dd", change);
+            let mut writes = 0;
+            let finished = !crate::faults::killed_when(&host, move |call| {
+                writes += usize::from(call.is_write());
+                writes > done
+            })
+            .await;
+            let before = host.twin.writes().len();
+            host.health_only = true;
+            let mut upgrader = host.upgrader(NEW);
+            host.pass(&mut upgrader).await;
+            tokio::time::sleep(Duration::from_secs(7200)).await;
+            host.pass(&mut upgrader).await;
+            assert_eq!(host.twin.writes().len(), before);
+            if finished {
+                assert!(done > 5, "{done}");
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_writes_nothing() {
+    let host = Host::new();
+    host.run("dd");
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.begin(Mode::Look).await.unwrap();
+    let report = host.finish(&mut upgrader).await;
+    assert_eq!(row(&report, "dd").reason, "awaiting_schedule");
+    assert!(row(&report, "dd").why.contains(NEW));
+    let plan = upgrader.plan().await.unwrap();
+    assert_eq!(plan[0].action, "replace");
+    assert_eq!(host.twin.writes(), []);
+}

@@ -1,0 +1,18 @@
+//! Whole rollouts on an engine in memory: what the host looks like at every moment, whatever goes wrong.
+#![allow(unreachable_pub)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unchecked_time_subtraction
+)]
+
+mod failures;
+mod faults;
+mod host;
+mod left_alone;
+mod replicas;
+mod start_first;
+mod stop_first;
+#[path = "../support/mod.rs"]
+mod support;
