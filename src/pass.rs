@@ -49,7 +49,7 @@ pub struct Reconciler<E, M, H> {
     campaign: Option<Campaign>,
     troubled: HashMap<String, (Reason, DateTime<Utc>)>,
     told: HashMap<String, String>,
-    in_flight: HashSet<String>,
+    in_flight: HashMap<String, &'static str>,
     cramped: HashMap<String, Option<Conflict>>,
     steps_taken: BTreeMap<&'static str, u64>,
 }
@@ -68,7 +68,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             campaign: None,
             troubled: HashMap::new(),
             told: HashMap::new(),
-            in_flight: HashSet::new(),
+            in_flight: HashMap::new(),
             cramped: HashMap::new(),
             steps_taken: BTreeMap::new(),
         }
@@ -213,9 +213,15 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         let outcome = execute(&self.engine, rollout, step, &mut self.memory, now).await;
         self.troubled.remove(&rollout.name);
         *self.steps_taken.entry(step.kind()).or_default() += 1;
-        if !matches!(step, Step::Remove { .. } | Step::DiscardImage { .. }) {
-            self.in_flight.insert(rollout.name.clone());
-        }
+        match step {
+            Step::Promote { .. } => self
+                .in_flight
+                .insert(rollout.name.clone(), "replaced; the old container is gone"),
+            Step::Restore { .. } => self
+                .in_flight
+                .insert(rollout.name.clone(), "restored; the old container serves"),
+            _ => None,
+        };
         let Some(campaign) = &mut self.campaign else {
             if let Err(failure) = outcome {
                 self.trouble(rollout, step, &failure, now);
@@ -281,15 +287,11 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             report.wake_by(until);
         }
         let delegate = rollout.name.as_str();
-        let done = !rollout.is_under_way() && self.in_flight.remove(delegate);
-        if done {
+        if !rollout.is_under_way() {
             self.cramped.remove(delegate);
-        }
-        if done
-            && !reason.is_failure()
-            && let Some(serving) = &rollout.serving
-        {
-            info!(delegate, container = %serving.id, image = serving.image, health = %serving.health, "replaced; the old container is gone");
+            if let (Some(done), Some(serving)) = (self.in_flight.remove(delegate), &rollout.serving) {
+                info!(delegate, container = %serving.id, image = serving.image, health = %serving.health, "{done}");
+            }
         }
         let telling = match reason {
             Reason::Proving { verdict, .. } => format!("proving {verdict}"),
@@ -312,7 +314,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             info!(delegate = gone.0, "no container of this delegate is left");
         }
         self.troubled.retain(|name, _| present.contains(name.as_str()));
-        self.in_flight.retain(|name| present.contains(name.as_str()));
+        self.in_flight.retain(|name, _| present.contains(name.as_str()));
     }
 }
 

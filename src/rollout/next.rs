@@ -248,8 +248,11 @@ impl Decision<'_> {
     /// In service, and nothing in flight.
     fn begin(&self, serving: &Member) -> Step {
         if !is_in_use(serving) {
-            return Step::Rest(Reason::NotRunning {
-                state: serving.state.as_str().to_owned(),
+            return Step::Rest(match self.wish {
+                Wish::Settle(reason) if reason.is_failure() => reason.clone(),
+                _ => Reason::NotRunning {
+                    state: serving.state.as_str().to_owned(),
+                },
             });
         }
         if serving.health.is_healthy()
@@ -447,10 +450,9 @@ impl Decision<'_> {
                     policy: policy.clone(),
                 })
         };
-        let restarted = matches!(
-            (old.role, old.started_at),
-            (Role::Draining { since }, Some(started)) if started >= timestamp(since)
-        );
+        // By the engine's own clock: the life that the rollout ended began before the candidate was made.
+        let restarted =
+            twin.is_some_and(|twin| old.started_at.is_some_and(|started| started > twin.created_at));
         let take_back = || Step::Restore {
             id: old.id.clone(),
             to: self.rollout.name.clone(),
@@ -494,7 +496,8 @@ impl Decision<'_> {
         if candidate.has_ended() {
             return Proof::Failed(format!("{} before it had proven itself", candidate.ending));
         }
-        if candidate.restart_count >= CRASH_LOOP {
+        let restarts = candidate.restart_count.max(candidate.watch.most_restarts);
+        if restarts >= CRASH_LOOP {
             return Proof::Failed(format!(
                 "it keeps crashing: restarted {} times",
                 candidate.restart_count

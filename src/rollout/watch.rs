@@ -22,6 +22,8 @@ pub struct Watch {
     pub unhealthy_since: Option<DateTime<Utc>>,
     /// When this process told it to stop.
     pub told_to_stop: Option<DateTime<Utc>>,
+    /// The most restarts the engine has counted; it forgets them when a container is stopped.
+    pub most_restarts: u64,
     /// Why the engine would not start it.
     pub start_refused: Option<String>,
     last_look: Option<DateTime<Utc>>,
@@ -73,6 +75,7 @@ impl Watch {
         }
         self.last_look = Some(now);
         self.restart_count = restart_count;
+        self.most_restarts = self.most_restarts.max(restart_count);
         self.started_at = started_at;
         if verdict.is_healthy() {
             self.healthy_since.get_or_insert(now);
