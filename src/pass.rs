@@ -7,6 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tracing::{info, warn};
 
 use crate::campaign::{Campaign, Mode};
+use crate::delegate::ContainerId;
 use crate::document::Conflict;
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
@@ -213,15 +214,16 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         let outcome = execute(&self.engine, rollout, step, &mut self.memory, now).await;
         self.troubled.remove(&rollout.name);
         *self.steps_taken.entry(step.kind()).or_default() += 1;
-        match step {
-            Step::Promote { .. } => self
-                .in_flight
-                .insert(rollout.name.clone(), "replaced; the old container is gone"),
-            Step::Restore { .. } => self
-                .in_flight
-                .insert(rollout.name.clone(), "restored; the old container serves"),
+        let draining = |id: &ContainerId| rollout.draining.iter().any(|old| old.id == *id);
+        let once_settled = match step {
+            Step::Promote { .. } => Some("replaced; the old container is gone"),
+            Step::Remove { id, .. } if draining(id) => Some("replaced; the old container is gone"),
+            Step::Restore { .. } => Some("restored; the old container serves"),
             _ => None,
         };
+        if let Some(told) = once_settled {
+            self.in_flight.insert(rollout.name.clone(), told);
+        }
         let Some(campaign) = &mut self.campaign else {
             if let Err(failure) = outcome {
                 self.trouble(rollout, step, &failure, now);

@@ -493,15 +493,15 @@ impl Decision<'_> {
     }
 
     fn prove(&self, candidate: &Member) -> Proof {
-        if candidate.has_ended() {
-            return Proof::Failed(format!("{} before it had proven itself", candidate.ending));
-        }
         let restarts = candidate.restart_count.max(candidate.watch.most_restarts);
         if restarts >= CRASH_LOOP {
             return Proof::Failed(format!(
-                "it keeps crashing: restarted {} times",
-                candidate.restart_count
+                "it keeps crashing: restarted {restarts} times, {}",
+                candidate.ending
             ));
+        }
+        if candidate.has_ended() {
+            return Proof::Failed(format!("{} before it had proven itself", candidate.ending));
         }
         let needed = self.policy.healthy_time;
         let healthy_for = candidate

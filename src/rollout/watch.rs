@@ -14,7 +14,7 @@ const LONGEST_BLINK: Duration = Duration::from_secs(120);
 /// What this process has seen of one container.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Watch {
-    /// Since when this process has seen its present life.
+    /// Since when this process has seen it started, restarts included.
     pub seen_since: Option<DateTime<Utc>>,
     /// Since when it has been healthy at every look.
     pub healthy_since: Option<DateTime<Utc>>,
@@ -70,8 +70,10 @@ impl Watch {
             self.unhealthy_since = None;
         }
         if self.started_at != started_at {
-            self.seen_since = started_at.is_some().then_some(now);
             self.told_to_stop = None;
+        }
+        if started_at.is_some() {
+            self.seen_since.get_or_insert(now);
         }
         self.last_look = Some(now);
         self.restart_count = restart_count;

@@ -125,7 +125,7 @@ fn the_documented_command_upgrades_two_delegates_without_a_moment_with_fewer() {
     publish(&manager_url, &image(V2));
     eventually(
         "both run version 2 and the old ones are gone",
-        Duration::from_secs(240),
+        Duration::from_secs(400),
         || {
             lab.names() == ["1", "2", "foreign", "manager", "other", "upgrader"]
                 && names.iter().all(|name| image_of(name) == image(V2))
