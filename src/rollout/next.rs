@@ -128,7 +128,7 @@ impl Decision<'_> {
             }
         }
         let (_, superseded) = self.rollout.failed.split_last()?;
-        superseded.iter().find(|rejected| !rejected.is_up()).map(remove)
+        superseded.iter().find(|rejected| is_left(rejected)).map(remove)
     }
 
     /// Policy off, then the signal, then patience.
@@ -185,13 +185,7 @@ impl Decision<'_> {
         };
         let late = self.now > timestamp(since) + span(ONE_BREATH);
         if late && !old.restart_is_off() && old.watch.told_to_stop.is_none() {
-            return Some(Step::Retire {
-                id: old.id.clone(),
-                to: Role::Draining {
-                    since: self.now.timestamp(),
-                }
-                .name(&self.rollout.name),
-            });
+            return Some(self.retire(old));
         }
         self.stop(old, pending)
     }
@@ -260,7 +254,7 @@ impl Decision<'_> {
                 .rollout
                 .failed
                 .iter()
-                .find(|rejected| rejected.created_at < serving.created_at)
+                .find(|rejected| rejected.created_at < serving.created_at && is_left(rejected))
         {
             return remove(rejected);
         }
@@ -424,14 +418,12 @@ impl Decision<'_> {
     /// No successor: the old one comes back, from itself.
     fn restore(&self, old: &Member) -> Step {
         let mut pending = None;
-        if let Some(rejected) = self.rollout.failed.iter().find(|rejected| rejected.is_up()) {
-            let reason = Reason::Stopping {
-                name: rejected.name.clone(),
-            };
-            return Step::Wait {
-                reason,
-                until: self.now + TimeDelta::seconds(1),
-            };
+        if !old.is_up()
+            && let Some(rejected) = (self.rollout.failed.iter())
+                .find(|rejected| rejected.is_up() && rejected.started_at > old.finished_at)
+        {
+            // Started only when the old one had stopped: the two may not live at once.
+            return self.until_gone(rejected);
         }
         let twin = self
             .rollout
@@ -443,7 +435,7 @@ impl Decision<'_> {
         let set_policy = || {
             policy
                 .as_ref()
-                .filter(|policy| **policy != old.restart_policy)
+                .filter(|policy| old.restart_is_off() && **policy != old.restart_policy)
                 .map(|policy| Step::SetRestartPolicy {
                     id: old.id.clone(),
                     name: old.name.clone(),
@@ -451,8 +443,8 @@ impl Decision<'_> {
                 })
         };
         // By the engine's own clock: the life that the rollout ended began before the candidate was made.
-        let restarted =
-            twin.is_some_and(|twin| old.started_at.is_some_and(|started| started > twin.created_at));
+        let restarted = old.watch.told_to_stop.is_none()
+            && twin.is_some_and(|twin| old.started_at.is_some_and(|started| started > twin.created_at));
         let take_back = || Step::Restore {
             id: old.id.clone(),
             to: self.rollout.name.clone(),
@@ -468,13 +460,7 @@ impl Decision<'_> {
             return set_policy().unwrap_or_else(take_back);
         }
         if old.state == RunState::Removing {
-            let reason = Reason::Stopping {
-                name: old.name.clone(),
-            };
-            return Step::Wait {
-                reason,
-                until: self.now + TimeDelta::seconds(1),
-            };
+            return self.until_gone(old);
         }
         // One that was started again and ended by itself has its old life back; its policy decides on the next.
         set_policy().unwrap_or_else(|| if restarted { take_back() } else { start(old) })
@@ -482,6 +468,9 @@ impl Decision<'_> {
 
     /// A candidate that nobody wants any more, through no fault of its own: no quarantine.
     fn withdraw(&self, candidate: &Member) -> Step {
+        if candidate.state == RunState::Removing {
+            return self.until_gone(candidate);
+        }
         if !candidate.is_up() {
             return remove(candidate);
         }
@@ -489,6 +478,15 @@ impl Decision<'_> {
         match self.stop(candidate, &mut pending) {
             Some(step) => step,
             None => waiting(pending, self.now),
+        }
+    }
+
+    fn until_gone(&self, member: &Member) -> Step {
+        Step::Wait {
+            reason: Reason::Stopping {
+                name: member.name.clone(),
+            },
+            until: self.now + TimeDelta::seconds(1),
         }
     }
 
@@ -536,13 +534,21 @@ impl Decision<'_> {
         (span(self.policy.healthy_time) / 6).clamp(TimeDelta::milliseconds(250), TimeDelta::seconds(5))
     }
 
-    fn retire(&self, serving: &Member) -> Step {
-        let role = Role::Draining {
-            since: self.now.timestamp(),
+    /// The name tells the second; where another one has it already, the next.
+    fn retire(&self, old: &Member) -> Step {
+        let mut since = self.now.timestamp();
+        let taken = |since| {
+            self.rollout
+                .draining
+                .iter()
+                .any(|other| other.role == Role::Draining { since })
         };
+        while taken(since) {
+            since += 1;
+        }
         Step::Retire {
-            id: serving.id.clone(),
-            to: role.name(&self.rollout.name),
+            id: old.id.clone(),
+            to: Role::Draining { since }.name(&self.rollout.name),
         }
     }
 
@@ -572,7 +578,7 @@ impl Decision<'_> {
             .iter()
             .find(|rejected| rejected.role == Role::Failed { attempt })
         {
-            if !holder.is_up() {
+            if is_left(holder) {
                 return remove(holder);
             }
             attempt = attempt.saturating_add(1);
@@ -584,6 +590,11 @@ impl Decision<'_> {
             cause,
         }
     }
+}
+
+/// Whether it has ended and is left for us to remove: what the engine is taking away needs no help.
+fn is_left(member: &Member) -> bool {
+    !member.is_up() && member.state != RunState::Removing
 }
 
 /// Whether the old one is left once it has stopped. One that was started with `--rm` vanishes, told by now or not.

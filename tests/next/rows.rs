@@ -1,0 +1,693 @@
+//! Row by row.
+
+use delegate_upgrader::config::Strategy;
+use delegate_upgrader::engine::RunState;
+use delegate_upgrader::reason::Reason;
+
+use crate::scene::{DEADLINE, HEALTHY_TIME, STOP_TIMEOUT, Scene, Told, V1, V2, V3, ago, image_id, new, old};
+
+fn scene() -> Scene {
+    Scene::new()
+}
+
+fn up_to_date() -> Reason {
+    Reason::UpToDate { image: V1.to_owned() }
+}
+
+#[test]
+fn what_is_published_is_pulled_and_then_made_into_a_candidate() {
+    let base = scene().serving(old());
+    assert_eq!(base.clone().next(), "rest: awaiting_schedule");
+    assert_eq!(base.clone().settle(up_to_date()).next(), "rest: up_to_date");
+    assert_eq!(base.clone().published(V2).next(), format!("pull {V2}"));
+    assert_eq!(
+        base.pulled(V2).next(),
+        format!("create from old: {V2}, release 1")
+    );
+}
+
+#[test]
+fn what_runs_the_pulled_image_already_is_left_as_it_is() {
+    let base = scene().serving(old()).pulled(V1);
+    assert_eq!(base.next(), "rest: up_to_date");
+    let retagged = base.with(|r| r.serving.as_mut().unwrap().image = V2.to_owned());
+    assert_eq!(retagged.next(), "rest: same_image");
+}
+
+#[test]
+fn the_release_counts_on() {
+    let second = scene()
+        .serving(new().running(500, 500).change(|m| m.release = 4))
+        .pulled(V3);
+    assert_eq!(second.next(), format!("create from new: {V3}, release 5"));
+}
+
+#[test]
+fn a_delegate_that_is_not_running_is_left_alone() {
+    for state in [
+        RunState::Exited,
+        RunState::Paused,
+        RunState::Created,
+        RunState::Dead,
+        RunState::Removing,
+        RunState::Other("odd".to_owned()),
+    ] {
+        let base = scene().serving(old().state(state.clone())).pulled(V2);
+        assert_eq!(base.next(), "rest: not_running", "{state:?}");
+        let begun = base.candidate(new());
+        assert_eq!(begun.next(), "remove d.candidate (new)", "{state:?}");
+    }
+    let restarting = scene().serving(old().state(RunState::Restarting)).pulled(V2);
+    assert_eq!(restarting.next(), format!("create from old: {V2}, release 1"));
+}
+
+#[test]
+fn a_candidate_is_started_beside_the_old_one_unless_two_cannot_live_at_once() {
+    let base = scene().serving(old()).candidate(new()).pulled(V2);
+    assert_eq!(base.clone().next(), "start d.candidate (new)");
+    assert_eq!(base.clone().host_network().next(), "retire old as d.draining-now");
+    assert_eq!(
+        base.clone().strategy(Strategy::StopFirst).next(),
+        "retire old as d.draining-now"
+    );
+    assert_eq!(
+        base.host_network().strategy(Strategy::StartFirst).next(),
+        "remove d.candidate (new)"
+    );
+}
+
+#[test]
+fn an_owner_s_strategy_comes_before_the_operator_s() {
+    let base = scene().serving(old()).candidate(new()).pulled(V2);
+    let base = base.strategy(Strategy::StopFirst);
+    assert_eq!(
+        base.with(|r| r.strategy = Some(Strategy::StartFirst)).next(),
+        "start d.candidate (new)"
+    );
+}
+
+#[test]
+fn nothing_is_pulled_or_made_where_neither_way_is_open() {
+    for base in [
+        scene().serving(old()).published(V2),
+        scene().serving(old()).pulled(V2),
+    ] {
+        let base = base.host_network();
+        assert_eq!(
+            base.clone().strategy(Strategy::StartFirst).next(),
+            "rest: cannot_start_first"
+        );
+        let auto_remove = base.with(|r| *r.serving.as_mut().unwrap() = old().auto_remove());
+        assert_eq!(auto_remove.next(), "rest: auto_remove_needs_start_first");
+    }
+}
+
+#[test]
+fn a_candidate_proves_itself_by_unbroken_health() {
+    let base = scene().serving(old()).pulled(V2);
+    let with = |candidate| base.clone().candidate(candidate).next();
+    assert_eq!(
+        with(new().running(90, HEALTHY_TIME)),
+        "retire old as d.draining-now"
+    );
+    assert_eq!(with(new().running(90, HEALTHY_TIME - 1)), "wait 1 s: proving");
+    assert_eq!(with(new().running(90, 0)), "wait 5 s: proving");
+    assert_eq!(with(new().ill(90, 90)), "wait 5 s: proving");
+    assert_eq!(with(new().ill(DEADLINE - 1, 90)), "wait 1 s: proving");
+    assert_eq!(
+        with(new().ill(DEADLINE, 90)),
+        "reject new as d.failed-1: not healthy for 60 s without a break within 600 s: /api/health says unhealthy"
+    );
+    assert_eq!(
+        with(new().running(DEADLINE, HEALTHY_TIME)),
+        "retire old as d.draining-now",
+        "proven at the last moment"
+    );
+    // What this process has not watched is no proof, however long it runs.
+    let unseen = new()
+        .running(86_400, 0)
+        .change(|m| m.watch.seen_since = Some(ago(0)));
+    assert_eq!(with(unseen), "wait 5 s: proving");
+}
+
+#[test]
+fn a_candidate_that_crashes_is_rejected() {
+    let base = scene().serving(old()).pulled(V2);
+    let with = |candidate| base.clone().candidate(candidate).next();
+    for state in [RunState::Exited, RunState::Dead] {
+        assert_eq!(
+            with(new().state(state)),
+            "reject new as d.failed-1: exited with code 3 before it had proven itself"
+        );
+    }
+    assert_eq!(with(new().ill(30, 30).restarts(2)), "wait 5 s: proving");
+    assert_eq!(
+        with(new().running(90, HEALTHY_TIME).restarts(3)),
+        "reject new as d.failed-1: it keeps crashing: restarted 3 times"
+    );
+    // Between two lives it is stopped before it is renamed.
+    let restarting = new().state(RunState::Restarting).restarts(3);
+    assert_eq!(
+        with(restarting.clone()),
+        "set the restart policy of d.candidate (new) to no"
+    );
+    assert_eq!(
+        with(restarting.policy("no")),
+        "tell d.candidate (new) to stop within 3600 s"
+    );
+}
+
+#[test]
+fn a_candidate_that_cannot_be_started_is_rejected_in_the_engine_s_words() {
+    let refused = || new().change(|m| m.start_error = Some("no such file".to_owned()));
+    let reject = "reject new as d.failed-1: it could not be started: no such file";
+    assert_eq!(scene().serving(old()).candidate(refused()).next(), reject);
+    let told = new().change(|m| m.watch.start_refused = Some("no such file".to_owned()));
+    assert_eq!(scene().serving(old()).candidate(told).next(), reject);
+    assert_eq!(
+        scene().draining(20, old().exited(10)).candidate(refused()).next(),
+        reject
+    );
+}
+
+#[test]
+fn a_proven_candidate_takes_the_name_that_the_old_one_gave_up() {
+    let base = scene().draining(5, old());
+    assert_eq!(
+        base.clone().candidate(new().running(90, HEALTHY_TIME)).next(),
+        "promote the candidate (new) to d"
+    );
+    // It was proven then, whatever this process has seen.
+    assert_eq!(
+        base.clone().candidate(new().running(90, 0)).next(),
+        "promote the candidate (new) to d"
+    );
+    assert_eq!(
+        base.candidate(new().exited(2)).next(),
+        "reject new as d.failed-1: exited with code 3 before it had proven itself"
+    );
+    // Stop-first: it has to prove itself now.
+    let stopped = scene().draining(90, old().policy("no").exited(30));
+    assert_eq!(
+        stopped.clone().candidate(new().running(20, 20)).next(),
+        "wait 5 s: proving"
+    );
+    assert_eq!(
+        stopped.candidate(new().running(90, HEALTHY_TIME)).next(),
+        "promote the candidate (new) to d"
+    );
+}
+
+#[test]
+fn an_old_one_is_told_to_stop_policy_first_and_gets_its_whole_time() {
+    let base = scene().serving(new().running(90, 90));
+    let with = |seconds, old| base.clone().draining(seconds, old).next();
+    assert_eq!(
+        with(1, old()),
+        "set the restart policy of d.draining-1 (old) to no"
+    );
+    assert_eq!(
+        with(1, old().policy("no")),
+        "tell d.draining-1 (old) to stop within 3600 s"
+    );
+    // Whether it was told by a process that is gone, nobody can say.
+    assert_eq!(
+        with(3000, old().policy("no")),
+        "tell d.draining-3000 (old) to stop within 3600 s"
+    );
+    // A policy that is on says that it was not, and it is dated anew.
+    assert_eq!(with(3000, old()), "retire old as d.draining-now");
+    assert_eq!(with(90, old().told(90)), "wait 9 s: draining");
+    assert_eq!(with(3599, old().told(3599)), "wait 1 s: draining");
+    assert_eq!(with(2, old().told(2)), "wait 0 s: draining");
+}
+
+#[test]
+fn one_that_outlives_its_deadline_is_told_again_to_stop_at_once() {
+    let base = scene().serving(new().running(90, 90));
+    let with = |told: i64| base.clone().draining(7000, old().told(told)).next();
+    assert!(with(STOP_TIMEOUT).starts_with("wait"), "{}", with(STOP_TIMEOUT));
+    assert_eq!(
+        with(STOP_TIMEOUT + 2),
+        "tell d.draining-7000 (old) to stop within 0 s"
+    );
+    assert!(with(3000).starts_with("wait"), "its time runs since it was told");
+}
+
+#[test]
+fn an_old_one_is_told_only_while_its_successor_works() {
+    for successor in [
+        new().ill(500, 30),
+        new().running(90, 90).state(RunState::Paused),
+        new().running(90, 90).state(RunState::Restarting),
+    ] {
+        let base = scene().serving(successor);
+        for old in [old(), old().policy("no"), old().policy("no").exited(5)] {
+            assert_eq!(
+                base.clone().draining(5, old).next(),
+                "wait 5 s: successor_unhealthy"
+            );
+        }
+        assert_eq!(base.draining(90, old().told(90)).next(), "wait 9 s: draining");
+    }
+}
+
+#[test]
+fn an_old_one_that_has_ended_goes_and_the_image_before_its_own_with_it() {
+    let base = scene().serving(new().running(90, 90));
+    let gone = old().policy("no").exited(5);
+    assert_eq!(
+        base.clone().draining(90, gone.clone()).next(),
+        "remove d.draining-90 (old)"
+    );
+    let second = gone.clone().change(|m| m.previous_image_id = Some(image_id(V3)));
+    assert_eq!(
+        base.clone().draining(90, second).next(),
+        format!("remove the image {}, two releases old", image_id(V3))
+    );
+    // Not where somebody went back to it.
+    for still_used in [V1, V2] {
+        let back = gone
+            .clone()
+            .change(|m| m.previous_image_id = Some(image_id(still_used)));
+        assert_eq!(
+            base.clone().draining(90, back).next(),
+            "remove d.draining-90 (old)"
+        );
+    }
+    let removing = old().auto_remove().state(RunState::Removing);
+    assert_eq!(base.draining(90, removing).next(), "wait 1 s: stopping");
+}
+
+#[test]
+fn orphans_drain_behind_whoever_serves() {
+    let stranger = || old().id("orphan");
+    let base = scene().serving(new().running(90, 90));
+    assert_eq!(
+        base.clone().draining(2, stranger()).next(),
+        "set the restart policy of d.draining-2 (orphan) to no"
+    );
+    assert_eq!(
+        base.clone()
+            .draining(90, stranger().policy("no").exited(1))
+            .next(),
+        "remove d.draining-90 (orphan)"
+    );
+    // Nothing waits for them.
+    let both = base.draining(90, stranger().told(90)).pulled(V3);
+    assert_eq!(both.next(), format!("create from new: {V3}, release 2"));
+    assert_eq!(both.settle(up_to_date()).next(), "wait 9 s: draining");
+}
+
+#[test]
+fn a_successor_that_fails_after_the_commit_gives_the_name_back_while_the_old_one_is_there() {
+    for old in [
+        old(),
+        old().policy("no"),
+        old().told(30),
+        old().policy("no").exited(10),
+    ] {
+        let base = scene().draining(40, old);
+        let ill = base.clone().serving(new().ill(700, DEADLINE));
+        assert!(
+            ill.next().starts_with("reject new as d.failed-1"),
+            "{}",
+            ill.next()
+        );
+        let ended = base.clone().serving(new().running(700, 0).exited(2));
+        assert!(
+            ended.next().starts_with("reject new as d.failed-1"),
+            "{}",
+            ended.next()
+        );
+        let a_moment = base.serving(new().ill(700, DEADLINE - 1));
+        assert!(a_moment.next().starts_with("wait"), "{}", a_moment.next());
+    }
+    // Nobody to give it back to: it is all there is.
+    for gone in [old().auto_remove(), old().auto_remove().state(RunState::Removing)] {
+        let base = scene().serving(new().ill(700, DEADLINE)).draining(40, gone);
+        assert!(base.next().starts_with("wait"), "{}", base.next());
+    }
+    let orphan = scene()
+        .serving(new().ill(700, DEADLINE))
+        .draining(40, old().id("orphan"));
+    assert!(orphan.next().starts_with("wait"), "{}", orphan.next());
+    assert_eq!(
+        scene().serving(new().ill(700, DEADLINE)).next(),
+        "rest: awaiting_schedule"
+    );
+}
+
+#[test]
+fn rejected_ones_are_numbered_by_the_attempts_of_their_image() {
+    let base = || scene().serving(old()).candidate(new().exited(1)).pulled(V2);
+    let rejected = |id: &str, image: &str| new().id(id).image(image).policy("no").exited(86_400);
+    let starts = |scene: Scene, with: &str| {
+        let step = scene.next();
+        assert!(step.starts_with(with), "{step}");
+    };
+    starts(base(), "reject new as d.failed-1");
+    starts(base().failed(1, rejected("f1", V2)), "reject new as d.failed-2");
+    starts(base().failed(3, rejected("f3", V2)), "reject new as d.failed-4");
+    // Another image's rejection makes room.
+    starts(base().failed(1, rejected("f1", V3)), "remove d.failed-1 (f1)");
+    starts(base().failed(2, rejected("f2", V3)), "reject new as d.failed-1");
+    // One that still runs keeps its number.
+    let up = rejected("f1", V3).running(50, 0).told(5);
+    starts(base().failed(1, up), "reject new as d.failed-2");
+    let vanishing = rejected("f1", V3).state(RunState::Removing);
+    starts(base().failed(1, vanishing), "reject new as d.failed-2");
+}
+
+#[test]
+fn rejected_ones_are_stopped_gently_and_only_the_last_is_kept() {
+    let base = scene().serving(old());
+    let up = || new().ill(700, 700);
+    assert_eq!(
+        base.clone().failed(1, up()).next(),
+        "set the restart policy of d.failed-1 (new) to no"
+    );
+    assert_eq!(
+        base.clone().failed(1, up().policy("no")).next(),
+        "tell d.failed-1 (new) to stop within 3600 s"
+    );
+    assert_eq!(base.clone().failed(1, up().told(90)).next(), "wait 9 s: stopping");
+    assert_eq!(
+        base.clone().failed(1, up().told(STOP_TIMEOUT + 2)).next(),
+        "tell d.failed-1 (new) to stop within 0 s"
+    );
+    let down = |id| new().id(id).policy("no").exited(90);
+    assert_eq!(
+        base.clone().failed(1, down("f1")).failed(2, down("f2")).next(),
+        "remove d.failed-1 (f1)"
+    );
+    assert_eq!(
+        base.clone().failed(2, down("f2")).next(),
+        "rest: awaiting_schedule"
+    );
+    let vanishing = down("f1").state(RunState::Removing);
+    assert_eq!(
+        base.failed(1, vanishing).failed(2, down("f2")).next(),
+        "rest: awaiting_schedule"
+    );
+}
+
+#[test]
+fn an_image_is_quarantined_for_an_hour_then_two_then_four_up_to_a_day() {
+    for (attempt, hours) in [(1, 1), (2, 2), (3, 4), (4, 8), (5, 16), (6, 24), (60, 24)] {
+        let after = |seconds: i64| {
+            scene()
+                .serving(old())
+                .failed(attempt, new().policy("no").exited(seconds))
+                .pulled(V2)
+                .next()
+        };
+        assert_eq!(after(hours * 3600 - 1), "rest: quarantined", "{attempt}");
+        assert_eq!(after(hours * 3600), format!("create from old: {V2}, release 1"));
+    }
+}
+
+#[test]
+fn a_quarantine_is_of_one_image_and_ends_no_sooner_than_the_rejected_one() {
+    let base = scene().serving(old()).failed(1, new().policy("no").exited(60));
+    assert_eq!(
+        base.clone().pulled(V3).next(),
+        format!("create from old: {V3}, release 1")
+    );
+    assert_eq!(
+        base.published(V2).next(),
+        format!("pull {V2}"),
+        "the tag may have moved"
+    );
+    let never_started = scene().serving(old()).failed(1, new());
+    assert_eq!(never_started.pulled(V2).next(), "rest: quarantined");
+    let still_up = scene().serving(old()).failed(
+        1,
+        new()
+            .ill(700, 700)
+            .told(90)
+            .change(|m| m.created_at = ago(86_400)),
+    );
+    assert_eq!(still_up.pulled(V2).reason().kind(), "quarantined");
+}
+
+#[test]
+fn a_rejected_one_goes_once_a_later_release_works() {
+    let rejected = || {
+        new()
+            .id("f1")
+            .image(V3)
+            .policy("no")
+            .exited(5000)
+            .change(|m| m.created_at = ago(6000))
+    };
+    assert_eq!(
+        scene()
+            .serving(new().running(90, 90))
+            .failed(1, rejected())
+            .next(),
+        "remove d.failed-1 (f1)"
+    );
+    assert_eq!(
+        scene().serving(new().ill(90, 9)).failed(1, rejected()).next(),
+        "rest: awaiting_schedule"
+    );
+    let vanishing = rejected().state(RunState::Removing);
+    assert_eq!(
+        scene().serving(new().running(90, 90)).failed(1, vanishing).next(),
+        "rest: awaiting_schedule"
+    );
+}
+
+#[test]
+fn an_old_one_without_a_successor_comes_back_policy_first_name_last() {
+    let base = |old| {
+        scene()
+            .failed(1, new().policy("no").exited(5))
+            .draining(90, old)
+            .next()
+    };
+    let stopped = || old().policy("no").exited(30);
+    assert_eq!(
+        base(stopped()),
+        "set the restart policy of d.draining-90 (old) to unless-stopped"
+    );
+    assert_eq!(
+        base(stopped().policy("unless-stopped")),
+        "start d.draining-90 (old)"
+    );
+    let started = old().running(2, 0);
+    assert_eq!(base(started), "restore the old container (old) as d");
+    // It was never told: it need not stop.
+    assert_eq!(base(old()), "restore the old container (old) as d");
+    // It may have been told: only a new life is worth anything.
+    assert_eq!(
+        base(old().policy("no")),
+        "tell d.draining-90 (old) to stop within 3600 s"
+    );
+    assert_eq!(base(old().told(50)), "wait 5 s: draining");
+    // Its policy was off from the first.
+    let never_on = scene()
+        .failed(
+            1,
+            new()
+                .policy("no")
+                .exited(5)
+                .change(|m| m.predecessor_policy = Some("no".to_owned())),
+        )
+        .draining(90, stopped());
+    assert_eq!(never_on.next(), "start d.draining-90 (old)");
+    // Told in the life that began after it was renamed.
+    assert_eq!(base(old().running(60, 0).told(50)), "wait 5 s: draining");
+}
+
+#[test]
+fn an_auto_remove_delegate_without_a_successor_takes_its_name_back_as_it_is() {
+    assert_eq!(
+        scene().draining(90, old().auto_remove()).next(),
+        "restore the old container (old) as d"
+    );
+    assert_eq!(
+        scene()
+            .draining(90, old().auto_remove().state(RunState::Removing))
+            .next(),
+        "wait 1 s: stopping"
+    );
+}
+
+#[test]
+fn an_old_one_waits_for_the_rejected_one_that_it_cannot_live_with() {
+    let up = || new().ill(60, 60).told(5);
+    let stopped = || old().policy("no").exited(70);
+    assert_eq!(
+        scene().failed(1, up()).draining(90, stopped()).reason().kind(),
+        "stopping"
+    );
+    // They lived together before.
+    let together = || old().policy("no").exited(20);
+    assert_eq!(
+        scene().failed(1, up()).draining(90, together()).next(),
+        "set the restart policy of d.draining-90 (old) to unless-stopped"
+    );
+    assert_eq!(
+        scene().failed(1, up()).draining(90, old()).next(),
+        "restore the old container (old) as d"
+    );
+}
+
+#[test]
+fn stop_first_goes_in_order() {
+    let base = || scene().host_network();
+    for (scene, step) in [
+        (
+            base().serving(old()).pulled(V2),
+            format!("create from old: {V2}, release 1"),
+        ),
+        (
+            base().serving(old()).candidate(new()).pulled(V2),
+            "retire old as d.draining-now".to_owned(),
+        ),
+        (
+            base().draining(1, old()).candidate(new()),
+            "set the restart policy of d.draining-1 (old) to no".to_owned(),
+        ),
+        (
+            base().draining(1, old().policy("no")).candidate(new()),
+            "tell d.draining-1 (old) to stop within 3600 s".to_owned(),
+        ),
+        (
+            base().draining(9, old().told(9)).candidate(new()),
+            "wait 0 s: draining".to_owned(),
+        ),
+        (
+            base().draining(90, old().policy("no").exited(1)).candidate(new()),
+            "start d.candidate (new)".to_owned(),
+        ),
+        (
+            base()
+                .draining(90, old().policy("no").exited(90))
+                .candidate(new().running(60, 60)),
+            "promote the candidate (new) to d".to_owned(),
+        ),
+        (
+            base()
+                .draining(90, old().policy("no").exited(90))
+                .serving(new().running(60, 60)),
+            "remove d.draining-90 (old)".to_owned(),
+        ),
+    ] {
+        assert_eq!(scene.next(), step);
+    }
+}
+
+#[test]
+fn a_candidate_nobody_wants_any_more_is_withdrawn_without_quarantine() {
+    let base = || scene().serving(old());
+    let running = || new().running(90, HEALTHY_TIME);
+    // Another image is published by now.
+    assert_eq!(
+        base().candidate(new()).pulled(V3).next(),
+        "remove d.candidate (new)"
+    );
+    assert_eq!(
+        base().candidate(running()).pulled(V3).next(),
+        "set the restart policy of d.candidate (new) to no"
+    );
+    assert_eq!(
+        base().candidate(running().policy("no")).published(V3).next(),
+        "tell d.candidate (new) to stop within 3600 s"
+    );
+    assert_eq!(
+        base().candidate(running().told(90)).pulled(V3).next(),
+        "wait 9 s: stopping"
+    );
+    assert_eq!(
+        base().candidate(new().exited(1)).pulled(V3).next(),
+        "remove d.candidate (new)"
+    );
+    assert_eq!(
+        base()
+            .candidate(new().auto_remove().state(RunState::Removing))
+            .pulled(V3)
+            .next(),
+        "wait 1 s: stopping"
+    );
+    assert_eq!(
+        base().candidate(new()).settle(up_to_date()).next(),
+        "remove d.candidate (new)"
+    );
+    // It was made to replace another one.
+    assert_eq!(
+        base().candidate(new().replaces("gone")).pulled(V2).next(),
+        "remove d.candidate (new)"
+    );
+    // The image it has is asked for, pulled or not; without a word, what was begun goes on.
+    for same in [
+        base().candidate(running()).published(V2),
+        base().candidate(running()).pulled(V2),
+        base().candidate(running()),
+    ] {
+        assert_eq!(same.next(), "retire old as d.draining-now");
+    }
+}
+
+#[test]
+fn a_candidate_that_is_all_there_is_is_kept_whatever_it_is_worth() {
+    let alone = |candidate| scene().candidate(candidate).next();
+    assert_eq!(alone(new()), "start d.candidate (new)");
+    assert_eq!(
+        alone(new().running(90, HEALTHY_TIME)),
+        "promote the candidate (new) to d"
+    );
+    assert_eq!(alone(new().ill(90, 90)), "wait 5 s: proving");
+    assert_eq!(
+        alone(new().ill(DEADLINE, DEADLINE)),
+        "wait 5 s: successor_unhealthy"
+    );
+    assert_eq!(alone(new().exited(4)), "wait 6 s: successor_unhealthy");
+    assert_eq!(alone(new().exited(11)), "start d.candidate (new)");
+}
+
+#[test]
+fn what_stands_in_the_way_is_told() {
+    let base = || scene().serving(old()).pulled(V2);
+    assert_eq!(
+        base().with(|r| r.foreign = Some("d.candidate".to_owned())).next(),
+        "rest: name_taken"
+    );
+    assert_eq!(
+        base().with(|r| r.vanished = Some(image_id(V2))).next(),
+        "rest: candidate_vanished"
+    );
+    assert_eq!(
+        base().with(|r| r.vanished = Some(image_id(V3))).next(),
+        format!("create from old: {V2}, release 1")
+    );
+    assert_eq!(scene().next(), "rest: gone");
+}
+
+#[test]
+fn who_opted_out_and_health_only_rest_whatever_is_under_way() {
+    for base in [
+        scene().serving(old()).pulled(V2),
+        scene().serving(old()).candidate(new()).pulled(V2),
+        scene().candidate(new().running(90, 90)).draining(5, old()),
+        scene().draining(5, old().policy("no").exited(1)),
+        scene().serving(new().running(90, 90)).draining(5, old()),
+        scene().serving(old()).failed(1, new().ill(90, 90)),
+    ] {
+        let mut health_only = base.clone();
+        health_only.policy.health_only = true;
+        assert_eq!(health_only.next(), "rest: health_only");
+        assert_eq!(base.with(|r| r.opted_out = true).next(), "rest: opted_out");
+    }
+}
+
+#[test]
+fn a_wait_ends_when_the_first_thing_is_due() {
+    let base = scene()
+        .serving(old().id("new2").replaces("old"))
+        .draining(3598, old().id("orphan").told(3598))
+        .candidate(new().replaces("new2").running(10, 5));
+    assert_eq!(base.next(), "wait 2 s: proving");
+}

@@ -1,0 +1,335 @@
+//! Rollouts put together by hand, so that a test reads as a sentence.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use delegate_upgrader::config::Strategy;
+use delegate_upgrader::delegate::{ContainerId, ImageId, Role};
+use delegate_upgrader::document::Conflict;
+use delegate_upgrader::engine::RunState;
+use delegate_upgrader::health::{HealthState, ProbedBy, Verdict};
+use delegate_upgrader::image::ImageReference;
+use delegate_upgrader::reason::Reason;
+use delegate_upgrader::rollout::{Member, Policy, Rollout, Step, Watch, Wish, next};
+
+pub const V1: &str = "harness/delegate:26.01.1";
+pub const V2: &str = "harness/delegate:26.02.1";
+pub const V3: &str = "harness/delegate:26.03.1";
+
+pub const HEALTHY_TIME: i64 = 60;
+pub const DEADLINE: i64 = 600;
+pub const STOP_TIMEOUT: i64 = 3600;
+
+/// The moment of every test.
+pub fn now() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_800_000_000, 0).unwrap()
+}
+
+/// So many seconds before it.
+pub fn ago(seconds: i64) -> DateTime<Utc> {
+    now() - TimeDelta::seconds(seconds)
+}
+
+pub fn image_id(reference: &str) -> ImageId {
+    ImageId::new(format!("sha256:{reference}"))
+}
+
+/// A delegate of that id that has run for a day, as its owner made it: healthy, `--restart unless-stopped`.
+fn delegate(id: &str, reference: &str) -> Member {
+    Member {
+        id: ContainerId::new(id),
+        name: String::new(),
+        role: Role::Serving,
+        state: RunState::Running,
+        health: verdict(HealthState::Healthy),
+        image_id: image_id(reference),
+        image: reference.to_owned(),
+        replaces: None,
+        release: 0,
+        previous_image_id: None,
+        restart_policy: "unless-stopped".to_owned(),
+        predecessor_policy: None,
+        auto_remove: false,
+        memory_limit: None,
+        created_at: ago(86_400),
+        started_at: Some(ago(86_400)),
+        finished_at: None,
+        restart_count: 0,
+        start_error: None,
+        ending: "exited with code 3".to_owned(),
+        stop_timeout: Duration::from_secs(3600),
+        watch: Watch::default(),
+    }
+    .seen_healthy_for(86_400)
+}
+
+fn verdict(state: HealthState) -> Verdict {
+    Verdict {
+        state,
+        by: ProbedBy::Http,
+        cause: format!("/api/health says {}", state.as_str()),
+    }
+}
+
+/// The delegate before any upgrade: image V1.
+pub fn old() -> Member {
+    delegate("old", V1)
+}
+
+/// Its successor, created with V2 and never started.
+pub fn new() -> Member {
+    let mut member = delegate("new", V2);
+    member.replaces = Some(ContainerId::new("old"));
+    member.release = 1;
+    member.previous_image_id = Some(image_id(V1));
+    member.predecessor_policy = Some("unless-stopped".to_owned());
+    member.created_at = ago(1000);
+    member.created()
+}
+
+/// What can be said of a member.
+pub trait Told: Sized {
+    fn change(self, change: impl FnOnce(&mut Member)) -> Self;
+
+    fn id(self, id: &str) -> Self {
+        self.change(|m| m.id = ContainerId::new(id))
+    }
+
+    fn image(self, reference: &str) -> Self {
+        self.change(|m| {
+            reference.clone_into(&mut m.image);
+            m.image_id = image_id(reference);
+        })
+    }
+
+    fn replaces(self, id: &str) -> Self {
+        self.change(|m| m.replaces = Some(ContainerId::new(id)))
+    }
+
+    /// Never started.
+    fn created(self) -> Self {
+        self.change(|m| {
+            m.state = RunState::Created;
+            m.started_at = None;
+            m.health = verdict(HealthState::Unhealthy);
+            m.watch = Watch::default();
+        })
+    }
+
+    /// Running since so many seconds, seen from the first, and healthy since so many.
+    fn running(self, since: i64, healthy: i64) -> Self {
+        self.change(|m| {
+            m.state = RunState::Running;
+            m.started_at = Some(ago(since));
+            m.watch.seen_since = Some(ago(since));
+        })
+        .seen_healthy_for(healthy)
+    }
+
+    /// Running, but not healthy since so many seconds.
+    fn ill(self, since: i64, unhealthy: i64) -> Self {
+        self.running(since, 0).change(|m| {
+            m.health = verdict(HealthState::Unhealthy);
+            m.watch.healthy_since = None;
+            m.watch.unhealthy_since = Some(ago(unhealthy));
+        })
+    }
+
+    fn seen_healthy_for(self, seconds: i64) -> Self {
+        self.change(|m| {
+            m.health = verdict(HealthState::Healthy);
+            m.watch.healthy_since = Some(ago(seconds));
+            m.watch.unhealthy_since = None;
+        })
+    }
+
+    fn state(self, state: RunState) -> Self {
+        self.change(|m| {
+            if state != RunState::Running {
+                m.health = verdict(HealthState::Unhealthy);
+                m.watch.healthy_since = None;
+            }
+            m.state = state;
+        })
+    }
+
+    /// Ended so many seconds ago.
+    fn exited(self, seconds: i64) -> Self {
+        self.state(RunState::Exited)
+            .change(|m| m.finished_at = Some(ago(seconds)))
+    }
+
+    fn restarts(self, count: u64) -> Self {
+        self.change(|m| m.restart_count = count)
+    }
+
+    fn policy(self, policy: &str) -> Self {
+        self.change(|m| policy.clone_into(&mut m.restart_policy))
+    }
+
+    /// Told to stop by this process so many seconds ago, its policy off.
+    fn told(self, seconds: i64) -> Self {
+        self.policy("no")
+            .change(|m| m.watch.told_to_stop = Some(ago(seconds)))
+    }
+
+    fn auto_remove(self) -> Self {
+        self.policy("no").change(|m| m.auto_remove = true)
+    }
+}
+
+impl Told for Member {
+    fn change(mut self, change: impl FnOnce(&mut Member)) -> Self {
+        change(&mut self);
+        self
+    }
+}
+
+/// A rollout, what is wished for it, and what is allowed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scene {
+    pub rollout: Rollout,
+    pub wish: Wish,
+    pub policy: Policy,
+}
+
+impl Scene {
+    /// No container; nothing new is wished for.
+    pub fn new() -> Self {
+        Self {
+            rollout: Rollout {
+                name: "d".to_owned(),
+                delegate: "docker-delegate".to_owned(),
+                serving: None,
+                candidate: None,
+                draining: Vec::new(),
+                failed: Vec::new(),
+                opted_out: false,
+                conflict: None,
+                strategy: None,
+                foreign: None,
+                vanished: None,
+            },
+            wish: Wish::Settle(Reason::AwaitingSchedule { published: None }),
+            policy: Policy {
+                health_only: false,
+                strategy: Strategy::Auto,
+                healthy_time: Duration::from_secs(60),
+                healthy_deadline: Duration::from_secs(600),
+            },
+        }
+    }
+
+    pub fn serving(mut self, member: Member) -> Self {
+        self.rollout.serving = Some(named(member, Role::Serving));
+        self
+    }
+
+    pub fn candidate(mut self, member: Member) -> Self {
+        self.rollout.candidate = Some(named(member, Role::Candidate));
+        self
+    }
+
+    /// Renamed so many seconds ago.
+    pub fn draining(mut self, seconds: i64, member: Member) -> Self {
+        let role = Role::Draining {
+            since: ago(seconds).timestamp(),
+        };
+        self.rollout.draining.push(named(member, role));
+        self.rollout.draining.sort_by_key(|member| member.role);
+        self
+    }
+
+    pub fn failed(mut self, attempt: u32, member: Member) -> Self {
+        self.rollout.failed.push(named(member, Role::Failed { attempt }));
+        self
+    }
+
+    /// The published image, not pulled yet in this pass.
+    pub fn published(mut self, reference: &str) -> Self {
+        self.wish = Wish::Image {
+            reference: parsed(reference),
+            id: None,
+        };
+        self
+    }
+
+    /// The published image, pulled.
+    pub fn pulled(mut self, reference: &str) -> Self {
+        self.wish = Wish::Image {
+            reference: parsed(reference),
+            id: Some(image_id(reference)),
+        };
+        self
+    }
+
+    pub fn settle(mut self, reason: Reason) -> Self {
+        self.wish = Wish::Settle(reason);
+        self
+    }
+
+    pub fn with(mut self, change: impl FnOnce(&mut Rollout)) -> Self {
+        change(&mut self.rollout);
+        self
+    }
+
+    pub fn host_network(self) -> Self {
+        self.with(|rollout| rollout.conflict = Some(Conflict::HostNetwork))
+    }
+
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.policy.strategy = strategy;
+        self
+    }
+
+    /// The step in words, with its reason or cause where it has one.
+    pub fn next(&self) -> String {
+        match next(&self.rollout, &self.wish, &self.policy, now()) {
+            Step::Rest(reason) => format!("rest: {}", reason.kind()),
+            Step::Wait { reason, until } => {
+                format!("wait {} s: {}", (until - now()).num_seconds(), reason.kind())
+            }
+            Step::Reject { id, to, cause, .. } => format!("reject {id} as {to}: {cause}"),
+            Step::Create {
+                from,
+                reference,
+                release,
+                ..
+            } => format!("create from {from}: {reference}, release {release}"),
+            Step::Retire { id, to } => format!("retire {id} as {}", relative(&to)),
+            step => {
+                let text = step.to_string();
+                text.split(' ').map(relative).collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+
+    /// The reason of a rest or a wait.
+    pub fn reason(&self) -> Reason {
+        match next(&self.rollout, &self.wish, &self.policy, now()) {
+            Step::Rest(reason) | Step::Wait { reason, .. } => reason,
+            step => panic!("{step}"),
+        }
+    }
+}
+
+pub fn parsed(reference: &str) -> ImageReference {
+    reference.parse().unwrap()
+}
+
+fn named(mut member: Member, role: Role) -> Member {
+    member.name = role.name("d");
+    member.role = role;
+    member
+}
+
+/// `d.draining-now` for the name it gets at this moment, `d.draining-5` for five seconds ago.
+fn relative(word: &str) -> String {
+    match Role::parse(word) {
+        (base, Role::Draining { since }) => match now().timestamp() - since {
+            0 => format!("{base}.draining-now"),
+            seconds => format!("{base}.draining-{seconds}"),
+        },
+        _ => word.to_owned(),
+    }
+}

@@ -1,0 +1,472 @@
+//! Every combination of what the containers of a rollout can be: what is never decided, and that it comes to rest.
+
+use chrono::{DateTime, TimeDelta};
+use delegate_upgrader::delegate::{ContainerId, Role};
+use delegate_upgrader::engine::RunState;
+use delegate_upgrader::health::HealthState;
+use delegate_upgrader::reason::Reason;
+use delegate_upgrader::rollout::{Approach, Member, Step, Wish, next};
+
+use crate::scene::{
+    DEADLINE, HEALTHY_TIME, STOP_TIMEOUT, Scene, Told, V1, V2, V3, ago, image_id, new, now, old,
+};
+
+/// Steps in a row without a wait, at most: a whole rollout has a dozen.
+const STEPS: usize = 30;
+
+fn servings() -> Vec<Option<Member>> {
+    let mut all = vec![None];
+    // A delegate as its owner made it, and one that has replaced the old one.
+    for base in [old, || new().running(1000, 900)] {
+        all.extend([
+            Some(base()),
+            Some(base().ill(1000, DEADLINE + 1)),
+            Some(base().ill(1000, 5)),
+            Some(base().state(RunState::Restarting).restarts(5)),
+            Some(base().exited(3)),
+            Some(base().state(RunState::Paused)),
+            Some(base().state(RunState::Removing)),
+            Some(base().auto_remove()),
+        ]);
+    }
+    all
+}
+
+fn candidates(replaces: &str) -> Vec<Option<Member>> {
+    let mut all = vec![None];
+    for base in [
+        || new().id("candidate"),
+        || {
+            new()
+                .id("candidate")
+                .change(|m| m.predecessor_policy = Some("no".to_owned()))
+        },
+        || new().id("candidate").auto_remove(),
+    ] {
+        all.extend(
+            [
+                base(),
+                base().change(|m| m.start_error = Some("no such file".to_owned())),
+                base().running(90, HEALTHY_TIME),
+                base().running(90, 3),
+                base().ill(DEADLINE, DEADLINE),
+                base().ill(DEADLINE, DEADLINE).told(30),
+                base().state(RunState::Restarting).restarts(5),
+                base().exited(30),
+                base().exited(3),
+                base().state(RunState::Paused),
+                base().state(RunState::Removing),
+            ]
+            .map(|member| Some(member.replaces(replaces))),
+        );
+    }
+    all.push(Some(
+        new()
+            .id("candidate")
+            .replaces("stranger")
+            .running(90, HEALTHY_TIME),
+    ));
+    all.push(Some(
+        new().id("candidate").replaces(replaces).image(V3).running(90, 3),
+    ));
+    all
+}
+
+fn drainings() -> Vec<Option<(i64, Member)>> {
+    let all = [
+        (2, old()),
+        (900, old()),
+        (2, old().policy("no")),
+        (900, old().policy("no")),
+        (900, old().told(890)),
+        (9000, old().told(STOP_TIMEOUT + 2)),
+        (900, old().policy("no").exited(20)),
+        (900, old().exited(20)),
+        (900, old().running(30, 20)),
+        (900, old().policy("no").running(30, 20)),
+        (
+            900,
+            old()
+                .running(30, 20)
+                .exited(3)
+                .change(|m| m.started_at = Some(ago(30))),
+        ),
+        (2, old().auto_remove()),
+        (900, old().auto_remove().told(5)),
+        (900, old().auto_remove().state(RunState::Removing)),
+        (900, old().state(RunState::Restarting)),
+        (
+            900,
+            old()
+                .policy("no")
+                .exited(5)
+                .change(|m| m.previous_image_id = Some(image_id(V3))),
+        ),
+        (900, old().id("orphan")),
+        (900, old().id("orphan").policy("no").exited(5)),
+    ];
+    std::iter::once(None).chain(all.map(Some)).collect()
+}
+
+fn faileds() -> Vec<Vec<(u32, Member)>> {
+    let rejected = |id: &str| new().id(id).policy("no").exited(60);
+    vec![
+        vec![],
+        vec![(1, new().id("f1").ill(700, 700))],
+        vec![(1, rejected("f1"))],
+        vec![(1, new().id("f1").auto_remove().state(RunState::Removing))],
+        vec![
+            (1, rejected("f1").image(V3)),
+            (2, rejected("f2").running(50, 0).told(5)),
+        ],
+    ]
+}
+
+fn wishes() -> [Wish; 4] {
+    [
+        Scene::new().wish,
+        Scene::new().published(V2).wish,
+        Scene::new().pulled(V2).wish,
+        Wish::Settle(Reason::UpToDate { image: V1.to_owned() }),
+    ]
+}
+
+/// All of them.
+fn each_scene(mut visit: impl FnMut(Scene)) {
+    for serving in servings() {
+        let face = serving
+            .as_ref()
+            .map_or("old", |serving| serving.id.as_str())
+            .to_owned();
+        for draining in drainings() {
+            // The old one either serves or drains.
+            if draining.as_ref().is_some_and(|(_, old)| old.id.as_str() == face) && serving.is_some() {
+                continue;
+            }
+            for candidate in candidates(&face) {
+                for failed in faileds() {
+                    for wish in wishes() {
+                        for conflict in [false, true] {
+                            let mut scene = Scene::new();
+                            scene.wish = wish.clone();
+                            if let Some(serving) = &serving {
+                                scene = scene.serving(serving.clone());
+                            }
+                            if let Some((since, old)) = &draining {
+                                scene = scene.draining(*since, old.clone());
+                            }
+                            if let Some(candidate) = &candidate {
+                                scene = scene.candidate(candidate.clone());
+                            }
+                            for (attempt, member) in &failed {
+                                scene = scene.failed(*attempt, member.clone());
+                            }
+                            if conflict {
+                                scene = scene.host_network();
+                            }
+                            visit(scene);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Scene {
+    fn step(&self) -> Step {
+        next(&self.rollout, &self.wish, &self.policy, now())
+    }
+
+    fn members(&self) -> impl Iterator<Item = &Member> {
+        let rollout = &self.rollout;
+        rollout
+            .serving
+            .iter()
+            .chain(&rollout.candidate)
+            .chain(&rollout.draining)
+            .chain(&rollout.failed)
+    }
+
+    fn member(&self, id: &ContainerId) -> &Member {
+        self.members().find(|member| member.id == *id).unwrap()
+    }
+
+    fn successor_works(&self) -> bool {
+        let works = |member: &Member| member.state == RunState::Running && member.health.is_healthy();
+        self.rollout.serving.as_ref().is_some_and(works)
+    }
+
+    /// A candidate that waits for the old one to stop: stop-first was decided.
+    fn stop_first_is_under_way(&self) -> bool {
+        let rollout = &self.rollout;
+        rollout.serving.is_none() && rollout.candidate.as_ref().is_some_and(Member::is_created)
+    }
+
+    fn may_retire(&self, id: &ContainerId) -> bool {
+        if self.member(id).role != Role::Serving {
+            // Only dated anew.
+            return true;
+        }
+        let Some(candidate) = &self.rollout.candidate else {
+            return false;
+        };
+        if candidate.replaces.as_ref() != Some(id) {
+            return false;
+        }
+        let proven = candidate.state == RunState::Running
+            && candidate.health.is_healthy()
+            && candidate
+                .watch
+                .healthy_since
+                .is_some_and(|since| since <= ago(HEALTHY_TIME));
+        let stop_first = candidate.is_created() && self.rollout.approach(&self.policy) == Approach::StopFirst;
+        proven || stop_first
+    }
+
+    /// Policy off and the signal: who may be told to end.
+    fn may_end(&self, id: &ContainerId) -> bool {
+        let member = self.member(id);
+        let others = self.rollout.serving.is_some() || !self.rollout.draining.is_empty();
+        match member.role {
+            Role::Failed { .. } => true,
+            // Rejected after the commit, between two lives.
+            Role::Serving => self.may_reject(id) && member.state == RunState::Restarting,
+            Role::Candidate => others,
+            Role::Draining { .. } => {
+                let may_have_been_told = !member.auto_remove && member.restart_is_off();
+                member.watch.told_to_stop.is_some()
+                    || self.successor_works()
+                    || self.stop_first_is_under_way()
+                    || may_have_been_told
+            }
+            Role::Standby => false,
+        }
+    }
+
+    fn may_reject(&self, id: &ContainerId) -> bool {
+        let member = self.member(id);
+        let comes_back = |old: &&Member| {
+            Some(&old.id) == member.replaces.as_ref() && !old.auto_remove && old.state != RunState::Removing
+        };
+        match member.role {
+            Role::Serving => self.rollout.draining.iter().any(|old| comes_back(&old)),
+            Role::Candidate => self.rollout.serving.is_some() || !self.rollout.draining.is_empty(),
+            _ => false,
+        }
+    }
+
+    fn may_remove(&self, id: &ContainerId) -> bool {
+        let member = self.member(id);
+        let ended = matches!(
+            member.state,
+            RunState::Created | RunState::Exited | RunState::Dead
+        );
+        let needed = match member.role {
+            Role::Serving | Role::Standby => true,
+            Role::Candidate => self.rollout.serving.is_none(),
+            Role::Draining { .. } => !self.successor_works(),
+            Role::Failed { .. } => false,
+        };
+        ended && !needed
+    }
+
+    /// What is never to be decided, checked against the state it is decided in.
+    fn forbids(&self, step: &Step) -> bool {
+        let rollout = &self.rollout;
+        let allowed = match step {
+            Step::Rest(_) => true,
+            Step::Wait { until, .. } => *until > now(),
+            Step::Pull { .. } | Step::Create { .. } => {
+                rollout.candidate.is_none() && rollout.serving.as_ref().is_some_and(Member::is_up)
+            }
+            Step::Start { id, .. } => {
+                let member = self.member(id);
+                let owner_s = member.role == Role::Serving;
+                let replaced_by = |old: &Member| old.is_up() && member.replaces.as_ref() == Some(&old.id);
+                let beside = rollout.serving.iter().chain(&rollout.draining).any(replaced_by);
+                let two_at_once = rollout.conflict.is_some() && beside;
+                !member.is_up() && !owner_s && !two_at_once
+            }
+            Step::Retire { id, .. } => self.may_retire(id),
+            Step::Promote { id, .. } => rollout.serving.is_none() && self.member(id).role == Role::Candidate,
+            Step::Restore { id, .. } => {
+                rollout.serving.is_none()
+                    && rollout.candidate.is_none()
+                    && matches!(self.member(id).role, Role::Draining { .. })
+            }
+            Step::Reject { id, .. } => self.may_reject(id),
+            Step::SetRestartPolicy { id, policy, .. } => policy != "no" || self.may_end(id),
+            Step::Stop { id, .. } => {
+                let restarts_off = self.member(id).restart_is_off();
+                self.may_end(id) && restarts_off && self.member(id).is_up()
+            }
+            Step::Remove { id, .. } => self.may_remove(id),
+            Step::DiscardImage { id } => {
+                self.successor_works() && rollout.serving.iter().all(|member| member.image_id != *id)
+            }
+        };
+        !allowed
+    }
+
+    /// What an engine makes of a step.
+    fn take(&mut self, step: &Step) {
+        let moment = now();
+        let rollout = &mut self.rollout;
+        match step {
+            Step::Rest(_) | Step::Wait { .. } => {}
+            Step::Pull { reference } => {
+                self.wish = Wish::Image {
+                    reference: reference.clone(),
+                    id: Some(image_id(&reference.to_string())),
+                };
+            }
+            Step::Create { from, reference, .. } => {
+                let mut member = new()
+                    .id("created")
+                    .image(&reference.to_string())
+                    .replaces(from.as_str());
+                member.created_at = moment;
+                member.role = Role::Candidate;
+                member.name = Role::Candidate.name("d");
+                rollout.candidate = Some(member);
+            }
+            Step::Start { id, .. } => {
+                let (seen, health) = (Some(moment), HealthState::Starting);
+                change(self, id, |member| {
+                    member.state = RunState::Running;
+                    member.started_at = seen;
+                    member.health.state = health;
+                    member.watch.seen_since = seen;
+                    member.watch.unhealthy_since = seen;
+                    member.watch.healthy_since = None;
+                    member.watch.told_to_stop = None;
+                });
+            }
+            Step::Retire { id, to }
+            | Step::Promote { id, to }
+            | Step::Reject { id, to, .. }
+            | Step::Restore { id, to } => self.rename(id, to),
+            Step::SetRestartPolicy { id, policy, .. } => {
+                change(self, id, |member| policy.clone_into(&mut member.restart_policy));
+            }
+            Step::Stop { id, .. } => change(self, id, |member| {
+                member.watch.told_to_stop = Some(moment);
+                if member.state == RunState::Restarting {
+                    member.state = RunState::Exited;
+                    member.finished_at = Some(moment);
+                }
+            }),
+            Step::Remove { id, .. } => {
+                self.pull_out(id);
+            }
+            Step::DiscardImage { id } => {
+                for old in &mut rollout.draining {
+                    old.previous_image_id = old.previous_image_id.take().filter(|image| image != id);
+                }
+            }
+        }
+    }
+
+    fn pull_out(&mut self, id: &ContainerId) -> Member {
+        let rollout = &mut self.rollout;
+        for slot in [&mut rollout.serving, &mut rollout.candidate] {
+            if let Some(member) = slot.take_if(|member| member.id == *id) {
+                return member;
+            }
+        }
+        for members in [&mut rollout.draining, &mut rollout.failed] {
+            if let Some(index) = members.iter().position(|member| member.id == *id) {
+                return members.remove(index);
+            }
+        }
+        panic!("no {id}")
+    }
+
+    /// A name is a mutex.
+    fn rename(&mut self, id: &ContainerId, to: &str) {
+        assert!(self.members().all(|member| member.name != to), "{to} is taken");
+        let mut member = self.pull_out(id);
+        let (base, role) = Role::parse(to);
+        assert_eq!(base, "d");
+        member.role = role;
+        to.clone_into(&mut member.name);
+        let rollout = &mut self.rollout;
+        match role {
+            Role::Serving => assert!(rollout.serving.replace(member).is_none()),
+            Role::Draining { .. } => rollout.draining.push(member),
+            Role::Failed { .. } => rollout.failed.push(member),
+            Role::Candidate | Role::Standby => panic!("{to}"),
+        }
+        rollout
+            .draining
+            .sort_by_key(|member| (member.role, member.created_at));
+        rollout
+            .failed
+            .sort_by_key(|member| (member.created_at, member.role));
+    }
+}
+
+fn change(scene: &mut Scene, id: &ContainerId, change: impl FnOnce(&mut Member)) {
+    let rollout = &mut scene.rollout;
+    let member = rollout
+        .serving
+        .iter_mut()
+        .chain(&mut rollout.candidate)
+        .chain(&mut rollout.draining)
+        .chain(&mut rollout.failed)
+        .find(|member| member.id == *id)
+        .unwrap();
+    change(member);
+}
+
+#[test]
+fn no_state_leads_to_a_forbidden_step_and_each_comes_to_rest() {
+    let mut scenes = 0;
+    each_scene(|start| {
+        scenes += 1;
+        let mut scene = start.clone();
+        let mut taken: Vec<String> = Vec::new();
+        for count in 0.. {
+            let step = scene.step();
+            taken.push(step.to_string());
+            assert!(
+                !scene.forbids(&step),
+                "{taken:#?}\nin {scene:#?}\nfrom {start:#?}"
+            );
+            if matches!(step, Step::Rest(_) | Step::Wait { .. }) {
+                break;
+            }
+            assert!(count < STEPS, "no end: {taken:#?}\nfrom {start:#?}");
+            let before = scene.clone();
+            scene.take(&step);
+            assert!(scene != before, "{step} changes nothing in {scene:#?}");
+        }
+    });
+    assert!(scenes > 100_000, "{scenes}");
+}
+
+#[test]
+fn a_wait_is_never_longer_than_what_it_waits_for_can_be_seen_in_time() {
+    let limit = now() + TimeDelta::seconds(10);
+    each_scene(|scene| {
+        if let Step::Wait { until, reason } = scene.step() {
+            assert!(until <= limit, "{reason} until {until} in {scene:#?}");
+        }
+    });
+}
+
+#[test]
+fn odd_clocks_do_no_harm() {
+    for moment in [
+        DateTime::UNIX_EPOCH,
+        DateTime::<chrono::Utc>::MAX_UTC - TimeDelta::days(400_000),
+    ] {
+        each_scene(|scene| {
+            let step = next(&scene.rollout, &scene.wish, &scene.policy, moment);
+            if let Step::Remove { id, .. } = &step {
+                assert!(!scene.member(id).is_up());
+            }
+        });
+    }
+}
