@@ -22,7 +22,7 @@ COPY dist/ /
 FROM ${RUST_IMAGE} AS builder
 RUN apk add --no-cache musl-dev ca-certificates
 WORKDIR /build
-COPY Cargo.toml Cargo.lock ./
+COPY Cargo.toml Cargo.lock build.rs ./
 COPY src src
 COPY examples examples
 RUN cargo build --release --locked --bin delegate-upgrader
