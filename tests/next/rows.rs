@@ -143,7 +143,7 @@ fn a_candidate_that_crashes_is_rejected() {
     assert_eq!(with(new().ill(30, 30).restarts(2)), "wait 5 s: proving");
     assert_eq!(
         with(new().running(90, HEALTHY_TIME).restarts(3)),
-        "reject new as d.failed-1: it keeps crashing: restarted 3 times"
+        "reject new as d.failed-1: it keeps crashing: restarted 3 times, exited with code 3"
     );
     // Between two lives it is stopped before it is renamed.
     let restarting = new().state(RunState::Restarting).restarts(3);
