@@ -1,6 +1,40 @@
 //! Keeps Harness Docker delegates healthy and current without ever losing one.
 //!
-//! One direction of data: `daemon → pass → {manager, engine, rollout} → {document, image, delegate}`.
+//! This is the map. `main.rs` calls [`cli`], and everything else is here:
+//!
+//! ```text
+//! environment ─► config ─► setup ─► daemon ◄── trigger ◄── schedule
+//!                                     │
+//!                                     ▼
+//!   Manager ─► manager ─► campaign ─► pass ─► report ─► status ─► serve, metrics
+//!                         (a wish)    │  ▲
+//!                            ▲        ▼  │            look, decide, take one step, look again
+//!                          image   observe ─► rollout::next ─► rollout::execute ◄── document
+//!                                     │         (pure)                │
+//!                                     └────────► engine ◄─────────────┘
+//!                                                  │
+//!                                                Docker
+//! ```
+//!
+//! Dependencies go one way: `daemon → pass → {manager, engine, rollout} → {document, image, delegate}`.
+//!
+//! There is no state file. What an interrupted upgrade needs is in the names and labels of the containers, so the first
+//! start and the start after a crash are the same: [`observe`] reads the [`rollout`] of each delegate from the
+//! engine, [`rollout::next()`] decides the one step to take, [`rollout::execute()`] takes it, and then everything is looked
+//! at again. A [`pass`] never waits: it says when to come back.
+//!
+//! | to do with | modules |
+//! |---|---|
+//! | the program | [`cli`], [`telemetry`], `setup` |
+//! | settings | [`config`], [`secret`], [`duration`] |
+//! | when | [`schedule`] (pure), [`trigger`], [`daemon`] |
+//! | which image | [`manager`] asks, [`image`] (pure) finds the target, [`campaign`] keeps the answers of one pass |
+//! | what is there | [`engine`] (the port to Docker), [`delegate`] (names), [`observe`] (the look), [`host`] (our place) |
+//! | how it is | [`health`] judges, [`endpoint`] asks over HTTP |
+//! | what to do | [`pass`], [`rollout`], [`document`] (pure): the same container with a new image |
+//! | telling | [`reason`], [`report`], [`status`], [`metrics`], [`serve`] |
+//!
+//! `docs/development` has the decisions, and the rollout's states as a table.
 #![warn(missing_docs)]
 
 pub mod campaign;
