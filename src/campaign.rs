@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use chrono::{DateTime, Utc};
+
 use crate::delegate::ImageId;
 use crate::engine::Engine;
 use crate::image::{ImageReference, Target, TargetSettings, resolve};
@@ -22,6 +24,7 @@ pub enum Mode {
 #[derive(Debug)]
 pub struct Campaign {
     mode: Mode,
+    asked_at: DateTime<Utc>,
     targets: HashMap<String, Result<Target, Reason>>,
     pulled: HashMap<String, Result<ImageId, Reason>>,
     vanished: HashSet<String>,
@@ -37,6 +40,7 @@ impl Campaign {
         source: &M,
         settings: &TargetSettings,
         rollouts: &[Rollout],
+        now: DateTime<Utc>,
     ) -> Self {
         let mut answers: HashMap<(String, String), Result<ImageReference, PublishedError>> = HashMap::new();
         let mut digests: HashMap<String, Result<String, Reason>> = HashMap::new();
@@ -75,6 +79,7 @@ impl Campaign {
         }
         Self {
             mode,
+            asked_at: now,
             targets,
             pulled: HashMap::new(),
             vanished: HashSet::new(),
@@ -91,6 +96,15 @@ impl Campaign {
         let Some(serving) = &rollout.serving else {
             return Wish::Settle(Reason::AwaitingSchedule { published: None });
         };
+        // Made after these answers were given, here or by another upgrader that may know better: it is not judged by
+        // them, and is finished.
+        if rollout
+            .candidate
+            .as_ref()
+            .is_some_and(|candidate| candidate.created_at > self.asked_at)
+        {
+            return Wish::Settle(Reason::AwaitingSchedule { published: None });
+        }
         let reference = match self.targets.get(&rollout.name) {
             None => return Wish::Settle(Reason::AwaitingSchedule { published: None }),
             Some(Err(reason)) => return Wish::Settle(reason.clone()),

@@ -11,6 +11,7 @@ use tracing::{info, warn};
 use crate::config::{HealthSettings, Strategy};
 use crate::delegate::{ContainerId, DELEGATE_NAME_VARIABLE, Role, label};
 use crate::document::{self, Conflict};
+use crate::duration;
 use crate::engine::{ContainerSummary, Engine, EngineError, Inspected, RunState};
 use crate::health::{self, HealthEndpoint, HealthState, ProbedBy, Verdict};
 use crate::rollout::{Member, Memory, Rollout};
@@ -96,7 +97,14 @@ async fn look_at<E: Engine>(
             .find(|wanted| *wanted == name)
             .cloned()
     });
-    identities.0.insert(summary.id.clone(), delegate.clone());
+    if identities
+        .0
+        .insert(summary.id.clone(), delegate.clone())
+        .is_none()
+        && delegate.is_some()
+    {
+        tell_wrong_labels(&inspected);
+    }
     Ok(delegate.map(|delegate| (inspected, delegate)))
 }
 
@@ -175,7 +183,8 @@ async fn assemble<H: HealthEndpoint>(
         if matches!(role, Role::Serving) {
             tell_change(container, before, &verdict);
         }
-        let mut member = Member::read(container, *role, verdict, scope.stop_timeout, watch.clone());
+        let timeout = stop_timeout(container).unwrap_or(scope.stop_timeout);
+        let mut member = Member::read(container, *role, verdict, timeout, watch.clone());
         member.previous_image_id = member
             .previous_image_id
             .filter(|image| !memory.was_discarded(image));
@@ -215,19 +224,35 @@ fn is_no(text: &str) -> bool {
 }
 
 fn strategy(container: &Inspected) -> Option<Strategy> {
-    let text = container.label(label::STRATEGY)?;
-    let strategy = text.parse().ok();
-    if strategy.is_none() {
-        let accepted = "auto, start-first or stop-first";
-        warn!(
-            container = container.name(),
-            label = label::STRATEGY,
-            value = text,
-            accepted,
-            "label ignored"
-        );
+    container.label(label::STRATEGY)?.parse().ok()
+}
+
+fn stop_timeout(container: &Inspected) -> Option<Duration> {
+    duration::parse(container.label(label::STOP_TIMEOUT)?).filter(|timeout| !timeout.is_zero())
+}
+
+/// Labels never change, so a wrong one is told once, when the delegate is first seen.
+fn tell_wrong_labels(container: &Inspected) {
+    let wrong = [
+        (
+            label::STRATEGY,
+            strategy(container).is_none(),
+            "auto, start-first or stop-first",
+        ),
+        (
+            label::STOP_TIMEOUT,
+            stop_timeout(container).is_none(),
+            "seconds, or a duration such as 45m",
+        ),
+    ];
+    for (label, is_wrong, accepted) in wrong {
+        if let Some(value) = container.label(label).filter(|_| is_wrong) {
+            warn!(
+                container = container.name(),
+                label, value, accepted, "label ignored"
+            );
+        }
     }
-    strategy
 }
 
 /// A verdict, and whether it is a new one. Containers on their way out are not asked.

@@ -95,6 +95,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// Begins a scheduled pass: asks what is published. What it leads to is for [`Self::reconcile`] to do.
     pub async fn begin(&mut self, mode: Mode) -> Result<(), EngineError> {
+        let now = (self.clock)();
         let rollouts = self.look().await?;
         self.memory.forget_created();
         // Each scheduled pass says of each delegate what became of it.
@@ -102,7 +103,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         self.cramped.clear();
         self.campaign = match &self.source {
             Some(source) => {
-                Some(Campaign::begin(mode, &self.engine, source, &self.settings.target, &rollouts).await)
+                Some(Campaign::begin(mode, &self.engine, source, &self.settings.target, &rollouts, now).await)
             }
             None => None,
         };
@@ -154,7 +155,14 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         Ok(rollouts
             .iter()
             .map(|rollout| {
-                let step = self.decide(rollout, &rollouts, now);
+                let step = match self.decide(rollout, &rollouts, now) {
+                    // What a pull would tell is not known here; the reference tells enough.
+                    Step::Pull { reference } => match rollout.quarantined(&reference, now) {
+                        Some(reason) => Step::Rest(reason),
+                        None => Step::Pull { reference },
+                    },
+                    step => step,
+                };
                 Planned::new(rollout, &step, &rollout.approach(&self.settings.policy))
             })
             .collect())

@@ -66,7 +66,10 @@ pub async fn execute<E: Engine>(
             }
             engine.rename(id, to).await?;
         }
-        Step::Promote { id, to } | Step::Reject { id, to, .. } | Step::Restore { id, to } => {
+        Step::Withdraw { id, to }
+        | Step::Promote { id, to }
+        | Step::Reject { id, to, .. }
+        | Step::Restore { id, to } => {
             engine.rename(id, to).await?;
         }
         Step::SetRestartPolicy { id, policy, .. } => {

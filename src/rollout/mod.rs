@@ -12,7 +12,7 @@ mod watch;
 use std::fmt;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 pub use execute::{Failure, Learned, execute};
 pub use next::next;
@@ -82,7 +82,7 @@ impl Member {
         container: &Inspected,
         role: Role,
         health: Verdict,
-        default_stop_timeout: Duration,
+        stop_timeout: Duration,
         watch: Watch,
     ) -> Self {
         Self {
@@ -111,10 +111,7 @@ impl Member {
                 .filter(|error| !error.is_empty())
                 .map(str::to_owned),
             ending: crate::health::ending(container),
-            stop_timeout: container
-                .label(label::STOP_TIMEOUT)
-                .and_then(crate::duration::parse)
-                .unwrap_or(default_stop_timeout),
+            stop_timeout,
             watch,
         }
     }
@@ -262,6 +259,33 @@ impl Rollout {
             return Approach::Neither(Reason::AutoRemoveNeedsStartFirst { because });
         }
         Approach::StopFirst
+    }
+}
+
+impl Rollout {
+    /// Whether a container made from this reference was rejected here, and the back-off is not over.
+    pub fn quarantined(&self, reference: &ImageReference, now: DateTime<Utc>) -> Option<Reason> {
+        self.failed
+            .iter()
+            .rev()
+            .filter(|rejected| rejected.runs(reference))
+            .find_map(|r| r.quarantine(now))
+    }
+}
+
+impl Member {
+    /// For how long the image of a rejected candidate is left alone, if it still is.
+    pub fn quarantine(&self, now: DateTime<Utc>) -> Option<Reason> {
+        let Role::Failed { attempt } = self.role else {
+            return None;
+        };
+        let span = TimeDelta::from_std(quarantine(attempt)).unwrap_or(TimeDelta::MAX / 4);
+        let until = self.finished_at.unwrap_or(self.created_at) + span;
+        (now < until || self.is_up()).then(|| Reason::Quarantined {
+            image: self.image.clone(),
+            attempt,
+            until,
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{Approach, Member, Policy, Rollout, Step, Wish, quarantine};
+use super::{Approach, Member, Policy, Rollout, Step, Wish};
 use crate::delegate::{ImageId, Role};
 use crate::engine::RunState;
 use crate::image::ImageReference;
@@ -59,7 +59,13 @@ pub fn next(rollout: &Rollout, wish: &Wish, policy: &Policy, now: DateTime<Utc>)
             decision.take_over(old, candidate)
         }
         (None, Some(candidate), None) => decision.alone(candidate),
-        (None, None, Some(old)) => decision.restore(old),
+        (None, None, Some(last)) => {
+            let given_up = |old: &&Member| {
+                let mut rejected = rollout.failed.iter();
+                rejected.any(|rejected| rejected.replaces.as_ref() == Some(&old.id))
+            };
+            decision.restore(rollout.draining.iter().rev().find(given_up).unwrap_or(last))
+        }
         (None, None, None) => Step::Rest(Reason::Gone),
     };
     merge(step, wait)
@@ -294,15 +300,11 @@ impl Decision<'_> {
         if let Some(name) = &self.rollout.foreign {
             return Some(Reason::NameTaken { name: name.clone() });
         }
-        if let Some((rejected, attempt)) = self.last_rejection(image) {
-            let until = rejected.finished_at.unwrap_or(rejected.created_at) + span(quarantine(attempt));
-            if self.now < until || rejected.is_up() {
-                return Some(Reason::Quarantined {
-                    image: reference.to_string(),
-                    attempt,
-                    until,
-                });
-            }
+        if let Some(reason) = self
+            .last_rejection(image)
+            .and_then(|(rejected, _)| rejected.quarantine(self.now))
+        {
+            return Some(reason);
         }
         if self.rollout.vanished.as_ref() == Some(image) {
             return Some(Reason::CandidateVanished {
@@ -474,10 +476,16 @@ impl Decision<'_> {
         if !candidate.is_up() {
             return remove(candidate);
         }
-        let mut pending = None;
-        match self.stop(candidate, &mut pending) {
-            Some(step) => step,
-            None => waiting(pending, self.now),
+        if candidate.state == RunState::Restarting {
+            let mut pending = None;
+            return self
+                .stop(candidate, &mut pending)
+                .unwrap_or_else(|| waiting(pending, self.now));
+        }
+        // Its name says so before it hears of it: nobody must take a candidate that is stopping for a proven one.
+        Step::Withdraw {
+            id: candidate.id.clone(),
+            to: self.draining_name(),
         }
     }
 
@@ -536,6 +544,13 @@ impl Decision<'_> {
 
     /// The name tells the second; where another one has it already, the next.
     fn retire(&self, old: &Member) -> Step {
+        Step::Retire {
+            id: old.id.clone(),
+            to: self.draining_name(),
+        }
+    }
+
+    fn draining_name(&self) -> String {
         let mut since = self.now.timestamp();
         let taken = |since| {
             self.rollout
@@ -546,10 +561,7 @@ impl Decision<'_> {
         while taken(since) {
             since += 1;
         }
-        Step::Retire {
-            id: old.id.clone(),
-            to: Role::Draining { since }.name(&self.rollout.name),
-        }
+        Role::Draining { since }.name(&self.rollout.name)
     }
 
     fn promote(&self, candidate: &Member) -> Step {

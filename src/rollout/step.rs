@@ -51,6 +51,13 @@ pub enum Step {
         /// Its name from now on.
         to: String,
     },
+    /// A candidate that nobody wants any more drains as an old one does.
+    Withdraw {
+        /// The candidate.
+        id: ContainerId,
+        /// Its name from now on.
+        to: String,
+    },
     /// The other half: the proven candidate takes the name.
     Promote {
         /// The candidate.
@@ -118,6 +125,7 @@ impl Step {
             Self::Create { .. } => "create",
             Self::Start { .. } => "start",
             Self::Retire { .. } => "retire",
+            Self::Withdraw { .. } => "withdraw",
             Self::Promote { .. } => "promote",
             Self::Reject { .. } => "reject",
             Self::Restore { .. } => "restore",
@@ -137,6 +145,7 @@ impl fmt::Display for Step {
             Self::Create { reference, .. } => write!(f, "create the candidate with {reference}"),
             Self::Start { id, name } => write!(f, "start {name} ({id})"),
             Self::Retire { id, to } => write!(f, "retire the old container ({id}) as {to}"),
+            Self::Withdraw { id, to } => write!(f, "withdraw the candidate ({id}) as {to}"),
             Self::Promote { id, to } => write!(f, "promote the candidate ({id}) to {to}"),
             Self::Reject { id, to, .. } => write!(f, "reject the candidate ({id}), kept as {to}"),
             Self::Restore { id, to } => write!(f, "restore the old container ({id}) as {to}"),

@@ -589,17 +589,20 @@ fn a_candidate_nobody_wants_any_more_is_withdrawn_without_quarantine() {
         base().candidate(new()).pulled(V3).next(),
         "remove d.candidate (new)"
     );
+    // It may have taken tasks, so it drains; its name says so first, lest somebody take it for proven.
+    for unwanted in [
+        base().candidate(running()).pulled(V3),
+        base().candidate(running().policy("no")).published(V3),
+    ] {
+        assert_eq!(unwanted.next(), "withdraw new as d.draining-now");
+    }
+    // Between two lives it cannot be renamed.
     assert_eq!(
-        base().candidate(running()).pulled(V3).next(),
+        base()
+            .candidate(running().state(RunState::Restarting))
+            .pulled(V3)
+            .next(),
         "set the restart policy of d.candidate (new) to no"
-    );
-    assert_eq!(
-        base().candidate(running().policy("no")).published(V3).next(),
-        "tell d.candidate (new) to stop within 3600 s"
-    );
-    assert_eq!(
-        base().candidate(running().told(90)).pulled(V3).next(),
-        "wait 9 s: stopping"
     );
     assert_eq!(
         base().candidate(new().exited(1)).pulled(V3).next(),

@@ -296,6 +296,7 @@ impl Scene {
                 release,
                 ..
             } => format!("create from {from}: {reference}, release {release}"),
+            Step::Withdraw { id, to } => format!("withdraw {id} as {}", relative(&to)),
             Step::Retire { id, to } => format!("retire {id} as {}", relative(&to)),
             step => {
                 let text = step.to_string();

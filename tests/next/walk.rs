@@ -289,6 +289,10 @@ impl Scene {
                 !member.is_up() && !owner_s && !two_at_once
             }
             Step::Retire { id, .. } => self.may_retire(id),
+            Step::Withdraw { id, .. } => {
+                let member = self.member(id);
+                rollout.serving.is_some() && member.role == Role::Candidate && member.is_up()
+            }
             Step::Promote { id, .. } => rollout.serving.is_none() && self.member(id).role == Role::Candidate,
             Step::Restore { id, .. } => {
                 rollout.serving.is_none()
@@ -344,6 +348,7 @@ impl Scene {
                 });
             }
             Step::Retire { id, to }
+            | Step::Withdraw { id, to }
             | Step::Promote { id, to }
             | Step::Reject { id, to, .. }
             | Step::Restore { id, to } => self.rename(id, to),

@@ -33,7 +33,7 @@ use container::Status;
 use state::State;
 
 /// How long a stop is waited for, as the real client does.
-const STOP_WAIT: Duration = Duration::from_secs(5);
+const STOP_WAIT: Duration = Duration::from_secs(2);
 
 /// An engine in memory; clones are the same engine.
 #[derive(Clone)]
