@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::host::{HOUR, Host, NEW, host_network};
+use crate::host::{HOUR, Host, NEW, OLD, host_network};
 use crate::support::twin::{Call, Fault, Happened};
 
 /// Which way a delegate is replaced.
@@ -187,6 +187,29 @@ async fn two_upgraders_at_once_converge() {
             };
             tokio::join!(host.once(NEW), second);
             assert_kept_promise(&host, way, &format!("the second one {offset} ms later"));
+        }
+    }
+}
+
+/// The daemon was last told that the old image is current; a pass by hand knows better. It looks again at any moment.
+#[tokio::test(start_paused = true)]
+async fn a_daemon_that_knows_less_does_not_spoil_a_pass_by_hand() {
+    for way in [StartFirst, StopFirst] {
+        for period in [300, 700, 1000, 2100, 5000, 9000] {
+            let host = way.host();
+            let mut daemon = host.upgrader(OLD);
+            host.pass(&mut daemon).await;
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            tokio::select! {
+                _ = host.once(NEW) => {}
+                () = async {
+                    loop {
+                        let _ = daemon.reconcile().await;
+                        tokio::time::sleep(Duration::from_millis(period)).await;
+                    }
+                } => {}
+            }
+            assert_kept_promise(&host, way, &format!("the daemon looks every {period} ms"));
         }
     }
 }
