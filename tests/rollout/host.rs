@@ -29,7 +29,7 @@ pub const GROUP: &str = "docker-delegate";
 /// How long after its start a delegate created by an upgrader is healthy.
 pub const READY: Duration = Duration::from_secs(5);
 /// How long an old delegate needs to finish its tasks.
-pub const DRAIN: Duration = Duration::from_secs(300);
+pub const DRAIN: Duration = Duration::from_secs(60);
 pub const STOP_TIMEOUT: Duration = Duration::from_secs(3600);
 pub const HOUR: Duration = Duration::from_secs(3600);
 
