@@ -1,5 +1,6 @@
 //! The commands: what each needs, what it prints, what it exits with.
 
+use std::future::Future;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -9,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use crate::config::{ConfigErrors, Settings, Source};
+use crate::config::{Settings, Source};
 use crate::daemon;
 use crate::endpoint::plain_client;
 use crate::report::{Planned, Report};
@@ -97,24 +98,22 @@ pub fn main() -> Exit {
 }
 
 async fn dispatch(command: Command) -> Exit {
-    let settings = match (&command, Settings::from_process_env()) {
-        (Command::Healthcheck | Command::Status { .. }, _) => None,
-        (_, Ok(settings)) => Some(settings),
-        (_, Err(errors)) => return complain_of(&errors),
-    };
-    match (command, settings) {
-        (Command::Healthcheck, _) => healthcheck().await,
-        (Command::Status { json }, _) => status(json).await,
-        (Command::Config, Some(settings)) => config(&settings),
-        (Command::Once, Some(settings)) => once(settings).await,
-        (Command::Plan { json }, Some(settings)) => plan(settings, json).await,
-        (_, Some(settings)) => run(settings).await,
-        (_, None) => Exit::Config,
+    match command {
+        // These ask the daemon, and need no settings but its address.
+        Command::Healthcheck => return healthcheck().await,
+        Command::Status { json } => return status(json).await,
+        Command::Run | Command::Once | Command::Plan { .. } | Command::Config => {}
     }
-}
-
-fn complain_of(errors: &ConfigErrors) -> Exit {
-    complain(&errors.to_string(), Exit::Config)
+    let settings = match Settings::from_process_env() {
+        Ok(settings) => settings,
+        Err(errors) => return complain(&errors.to_string(), Exit::Config),
+    };
+    match command {
+        Command::Once => once(settings).await,
+        Command::Plan { json } => plan(settings, json).await,
+        Command::Config => config(&settings),
+        _ => run(settings).await,
+    }
 }
 
 /// Standard error may be closed; the exit code says it all the same.
@@ -130,16 +129,26 @@ fn say(text: &str) -> Exit {
     }
 }
 
+/// Completes when the process is told to end. As process 1 of a container it hears of that only by asking.
+fn shutdown() -> Result<impl Future<Output = ()>, Exit> {
+    let problem = |error| complain(&format!("signals cannot be received: {error}"), Exit::Unavailable);
+    let mut terminate = signal(SignalKind::terminate()).map_err(problem)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(problem)?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => info!("SIGTERM"),
+            _ = interrupt.recv() => info!("SIGINT"),
+        }
+    })
+}
+
 async fn run(settings: Settings) -> Exit {
     telemetry::start(&settings.log);
     introduce(&settings);
-    let (mut terminate, mut interrupt) =
-        match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
-            (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
-            (Err(error), _) | (_, Err(error)) => {
-                return complain(&format!("signals cannot be received: {error}"), Exit::Unavailable);
-            }
-        };
+    let shutdown = match shutdown() {
+        Ok(shutdown) => shutdown,
+        Err(exit) => return exit,
+    };
     let listener = match serve::listen(settings.listen).await {
         Ok(listener) => listener,
         Err(error) => {
@@ -174,12 +183,6 @@ async fn run(settings: Settings) -> Exit {
         health_interval: settings.health.interval,
         run_on_start: settings.run_on_start,
         health_only: settings.disable_auto_upgrade,
-    };
-    let shutdown = async move {
-        tokio::select! {
-            _ = terminate.recv() => info!("SIGTERM"),
-            _ = interrupt.recv() => info!("SIGINT"),
-        }
     };
     daemon::run(upgrader, trigger, options, publisher, shutdown).await;
     server.abort();
@@ -226,9 +229,20 @@ async fn once(settings: Settings) -> Exit {
         Ok(upgrader) => upgrader,
         Err(error) => return complain(&error.to_string(), Exit::Config),
     };
-    match daemon::once(&mut upgrader).await {
-        Ok(report) => verdict(&report),
-        Err(error) => complain(&error.to_string(), Exit::Unavailable),
+    let shutdown = match shutdown() {
+        Ok(shutdown) => shutdown,
+        Err(exit) => return exit,
+    };
+    tokio::select! {
+        biased;
+        () = shutdown => {
+            warn!("stopped before the end; what is under way goes on at the next pass");
+            Exit::NotServed
+        }
+        outcome = daemon::once(&mut upgrader) => match outcome {
+            Ok(report) => verdict(&report),
+            Err(error) => complain(&error.to_string(), Exit::Unavailable),
+        },
     }
 }
 

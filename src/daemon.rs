@@ -5,7 +5,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use tracing::{error, info};
+use tokio::time::Instant;
+use tracing::{error, info, warn};
 
 use crate::campaign::Mode;
 use crate::engine::{Engine, EngineError};
@@ -19,6 +20,9 @@ use crate::trigger::Trigger;
 
 /// How soon an engine that cannot be reached is tried again.
 const ENGINE_RETRY: Duration = Duration::from_secs(5);
+
+/// How long a single pass waits for an engine that went away.
+const ENGINE_PATIENCE: Duration = Duration::from_secs(120);
 
 /// When the loop wakes, and what the first look may do.
 pub struct Options {
@@ -134,15 +138,29 @@ fn tell_engine(before: &mut Option<String>, now: Option<&EngineError>) {
 }
 
 /// Runs one scheduled pass to its end, drains included.
+///
+/// An engine that is out of reach at the start is an error. One that goes away later, for a restart say, is waited for.
 pub async fn once<E: Engine, M: Published, H: HealthEndpoint>(
     reconciler: &mut Reconciler<E, M, H>,
 ) -> Result<Report, EngineError> {
     reconciler.begin(Mode::Act).await?;
+    let mut away_since = None;
     loop {
-        let report = reconciler.reconcile().await?;
-        if !report.is_under_way() {
-            return Ok(report);
-        }
-        tokio::time::sleep(until(report.wake)).await;
+        let pause = match reconciler.reconcile().await {
+            Ok(report) if !report.is_under_way() => return Ok(report),
+            Ok(report) => {
+                away_since = None;
+                until(report.wake)
+            }
+            Err(error) => {
+                let since = *away_since.get_or_insert_with(Instant::now);
+                if since.elapsed() > ENGINE_PATIENCE {
+                    return Err(error);
+                }
+                warn!(%error, "cannot look at the engine; trying again");
+                ENGINE_RETRY
+            }
+        };
+        tokio::time::sleep(pause).await;
     }
 }
