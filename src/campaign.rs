@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use crate::delegate::ImageId;
 use crate::engine::Engine;
-use crate::image::{ImageReference, Target, TargetSettings, resolve};
+use crate::image::{ImageReference, Target, TargetSettings, as_manager_knows, resolve};
 use crate::manager::{Published, PublishedError};
 use crate::reason::Reason;
 use crate::rollout::{Rollout, Wish};
@@ -45,6 +45,7 @@ impl Campaign {
         let mut answers: HashMap<(String, String), Result<ImageReference, PublishedError>> = HashMap::new();
         let mut digests: HashMap<String, Result<String, Reason>> = HashMap::new();
         let mut targets = HashMap::new();
+        let mut outage: Option<PublishedError> = None;
         for rollout in rollouts.iter().filter(|rollout| !rollout.opted_out) {
             let Some(serving) = &rollout.serving else { continue };
             let current = match serving.image.parse::<ImageReference>() {
@@ -60,8 +61,14 @@ impl Campaign {
             };
             let key = (rollout.delegate.clone(), current.normalised());
             if !answers.contains_key(&key) {
-                let asked = crate::image::as_manager_knows(&current, settings);
-                let answer = source.published(&asked, &rollout.delegate).await;
+                // Each question has its own retries; a Manager that is down is not waited for once per image.
+                let answer = if let Some(error) = &outage {
+                    Err(error.clone())
+                } else {
+                    let asked = as_manager_knows(&current, settings);
+                    source.published(&asked, &rollout.delegate).await
+                };
+                outage = answer.as_ref().err().filter(|error| error.is_outage()).cloned();
                 answers.insert(key.clone(), answer);
             }
             let target = match answers.get(&key) {

@@ -88,9 +88,14 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             identities,
             memory,
             clock,
+            cramped,
             ..
         } = self;
-        observe(engine, endpoint, &settings.scope, identities, memory, clock()).await
+        let mut rollouts = observe(engine, endpoint, &settings.scope, identities, memory, clock()).await?;
+        for rollout in rollouts.iter_mut().filter(|rollout| rollout.conflict.is_none()) {
+            rollout.conflict = cramped.get(&rollout.name).cloned().flatten();
+        }
+        Ok(rollouts)
     }
 
     /// Begins a scheduled pass: asks what is published. What it leads to is for [`Self::reconcile`] to do.
@@ -119,7 +124,12 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             let mut stepped = false;
             self.note_failures(&rollouts, now);
             for rollout in in_order(&rollouts) {
-                match self.decide_with_memory(rollout, &rollouts, now).await {
+                let step = self.decide(rollout, &rollouts, now);
+                if self.learns_of_memory(rollout, &step).await {
+                    stepped = true;
+                    break;
+                }
+                match step {
                     Step::Rest(reason) => self.note(&mut report, rollout, &reason, None),
                     Step::Wait { reason, until } => self.note(&mut report, rollout, &reason, Some(until)),
                     step => {
@@ -131,6 +141,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             }
             if !stepped {
                 self.forget_absent(&rollouts);
+                report.delegates.sort_by(|a, b| a.name.cmp(&b.name));
                 return Ok(report);
             }
         }
@@ -193,28 +204,19 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// The same, given that two containers at once need memory for two. What the host has is looked at when a second
-    /// one is about to be made or started; until the rollout is over, the answer stands.
-    async fn decide_with_memory(&mut self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> Step {
-        let step = self.decide(rollout, all, now);
-        let (Some(serving), None) = (&rollout.serving, &rollout.conflict) else {
-            return step;
+    /// Two containers at once need memory for two. What the host has is looked at when a second one is about to be
+    /// made or started, and until the rollout is over the answer stands. `true` where it was looked at just now.
+    async fn learns_of_memory(&mut self, rollout: &Rollout, step: &Step) -> bool {
+        let Some(serving) = &rollout.serving else {
+            return false;
         };
-        if !matches!(step, Step::Create { .. } | Step::Start { .. }) {
-            return step;
+        let second = matches!(step, Step::Create { .. } | Step::Start { .. });
+        if !second || rollout.conflict.is_some() || self.cramped.contains_key(&rollout.name) {
+            return false;
         }
-        if !self.cramped.contains_key(&rollout.name) {
-            let conflict = too_little_memory(&self.engine, &self.settings.scope, serving).await;
-            self.cramped.insert(rollout.name.clone(), conflict);
-        }
-        let Some(Some(conflict)) = self.cramped.get(&rollout.name).cloned() else {
-            return step;
-        };
-        let cramped = Rollout {
-            conflict: Some(conflict),
-            ..rollout.clone()
-        };
-        self.decide(&cramped, all, now)
+        let conflict = too_little_memory(&self.engine, &self.settings.scope, serving).await;
+        self.cramped.insert(rollout.name.clone(), conflict);
+        true
     }
 
     async fn take(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
