@@ -280,9 +280,17 @@ fn read_health(found: &mut Findings, env: &Environment, health_only: bool) -> He
 
 /// What is checked already and not acted on by this version must not pass for working.
 fn warn_of_later_settings(found: &mut Findings, env: &Environment) {
-    for variable in [&env.webhook_url, &env.audit_log, &env.docker_config] {
+    let unused = "set, but this version does not use it";
+    for (variable, unused) in [
+        (&env.webhook_url, unused),
+        (&env.audit_log, unused),
+        (
+            &env.docker_config,
+            "registry logins in it are not used by this version",
+        ),
+    ] {
         if variable.is_set() {
-            found.warn(variable, "set, but this version does not use it");
+            found.warn(variable, unused);
         }
     }
 }

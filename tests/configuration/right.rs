@@ -75,8 +75,8 @@ fn every_accepted_form_is_read() {
         ("CONTAINER_STOP_TIMEOUT", "1h30m"),
         ("IMAGE_REPOSITORY", "registry.example:5000/team/delegate"),
         ("UPGRADE_STRATEGY", "Stop-First"),
-        ("HEALTH_PROBE", "exec"),
-        ("HEALTH_ACTION", "restart"),
+        ("HEALTH_PROBE", "running"),
+        ("HEALTH_ACTION", "report"),
         ("REGISTRY_USERNAME", "me"),
         ("REGISTRY_PASSWORD", PASSWORD),
         ("https_proxy", "me:p%40ss@proxy.example:3128"),
@@ -104,7 +104,7 @@ fn every_accepted_form_is_read() {
     assert_eq!(settings.strategy, Strategy::StopFirst);
     assert_eq!(
         (settings.health.probe, settings.health.action),
-        (ProbeKind::Exec, HealthAction::Restart)
+        (ProbeKind::Running, HealthAction::Report)
     );
     assert_eq!(settings.registry.as_ref().unwrap().password.expose(), PASSWORD);
     let proxy = settings.way_out.proxy.as_ref().unwrap();
@@ -224,6 +224,35 @@ fn without_a_manager_there_is_a_fixed_image_or_no_upgrade() {
         settings(&[("DISABLE_AUTO_UPGRADE", "1")]).source,
         Source::Manager(_)
     ));
+}
+
+#[test]
+fn what_this_version_does_not_serve_is_warned_of() {
+    let settings = settings(&[
+        ("HEALTH_PROBE", "exec"),
+        ("HEALTH_ACTION", "restart"),
+        ("WEBHOOK_URL", "https://hooks.example/hunter2"),
+        ("AUDIT_LOG", "/var/log/upgrades"),
+        ("DOCKER_CONFIG", "/root/.docker"),
+    ]);
+    assert_eq!(
+        (settings.health.probe, settings.health.action),
+        (ProbeKind::Auto, HealthAction::Report)
+    );
+    for variable in [
+        "HEALTH_PROBE",
+        "HEALTH_ACTION",
+        "WEBHOOK_URL",
+        "AUDIT_LOG",
+        "DOCKER_CONFIG",
+    ] {
+        let warned = settings
+            .warnings
+            .iter()
+            .filter(|warning| warning.starts_with(variable))
+            .count();
+        assert_eq!(warned, 1, "{variable}: {:?}", settings.warnings);
+    }
 }
 
 #[test]
