@@ -140,11 +140,7 @@ impl Decision<'_> {
     /// Policy off, then the signal, then patience.
     fn stop(&self, member: &Member, pending: &mut Pending) -> Option<Step> {
         if !member.restart_is_off() {
-            return Some(Step::SetRestartPolicy {
-                id: member.id.clone(),
-                name: member.name.clone(),
-                policy: "no".to_owned(),
-            });
+            return Some(policy_off(member));
         }
         let stop = |grace| Step::Stop {
             id: member.id.clone(),
@@ -190,7 +186,7 @@ impl Decision<'_> {
             return None;
         };
         let late = self.now > timestamp(since) + span(ONE_BREATH);
-        if late && !old.restart_is_off() && old.watch.told_to_stop.is_none() {
+        if late && !old.restart_is_off() && old.watch.told_to_stop.is_none() && !is_between_lives(old) {
             return Some(self.retire(old));
         }
         self.stop(old, pending)
@@ -335,19 +331,34 @@ impl Decision<'_> {
         }
         match &candidate.state {
             // Its owner stopped it before anything was started in its place.
-            RunState::Created if !is_in_use(serving) => remove(candidate),
+            RunState::Created if !is_in_use(serving) && serving.watch.told_to_stop.is_none() => {
+                remove(candidate)
+            }
             RunState::Created => match (refusal(candidate), self.rollout.approach(self.policy)) {
                 (Some(cause), _) => self.reject(candidate, cause),
                 (None, Approach::StartFirst) => start(candidate),
-                (None, Approach::StopFirst) => self.retire(serving),
+                (None, Approach::StopFirst) => self.give_up_name(serving),
                 (None, Approach::Neither(_)) => remove(candidate),
             },
             _ => match self.prove(candidate) {
-                Proof::Proven => self.retire(serving),
+                Proof::Proven => self.give_up_name(serving),
                 Proof::NotYet(step) => step,
                 Proof::Failed(cause) => self.reject(candidate, cause),
             },
         }
+    }
+
+    /// One that keeps crashing is stopped first. It has no process then, and its policy stays: until it has the new
+    /// name, nobody else would know the true one.
+    fn give_up_name(&self, serving: &Member) -> Step {
+        if is_between_lives(serving) && serving.watch.told_to_stop.is_none() {
+            return Step::Stop {
+                id: serving.id.clone(),
+                name: serving.name.clone(),
+                grace: serving.stop_timeout,
+            };
+        }
+        self.retire(serving)
     }
 
     /// Whether the candidate has the image that is asked for now. Without a word on it, what was begun is finished.
@@ -367,7 +378,12 @@ impl Decision<'_> {
                 return self.reject(candidate, cause);
             }
             if !old.is_up() {
-                return start(candidate);
+                // Stopped by somebody else, it would come back when the engine restarts.
+                return if old.restart_is_off() {
+                    start(candidate)
+                } else {
+                    policy_off(old)
+                };
             }
             let mut pending = None;
             return match self.drain(old, &mut pending) {
@@ -476,7 +492,7 @@ impl Decision<'_> {
         if !candidate.is_up() {
             return remove(candidate);
         }
-        if candidate.state == RunState::Restarting {
+        if is_between_lives(candidate) {
             let mut pending = None;
             return self
                 .stop(candidate, &mut pending)
@@ -574,9 +590,8 @@ impl Decision<'_> {
     /// The rejected one's new name counts the attempts of its image. A name that is taken by an older rejection is
     /// freed first.
     fn reject(&self, candidate: &Member, cause: String) -> Step {
-        // Between two lives a container has no network for the engine to rename: it is stopped first.
         let mut pending = None;
-        if candidate.state == RunState::Restarting
+        if is_between_lives(candidate)
             && let Some(step) = self.stop(candidate, &mut pending)
         {
             return step;
@@ -619,6 +634,12 @@ fn is_in_use(serving: &Member) -> bool {
     matches!(serving.state, RunState::Running | RunState::Restarting)
 }
 
+/// Whether it has no process at the moment, but will have one again. Then it has no network that the engine could
+/// rename with it, and the engine refuses: it has to be stopped first.
+fn is_between_lives(member: &Member) -> bool {
+    member.state == RunState::Restarting
+}
+
 fn timestamp(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(seconds, 0).unwrap_or_default()
 }
@@ -658,6 +679,14 @@ fn waiting(pending: Pending, now: DateTime<Utc>) -> Step {
             reason: Reason::Gone,
             until: now + TimeDelta::seconds(1),
         },
+    }
+}
+
+fn policy_off(member: &Member) -> Step {
+    Step::SetRestartPolicy {
+        id: member.id.clone(),
+        name: member.name.clone(),
+        policy: "no".to_owned(),
     }
 }
 

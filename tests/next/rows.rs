@@ -502,6 +502,31 @@ fn an_old_one_without_a_successor_comes_back_policy_first_name_last() {
 }
 
 #[test]
+fn one_that_keeps_crashing_is_stopped_before_it_gives_up_the_name() {
+    let crashing = || old().state(RunState::Restarting);
+    let stop = "tell d (old) to stop within 3600 s";
+    let proven = |old| scene().pulled(V2).serving(old).candidate(new().running(90, 90));
+    assert_eq!(proven(crashing()).next(), stop);
+    let stopped = || {
+        crashing()
+            .exited(1)
+            .change(|m| m.watch.told_to_stop = Some(ago(1)))
+    };
+    assert_eq!(proven(stopped()).next(), "retire old as d.draining-now");
+    let stop_first = |old| scene().pulled(V2).host_network().serving(old).candidate(new());
+    assert_eq!(stop_first(crashing()).next(), stop);
+    assert_eq!(stop_first(stopped()).next(), "retire old as d.draining-now");
+    // Renamed by a process that is gone.
+    assert_eq!(
+        scene()
+            .serving(new().running(90, 90))
+            .draining(60, crashing())
+            .next(),
+        "set the restart policy of d.draining-60 (old) to no"
+    );
+}
+
+#[test]
 fn an_auto_remove_delegate_without_a_successor_takes_its_name_back_as_it_is() {
     assert_eq!(
         scene().draining(90, old().auto_remove()).next(),

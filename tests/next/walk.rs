@@ -230,8 +230,10 @@ impl Scene {
         let others = self.rollout.serving.is_some() || !self.rollout.draining.is_empty();
         match member.role {
             Role::Failed { .. } => true,
-            // Rejected after the commit, between two lives.
-            Role::Serving => self.may_reject(id) && member.state == RunState::Restarting,
+            // Between two lives: it can be renamed only once it is stopped.
+            Role::Serving => {
+                (self.may_reject(id) || self.may_retire(id)) && member.state == RunState::Restarting
+            }
             Role::Candidate => others,
             Role::Draining { .. } => {
                 let may_have_been_told = !member.auto_remove && member.restart_is_off();
@@ -302,8 +304,10 @@ impl Scene {
             Step::Reject { id, .. } => self.may_reject(id),
             Step::SetRestartPolicy { id, policy, .. } => policy != "no" || self.may_end(id),
             Step::Stop { id, .. } => {
-                let restarts_off = self.member(id).restart_is_off();
-                self.may_end(id) && restarts_off && self.member(id).is_up()
+                let member = self.member(id);
+                // Only its successor's label keeps the policy, so before it is retired it stays on.
+                let about_to_retire = member.role == Role::Serving && self.may_retire(id);
+                self.may_end(id) && (member.restart_is_off() || about_to_retire) && member.is_up()
             }
             Step::Remove { id, .. } => self.may_remove(id),
             Step::DiscardImage { id } => {

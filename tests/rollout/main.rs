@@ -10,6 +10,7 @@
 mod failures;
 mod faults;
 mod host;
+mod interference;
 mod left_alone;
 mod replicas;
 mod start_first;

@@ -372,6 +372,10 @@ impl State {
         if self.containers[index].name == name {
             return refused(400, "Renaming a container with the same name as its current name");
         }
+        if let Status::Restarting { .. } = self.containers[index].status {
+            // Seen on 20.10: its network is gone with its process.
+            return refused(404, "no such object: sandbox not found");
+        }
         self.check_name(name)?;
         let container = &mut self.containers[index];
         let from = std::mem::replace(&mut container.name, name.to_owned());
