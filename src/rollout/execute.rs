@@ -73,6 +73,10 @@ pub async fn execute<E: Engine>(
             engine.rename(id, to).await?;
         }
         Step::SetRestartPolicy { id, policy, .. } => {
+            // Its successor's label tells it too, but somebody may remove that one.
+            if let Some(member) = rollout.member(id).filter(|member| !member.restart_is_off()) {
+                memory.watch(id).policy_before = Some(member.restart_policy.clone());
+            }
             engine.set_restart_policy(id, &policy_document(policy)).await?;
         }
         Step::Stop { id, grace, .. } => {

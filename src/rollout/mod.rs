@@ -186,6 +186,13 @@ impl Rollout {
         self.candidate.is_some() || (self.serving.is_none() && !self.draining.is_empty())
     }
 
+    /// The member with this id.
+    pub fn member(&self, id: &ContainerId) -> Option<&Member> {
+        let named = self.serving.iter().chain(&self.candidate);
+        let mut all = named.chain(&self.draining).chain(&self.failed);
+        all.find(|member| member.id == *id)
+    }
+
     /// The member that stands for the delegate in reports: the one that works, or would.
     pub fn face(&self) -> Option<&Member> {
         self.serving

@@ -449,10 +449,11 @@ impl Decision<'_> {
             .iter()
             .rev()
             .find(|rejected| rejected.replaces.as_ref() == Some(&old.id));
-        let policy = twin.and_then(|twin| twin.predecessor_policy.clone());
+        let policy = twin
+            .and_then(|twin| twin.predecessor_policy.as_ref())
+            .or(old.watch.policy_before.as_ref());
         let set_policy = || {
             policy
-                .as_ref()
                 .filter(|policy| old.restart_is_off() && **policy != old.restart_policy)
                 .map(|policy| Step::SetRestartPolicy {
                     id: old.id.clone(),
@@ -460,9 +461,15 @@ impl Decision<'_> {
                     policy: policy.clone(),
                 })
         };
-        // By the engine's own clock: the life that the rollout ended began before the candidate was made.
+        // By the engine's own clock: the life that the rollout ended began before the candidate was made. Somebody
+        // may have removed that one, and then the old one's name tells, to the second, when it was retired.
+        let begun = match (twin, old.role) {
+            (Some(twin), _) => Some(twin.created_at),
+            (None, Role::Draining { since }) => Some(timestamp(since + 1)),
+            (None, _) => None,
+        };
         let restarted = old.watch.told_to_stop.is_none()
-            && twin.is_some_and(|twin| old.started_at.is_some_and(|started| started > twin.created_at));
+            && (old.watch.came_back || begun.is_some_and(|begun| old.started_at > Some(begun)));
         let take_back = || Step::Restore {
             id: old.id.clone(),
             to: self.rollout.name.clone(),

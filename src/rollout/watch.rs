@@ -22,6 +22,10 @@ pub struct Watch {
     pub unhealthy_since: Option<DateTime<Utc>>,
     /// When this process told it to stop.
     pub told_to_stop: Option<DateTime<Utc>>,
+    /// Whether it lives again after this process told it to stop.
+    pub came_back: bool,
+    /// Its restart policy before this process took it off.
+    pub policy_before: Option<String>,
     /// The most restarts the engine has counted; it forgets them when a container is stopped.
     pub most_restarts: u64,
     /// Why the engine would not start it.
@@ -70,7 +74,7 @@ impl Watch {
             self.unhealthy_since = None;
         }
         if self.started_at != started_at {
-            self.told_to_stop = None;
+            self.came_back = self.told_to_stop.take().is_some();
         }
         if started_at.is_some() {
             self.seen_since.get_or_insert(now);

@@ -502,6 +502,34 @@ fn an_old_one_without_a_successor_comes_back_policy_first_name_last() {
 }
 
 #[test]
+fn an_old_one_whose_successor_somebody_removed_is_stopped_and_started_once() {
+    let base = |old| scene().draining(90, old).next();
+    let remembered = |old: delegate_upgrader::rollout::Member| {
+        old.change(|m| m.watch.policy_before = Some("always".to_owned()))
+    };
+    assert_eq!(base(old().told(50)), "wait 5 s: draining");
+    let stopped = || old().policy("no").exited(30);
+    assert_eq!(base(stopped()), "start d.draining-90 (old)");
+    assert_eq!(
+        base(remembered(stopped())),
+        "set the restart policy of d.draining-90 (old) to always"
+    );
+    // Its name tells when it was retired: this is a life after that.
+    let started = || old().policy("no").running(2, 0);
+    assert_eq!(base(started()), "restore the old container (old) as d");
+    assert_eq!(
+        base(remembered(started())),
+        "set the restart policy of d.draining-90 (old) to always"
+    );
+    // By a clock that is late the life seems older than the name.
+    let by_a_late_clock = old()
+        .policy("no")
+        .running(600, 0)
+        .change(|m| m.watch.came_back = true);
+    assert_eq!(base(by_a_late_clock), "restore the old container (old) as d");
+}
+
+#[test]
 fn one_that_keeps_crashing_is_stopped_before_it_gives_up_the_name() {
     let crashing = || old().state(RunState::Restarting);
     let stop = "tell d (old) to stop within 3600 s";

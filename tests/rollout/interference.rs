@@ -1,14 +1,59 @@
-//! Somebody else has a hand in it: a delegate that keeps crashing.
+//! Somebody else has a hand in it: prunes, removes, or had a delegate that crashes.
 
 use std::time::Duration;
 
-use delegate_upgrader::engine::RunState;
+use delegate_upgrader::campaign::Mode;
+use delegate_upgrader::engine::{Engine, RunState};
 use serde_json::json;
 
-use crate::host::{Host, NEW, host_network};
-use crate::support::twin::Behaviour;
+use crate::host::{DRAIN, Host, NEW, host_network};
+use crate::support::twin::{Behaviour, Happened};
 
 const CRASHING: &str = "harness/delegate:26.02.0";
+
+fn count(host: &Host, id: &delegate_upgrader::delegate::ContainerId, what: &Happened) -> usize {
+    host.events_of(id)
+        .iter()
+        .filter(|event| event.what == *what)
+        .count()
+}
+
+/// What `docker system prune` does to a container that waits an hour for its start.
+#[tokio::test(start_paused = true)]
+async fn when_the_candidate_is_pruned_while_the_old_one_drains_the_old_one_comes_back_once() {
+    let host = Host::new();
+    let old = host.run_with("dd", host_network);
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.begin(Mode::Act).await.unwrap();
+    assert!(host.go_on(&mut upgrader, DRAIN / 2).await.is_none());
+    host.twin.remove(&host.find("dd.candidate").id).await.unwrap();
+    host.finish(&mut upgrader).await;
+    let now = host.find("dd");
+    assert_eq!((&now.id, now.state), (&old, RunState::Running));
+    assert_eq!(host.restart_policy("dd"), "unless-stopped");
+    assert_eq!(host.names(), ["dd"]);
+    let (told, ended, _) = host.end_of(&old).unwrap();
+    assert_eq!(ended - told, DRAIN);
+    assert_eq!(count(&host, &old, &Happened::Started), 2);
+    assert_eq!(count(&host, &old, &Happened::Signalled), 1);
+}
+
+/// The same with a new process, which cannot know the policy: the delegate works all the same.
+#[tokio::test(start_paused = true)]
+async fn a_new_process_brings_it_back_once_too() {
+    let host = Host::new();
+    let old = host.run_with("dd", host_network);
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.begin(Mode::Act).await.unwrap();
+    assert!(host.go_on(&mut upgrader, DRAIN / 2).await.is_none());
+    host.twin.remove(&host.find("dd.candidate").id).await.unwrap();
+    host.finish(&mut host.upgrader(NEW)).await;
+    assert_eq!(
+        (host.find("dd").id, host.names()),
+        (old.clone(), vec!["dd".to_owned()])
+    );
+    assert_eq!(count(&host, &old, &Happened::Started), 2);
+}
 
 #[tokio::test(start_paused = true)]
 async fn a_delegate_that_keeps_crashing_is_replaced() {
