@@ -13,7 +13,7 @@ use tracing::{info, warn};
 use crate::config::{Settings, Source};
 use crate::daemon;
 use crate::endpoint::plain_client;
-use crate::report::{Planned, Report};
+use crate::report::{Planned, Report, none_found};
 use crate::setup::upgrader;
 use crate::status::Status;
 use crate::{serve, telemetry, trigger};
@@ -287,10 +287,7 @@ async fn plan(settings: Settings, json: bool) -> Exit {
 
 fn plan_text(plan: &[Planned], names: &[String]) -> String {
     if plan.is_empty() {
-        return format!(
-            "no container on this host has DELEGATE_NAME={}",
-            names.join(" or ")
-        );
+        return none_found(names);
     }
     let width = plan
         .iter()

@@ -15,7 +15,7 @@ use crate::image::TargetSettings;
 use crate::manager::Published;
 use crate::observe::{Identities, Scope, observe, too_little_memory};
 use crate::reason::Reason;
-use crate::report::{DelegateReport, Planned, Report};
+use crate::report::{DelegateReport, Planned, Report, none_found};
 use crate::rollout::{Approach, Failure, Learned, Memory, Policy, Rollout, Step, Wish, execute, next};
 
 /// The wall clock, in tests another one.
@@ -102,6 +102,9 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     pub async fn begin(&mut self, mode: Mode) -> Result<(), EngineError> {
         let now = (self.clock)();
         let rollouts = self.look().await?;
+        if rollouts.is_empty() {
+            warn!("{}", none_found(&self.settings.scope.workload_names));
+        }
         self.memory.forget_created();
         // Each scheduled pass says of each delegate what became of it.
         self.told.clear();

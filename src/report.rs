@@ -77,6 +77,14 @@ impl Report {
     }
 }
 
+/// That there is nothing to look after.
+pub fn none_found(workload_names: &[String]) -> String {
+    format!(
+        "no container on this host has DELEGATE_NAME={}",
+        workload_names.join(" or ")
+    )
+}
+
 impl DelegateReport {
     /// The row of one delegate.
     pub fn new(rollout: &Rollout, reason: &Reason, next_look: Option<DateTime<Utc>>) -> Self {

@@ -196,3 +196,12 @@ fn an_engine_that_is_away_is_exit_69() {
         );
     }
 }
+
+#[test]
+fn a_wrong_workload_name_is_told() {
+    let lab = Lab::new("nobody");
+    let run = lab.upgrader(V2).run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    let words = format!("no container on this host has DELEGATE_NAME={}", lab.name);
+    assert!(run.text.contains(&words), "{}", run.text);
+}
