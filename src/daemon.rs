@@ -137,21 +137,29 @@ fn tell_engine(before: &mut Option<String>, now: Option<&EngineError>) {
     }
 }
 
-/// Runs one scheduled pass to its end, drains included.
+/// Runs one scheduled pass to its end, drains included. What an earlier process had begun is finished first, towards
+/// the image of its day; then it is asked once more.
 ///
 /// An engine that is out of reach at the start is an error. One that goes away later, for a restart say, is waited for.
 pub async fn once<E: Engine, M: Published, H: HealthEndpoint>(
     reconciler: &mut Reconciler<E, M, H>,
 ) -> Result<Report, EngineError> {
     reconciler.begin(Mode::Act).await?;
+    let mut begin = None;
+    let mut asked_again = false;
     let mut away_since = None;
     loop {
-        let pause = match reconciler.reconcile().await {
-            Ok(report) if !report.is_under_way() => return Ok(report),
-            Ok(report) => {
+        let pause = match look(reconciler, &mut begin).await {
+            Ok(report) if report.is_under_way() => {
                 away_since = None;
                 until(report.wake)
             }
+            Ok(report) if report.has_unasked() && !asked_again => {
+                asked_again = true;
+                begin = Some(Mode::Act);
+                Duration::ZERO
+            }
+            Ok(report) => return Ok(report),
             Err(error) => {
                 let since = *away_since.get_or_insert_with(Instant::now);
                 if since.elapsed() > ENGINE_PATIENCE {

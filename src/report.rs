@@ -71,6 +71,14 @@ impl Report {
         self.wake.is_some()
     }
 
+    /// Whether there is a delegate for which no published image was asked, since it was not in service then.
+    pub fn has_unasked(&self) -> bool {
+        let unasked = Reason::AwaitingSchedule { published: None };
+        self.delegates
+            .iter()
+            .any(|delegate| delegate.reason == unasked.kind())
+    }
+
     /// Whether a delegate could not be served.
     pub fn has_failures(&self) -> bool {
         self.delegates.iter().any(|delegate| delegate.failed)

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::lab::{Lab, SLOW, V1, V2, WITH_HEALTHCHECK, docker, follow, image, image_of, inspect, life};
+use crate::lab::{
+    CRASHES, Lab, SLOW, V1, V2, WITH_HEALTHCHECK, docker, eventually, follow, image, image_of, inspect, life,
+};
 
 #[test]
 fn start_first_replaces_a_delegate_and_lets_the_old_one_finish() {
@@ -243,4 +245,46 @@ fn a_killed_upgrader_goes_on_where_it_was() {
     assert_eq!(lab.names(), ["1"]);
     assert_eq!(image_of(&name), image(V2));
     assert!(old.end().contains("drained in full"));
+}
+
+/// The engine refuses to rename a container between two lives.
+#[test]
+fn a_delegate_that_keeps_crashing_is_replaced() {
+    let lab = Lab::new("crashing");
+    let name = lab.delegate("1", CRASHES, &["--restart", "always"]);
+    eventually("it is between two lives", Duration::from_secs(60), || {
+        let container = inspect(&name);
+        container["State"]["Restarting"] == true && container["RestartCount"].as_u64() >= Some(5)
+    });
+    let run = lab.upgrader(V2).run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert!(!run.text.contains("the engine did not do it"), "{}", run.text);
+    assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
+    assert_eq!(life(&name).3, "always");
+}
+
+#[test]
+fn once_goes_on_to_the_image_of_today_after_finishing_what_was_begun() {
+    let lab = Lab::new("once-again");
+    let stop_first = [
+        "--label",
+        "io.delegate-upgrader.strategy=stop-first",
+        "--env",
+        "DRAIN_SECONDS=3",
+    ];
+    let name = lab.delegate("1", V1, &stop_first);
+    let mut daemon = lab.upgrader(V2).with("RUN_ON_START", "true").start();
+    daemon.says("to stop within", Duration::from_secs(20));
+    daemon.signal("KILL");
+    assert!(
+        lab.names().iter().any(|name| name.contains("draining")),
+        "{:?}",
+        lab.names()
+    );
+    let run = lab.upgrader(WITH_HEALTHCHECK).run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert_eq!(
+        (lab.names(), image_of(&name)),
+        (vec!["1".to_owned()], image(WITH_HEALTHCHECK))
+    );
 }
