@@ -108,13 +108,21 @@ async fn look_at<E: Engine>(
     Ok(delegate.map(|delegate| (inspected, delegate)))
 }
 
-/// The delegate's name and the part a container plays. Only what we created can be a candidate or a rejected one, so
-/// an owner's container that is called so is a delegate of its own.
+/// The delegate's name and the part a container plays. Only what we created can be a candidate or a rejected one, and
+/// only what was there before can have been retired, so an owner's container that is called so is a delegate of its own.
 fn part(container: &Inspected) -> (String, Role) {
     let (base, role) = Role::parse(container.name());
     let ours = container.label(label::REPLACES).is_some();
     match role {
         Role::Candidate | Role::Failed { .. } | Role::Standby if !ours => {
+            (container.name().to_owned(), Role::Serving)
+        }
+        // A day apart, no two clocks disagree.
+        Role::Draining { since }
+            if container
+                .created_at()
+                .is_some_and(|created| created.timestamp() - 86_400 > since) =>
+        {
             (container.name().to_owned(), Role::Serving)
         }
         role => (base.to_owned(), role),

@@ -146,3 +146,15 @@ async fn a_look_writes_nothing() {
     assert_eq!(plan[0].action, "replace");
     assert_eq!(host.twin.writes(), []);
 }
+
+/// The number would be the second at which it was told to stop.
+#[tokio::test(start_paused = true)]
+async fn an_owner_s_name_that_looks_like_a_retired_one_is_a_name() {
+    let host = Host::new();
+    host.run("dd");
+    host.run("dd.draining-5");
+    let report = host.once(NEW).await;
+    assert!(!report.has_failures(), "{report:?}");
+    let new = |name: &str| (name.to_owned(), RunState::Running, NEW.to_owned());
+    assert_eq!(host.containers(), [new("dd"), new("dd.draining-5")]);
+}
