@@ -198,7 +198,7 @@ impl Decision<'_> {
             let is_predecessor = serving.replaces.as_ref() == Some(&old.id);
             if is_predecessor
                 && can_come_back(old)
-                && let Some(cause) = self.lost_after_commit(serving)
+                && let Some(cause) = self.lost_after_commit(serving, old)
             {
                 return Some(self.reject(serving, cause));
             }
@@ -227,9 +227,16 @@ impl Decision<'_> {
     }
 
     /// Why the successor in service must give the name back, if it must.
-    fn lost_after_commit(&self, serving: &Member) -> Option<String> {
+    fn lost_after_commit(&self, serving: &Member, old: &Member) -> Option<String> {
         if serving.has_ended() {
             return Some(format!("{} after it had taken over", serving.ending));
+        }
+        // An old one that finishes its tasks takes no new ones, and cannot serve before it has ended. To stop an ill
+        // successor before that would leave nobody at all, and the illness may be an outage of the Manager's.
+        let had_a_policy = serving.predecessor_policy.as_deref() != Some("no");
+        let told = old.watch.told_to_stop.is_some() || (old.restart_is_off() && had_a_policy);
+        if old.is_up() && told {
+            return None;
         }
         let unhealthy = serving.watch.unhealthy_since?;
         (self.now - unhealthy >= span(self.policy.healthy_deadline)).then(|| {

@@ -308,12 +308,6 @@ fn a_successor_that_fails_after_the_commit_gives_the_name_back_while_the_old_one
         old().policy("no").exited(10),
     ] {
         let base = scene().draining(40, old);
-        let ill = base.clone().serving(new().ill(700, DEADLINE));
-        assert!(
-            ill.next().starts_with("reject new as d.failed-1"),
-            "{}",
-            ill.next()
-        );
         let ended = base.clone().serving(new().running(700, 0).exited(2));
         assert!(
             ended.next().starts_with("reject new as d.failed-1"),
@@ -322,6 +316,18 @@ fn a_successor_that_fails_after_the_commit_gives_the_name_back_while_the_old_one
         );
         let a_moment = base.serving(new().ill(700, DEADLINE - 1));
         assert!(a_moment.next().starts_with("wait"), "{}", a_moment.next());
+    }
+    // An ill one stays as long as the old one finishes its tasks: until then there is nobody else.
+    let ill = |old| scene().draining(40, old).serving(new().ill(700, DEADLINE)).next();
+    for able in [old(), old().policy("no").exited(10)] {
+        assert!(
+            ill(able.clone()).starts_with("reject new as d.failed-1"),
+            "{}",
+            ill(able)
+        );
+    }
+    for finishing in [old().policy("no"), old().policy("no").told(30)] {
+        assert!(ill(finishing.clone()).starts_with("wait"), "{}", ill(finishing));
     }
     // Nobody to give it back to: it is all there is.
     for gone in [old().auto_remove(), old().auto_remove().state(RunState::Removing)] {
