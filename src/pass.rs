@@ -16,13 +16,24 @@ use crate::manager::Published;
 use crate::observe::{Identities, Scope, observe, too_little_memory};
 use crate::reason::Reason;
 use crate::report::{DelegateReport, Planned, Report, none_found};
-use crate::rollout::{Approach, Failure, Learned, Memory, Policy, Rollout, Step, Wish, execute, next};
+use crate::rollout::{Approach, Failure, Memory, Policy, Pulled, Pulls, Rollout, Step, Wish, execute, next};
 
 /// The wall clock, in tests another one.
 pub type Clock = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
 
 /// After this many steps a pass comes up for air; what is left goes on a moment later.
 const STEPS_A_PASS: usize = 200;
+
+/// After this many errors in a row, five minutes, a delegate's next step is no longer waited for.
+const TROUBLE_PATIENCE: u32 = 9;
+
+/// A step that the engine did not take.
+#[derive(Debug)]
+struct Trouble {
+    reason: Reason,
+    times: u32,
+    until: DateTime<Utc>,
+}
 
 /// What a pass is allowed to do, and to whom.
 #[derive(Clone)]
@@ -40,7 +51,7 @@ pub struct Settings {
 /// Everything it remembers may be lost at any moment, and so may the future of any of its methods: what was begun is
 /// on the containers, and the next pass finds it there.
 pub struct Reconciler<E, M, H> {
-    engine: E,
+    engine: Arc<E>,
     source: Option<M>,
     endpoint: H,
     settings: Settings,
@@ -48,7 +59,8 @@ pub struct Reconciler<E, M, H> {
     identities: Identities,
     memory: Memory,
     campaign: Option<Campaign>,
-    troubled: HashMap<String, (Reason, DateTime<Utc>)>,
+    pulls: Pulls,
+    troubled: HashMap<String, Trouble>,
     told: HashMap<String, String>,
     in_flight: HashMap<String, &'static str>,
     cramped: HashMap<String, Option<Conflict>>,
@@ -59,7 +71,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     /// A reconciler that knows nothing yet.
     pub fn new(engine: E, source: Option<M>, endpoint: H, settings: Settings, clock: Clock) -> Self {
         Self {
-            engine,
+            engine: Arc::new(engine),
             source,
             endpoint,
             settings,
@@ -67,6 +79,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             identities: Identities::default(),
             memory: Memory::default(),
             campaign: None,
+            pulls: Pulls::default(),
             troubled: HashMap::new(),
             told: HashMap::new(),
             in_flight: HashMap::new(),
@@ -91,7 +104,15 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             cramped,
             ..
         } = self;
-        let mut rollouts = observe(engine, endpoint, &settings.scope, identities, memory, clock()).await?;
+        let mut rollouts = observe(
+            engine.as_ref(),
+            endpoint,
+            &settings.scope,
+            identities,
+            memory,
+            clock(),
+        )
+        .await?;
         for rollout in rollouts.iter_mut().filter(|rollout| rollout.conflict.is_none()) {
             rollout.conflict = cramped.get(&rollout.name).cloned().flatten();
         }
@@ -109,10 +130,19 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         // Each scheduled pass says of each delegate what became of it.
         self.told.clear();
         self.cramped.clear();
+        self.troubled.clear();
         self.campaign = match &self.source {
-            Some(source) => {
-                Some(Campaign::begin(mode, &self.engine, source, &self.settings.target, &rollouts, now).await)
-            }
+            Some(source) => Some(
+                Campaign::begin(
+                    mode,
+                    self.engine.as_ref(),
+                    source,
+                    &self.settings.target,
+                    &rollouts,
+                    now,
+                )
+                .await,
+            ),
             None => None,
         };
         Ok(())
@@ -125,6 +155,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             let now = (self.clock)();
             let mut report = Report::new(now);
             let mut stepped = false;
+            self.take_pulled(now);
             self.note_failures(&rollouts, now);
             for rollout in in_order(&rollouts) {
                 let step = self.decide(rollout, &rollouts, now);
@@ -183,17 +214,35 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     fn decide(&self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> Step {
-        if let Some((reason, until)) = self.troubled.get(&rollout.name).filter(|(_, until)| *until > now) {
-            return Step::Wait {
-                reason: reason.clone(),
-                until: *until,
+        if let Some(trouble) = self
+            .troubled
+            .get(&rollout.name)
+            .filter(|trouble| trouble.until > now)
+        {
+            let reason = trouble.reason.clone();
+            // What does not get better is no longer waited for, only tried again when there is something else to do.
+            return if trouble.times > TROUBLE_PATIENCE {
+                Step::Rest(reason)
+            } else {
+                Step::Wait {
+                    reason,
+                    until: trouble.until,
+                }
             };
         }
         let wish = match &self.campaign {
             Some(campaign) => campaign.wish(rollout, all),
             None => Wish::Settle(Reason::AwaitingSchedule { published: None }),
         };
-        next(rollout, &wish, &self.settings.policy, now)
+        match next(rollout, &wish, &self.settings.policy, now) {
+            Step::Pull { reference } if self.pulls.is_under_way(&reference) => Step::Wait {
+                reason: Reason::Pulling {
+                    image: reference.to_string(),
+                },
+                until: now + TimeDelta::milliseconds(500),
+            },
+            step => step,
+        }
     }
 
     /// What is wrong with one replica is known before anything is decided on another one.
@@ -217,16 +266,22 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         if !second || rollout.conflict.is_some() || self.cramped.contains_key(&rollout.name) {
             return false;
         }
-        let conflict = too_little_memory(&self.engine, &self.settings.scope, serving).await;
+        let conflict = too_little_memory(self.engine.as_ref(), &self.settings.scope, serving).await;
         self.cramped.insert(rollout.name.clone(), conflict);
         true
     }
 
     async fn take(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
         announce(rollout, step, &rollout.approach(&self.settings.policy));
-        let outcome = execute(&self.engine, rollout, step, &mut self.memory, now).await;
-        self.troubled.remove(&rollout.name);
         *self.steps_taken.entry(step.kind()).or_default() += 1;
+        if let Step::Pull { reference } = step {
+            self.pulls.begin(&self.engine, rollout, reference);
+            return;
+        }
+        let outcome = execute(self.engine.as_ref(), rollout, step, &mut self.memory, now).await;
+        if outcome.is_ok() {
+            self.troubled.remove(&rollout.name);
+        }
         let draining = |id: &ContainerId| rollout.draining.iter().any(|old| old.id == *id);
         let once_settled = match step {
             Step::Promote { .. } => Some("replaced; the old container is gone"),
@@ -244,22 +299,14 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             return;
         };
         match (step, outcome) {
-            (Step::Pull { reference }, Ok(Learned::Image(id))) => {
-                info!(image = %reference, %id, "pulled");
-                campaign.note_pulled(reference, Ok(id));
-            }
-            (Step::Pull { reference }, Err(Failure::Refused(reason))) => {
-                campaign.note_failure(rollout, &reason);
-                campaign.note_pulled(reference, Err(reason));
-            }
-            (Step::Reject { image, cause, .. }, Ok(_)) => {
+            (Step::Reject { image, cause, .. }, Ok(())) => {
                 let reason = Reason::Rejected {
                     image: image.clone(),
                     cause: cause.clone(),
                 };
                 campaign.give_up(rollout, reason);
             }
-            (_, Ok(_)) => {}
+            (_, Ok(())) => {}
             (_, Err(Failure::Refused(reason))) => {
                 campaign.give_up(rollout, reason);
             }
@@ -274,7 +321,36 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// After an error nothing is known but that it has to be looked at again, a little later.
+    /// Takes in the pulls that have ended.
+    fn take_pulled(&mut self, now: DateTime<Utc>) {
+        while let Some(Pulled {
+            rollout,
+            reference,
+            outcome,
+        }) = self.pulls.ended()
+        {
+            let result = match outcome {
+                Ok(id) => {
+                    info!(image = %reference, %id, "pulled");
+                    Ok(id)
+                }
+                Err(Failure::Refused(reason)) => Err(reason),
+                Err(failure) => {
+                    self.trouble(&rollout, &Step::Pull { reference }, &failure, now);
+                    continue;
+                }
+            };
+            self.troubled.remove(&rollout.name);
+            if let Some(campaign) = &mut self.campaign {
+                if let Err(reason) = &result {
+                    campaign.note_failure(&rollout, reason);
+                }
+                campaign.note_pulled(&reference, result);
+            }
+        }
+    }
+
+    /// After an error nothing is known but that it has to be looked at again, a little later, and later each time.
     fn trouble(&mut self, rollout: &Rollout, step: &Step, failure: &Failure, now: DateTime<Utc>) {
         let problem = match failure {
             Failure::Engine(error) => error.to_string(),
@@ -286,8 +362,17 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             step: step.to_string(),
             problem,
         };
-        self.troubled
-            .insert(rollout.name.clone(), (reason, now + TimeDelta::seconds(2)));
+        let times = self
+            .troubled
+            .get(&rollout.name)
+            .map_or(1, |trouble| trouble.times + 1);
+        let pause = TimeDelta::seconds(1 << times.min(6)).min(TimeDelta::seconds(60));
+        let trouble = Trouble {
+            reason,
+            times,
+            until: now + pause,
+        };
+        self.troubled.insert(rollout.name.clone(), trouble);
     }
 
     /// Enters a delegate in the report, and tells the log where its state is another one than the last time.

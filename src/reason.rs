@@ -60,6 +60,11 @@ pub enum Reason {
         /// The engine's words.
         problem: String,
     },
+    /// The published image is being pulled.
+    Pulling {
+        /// The reference.
+        image: String,
+    },
     /// The published image could not be pulled.
     PullFailed {
         /// The reference.
@@ -184,6 +189,7 @@ impl Reason {
             Self::UnknownReference { .. } => "unknown_reference",
             Self::Unpublished(_) => "unpublished",
             Self::DigestUnknown { .. } => "digest_unknown",
+            Self::Pulling { .. } => "pulling",
             Self::PullFailed { .. } => "pull_failed",
             Self::WrongPlatform { .. } => "wrong_platform",
             Self::Quarantined { .. } => "quarantined",
@@ -218,6 +224,7 @@ impl Reason {
             | Self::NotRunning { .. }
             | Self::CustomImage { .. }
             | Self::AnotherReplica { .. }
+            | Self::Pulling { .. }
             | Self::Proving { .. }
             | Self::Draining { .. }
             | Self::Stopping { .. } => false,
@@ -303,6 +310,7 @@ impl fmt::Display for Reason {
                     "the registry did not say which image {image} stands for now: {problem}"
                 )
             }
+            Self::Pulling { image } => write!(f, "{image} is being pulled"),
             Self::PullFailed { image, problem } => write!(f, "{image} could not be pulled: {problem}"),
             Self::WrongPlatform {
                 image,

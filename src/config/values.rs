@@ -80,6 +80,9 @@ pub(super) fn name(text: &str) -> Result<String, String> {
 
 /// A comma-separated list of names, each once.
 pub(super) fn names(text: &str) -> Result<Vec<String>, String> {
+    if text.contains(['"', '\'']) {
+        return Err("quotes are taken literally here, as in an env file; leave them out".to_owned());
+    }
     let mut names: Vec<String> = Vec::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let name = name(part)?;

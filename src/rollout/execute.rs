@@ -1,15 +1,13 @@
 //! Takes one step: a few calls to the engine, each safe to repeat.
 
-use std::time::Duration;
-
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
-use tracing::{debug, info};
+use tracing::debug;
 
 use super::{Member, Memory, Rollout, Step};
 use crate::delegate::{ContainerId, ImageId, Role, label};
 use crate::document::{self, Images};
-use crate::engine::{Engine, EngineError, EngineInfo, Inspected, PullProgress};
+use crate::engine::{Engine, EngineError, EngineInfo, Inspected};
 use crate::image::ImageReference;
 use crate::reason::Reason;
 
@@ -30,15 +28,6 @@ impl From<EngineError> for Failure {
     }
 }
 
-/// What a step that needs an answer learned.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Learned {
-    /// Nothing but that the engine took it.
-    Nothing,
-    /// The id behind a pulled reference.
-    Image(ImageId),
-}
-
 /// Takes one step.
 pub async fn execute<E: Engine>(
     engine: &E,
@@ -46,10 +35,10 @@ pub async fn execute<E: Engine>(
     step: &Step,
     memory: &mut Memory,
     now: DateTime<Utc>,
-) -> Result<Learned, Failure> {
+) -> Result<(), Failure> {
     match step {
-        Step::Rest(_) | Step::Wait { .. } => {}
-        Step::Pull { reference } => return pull(engine, rollout, reference).await.map(Learned::Image),
+        // A pull takes its time, and is not for a step to wait for: see `Pulls`.
+        Step::Rest(_) | Step::Wait { .. } | Step::Pull { .. } => {}
         Step::Create {
             from,
             reference,
@@ -93,83 +82,13 @@ pub async fn execute<E: Engine>(
             }
         }
     }
-    Ok(Learned::Nothing)
+    Ok(())
 }
 
 /// `always`, `on-failure:5` → the engine's words.
 fn policy_document(policy: &str) -> Value {
     let (name, retries) = policy.split_once(':').unwrap_or((policy, "0"));
     json!({ "Name": name, "MaximumRetryCount": retries.parse::<u64>().unwrap_or_default() })
-}
-
-/// The id behind the reference is read after the pull, whatever the pull said: errors arrive inside a 200 stream, and
-/// some that are no errors.
-async fn pull<E: Engine>(
-    engine: &E,
-    rollout: &Rollout,
-    reference: &ImageReference,
-) -> Result<ImageId, Failure> {
-    let refused = |problem: String| {
-        Failure::Refused(Reason::PullFailed {
-            image: reference.to_string(),
-            problem,
-        })
-    };
-    let serving = rollout.serving.as_ref().ok_or(Failure::Refused(Reason::Gone))?;
-    let before = engine.inspect_image(&reference.to_string()).await.ok();
-    let mut told = std::time::Instant::now();
-    let progress = |progress: PullProgress| {
-        if told.elapsed() >= Duration::from_secs(5) {
-            told = std::time::Instant::now();
-            info!(image = %reference, current_bytes = progress.current, total_bytes = progress.total, "pulling");
-        }
-    };
-    let pulled = engine.pull(reference, None, progress).await;
-    if let Err(error @ EngineError::Unreachable(_)) = pulled {
-        return Err(error.into());
-    }
-    let image = match engine.inspect_image(&reference.to_string()).await {
-        Ok(image) => image,
-        Err(EngineError::NotFound(_)) => {
-            let problem = pulled
-                .err()
-                .map_or_else(|| "no such image after the pull".to_owned(), |e| e.to_string());
-            return Err(refused(problem));
-        }
-        Err(error) => return Err(error.into()),
-    };
-    if let Err(error) = pulled {
-        // An image that was there before says nothing about this pull.
-        if before.as_ref().map(image_id) == Some(image_id(&image)) {
-            return Err(refused(error.to_string()));
-        }
-        debug!(image = %reference, %error, "the pull complained, yet the image is there");
-    }
-    let running = engine.inspect_image(serving.image_id.as_str()).await?;
-    let (offered, needed) = (platform(&image), platform(&running));
-    if offered != needed {
-        return Err(Failure::Refused(Reason::WrongPlatform {
-            image: reference.to_string(),
-            offered,
-            needed,
-        }));
-    }
-    image_id(&image).ok_or_else(|| refused("the engine shows an image without an id".to_owned()))
-}
-
-fn image_id(image: &Value) -> Option<ImageId> {
-    image.get("Id").and_then(Value::as_str).map(ImageId::new)
-}
-
-/// `linux/arm64/v8`.
-fn platform(image: &Value) -> String {
-    let part = |key| image.get(key).and_then(Value::as_str).unwrap_or_default();
-    let mut platform = format!("{}/{}", part("Os"), part("Architecture"));
-    if !part("Variant").is_empty() {
-        platform.push('/');
-        platform.push_str(part("Variant"));
-    }
-    platform
 }
 
 async fn create<E: Engine>(

@@ -6,6 +6,7 @@
 
 mod execute;
 mod next;
+mod pulls;
 mod step;
 mod watch;
 
@@ -14,8 +15,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-pub use execute::{Failure, Learned, execute};
+pub use execute::{Failure, execute};
 pub use next::next;
+pub use pulls::{Pulled, Pulls};
 pub use step::Step;
 pub use watch::{Memory, Watch};
 

@@ -19,6 +19,8 @@ const CRASH_LOOP: u64 = 3;
 /// How long after its deadline a container that was told to stop is told again, to stop at once. Engines 23.0 to
 /// 24.0.2 forget the deadline when the client that asked is gone.
 const OVERDUE: Duration = Duration::from_secs(1);
+/// How long a stop and a start that belong together may be apart.
+const RESTART: Duration = Duration::from_secs(10);
 /// A rename and the stop after it are this close together, unless the process that did the first is gone.
 const ONE_BREATH: Duration = Duration::from_secs(10);
 
@@ -229,7 +231,8 @@ impl Decision<'_> {
     /// Why the successor in service must give the name back, if it must.
     fn lost_after_commit(&self, serving: &Member, old: &Member) -> Option<String> {
         if serving.has_ended() {
-            return Some(format!("{} after it had taken over", serving.ending));
+            return (!self.may_be_restarting(serving))
+                .then(|| format!("{} after it had taken over", serving.ending));
         }
         // An old one that finishes its tasks takes no new ones, and cannot serve before it has ended. To stop an ill
         // successor before that would leave nobody at all, and the illness may be an outage of the Manager's.
@@ -536,7 +539,7 @@ impl Decision<'_> {
                 candidate.ending
             ));
         }
-        if candidate.has_ended() {
+        if candidate.has_ended() && !self.may_be_restarting(candidate) {
             return Proof::Failed(format!("{} before it had proven itself", candidate.ending));
         }
         let needed = self.policy.healthy_time;
@@ -566,6 +569,15 @@ impl Decision<'_> {
             },
             until: (self.now + self.proof_interval()).min(deadline).min(proven),
         })
+    }
+
+    /// One with a restart policy that is seen ended may be between its stop and its start: an engine that restarts, or
+    /// a person's `docker restart`.
+    fn may_be_restarting(&self, member: &Member) -> bool {
+        let ended = member
+            .finished_at
+            .is_some_and(|finished| self.now - finished < span(RESTART));
+        member.has_ended() && ended && !member.restart_is_off()
     }
 
     fn proof_interval(&self) -> TimeDelta {

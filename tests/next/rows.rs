@@ -140,6 +140,12 @@ fn a_candidate_that_crashes_is_rejected() {
             "reject new as d.failed-1: exited with code 3 before it had proven itself"
         );
     }
+    // An engine that restarts, or a person's `docker restart`, is between a stop and a start.
+    assert_eq!(with(new().exited(2)), "wait 5 s: proving");
+    assert_eq!(
+        with(new().exited(2).policy("no")),
+        "reject new as d.failed-1: exited with code 3 before it had proven itself"
+    );
     assert_eq!(with(new().ill(30, 30).restarts(2)), "wait 5 s: proving");
     assert_eq!(
         with(new().running(90, HEALTHY_TIME).restarts(3)),
@@ -183,7 +189,7 @@ fn a_proven_candidate_takes_the_name_that_the_old_one_gave_up() {
         "promote the candidate (new) to d"
     );
     assert_eq!(
-        base.candidate(new().exited(2)).next(),
+        base.candidate(new().exited(20)).next(),
         "reject new as d.failed-1: exited with code 3 before it had proven itself"
     );
     // Stop-first: it has to prove itself now.
@@ -308,7 +314,7 @@ fn a_successor_that_fails_after_the_commit_gives_the_name_back_while_the_old_one
         old().policy("no").exited(10),
     ] {
         let base = scene().draining(40, old);
-        let ended = base.clone().serving(new().running(700, 0).exited(2));
+        let ended = base.clone().serving(new().running(700, 0).exited(20));
         assert!(
             ended.next().starts_with("reject new as d.failed-1"),
             "{}",
@@ -346,7 +352,7 @@ fn a_successor_that_fails_after_the_commit_gives_the_name_back_while_the_old_one
 
 #[test]
 fn rejected_ones_are_numbered_by_the_attempts_of_their_image() {
-    let base = || scene().serving(old()).candidate(new().exited(1)).pulled(V2);
+    let base = || scene().serving(old()).candidate(new().exited(20)).pulled(V2);
     let rejected = |id: &str, image: &str| new().id(id).image(image).policy("no").exited(86_400);
     let starts = |scene: Scene, with: &str| {
         let step = scene.next();

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use delegate_upgrader::campaign::Mode;
 use delegate_upgrader::engine::RunState;
 use serde_json::json;
 
 use crate::host::{DRAIN, GROUP, HOUR, Host, NEW, NEWER, OLD, STOP_TIMEOUT, auto_remove, good, row};
-use crate::support::twin::{Behaviour, Happened, Operation};
+use crate::support::twin::{Behaviour, Fault, Happened, Operation};
 
 #[tokio::test(start_paused = true)]
 async fn a_delegate_is_replaced_without_a_moment_without_one() {
@@ -227,4 +228,40 @@ async fn the_successor_is_labelled_with_what_it_replaces() {
         host.twin.document("dd").unwrap()["Config"]["Env"][0],
         json!(format!("DELEGATE_NAME={GROUP}"))
     );
+}
+
+/// The registry stands still for a minute. An old one that ends meanwhile is seen to at once.
+#[tokio::test(start_paused = true)]
+async fn a_pull_that_stands_still_holds_up_nothing_else() {
+    let host = Host::new();
+    host.publish(NEWER, good());
+    host.run("dd");
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.begin(Mode::Act).await.unwrap();
+    assert!(host.go_on(&mut upgrader, DRAIN).await.is_none());
+    assert!(
+        host.names().iter().any(|name| name.contains("draining")),
+        "{:?}",
+        host.names()
+    );
+    host.twin.set_faults(|call| match call.operation {
+        Operation::Pull => Fault::Hang,
+        _ => Fault::None,
+    });
+    let mut later = host.upgrader(NEWER);
+    later.begin(Mode::Act).await.unwrap();
+    assert!(
+        host.go_on(&mut later, Duration::from_secs(45)).await.is_none(),
+        "the pull has ended"
+    );
+    assert_eq!(
+        host.names(),
+        ["dd"],
+        "the drained one was not removed while the pull stood still"
+    );
+    host.twin.clear_faults();
+    let report = host.finish(&mut later).await;
+    assert_eq!(row(&report, "dd").reason, "pull_failed");
+    host.once(NEWER).await;
+    host.assert_settled_on("dd", NEWER, "the next pass");
 }
