@@ -13,6 +13,7 @@ use tracing::{info, warn};
 use crate::config::{Settings, Source};
 use crate::daemon;
 use crate::endpoint::plain_client;
+use crate::http::innermost;
 use crate::report::{Planned, Report, none_found};
 use crate::setup::upgrader;
 use crate::status::Status;
@@ -325,27 +326,24 @@ fn config(settings: &Settings) -> Exit {
     say(&lines.join("\n"))
 }
 
-async fn ask(path: &str) -> Result<String, String> {
-    let address = Settings::listen_from_process_env().map_err(|errors| errors.to_string())?;
+async fn ask(path: &str) -> Result<String, (String, Exit)> {
+    let address = Settings::listen_from_process_env().map_err(|errors| (errors.to_string(), Exit::Config))?;
     let address = reachable(address);
-    let client = plain_client().map_err(|error| error.to_string())?;
     let unreachable = |error: reqwest::Error| {
-        format!(
-            "the daemon does not answer at {address} (LISTEN_ADDR): {}",
-            error.without_url()
-        )
+        let cause = innermost(&error);
+        let problem = format!("the daemon does not answer at {address} (LISTEN_ADDR): {cause}");
+        (problem, Exit::Unavailable)
     };
-    let answer = client
-        .get(format!("http://{address}{path}"))
-        .send()
-        .await
-        .map_err(unreachable)?;
+    let client = plain_client().map_err(unreachable)?;
+    let url = format!("http://{address}{path}");
+    let answer = client.get(url).send().await.map_err(unreachable)?;
     let status = answer.status();
     let text = answer.text().await.map_err(unreachable)?;
     if status.is_success() {
         Ok(text)
     } else {
-        Err(format!("the daemon answers {status}: {}", text.trim()))
+        let problem = format!("the daemon answers {status}: {}", text.trim());
+        Err((problem, Exit::Unavailable))
     }
 }
 
@@ -361,14 +359,15 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 async fn healthcheck() -> Exit {
     match ask("/livez").await {
         Ok(_) => Exit::Ok,
-        Err(problem) => complain(&problem, Exit::NotServed),
+        // Docker wants 1, whatever the matter is.
+        Err((problem, _)) => complain(&problem, Exit::NotServed),
     }
 }
 
 async fn status(json: bool) -> Exit {
     let text = match ask("/status").await {
         Ok(text) => text,
-        Err(problem) => return complain(&problem, Exit::Unavailable),
+        Err((problem, exit)) => return complain(&problem, exit),
     };
     if json {
         return say(text.trim_end());

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::health::{ANSWER_TIMEOUT, CONNECT_TIMEOUT, HealthEndpoint, HttpOutcome};
+use crate::http::{innermost, tls_without_roots};
 
 /// Asks delegates over plain HTTP, never through a proxy.
 #[derive(Clone, Debug)]
@@ -32,7 +33,7 @@ pub fn plain_client() -> Result<reqwest::Client, reqwest::Error> {
         .connect_timeout(CONNECT_TIMEOUT)
         .timeout(ANSWER_TIMEOUT);
     // Plain HTTP needs no certificates, and a minimal image may have none.
-    match crate::engine::tls_without_roots() {
+    match tls_without_roots() {
         Ok(tls) => builder.tls_backend_preconfigured(tls).build(),
         Err(_) => builder.build(),
     }
@@ -79,15 +80,6 @@ fn io_kind(error: &reqwest::Error) -> Option<ErrorKind> {
         source = error.source();
     }
     None
-}
-
-/// The last error of the chain says what happened; the ones before say where.
-fn innermost(error: &reqwest::Error) -> String {
-    let mut last: &dyn Error = error;
-    while let Some(source) = last.source() {
-        last = source;
-    }
-    last.to_string()
 }
 
 #[cfg(test)]

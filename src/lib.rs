@@ -48,6 +48,7 @@ pub mod endpoint;
 pub mod engine;
 pub mod health;
 pub mod host;
+mod http;
 pub mod image;
 pub mod manager;
 pub mod metrics;

@@ -18,7 +18,6 @@ use serde_json::Value;
 
 pub use docker::DockerEngine;
 pub use inspected::{Health, HealthStatus, Inspected};
-pub(crate) use raw::tls_without_roots;
 
 use crate::delegate::{ContainerId, ImageId};
 use crate::image::ImageReference;

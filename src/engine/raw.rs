@@ -1,9 +1,7 @@
 //! Raw JSON in and out of the engine's API: documents pass through whole, whatever fields they have.
 
-use std::error::Error as _;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::CONTENT_TYPE;
@@ -14,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{ApiVersion, EngineError, EngineHost};
+use crate::http::{innermost, tls_builder, tls_without_roots};
 
 /// A client of the engine's API that neither models nor alters what it carries.
 #[derive(Clone, Debug)]
@@ -62,7 +61,7 @@ impl Raw {
             }
         };
         Ok(Self {
-            client: builder.build().map_err(|error| broken(chain(&error)))?,
+            client: builder.build().map_err(|error| broken(innermost(&error)))?,
             base: Url::parse(&base).map_err(|error| broken(format!("{base}: {error}")))?,
         })
     }
@@ -160,34 +159,8 @@ fn failure(error: &reqwest::Error, limit: Duration) -> EngineError {
     if error.is_timeout() {
         EngineError::TimedOut(limit)
     } else {
-        EngineError::Unreachable(chain(error))
+        EngineError::Unreachable(innermost(error))
     }
-}
-
-/// The innermost cause says what happened; the layers above only say where.
-fn chain(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    if error.source().is_some() {
-        cause.to_string()
-    } else {
-        error.to_string()
-    }
-}
-
-fn tls_builder() -> Result<rustls::ConfigBuilder<rustls::ClientConfig, rustls::WantsVerifier>, String> {
-    rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())
-}
-
-/// The client wants a TLS set-up even where there is none to do, and would look for a CA bundle otherwise.
-pub(crate) fn tls_without_roots() -> Result<rustls::ClientConfig, String> {
-    Ok(tls_builder()?
-        .with_root_certificates(rustls::RootCertStore::empty())
-        .with_no_client_auth())
 }
 
 /// `ca.pem`, `cert.pem` and `key.pem`, as every Docker client reads them.

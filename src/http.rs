@@ -1,0 +1,28 @@
+//! What the HTTP clients share: TLS without roots, and errors in few words.
+
+use std::error::Error;
+use std::sync::Arc;
+
+/// TLS by rustls on ring, the one provider that is linked.
+pub(crate) fn tls_builder()
+-> Result<rustls::ConfigBuilder<rustls::ClientConfig, rustls::WantsVerifier>, String> {
+    rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())
+}
+
+/// The client wants a TLS set-up even where there is none to do, and would look for a CA bundle otherwise.
+pub(crate) fn tls_without_roots() -> Result<rustls::ClientConfig, String> {
+    Ok(tls_builder()?
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth())
+}
+
+/// The last error of the chain says what happened; the ones before say where, and may quote a URL.
+pub(crate) fn innermost(error: &reqwest::Error) -> String {
+    let mut last: &dyn Error = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    last.to_string()
+}
