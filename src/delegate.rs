@@ -15,6 +15,9 @@ pub mod label {
     pub const STOP_TIMEOUT: &str = "io.delegate-upgrader.stop-timeout";
     /// On a container we created: the full id of the one it replaces.
     pub const REPLACES: &str = "io.delegate-upgrader.replaces";
+    /// On a container we created: the name it was made to take. An owner's delegate may be called `x.candidate`; by
+    /// this label its successor in service is told from a candidate for `x`.
+    pub const NAME: &str = "io.delegate-upgrader.name";
     /// On a container we created: how many times this delegate was replaced, from 1.
     pub const RELEASE: &str = "io.delegate-upgrader.release";
     /// On a container we created: the image reference of the one it replaces.
@@ -26,8 +29,9 @@ pub mod label {
     pub const RESTART_POLICY: &str = "io.delegate-upgrader.previous-restart-policy";
 
     /// The labels that only we write; a release's are replaced by the next one's, never piled up.
-    pub const OURS: [&str; 5] = [
+    pub const OURS: [&str; 6] = [
         REPLACES,
+        NAME,
         RELEASE,
         PREVIOUS_IMAGE,
         PREVIOUS_IMAGE_ID,

@@ -112,7 +112,7 @@ async fn look_at<E: Engine>(
 /// only what was there before can have been retired, so an owner's container that is called so is a delegate of its own.
 fn part(container: &Inspected) -> (String, Role) {
     let (base, role) = Role::parse(container.name());
-    let ours = container.label(label::REPLACES).is_some();
+    let ours = container.label(label::NAME) == Some(base);
     match role {
         Role::Candidate | Role::Failed { .. } | Role::Standby if !ours => {
             (container.name().to_owned(), Role::Serving)

@@ -112,6 +112,7 @@ async fn create<E: Engine>(
     };
     let labels = [
         (label::REPLACES, old.id().as_str().to_owned()),
+        (label::NAME, rollout.name.clone()),
         (label::RELEASE, release.to_string()),
         (label::PREVIOUS_IMAGE, old.image_reference().to_owned()),
         (label::PREVIOUS_IMAGE_ID, old.image_id().as_str().to_owned()),

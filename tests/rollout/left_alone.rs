@@ -6,7 +6,7 @@ use delegate_upgrader::campaign::Mode;
 use delegate_upgrader::engine::{Engine, RunState};
 use serde_json::json;
 
-use crate::host::{GROUP, Host, NEW, OLD, host_network, row};
+use crate::host::{GROUP, Host, NEW, NEWER, OLD, good, host_network, row};
 use crate::support::twin::{Operation, delegate_body};
 
 #[tokio::test(start_paused = true)]
@@ -157,4 +157,21 @@ async fn an_owner_s_name_that_looks_like_a_retired_one_is_a_name() {
     assert!(!report.has_failures(), "{report:?}");
     let new = |name: &str| (name.to_owned(), RunState::Running, NEW.to_owned());
     assert_eq!(host.containers(), [new("dd"), new("dd.draining-5")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_s_name_that_looks_like_one_of_ours_stays_through_every_upgrade() {
+    for name in ["dd.candidate", "dd.failed-1", "dd.standby"] {
+        let host = Host::new();
+        host.publish(NEWER, good());
+        host.run(name);
+        for image in [NEW, NEWER] {
+            let report = host.once(image).await;
+            assert!(!report.has_failures(), "{report:?}");
+            assert_eq!(
+                host.containers(),
+                [(name.to_owned(), RunState::Running, image.to_owned())]
+            );
+        }
+    }
 }
