@@ -4,25 +4,21 @@
 //! then what the two or three containers of the rollout are to each other. `docs/development/rollout.md` has the
 //! states as a table.
 
+mod proof;
+mod stopping;
+
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+
+use proof::{Proof, committed, refusal};
+use stopping::{Pending, policy_off, waiting};
 
 use super::{Approach, Member, Policy, Rollout, Step, Wish};
 use crate::delegate::{ImageId, Role};
 use crate::engine::RunState;
 use crate::image::ImageReference;
 use crate::reason::Reason;
-
-/// Restarts after which a candidate counts as crashing rather than as slow.
-const CRASH_LOOP: u64 = 3;
-/// How long after its deadline a container that was told to stop is told again, to stop at once. Engines 23.0 to
-/// 24.0.2 forget the deadline when the client that asked is gone.
-const OVERDUE: Duration = Duration::from_secs(1);
-/// How long a stop and a start that belong together may be apart.
-const RESTART: Duration = Duration::from_secs(10);
-/// A rename and the stop after it are this close together, unless the process that did the first is gone.
-const ONE_BREATH: Duration = Duration::from_secs(10);
 
 /// Decides the next step of a rollout.
 pub fn next(rollout: &Rollout, wish: &Wish, policy: &Policy, now: DateTime<Utc>) -> Step {
@@ -81,14 +77,6 @@ fn wished(wish: &Wish) -> Option<String> {
     }
 }
 
-type Pending = Option<(Reason, DateTime<Utc>)>;
-
-fn pend(pending: &mut Pending, reason: Reason, until: DateTime<Utc>) {
-    if pending.as_ref().is_none_or(|(_, sooner)| until < *sooner) {
-        *pending = Some((reason, until));
-    }
-}
-
 /// What goes on beside must be looked at in time, whatever else there is to wait for.
 fn merge(step: Step, pending: Pending) -> Step {
     match (step, pending) {
@@ -104,20 +92,8 @@ fn merge(step: Step, pending: Pending) -> Step {
     }
 }
 
-/// How soon to look again at something that has gone on since `since`: often at first, every ten seconds later.
-fn look_again(now: DateTime<Utc>, since: DateTime<Utc>) -> DateTime<Utc> {
-    let elapsed = (now - since).max(TimeDelta::zero());
-    now + (elapsed / 10).clamp(TimeDelta::milliseconds(500), TimeDelta::seconds(10))
-}
-
 fn span(duration: Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX / 4)
-}
-
-enum Proof {
-    Proven,
-    NotYet(Step),
-    Failed(String),
 }
 
 struct Decision<'a> {
@@ -128,129 +104,6 @@ struct Decision<'a> {
 }
 
 impl Decision<'_> {
-    /// Rejected candidates are stopped as gently as delegates, and only the last one is kept.
-    fn withdraw_rejected(&self, pending: &mut Pending) -> Option<Step> {
-        for rejected in self.rollout.failed.iter().filter(|rejected| rejected.is_up()) {
-            if let Some(step) = self.stop(rejected, pending) {
-                return Some(step);
-            }
-        }
-        let (_, superseded) = self.rollout.failed.split_last()?;
-        superseded.iter().find(|rejected| is_left(rejected)).map(remove)
-    }
-
-    /// Policy off, then the signal, then patience.
-    fn stop(&self, member: &Member, pending: &mut Pending) -> Option<Step> {
-        if !member.restart_is_off() {
-            return Some(policy_off(member));
-        }
-        let stop = |grace| Step::Stop {
-            id: member.id.clone(),
-            name: member.name.clone(),
-            grace,
-        };
-        let Some(told) = member.watch.told_to_stop else {
-            return Some(stop(member.stop_timeout));
-        };
-        let deadline = told + span(member.stop_timeout);
-        if self.now > deadline + span(OVERDUE) && self.now > told + span(OVERDUE) {
-            return Some(stop(Duration::ZERO));
-        }
-        let reason = match member.role {
-            Role::Draining { .. } => Reason::Draining {
-                name: member.name.clone(),
-                until: deadline,
-            },
-            _ => Reason::Stopping {
-                name: member.name.clone(),
-            },
-        };
-        let soon = look_again(self.now, told);
-        pend(
-            pending,
-            reason,
-            if deadline > self.now {
-                soon.min(deadline)
-            } else {
-                soon
-            },
-        );
-        None
-    }
-
-    /// The drain of an old one. The container may have been told by an earlier process, and nobody can ask it.
-    ///
-    /// So whoever tells it gives it its whole time: better late than a task cut short. Where it had been told before,
-    /// the engine's own clock still runs from the first time. A policy that is still on says that it has not been,
-    /// and then its name gets the time at which it is.
-    fn drain(&self, old: &Member, pending: &mut Pending) -> Option<Step> {
-        let Role::Draining { since } = old.role else {
-            return None;
-        };
-        let late = self.now > timestamp(since) + span(ONE_BREATH);
-        if late && !old.restart_is_off() && old.watch.told_to_stop.is_none() && !is_between_lives(old) {
-            return Some(self.retire(old));
-        }
-        self.stop(old, pending)
-    }
-
-    /// Old containers behind one that is in service.
-    fn drain_behind(&self, serving: &Member, pending: &mut Pending) -> Option<Step> {
-        for old in &self.rollout.draining {
-            let is_predecessor = serving.replaces.as_ref() == Some(&old.id);
-            if is_predecessor
-                && can_come_back(old)
-                && let Some(cause) = self.lost_after_commit(serving, old)
-            {
-                return Some(self.reject(serving, cause));
-            }
-            let works = serving.is_up() && serving.health.is_healthy();
-            if old.is_up() && (works || old.watch.told_to_stop.is_some()) {
-                if let Some(step) = self.drain(old, pending) {
-                    return Some(step);
-                }
-            } else if old.state == RunState::Removing {
-                let reason = Reason::Stopping {
-                    name: old.name.clone(),
-                };
-                pend(pending, reason, self.now + TimeDelta::seconds(1));
-            } else if !works {
-                let reason = Reason::SuccessorUnhealthy {
-                    verdict: serving.health.to_string(),
-                };
-                pend(pending, reason, self.now + self.proof_interval());
-            } else if let Some(image) = outdated_image(serving, old) {
-                return Some(Step::DiscardImage { id: image });
-            } else {
-                return Some(remove(old));
-            }
-        }
-        None
-    }
-
-    /// Why the successor in service must give the name back, if it must.
-    fn lost_after_commit(&self, serving: &Member, old: &Member) -> Option<String> {
-        if serving.has_ended() {
-            return (!self.may_be_restarting(serving))
-                .then(|| format!("{} after it had taken over", serving.ending));
-        }
-        // An old one that finishes its tasks takes no new ones, and cannot serve before it has ended. To stop an ill
-        // successor before that would leave nobody at all, and the illness may be an outage of the Manager's.
-        let had_a_policy = serving.predecessor_policy.as_deref() != Some("no");
-        let told = old.watch.told_to_stop.is_some() || (old.restart_is_off() && had_a_policy);
-        if old.is_up() && told {
-            return None;
-        }
-        let unhealthy = serving.watch.unhealthy_since?;
-        (self.now - unhealthy >= span(self.policy.healthy_deadline)).then(|| {
-            format!(
-                "not healthy for {} s after it had taken over: {}",
-                (self.now - unhealthy).num_seconds(),
-                serving.health.cause
-            )
-        })
-    }
-
     /// In service, and nothing in flight.
     fn begin(&self, serving: &Member) -> Step {
         if !is_in_use(serving) {
@@ -321,17 +174,6 @@ impl Decision<'_> {
             Approach::Neither(reason) => Some(reason),
             Approach::StartFirst | Approach::StopFirst => None,
         }
-    }
-
-    fn last_rejection(&self, image: &ImageId) -> Option<(&Member, u32)> {
-        self.rollout
-            .failed
-            .iter()
-            .rev()
-            .find_map(|rejected| match rejected.role {
-                Role::Failed { attempt } if rejected.image_id == *image => Some((rejected, attempt)),
-                _ => None,
-            })
     }
 
     /// One in service, a candidate beside it.
@@ -501,89 +343,6 @@ impl Decision<'_> {
         set_policy().unwrap_or_else(|| if restarted { take_back() } else { start(old) })
     }
 
-    /// A candidate that nobody wants any more, through no fault of its own: no quarantine.
-    fn withdraw(&self, candidate: &Member) -> Step {
-        if candidate.state == RunState::Removing {
-            return self.until_gone(candidate);
-        }
-        if !candidate.is_up() {
-            return remove(candidate);
-        }
-        if is_between_lives(candidate) {
-            let mut pending = None;
-            return self
-                .stop(candidate, &mut pending)
-                .unwrap_or_else(|| waiting(pending, self.now));
-        }
-        // Its name says so before it hears of it: nobody must take a candidate that is stopping for a proven one.
-        Step::Withdraw {
-            id: candidate.id.clone(),
-            to: self.draining_name(),
-        }
-    }
-
-    fn until_gone(&self, member: &Member) -> Step {
-        Step::Wait {
-            reason: Reason::Stopping {
-                name: member.name.clone(),
-            },
-            until: self.now + TimeDelta::seconds(1),
-        }
-    }
-
-    fn prove(&self, candidate: &Member) -> Proof {
-        let restarts = candidate.restart_count.max(candidate.watch.most_restarts);
-        if restarts >= CRASH_LOOP {
-            return Proof::Failed(format!(
-                "it keeps crashing: restarted {restarts} times, {}",
-                candidate.ending
-            ));
-        }
-        if candidate.has_ended() && !self.may_be_restarting(candidate) {
-            return Proof::Failed(format!("{} before it had proven itself", candidate.ending));
-        }
-        let needed = self.policy.healthy_time;
-        let healthy_for = candidate
-            .watch
-            .healthy_since
-            .map(|since| (self.now - since).to_std().unwrap_or_default());
-        if healthy_for.is_some_and(|healthy_for| healthy_for >= needed) {
-            return Proof::Proven;
-        }
-        let deadline = candidate.watch.seen_since.unwrap_or(self.now) + span(self.policy.healthy_deadline);
-        if self.now >= deadline {
-            return Proof::Failed(format!(
-                "not healthy for {} s without a break within {} s: {}",
-                needed.as_secs(),
-                self.policy.healthy_deadline.as_secs(),
-                candidate.health.cause
-            ));
-        }
-        let healthy_for = healthy_for.unwrap_or_default();
-        let proven = self.now + span(needed.saturating_sub(healthy_for));
-        Proof::NotYet(Step::Wait {
-            reason: Reason::Proving {
-                healthy_for,
-                needed,
-                verdict: candidate.health.to_string(),
-            },
-            until: (self.now + self.proof_interval()).min(deadline).min(proven),
-        })
-    }
-
-    /// One with a restart policy that is seen ended may be between its stop and its start: an engine that restarts, or
-    /// a person's `docker restart`.
-    fn may_be_restarting(&self, member: &Member) -> bool {
-        let ended = member
-            .finished_at
-            .is_some_and(|finished| self.now - finished < span(RESTART));
-        member.has_ended() && ended && !member.restart_is_off()
-    }
-
-    fn proof_interval(&self) -> TimeDelta {
-        (span(self.policy.healthy_time) / 6).clamp(TimeDelta::milliseconds(250), TimeDelta::seconds(5))
-    }
-
     /// The name tells the second; where another one has it already, the next.
     fn retire(&self, old: &Member) -> Step {
         Step::Retire {
@@ -612,37 +371,6 @@ impl Decision<'_> {
             to: self.rollout.name.clone(),
         }
     }
-
-    /// The rejected one's new name counts the attempts of its image. A name that is taken by an older rejection is
-    /// freed first.
-    fn reject(&self, candidate: &Member, cause: String) -> Step {
-        let mut pending = None;
-        if is_between_lives(candidate)
-            && let Some(step) = self.stop(candidate, &mut pending)
-        {
-            return step;
-        }
-        let mut attempt = self
-            .last_rejection(&candidate.image_id)
-            .map_or(1, |(_, attempt)| attempt.saturating_add(1));
-        while let Some(holder) = self
-            .rollout
-            .failed
-            .iter()
-            .find(|rejected| rejected.role == Role::Failed { attempt })
-        {
-            if is_left(holder) {
-                return remove(holder);
-            }
-            attempt = attempt.saturating_add(1);
-        }
-        Step::Reject {
-            id: candidate.id.clone(),
-            to: Role::Failed { attempt }.name(&self.rollout.name),
-            image: candidate.image.clone(),
-            cause,
-        }
-    }
 }
 
 /// Whether it has ended and is left for us to remove: what the engine is taking away needs no help.
@@ -668,52 +396,6 @@ fn is_between_lives(member: &Member) -> bool {
 
 fn timestamp(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(seconds, 0).unwrap_or_default()
-}
-
-/// Whether the candidate had proven itself before the old one gave up the name: it was running by then, and still
-/// lives that life. In a stop-first replacement it starts later, and after a reboot it has to prove itself again.
-fn committed(old: &Member, candidate: &Member) -> bool {
-    let Role::Draining { since } = old.role else {
-        return false;
-    };
-    candidate.state == RunState::Running
-        && old.is_up()
-        && candidate
-            .started_at
-            .is_some_and(|started| started < timestamp(since))
-}
-
-/// The image before the one before: nobody goes back two steps.
-fn outdated_image(serving: &Member, old: &Member) -> Option<ImageId> {
-    let image = old.previous_image_id.as_ref()?;
-    (*image != serving.image_id && *image != old.image_id).then(|| image.clone())
-}
-
-fn refusal(candidate: &Member) -> Option<String> {
-    candidate
-        .watch
-        .start_refused
-        .as_ref()
-        .or(candidate.start_error.as_ref())
-        .map(|error| format!("it could not be started: {error}"))
-}
-
-fn waiting(pending: Pending, now: DateTime<Utc>) -> Step {
-    match pending {
-        Some((reason, until)) => Step::Wait { reason, until },
-        None => Step::Wait {
-            reason: Reason::Gone,
-            until: now + TimeDelta::seconds(1),
-        },
-    }
-}
-
-fn policy_off(member: &Member) -> Step {
-    Step::SetRestartPolicy {
-        id: member.id.clone(),
-        name: member.name.clone(),
-        policy: "no".to_owned(),
-    }
 }
 
 fn start(member: &Member) -> Step {

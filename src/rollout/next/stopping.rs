@@ -1,0 +1,212 @@
+//! Telling containers to stop, and what waits until they have: rejected ones, old ones behind a successor, candidates
+//! nobody wants any more.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{Decision, can_come_back, is_between_lives, is_left, remove, span, timestamp};
+use crate::delegate::{ImageId, Role};
+use crate::engine::RunState;
+use crate::reason::Reason;
+use crate::rollout::{Member, Step};
+
+/// How long after its deadline a container that was told to stop is told again, to stop at once. Engines 23.0 to
+/// 24.0.2 forget the deadline when the client that asked is gone.
+const OVERDUE: Duration = Duration::from_secs(1);
+/// A rename and the stop after it are this close together, unless the process that did the first is gone.
+const ONE_BREATH: Duration = Duration::from_secs(10);
+
+/// What is waited for beside everything else, and when to look at it again.
+pub(super) type Pending = Option<(Reason, DateTime<Utc>)>;
+
+impl Decision<'_> {
+    /// Rejected candidates are stopped as gently as delegates, and only the last one is kept.
+    pub(super) fn withdraw_rejected(&self, pending: &mut Pending) -> Option<Step> {
+        for rejected in self.rollout.failed.iter().filter(|rejected| rejected.is_up()) {
+            if let Some(step) = self.stop(rejected, pending) {
+                return Some(step);
+            }
+        }
+        let (_, superseded) = self.rollout.failed.split_last()?;
+        superseded.iter().find(|rejected| is_left(rejected)).map(remove)
+    }
+
+    /// Policy off, then the signal, then patience.
+    pub(super) fn stop(&self, member: &Member, pending: &mut Pending) -> Option<Step> {
+        if !member.restart_is_off() {
+            return Some(policy_off(member));
+        }
+        let stop = |grace| Step::Stop {
+            id: member.id.clone(),
+            name: member.name.clone(),
+            grace,
+        };
+        let Some(told) = member.watch.told_to_stop else {
+            return Some(stop(member.stop_timeout));
+        };
+        let deadline = told + span(member.stop_timeout);
+        if self.now > deadline + span(OVERDUE) && self.now > told + span(OVERDUE) {
+            return Some(stop(Duration::ZERO));
+        }
+        let reason = match member.role {
+            Role::Draining { .. } => Reason::Draining {
+                name: member.name.clone(),
+                until: deadline,
+            },
+            _ => Reason::Stopping {
+                name: member.name.clone(),
+            },
+        };
+        let soon = look_again(self.now, told);
+        pend(
+            pending,
+            reason,
+            if deadline > self.now {
+                soon.min(deadline)
+            } else {
+                soon
+            },
+        );
+        None
+    }
+
+    /// The drain of an old one. The container may have been told by an earlier process, and nobody can ask it.
+    ///
+    /// So whoever tells it gives it its whole time: better late than a task cut short. Where it had been told before,
+    /// the engine's own clock still runs from the first time. A policy that is still on says that it has not been,
+    /// and then its name gets the time at which it is.
+    pub(super) fn drain(&self, old: &Member, pending: &mut Pending) -> Option<Step> {
+        let Role::Draining { since } = old.role else {
+            return None;
+        };
+        let late = self.now > timestamp(since) + span(ONE_BREATH);
+        if late && !old.restart_is_off() && old.watch.told_to_stop.is_none() && !is_between_lives(old) {
+            return Some(self.retire(old));
+        }
+        self.stop(old, pending)
+    }
+
+    /// Old containers behind one that is in service.
+    pub(super) fn drain_behind(&self, serving: &Member, pending: &mut Pending) -> Option<Step> {
+        for old in &self.rollout.draining {
+            let is_predecessor = serving.replaces.as_ref() == Some(&old.id);
+            if is_predecessor
+                && can_come_back(old)
+                && let Some(cause) = self.lost_after_commit(serving, old)
+            {
+                return Some(self.reject(serving, cause));
+            }
+            let works = serving.is_up() && serving.health.is_healthy();
+            if old.is_up() && (works || old.watch.told_to_stop.is_some()) {
+                if let Some(step) = self.drain(old, pending) {
+                    return Some(step);
+                }
+            } else if old.state == RunState::Removing {
+                let reason = Reason::Stopping {
+                    name: old.name.clone(),
+                };
+                pend(pending, reason, self.now + TimeDelta::seconds(1));
+            } else if !works {
+                let reason = Reason::SuccessorUnhealthy {
+                    verdict: serving.health.to_string(),
+                };
+                pend(pending, reason, self.now + self.proof_interval());
+            } else if let Some(image) = outdated_image(serving, old) {
+                return Some(Step::DiscardImage { id: image });
+            } else {
+                return Some(remove(old));
+            }
+        }
+        None
+    }
+
+    /// Why the successor in service must give the name back, if it must.
+    fn lost_after_commit(&self, serving: &Member, old: &Member) -> Option<String> {
+        if serving.has_ended() {
+            return (!self.may_be_restarting(serving))
+                .then(|| format!("{} after it had taken over", serving.ending));
+        }
+        // An old one that finishes its tasks takes no new ones, and cannot serve before it has ended. To stop an ill
+        // successor before that would leave nobody at all, and the illness may be an outage of the Manager's.
+        let had_a_policy = serving.predecessor_policy.as_deref() != Some("no");
+        let told = old.watch.told_to_stop.is_some() || (old.restart_is_off() && had_a_policy);
+        if old.is_up() && told {
+            return None;
+        }
+        let unhealthy = serving.watch.unhealthy_since?;
+        (self.now - unhealthy >= span(self.policy.healthy_deadline)).then(|| {
+            format!(
+                "not healthy for {} s after it had taken over: {}",
+                (self.now - unhealthy).num_seconds(),
+                serving.health.cause
+            )
+        })
+    }
+
+    /// A candidate that nobody wants any more, through no fault of its own: no quarantine.
+    pub(super) fn withdraw(&self, candidate: &Member) -> Step {
+        if candidate.state == RunState::Removing {
+            return self.until_gone(candidate);
+        }
+        if !candidate.is_up() {
+            return remove(candidate);
+        }
+        if is_between_lives(candidate) {
+            let mut pending = None;
+            return self
+                .stop(candidate, &mut pending)
+                .unwrap_or_else(|| waiting(pending, self.now));
+        }
+        // Its name says so before it hears of it: nobody must take a candidate that is stopping for a proven one.
+        Step::Withdraw {
+            id: candidate.id.clone(),
+            to: self.draining_name(),
+        }
+    }
+
+    pub(super) fn until_gone(&self, member: &Member) -> Step {
+        Step::Wait {
+            reason: Reason::Stopping {
+                name: member.name.clone(),
+            },
+            until: self.now + TimeDelta::seconds(1),
+        }
+    }
+}
+
+fn pend(pending: &mut Pending, reason: Reason, until: DateTime<Utc>) {
+    if pending.as_ref().is_none_or(|(_, sooner)| until < *sooner) {
+        *pending = Some((reason, until));
+    }
+}
+
+/// How soon to look again at something that has gone on since `since`: often at first, every ten seconds later.
+fn look_again(now: DateTime<Utc>, since: DateTime<Utc>) -> DateTime<Utc> {
+    let elapsed = (now - since).max(TimeDelta::zero());
+    now + (elapsed / 10).clamp(TimeDelta::milliseconds(500), TimeDelta::seconds(10))
+}
+
+pub(super) fn waiting(pending: Pending, now: DateTime<Utc>) -> Step {
+    match pending {
+        Some((reason, until)) => Step::Wait { reason, until },
+        None => Step::Wait {
+            reason: Reason::Gone,
+            until: now + TimeDelta::seconds(1),
+        },
+    }
+}
+
+pub(super) fn policy_off(member: &Member) -> Step {
+    Step::SetRestartPolicy {
+        id: member.id.clone(),
+        name: member.name.clone(),
+        policy: "no".to_owned(),
+    }
+}
+
+/// The image before the one before: nobody goes back two steps.
+fn outdated_image(serving: &Member, old: &Member) -> Option<ImageId> {
+    let image = old.previous_image_id.as_ref()?;
+    (*image != serving.image_id && *image != old.image_id).then(|| image.clone())
+}
