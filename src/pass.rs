@@ -7,7 +7,6 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tracing::{info, warn};
 
 use crate::campaign::{Campaign, Mode};
-use crate::delegate::ContainerId;
 use crate::document::Conflict;
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
@@ -281,16 +280,9 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         let outcome = execute(self.engine.as_ref(), rollout, step, &mut self.memory, now).await;
         if outcome.is_ok() {
             self.troubled.remove(&rollout.name);
-        }
-        let draining = |id: &ContainerId| rollout.draining.iter().any(|old| old.id == *id);
-        let once_settled = match step {
-            Step::Promote { .. } => Some("replaced; the old container is gone"),
-            Step::Remove { id, .. } if draining(id) => Some("replaced; the old container is gone"),
-            Step::Restore { .. } => Some("restored; the old container serves"),
-            _ => None,
-        };
-        if let Some(told) = once_settled {
-            self.in_flight.insert(rollout.name.clone(), told);
+            if let Some(told) = once_settled(rollout, step) {
+                self.in_flight.insert(rollout.name.clone(), told);
+            }
         }
         let Some(campaign) = &mut self.campaign else {
             if let Err(failure) = outcome {
@@ -415,6 +407,21 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         self.troubled.retain(|name, _| present.contains(name.as_str()));
         self.in_flight.retain(|name, _| present.contains(name.as_str()));
+    }
+}
+
+/// What to tell of a delegate at whose next look nothing is under way any more. A candidate that was withdrawn is
+/// removed like an old one, but has replaced nobody.
+fn once_settled(rollout: &Rollout, step: &Step) -> Option<&'static str> {
+    let predecessor = rollout
+        .serving
+        .as_ref()
+        .and_then(|serving| serving.replaces.as_ref());
+    match step {
+        Step::Promote { .. } => Some("replaced; the old container is gone"),
+        Step::Remove { id, .. } if predecessor == Some(id) => Some("replaced; the old container is gone"),
+        Step::Restore { .. } => Some("restored; the old container serves"),
+        _ => None,
     }
 }
 

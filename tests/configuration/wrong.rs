@@ -57,6 +57,10 @@ fn each_wrong_environment_is_told_completely() {
             &[("UPGRADER_WORKLOAD_NAME", "no name in it")],
         ),
         (
+            &[("UPGRADER_WORKLOAD_NAME", "\"docker-delegate\"")],
+            &[("UPGRADER_WORKLOAD_NAME", "quotes are taken literally")],
+        ),
+        (
             &[("SCHEDULE", "0 25 * * *")],
             &[("SCHEDULE", r#"the hour "25", of 0-23"#)],
         ),

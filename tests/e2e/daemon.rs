@@ -124,3 +124,31 @@ fn an_engine_that_comes_back_is_found_again() {
     daemon.says("the engine answers again", Duration::from_secs(20));
     daemon.says("delegate is healthy", Duration::from_secs(20));
 }
+
+#[test]
+fn a_single_pass_ends_on_sigterm_and_the_next_one_goes_on() {
+    let lab = Lab::new("once-sigterm");
+    let name = lab.delegate("1", V1, &[]);
+    let upgrader = lab.upgrader(V2).with("HEALTHY_TIME", "4s");
+    let mut once = upgrader.begin("once");
+    once.says("has been healthy for", Duration::from_secs(30));
+    let (code, took) = once.signal("TERM");
+    assert_eq!(code, Some(1), "{}", once.log());
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(once.log().contains("goes on at the next pass"), "{}", once.log());
+    assert_eq!(
+        (lab.names(), image_of(&name)),
+        (vec!["1".to_owned(), "1.candidate".to_owned()], image(V1))
+    );
+    let next = upgrader.run(&["once"]);
+    assert_eq!(next.code, Some(0), "{}", next.text);
+    assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
+}
+
+#[test]
+fn a_wrong_address_of_the_daemon_is_a_wrong_setting() {
+    let lab = Lab::new("address");
+    let asked = lab.upgrader(V2).with("LISTEN_ADDR", "9464").run(&["status"]);
+    assert_eq!(asked.code, Some(78), "{}", asked.text);
+    assert!(asked.text.contains("LISTEN_ADDR"), "{}", asked.text);
+}

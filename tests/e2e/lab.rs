@@ -292,9 +292,14 @@ impl Upgrader {
 
     /// Starts the daemon.
     pub(crate) fn start(&self) -> Daemon {
+        self.begin("run")
+    }
+
+    /// Starts a command that takes its time.
+    pub(crate) fn begin(&self, command: &str) -> Daemon {
         let log = tempfile::NamedTempFile::new().expect("a file for the log");
         let child = self
-            .command(&["run"])
+            .command(&[command])
             .stdout(log.reopen().expect("the log"))
             .stderr(log.reopen().expect("the log"))
             .spawn()

@@ -7,7 +7,7 @@ use delegate_upgrader::engine::RunState;
 use delegate_upgrader::report::Report;
 
 use crate::host::{HOUR, Host, NEW, NEWER, OLD, STOP_TIMEOUT, good, row};
-use crate::support::twin::{Behaviour, Happened, Operation};
+use crate::support::twin::{Behaviour, Fault, Happened, Operation};
 
 /// Same id, same name, still running, not one write to it, and the pass says that it failed.
 fn assert_untouched(host: &Host, old: &ContainerId, report: &Report) {
@@ -312,4 +312,32 @@ async fn a_successor_that_fell_ill_before_the_old_one_was_told_costs_nothing() {
     assert_eq!(host.end_of(&old), None, "it was never told to stop");
     assert_eq!(host.restart_policy("dd"), "unless-stopped");
     assert_eq!(host.names(), ["dd", "dd.failed-1"]);
+}
+
+/// The engine cannot start the old one again, whatever is tried. A single pass ends and says so; a later one, when the
+/// engine is well again, brings it back.
+#[tokio::test(start_paused = true)]
+async fn what_the_engine_never_does_is_told_in_the_end_and_done_when_it_can_be() {
+    let host = Host::new();
+    host.publish(
+        NEW,
+        Behaviour {
+            health: crate::support::twin::Wellness::Never,
+            ..good()
+        },
+    );
+    let old = host.run_with("dd", crate::host::host_network);
+    host.twin.set_faults(|call| match call.operation {
+        Operation::Start if call.subject.contains("draining") => Fault::ErrBefore,
+        _ => Fault::None,
+    });
+    let report = host.once(NEW).await;
+    assert!(report.has_failures() && !report.is_under_way(), "{report:?}");
+    assert_eq!(row(&report, "dd").reason, "engine");
+    host.twin.clear_faults();
+    host.once(NEW).await;
+    assert_eq!(
+        (host.find("dd").id, host.find("dd").state),
+        (old, RunState::Running)
+    );
 }
