@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::duration::digits;
+
 /// The environment variable by which a container says which delegate it is a replica of.
 pub const DELEGATE_NAME_VARIABLE: &str = "DELEGATE_NAME";
 
@@ -122,10 +124,10 @@ impl Role {
             if suffix == "standby" {
                 return (base, Self::Standby);
             }
-            if let Some(since) = suffix.strip_prefix("draining-").and_then(decimal) {
+            if let Some(since) = suffix.strip_prefix("draining-").and_then(digits) {
                 return (base, Self::Draining { since });
             }
-            if let Some(attempt) = suffix.strip_prefix("failed-").and_then(decimal) {
+            if let Some(attempt) = suffix.strip_prefix("failed-").and_then(digits) {
                 return (base, Self::Failed { attempt });
             }
         }
@@ -141,15 +143,6 @@ impl Role {
             Self::Standby => format!("{base}.standby"),
             Self::Failed { attempt } => format!("{base}.failed-{attempt}"),
         }
-    }
-}
-
-/// Digits only: `u32::from_str` would take a `+`, and a name we did not write must not look like ours.
-fn decimal<T: std::str::FromStr>(text: &str) -> Option<T> {
-    if text.bytes().all(|b| b.is_ascii_digit()) {
-        text.parse().ok()
-    } else {
-        None
     }
 }
 

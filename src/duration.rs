@@ -1,5 +1,6 @@
 //! Durations as people write them: `3600`, `45m`, `1h30m`. Pure.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
@@ -18,7 +19,7 @@ pub fn parse(text: &str) -> Option<Duration> {
         let Some((number, after)) = rest.split_once([unit, unit.to_ascii_uppercase()]) else {
             continue;
         };
-        total = total.checked_add(digits(number)?.checked_mul(seconds)?)?;
+        total = total.checked_add(digits::<u64>(number)?.checked_mul(seconds)?)?;
         rest = after;
     }
     (rest.is_empty() && !text.is_empty()).then_some(Duration::from_secs(total))
@@ -39,8 +40,8 @@ pub fn text(duration: Duration) -> String {
     if text.is_empty() { "0s".to_owned() } else { text }
 }
 
-/// `u64::from_str` alone would take a leading `+`.
-fn digits(text: &str) -> Option<u64> {
+/// A number of digits only: `from_str` alone would take a leading `+`.
+pub(crate) fn digits<T: FromStr>(text: &str) -> Option<T> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         text.parse().ok()
     } else {
