@@ -328,11 +328,15 @@ impl Daemon {
     }
 
     pub(crate) fn says(&self, text: &str, limit: Duration) {
+        self.says_one_of(&[text], limit);
+    }
+
+    pub(crate) fn says_one_of(&self, texts: &[&str], limit: Duration) {
         let start = Instant::now();
-        while !self.log().contains(text) {
+        while !texts.iter().any(|text| self.log().contains(text)) {
             assert!(
                 start.elapsed() < limit,
-                "the daemon did not say {text:?} within {limit:?}:\n{}",
+                "the daemon did not say one of {texts:?} within {limit:?}:\n{}",
                 self.log()
             );
             std::thread::sleep(Duration::from_millis(50));
