@@ -123,7 +123,7 @@ async fn a_copy_serves_where_the_original_cannot_be_made_again() {
     let spoil = async {
         // The standby exists by then; whatever is made of the old image later ends at once.
         tokio::time::sleep(Duration::from_secs(20)).await;
-        host.twin.set_behaviour(OLD, Behaviour::exits(Duration::ZERO, 1));
+        host.twin.set_behaviour(OLD, &Behaviour::exits(Duration::ZERO, 1));
     };
     tokio::join!(host.once(NEW), spoil);
     assert_eq!(

@@ -91,7 +91,7 @@ async fn a_rollback_to_an_image_that_does_not_work_any_more_changes_nothing() {
     host.run("dd");
     host.once(NEW).await;
     let serving = host.find("dd").id;
-    host.twin.set_behaviour(OLD, Behaviour::never_healthy());
+    host.twin.set_behaviour(OLD, &Behaviour::never_healthy());
     let report = rolled_back(&host, "dd").await.unwrap();
     assert_eq!(row(&report, "dd").reason, "rejected");
     assert_eq!(host.find("dd").id, serving);
@@ -158,7 +158,7 @@ async fn a_retry_tries_at_once_what_is_quarantined() {
         assert_eq!(row(&report, "dd").reason, "rejected");
         assert_eq!(host.names(), ["dd", "dd.failed-2"], "the attempts are counted");
         // It was not the image: a firewall, say.
-        host.twin.set_behaviour(NEW, good());
+        host.twin.set_behaviour(NEW, &good());
         let report = retried(&host, "dd").await.unwrap();
         assert!(row(&report, "dd").runs_the_target(), "{report:?}");
         assert_eq!(host.names(), ["dd"]);

@@ -110,8 +110,8 @@ impl Twin {
     }
 
     /// Gives containers that are made from an image from now on another behaviour.
-    pub fn set_behaviour(&self, reference: &str, behaviour: Behaviour) {
-        self.state().images.set_behaviour(reference, &behaviour);
+    pub fn set_behaviour(&self, reference: &str, behaviour: &Behaviour) {
+        self.state().images.set_behaviour(reference, behaviour);
     }
 
     /// Takes an image off the host, whoever uses it.
