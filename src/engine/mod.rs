@@ -5,6 +5,7 @@
 mod auth;
 mod docker;
 mod inspected;
+mod logs;
 mod pull;
 mod raw;
 mod repaired;
@@ -272,6 +273,14 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Removes an image that no container uses, never by force. Gone already: success.
     fn remove_image(&self, id: &ImageId) -> impl Future<Output = Result<(), EngineError>> + Send;
+
+    /// The last `lines` lines that a container printed, on either stream. Nothing where its log cannot be read back;
+    /// no more than the engine gives within two seconds.
+    fn logs(
+        &self,
+        id: &ContainerId,
+        lines: usize,
+    ) -> impl Future<Output = Result<String, EngineError>> + Send;
 
     /// The memory a running container uses now, in bytes.
     fn memory_usage(&self, id: &ContainerId) -> impl Future<Output = Result<u64, EngineError>> + Send;

@@ -677,3 +677,39 @@ pub async fn a_healthcheck_gives_the_engine_s_verdict<L: Lab>(lab: &L) {
         );
     }
 }
+
+pub async fn the_last_lines_of_both_streams_are_read_back<L: Lab>(lab: &L) {
+    let talkative = || Behaviour::default().printing(["one", "two", "three", "four", "five"]);
+    let id = started_of(lab, "plain", talkative()).await;
+    let logs = async |lines| lab.engine().logs(&id, lines).await.expect("logs");
+    assert_eq!(logs(3).await, "three\nfour\nfive\n");
+    assert_eq!(logs(100).await, "one\ntwo\nthree\nfour\nfive\n");
+    lab.engine().stop(&id, LONG).await.expect("stop");
+    until_exited(lab, &id).await;
+    assert_eq!(logs(2).await, "four\nfive\n", "of a stopped one too");
+}
+
+pub async fn the_log_of_a_terminal_is_read_back<L: Lab>(lab: &L) {
+    let image = lab.image(Behaviour::default().printing(["one", "two"])).await;
+    let mut body = lab.body(&image);
+    body["Tty"] = json!(true);
+    let id = created(lab, "terminal", &body).await;
+    lab.engine().start(&id).await.expect("start");
+    sleep(seconds(1)).await;
+    let log = lab.engine().logs(&id, 10).await.expect("logs");
+    let lines: Vec<&str> = log.lines().map(str::trim_end).collect();
+    assert_eq!(lines, ["one", "two"]);
+}
+
+pub async fn a_log_that_cannot_be_read_back_is_empty<L: Lab>(lab: &L) {
+    let image = lab.image(Behaviour::default().printing(["one"])).await;
+    let mut body = lab.body(&image);
+    body["HostConfig"]["LogConfig"] = json!({ "Type": "none", "Config": {} });
+    let id = created(lab, "unread", &body).await;
+    lab.engine().start(&id).await.expect("start");
+    sleep(seconds(1)).await;
+    assert_eq!(lab.engine().logs(&id, 10).await.expect("logs"), "");
+    let never_started = created(lab, "created", &lab.body(&image)).await;
+    assert_eq!(lab.engine().logs(&never_started, 10).await.expect("logs"), "");
+    assert_not_found(&lab.engine().logs(&nobody(), 10).await);
+}

@@ -536,6 +536,19 @@ impl Engine for Twin {
         .await
     }
 
+    async fn logs(&self, id: &ContainerId, lines: usize) -> Result<String, EngineError> {
+        self.call(Operation::Logs, id.as_str(), lines.to_string(), |state| {
+            let container = &state.containers[state.find(id.as_str())?];
+            if !container.keeps_log() {
+                return Ok(String::new());
+            }
+            let printed = &container.printed;
+            let last = &printed[printed.len().saturating_sub(lines)..];
+            Ok(last.iter().map(|line| format!("{line}\n")).collect())
+        })
+        .await
+    }
+
     async fn memory_usage(&self, id: &ContainerId) -> Result<u64, EngineError> {
         self.call(Operation::MemoryUsage, id.as_str(), String::new(), |state| {
             state.find(id.as_str()).map(|_| 64 * 1024 * 1024)

@@ -208,6 +208,13 @@ fn command(behaviour: &Behaviour) -> Vec<String> {
         OnStop::Drain(time) => format!("trap 'sleep {}; exit 0' TERM", seconds(time)),
         OnStop::Ignore => "trap '' TERM".to_owned(),
     };
+    let prints: String = behaviour
+        .prints
+        .iter()
+        .enumerate()
+        // Lines that come at once on two streams have no order.
+        .map(|(index, line)| format!("echo '{line}' >&{}; sleep 0.1; ", 1 + index % 2))
+        .collect();
     let life = match behaviour.exits {
         Some(exit) => format!("sleep {} & wait $!; exit {}", seconds(exit.after), exit.code),
         None => "while :; do sleep 1 & wait $!; done".to_owned(),
@@ -215,7 +222,7 @@ fn command(behaviour: &Behaviour) -> Vec<String> {
     vec![
         "/bin/sh".to_owned(),
         "-c".to_owned(),
-        format!("{on_stop}; {life}"),
+        format!("{on_stop}; {prints}{life}"),
     ]
 }
 

@@ -42,6 +42,7 @@ pub enum Operation {
     Stop,
     Rename,
     SetRestartPolicy,
+    Logs,
     MemoryUsage,
     Remove,
     RemoveImage,
@@ -57,6 +58,7 @@ impl Operation {
                 | Self::Containers
                 | Self::Inspect
                 | Self::InspectImage
+                | Self::Logs
                 | Self::MemoryUsage
                 | Self::RegistryDigest
         )

@@ -38,6 +38,8 @@ pub struct Container {
     pub manually_stopped: bool,
     pub backoff: Duration,
     pub addresses: BTreeMap<String, Ipv4Addr>,
+    /// What its lives have printed.
+    pub printed: Vec<String>,
 }
 
 /// The state of a container.
@@ -114,6 +116,11 @@ impl Container {
             Status::Running(life) | Status::Paused(life) => Some(life),
             _ => None,
         }
+    }
+
+    /// Whether its log can be read back.
+    pub fn keeps_log(&self) -> bool {
+        self.body.host_config["LogConfig"]["Type"] != "none"
     }
 
     pub fn auto_remove(&self) -> bool {

@@ -340,6 +340,7 @@ impl State {
             manually_stopped: false,
             backoff: Duration::ZERO,
             addresses: BTreeMap::new(),
+            printed: Vec::new(),
         });
         self.log(self.containers.len() - 1, Happened::Created);
         Ok(id)
@@ -463,6 +464,7 @@ impl State {
         container.started = Some(now);
         container.error = String::new();
         container.exit_code = 0;
+        container.printed.extend_from_slice(&container.behaviour.prints);
         container.status = Status::Running(Life::new(now, collides));
         self.log(index, Happened::Started);
         Ok(())
