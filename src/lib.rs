@@ -32,7 +32,7 @@
 //! | what is there | [`engine`] (the port to Docker), [`delegate`] (names), [`observe`] (the look), [`host`] (our place) |
 //! | how it is | [`health`] judges, [`endpoint`] asks over HTTP |
 //! | what to do | [`pass`], [`rollout`], [`document`] (pure): the same container with a new image |
-//! | telling | [`reason`], [`report`], [`status`], [`metrics`], [`serve`] |
+//! | telling | [`reason`], [`evidence`] (shown through a [`mask`]), [`report`], [`status`], [`metrics`], [`serve`] |
 //!
 //! `docs/development` has the decisions, and the rollout's states as a table.
 #![warn(missing_docs)]
@@ -46,11 +46,13 @@ pub mod document;
 pub mod duration;
 pub mod endpoint;
 pub mod engine;
+pub mod evidence;
 pub mod health;
 pub mod host;
 mod http;
 pub mod image;
 pub mod manager;
+pub mod mask;
 pub mod metrics;
 pub mod observe;
 pub mod pass;

@@ -9,6 +9,7 @@ use tracing::{info, warn};
 use crate::campaign::{Campaign, Mode};
 use crate::document::Conflict;
 use crate::engine::{Engine, EngineError};
+use crate::evidence::Records;
 use crate::health::HealthEndpoint;
 use crate::image::TargetSettings;
 use crate::manager::Published;
@@ -64,6 +65,7 @@ pub struct Reconciler<E, M, H> {
     in_flight: HashMap<String, &'static str>,
     cramped: HashMap<String, Option<Conflict>>,
     steps_taken: BTreeMap<&'static str, u64>,
+    evidence: Records,
 }
 
 impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
@@ -84,6 +86,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             in_flight: HashMap::new(),
             cramped: HashMap::new(),
             steps_taken: BTreeMap::new(),
+            evidence: Records::default(),
         }
     }
 
@@ -174,6 +177,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             }
             if !stepped {
                 self.forget_absent(&rollouts);
+                self.add_evidence(&mut report, &rollouts).await;
                 report.delegates.sort_by(|a, b| a.name.cmp(&b.name));
                 return Ok(report);
             }
@@ -273,6 +277,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     async fn take(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
         announce(rollout, step, &rollout.approach(&self.settings.policy));
         *self.steps_taken.entry(step.kind()).or_default() += 1;
+        self.collect_evidence(rollout, step, now).await;
         if let Step::Pull { reference } = step {
             self.pulls.begin(&self.engine, rollout, reference);
             return;
@@ -310,6 +315,27 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                 }
             }
             (step, Err(failure)) => self.trouble(rollout, step, &failure, now),
+        }
+    }
+
+    /// A rejected candidate is heard before it is told to stop.
+    async fn collect_evidence(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
+        if let Step::Reject { id, to, cause, .. } = step
+            && let Some(candidate) = rollout.member(id)
+        {
+            let engine = self.engine.as_ref();
+            self.evidence
+                .note(engine, rollout, candidate, to, cause, now)
+                .await;
+        }
+    }
+
+    async fn add_evidence(&mut self, report: &mut Report, rollouts: &[Rollout]) {
+        self.evidence.forget_absent(rollouts);
+        for delegate in &mut report.delegates {
+            if let Some(rollout) = rollouts.iter().find(|rollout| rollout.name == delegate.name) {
+                delegate.evidence = self.evidence.of(self.engine.as_ref(), rollout).await;
+            }
         }
     }
 

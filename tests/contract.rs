@@ -72,6 +72,7 @@ contract! {
     a_running_container_has_an_address,
     a_taken_host_port_is_found_out_at_the_start,
     a_healthcheck_gives_the_engine_s_verdict,
+    the_results_of_a_healthcheck_outlive_the_life_they_are_of,
     the_last_lines_of_both_streams_are_read_back,
     the_log_of_a_terminal_is_read_back,
     a_log_that_cannot_be_read_back_is_empty,

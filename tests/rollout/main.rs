@@ -7,6 +7,7 @@
     clippy::unchecked_time_subtraction
 )]
 
+mod evidence;
 mod failures;
 mod faults;
 mod host;

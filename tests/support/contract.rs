@@ -713,3 +713,34 @@ pub async fn a_log_that_cannot_be_read_back_is_empty<L: Lab>(lab: &L) {
     assert_eq!(lab.engine().logs(&never_started, 10).await.expect("logs"), "");
     assert_not_found(&lab.engine().logs(&nobody(), 10).await);
 }
+
+pub async fn the_results_of_a_healthcheck_outlive_the_life_they_are_of<L: Lab>(lab: &L) {
+    let image = lab.image(Behaviour::never_healthy()).await;
+    let mut body = lab.body(&image);
+    body["Healthcheck"] = json!({
+        "Test": ["CMD", "/bin/probe"],
+        "Interval": 1_000_000_000_u64,
+        "Timeout": 5_000_000_000_u64,
+    });
+    let id = created(lab, "ill", &body).await;
+    lab.engine().start(&id).await.expect("start");
+    let results = |seen: &Inspected| seen.health_log(100).map(|(code, _)| code).collect::<Vec<_>>();
+    until(lab, &id, "probed six times", |seen| {
+        seen.health().is_some_and(|health| health.failing_streak >= 6)
+    })
+    .await;
+    lab.engine().stop(&id, Duration::ZERO).await.expect("stop");
+    let seen = until_exited(lab, &id).await;
+    assert_eq!(results(&seen), [1; 5], "the last five are kept");
+    assert_eq!(
+        seen.health().map(|health| health.status),
+        Some(HealthStatus::Unhealthy)
+    );
+    lab.engine().start(&id).await.expect("start again");
+    let seen = lab.engine().inspect(&id).await.expect("inspect");
+    assert_eq!(results(&seen), [1; 5]);
+    assert_eq!(
+        seen.health().map(|health| health.status),
+        Some(HealthStatus::Starting)
+    );
+}

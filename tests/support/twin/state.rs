@@ -340,6 +340,7 @@ impl State {
             manually_stopped: false,
             backoff: Duration::ZERO,
             addresses: BTreeMap::new(),
+            probed: Vec::new(),
             printed: Vec::new(),
         });
         self.log(self.containers.len() - 1, Happened::Created);
