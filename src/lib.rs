@@ -29,7 +29,7 @@
 //! | settings | [`config`], [`secret`], [`duration`] |
 //! | when | [`schedule`] (pure), [`trigger`], [`daemon`] |
 //! | which image | [`manager`] asks, [`image`] (pure) finds the target, [`campaign`] keeps the answers of one pass |
-//! | what is there | [`engine`] (the port to Docker), [`delegate`] (names), [`observe`] (the look), [`host`] (our place) |
+//! | what is there | [`engine`] (the port to Docker), [`delegate`] (names), [`observe`] (the look), [`host`] (our place), [`disk`] (its room) |
 //! | how it is | [`health`] judges, [`endpoint`] asks over HTTP |
 //! | what to do | [`pass`], [`rollout`], [`document`] (pure): the same container with a new image |
 //! | telling | [`reason`], [`evidence`] (shown through a [`mask`]), [`report`], [`status`], [`metrics`], [`serve`] |
@@ -42,6 +42,7 @@ pub mod cli;
 pub mod config;
 pub mod daemon;
 pub mod delegate;
+pub mod disk;
 pub mod document;
 pub mod duration;
 pub mod endpoint;

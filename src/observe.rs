@@ -10,6 +10,7 @@ use tracing::{info, warn};
 
 use crate::config::{HealthSettings, Strategy};
 use crate::delegate::{ContainerId, DELEGATE_NAME_VARIABLE, Role, label};
+use crate::disk::{Disk, FreeDisk};
 use crate::document::{self, Conflict};
 use crate::duration;
 use crate::engine::{ContainerSummary, Engine, EngineError, Inspected, RunState};
@@ -32,6 +33,18 @@ pub struct Scope {
     pub own_id: Option<ContainerId>,
     /// Memory for a second container.
     pub free_memory: FreeMemory,
+    /// Room on the disk for another image.
+    pub free_disk: FreeDisk,
+}
+
+impl Scope {
+    /// How to know of the room for another image.
+    pub fn disk(&self) -> Disk {
+        Disk {
+            free: Arc::clone(&self.free_disk),
+            own_id: self.own_id.clone(),
+        }
+    }
 }
 
 /// Remembers what a container is: its environment never changes, so one look at a stranger is enough.

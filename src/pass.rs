@@ -279,7 +279,8 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         *self.steps_taken.entry(step.kind()).or_default() += 1;
         self.collect_evidence(rollout, step, now).await;
         if let Step::Pull { reference } = step {
-            self.pulls.begin(&self.engine, rollout, reference);
+            let disk = self.settings.scope.disk();
+            self.pulls.begin(&self.engine, rollout, reference, disk);
             return;
         }
         let outcome = execute(self.engine.as_ref(), rollout, step, &mut self.memory, now).await;

@@ -86,7 +86,7 @@ pub(crate) async fn upgrader(settings: &Settings, stamps: bool) -> Result<Upgrad
             Some(AnySource::Manager(Box::new(HttpManager::new(config)?)))
         }
     };
-    // Only beside the engine is this host's memory the delegates' memory.
+    // Only beside the engine are this host's memory and disk the delegates'.
     let local = matches!(settings.engine.host, EngineHost::Unix(_));
     let settings = pass::Settings {
         scope: Scope {
@@ -95,6 +95,13 @@ pub(crate) async fn upgrader(settings: &Settings, stamps: bool) -> Result<Upgrad
             stop_timeout: settings.stop_timeout,
             own_id,
             free_memory: Arc::new(move || if local { host::free_memory() } else { None }),
+            free_disk: Arc::new(move |root, container| {
+                if local {
+                    host::free_disk(root, container)
+                } else {
+                    None
+                }
+            }),
         },
         policy: Policy {
             health_only: settings.disable_auto_upgrade,

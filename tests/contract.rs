@@ -31,6 +31,7 @@ macro_rules! contract {
 
 contract! {
     the_engine_tells_its_version,
+    the_engine_tells_where_it_keeps_images_and_how_big_they_are,
     a_name_is_a_mutex,
     a_rename_goes_by_id_and_keeps_the_id,
     a_rename_to_a_taken_name_is_a_conflict,

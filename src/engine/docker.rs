@@ -23,7 +23,7 @@ use super::raw::{Call, Raw};
 use super::repaired::{self, in_stream, translate};
 use super::{
     ApiVersion, ContainerSummary, Engine, EngineError, EngineHost, EngineInfo, EngineSettings, Inspected,
-    PullProgress, RunState,
+    PullProgress, RunState, Storage,
 };
 use super::{logs, pull};
 use crate::delegate::{ContainerId, ImageId};
@@ -178,6 +178,11 @@ impl DockerEngine {
 impl Engine for DockerEngine {
     async fn info(&self) -> Result<EngineInfo, EngineError> {
         Ok(self.session().await?.info)
+    }
+
+    async fn storage(&self) -> Result<Storage, EngineError> {
+        self.json(|raw, api| raw.call(Method::GET, Some(api), &["info"], READ))
+            .await
     }
 
     async fn containers(&self) -> Result<Vec<ContainerSummary>, EngineError> {

@@ -9,6 +9,7 @@ mod logs;
 mod pull;
 mod raw;
 mod repaired;
+mod storage;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -19,6 +20,7 @@ use serde_json::Value;
 
 pub use docker::DockerEngine;
 pub use inspected::{Health, HealthStatus, Inspected};
+pub use storage::Storage;
 
 use crate::delegate::{ContainerId, ImageId};
 use crate::image::ImageReference;
@@ -212,6 +214,9 @@ pub struct PullProgress {
 pub trait Engine: Send + Sync + 'static {
     /// The engine's version and platform.
     fn info(&self) -> impl Future<Output = Result<EngineInfo, EngineError>> + Send;
+
+    /// Where the engine keeps its images, and what it says of the room there.
+    fn storage(&self) -> impl Future<Output = Result<Storage, EngineError>> + Send;
 
     /// All containers, stopped ones included.
     fn containers(&self) -> impl Future<Output = Result<Vec<ContainerSummary>, EngineError>> + Send;

@@ -7,6 +7,7 @@
     clippy::unchecked_time_subtraction
 )]
 
+mod disk;
 mod evidence;
 mod failures;
 mod faults;

@@ -105,6 +105,18 @@ pub async fn the_engine_tells_its_version<L: Lab>(lab: &L) {
     );
 }
 
+pub async fn the_engine_tells_where_it_keeps_images_and_how_big_they_are<L: Lab>(lab: &L) {
+    let storage = lab.engine().storage().await.expect("info");
+    assert!(storage.root.is_absolute(), "{storage:?}");
+    assert!(!storage.driver.is_empty(), "{storage:?}");
+    let image = lab.image(Behaviour::default()).await;
+    let document = lab.engine().inspect_image(&image).await.expect("inspect image");
+    assert!(
+        document["Size"].as_u64().is_some_and(|size| size > 0),
+        "{document}"
+    );
+}
+
 pub async fn a_name_is_a_mutex<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     let (name, body) = (lab.name("mutex"), lab.body(&image));

@@ -18,7 +18,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use delegate_upgrader::delegate::{ContainerId, ImageId};
 use delegate_upgrader::engine::{
-    ContainerSummary, Engine, EngineError, EngineInfo, Inspected, PullProgress, RunState,
+    ContainerSummary, Engine, EngineError, EngineInfo, Inspected, PullProgress, RunState, Storage,
 };
 use delegate_upgrader::image::ImageReference;
 use serde_json::{Value, json};
@@ -91,6 +91,7 @@ impl Twin {
             config: json!({ "Env": ["PATH=/bin"], "Cmd": ["/delegate"], "Labels": {} }),
             behaviour,
             architecture: "amd64".to_owned(),
+            size: 500 * 1024 * 1024,
             pull_time: Duration::from_secs(2),
         }
     }
@@ -117,6 +118,11 @@ impl Twin {
     /// The images on the host.
     pub fn images(&self) -> Vec<ImageId> {
         self.state().images.ids().into_iter().map(ImageId::new).collect()
+    }
+
+    /// What the engine says of its storage from now on.
+    pub fn set_storage(&self, storage: Storage) {
+        self.state().storage = storage;
     }
 
     /// Adds a network.
@@ -378,6 +384,13 @@ impl Engine for Twin {
         .await
     }
 
+    async fn storage(&self) -> Result<Storage, EngineError> {
+        self.call(Operation::Storage, "", String::new(), |state| {
+            Ok(state.storage.clone())
+        })
+        .await
+    }
+
     async fn containers(&self) -> Result<Vec<ContainerSummary>, EngineError> {
         self.call(Operation::Containers, "", String::new(), |state| {
             let summary = |container: &container::Container| ContainerSummary {
@@ -544,7 +557,7 @@ impl Engine for Twin {
             }
             let printed = &container.printed;
             let last = &printed[printed.len().saturating_sub(lines)..];
-            Ok(last.iter().map(|line| format!("{line}\n")).collect())
+            Ok(last.iter().flat_map(|line| [line, "\n"]).collect())
         })
         .await
     }

@@ -32,6 +32,7 @@ impl Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     Info,
+    Storage,
     Containers,
     Inspect,
     InspectImage,
@@ -55,6 +56,7 @@ impl Operation {
         !matches!(
             self,
             Self::Info
+                | Self::Storage
                 | Self::Containers
                 | Self::Inspect
                 | Self::InspectImage

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeZone, Utc};
-use delegate_upgrader::engine::{ApiVersion, EngineError};
+use delegate_upgrader::engine::{ApiVersion, EngineError, Storage};
 use serde_json::{Value, json};
 
 use super::behaviour::OnStop;
@@ -74,6 +74,7 @@ pub struct State {
     pub containers: Vec<Container>,
     pub images: Images,
     pub networks: BTreeSet<String>,
+    pub storage: Storage,
     pub manager_reachable: bool,
     /// The engine is away until then.
     pub down_until: Option<At>,
@@ -110,6 +111,7 @@ impl State {
             now: At::ZERO,
             containers: Vec::new(),
             images: Images::default(),
+            storage: Storage::new("/var/lib/docker", "overlay2", &[]),
             networks: ["bridge", "host", "none"].map(str::to_owned).into(),
             manager_reachable: true,
             down_until: None,
