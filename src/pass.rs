@@ -27,12 +27,21 @@ const STEPS_A_PASS: usize = 200;
 /// After this many errors in a row, five minutes, a delegate's next step is no longer waited for.
 const TROUBLE_PATIENCE: u32 = 9;
 
+/// What is troubled where a container cannot be inspected.
+const LOOK: &str = "inspect";
+
 /// A step that the engine did not take.
 #[derive(Debug)]
 struct Trouble {
     reason: Reason,
     times: u32,
     until: DateTime<Utc>,
+}
+
+impl Trouble {
+    fn is_unread(&self) -> bool {
+        matches!(&self.reason, Reason::Engine { step, .. } if step == LOOK)
+    }
 }
 
 /// What a pass is allowed to do, and to whom.
@@ -118,6 +127,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         for rollout in rollouts.iter_mut().filter(|rollout| rollout.conflict.is_none()) {
             rollout.conflict = cramped.get(&rollout.name).cloned().flatten();
         }
+        self.note_unread(&rollouts);
         Ok(rollouts)
     }
 
@@ -216,11 +226,28 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             .collect())
     }
 
+    /// What cannot be looked at is looked at again, later each time, as after any other error.
+    fn note_unread(&mut self, rollouts: &[Rollout]) {
+        let now = (self.clock)();
+        for rollout in rollouts {
+            let trouble = self.troubled.get(&rollout.name);
+            match &rollout.unread {
+                Some(problem) if trouble.is_none_or(|trouble| trouble.until <= now) => {
+                    self.trouble(rollout, LOOK, problem.clone(), now);
+                }
+                None if trouble.is_some_and(Trouble::is_unread) => {
+                    self.troubled.remove(&rollout.name);
+                }
+                _ => {}
+            }
+        }
+    }
+
     fn decide(&self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> Step {
         if let Some(trouble) = self
             .troubled
             .get(&rollout.name)
-            .filter(|trouble| trouble.until > now)
+            .filter(|trouble| trouble.until > now || rollout.unread.is_some())
         {
             let reason = trouble.reason.clone();
             // What does not get better is no longer waited for, only tried again when there is something else to do.
@@ -232,6 +259,14 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                     until: trouble.until,
                 }
             };
+        }
+        if let Some(problem) = &rollout.unread {
+            let reason = Reason::Engine {
+                step: LOOK.to_owned(),
+                problem: problem.clone(),
+            };
+            let until = now + TimeDelta::seconds(1);
+            return Step::Wait { reason, until };
         }
         let wish = match &self.campaign {
             Some(campaign) => campaign.wish(rollout, all),
@@ -292,7 +327,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         let Some(campaign) = &mut self.campaign else {
             if let Err(failure) = outcome {
-                self.trouble(rollout, step, &failure, now);
+                self.trouble(rollout, &step.to_string(), problem(&failure), now);
             }
             return;
         };
@@ -315,7 +350,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                     campaign.give_up(rollout, Reason::CreateRefused { problem });
                 }
             }
-            (step, Err(failure)) => self.trouble(rollout, step, &failure, now),
+            (step, Err(failure)) => self.trouble(rollout, &step.to_string(), problem(&failure), now),
         }
     }
 
@@ -355,7 +390,8 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                 }
                 Err(Failure::Refused(reason)) => Err(reason),
                 Err(failure) => {
-                    self.trouble(&rollout, &Step::Pull { reference }, &failure, now);
+                    let step = Step::Pull { reference };
+                    self.trouble(&rollout, &step.to_string(), problem(&failure), now);
                     continue;
                 }
             };
@@ -370,15 +406,13 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     /// After an error nothing is known but that it has to be looked at again, a little later, and later each time.
-    fn trouble(&mut self, rollout: &Rollout, step: &Step, failure: &Failure, now: DateTime<Utc>) {
-        let problem = match failure {
-            Failure::Engine(error) => error.to_string(),
-            Failure::Refused(reason) => reason.to_string(),
-            Failure::ImageVanished => "the image is gone".to_owned(),
-        };
-        warn!(delegate = rollout.name, step = %step, problem, "the engine did not do it; looking again");
+    fn trouble(&mut self, rollout: &Rollout, step: &str, problem: String, now: DateTime<Utc>) {
+        warn!(
+            delegate = rollout.name,
+            step, problem, "the engine did not do it; looking again"
+        );
         let reason = Reason::Engine {
-            step: step.to_string(),
+            step: step.to_owned(),
             problem,
         };
         let times = self
@@ -406,7 +440,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             report.wake_by(until);
         }
         let delegate = rollout.name.as_str();
-        if !rollout.is_under_way() {
+        if !rollout.is_under_way() && rollout.unread.is_none() {
             self.cramped.remove(delegate);
             if let (Some(done), Some(serving)) = (self.in_flight.remove(delegate), &rollout.serving) {
                 info!(delegate, container = %serving.id, image = serving.image, health = %serving.health, "{done}");
@@ -457,6 +491,14 @@ fn in_order(rollouts: &[Rollout]) -> Vec<&Rollout> {
     let mut ordered: Vec<&Rollout> = rollouts.iter().collect();
     ordered.sort_by_key(|rollout| (!rollout.holds_up_replicas(), rollout.name.clone()));
     ordered
+}
+
+fn problem(failure: &Failure) -> String {
+    match failure {
+        Failure::Engine(error) => error.to_string(),
+        Failure::Refused(reason) => reason.to_string(),
+        Failure::ImageVanished => "the image is gone".to_owned(),
+    }
 }
 
 fn announce(rollout: &Rollout, step: &Step, approach: &Approach) {

@@ -174,6 +174,8 @@ pub struct Rollout {
     pub foreign: Option<String>,
     /// The image of a candidate that this process created and that is gone again.
     pub vanished: Option<ImageId>,
+    /// Why one of its containers could not be inspected: then its state is not known, and nothing is done to it.
+    pub unread: Option<String>,
 }
 
 impl Rollout {

@@ -209,6 +209,7 @@ impl Scene {
                 strategy: None,
                 foreign: None,
                 vanished: None,
+                unread: None,
             },
             wish: Wish::Settle(Reason::AwaitingSchedule { published: None }),
             policy: Policy {

@@ -19,3 +19,4 @@ mod start_first;
 mod stop_first;
 #[path = "../support/mod.rs"]
 mod support;
+mod unread;

@@ -350,6 +350,10 @@ impl Twin {
         let result = match admitted.fault {
             Fault::None => act(),
             Fault::ErrBefore => Err(broken()),
+            Fault::Refuse(status) => Err(EngineError::Refused {
+                status,
+                message: "something is wrong with it".to_owned(),
+            }),
             Fault::ErrAfter => {
                 let _unseen = act();
                 Err(broken())

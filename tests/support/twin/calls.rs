@@ -81,6 +81,8 @@ pub enum Fault {
     Hang,
     /// It has its effect and the caller waits until its time-out.
     HangAfter,
+    /// The engine answers with this status, and does nothing.
+    Refuse(u16),
 }
 
 /// The time-out of the real client, and so the longest a call can hang.
