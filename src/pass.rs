@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::campaign::{Campaign, Mode};
 use crate::document::Conflict;
@@ -71,6 +71,7 @@ pub struct Reconciler<E, M, H> {
     pulls: Pulls,
     troubled: HashMap<String, Trouble>,
     told: HashMap<String, String>,
+    decided: HashMap<String, (&'static str, &'static str)>,
     in_flight: HashMap<String, &'static str>,
     cramped: HashMap<String, Option<Conflict>>,
     steps_taken: BTreeMap<&'static str, u64>,
@@ -92,6 +93,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             pulls: Pulls::default(),
             troubled: HashMap::new(),
             told: HashMap::new(),
+            decided: HashMap::new(),
             in_flight: HashMap::new(),
             cramped: HashMap::new(),
             steps_taken: BTreeMap::new(),
@@ -171,6 +173,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             self.note_failures(&rollouts, now);
             for rollout in in_order(&rollouts) {
                 let step = self.decide(rollout, &rollouts, now);
+                self.tell_decision(rollout, &step);
                 if self.learns_of_memory(rollout, &step).await {
                     stepped = true;
                     break;
@@ -280,6 +283,18 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                 until: now + TimeDelta::milliseconds(500),
             },
             step => step,
+        }
+    }
+
+    /// At `LOG_LEVEL=debug`, what was decided where it is something else than at the last look.
+    fn tell_decision(&mut self, rollout: &Rollout, step: &Step) {
+        let reason = match step {
+            Step::Rest(reason) | Step::Wait { reason, .. } => reason.kind(),
+            _ => "",
+        };
+        let decision = (step.kind(), reason);
+        if self.decided.insert(rollout.name.clone(), decision) != Some(decision) {
+            debug!(delegate = rollout.name, decision = step.kind(), "{step}");
         }
     }
 
@@ -466,6 +481,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         for gone in self.told.extract_if(|name, _| !present.contains(name.as_str())) {
             info!(delegate = gone.0, "no container of this delegate is left");
         }
+        self.decided.retain(|name, _| present.contains(name.as_str()));
         self.troubled.retain(|name, _| present.contains(name.as_str()));
         self.in_flight.retain(|name, _| present.contains(name.as_str()));
     }

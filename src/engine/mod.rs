@@ -10,6 +10,7 @@ mod pull;
 mod raw;
 mod repaired;
 mod storage;
+mod told;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -21,6 +22,7 @@ use serde_json::Value;
 pub use docker::DockerEngine;
 pub use inspected::{Health, HealthStatus, Inspected};
 pub use storage::Storage;
+pub use told::Told;
 
 use crate::delegate::{ContainerId, ImageId};
 use crate::image::ImageReference;

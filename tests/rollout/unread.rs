@@ -1,11 +1,13 @@
 //! A container that the engine cannot tell of.
 
+use std::time::Duration;
+
 use delegate_upgrader::campaign::Mode;
 use delegate_upgrader::engine::RunState;
 use serde_json::json;
 
 use crate::faults::killed_when;
-use crate::host::{Host, NEW, OLD, row};
+use crate::host::{Host, NEW, NEWER, OLD, good, row};
 use crate::support::twin::{Call, Fault, Operation};
 
 /// The engine answers 500 whenever one of these is inspected.
@@ -132,6 +134,30 @@ async fn no_part_of_a_rollout_is_touched_while_another_part_of_it_cannot_be_insp
             assert_eq!(host.fewest_working(), 1, "{context}");
         }
     }
+}
+
+/// The end of a pull is no sign that the engine can tell of its containers again.
+#[tokio::test(start_paused = true)]
+async fn a_pull_that_ends_meanwhile_leads_to_nothing() {
+    let host = Host::new();
+    host.publish(NEWER, good());
+    host.run("dd");
+    assert!(killed_when(&host, |call| call.operation == Operation::SetRestartPolicy).await);
+    let mut upgrader = host.upgrader(NEWER);
+    upgrader.begin(Mode::Act).await.unwrap();
+    let report = upgrader.reconcile().await.unwrap();
+    assert_eq!(row(&report, "dd").reason, "pulling");
+    tokio::task::yield_now().await;
+    let old = host.names()[1].clone();
+    host.twin.set_faults(move |call| match call.operation {
+        Operation::Inspect if call.subject == old => Fault::Refuse(500),
+        _ => Fault::None,
+    });
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let before = host.twin.writes().len();
+    let report = upgrader.reconcile().await.unwrap();
+    assert_eq!(row(&report, "dd").reason, "engine", "{report:?}");
+    assert_eq!(host.twin.writes().len(), before);
 }
 
 #[tokio::test(start_paused = true)]
