@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SubsecRound, Utc};
 use futures_util::future::join;
 use serde::Serialize;
 use tokio::time::timeout;
@@ -44,17 +44,21 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Collects what there is, within two seconds: what the engine does not tell is left out.
-    async fn collect<E: Engine>(engine: &E, rejected: &Member, name: &str, when: DateTime<Utc>) -> Self {
-        let mut evidence = Self {
+    fn nothing(name: &str, image: &str, when: DateTime<Utc>) -> Self {
+        Self {
             container: name.to_owned(),
-            image: rejected.image.clone(),
+            image: image.to_owned(),
             cause: None,
-            when,
+            when: when.trunc_subsecs(0),
             ending: None,
             log_tail: Vec::new(),
             health_log: Vec::new(),
-        };
+        }
+    }
+
+    /// Collects what there is, within two seconds: what the engine does not tell is left out.
+    async fn collect<E: Engine>(engine: &E, rejected: &Member, name: &str, when: DateTime<Utc>) -> Self {
+        let mut evidence = Self::nothing(name, &rejected.image, when);
         let (container, log) = join(
             timeout(PATIENCE, engine.inspect(&rejected.id)),
             timeout(PATIENCE, engine.logs(&rejected.id, LINES)),
@@ -108,13 +112,14 @@ pub struct Records(HashMap<String, Record>);
 
 #[derive(Debug)]
 struct Record {
-    container: ContainerId,
+    /// The candidate, where it was still there.
+    container: Option<ContainerId>,
     image: ImageId,
     evidence: Evidence,
 }
 
 impl Records {
-    /// Collects and tells the evidence on a candidate that is about to be rejected, and kept under that name.
+    /// Collects and tells the evidence on a candidate that is about to be rejected, and kept, or marked, under that name.
     pub async fn note<E: Engine>(
         &mut self,
         engine: &E,
@@ -125,7 +130,7 @@ impl Records {
         now: DateTime<Utc>,
     ) {
         let known = self.0.get(name);
-        if known.is_some_and(|known| known.container == candidate.id) {
+        if known.is_some_and(|known| known.container.as_ref() == Some(&candidate.id)) {
             return;
         }
         let mut evidence = Evidence::collect(engine, candidate, name, now).await;
@@ -134,13 +139,27 @@ impl Records {
             evidence.health_log.push(candidate.health.to_string());
         }
         evidence.tell(&rollout.name);
-        self.keep(candidate, evidence);
+        self.keep(Some(&candidate.id), &candidate.image_id, evidence);
     }
 
-    fn keep(&mut self, rejected: &Member, evidence: Evidence) {
+    /// A rejected candidate that had gone already left nothing but the cause.
+    pub fn note_vanished(
+        &mut self,
+        name: &str,
+        image: &ImageId,
+        reference: &str,
+        cause: &str,
+        now: DateTime<Utc>,
+    ) {
+        let mut evidence = Evidence::nothing(name, reference, now);
+        evidence.cause = Some(cause.to_owned());
+        self.keep(None, image, evidence);
+    }
+
+    fn keep(&mut self, container: Option<&ContainerId>, image: &ImageId, evidence: Evidence) {
         let record = Record {
-            container: rejected.id.clone(),
-            image: rejected.image_id.clone(),
+            container: container.cloned(),
+            image: image.clone(),
             evidence,
         };
         self.0.insert(record.evidence.container.clone(), record);
@@ -158,7 +177,7 @@ impl Records {
             }
             let when = rejected.finished_at.unwrap_or(rejected.created_at);
             let evidence = Evidence::collect(engine, rejected, &rejected.name, when).await;
-            self.keep(rejected, evidence);
+            self.keep(Some(&rejected.id), &rejected.image_id, evidence);
         }
         self.0.get(&rejected.name).map(|record| record.evidence.clone())
     }

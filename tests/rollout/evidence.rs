@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use delegate_upgrader::engine::RunState;
 use delegate_upgrader::evidence::Evidence;
 use delegate_upgrader::report::Report;
 use serde_json::json;
 
-use crate::host::{Host, NEW, NEWER, good, host_network, row};
+use crate::host::{Host, NEW, NEWER, auto_remove, good, host_network, row};
 use crate::support::twin::{Behaviour, CLIENT_TIMEOUT, Fault, Operation, Wellness};
 
 fn crashing() -> Behaviour {
@@ -196,4 +197,27 @@ async fn an_engine_that_does_not_tell_holds_a_restore_up_for_two_seconds_at_most
     let held_up = took[1].saturating_sub(took[0]);
     assert!(held_up <= Duration::from_millis(2100), "{held_up:?}");
     assert!(held_up < CLIENT_TIMEOUT);
+}
+
+/// An `--rm` candidate takes its log with it when it stops; the mark of its image has none.
+#[tokio::test(start_paused = true)]
+async fn the_last_words_of_an_auto_remove_candidate_outlive_it() {
+    let host = Host::new();
+    host.publish(NEW, ill());
+    host.run_with("dd", auto_remove);
+    let mut upgrader = host.upgrader(NEW);
+    let report = host.pass(&mut upgrader).await;
+    assert_eq!(host.find("dd.failed-1").state, RunState::Created);
+    assert_eq!(evidence(&report).log_tail, ["starting", "no licence"]);
+    assert_eq!(evidence(&report).container, "dd.failed-1");
+    assert_eq!(evidence(&host.once(NEW).await).log_tail, [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_candidate_that_vanished_the_cause_is_left() {
+    let host = Host::new();
+    host.publish(NEW, crashing());
+    host.run_with("dd", auto_remove);
+    let report = host.once(NEW).await;
+    assert!(evidence(&report).cause.is_some(), "{report:?}");
 }
