@@ -75,13 +75,14 @@ fn bytes(text: &str) -> Option<u64> {
         "pib" => 1 << 50,
         _ => return None,
     };
-    let mut total = whole.parse::<u64>().ok()?.checked_mul(scale)?;
-    let mut part = scale;
-    for digit in fraction.chars().take(6) {
-        part /= 10;
-        total = total.checked_add(part.checked_mul(digit.to_digit(10)?.into())?)?;
-    }
-    Some(total)
+    let digits = fraction.get(..fraction.len().min(6))?;
+    let part = match digits {
+        "" => 0,
+        digits => digits.parse::<u128>().ok()?,
+    };
+    let power = digits.chars().fold(1, |power, _| power * 10);
+    let part = u64::try_from(u128::from(scale) * part / power).ok()?;
+    whole.parse::<u64>().ok()?.checked_mul(scale)?.checked_add(part)
 }
 
 #[cfg(test)]
