@@ -101,6 +101,7 @@ async fn too_little_disk<E: Engine>(
     let size = engine.inspect_image(running.as_str()).await.ok()?;
     let needed = disk::needed(size.get("Size")?.as_u64()?);
     let available = disk.available(engine, serving).await?;
+    debug!(image = %reference, needed, available, "room on the engine's disk, in bytes");
     (needed > available).then(|| Reason::TooLittleDisk {
         image: reference.to_string(),
         needed,
