@@ -105,6 +105,18 @@ pub async fn the_engine_tells_its_version<L: Lab>(lab: &L) {
     );
 }
 
+pub async fn the_engine_tells_where_it_keeps_images_and_how_big_they_are<L: Lab>(lab: &L) {
+    let storage = lab.engine().storage().await.expect("info");
+    assert!(storage.root.is_absolute(), "{storage:?}");
+    assert!(!storage.driver.is_empty(), "{storage:?}");
+    let image = lab.image(Behaviour::default()).await;
+    let document = lab.engine().inspect_image(&image).await.expect("inspect image");
+    assert!(
+        document["Size"].as_u64().is_some_and(|size| size > 0),
+        "{document}"
+    );
+}
+
 pub async fn a_name_is_a_mutex<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     let (name, body) = (lab.name("mutex"), lab.body(&image));
@@ -676,4 +688,71 @@ pub async fn a_healthcheck_gives_the_engine_s_verdict<L: Lab>(lab: &L) {
             "{health:?}"
         );
     }
+}
+
+pub async fn the_last_lines_of_both_streams_are_read_back<L: Lab>(lab: &L) {
+    let talkative = || Behaviour::default().printing(["one", "two", "three", "four", "five"]);
+    let id = started_of(lab, "plain", talkative()).await;
+    let logs = async |lines| lab.engine().logs(&id, lines).await.expect("logs");
+    assert_eq!(logs(3).await, "three\nfour\nfive\n");
+    assert_eq!(logs(100).await, "one\ntwo\nthree\nfour\nfive\n");
+    lab.engine().stop(&id, LONG).await.expect("stop");
+    until_exited(lab, &id).await;
+    assert_eq!(logs(2).await, "four\nfive\n", "of a stopped one too");
+}
+
+pub async fn the_log_of_a_terminal_is_read_back<L: Lab>(lab: &L) {
+    let image = lab.image(Behaviour::default().printing(["one", "two"])).await;
+    let mut body = lab.body(&image);
+    body["Tty"] = json!(true);
+    let id = created(lab, "terminal", &body).await;
+    lab.engine().start(&id).await.expect("start");
+    sleep(seconds(1)).await;
+    let log = lab.engine().logs(&id, 10).await.expect("logs");
+    let lines: Vec<&str> = log.lines().map(str::trim_end).collect();
+    assert_eq!(lines, ["one", "two"]);
+}
+
+pub async fn a_log_that_cannot_be_read_back_is_empty<L: Lab>(lab: &L) {
+    let image = lab.image(Behaviour::default().printing(["one"])).await;
+    let mut body = lab.body(&image);
+    body["HostConfig"]["LogConfig"] = json!({ "Type": "none", "Config": {} });
+    let id = created(lab, "unread", &body).await;
+    lab.engine().start(&id).await.expect("start");
+    sleep(seconds(1)).await;
+    assert_eq!(lab.engine().logs(&id, 10).await.expect("logs"), "");
+    let never_started = created(lab, "created", &lab.body(&image)).await;
+    assert_eq!(lab.engine().logs(&never_started, 10).await.expect("logs"), "");
+    assert_not_found(&lab.engine().logs(&nobody(), 10).await);
+}
+
+pub async fn the_results_of_a_healthcheck_outlive_the_life_they_are_of<L: Lab>(lab: &L) {
+    let image = lab.image(Behaviour::never_healthy()).await;
+    let mut body = lab.body(&image);
+    body["Healthcheck"] = json!({
+        "Test": ["CMD", "/bin/probe"],
+        "Interval": 1_000_000_000_u64,
+        "Timeout": 5_000_000_000_u64,
+    });
+    let id = created(lab, "ill", &body).await;
+    lab.engine().start(&id).await.expect("start");
+    let results = |seen: &Inspected| seen.health_log(100).map(|(code, _)| code).collect::<Vec<_>>();
+    until(lab, &id, "probed six times", |seen| {
+        seen.health().is_some_and(|health| health.failing_streak >= 6)
+    })
+    .await;
+    lab.engine().stop(&id, Duration::ZERO).await.expect("stop");
+    let seen = until_exited(lab, &id).await;
+    assert_eq!(results(&seen), [1; 5], "the last five are kept");
+    assert_eq!(
+        seen.health().map(|health| health.status),
+        Some(HealthStatus::Unhealthy)
+    );
+    lab.engine().start(&id).await.expect("start again");
+    let seen = lab.engine().inspect(&id).await.expect("inspect");
+    assert_eq!(results(&seen), [1; 5]);
+    assert_eq!(
+        seen.health().map(|health| health.status),
+        Some(HealthStatus::Starting)
+    );
 }
