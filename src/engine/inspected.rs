@@ -128,7 +128,7 @@ impl Inspected {
     }
 
     /// What the engine has to say about a start that failed. Nothing where only its caller went away, which makes
-    /// some engines (26.1) give it up: that says nothing of the container.
+    /// engines from 26.1 on give it up: that says nothing of the container.
     pub fn error(&self) -> &str {
         let error = self.text("/State/Error");
         if error.ends_with("context canceled") {
