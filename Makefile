@@ -14,7 +14,10 @@ demo: static ## two delegates upgraded before your eyes, on an engine of its own
 
 test: static ## all tests, those on a real engine and a real registry too
 	cargo test --locked --no-run
-	tests/lab/run cargo test --locked
+	@# What restarts the engine has one of its own, beside the others'.
+	@tests/lab/run cargo test --locked --test restarts -- --ignored >$(TARGET_DIR)/restarts.log 2>&1 & restarts=$$!; \
+	code=0; tests/lab/run cargo test --locked || code=$$?; \
+	wait $$restarts || code=$$?; cat $(TARGET_DIR)/restarts.log; exit $$code
 
 lint: ## formatting, clippy; cargo-deny and shellcheck where they are installed
 	cargo fmt --check

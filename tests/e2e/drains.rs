@@ -24,7 +24,7 @@ fn the_deadline_of_a_drain_holds_when_the_upgrader_is_killed() {
     daemon.signal("KILL");
     sleep(Duration::from_secs(3));
     let next = upgrader.start();
-    assert_in_time(told, 8.0, end_of(&old, PATIENCE));
+    assert_in_time(told, 8.0, end_of(&old, PATIENCE), &next.log());
     next.says("the old container is gone", PATIENCE);
     assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
 }
@@ -45,7 +45,7 @@ fn a_drain_and_its_deadline_outlive_a_proxy_that_cuts_long_requests() {
     let deaf_daemon = upgrader(&deaf).with("CONTAINER_STOP_TIMEOUT", "8").start();
     let busy_daemon = upgrader(&busy).start();
     let told = deaf_daemon.time_of("to stop within 8 s", PATIENCE);
-    assert_in_time(told, 8.0, end_of(&deaf_old, PATIENCE));
+    assert_in_time(told, 8.0, end_of(&deaf_old, PATIENCE), &deaf_daemon.log());
     for daemon in [&deaf_daemon, &busy_daemon] {
         daemon.says("the old container is gone", PATIENCE);
     }

@@ -225,13 +225,13 @@ pub(crate) fn end_of(id: &str, limit: Duration) -> DateTime<Utc> {
 }
 
 /// The contract: a drain ends within 2 s of its deadline, and not before it.
-pub(crate) fn assert_in_time(told: DateTime<Utc>, timeout: f64, ended: DateTime<Utc>) {
+pub(crate) fn assert_in_time(told: DateTime<Utc>, timeout: f64, ended: DateTime<Utc>, log: &str) {
     // Told and timed by two processes.
     let blur = 0.5;
     let took = (ended - told).as_seconds_f64();
     assert!(
         took >= timeout - blur && took <= timeout + 2.0 + blur,
-        "told to stop within {timeout} s, it ended after {took} s"
+        "told to stop within {timeout} s, it ended after {took} s, at {ended}:\n{log}"
     );
 }
 
