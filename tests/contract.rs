@@ -38,6 +38,7 @@ contract! {
     a_rename_frees_the_old_name,
     a_rename_to_its_own_name_is_refused_and_no_conflict,
     a_second_start_is_no_error,
+    a_start_whose_caller_went_away_is_no_refusal_and_can_be_repeated,
     a_stop_is_final_and_a_second_one_no_error,
     a_stop_of_a_created_container_is_no_error,
     a_stopped_container_starts_again,

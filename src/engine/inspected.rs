@@ -147,9 +147,15 @@ impl Inspected {
             .unwrap_or_default()
     }
 
-    /// What the engine has to say about a start that failed.
+    /// What the engine has to say about a start that failed. Nothing where only its caller went away, which makes
+    /// engines from 26.1 on give it up: that says nothing of the container.
     pub fn error(&self) -> &str {
-        self.text("/State/Error")
+        let error = self.text("/State/Error");
+        if error.ends_with("context canceled") {
+            ""
+        } else {
+            error
+        }
     }
 
     /// Whether the kernel killed it for memory.

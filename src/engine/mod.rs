@@ -194,7 +194,7 @@ pub struct ContainerSummary {
     pub id: ContainerId,
     /// The container's own name, without the leading slash (links add more names; they are left out).
     pub name: String,
-    /// Its state.
+    /// Its state; some engines (26.1) are a moment late with it here, and only an inspect tells what is now.
     pub state: RunState,
     /// Its labels.
     pub labels: BTreeMap<String, String>,

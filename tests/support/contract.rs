@@ -177,6 +177,22 @@ pub async fn a_second_start_is_no_error<L: Lab>(lab: &L) {
     assert_eq!(first, second, "the same life goes on");
 }
 
+/// Some engines go on with a start whose caller went away, some give it up, and then say so as of an error.
+pub async fn a_start_whose_caller_went_away_is_no_refusal_and_can_be_repeated<L: Lab>(lab: &L) {
+    let image = lab.image(Behaviour::default()).await;
+    for milliseconds in [1, 5, 10, 20, 50] {
+        let id = created(lab, &format!("abandoned-{milliseconds}"), &lab.body(&image)).await;
+        let _abandoned = timeout(Duration::from_millis(milliseconds), lab.engine().start(&id)).await;
+        sleep(seconds(1)).await;
+        let seen = lab.engine().inspect(&id).await.expect("inspect");
+        assert_eq!(seen.error(), "", "after {milliseconds} ms");
+        let states = [RunState::Created, RunState::Running];
+        assert!(states.contains(&seen.state()), "{:?}", seen.state());
+        lab.engine().start(&id).await.expect("start again");
+        assert_eq!(state_of(lab, &id).await, RunState::Running);
+    }
+}
+
 pub async fn a_stop_is_final_and_a_second_one_no_error<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     let mut body = lab.body(&image);
@@ -552,18 +568,27 @@ pub async fn the_list_shows_stopped_and_created_ones_too<L: Lab>(lab: &L) {
     }
     sleep(seconds(1)).await;
     lab.engine().stop(&stopped, seconds(10)).await.expect("stop");
-    let rows = lab.engine().containers().await.expect("list");
+    let listed = async |id: &ContainerId| {
+        let rows = lab.engine().containers().await.expect("list");
+        rows.into_iter().find(|row| row.id == *id).expect("listed")
+    };
     for (id, name, state) in [
         (fresh, "fresh", RunState::Created),
         (running, "running", RunState::Running),
         (stopped, "stopped", RunState::Exited),
     ] {
-        let row = rows.iter().find(|row| row.id == id).expect("listed");
-        assert_eq!((row.name.as_str(), &row.state), (lab.name(name).as_str(), &state));
+        let row = listed(&id).await;
+        assert_eq!(row.name, lab.name(name));
         assert_eq!(
             row.labels.get("io.example.colour").map(String::as_str),
             Some("green")
         );
+        // The state may be a moment late; nothing rests on that.
+        let begun = Instant::now();
+        while listed(&id).await.state != state {
+            assert!(begun.elapsed() < PATIENCE, "{name} is not listed as {state:?}");
+            sleep(Duration::from_millis(50)).await;
+        }
     }
 }
 
