@@ -4,7 +4,7 @@ TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
 export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench image docs static clean
+.PHONY: help demo test matrix lint bench image docs static clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 10
@@ -15,6 +15,9 @@ demo: static ## two delegates upgraded before your eyes, on an engine of its own
 test: static ## all tests, those on a real engine and a real registry too
 	cargo test --locked --no-run
 	tests/lab/run cargo test --locked
+
+matrix: static ## every call of an upgrade with every fault on a real engine; MATRIX='start-first kill' selects
+	MATRIX_SHARE=$(or $(MATRIX_SHARE),all) tests/lab/run cargo test --locked --test matrix -- $(MATRIX)
 
 lint: ## formatting, clippy; cargo-deny and shellcheck where they are installed
 	cargo fmt --check
