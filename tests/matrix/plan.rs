@@ -14,6 +14,8 @@ const SMALL_SHARE: u64 = 40;
 pub(crate) struct Selection {
     /// Only what there is was asked for, as `cargo test -- --list` does.
     pub(crate) lists: bool,
+    /// Nothing was asked for: a few points of all kinds.
+    pub(crate) is_small: bool,
     parts: Vec<String>,
     share: u64,
 }
@@ -36,6 +38,7 @@ impl Selection {
             _ => SMALL_SHARE,
         };
         Self {
+            is_small: share == SMALL_SHARE,
             lists: arguments.iter().any(|argument| argument == "--list"),
             parts,
             share: share.max(1),

@@ -65,6 +65,8 @@ pub(crate) struct Outcome {
     pub(crate) reached: bool,
     /// The delegate is on its old image, and the upgrader said so.
     pub(crate) kept_old: bool,
+    /// An exit code was wrong.
+    pub(crate) lied: bool,
     /// A clean upgrade was answered with not doing it.
     pub(crate) left_alone: bool,
     /// The distinct calls, and whether each is a write.
@@ -180,6 +182,7 @@ impl Point {
             (Some(1), true) => "exit code 1, and the new image serves",
             _ => return,
         };
+        outcome.lied = true;
         outcome.failures.push(lie.to_owned());
     }
 
