@@ -14,9 +14,9 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::lab;
-use crate::plan::Selection;
+use crate::plan::{self, Selection};
 use crate::point::{Bench, Gate, Point};
-use crate::proxy::{Fault, Trap};
+use crate::proxy::Fault;
 use crate::scenario::Scenario;
 use crate::tally::Tally;
 
@@ -166,10 +166,7 @@ fn points(recorded: &BTreeMap<Scenario, Vec<(String, bool)>>, outage: Outage) ->
                 points.push(Point {
                     number: 0,
                     scenario: *scenario,
-                    trap: Some(Trap {
-                        point: call.clone(),
-                        fault,
-                    }),
+                    trap: Some(plan::trap(calls, call, fault)),
                     circumstance: outage.to_string(),
                     gate: None,
                 });

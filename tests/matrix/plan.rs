@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::env;
 
 use crate::point::Point;
-use crate::proxy::{Fault, Trap};
+use crate::proxy::{Fault, Trap, unnumbered};
 use crate::scenario::Scenario;
 
 /// About each so manieth point is tried by `make test`.
@@ -77,10 +77,7 @@ pub(crate) fn points(
                 let point = Point {
                     number: 100 + points.len(),
                     scenario: *scenario,
-                    trap: Some(Trap {
-                        point: call.clone(),
-                        fault,
-                    }),
+                    trap: Some(trap(calls, call, fault)),
                     circumstance: String::new(),
                     gate: None,
                 };
@@ -90,6 +87,19 @@ pub(crate) fn points(
     }
     points.retain(|point| selection.takes(&point.name()));
     points
+}
+
+/// A fault at one of these calls.
+pub(crate) fn trap(calls: &[(String, bool)], call: &str, fault: Fault) -> Trap {
+    let before = calls.iter().map(|(earlier, _)| earlier.as_str());
+    let before = before.take_while(|earlier| *earlier != call);
+    Trap {
+        point: call.to_owned(),
+        same_before: before
+            .filter(|earlier| unnumbered(earlier) == unnumbered(call))
+            .count(),
+        fault,
+    }
 }
 
 /// Other points' containers come and go: the upgrader looks at each once, whenever it is.

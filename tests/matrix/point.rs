@@ -83,8 +83,10 @@ impl Point {
         } = self;
         match trap {
             None => format!("{scenario}/clean"),
-            Some(Trap { point, fault }) if circumstance.is_empty() => format!("{scenario}/{point}/{fault}"),
-            Some(Trap { point, fault }) => format!("{scenario}/{point}/{circumstance}/{fault}"),
+            Some(Trap { point, fault, .. }) if circumstance.is_empty() => {
+                format!("{scenario}/{point}/{fault}")
+            }
+            Some(Trap { point, fault, .. }) => format!("{scenario}/{point}/{circumstance}/{fault}"),
         }
     }
 

@@ -84,8 +84,33 @@ impl fmt::Display for Fault {
 /// A fault at one call.
 #[derive(Clone, Debug)]
 pub(crate) struct Trap {
+    /// The call as a clean upgrade has it: `07-stop-old`, `07+list`.
     pub(crate) point: String,
+    /// Of a write: how many of the same name came before it. A candidate that crashes is renamed before it is stopped
+    /// or after, depending on the moment; so writes are known by this, and not by their number.
+    pub(crate) same_before: usize,
     pub(crate) fault: Fault,
+}
+
+impl Trap {
+    /// Whether this is the call. `same_before` is as above.
+    fn is_at(&self, label: &str, write: bool, same_before: usize) -> bool {
+        if write {
+            self.is_like(label) && self.same_before == same_before
+        } else {
+            self.point == label
+        }
+    }
+
+    /// Whether it is about calls of this name, whenever they are made.
+    fn is_like(&self, label: &str) -> bool {
+        unnumbered(&self.point) == unnumbered(label)
+    }
+}
+
+/// `07-stop-old` → `-stop-old`.
+pub(crate) fn unnumbered(label: &str) -> &str {
+    label.trim_start_matches(|c: char| c.is_ascii_digit())
 }
 
 /// A proxy at a socket of its own. Ends when dropped.
@@ -260,12 +285,15 @@ impl Shared {
         }
         let sign = if write { '-' } else { '+' };
         let label = format!("{:02}{sign}{name}", state.writes);
+        let is_same = |(seen, _): &&(String, bool)| unnumbered(seen) == unnumbered(&label);
+        let same_before = state.seen.iter().filter(is_same).count();
         if !state.seen.iter().any(|(seen, _)| *seen == label) {
             state.seen.push((label.clone(), write));
         }
-        let fault = state.trap.as_ref().and_then(|Trap { point, fault }| {
-            let again = *fault == Fault::ErrorStays && !state.mended && point.ends_with(&label[2..]);
-            (if state.sprung { again } else { *point == label }).then_some(*fault)
+        let fault = state.trap.as_ref().and_then(|trap| {
+            let again = trap.fault == Fault::ErrorStays && !state.mended && trap.is_like(&label);
+            let at = trap.is_at(&label, write, same_before);
+            (if state.sprung { again } else { at }).then_some(trap.fault)
         });
         state.sprung |= fault.is_some();
         (label, fault)
