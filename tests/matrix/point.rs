@@ -15,7 +15,7 @@ use crate::check::{Expected, any_works, healthy, image_in_service, text, wrongs}
 use crate::engine::Engine;
 use crate::events::{self, Recorder};
 use crate::lab::{V1, image};
-use crate::proxy::{Proxy, Trap};
+use crate::proxy::{Fault, Proxy, Trap};
 use crate::scenario::{NETWORK, START_SECONDS, Scenario};
 use crate::story::Story;
 use crate::upgrader::{self, Ended};
@@ -129,7 +129,7 @@ impl Point {
         let mut outcome = Outcome::default();
         let mut runs = 0;
         loop {
-            let ended = upgrader::once(&name, self.scenario, &proxy, story).await;
+            let ended = upgrader::once(&name, self, &proxy, story).await;
             story.tell(format_args!("the upgrader: {ended:?}"));
             match ended {
                 Ended::Killed => continue,
@@ -198,8 +198,14 @@ impl Point {
             (true, true) => vec![new.clone(), old.clone()],
             (false, _) => vec![old.clone()],
         };
+        let stays = self
+            .trap
+            .as_ref()
+            .is_some_and(|trap| trap.fault == Fault::ErrorStays);
         let expected = Expected {
             images: &images,
+            // It does not vanish when it stops.
+            copy_may_serve: stays && self.scenario.shape.rm,
             failed_allowed: !self.scenario.is_good() || refused,
         };
         let begin = Instant::now();
@@ -253,9 +259,15 @@ impl Point {
             (None, 0) => 3,
             (None, _) => 1,
         };
-        let document = engine
-            .run(&name, &self.scenario.body(&name, self.number, drain))
-            .await;
+        // An engine that is killed does not start those again that are `unless-stopped` (seen on 20.10).
+        let policies = ["always", "unless-stopped"];
+        let policy = if self.gate.is_some() {
+            "always"
+        } else {
+            policies[self.number % policies.len()]
+        };
+        let body = self.scenario.body(&name, self.number, drain, policy);
+        let document = engine.run(&name, &body).await;
         if self.scenario.has_two_networks() {
             let body = json!({ "Container": name, "EndpointConfig": { "Aliases": ["the-delegate"] } });
             engine

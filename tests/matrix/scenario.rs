@@ -91,14 +91,10 @@ impl Scenario {
         image(version.split(' ').next().unwrap_or_default())
     }
 
-    /// The delegate's create body. `number` is the point's, for what must not be had twice, and for variety.
-    pub(crate) fn body(self, name: &str, number: usize, drain: u64) -> Value {
-        let policies = ["always", "unless-stopped"];
-        let policy = if self.shape.rm {
-            "no"
-        } else {
-            policies[number % policies.len()]
-        };
+    /// The delegate's create body. `number` is the point's, for what must not be had twice. What vanishes when it stops
+    /// takes no restart policy.
+    pub(crate) fn body(self, name: &str, number: usize, drain: u64, policy: &str) -> Value {
+        let policy = if self.shape.rm { "no" } else { policy };
         let mut body = json!({
             "Image": image(V1),
             "Env": [

@@ -9,8 +9,9 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use crate::lab::static_binary;
+use crate::point::Point;
 use crate::proxy::Proxy;
-use crate::scenario::{Scenario, Successor};
+use crate::scenario::Successor;
 use crate::story::Story;
 
 /// A run that takes longer hangs.
@@ -25,10 +26,10 @@ pub(crate) enum Ended {
 }
 
 /// Runs `delegate-upgrader once` for the delegates called so; what it prints is part of the story.
-pub(crate) async fn once(name: &str, scenario: Scenario, proxy: &Proxy, story: &Arc<Story>) -> Ended {
-    let deadline = match scenario.successor {
-        // No machine is so slow.
-        Successor::Good => "45s",
+pub(crate) async fn once(name: &str, point: &Point, proxy: &Proxy, story: &Arc<Story>) -> Ended {
+    let deadline = match point.scenario.successor {
+        // No machine is so slow, and no engine so long away.
+        Successor::Good => "5m",
         Successor::NeverHealthy | Successor::Crashes => "6s",
     };
     let mut child = Command::new(static_binary("delegate-upgrader"))
@@ -36,7 +37,7 @@ pub(crate) async fn once(name: &str, scenario: Scenario, proxy: &Proxy, story: &
         .env_clear()
         .env("DOCKER_HOST", format!("unix://{}", proxy.socket.display()))
         .env("UPGRADER_WORKLOAD_NAME", name)
-        .env("PUBLISHED_IMAGE", scenario.published())
+        .env("PUBLISHED_IMAGE", point.scenario.published())
         .env("HEALTHY_TIME", "1s")
         .env("HEALTHY_DEADLINE", deadline)
         .env("HEALTH_INTERVAL", "1s")
