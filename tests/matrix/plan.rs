@@ -58,7 +58,8 @@ fn hash(text: &str) -> u64 {
     })
 }
 
-/// Each call of each scenario with each fault; of a bad image's only the writes, since the rest is the same.
+/// Each call of each scenario with each fault; of a bad image's only the writes, since the rest is the same. To a read
+/// before and after are the same, for both sides.
 pub(crate) fn points(
     recorded: &BTreeMap<Scenario, Vec<(String, bool)>>,
     selection: &Selection,
@@ -70,6 +71,9 @@ pub(crate) fn points(
                 continue;
             }
             for fault in Fault::SINGLE {
+                if !*write && !fault.is_before() {
+                    continue;
+                }
                 // A fault that stays is waited for for minutes: where something is to be changed, and not in a share.
                 if fault == Fault::ErrorStays && !(*write && scenario.is_good() && selection.share == 1) {
                     continue;

@@ -261,7 +261,7 @@ impl Point {
         };
         // An engine that is killed does not start those again that are `unless-stopped` (seen on 20.10).
         let policies = ["always", "unless-stopped"];
-        let policy = if self.gate.is_some() {
+        let policy = if self.circumstance == "engine-killed" {
             "always"
         } else {
             policies[self.number % policies.len()]

@@ -67,7 +67,8 @@ impl Fault {
         matches!(self, Self::ErrorBefore | Self::ErrorAfter | Self::ErrorStays)
     }
 
-    fn is_before(self) -> bool {
+    /// Whether the engine does not hear of the call.
+    pub(crate) fn is_before(self) -> bool {
         matches!(
             self,
             Self::KillBefore | Self::CutBefore | Self::ErrorBefore | Self::ErrorStays | Self::HoldBefore
