@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
+use crate::evidence::Evidence;
 use crate::reason::Reason;
 use crate::rollout::{Approach, Rollout, Step};
 
@@ -49,6 +50,9 @@ pub struct DelegateReport {
     /// When it is looked at again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_look: Option<DateTime<Utc>>,
+    /// The last rejected candidate, as long as it is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
 }
 
 impl Report {
@@ -124,6 +128,7 @@ impl DelegateReport {
             why: reason.to_string(),
             under_way: rollout.is_under_way(),
             next_look,
+            evidence: None,
         }
     }
 
@@ -144,6 +149,7 @@ impl DelegateReport {
             why: reason.to_string(),
             under_way: false,
             next_look: None,
+            evidence: None,
         }
     }
 }

@@ -194,8 +194,10 @@ pub struct Rollout {
     pub strategy: Option<Strategy>,
     /// A container of somebody else's that has a name this rollout needs.
     pub foreign: Option<String>,
-    /// A candidate that this process created and that is gone again.
-    pub vanished: Option<Vanished>,
+    /// Candidates that this process created and that are gone again.
+    pub vanished: Vec<Vanished>,
+    /// Why one of its containers could not be inspected: then its state is not known, and nothing is done to it.
+    pub unread: Option<String>,
 }
 
 /// A candidate that is gone, and was not removed by this process.

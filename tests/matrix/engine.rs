@@ -4,10 +4,9 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::sleep;
 
-use crate::lab::LABEL;
 use crate::wire::Wire;
 
 /// How long an engine that restarts may be away.
@@ -59,22 +58,21 @@ impl Engine {
         answer
     }
 
-    /// All containers with this value of the tests' label, stopped ones too.
-    pub(crate) async fn list(&self, value: &str) -> Vec<Row> {
-        let filters = json!({ "label": [format!("{LABEL}={value}")] }).to_string();
-        let path = format!("/containers/json?all=1&filters={}", encoded(&filters));
+    /// All containers called `name` or `name.…`, stopped ones too.
+    pub(crate) async fn list(&self, name: &str) -> Vec<Row> {
         let text = |row: &Value, pointer| {
             let text = row.pointer(pointer).and_then(Value::as_str);
             text.unwrap_or_default().trim_start_matches('/').to_owned()
         };
-        let listed = self.expect("GET", &path, None).await;
+        let listed = self.expect("GET", "/containers/json?all=1", None).await;
         let rows = listed.as_array().cloned().unwrap_or_default();
         let rows = rows.iter().map(|row| Row {
             id: text(row, "/Id"),
             name: text(row, "/Names/0"),
             state: text(row, "/State"),
         });
-        rows.collect()
+        rows.filter(|row| row.name.split('.').next() == Some(name))
+            .collect()
     }
 
     /// A container's document; `None` where there is no such container.
@@ -94,19 +92,11 @@ impl Engine {
         self.inspect(id).await.expect("a container that was just started")
     }
 
-    /// Removes all containers with this value of the tests' label, running ones too.
-    pub(crate) async fn clear(&self, value: &str) {
-        for row in self.list(value).await {
+    /// Removes all containers called `name` or `name.…`, running ones too.
+    pub(crate) async fn clear(&self, name: &str) {
+        for row in self.list(name).await {
             self.call("DELETE", &format!("/containers/{}?force=1&v=1", row.id), None)
                 .await;
         }
     }
-}
-
-fn encoded(text: &str) -> String {
-    let encode = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
-        _ => format!("%{byte:02X}"),
-    };
-    text.bytes().map(encode).collect()
 }

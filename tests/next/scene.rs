@@ -226,7 +226,8 @@ impl Scene {
                 conflict: None,
                 strategy: None,
                 foreign: None,
-                vanished: None,
+                vanished: Vec::new(),
+                unread: None,
             },
             wish: Wish::Settle(Reason::AwaitingSchedule { published: None }),
             policy: Policy {

@@ -10,8 +10,8 @@ use delegate_upgrader::config::{HealthAction, HealthSettings, ProbeKind, Strateg
 use delegate_upgrader::delegate::{ContainerId, ImageId};
 use delegate_upgrader::engine::RunState;
 use delegate_upgrader::health::{HealthEndpoint, HttpOutcome};
-use delegate_upgrader::image::TargetSettings;
-use delegate_upgrader::manager::FixedPublished;
+use delegate_upgrader::image::{ImageReference, TargetSettings};
+use delegate_upgrader::manager::{Published, PublishedError};
 use delegate_upgrader::observe::Scope;
 use delegate_upgrader::pass::{Reconciler, Settings};
 use delegate_upgrader::report::{DelegateReport, Report};
@@ -33,7 +33,24 @@ pub const DRAIN: Duration = Duration::from_secs(60);
 pub const STOP_TIMEOUT: Duration = Duration::from_secs(3600);
 pub const HOUR: Duration = Duration::from_secs(3600);
 
-pub type Upgrader = Reconciler<Twin, FixedPublished, Endpoint>;
+pub type Upgrader = Reconciler<Twin, Source, Endpoint>;
+
+/// A Manager that publishes one image, where it can be reached.
+pub struct Source {
+    published: ImageReference,
+    twin: Twin,
+}
+
+impl Published for Source {
+    async fn published(&self, _: &ImageReference, _: &str) -> Result<ImageReference, PublishedError> {
+        if self.twin.manager_reachable() {
+            Ok(self.published.clone())
+        } else {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Err(PublishedError::Unreachable("connection refused".to_owned()))
+        }
+    }
+}
 
 /// What probes find at the twin's addresses.
 pub struct Endpoint(Twin);
@@ -58,6 +75,7 @@ pub struct Host {
     pub health_only: bool,
     pub strategy: Strategy,
     pub free_memory: Option<u64>,
+    pub free_disk: Option<u64>,
 }
 
 impl Host {
@@ -73,6 +91,7 @@ impl Host {
             health_only: false,
             strategy: Strategy::Auto,
             free_memory: None,
+            free_disk: None,
         };
         host.twin
             .add_image(OLD, host.twin.image(Behaviour::drains(DRAIN)));
@@ -98,7 +117,7 @@ impl Host {
 
     /// A process that knows nothing yet.
     pub fn upgrader(&self, published: &str) -> Upgrader {
-        let free_memory = self.free_memory;
+        let (free_memory, free_disk) = (self.free_memory, self.free_disk);
         let settings = Settings {
             scope: Scope {
                 workload_names: vec![GROUP.to_owned()],
@@ -112,6 +131,7 @@ impl Host {
                 stop_timeout: STOP_TIMEOUT,
                 own_id: None,
                 free_memory: Arc::new(move || free_memory),
+                free_disk: Arc::new(move |_, _| free_disk),
             },
             policy: Policy {
                 health_only: self.health_only,
@@ -124,7 +144,10 @@ impl Host {
         let clock = self.twin.clone();
         Reconciler::new(
             self.twin.clone(),
-            Some(FixedPublished(published.parse().unwrap())),
+            Some(Source {
+                published: published.parse().unwrap(),
+                twin: self.twin.clone(),
+            }),
             Endpoint(self.twin.clone()),
             settings,
             Arc::new(move || clock.wall_clock()),
@@ -204,6 +227,10 @@ impl Host {
             .to_owned()
     }
 
+    pub fn auto_remove(&self, name: &str) -> bool {
+        self.twin.document(name).unwrap()["HostConfig"]["AutoRemove"] == json!(true)
+    }
+
     pub fn events_of(&self, id: &ContainerId) -> Vec<Event> {
         self.twin
             .events()
@@ -272,6 +299,16 @@ impl Host {
 
     /// The delegate runs this image under its own name with its own restart policy, and nothing else is there.
     pub fn assert_settled_on(&self, name: &str, image: &str, context: &str) {
+        self.assert_settled(name, image, "unless-stopped", context);
+    }
+
+    /// The same for a delegate that was started with `--rm`.
+    pub fn assert_fleeting_on(&self, name: &str, image: &str, context: &str) {
+        self.assert_settled(name, image, "no", context);
+        assert!(self.auto_remove(name), "{context}: --rm is lost");
+    }
+
+    fn assert_settled(&self, name: &str, image: &str, policy: &str, context: &str) {
         let log = || {
             let writes: Vec<String> = self
                 .twin
@@ -292,7 +329,7 @@ impl Host {
             "{}",
             log()
         );
-        assert_eq!(self.restart_policy(name), "unless-stopped", "{}", log());
+        assert_eq!(self.restart_policy(name), policy, "{}", log());
     }
 }
 

@@ -7,13 +7,19 @@
     clippy::unchecked_time_subtraction
 )]
 
+mod disk;
+mod evidence;
 mod failures;
 mod faults;
+mod fleeting;
 mod host;
 mod interference;
 mod left_alone;
+mod operator;
+mod relative;
 mod replicas;
 mod start_first;
 mod stop_first;
 #[path = "../support/mod.rs"]
 mod support;
+mod unread;

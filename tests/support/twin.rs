@@ -18,7 +18,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use delegate_upgrader::delegate::{ContainerId, ImageId};
 use delegate_upgrader::engine::{
-    ContainerSummary, Engine, EngineError, EngineInfo, Inspected, PullProgress, RunState,
+    ContainerSummary, Engine, EngineError, EngineInfo, Inspected, PullProgress, RunState, Storage,
 };
 use delegate_upgrader::image::ImageReference;
 use serde_json::{Value, json};
@@ -91,6 +91,7 @@ impl Twin {
             config: json!({ "Env": ["PATH=/bin"], "Cmd": ["/delegate"], "Labels": {} }),
             behaviour,
             architecture: "amd64".to_owned(),
+            size: 500 * 1024 * 1024,
             pull_time: Duration::from_secs(2),
         }
     }
@@ -109,6 +110,16 @@ impl Twin {
         id
     }
 
+    /// Gives containers that are made from an image from now on another behaviour.
+    pub fn set_behaviour(&self, reference: &str, behaviour: &Behaviour) {
+        self.state().images.set_behaviour(reference, behaviour);
+    }
+
+    /// Takes an image off the host, whoever uses it.
+    pub fn remove_image(&self, id: &str) {
+        self.state().images.remove(id);
+    }
+
     /// Makes pulls of a reference fail with these words, or succeed again.
     pub fn break_pull(&self, reference: &str, message: Option<&str>) {
         self.state().images.break_pull(reference, message);
@@ -117,6 +128,11 @@ impl Twin {
     /// The images on the host.
     pub fn images(&self) -> Vec<ImageId> {
         self.state().images.ids().into_iter().map(ImageId::new).collect()
+    }
+
+    /// What the engine says of its storage from now on.
+    pub fn set_storage(&self, storage: Storage) {
+        self.state().storage = storage;
     }
 
     /// Adds a network.
@@ -183,6 +199,11 @@ impl Twin {
             container.probe_until(now, before);
         }
         state.manager_reachable = reachable;
+    }
+
+    /// Whether delegates reach their Manager.
+    pub fn manager_reachable(&self) -> bool {
+        self.state().manager_reachable
     }
 
     /// What `/api/health` of a container answers: healthy or not, `None` where nothing listens.
@@ -344,6 +365,10 @@ impl Twin {
         let result = match admitted.fault {
             Fault::None => act(),
             Fault::ErrBefore => Err(broken()),
+            Fault::Refuse(status) => Err(EngineError::Refused {
+                status,
+                message: "something is wrong with it".to_owned(),
+            }),
             Fault::ErrAfter => {
                 let _unseen = act();
                 Err(broken())
@@ -374,6 +399,13 @@ impl Engine for Twin {
                 os: "linux".to_owned(),
                 architecture: "amd64".to_owned(),
             })
+        })
+        .await
+    }
+
+    async fn storage(&self) -> Result<Storage, EngineError> {
+        self.call(Operation::Storage, "", String::new(), |state| {
+            Ok(state.storage.clone())
         })
         .await
     }
@@ -532,6 +564,19 @@ impl Engine for Twin {
     async fn remove_image(&self, id: &ImageId) -> Result<(), EngineError> {
         self.call(Operation::RemoveImage, id.as_str(), String::new(), |state| {
             state.remove_image(id.as_str())
+        })
+        .await
+    }
+
+    async fn logs(&self, id: &ContainerId, lines: usize) -> Result<String, EngineError> {
+        self.call(Operation::Logs, id.as_str(), lines.to_string(), |state| {
+            let container = &state.containers[state.find(id.as_str())?];
+            if !container.keeps_log() {
+                return Ok(String::new());
+            }
+            let printed = &container.printed;
+            let last = &printed[printed.len().saturating_sub(lines)..];
+            Ok(last.iter().flat_map(|line| [line, "\n"]).collect())
         })
         .await
     }

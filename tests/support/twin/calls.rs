@@ -32,6 +32,7 @@ impl Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     Info,
+    Storage,
     Containers,
     Inspect,
     InspectImage,
@@ -42,6 +43,7 @@ pub enum Operation {
     Stop,
     Rename,
     SetRestartPolicy,
+    Logs,
     MemoryUsage,
     Remove,
     RemoveImage,
@@ -54,9 +56,11 @@ impl Operation {
         !matches!(
             self,
             Self::Info
+                | Self::Storage
                 | Self::Containers
                 | Self::Inspect
                 | Self::InspectImage
+                | Self::Logs
                 | Self::MemoryUsage
                 | Self::RegistryDigest
         )
@@ -77,6 +81,8 @@ pub enum Fault {
     Hang,
     /// It has its effect and the caller waits until its time-out.
     HangAfter,
+    /// The engine answers with this status, and does nothing.
+    Refuse(u16),
 }
 
 /// The time-out of the real client, and so the longest a call can hang.

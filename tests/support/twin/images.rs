@@ -19,6 +19,8 @@ pub struct Image {
     pub behaviour: Behaviour,
     /// `amd64`.
     pub architecture: String,
+    /// How big it is, in bytes.
+    pub size: u64,
     /// How long a pull of it takes.
     pub pull_time: Duration,
 }
@@ -43,6 +45,18 @@ impl Images {
     /// Publishes an image in the registry; a tag that was another image's moves.
     pub fn publish(&mut self, reference: &str, image: Image) {
         self.registry.insert(normal(reference), image);
+    }
+
+    /// Gives containers that are made from an image from now on another behaviour: what they meet has changed, not the
+    /// image.
+    pub fn set_behaviour(&mut self, reference: &str, behaviour: &Behaviour) {
+        if let Some(image) = self.registry.get_mut(&normal(reference)) {
+            image.behaviour = behaviour.clone();
+        }
+        let id = self.tags.get(&normal(reference));
+        if let Some(image) = id.and_then(|id| self.local.get_mut(id)) {
+            image.behaviour = behaviour.clone();
+        }
     }
 
     /// Makes pulls of a reference fail with these words, or succeed again.
@@ -132,6 +146,7 @@ impl Images {
             "Created": "2026-01-01T00:00:00Z",
             "Architecture": image.architecture,
             "Os": "linux",
+            "Size": image.size,
             "Config": image.config,
         })
     }
