@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use delegate_upgrader::delegate::ContainerId;
 use delegate_upgrader::engine::EngineError;
 
 /// One call of the `Engine` trait.
@@ -11,6 +12,10 @@ pub struct Call {
     pub index: usize,
     /// How long after the twin's beginning.
     pub at: Duration,
+    /// Which client made it: see [`Twin::client`](super::Twin::client).
+    pub client: usize,
+    /// The container it is about, if there is one.
+    pub id: Option<ContainerId>,
     /// Which call.
     pub operation: Operation,
     /// The name of the container it was about at that time, or else the id, image or name given.
@@ -77,6 +82,10 @@ pub enum Fault {
     Hang,
     /// It has its effect and the caller waits until its time-out.
     HangAfter,
+    /// It arrives twice, one right after the other, and the caller gets the second answer: a proxy tried again.
+    Twice,
+    /// Nothing, but it takes this much longer; half of it before its effect.
+    Slow(Duration),
 }
 
 /// The time-out of the real client, and so the longest a call can hang.
