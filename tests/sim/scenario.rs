@@ -125,7 +125,7 @@ pub struct Faults {
 impl Scenario {
     pub fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let healthy_time = random.pick(&[10, 10, 60, 60, 300].map(Duration::from_secs));
+        let healthy_time = random.pick(&[10, 10, 10, 30, 60].map(Duration::from_secs));
         let healthy_deadline = healthy_time * u32::try_from(random.below(5..12)).unwrap();
         let stop_timeout = random.pick(&[30, 600, 3600, 3600].map(Duration::from_secs));
         let strategy = random.pick(&[
@@ -188,12 +188,16 @@ fn images(random: &mut Random, timing: &Timing) -> Vec<Made> {
                 _ => kind(random),
             };
             // A tag that moves: another image under the same name.
-            let tag = if index > 1 && random.one_in(6) { index - 1 } else { index };
+            let tag = if index > 1 && random.one_in(6) {
+                index - 1
+            } else {
+                index
+            };
             Made {
                 reference: format!("harness/delegate:26.0{}.1", tag + 1),
                 kind,
                 behaviour: behaviour(kind, random, timing),
-                pull_time: random.pick(&[1, 2, 2, 20, 400].map(Duration::from_secs)),
+                pull_time: random.pick(&[1, 2, 2, 20, 60].map(Duration::from_secs)),
             }
         })
         .collect()
@@ -305,7 +309,8 @@ fn delegates(random: &mut Random, strategy: Strategy, old: Kind) -> Vec<Delegate
                 way = Way::StopFirst;
             }
             if random.one_in(6) {
-                body["Healthcheck"] = json!({ "Test": ["CMD", "/probe"], "Interval": 5_000_000_000_u64, "Retries": 2 });
+                body["Healthcheck"] =
+                    json!({ "Test": ["CMD", "/probe"], "Interval": 5_000_000_000_u64, "Retries": 2 });
             }
             if random.one_in(25) {
                 body["Labels"]["io.delegate-upgrader.enable"] = "false".into();
