@@ -8,7 +8,7 @@ use delegate_upgrader::document::{self, Images};
 use delegate_upgrader::engine::RunState;
 use serde_json::{Value, json};
 
-use crate::scenario::{Delegate, Kind, Way};
+use crate::scenario::{Delegate, Kind, MOVING, Way};
 use crate::support::twin::{Call, Cause, Event, Glance, Happened, Operation};
 use crate::world::{Book, World};
 
@@ -19,6 +19,9 @@ const LOOK: Duration = Duration::from_secs(25);
 pub fn judge(world: &World) -> Vec<String> {
     let book = world.book();
     let mut violations = Moments::new(world, &book).judge();
+    if book.endless {
+        violations.push("it does not come to rest".to_owned());
+    }
     violations.extend(images_kept(world, &book));
     violations.extend(truth(world, &book));
     violations.extend(ending(world, &book));
@@ -365,7 +368,9 @@ fn truth(world: &World, book: &Book) -> Vec<String> {
             };
             let runs = world.image_of(image);
             let reference = |index: usize| world.scenario.images[index].reference.as_str();
-            let right = runs.is_some_and(|runs| reference(runs) == reference(wished));
+            let right = runs.is_some_and(|runs| {
+                world.same(runs, wished) || (reference(runs) == MOVING && runs == last.published)
+            });
             let excused =
                 ["opted_out", "not_running", "health_only", "awaiting_schedule"].contains(&row.reason);
             if !right && !row.failed && !excused {
@@ -498,13 +503,15 @@ fn ending_of(world: &World, book: &Book, delegate: &Delegate, glance: &[Glance])
         }
         return problems;
     }
-    if published.serves() && image != book.published && runs {
+    // Until there is a standby for it.
+    let cannot = delegate.auto_remove && delegate.way == Way::StopFirst;
+    if published.serves() && !world.same(image, book.published) && runs && !cannot {
         problems.push(format!(
             "it runs image {image} ({kind:?}), though {} ({published:?}) is published",
             book.published
         ));
     }
-    if published.never_serves() && image == book.published {
+    if published.never_serves() && image == book.published && image != 0 {
         problems.push("it was given an image that cannot serve".to_owned());
     }
     problems.extend(configured(

@@ -18,6 +18,8 @@ const FIXED_SHARE: u64 = 60;
 struct Tally {
     seeds: u64,
     steps: u64,
+    /// Seconds, and the seed.
+    slowest: Option<(f64, u64)>,
     counts: BTreeMap<String, u64>,
     violations: Vec<(u64, Vec<String>)>,
 }
@@ -31,6 +33,7 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 fn play_seed(seed: u64, tally: &Mutex<Tally>) {
+    let begun = Instant::now();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let runtime = runtime();
         let _context = runtime.enter();
@@ -42,6 +45,10 @@ fn play_seed(seed: u64, tally: &Mutex<Tally>) {
     }));
     let mut tally = tally.lock().unwrap();
     tally.seeds += 1;
+    let took = begun.elapsed().as_secs_f64();
+    if tally.slowest.is_none_or(|(longest, _)| longest < took) {
+        tally.slowest = Some((took, seed));
+    }
     match outcome {
         Ok((violations, steps, counts)) => {
             tally.steps += steps;
@@ -84,7 +91,9 @@ fn tell(tally: &Tally, begun: Instant) {
     for (what, count) in &tally.counts {
         println!("{count:>10}  {what}");
     }
-    println!("{:>10.1}  seconds", begun.elapsed().as_secs_f64());
+    let (longest, slowest) = tally.slowest.unwrap_or_default();
+    let seconds = begun.elapsed().as_secs_f64();
+    println!("{seconds:>10.1}  seconds; {longest:.1} of them for SEED={slowest}");
     println!("violations {:>10}", tally.violations.len());
     for (seed, violations) in tally.violations.iter().take(20) {
         println!("SEED={seed}");

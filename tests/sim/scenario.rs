@@ -10,6 +10,8 @@ use crate::support::twin::{Behaviour, Exit, OnStop, Wellness, delegate_body};
 
 /// The `DELEGATE_NAME` that upgraders look after.
 pub const GROUP: &str = "docker-delegate";
+/// A tag that stands for another image each time.
+pub const MOVING: &str = "harness/delegate:latest";
 pub const HOUR: Duration = Duration::from_secs(3600);
 
 /// All that a seed decides before the story begins.
@@ -145,7 +147,7 @@ impl Scenario {
             publications.push((random.seconds(60..calm_at.as_secs()), image));
         }
         publications.sort();
-        let delegates = delegates(&mut random, strategy, images[0].kind);
+        let delegates = delegates(&mut random, strategy, &images[0]);
         Self {
             seed,
             healthy_time,
@@ -169,7 +171,8 @@ struct Timing {
 }
 
 fn images(random: &mut Random, timing: &Timing) -> Vec<Made> {
-    let count = random.pick(&[2, 2, 3, 3, 4]);
+    let count = random.pick(&[2, 3, 3, 4, 4, 5]);
+    let moving = random.one_in(10);
     (0..count)
         .map(|index| {
             let kind = match index {
@@ -187,17 +190,21 @@ fn images(random: &mut Random, timing: &Timing) -> Vec<Made> {
                 ]),
                 _ => kind(random),
             };
-            // A tag that moves: another image under the same name.
+            // Somebody pushed another image under the same tag, which is none that moves.
             let tag = if index > 1 && random.one_in(6) {
                 index - 1
             } else {
                 index
             };
             Made {
-                reference: format!("harness/delegate:26.0{}.1", tag + 1),
+                reference: if moving {
+                    MOVING.to_owned()
+                } else {
+                    format!("harness/delegate:26.0{}.1", tag + 1)
+                },
                 kind,
                 behaviour: behaviour(kind, random, timing),
-                pull_time: random.pick(&[1, 2, 2, 20, 60].map(Duration::from_secs)),
+                pull_time: random.pick(&[1, 1, 2, 2, 20].map(Duration::from_secs)),
             }
         })
         .collect()
@@ -270,7 +277,7 @@ fn behaviour(kind: Kind, random: &mut Random, timing: &Timing) -> Behaviour {
     behaviour
 }
 
-fn delegates(random: &mut Random, strategy: Strategy, old: Kind) -> Vec<Delegate> {
+fn delegates(random: &mut Random, strategy: Strategy, old: &Made) -> Vec<Delegate> {
     let count = random.pick(&[1, 1, 1, 2, 3]);
     let host_network = count == 1 && random.one_in(5);
     let names = ["aa", "bb", "cc"];
@@ -280,12 +287,12 @@ fn delegates(random: &mut Random, strategy: Strategy, old: Kind) -> Vec<Delegate
                 Strategy::StopFirst => Way::StopFirst,
                 _ => Way::StartFirst,
             };
-            let mut body = delegate_body(GROUP, "harness/delegate:26.01.1");
+            let mut body = delegate_body(GROUP, &old.reference);
             let auto_remove = random.one_in(5);
             let mut policy = random.pick(&["always", "unless-stopped", "unless-stopped", "on-failure", "no"]);
             if auto_remove {
                 policy = "no";
-            } else if old != Kind::Good {
+            } else if old.kind != Kind::Good {
                 // One that ended by itself is its owner's business.
                 policy = random.pick(&["always", "unless-stopped"]);
             }
@@ -342,21 +349,23 @@ fn upgraders(random: &mut Random) -> Vec<Upgrader> {
 /// A few things that go wrong, each at its own rate: where all go wrong at once, nothing ever gets far.
 fn faults(random: &mut Random) -> Faults {
     let mut faults = Faults::default();
-    for _ in 0..random.below(0..5) {
-        match random.below(0..13) {
-            0 => faults.error_before = random.below(5..100),
-            1 => faults.error_after = random.below(5..100),
-            2 => faults.lost_request = random.below(10..200),
-            3 => faults.lost_answer = random.below(10..200),
-            4 => faults.twice = random.below(2..50),
-            5 => faults.slow = random.below(5..100),
-            6 => faults.kill = random.below(5..100),
-            7 => faults.engine = random.below(20..200),
-            8 => faults.power = random.below(30..200),
-            9 => faults.person = random.below(10..100),
-            10 => faults.manager = random.below(20..100),
-            11 => faults.clock = random.below(20..200),
-            _ => faults.crash = random.below(20..200),
+    for _ in 0..random.pick(&[0, 1, 2, 2, 3, 4, 6]) {
+        // Of the calls that change something; looks are some twenty times as many.
+        let often = random.pick(&[3, 6, 12, 25, 50]);
+        match random.below(0..15) {
+            0 => faults.error_before = often,
+            1 => faults.error_after = often,
+            2 => faults.lost_request = often,
+            3 => faults.lost_answer = often,
+            4 => faults.twice = often,
+            5 => faults.slow = often,
+            6 | 7 => faults.kill = often,
+            8 => faults.engine = often * 2,
+            9 => faults.power = often * 3,
+            10 | 11 => faults.person = often,
+            12 => faults.manager = often * 2,
+            13 => faults.clock = often * 2,
+            _ => faults.crash = often * 2,
         }
     }
     faults

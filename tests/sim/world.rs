@@ -24,11 +24,13 @@ use tokio::time::sleep;
 
 use crate::excuses::Excuses;
 use crate::random::Random;
-use crate::scenario::{GROUP, HOUR, Kind, Scenario, Upgrader};
+use crate::scenario::{GROUP, HOUR, Kind, MOVING, Scenario, Upgrader};
 use crate::support::twin::{Behaviour, Call, Fault, Hand, Image, Twin};
 
 /// How often an idle daemon looks.
 const IDLE: Duration = Duration::from_secs(600);
+/// More decisions than the longest story takes.
+const ENDLESS: u64 = 150_000;
 /// A container that is none of the upgrader's business.
 pub const STRANGER: &str = "web";
 
@@ -44,6 +46,8 @@ pub struct Book {
     pub excuses: Excuses,
     /// The reports that told that nothing is left to do.
     pub finals: Vec<Final>,
+    /// It did not come to rest.
+    pub endless: bool,
     /// When the Manager was out of reach for the delegates.
     pub outages: Vec<(Duration, Duration)>,
     /// What is published at present.
@@ -56,6 +60,18 @@ pub struct Book {
     pub last: Vec<Option<(bool, bool)>>,
 }
 
+impl Book {
+    fn note_steps(&mut self, before: &Steps, now: &Steps) {
+        for (kind, count) in now {
+            let new = count - before.get(kind).copied().unwrap_or_default();
+            self.steps += new;
+            *self.counts.entry(format!("step: {kind}")).or_default() += new;
+        }
+    }
+}
+
+type Steps = BTreeMap<&'static str, u64>;
+
 /// A report without anything under way.
 pub struct Final {
     pub at: Duration,
@@ -63,6 +79,8 @@ pub struct Final {
     /// The image that was published when the pass asked, if it could be told; `None` before a scheduled pass asked.
     pub wished: Option<usize>,
     pub report: Report,
+    /// What is published by now.
+    pub published: usize,
     /// What each delegate's container ran then: its image's id, and whether it answered as healthy.
     pub seen: BTreeMap<String, (String, bool)>,
 }
@@ -78,6 +96,7 @@ pub struct World {
     pub stranger: ContainerId,
     book: Mutex<Book>,
     kills: Vec<Notify>,
+    endless: Notify,
     manager_down: Mutex<bool>,
     pub aloud: bool,
 }
@@ -143,6 +162,7 @@ impl World {
                 ..Book::default()
             }),
             kills: (0..upgraders).map(|_| Notify::new()).collect(),
+            endless: Notify::new(),
             manager_down: Mutex::new(false),
             scenario,
             aloud,
@@ -162,6 +182,12 @@ impl World {
 
     fn count(&self, what: &str) {
         *self.book().counts.entry(what.to_owned()).or_default() += 1;
+    }
+
+    /// Whether two images are one to an upgrader: where its tag does not move, a reference stands for one image.
+    pub fn same(&self, one: usize, other: usize) -> bool {
+        let reference = |index: usize| self.scenario.images[index].reference.as_str();
+        one == other || (reference(one) == reference(other) && reference(one) != MOVING)
     }
 
     /// An image by its id.
@@ -245,6 +271,7 @@ pub async fn play(scenario: Scenario, aloud: bool) -> Arc<World> {
     tokio::select! {
         biased;
         () = direct(&world, todo) => {}
+        () = world.endless.notified() => world.book().endless = true,
         _ = upgraders => {}
     }
     world
@@ -554,7 +581,7 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
     }
     let mut asked_again = false;
     let mut wished = None;
-    let mut taken = 0;
+    let mut taken = BTreeMap::new();
     loop {
         if begin == Some(Mode::Act) && world.book().calm_since.is_some() {
             world.book().passes[slot] += 1;
@@ -570,9 +597,12 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
             reconciler.reconcile().await
         }
         .await;
-        let steps: u64 = reconciler.steps_taken().values().sum();
-        world.book().steps += steps - taken;
+        let steps = reconciler.steps_taken().clone();
+        world.book().note_steps(&taken, &steps);
         taken = steps;
+        if world.book().steps > ENDLESS {
+            world.endless.notify_one();
+        }
         let wait = match outcome {
             Ok(report) => {
                 note(world, slot, &report, wished);
@@ -581,7 +611,6 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
                     .map(|wake| (wake - world.twin.wall_clock()).to_std().unwrap_or_default());
                 if once && wake.is_none() {
                     if !report.has_unasked() || asked_again {
-                        tally_steps(world, reconciler.steps_taken());
                         return;
                     }
                     asked_again = true;
@@ -605,8 +634,6 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
         }
     }
 }
-
-fn tally_steps(_world: &World, _steps: &BTreeMap<&'static str, u64>) {}
 
 /// Enters a report in the book.
 fn note(world: &World, slot: usize, report: &Report, wished: Option<usize>) {
@@ -650,8 +677,11 @@ fn note(world: &World, slot: usize, report: &Report, wished: Option<usize>) {
         })
         .collect();
     let at = world.twin.elapsed();
-    world.book().finals.push(Final {
+    let mut book = world.book();
+    let published = book.published;
+    book.finals.push(Final {
         at,
+        published,
         upgrader: slot,
         wished,
         report: report.clone(),
