@@ -46,6 +46,9 @@ fn play_seed(seed: u64, tally: &Mutex<Tally>) {
     let mut tally = tally.lock().unwrap();
     tally.seeds += 1;
     let took = begun.elapsed().as_secs_f64();
+    if took > 20.0 {
+        println!("SEED={seed} took {took:.0} s");
+    }
     if tally.slowest.is_none_or(|(longest, _)| longest < took) {
         tally.slowest = Some((took, seed));
     }

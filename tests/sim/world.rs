@@ -31,6 +31,8 @@ use crate::support::twin::{Behaviour, Call, Fault, Hand, Image, Twin};
 const IDLE: Duration = Duration::from_secs(600);
 /// More decisions than the longest story takes.
 const ENDLESS: u64 = 150_000;
+/// More calls than the longest story needs.
+const ENDLESS_CALLS: usize = 1_000_000;
 /// A container that is none of the upgrader's business.
 pub const STRANGER: &str = "web";
 
@@ -288,6 +290,9 @@ fn watch_calls(world: &Arc<World>, acts: mpsc::UnboundedSender<Act>) {
         };
         let mut book = world.book();
         *book.counts.entry("calls".to_owned()).or_default() += 1;
+        if call.index > ENDLESS_CALLS {
+            world.endless.notify_one();
+        }
         let jitter = Fault::Slow(random.millis(0..4));
         if call.client == 0 || book.calm_since.is_some() {
             return if world.scenario.upgraders.len() > 1 {
