@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::image::{ImageReference, Target, TargetSettings, as_manager_knows, resolve};
 use crate::manager::{Published, PublishedError};
 use crate::reason::Reason;
-use crate::rollout::{Rollout, Wish};
+use crate::rollout::{Demand, Rollout, Wish};
 
 /// What a pass may do with what it learns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,7 @@ pub enum Mode {
 #[derive(Debug)]
 pub struct Campaign {
     mode: Mode,
+    demand: Demand,
     asked_at: DateTime<Utc>,
     targets: HashMap<String, Result<Target, Reason>>,
     pulled: HashMap<String, Result<ImageId, Reason>>,
@@ -34,8 +35,11 @@ pub struct Campaign {
 
 impl Campaign {
     /// Asks for the published image, once for each distinct image and delegate name, and finds each delegate's target.
+    ///
+    /// With [`Demand::Retry`] what was rejected before is tried again.
     pub async fn begin<E: Engine, M: Published>(
         mode: Mode,
+        demand: Demand,
         engine: &E,
         source: &M,
         settings: &TargetSettings,
@@ -86,9 +90,26 @@ impl Campaign {
         }
         Self {
             mode,
+            demand,
             asked_at: now,
             targets,
             pulled: HashMap::new(),
+            vanished: HashSet::new(),
+            given_up: HashMap::new(),
+            halted: HashMap::new(),
+        }
+    }
+
+    /// The pass that takes one delegate back to an image that is on the host.
+    pub fn rollback(name: &str, reference: ImageReference, image: ImageId, now: DateTime<Utc>) -> Self {
+        let pulled = HashMap::from([(reference.normalised(), Ok(image))]);
+        let targets = HashMap::from([(name.to_owned(), Ok(Target::Replace(reference)))]);
+        Self {
+            mode: Mode::Act,
+            demand: Demand::Rollback,
+            asked_at: now,
+            targets,
+            pulled,
             vanished: HashSet::new(),
             given_up: HashMap::new(),
             halted: HashMap::new(),
@@ -157,6 +178,7 @@ impl Campaign {
         Wish::Image {
             reference: reference.clone(),
             id,
+            demand: self.demand,
         }
     }
 

@@ -12,9 +12,11 @@ use tracing::{info, warn};
 
 use crate::config::{Settings, Source};
 use crate::daemon;
+use crate::demand::Refusal;
 use crate::endpoint::plain_client;
 use crate::http::innermost;
-use crate::report::{Planned, Report, none_found};
+use crate::report::{DelegateReport, Planned, Report, none_found};
+use crate::rollout::Demand;
 use crate::setup::upgrader;
 use crate::status::Status;
 use crate::{serve, telemetry, trigger};
@@ -41,6 +43,16 @@ enum Command {
         /// Print JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Upgrade one delegate now, in spite of what was rejected there before; 1 if it does not run what is published
+    Retry {
+        /// The delegate's container, by name or id
+        container: String,
+    },
+    /// Take one delegate back to the image before, now, and leave it there until a newer image is published
+    Rollback {
+        /// The delegate's container, by name or id
+        container: String,
     },
     /// Show what the running daemon sees
     Status {
@@ -103,7 +115,12 @@ async fn dispatch(command: Command) -> Exit {
         // These ask the daemon, and need no settings but its address.
         Command::Healthcheck => return healthcheck().await,
         Command::Status { json } => return status(json).await,
-        Command::Run | Command::Once | Command::Plan { .. } | Command::Config => {}
+        Command::Run
+        | Command::Once
+        | Command::Plan { .. }
+        | Command::Retry { .. }
+        | Command::Rollback { .. }
+        | Command::Config => {}
     }
     let settings = match Settings::from_process_env() {
         Ok(settings) => settings,
@@ -111,6 +128,8 @@ async fn dispatch(command: Command) -> Exit {
     };
     match command {
         Command::Once => once(settings).await,
+        Command::Retry { container } => demand(settings, Demand::Retry, &container).await,
+        Command::Rollback { container } => demand(settings, Demand::Rollback, &container).await,
         Command::Plan { json } => plan(settings, json).await,
         Command::Config => config(&settings),
         _ => run(settings).await,
@@ -244,6 +263,60 @@ async fn once(settings: Settings) -> Exit {
             Ok(report) => verdict(&report),
             Err(error) => complain(&error.to_string(), Exit::Unavailable),
         },
+    }
+}
+
+/// What an operator asks for one delegate. The daemon may go on beside it: a name is a mutex.
+async fn demand(settings: Settings, demand: Demand, container: &str) -> Exit {
+    telemetry::start(&settings.log);
+    for warning in &settings.warnings {
+        warn!("{warning}");
+    }
+    let mut upgrader = match upgrader(&settings, !settings.disable_auto_upgrade).await {
+        Ok(upgrader) => upgrader,
+        Err(error) => return complain(&error.to_string(), Exit::Config),
+    };
+    let shutdown = match shutdown() {
+        Ok(shutdown) => shutdown,
+        Err(exit) => return exit,
+    };
+    let work = async {
+        let begun = match demand {
+            Demand::Rollback => upgrader.rollback(container).await,
+            Demand::Retry | Demand::Published => upgrader.retry(container).await,
+        };
+        if let Err(refusal) = begun {
+            let exit = match &refusal {
+                Refusal::Engine(_) => Exit::Unavailable,
+                Refusal::HealthOnly => Exit::Config,
+                Refusal::NoSuchDelegate { .. } => Exit::Usage,
+                _ => Exit::NotServed,
+            };
+            return complain(&refusal.to_string(), exit);
+        }
+        match daemon::settle(&mut upgrader, false).await {
+            Ok(report)
+                if !report.delegates.is_empty()
+                    && report.delegates.iter().all(DelegateReport::runs_the_target) =>
+            {
+                Exit::Ok
+            }
+            Ok(report) => {
+                for delegate in &report.delegates {
+                    warn!(delegate = delegate.name, "not done: {}", delegate.why);
+                }
+                Exit::NotServed
+            }
+            Err(error) => complain(&error.to_string(), Exit::Unavailable),
+        }
+    };
+    tokio::select! {
+        biased;
+        () = shutdown => {
+            warn!("stopped before the end; what is under way goes on at the next pass");
+            Exit::NotServed
+        }
+        exit = work => exit,
     }
 }
 

@@ -145,8 +145,17 @@ pub async fn once<E: Engine, M: Published, H: HealthEndpoint>(
     reconciler: &mut Reconciler<E, M, H>,
 ) -> Result<Report, EngineError> {
     reconciler.begin(Mode::Act).await?;
+    settle(reconciler, true).await
+}
+
+/// Goes on until nothing is under way. With `ask_again`, delegates that were not in service when the pass began are
+/// asked for once they are.
+pub async fn settle<E: Engine, M: Published, H: HealthEndpoint>(
+    reconciler: &mut Reconciler<E, M, H>,
+    ask_again: bool,
+) -> Result<Report, EngineError> {
     let mut begin = None;
-    let mut asked_again = false;
+    let mut asked_again = !ask_again;
     let mut away_since = None;
     loop {
         let pause = match look(reconciler, &mut begin).await {

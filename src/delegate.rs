@@ -29,15 +29,38 @@ pub mod label {
     /// On a container we created: the restart policy of the one it replaces, as `docker run --restart` takes it.
     /// Whatever we stop gets the policy `no` first; this label is where the true one is read from to restore it.
     pub const RESTART_POLICY: &str = "io.delegate-upgrader.previous-restart-policy";
+    /// `true` on a copy that was made without `--rm` of a delegate that has it: a standby must not vanish. What is made
+    /// from it gets `--rm` again.
+    pub const AUTO_REMOVE: &str = "io.delegate-upgrader.auto-remove";
+    /// On a container we created by an image's id, since its reference is gone or another image now: the reference.
+    pub const IMAGE: &str = "io.delegate-upgrader.image";
+    /// On a container that `rollback` made: the image reference it went back from. That image is left alone as long as
+    /// it is the published one.
+    pub const ROLLED_BACK_FROM: &str = "io.delegate-upgrader.rolled-back-from";
+    /// On a container that `rollback` made: the id of the image it went back from.
+    pub const ROLLED_BACK_FROM_ID: &str = "io.delegate-upgrader.rolled-back-from-id";
 
     /// The labels that only we write; a release's are replaced by the next one's, never piled up.
-    pub const OURS: [&str; 6] = [
+    pub const OURS: [&str; 10] = [
         REPLACES,
         NAME,
         RELEASE,
         PREVIOUS_IMAGE,
         PREVIOUS_IMAGE_ID,
         RESTART_POLICY,
+        AUTO_REMOVE,
+        IMAGE,
+        ROLLED_BACK_FROM,
+        ROLLED_BACK_FROM_ID,
+    ];
+
+    /// The labels that tell a delegate's own past: a copy of it has them too.
+    pub const HISTORY: [&str; 5] = [
+        RELEASE,
+        PREVIOUS_IMAGE,
+        PREVIOUS_IMAGE_ID,
+        ROLLED_BACK_FROM,
+        ROLLED_BACK_FROM_ID,
     ];
 }
 
@@ -103,9 +126,15 @@ pub enum Role {
         /// Seconds since the epoch.
         since: i64,
     },
-    /// `NAME.standby`: a stopped copy of an `--rm` delegate, made before a stop-first replacement.
+    /// `NAME.withdrawn-<unix>`: a candidate that nobody wants any more, through no fault of its own; told to stop.
+    Withdrawn {
+        /// Seconds since the epoch.
+        since: i64,
+    },
+    /// `NAME.standby`: a copy of an `--rm` delegate, never started, made before its replacement begins.
     Standby,
-    /// `NAME.failed-<attempt>`: a rejected candidate, evidence and quarantine of its image.
+    /// `NAME.failed-<attempt>`: a rejected candidate, evidence and quarantine of its image. For an `--rm` candidate,
+    /// which vanishes when it stops, a container of its image that was never started.
     Failed {
         /// How many times this image was rejected in a row, from 1.
         attempt: u32,
@@ -127,6 +156,9 @@ impl Role {
             if let Some(since) = suffix.strip_prefix("draining-").and_then(digits) {
                 return (base, Self::Draining { since });
             }
+            if let Some(since) = suffix.strip_prefix("withdrawn-").and_then(digits) {
+                return (base, Self::Withdrawn { since });
+            }
             if let Some(attempt) = suffix.strip_prefix("failed-").and_then(digits) {
                 return (base, Self::Failed { attempt });
             }
@@ -140,6 +172,7 @@ impl Role {
             Self::Serving => base.to_owned(),
             Self::Candidate => format!("{base}.candidate"),
             Self::Draining { since } => format!("{base}.draining-{since}"),
+            Self::Withdrawn { since } => format!("{base}.withdrawn-{since}"),
             Self::Standby => format!("{base}.standby"),
             Self::Failed { attempt } => format!("{base}.failed-{attempt}"),
         }
@@ -156,6 +189,7 @@ mod tests {
             Role::Serving,
             Role::Candidate,
             Role::Draining { since: 1_700_000_000 },
+            Role::Withdrawn { since: 1_700_000_000 },
             Role::Standby,
             Role::Failed { attempt: 3 },
         ] {
@@ -174,6 +208,7 @@ mod tests {
             "a.b",
             "candidate",
             "a.draining-1x",
+            "a.withdrawn-",
         ] {
             assert_eq!(Role::parse(name), (name, Role::Serving), "{name}");
         }

@@ -32,6 +32,8 @@
 //! | what is there | [`engine`] (the port to Docker), [`delegate`] (names), [`observe`] (the look), [`host`] (our place) |
 //! | how it is | [`health`] judges, [`endpoint`] asks over HTTP |
 //! | what to do | [`pass`], [`rollout`], [`document`] (pure): the same container with a new image |
+//! | what not to blame an image for | `disturbance`: others that are ill too, a Manager out of reach |
+//! | at an operator's word | [`demand`]: `retry`, `rollback` |
 //! | telling | [`reason`], [`report`], [`status`], [`metrics`], [`serve`] |
 //!
 //! `docs/development` has the decisions, and the rollout's states as a table.
@@ -42,6 +44,8 @@ pub mod cli;
 pub mod config;
 pub mod daemon;
 pub mod delegate;
+pub mod demand;
+mod disturbance;
 pub mod document;
 pub mod duration;
 pub mod endpoint;

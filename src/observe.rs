@@ -114,7 +114,7 @@ fn part(container: &Inspected) -> (String, Role) {
     let (base, role) = Role::parse(container.name());
     let ours = container.label(label::NAME) == Some(base);
     match role {
-        Role::Candidate | Role::Failed { .. } | Role::Standby if !ours => {
+        Role::Candidate | Role::Failed { .. } | Role::Standby | Role::Withdrawn { .. } if !ours => {
             (container.name().to_owned(), Role::Serving)
         }
         // A day apart, no two clocks disagree.
@@ -134,9 +134,15 @@ fn foreign_name(
     members: &[(Role, Inspected, String)],
     containers: &[ContainerSummary],
 ) -> Option<String> {
+    let vanishes = members
+        .iter()
+        .any(|(role, member, _)| *role == Role::Serving && member.auto_remove());
     let candidate = Role::Candidate.name(name);
-    let holder = containers.iter().find(|container| container.name == candidate)?;
-    (!members.iter().any(|(_, member, _)| member.id() == holder.id)).then_some(candidate)
+    let standby = vanishes.then(|| Role::Standby.name(name));
+    std::iter::once(candidate).chain(standby).find(|needed| {
+        let holder = containers.iter().find(|container| container.name == *needed);
+        holder.is_some_and(|holder| !members.iter().any(|(_, member, _)| member.id() == holder.id))
+    })
 }
 
 async fn assemble<H: HealthEndpoint>(
@@ -171,6 +177,8 @@ async fn assemble<H: HealthEndpoint>(
         serving: None,
         candidate: None,
         draining: Vec::new(),
+        withdrawn: Vec::new(),
+        standby: None,
         failed: Vec::new(),
         opted_out: false,
         conflict: None,
@@ -201,25 +209,23 @@ async fn assemble<H: HealthEndpoint>(
             Role::Candidate => rollout.candidate = Some(member),
             Role::Draining { .. } => rollout.draining.push(member),
             Role::Failed { .. } => rollout.failed.push(member),
-            Role::Standby => {}
+            Role::Withdrawn { .. } => rollout.withdrawn.push(member),
+            Role::Standby => rollout.standby = Some(member),
         }
     }
-    rollout
-        .draining
-        .sort_by_key(|member| (member.role, member.created_at));
+    for dated in [&mut rollout.draining, &mut rollout.withdrawn] {
+        dated.sort_by_key(|member| (member.role, member.created_at));
+    }
     rollout
         .failed
         .sort_by_key(|member| (member.created_at, member.role));
-    if let Some((candidate, image)) = memory.created(&rollout.name)
+    if let Some((candidate, vanished)) = memory.created(&rollout.name)
         && !members.iter().any(|(_, member, _)| member.id() == *candidate)
     {
-        rollout.vanished = Some(image.clone());
+        rollout.vanished = Some(vanished.clone());
     }
-    let owner = members
-        .iter()
-        .find(|(role, ..)| *role == Role::Serving)
-        .or_else(|| members.first());
-    if let Some((_, container, _)) = owner {
+    // The delegate itself before what was made from it; a mark of a rejected image tells nothing of it.
+    if let Some((_, container, _)) = members.iter().min_by_key(|(role, ..)| *role) {
         rollout.opted_out = container.label(label::ENABLE).is_some_and(is_no);
         rollout.strategy = strategy(container);
         rollout.conflict = document::forbids_two(container.document()).into_iter().next();
@@ -275,7 +281,7 @@ async fn judge(
         return (verdict, false);
     }
     match role {
-        Role::Draining { .. } | Role::Failed { .. } | Role::Standby
+        Role::Draining { .. } | Role::Withdrawn { .. } | Role::Failed { .. } | Role::Standby
             if container.state() == RunState::Running =>
         {
             let verdict = Verdict {

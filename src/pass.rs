@@ -7,15 +7,19 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tracing::{info, warn};
 
 use crate::campaign::{Campaign, Mode};
+use crate::demand::{Refusal, find, way_back};
+use crate::disturbance::{self, Reach, Reachability, note_ill_others};
 use crate::document::Conflict;
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
-use crate::image::TargetSettings;
+use crate::image::{ImageReference, TargetSettings, as_manager_knows};
 use crate::manager::Published;
 use crate::observe::{Identities, Scope, observe, too_little_memory};
 use crate::reason::Reason;
 use crate::report::{DelegateReport, Planned, Report, none_found};
-use crate::rollout::{Approach, Failure, Memory, Policy, Pulled, Pulls, Rollout, Step, Wish, execute, next};
+use crate::rollout::{
+    Approach, Demand, Failure, Memory, Policy, Pulled, Pulls, Rollout, Step, Wish, execute, next,
+};
 
 /// The wall clock, in tests another one.
 pub type Clock = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
@@ -51,7 +55,10 @@ pub struct Settings {
 /// on the containers, and the next pass finds it there.
 pub struct Reconciler<E, M, H> {
     engine: Arc<E>,
-    source: Option<M>,
+    source: Option<Arc<M>>,
+    reachability: Reachability,
+    /// The only delegate that is decided on, where an operator named one.
+    only: Option<String>,
     endpoint: H,
     settings: Settings,
     clock: Clock,
@@ -71,7 +78,9 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     pub fn new(engine: E, source: Option<M>, endpoint: H, settings: Settings, clock: Clock) -> Self {
         Self {
             engine: Arc::new(engine),
-            source,
+            source: source.map(Arc::new),
+            reachability: Reachability::default(),
+            only: None,
             endpoint,
             settings,
             clock,
@@ -103,15 +112,24 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             cramped,
             ..
         } = self;
-        let mut rollouts = observe(
+        let now = clock();
+        let observed = observe(
             engine.as_ref(),
             endpoint,
             &settings.scope,
             identities,
             memory,
-            clock(),
-        )
-        .await?;
+            now,
+        );
+        let mut rollouts = match observed.await {
+            Ok(rollouts) => rollouts,
+            Err(error) => {
+                // It may come back without its `--rm` containers, and that is no fault of theirs.
+                memory.forget_created();
+                return Err(error);
+            }
+        };
+        note_ill_others(&mut rollouts, memory, now);
         for rollout in rollouts.iter_mut().filter(|rollout| rollout.conflict.is_none()) {
             rollout.conflict = cramped.get(&rollout.name).cloned().flatten();
         }
@@ -120,31 +138,80 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// Begins a scheduled pass: asks what is published. What it leads to is for [`Self::reconcile`] to do.
     pub async fn begin(&mut self, mode: Mode) -> Result<(), EngineError> {
-        let now = (self.clock)();
         let rollouts = self.look().await?;
+        self.begin_with(mode, Demand::Published, &rollouts).await;
+        Ok(())
+    }
+
+    async fn begin_with(&mut self, mode: Mode, demand: Demand, rollouts: &[Rollout]) {
+        let now = (self.clock)();
         if rollouts.is_empty() {
             warn!("{}", none_found(&self.settings.scope.workload_names));
         }
-        self.memory.forget_created();
-        // Each scheduled pass says of each delegate what became of it.
-        self.told.clear();
-        self.cramped.clear();
-        self.troubled.clear();
+        self.forget_last_pass();
         self.campaign = match &self.source {
             Some(source) => Some(
                 Campaign::begin(
                     mode,
+                    demand,
                     self.engine.as_ref(),
-                    source,
+                    source.as_ref(),
                     &self.settings.target,
-                    &rollouts,
+                    rollouts,
                     now,
                 )
                 .await,
             ),
             None => None,
         };
+    }
+
+    fn forget_last_pass(&mut self) {
+        self.memory.forget_created();
+        // Each scheduled pass says of each delegate what became of it.
+        self.told.clear();
+        self.cramped.clear();
+        self.troubled.clear();
+    }
+
+    /// Begins a pass over one delegate, at an operator's word, in spite of what was rejected there before.
+    ///
+    /// # Errors
+    /// Why there is nothing to do.
+    pub async fn retry(&mut self, container: &str) -> Result<(), Refusal> {
+        let rollouts = self.look().await?;
+        let name = self.named(container, &rollouts)?.name.clone();
+        let only: Vec<Rollout> = rollouts
+            .into_iter()
+            .filter(|rollout| rollout.name == name)
+            .collect();
+        self.begin_with(Mode::Act, Demand::Retry, &only).await;
+        self.only = Some(name);
         Ok(())
+    }
+
+    /// Begins a pass that takes one delegate back to the image before, at an operator's word.
+    ///
+    /// # Errors
+    /// Why it cannot go back.
+    pub async fn rollback(&mut self, container: &str) -> Result<(), Refusal> {
+        let rollouts = self.look().await?;
+        let rollout = self.named(container, &rollouts)?;
+        let back = way_back(self.engine.as_ref(), rollout).await?;
+        let name = rollout.name.clone();
+        self.forget_last_pass();
+        info!(delegate = name, from = back.from, to = %back.reference, "rolling back");
+        let now = (self.clock)();
+        self.campaign = Some(Campaign::rollback(&name, back.reference, back.image, now));
+        self.only = Some(name);
+        Ok(())
+    }
+
+    fn named<'a>(&self, container: &str, rollouts: &'a [Rollout]) -> Result<&'a Rollout, Refusal> {
+        if self.settings.policy.health_only {
+            return Err(Refusal::HealthOnly);
+        }
+        find(container, rollouts, &self.settings.scope.workload_names)
     }
 
     /// Does all that can be done now, and tells when to come back.
@@ -156,8 +223,15 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             let mut stepped = false;
             self.take_pulled(now);
             self.note_failures(&rollouts, now);
-            for rollout in in_order(&rollouts) {
+            for rollout in in_order(&rollouts, self.only.as_deref()) {
                 let step = self.decide(rollout, &rollouts, now);
+                let step = match self.confirm(rollout, step, now) {
+                    Some(step) => step,
+                    None => {
+                        stepped = true;
+                        break;
+                    }
+                };
                 if self.learns_of_memory(rollout, &step).await {
                     stepped = true;
                     break;
@@ -181,7 +255,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         let rollouts = self.look().await?;
         let mut report = Report::new((self.clock)());
         report.wake_by((self.clock)() + TimeDelta::seconds(1));
-        for rollout in &rollouts {
+        for rollout in in_order(&rollouts, self.only.as_deref()) {
             let reason = Reason::Engine {
                 step: "pass".to_owned(),
                 problem: "more to do".to_owned(),
@@ -244,9 +318,54 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
+    /// A candidate is rejected only when the Manager can be reached: without it no delegate is healthy. `None` where
+    /// that changes what is known of the candidate.
+    fn confirm(&mut self, rollout: &Rollout, step: Step, now: DateTime<Utc>) -> Option<Step> {
+        let (image, cause) = match &step {
+            Step::Reject { image, cause, .. } | Step::Mark { image, cause, .. } => (image, cause),
+            _ => return Some(step),
+        };
+        let subject = disturbance::subject(rollout);
+        if subject.is_some_and(|subject| subject.started_at.is_none()) {
+            return Some(step);
+        }
+        let (Some(source), Ok(question)) = (&self.source, image.parse::<ImageReference>()) else {
+            return Some(step);
+        };
+        let question = as_manager_knows(&question, &self.settings.target);
+        match self
+            .reachability
+            .of(source, (question, rollout.delegate.clone()), now)
+        {
+            Reach::Answers => Some(step),
+            Reach::Asking => Some(Step::Wait {
+                reason: Reason::Confirming {
+                    image: image.clone(),
+                    cause: cause.clone(),
+                },
+                until: now + TimeDelta::milliseconds(500),
+            }),
+            Reach::Away(problem) => {
+                let outside = format!("the Manager is out of reach: {problem}");
+                match subject {
+                    Some(subject) => self.memory.watch(&subject.id).disturb(now, outside),
+                    // It has vanished already.
+                    None => {
+                        let reason = Reason::Inconclusive {
+                            image: image.clone(),
+                            cause: format!("{cause}; but {outside}"),
+                        };
+                        self.campaign.as_mut()?.give_up(rollout, reason);
+                    }
+                }
+                None
+            }
+        }
+    }
+
     /// What is wrong with one replica is known before anything is decided on another one.
     fn note_failures(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
-        for rollout in rollouts {
+        for rollout in in_order(rollouts, self.only.as_deref()) {
             if let Step::Rest(reason) | Step::Wait { reason, .. } = self.decide(rollout, rollouts, now)
                 && let Some(campaign) = &mut self.campaign
             {
@@ -291,7 +410,14 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             return;
         };
         match (step, outcome) {
-            (Step::Reject { image, cause, .. }, Ok(())) => {
+            (
+                Step::Withdraw {
+                    because: Some(reason),
+                    ..
+                },
+                Ok(()),
+            ) => campaign.give_up(rollout, reason.clone()),
+            (Step::Reject { image, cause, .. } | Step::Mark { image, cause, .. }, Ok(())) => {
                 let reason = Reason::Rejected {
                     image: image.clone(),
                     cause: cause.clone(),
@@ -426,8 +552,11 @@ fn once_settled(rollout: &Rollout, step: &Step) -> Option<&'static str> {
 }
 
 /// What is under way comes first, so that a canary is decided on before the next replica; then by name.
-fn in_order(rollouts: &[Rollout]) -> Vec<&Rollout> {
-    let mut ordered: Vec<&Rollout> = rollouts.iter().collect();
+fn in_order<'a>(rollouts: &'a [Rollout], only: Option<&str>) -> Vec<&'a Rollout> {
+    let mut ordered: Vec<&Rollout> = rollouts
+        .iter()
+        .filter(|rollout| only.is_none_or(|only| rollout.name == only))
+        .collect();
     ordered.sort_by_key(|rollout| (!rollout.holds_up_replicas(), rollout.name.clone()));
     ordered
 }
@@ -435,7 +564,13 @@ fn in_order(rollouts: &[Rollout]) -> Vec<&Rollout> {
 fn announce(rollout: &Rollout, step: &Step, approach: &Approach) {
     let delegate = rollout.name.as_str();
     match step {
-        Step::Reject { cause, image, .. } => warn!(delegate, image, cause, "{step}"),
+        Step::Reject { cause, image, .. } | Step::Mark { cause, image, .. } => {
+            warn!(delegate, image, cause, "{step}");
+        }
+        Step::Withdraw {
+            because: Some(reason),
+            ..
+        } => warn!(delegate, because = %reason, "{step}"),
         Step::Create { .. } => info!(delegate, approach = %approach, "{step}"),
         _ => info!(delegate, "{step}"),
     }

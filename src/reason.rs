@@ -94,11 +94,6 @@ pub enum Reason {
     Obstacle(Obstacle),
     /// `start-first` is asked for, but two cannot live at once.
     CannotStartFirst(Conflict),
-    /// An `--rm` delegate vanishes when it stops, so it cannot be stopped before its successor has proven itself.
-    AutoRemoveNeedsStartFirst {
-        /// Why stop-first is the only way.
-        because: String,
-    },
     /// The name the candidate needs belongs to somebody else's container.
     NameTaken {
         /// The name.
@@ -121,10 +116,33 @@ pub enum Reason {
         /// What it did wrong.
         cause: String,
     },
+    /// A candidate failed; before it is rejected the Manager is asked whether it can be reached at all.
+    Confirming {
+        /// Its image's reference.
+        image: String,
+        /// What it did wrong.
+        cause: String,
+    },
+    /// The candidate could not prove itself, but something from outside was in the way: no verdict on its image.
+    Inconclusive {
+        /// Its image's reference.
+        image: String,
+        /// What was wrong with it, and what was in the way.
+        cause: String,
+    },
     /// The candidate is gone, and this program did not remove it.
     CandidateVanished {
         /// Its image's reference.
         image: String,
+        /// Why it could not be started, where that is known.
+        because: Option<String>,
+    },
+    /// An operator went back from the published image; it is left alone until another one is published.
+    RolledBack {
+        /// The image that was left.
+        image: String,
+        /// The image that runs.
+        to: String,
     },
     /// Another replica of the same delegate is being replaced: one at a time.
     AnotherReplica {
@@ -195,12 +213,14 @@ impl Reason {
             Self::Quarantined { .. } => "quarantined",
             Self::Obstacle(_) => "obstacle",
             Self::CannotStartFirst(_) => "cannot_start_first",
-            Self::AutoRemoveNeedsStartFirst { .. } => "auto_remove_needs_start_first",
             Self::NameTaken { .. } => "name_taken",
             Self::CreateRefused { .. } => "create_refused",
             Self::NotTheSame { .. } => "not_the_same",
             Self::Rejected { .. } => "rejected",
+            Self::Confirming { .. } => "confirming",
+            Self::Inconclusive { .. } => "inconclusive",
             Self::CandidateVanished { .. } => "candidate_vanished",
+            Self::RolledBack { .. } => "rolled_back",
             Self::AnotherReplica { .. } => "another_replica",
             Self::Halted { .. } => "halted",
             Self::Proving { .. } => "proving",
@@ -223,9 +243,11 @@ impl Reason {
             | Self::OptedOut
             | Self::NotRunning { .. }
             | Self::CustomImage { .. }
+            | Self::RolledBack { .. }
             | Self::AnotherReplica { .. }
             | Self::Pulling { .. }
             | Self::Proving { .. }
+            | Self::Confirming { .. }
             | Self::Draining { .. }
             | Self::Stopping { .. } => false,
             Self::UnknownReference { .. }
@@ -236,11 +258,11 @@ impl Reason {
             | Self::Quarantined { .. }
             | Self::Obstacle(_)
             | Self::CannotStartFirst(_)
-            | Self::AutoRemoveNeedsStartFirst { .. }
             | Self::NameTaken { .. }
             | Self::CreateRefused { .. }
             | Self::NotTheSame { .. }
             | Self::Rejected { .. }
+            | Self::Inconclusive { .. }
             | Self::CandidateVanished { .. }
             | Self::Halted { .. }
             | Self::SuccessorUnhealthy { .. }
@@ -259,6 +281,7 @@ impl Reason {
                 | Self::NotTheSame { .. }
                 | Self::Quarantined { .. }
                 | Self::Rejected { .. }
+                | Self::Inconclusive { .. }
                 | Self::CandidateVanished { .. }
         )
     }
@@ -325,8 +348,8 @@ impl fmt::Display for Reason {
                 until,
             } => write!(
                 f,
-                "{image} was rejected here {attempt} time(s); it is tried again after {}, or at once when another \
-                 image is published",
+                "{image} was rejected here {attempt} time(s); it is tried again after {}, at once when another \
+                 image is published, or by `delegate-upgrader retry`",
                 moment(until)
             ),
             Self::Obstacle(obstacle) => write!(f, "it cannot be recreated as it is: {obstacle}"),
@@ -334,11 +357,6 @@ impl fmt::Display for Reason {
                 f,
                 "start-first is asked for, but two of it cannot run at once: {conflict}; \
                  use auto or stop-first"
-            ),
-            Self::AutoRemoveNeedsStartFirst { because } => write!(
-                f,
-                "it was started with --rm and vanishes when it stops, so it cannot be replaced stop-first, but \
-                 {because}"
             ),
             Self::NameTaken { name } => {
                 write!(
@@ -354,10 +372,28 @@ impl fmt::Display for Reason {
                 )
             }
             Self::Rejected { image, cause } => write!(f, "{image} was rejected: {cause}"),
-            Self::CandidateVanished { image } => write!(
+            Self::Confirming { image, cause } => write!(
+                f,
+                "{image} failed: {cause}; before it is rejected the Manager is asked whether it can be reached"
+            ),
+            Self::Inconclusive { image, cause } => write!(
+                f,
+                "{image} could not prove itself, which is no verdict on it: {cause}; it is tried again at the next \
+                 scheduled pass"
+            ),
+            Self::CandidateVanished {
+                image,
+                because: Some(cause),
+            } => write!(f, "the new container with {image} could not be started: {cause}"),
+            Self::CandidateVanished { image, because: None } => write!(
                 f,
                 "the new container with {image} vanished before it had proven itself (an --rm container that \
                  stopped, or somebody removed it)"
+            ),
+            Self::RolledBack { image, to } => write!(
+                f,
+                "it was rolled back from {image} to {to}, and stays there until another image is published or \
+                 `delegate-upgrader retry` is called"
             ),
             Self::AnotherReplica { name } => write!(f, "{name} is being replaced; replicas go one at a time"),
             Self::Halted { name, because } => write!(f, "halted, since {name} failed: {because}"),

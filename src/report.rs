@@ -94,6 +94,11 @@ pub fn none_found(workload_names: &[String]) -> String {
 }
 
 impl DelegateReport {
+    /// Whether it runs the image it is to run.
+    pub fn runs_the_target(&self) -> bool {
+        ["up_to_date", "same_image"].contains(&self.reason)
+    }
+
     /// The row of one delegate.
     pub fn new(rollout: &Rollout, reason: &Reason, next_look: Option<DateTime<Utc>>) -> Self {
         let face = rollout.face();

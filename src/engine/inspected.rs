@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use super::RunState;
-use crate::delegate::{ContainerId, ImageId};
+use crate::delegate::{ContainerId, ImageId, label};
 
 /// A container's document as the engine gave it, and typed views of what we decide on.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,9 +76,20 @@ impl Inspected {
         RunState::from(self.text("/State/Status"))
     }
 
-    /// The image reference it was created from, as its owner wrote it.
+    /// The image reference it was created from, as its owner wrote it. One that we had to create by the image's id
+    /// has the reference on a label.
     pub fn image_reference(&self) -> &str {
-        self.text("/Config/Image")
+        let image = self.text("/Config/Image");
+        if image.starts_with("sha256:") {
+            self.label(label::IMAGE).unwrap_or(image)
+        } else {
+            image
+        }
+    }
+
+    /// Whether the engine removes it when it stops, or would, had it not been made as a copy that must stay.
+    pub fn should_auto_remove(&self) -> bool {
+        self.auto_remove() || self.label(label::AUTO_REMOVE) == Some("true")
     }
 
     /// The id of the image it runs.

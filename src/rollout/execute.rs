@@ -4,11 +4,10 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use tracing::debug;
 
-use super::{Member, Memory, Rollout, Step};
-use crate::delegate::{ContainerId, ImageId, Role, label};
+use super::{Demand, Member, Memory, Rollout, Step};
+use crate::delegate::{ContainerId, DELEGATE_NAME_VARIABLE, ImageId, Role, label};
 use crate::document::{self, Images};
 use crate::engine::{Engine, EngineError, EngineInfo, Inspected};
-use crate::image::ImageReference;
 use crate::reason::Reason;
 
 /// Why a step was not taken.
@@ -28,6 +27,9 @@ impl From<EngineError> for Failure {
     }
 }
 
+/// A start that the engine itself fails at is tried this often.
+const START_ATTEMPTS: u32 = 3;
+
 /// Takes one step.
 pub async fn execute<E: Engine>(
     engine: &E,
@@ -44,10 +46,39 @@ pub async fn execute<E: Engine>(
             reference,
             image,
             release,
+            demand,
         } => {
-            let id = create(engine, rollout, from, reference, image, *release).await?;
-            memory.note_created(&rollout.name, id, image.clone());
+            equip_standby(engine, rollout).await?;
+            let old = engine.inspect(from).await?;
+            let wanted = Successor {
+                name: Role::Candidate.name(&rollout.name),
+                image,
+                reference: reference.to_string(),
+                by_id: *demand == Demand::Rollback,
+                auto_remove: old.should_auto_remove(),
+                labels: labels(rollout, &old, *release, *demand),
+            };
+            let id = create(engine, &old, wanted).await?;
+            memory.note_created(&rollout.name, id, image.clone(), old.should_auto_remove());
         }
+        Step::Standby { from } => {
+            let old = engine.inspect(from).await?;
+            let name = Role::Standby.name(&rollout.name);
+            copy(engine, rollout, &old, name, false).await?;
+        }
+        Step::Recreate { from } => {
+            let standby = engine.inspect(from).await?;
+            let name = Role::Candidate.name(&rollout.name);
+            let id = copy(engine, rollout, &standby, name, true).await?;
+            memory.note_created(&rollout.name, id, standby.image_id(), true);
+        }
+        Step::Mark {
+            id,
+            image,
+            to,
+            replaces,
+            ..
+        } => mark(engine, rollout, id, image, to, replaces).await?,
         Step::Start { id, .. } => start(engine, rollout, id, memory).await?,
         Step::Retire { id, to } => {
             if let Some(fresh) = fresh_candidate(rollout) {
@@ -55,7 +86,7 @@ pub async fn execute<E: Engine>(
             }
             engine.rename(id, to).await?;
         }
-        Step::Withdraw { id, to }
+        Step::Withdraw { id, to, .. }
         | Step::Promote { id, to }
         | Step::Reject { id, to, .. }
         | Step::Restore { id, to } => {
@@ -72,7 +103,13 @@ pub async fn execute<E: Engine>(
             engine.stop(id, *grace).await?;
             memory.watch(id).told_to_stop = Some(now);
         }
-        Step::Remove { id, .. } => engine.remove(id).await?,
+        Step::Remove { id, .. } => {
+            engine.remove(id).await?;
+            // The rollout is over: what vanishes from now on vanishes by itself.
+            if rollout.standby.as_ref().is_some_and(|standby| standby.id == *id) {
+                memory.forget_candidate(&rollout.name);
+            }
+        }
         Step::DiscardImage { id } => {
             if memory.first_discard(id)
                 && let Err(error) = engine.remove_image(id).await
@@ -91,16 +128,77 @@ fn policy_document(policy: &str) -> Value {
     json!({ "Name": name, "MaximumRetryCount": retries.parse::<u64>().unwrap_or_default() })
 }
 
-async fn create<E: Engine>(
+/// A container to be made from another one.
+struct Successor<'a> {
+    name: String,
+    image: &'a ImageId,
+    reference: String,
+    /// Whether the image may be named by its id, where the reference is gone or stands for another one by now.
+    by_id: bool,
+    auto_remove: bool,
+    labels: Vec<(&'static str, String)>,
+}
+
+/// Our labels on the successor of a delegate.
+fn labels(rollout: &Rollout, old: &Inspected, release: u64, demand: Demand) -> Vec<(&'static str, String)> {
+    let (image, image_id) = (
+        old.image_reference().to_owned(),
+        old.image_id().as_str().to_owned(),
+    );
+    let mut labels = vec![
+        (label::REPLACES, old.id().as_str().to_owned()),
+        (label::NAME, rollout.name.clone()),
+        (label::RELEASE, release.to_string()),
+        (label::PREVIOUS_IMAGE, image.clone()),
+        (label::PREVIOUS_IMAGE_ID, image_id.clone()),
+        (label::RESTART_POLICY, old.restart_policy_text()),
+    ];
+    if demand == Demand::Rollback {
+        labels.push((label::ROLLED_BACK_FROM, image));
+        labels.push((label::ROLLED_BACK_FROM_ID, image_id));
+    }
+    labels
+}
+
+/// The same container once more, of the same image, with or without `--rm`.
+async fn copy<E: Engine>(
     engine: &E,
     rollout: &Rollout,
-    from: &ContainerId,
-    reference: &ImageReference,
-    image: &ImageId,
-    release: u64,
+    original: &Inspected,
+    name: String,
+    auto_remove: bool,
+) -> Result<ContainerId, Failure> {
+    let mut labels = vec![
+        (label::REPLACES, original.id().as_str().to_owned()),
+        (label::NAME, rollout.name.clone()),
+    ];
+    for history in label::HISTORY {
+        if let Some(value) = original.label(history) {
+            labels.push((history, value.to_owned()));
+        }
+    }
+    if !auto_remove && original.should_auto_remove() {
+        labels.push((label::AUTO_REMOVE, "true".to_owned()));
+    }
+    let image = original.image_id();
+    let wanted = Successor {
+        name,
+        image: &image,
+        reference: original.image_reference().to_owned(),
+        by_id: true,
+        auto_remove,
+        labels,
+    };
+    create(engine, original, wanted).await
+}
+
+async fn create<E: Engine>(
+    engine: &E,
+    old: &Inspected,
+    mut wanted: Successor<'_>,
 ) -> Result<ContainerId, Failure> {
     let EngineInfo { api, .. } = engine.info().await?;
-    let old = engine.inspect(from).await?;
+    let image = wanted.image;
     let old_image = engine.inspect_image(old.image_id().as_str()).await?;
     let new_image = match engine.inspect_image(image.as_str()).await {
         Err(EngineError::NotFound(_)) => return Err(Failure::ImageVanished),
@@ -110,19 +208,21 @@ async fn create<E: Engine>(
         old: &old_image,
         new: &new_image,
     };
-    let labels = [
-        (label::REPLACES, old.id().as_str().to_owned()),
-        (label::NAME, rollout.name.clone()),
-        (label::RELEASE, release.to_string()),
-        (label::PREVIOUS_IMAGE, old.image_reference().to_owned()),
-        (label::PREVIOUS_IMAGE_ID, old.image_id().as_str().to_owned()),
-        (label::RESTART_POLICY, old.restart_policy_text()),
-    ];
-    let successor = document::successor(old.document(), images, &reference.to_string(), &labels, api)
+    if wanted.by_id && !stands_for(engine, &wanted.reference, image).await? {
+        let reference = std::mem::replace(&mut wanted.reference, image.as_str().to_owned());
+        wanted.labels.push((label::IMAGE, reference));
+    }
+    let mut successor = document::successor(old.document(), images, &wanted.reference, &wanted.labels, api)
         .map_err(|obstacle| Failure::Refused(Reason::Obstacle(obstacle)))?;
-    let name = Role::Candidate.name(&rollout.name);
+    if let Some(host_config) = successor
+        .body
+        .get_mut("HostConfig")
+        .and_then(Value::as_object_mut)
+    {
+        host_config.insert("AutoRemove".to_owned(), Value::from(wanted.auto_remove));
+    }
     match engine
-        .create(&name, successor.platform.as_deref(), &successor.body)
+        .create(&wanted.name, successor.platform.as_deref(), &successor.body)
         .await
     {
         // The tag may have moved since the pull.
@@ -143,6 +243,48 @@ async fn create<E: Engine>(
     }
 }
 
+async fn stands_for<E: Engine>(engine: &E, reference: &str, image: &ImageId) -> Result<bool, EngineError> {
+    match engine.inspect_image(reference).await {
+        Err(EngineError::NotFound(_)) => Ok(false),
+        answer => Ok(answer?.get("Id").and_then(Value::as_str) == Some(image.as_str())),
+    }
+}
+
+/// Stands for a rejected `--rm` candidate, which vanishes by stopping. It is found like a delegate, by the variable,
+/// and told from one by its name and labels.
+async fn mark<E: Engine>(
+    engine: &E,
+    rollout: &Rollout,
+    image: &ImageId,
+    reference: &str,
+    name: &str,
+    replaces: &ContainerId,
+) -> Result<(), Failure> {
+    let mut labels = json!({
+        label::REPLACES: replaces.as_str(),
+        label::NAME: rollout.name,
+    });
+    let mut named = reference;
+    if !stands_for(engine, reference, image).await? {
+        named = image.as_str();
+        if let Some(labels) = labels.as_object_mut() {
+            labels.insert(label::IMAGE.to_owned(), Value::from(reference));
+        }
+    }
+    let body = json!({
+        "Image": named,
+        "Env": [format!("{DELEGATE_NAME_VARIABLE}={}", rollout.delegate)],
+        "Cmd": ["never-started"],
+        "Labels": labels,
+        "HostConfig": { "NetworkMode": "none", "RestartPolicy": { "Name": "no" } },
+    });
+    match engine.create(name, None, &body).await {
+        // Another process was as quick.
+        Ok(_) | Err(EngineError::Conflict(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Starts a container. One that has never been started is ours, and is readied first.
 async fn start<E: Engine>(
     engine: &E,
@@ -158,7 +300,14 @@ async fn start<E: Engine>(
     }
     match engine.start(id).await {
         Err(EngineError::Refused { status, message }) if fresh.is_some() && status != 503 => {
-            memory.watch(id).start_refused = Some(message);
+            memory.note_refused(&rollout.name, id, &message);
+            let watch = memory.watch(id);
+            watch.failed_starts += 1;
+            // An engine that fails may fail for reasons of its own, as after a crash.
+            if status >= 500 && watch.failed_starts < START_ATTEMPTS {
+                return Err(EngineError::Refused { status, message }.into());
+            }
+            watch.start_refused = Some(message);
             Ok(())
         }
         answer => Ok(answer?),
@@ -201,6 +350,20 @@ async fn equip<E: Engine>(
     Ok(false)
 }
 
+/// A standby gets its networks while there is something to copy them from.
+async fn equip_standby<E: Engine>(engine: &E, rollout: &Rollout) -> Result<(), Failure> {
+    let Some(standby) = rollout.standby.as_ref().filter(|standby| standby.is_created()) else {
+        return Ok(());
+    };
+    let original = standby.replaces.as_ref().and_then(|id| rollout.member(id));
+    let Some(original) = original else { return Ok(()) };
+    let original = engine.inspect(&original.id).await?;
+    match unlike(engine, &original, &engine.inspect(&standby.id).await?).await? {
+        Some(reason) => Err(Failure::Refused(reason)),
+        None => Ok(()),
+    }
+}
+
 /// Connects a candidate to its networks, and tells what makes it another one than it replaces.
 async fn unlike<E: Engine>(
     engine: &E,
@@ -225,6 +388,12 @@ async fn unlike<E: Engine>(
         before.pointer_mut("/HostConfig/RestartPolicy"),
     ) {
         *slot = policy_document(policy);
+    }
+    // A copy without `--rm` says on a label that its original had it.
+    if old.should_auto_remove() == candidate.should_auto_remove()
+        && let Some(slot) = before.pointer_mut("/HostConfig/AutoRemove")
+    {
+        *slot = Value::from(candidate.auto_remove());
     }
     let id = candidate.id();
     for (network, endpoint) in &successor.connect {

@@ -29,6 +29,15 @@ use crate::health::Verdict;
 use crate::image::ImageReference;
 use crate::reason::Reason;
 
+/// The image a rollback went back from: left alone for as long as it is the published one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftImage {
+    /// Its reference.
+    pub reference: String,
+    /// Its id.
+    pub id: ImageId,
+}
+
 /// One container's part in a rollout.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
@@ -50,7 +59,9 @@ pub struct Member {
     pub replaces: Option<ContainerId>,
     /// How many times this delegate had been replaced when it was created; 0 for one we did not create.
     pub release: u64,
-    /// The image before the one it replaces was created with, where we created that one.
+    /// The image of the one it replaces, as that one's configuration names it.
+    pub previous_image: Option<String>,
+    /// The id of that image; not shown any more once its removal was tried.
     pub previous_image_id: Option<ImageId>,
     /// Its restart policy as `docker run --restart` takes it.
     pub restart_policy: String,
@@ -58,6 +69,8 @@ pub struct Member {
     pub predecessor_policy: Option<String>,
     /// Whether the engine removes it when it stops.
     pub auto_remove: bool,
+    /// What it was rolled back from, where `rollback` made it.
+    pub rolled_back_from: Option<LeftImage>,
     /// Its memory limit, in bytes.
     pub memory_limit: Option<u64>,
     /// When it was created.
@@ -100,10 +113,12 @@ impl Member {
                 .label(label::RELEASE)
                 .and_then(|text| text.parse().ok())
                 .unwrap_or_default(),
+            previous_image: container.label(label::PREVIOUS_IMAGE).map(str::to_owned),
             previous_image_id: container.label(label::PREVIOUS_IMAGE_ID).map(ImageId::new),
             restart_policy: container.restart_policy_text(),
             predecessor_policy: container.label(label::RESTART_POLICY).map(str::to_owned),
             auto_remove: container.auto_remove(),
+            rolled_back_from: rolled_back_from(container),
             memory_limit: container.memory_limit(),
             created_at: container.created_at().unwrap_or_default(),
             started_at: container.started_at(),
@@ -118,11 +133,14 @@ impl Member {
         }
     }
 
+    /// Whether it was made to take this one's place.
+    pub fn is_successor_of(&self, other: &Self) -> bool {
+        self.replaces.as_ref() == Some(&other.id)
+    }
+
     /// Whether its configuration names this image.
     pub fn runs(&self, reference: &ImageReference) -> bool {
-        self.image
-            .parse::<ImageReference>()
-            .is_ok_and(|image| image == *reference)
+        names(&self.image, reference)
     }
 
     /// Whether it has a process, or will have one again in a moment.
@@ -162,6 +180,10 @@ pub struct Rollout {
     pub candidate: Option<Member>,
     /// Old ones that were told to stop, the earliest first.
     pub draining: Vec<Member>,
+    /// Candidates that nobody wants any more, told to stop; the earliest first.
+    pub withdrawn: Vec<Member>,
+    /// The copy of an `--rm` delegate that its replacement can fall back on.
+    pub standby: Option<Member>,
     /// Rejected candidates, the earliest created first. More than one only for a moment.
     pub failed: Vec<Member>,
     /// Whether its owner wants it left alone.
@@ -172,27 +194,50 @@ pub struct Rollout {
     pub strategy: Option<Strategy>,
     /// A container of somebody else's that has a name this rollout needs.
     pub foreign: Option<String>,
-    /// The image of a candidate that this process created and that is gone again.
-    pub vanished: Option<ImageId>,
+    /// A candidate that this process created and that is gone again.
+    pub vanished: Option<Vanished>,
+}
+
+/// A candidate that is gone, and was not removed by this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vanished {
+    /// Its image.
+    pub image: ImageId,
+    /// Whether it was made with `--rm`: then it vanishes by stopping.
+    pub auto_remove: bool,
+    /// Why it could not be started, where that is known.
+    pub cause: Option<String>,
 }
 
 impl Rollout {
     /// Whether something was begun that has to be finished.
     pub fn is_under_way(&self) -> bool {
-        self.candidate.is_some() || self.serving.is_none() || !self.draining.is_empty()
+        self.candidate.is_some()
+            || self.serving.is_none()
+            || self.standby.is_some()
+            || !self.draining.is_empty()
+            || !self.withdrawn.is_empty()
     }
 
     /// Whether a replacement is at the stage where other replicas wait: not yet proven, or without a holder of the
     /// name. A drain after the commit holds up nobody.
     pub fn holds_up_replicas(&self) -> bool {
-        self.candidate.is_some() || (self.serving.is_none() && !self.draining.is_empty())
+        let old_ones = self.draining.iter().chain(&self.standby).next();
+        self.candidate.is_some() || (self.serving.is_none() && old_ones.is_some())
+    }
+
+    /// All its containers.
+    pub fn members(&self) -> impl Iterator<Item = &Member> {
+        let named = self.serving.iter().chain(&self.candidate).chain(&self.standby);
+        named
+            .chain(&self.draining)
+            .chain(&self.withdrawn)
+            .chain(&self.failed)
     }
 
     /// The member with this id.
     pub fn member(&self, id: &ContainerId) -> Option<&Member> {
-        let named = self.serving.iter().chain(&self.candidate);
-        let mut all = named.chain(&self.draining).chain(&self.failed);
-        all.find(|member| member.id == *id)
+        self.members().find(|member| member.id == *id)
     }
 
     /// The member that stands for the delegate in reports: the one that works, or would.
@@ -201,6 +246,7 @@ impl Rollout {
             .as_ref()
             .or_else(|| self.draining.last())
             .or(self.candidate.as_ref())
+            .or(self.standby.as_ref())
     }
 }
 
@@ -215,7 +261,20 @@ pub enum Wish {
         reference: ImageReference,
         /// The id behind the reference, known once it was pulled.
         id: Option<ImageId>,
+        /// Who wants it.
+        demand: Demand,
     },
+}
+
+/// Who wants another image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Demand {
+    /// It is published.
+    Published,
+    /// An operator does, in spite of what was rejected before: `retry`.
+    Retry,
+    /// An operator does, who goes back to the image before: `rollback`.
+    Rollback,
 }
 
 /// What the operator allows.
@@ -256,24 +315,25 @@ impl Rollout {
     /// How this delegate is replaced: its owner's label before the operator's setting before what its configuration
     /// forbids.
     pub fn approach(&self, policy: &Policy) -> Approach {
-        let because = match (self.strategy.unwrap_or(policy.strategy), &self.conflict) {
-            (Strategy::StartFirst | Strategy::Auto, None) => return Approach::StartFirst,
+        match (self.strategy.unwrap_or(policy.strategy), &self.conflict) {
+            (Strategy::StartFirst | Strategy::Auto, None) => Approach::StartFirst,
             (Strategy::StartFirst, Some(conflict)) => {
-                return Approach::Neither(Reason::CannotStartFirst(conflict.clone()));
+                Approach::Neither(Reason::CannotStartFirst(conflict.clone()))
             }
-            (Strategy::Auto, Some(conflict)) => conflict.to_string(),
-            (Strategy::StopFirst, _) => "stop-first is asked for".to_owned(),
-        };
-        if self.serving.as_ref().is_some_and(|serving| serving.auto_remove) {
-            return Approach::Neither(Reason::AutoRemoveNeedsStartFirst { because });
+            (Strategy::Auto, Some(_)) | (Strategy::StopFirst, _) => Approach::StopFirst,
         }
-        Approach::StopFirst
     }
 }
 
 impl Rollout {
-    /// Whether a container made from this reference was rejected here, and the back-off is not over.
+    /// Whether a container made from this reference was rejected here, and the back-off is not over, or somebody went
+    /// back from it.
     pub fn quarantined(&self, reference: &ImageReference, now: DateTime<Utc>) -> Option<Reason> {
+        if let Some(serving) = &self.serving
+            && serving.went_back_from(reference, None)
+        {
+            return Some(serving.rolled_back(reference));
+        }
         self.failed
             .iter()
             .rev()
@@ -283,6 +343,23 @@ impl Rollout {
 }
 
 impl Member {
+    /// Whether it is the result of a rollback from this image. By the reference alone only where that stands for one
+    /// image: a tag that moves is the same reference for the image before and for the next.
+    pub fn went_back_from(&self, reference: &ImageReference, id: Option<&ImageId>) -> bool {
+        self.rolled_back_from.as_ref().is_some_and(|left| match id {
+            Some(id) => left.id == *id,
+            None => !self.runs(reference) && names(&left.reference, reference),
+        })
+    }
+
+    /// Why it does not get the image it was rolled back from.
+    pub fn rolled_back(&self, reference: &ImageReference) -> Reason {
+        Reason::RolledBack {
+            image: reference.to_string(),
+            to: self.image.clone(),
+        }
+    }
+
     /// For how long the image of a rejected candidate is left alone, if it still is.
     pub fn quarantine(&self, now: DateTime<Utc>) -> Option<Reason> {
         let Role::Failed { attempt } = self.role else {
@@ -296,6 +373,19 @@ impl Member {
             until,
         })
     }
+}
+
+fn names(image: &str, reference: &ImageReference) -> bool {
+    image
+        .parse::<ImageReference>()
+        .is_ok_and(|image| image == *reference)
+}
+
+fn rolled_back_from(container: &Inspected) -> Option<LeftImage> {
+    Some(LeftImage {
+        reference: container.label(label::ROLLED_BACK_FROM)?.to_owned(),
+        id: ImageId::new(container.label(label::ROLLED_BACK_FROM_ID)?),
+    })
 }
 
 /// The first wait of a quarantined image; doubled with each attempt.

@@ -1,10 +1,12 @@
 //! The step function: from what is observed to the one step to take. Pure and total.
 //!
-//! The order of the questions: rejected containers that still run; old ones that drain behind a successor in service;
-//! then what the two or three containers of the rollout are to each other. `docs/development/rollout.md` has the
-//! states as a table.
+//! The order of the questions: rejected and withdrawn containers that still run; old ones that drain behind a successor
+//! in service; then what the two or three containers of the rollout are to each other. `docs/development/rollout.md`
+//! has the states as a table.
 
 mod proof;
+mod restoring;
+mod standby;
 mod stopping;
 
 use std::time::Duration;
@@ -12,9 +14,9 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use proof::{Proof, committed, refusal};
-use stopping::{Pending, policy_off, waiting};
+use stopping::{Pending, policy_off, set_policy, waiting};
 
-use super::{Approach, Member, Policy, Rollout, Step, Wish};
+use super::{Approach, Demand, Member, Policy, Rollout, Step, Wish};
 use crate::delegate::{ImageId, Role};
 use crate::engine::RunState;
 use crate::image::ImageReference;
@@ -37,7 +39,7 @@ pub fn next(rollout: &Rollout, wish: &Wish, policy: &Policy, now: DateTime<Utc>)
         now,
     };
     let mut wait = None;
-    if let Some(step) = decision.withdraw_rejected(&mut wait) {
+    if let Some(step) = decision.put_away(&mut wait) {
         return step;
     }
     if let Some(serving) = &rollout.serving
@@ -45,26 +47,11 @@ pub fn next(rollout: &Rollout, wish: &Wish, policy: &Policy, now: DateTime<Utc>)
     {
         return step;
     }
-    let step = match (&rollout.serving, &rollout.candidate, rollout.draining.last()) {
-        (Some(serving), None, _) => decision.begin(serving),
-        (Some(serving), Some(candidate), _) => decision.beside(serving, candidate),
-        (None, Some(candidate), Some(old)) => {
-            let old = rollout
-                .draining
-                .iter()
-                .find(|old| candidate.replaces.as_ref() == Some(&old.id))
-                .unwrap_or(old);
-            decision.take_over(old, candidate)
-        }
-        (None, Some(candidate), None) => decision.alone(candidate),
-        (None, None, Some(last)) => {
-            let given_up = |old: &&Member| {
-                let mut rejected = rollout.failed.iter();
-                rejected.any(|rejected| rejected.replaces.as_ref() == Some(&old.id))
-            };
-            decision.restore(rollout.draining.iter().rev().find(given_up).unwrap_or(last))
-        }
-        (None, None, None) => Step::Rest(Reason::Gone),
+    let step = match (&rollout.serving, &rollout.candidate) {
+        (Some(serving), None) => decision.in_service(serving),
+        (Some(serving), Some(candidate)) => decision.beside(serving, candidate),
+        (None, Some(candidate)) => decision.without_serving(candidate),
+        (None, None) => decision.bring_back(),
     };
     merge(step, wait)
 }
@@ -104,6 +91,20 @@ struct Decision<'a> {
 }
 
 impl Decision<'_> {
+    /// In service, without a candidate. A standby is needed as long as there is something to fall back from.
+    fn in_service(&self, serving: &Member) -> Step {
+        let own = |standby: &Member| standby.is_successor_of(serving);
+        if !self.rollout.standby.as_ref().is_none_or(own)
+            && let Some(step) = self.standby_behind(serving)
+        {
+            return step;
+        }
+        match self.begin(serving) {
+            rest @ (Step::Rest(_) | Step::Wait { .. }) => self.standby_behind(serving).unwrap_or(rest),
+            step => step,
+        }
+    }
+
     /// In service, and nothing in flight.
     fn begin(&self, serving: &Member) -> Step {
         if !is_in_use(serving) {
@@ -123,10 +124,17 @@ impl Decision<'_> {
         {
             return remove(rejected);
         }
-        let (reference, id) = match self.wish {
+        let (reference, id, demand) = match self.wish {
             Wish::Settle(reason) => return Step::Rest(reason.clone()),
-            Wish::Image { reference, id } => (reference, id),
+            Wish::Image {
+                reference,
+                id,
+                demand,
+            } => (reference, id, *demand),
         };
+        if demand == Demand::Published && serving.went_back_from(reference, id.as_ref()) {
+            return Step::Rest(serving.rolled_back(reference));
+        }
         let Some(image) = id else {
             return match self.rollout.approach(self.policy) {
                 Approach::Neither(reason) => Step::Rest(reason),
@@ -144,48 +152,68 @@ impl Decision<'_> {
                 Reason::SameImage { image }
             });
         }
-        if let Some(reason) = self.in_the_way(reference, image) {
-            return Step::Rest(reason);
+        if let Some(step) = self.in_the_way(serving, reference, image, demand) {
+            return step;
+        }
+        if let Some(step) = self.stand_by(serving) {
+            return step;
         }
         Step::Create {
             from: serving.id.clone(),
             reference: reference.clone(),
             image: image.clone(),
             release: serving.release + 1,
+            demand,
         }
     }
 
-    fn in_the_way(&self, reference: &ImageReference, image: &ImageId) -> Option<Reason> {
+    fn in_the_way(
+        &self,
+        serving: &Member,
+        reference: &ImageReference,
+        image: &ImageId,
+        demand: Demand,
+    ) -> Option<Step> {
         if let Some(name) = &self.rollout.foreign {
-            return Some(Reason::NameTaken { name: name.clone() });
+            return Some(Step::Rest(Reason::NameTaken { name: name.clone() }));
         }
-        if let Some(reason) = self
-            .last_rejection(image)
-            .and_then(|(rejected, _)| rejected.quarantine(self.now))
-        {
-            return Some(reason);
-        }
-        if self.rollout.vanished.as_ref() == Some(image) {
-            return Some(Reason::CandidateVanished {
+        if let Some(vanished) = self.rollout.vanished.as_ref().filter(|gone| gone.image == *image) {
+            let reason = Reason::CandidateVanished {
                 image: reference.to_string(),
+                because: vanished.cause.clone(),
+            };
+            let mark = vanished.auto_remove.then(|| {
+                let cause = reason.to_string();
+                self.mark(image, &reference.to_string(), &serving.id, None, cause)
             });
+            return Some(mark.flatten().unwrap_or(Step::Rest(reason)));
+        }
+        if demand == Demand::Published
+            && let Some(reason) = self
+                .last_rejection(image)
+                .and_then(|(rejected, _)| rejected.quarantine(self.now))
+        {
+            return Some(Step::Rest(reason));
         }
         match self.rollout.approach(self.policy) {
-            Approach::Neither(reason) => Some(reason),
+            Approach::Neither(reason) => Some(Step::Rest(reason)),
             Approach::StartFirst | Approach::StopFirst => None,
         }
     }
 
     /// One in service, a candidate beside it.
     fn beside(&self, serving: &Member, candidate: &Member) -> Step {
-        if candidate.replaces.as_ref() != Some(&serving.id) || !self.is_wanted(candidate) {
-            return self.withdraw(candidate);
+        if !candidate.is_successor_of(serving) || !self.is_wanted(candidate) || self.is_marked(candidate) {
+            return self
+                .give_back(serving, candidate)
+                .unwrap_or_else(|| self.withdraw(candidate, None));
         }
         match &candidate.state {
-            // Its owner stopped it before anything was started in its place.
-            RunState::Created if !is_in_use(serving) && serving.watch.told_to_stop.is_none() => {
-                remove(candidate)
+            RunState::Created if self.is_stop_first() && stopped_by_us(serving, candidate) => {
+                self.retire(serving)
             }
+            // Its owner stopped it before anything was started in its place.
+            RunState::Created if !is_in_use(serving) => remove(candidate),
             RunState::Created => match (refusal(candidate), self.rollout.approach(self.policy)) {
                 (Some(cause), _) => self.reject(candidate, cause),
                 (None, Approach::StartFirst) => start(candidate),
@@ -194,37 +222,85 @@ impl Decision<'_> {
             },
             _ => match self.prove(candidate) {
                 Proof::Proven => self.give_up_name(serving),
-                Proof::NotYet(step) => step,
-                Proof::Failed(cause) => self.reject(candidate, cause),
+                other => self.unproven(candidate, other),
             },
         }
     }
 
-    /// One that keeps crashing is stopped first. It has no process then, and its policy stays: until it has the new
-    /// name, nobody else would know the true one.
+    /// One that keeps crashing cannot be renamed between two lives, and is stopped first: its policy goes, which its
+    /// candidate's label remembers. One that vanishes by stopping needs its standby by now.
     fn give_up_name(&self, serving: &Member) -> Step {
-        if is_between_lives(serving) && serving.watch.told_to_stop.is_none() {
-            return Step::Stop {
-                id: serving.id.clone(),
-                name: serving.name.clone(),
-                grace: serving.stop_timeout,
-            };
+        if let Some(step) = self.stand_by(serving) {
+            return step;
+        }
+        if is_between_lives(serving) {
+            let mut pending = None;
+            return self
+                .stop(serving, &mut pending)
+                .unwrap_or_else(|| waiting(pending, self.now));
         }
         self.retire(serving)
+    }
+
+    /// The policy that a crashing one lost when it was about to be retired, before the candidate that remembers it
+    /// goes.
+    fn give_back(&self, serving: &Member, candidate: &Member) -> Option<Step> {
+        let policy = candidate.predecessor_policy.as_ref()?;
+        let lost = candidate.is_created()
+            && candidate.is_successor_of(serving)
+            && serving.restart_is_off()
+            && policy != "no"
+            && self.is_stop_first();
+        if !lost {
+            return None;
+        }
+        // What it takes to come back is a life, and only then the policy that would tell it apart from one that its
+        // owner stopped.
+        Some(if serving.has_ended() {
+            self.retire(serving)
+        } else {
+            set_policy(serving, policy)
+        })
+    }
+
+    fn is_stop_first(&self) -> bool {
+        self.rollout.approach(self.policy) == Approach::StopFirst
     }
 
     /// Whether the candidate has the image that is asked for now. Without a word on it, what was begun is finished.
     fn is_wanted(&self, candidate: &Member) -> bool {
         match self.wish {
+            // Another process goes back from it.
+            Wish::Image { reference, id, .. } if candidate.went_back_from(reference, id.as_ref()) => true,
             Wish::Image { id: Some(id), .. } => *id == candidate.image_id,
-            Wish::Image { reference, id: None } => candidate.runs(reference),
+            Wish::Image {
+                reference, id: None, ..
+            } => candidate.runs(reference),
             Wish::Settle(Reason::UpToDate { .. } | Reason::SameImage { .. }) => false,
             Wish::Settle(_) => true,
         }
     }
 
+    /// A candidate, and nobody has the name.
+    fn without_serving(&self, candidate: &Member) -> Step {
+        let old_ones = &self.rollout.draining;
+        let old = old_ones
+            .iter()
+            .find(|old| candidate.is_successor_of(old))
+            .or(old_ones.last());
+        match (&self.rollout.standby, old) {
+            (Some(standby), _) if candidate.is_successor_of(standby) => self.reinstate(candidate),
+            (_, Some(old)) => self.take_over(old, candidate),
+            (Some(_), None) => self.take_over_from_standby(candidate),
+            (None, None) => self.alone(candidate),
+        }
+    }
+
     /// The name is free: between the two halves of a commit, or in a stop-first replacement.
     fn take_over(&self, old: &Member, candidate: &Member) -> Step {
+        if self.is_marked(candidate) {
+            return self.withdraw(candidate, None);
+        }
         if candidate.is_created() {
             if let Some(cause) = refusal(candidate) {
                 return self.reject(candidate, cause);
@@ -248,8 +324,23 @@ impl Decision<'_> {
         }
         match self.prove(candidate) {
             Proof::Proven => self.promote(candidate),
+            other => self.unproven(candidate, other),
+        }
+    }
+
+    /// What becomes of a candidate with an old one to go back to.
+    fn unproven(&self, candidate: &Member, proof: Proof) -> Step {
+        match proof {
             Proof::NotYet(step) => step,
             Proof::Failed(cause) => self.reject(candidate, cause),
+            Proof::Inconclusive(cause) => {
+                let because = Reason::Inconclusive {
+                    image: candidate.image.clone(),
+                    cause,
+                };
+                self.withdraw(candidate, Some(because))
+            }
+            Proof::Proven => self.until_gone(candidate),
         }
     }
 
@@ -276,71 +367,13 @@ impl Decision<'_> {
         match self.prove(candidate) {
             Proof::Proven => self.promote(candidate),
             Proof::NotYet(step) => step,
-            Proof::Failed(_) => Step::Wait {
+            Proof::Failed(_) | Proof::Inconclusive(_) => Step::Wait {
                 reason: Reason::SuccessorUnhealthy {
                     verdict: candidate.health.to_string(),
                 },
                 until: self.now + self.proof_interval(),
             },
         }
-    }
-
-    /// No successor: the old one comes back, from itself.
-    fn restore(&self, old: &Member) -> Step {
-        let mut pending = None;
-        if !old.is_up()
-            && let Some(rejected) = (self.rollout.failed.iter())
-                .find(|rejected| rejected.is_up() && rejected.started_at > old.finished_at)
-        {
-            // Started only when the old one had stopped: the two may not live at once.
-            return self.until_gone(rejected);
-        }
-        let twin = self
-            .rollout
-            .failed
-            .iter()
-            .rev()
-            .find(|rejected| rejected.replaces.as_ref() == Some(&old.id));
-        let policy = twin
-            .and_then(|twin| twin.predecessor_policy.as_ref())
-            .or(old.watch.policy_before.as_ref());
-        let set_policy = || {
-            policy
-                .filter(|policy| old.restart_is_off() && **policy != old.restart_policy)
-                .map(|policy| Step::SetRestartPolicy {
-                    id: old.id.clone(),
-                    name: old.name.clone(),
-                    policy: policy.clone(),
-                })
-        };
-        // By the engine's own clock: the life that the rollout ended began before the candidate was made. Somebody
-        // may have removed that one, and then the old one's name tells, to the second, when it was retired.
-        let begun = match (twin, old.role) {
-            (Some(twin), _) => Some(twin.created_at),
-            (None, Role::Draining { since }) => Some(timestamp(since + 1)),
-            (None, _) => None,
-        };
-        let restarted = old.watch.told_to_stop.is_none()
-            && (old.watch.came_back || begun.is_some_and(|begun| old.started_at > Some(begun)));
-        let take_back = || Step::Restore {
-            id: old.id.clone(),
-            to: self.rollout.name.clone(),
-        };
-        if old.is_up() {
-            if old.restart_is_off() && !restarted && can_come_back(old) {
-                // It may have been told to stop, and then it will: only a new life brings it back.
-                return match self.drain(old, &mut pending) {
-                    Some(step) => step,
-                    None => waiting(pending, self.now),
-                };
-            }
-            return set_policy().unwrap_or_else(take_back);
-        }
-        if old.state == RunState::Removing {
-            return self.until_gone(old);
-        }
-        // One that was started again and ended by itself has its old life back; its policy decides on the next.
-        set_policy().unwrap_or_else(|| if restarted { take_back() } else { start(old) })
     }
 
     /// The name tells the second; where another one has it already, the next.
@@ -352,17 +385,16 @@ impl Decision<'_> {
     }
 
     fn draining_name(&self) -> String {
+        self.dated(|since| Role::Draining { since })
+    }
+
+    /// This second's name, or that of the next one that is free.
+    fn dated(&self, role: impl Fn(i64) -> Role) -> String {
         let mut since = self.now.timestamp();
-        let taken = |since| {
-            self.rollout
-                .draining
-                .iter()
-                .any(|other| other.role == Role::Draining { since })
-        };
-        while taken(since) {
+        while self.rollout.members().any(|other| other.role == role(since)) {
             since += 1;
         }
-        Role::Draining { since }.name(&self.rollout.name)
+        role(since).name(&self.rollout.name)
     }
 
     fn promote(&self, candidate: &Member) -> Step {
@@ -392,6 +424,16 @@ fn is_in_use(serving: &Member) -> bool {
 /// rename with it, and the engine refuses: it has to be stopped first.
 fn is_between_lives(member: &Member) -> bool {
     member.state == RunState::Restarting
+}
+
+/// Whether it was stopped between two lives, to be retired: that takes its policy off, which a `docker stop` does not.
+fn stopped_by_us(serving: &Member, candidate: &Member) -> bool {
+    serving.has_ended()
+        && serving.restart_is_off()
+        && candidate
+            .predecessor_policy
+            .as_ref()
+            .is_some_and(|policy| policy != "no")
 }
 
 fn timestamp(seconds: i64) -> DateTime<Utc> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::Demand;
 use crate::delegate::{ContainerId, ImageId};
 use crate::image::ImageReference;
 use crate::reason::Reason;
@@ -36,6 +37,31 @@ pub enum Step {
         image: ImageId,
         /// Its release number.
         release: u64,
+        /// Who wants it.
+        demand: Demand,
+    },
+    /// Make `NAME.standby`, a copy of an `--rm` delegate that stays when the original vanishes.
+    Standby {
+        /// The delegate.
+        from: ContainerId,
+    },
+    /// Make `NAME.candidate` from the standby: the delegate as it was.
+    Recreate {
+        /// The standby.
+        from: ContainerId,
+    },
+    /// Make a container of a rejected image that is never started, since the candidate itself vanishes by stopping.
+    Mark {
+        /// The rejected candidate's image.
+        id: ImageId,
+        /// That image, as the candidate's configuration names it.
+        image: String,
+        /// The mark's name.
+        to: String,
+        /// What the candidate did wrong.
+        cause: String,
+        /// The container it was to replace.
+        replaces: ContainerId,
     },
     /// Start a candidate, or an old one that is restored.
     Start {
@@ -51,12 +77,14 @@ pub enum Step {
         /// Its name from now on.
         to: String,
     },
-    /// A candidate that nobody wants any more drains as an old one does.
+    /// A candidate that nobody wants any more is stopped as gently as a delegate.
     Withdraw {
         /// The candidate.
         id: ContainerId,
         /// Its name from now on.
         to: String,
+        /// Why, where its image is not to be tried again for now.
+        because: Option<Reason>,
     },
     /// The other half: the proven candidate takes the name.
     Promote {
@@ -123,6 +151,9 @@ impl Step {
             Self::Wait { .. } => "wait",
             Self::Pull { .. } => "pull",
             Self::Create { .. } => "create",
+            Self::Standby { .. } => "standby",
+            Self::Recreate { .. } => "recreate",
+            Self::Mark { .. } => "mark",
             Self::Start { .. } => "start",
             Self::Retire { .. } => "retire",
             Self::Withdraw { .. } => "withdraw",
@@ -143,9 +174,12 @@ impl fmt::Display for Step {
             Self::Rest(reason) | Self::Wait { reason, .. } => write!(f, "{reason}"),
             Self::Pull { reference } => write!(f, "pull {reference}"),
             Self::Create { reference, .. } => write!(f, "create the candidate with {reference}"),
+            Self::Standby { from } => write!(f, "make a standby copy of the old container ({from})"),
+            Self::Recreate { from } => write!(f, "create the old container again from its standby ({from})"),
+            Self::Mark { image, to, .. } => write!(f, "mark {image} as rejected by {to}"),
             Self::Start { id, name } => write!(f, "start {name} ({id})"),
             Self::Retire { id, to } => write!(f, "retire the old container ({id}) as {to}"),
-            Self::Withdraw { id, to } => write!(f, "withdraw the candidate ({id}) as {to}"),
+            Self::Withdraw { id, to, .. } => write!(f, "withdraw the candidate ({id}) as {to}"),
             Self::Promote { id, to } => write!(f, "promote the candidate ({id}) to {to}"),
             Self::Reject { id, to, .. } => write!(f, "reject the candidate ({id}), kept as {to}"),
             Self::Restore { id, to } => write!(f, "restore the old container ({id}) as {to}"),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::Vanished;
 use crate::delegate::{ContainerId, ImageId};
 use crate::health::Verdict;
 
@@ -28,8 +29,15 @@ pub struct Watch {
     pub policy_before: Option<String>,
     /// The most restarts the engine has counted; it forgets them when a container is stopped.
     pub most_restarts: u64,
-    /// Why the engine would not start it.
+    /// Why the engine would not start it, for good.
     pub start_refused: Option<String>,
+    /// How often the engine failed to start it, in a way that may pass.
+    pub failed_starts: u32,
+    /// The last time something from outside kept delegates from being healthy, and what. A verdict on this one is then
+    /// none on its image.
+    pub disturbed: Option<(DateTime<Utc>, String)>,
+    /// The restarts that were counted by then.
+    pub excused_restarts: u64,
     last_look: Option<DateTime<Utc>>,
     restart_count: u64,
     started_at: Option<DateTime<Utc>>,
@@ -52,6 +60,12 @@ impl Watch {
     /// The last verdict, however old.
     pub fn last_verdict(&self) -> Option<&Verdict> {
         self.verdict.as_ref().map(|(_, verdict)| verdict)
+    }
+
+    /// Notes that something from outside keeps delegates from being healthy.
+    pub fn disturb(&mut self, now: DateTime<Utc>, cause: String) {
+        self.disturbed = Some((now, cause));
+        self.excused_restarts = self.most_restarts;
     }
 
     /// Takes in one look. `fresh` says whether the verdict was given now or is remembered.
@@ -100,8 +114,8 @@ impl Watch {
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     watches: HashMap<ContainerId, Watch>,
-    /// Candidates this process created: delegate name and image, to notice one that vanished.
-    created: HashMap<String, (ContainerId, ImageId)>,
+    /// Candidates this process created, by the delegate's name, to notice one that vanished.
+    created: HashMap<String, (ContainerId, Vanished)>,
     /// Images whose removal was tried; the engine's answer is not asked for twice.
     discarded: HashSet<ImageId>,
 }
@@ -123,13 +137,31 @@ impl Memory {
     }
 
     /// Notes the candidate that was created for the delegate `name`.
-    pub fn note_created(&mut self, name: &str, candidate: ContainerId, image: ImageId) {
-        self.created.insert(name.to_owned(), (candidate, image));
+    pub fn note_created(&mut self, name: &str, candidate: ContainerId, image: ImageId, auto_remove: bool) {
+        let vanished = Vanished {
+            image,
+            auto_remove,
+            cause: None,
+        };
+        self.created.insert(name.to_owned(), (candidate, vanished));
     }
 
-    /// The candidate this process created last for the delegate `name`, and its image.
-    pub fn created(&self, name: &str) -> Option<&(ContainerId, ImageId)> {
+    /// Notes why the candidate could not be started: an `--rm` container does not outlive that.
+    pub fn note_refused(&mut self, name: &str, candidate: &ContainerId, cause: &str) {
+        if let Some((_, created)) = self.created.get_mut(name).filter(|(id, _)| id == candidate) {
+            created.cause = Some(cause.to_owned());
+        }
+    }
+
+    /// The candidate this process created last for the delegate `name`, and what to say of it should it be gone.
+    pub fn created(&self, name: &str) -> Option<&(ContainerId, Vanished)> {
         self.created.get(name)
+    }
+
+    /// Forgets the candidate that was created for the delegate `name`: this process took it away itself, or whatever
+    /// took it says nothing about its image.
+    pub fn forget_candidate(&mut self, name: &str) {
+        self.created.remove(name);
     }
 
     /// Forgets which candidates were created: a new scheduled pass may try again.

@@ -7,6 +7,7 @@
     reason = "clippy knows tests by their attribute only, and this is all test code"
 )]
 
+mod companions;
 mod rows;
 mod scene;
 mod walk;

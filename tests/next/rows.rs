@@ -3,11 +3,20 @@
 use delegate_upgrader::config::Strategy;
 use delegate_upgrader::engine::RunState;
 use delegate_upgrader::reason::Reason;
+use delegate_upgrader::rollout::Vanished;
 
 use crate::scene::{DEADLINE, HEALTHY_TIME, STOP_TIMEOUT, Scene, Told, V1, V2, V3, ago, image_id, new, old};
 
 fn scene() -> Scene {
     Scene::new()
+}
+
+fn gone(image: &str) -> Vanished {
+    Vanished {
+        image: image_id(image),
+        auto_remove: false,
+        cause: None,
+    }
 }
 
 fn up_to_date() -> Reason {
@@ -97,8 +106,6 @@ fn nothing_is_pulled_or_made_where_neither_way_is_open() {
             base.clone().strategy(Strategy::StartFirst).next(),
             "rest: cannot_start_first"
         );
-        let auto_remove = base.with(|r| *r.serving.as_mut().unwrap() = old().auto_remove());
-        assert_eq!(auto_remove.next(), "rest: auto_remove_needs_start_first");
     }
 }
 
@@ -165,7 +172,7 @@ fn a_candidate_that_crashes_is_rejected() {
 
 #[test]
 fn a_candidate_that_cannot_be_started_is_rejected_in_the_engine_s_words() {
-    let refused = || new().change(|m| m.start_error = Some("no such file".to_owned()));
+    let refused = || new().change(|m| m.watch.start_refused = Some("no such file".to_owned()));
     let reject = "reject new as d.failed-1: it could not be started: no such file";
     assert_eq!(scene().serving(old()).candidate(refused()).next(), reject);
     let told = new().change(|m| m.watch.start_refused = Some("no such file".to_owned()));
@@ -544,18 +551,24 @@ fn an_old_one_whose_successor_somebody_removed_is_stopped_and_started_once() {
 #[test]
 fn one_that_keeps_crashing_is_stopped_before_it_gives_up_the_name() {
     let crashing = || old().state(RunState::Restarting);
+    let policy_off = "set the restart policy of d (old) to no";
     let stop = "tell d (old) to stop within 3600 s";
     let proven = |old| scene().pulled(V2).serving(old).candidate(new().running(90, 90));
-    assert_eq!(proven(crashing()).next(), stop);
-    let stopped = || {
-        crashing()
-            .exited(1)
-            .change(|m| m.watch.told_to_stop = Some(ago(1)))
-    };
-    assert_eq!(proven(stopped()).next(), "retire old as d.draining-now");
     let stop_first = |old| scene().pulled(V2).host_network().serving(old).candidate(new());
-    assert_eq!(stop_first(crashing()).next(), stop);
-    assert_eq!(stop_first(stopped()).next(), "retire old as d.draining-now");
+    for rollout in [proven, stop_first] {
+        assert_eq!(rollout(crashing()).next(), policy_off);
+        assert_eq!(rollout(crashing().policy("no")).next(), stop);
+        // Stopped by an earlier process, too: the policy that is gone says so.
+        assert_eq!(
+            rollout(crashing().policy("no").exited(1)).next(),
+            "retire old as d.draining-now"
+        );
+    }
+    // One that its owner stopped has its policy.
+    assert_eq!(
+        stop_first(crashing().exited(1)).next(),
+        "remove d.candidate (new)"
+    );
     // Renamed by a process that is gone.
     assert_eq!(
         scene()
@@ -659,7 +672,7 @@ fn a_candidate_nobody_wants_any_more_is_withdrawn_without_quarantine() {
         base().candidate(running()).pulled(V3),
         base().candidate(running().policy("no")).published(V3),
     ] {
-        assert_eq!(unwanted.next(), "withdraw new as d.draining-now");
+        assert_eq!(unwanted.next(), "withdraw new as d.withdrawn-now");
     }
     // Between two lives it cannot be renamed.
     assert_eq!(
@@ -724,11 +737,11 @@ fn what_stands_in_the_way_is_told() {
         "rest: name_taken"
     );
     assert_eq!(
-        base().with(|r| r.vanished = Some(image_id(V2))).next(),
+        base().with(|r| r.vanished = Some(gone(V2))).next(),
         "rest: candidate_vanished"
     );
     assert_eq!(
-        base().with(|r| r.vanished = Some(image_id(V3))).next(),
+        base().with(|r| r.vanished = Some(gone(V3))).next(),
         format!("create from old: {V2}, release 1")
     );
     assert_eq!(scene().next(), "rest: gone");

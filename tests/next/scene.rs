@@ -10,7 +10,7 @@ use delegate_upgrader::engine::RunState;
 use delegate_upgrader::health::{HealthState, ProbedBy, Verdict};
 use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::reason::Reason;
-use delegate_upgrader::rollout::{Member, Policy, Rollout, Step, Watch, Wish, next};
+use delegate_upgrader::rollout::{Demand, Member, Policy, Rollout, Step, Watch, Wish, next};
 
 pub const V1: &str = "harness/delegate:26.01.1";
 pub const V2: &str = "harness/delegate:26.02.1";
@@ -46,7 +46,9 @@ fn delegate(id: &str, reference: &str) -> Member {
         image: reference.to_owned(),
         replaces: None,
         release: 0,
+        previous_image: None,
         previous_image_id: None,
+        rolled_back_from: None,
         restart_policy: "unless-stopped".to_owned(),
         predecessor_policy: None,
         auto_remove: false,
@@ -81,10 +83,19 @@ pub fn new() -> Member {
     let mut member = delegate("new", V2);
     member.replaces = Some(ContainerId::new("old"));
     member.release = 1;
+    member.previous_image = Some(V1.to_owned());
     member.previous_image_id = Some(image_id(V1));
     member.predecessor_policy = Some("unless-stopped".to_owned());
     member.created_at = ago(1000);
     member.created()
+}
+
+/// A copy of the old one, without `--rm`, never started.
+pub fn standby() -> Member {
+    let mut member = delegate("standby", V1);
+    member.replaces = Some(ContainerId::new("old"));
+    member.created_at = ago(1001);
+    member.created().policy("no")
 }
 
 /// What can be said of a member.
@@ -173,6 +184,11 @@ pub trait Told: Sized {
             .change(|m| m.watch.told_to_stop = Some(ago(seconds)))
     }
 
+    /// Something from outside was seen to be in the way so many seconds ago.
+    fn disturbed(self, seconds: i64) -> Self {
+        self.change(|m| m.watch.disturbed = Some((ago(seconds), "the Manager is out of reach".to_owned())))
+    }
+
     fn auto_remove(self) -> Self {
         self.policy("no").change(|m| m.auto_remove = true)
     }
@@ -203,6 +219,8 @@ impl Scene {
                 serving: None,
                 candidate: None,
                 draining: Vec::new(),
+                withdrawn: Vec::new(),
+                standby: None,
                 failed: Vec::new(),
                 opted_out: false,
                 conflict: None,
@@ -240,6 +258,20 @@ impl Scene {
         self
     }
 
+    /// Withdrawn so many seconds ago.
+    pub fn withdrawn(mut self, seconds: i64, member: Member) -> Self {
+        let role = Role::Withdrawn {
+            since: ago(seconds).timestamp(),
+        };
+        self.rollout.withdrawn.push(named(member, role));
+        self
+    }
+
+    pub fn standby(mut self, member: Member) -> Self {
+        self.rollout.standby = Some(named(member, Role::Standby));
+        self
+    }
+
     pub fn failed(mut self, attempt: u32, member: Member) -> Self {
         self.rollout.failed.push(named(member, Role::Failed { attempt }));
         self
@@ -250,7 +282,16 @@ impl Scene {
         self.wish = Wish::Image {
             reference: parsed(reference),
             id: None,
+            demand: Demand::Published,
         };
+        self
+    }
+
+    /// Who wants the image.
+    pub fn demanded(mut self, by: Demand) -> Self {
+        if let Wish::Image { demand, .. } = &mut self.wish {
+            *demand = by;
+        }
         self
     }
 
@@ -259,6 +300,7 @@ impl Scene {
         self.wish = Wish::Image {
             reference: parsed(reference),
             id: Some(image_id(reference)),
+            demand: Demand::Published,
         };
         self
     }
@@ -282,9 +324,13 @@ impl Scene {
         self
     }
 
+    pub fn step(&self) -> Step {
+        next(&self.rollout, &self.wish, &self.policy, now())
+    }
+
     /// The step in words, with its reason or cause where it has one.
     pub fn next(&self) -> String {
-        match next(&self.rollout, &self.wish, &self.policy, now()) {
+        match self.step() {
             Step::Rest(reason) => format!("rest: {}", reason.kind()),
             Step::Wait { reason, until } => {
                 format!("wait {} s: {}", (until - now()).num_seconds(), reason.kind())
@@ -296,7 +342,17 @@ impl Scene {
                 release,
                 ..
             } => format!("create from {from}: {reference}, release {release}"),
-            Step::Withdraw { id, to } => format!("withdraw {id} as {}", relative(&to)),
+            Step::Withdraw {
+                id,
+                to,
+                because: None,
+            } => format!("withdraw {id} as {}", relative(&to)),
+            Step::Withdraw {
+                id,
+                to,
+                because: Some(reason),
+            } => format!("withdraw {id} as {}: {}", relative(&to), reason.kind()),
+            Step::Mark { to, cause, image, .. } => format!("mark {image} as {to}: {cause}"),
             Step::Retire { id, to } => format!("retire {id} as {}", relative(&to)),
             step => {
                 let text = step.to_string();
@@ -307,7 +363,7 @@ impl Scene {
 
     /// The reason of a rest or a wait.
     pub fn reason(&self) -> Reason {
-        match next(&self.rollout, &self.wish, &self.policy, now()) {
+        match self.step() {
             Step::Rest(reason) | Step::Wait { reason, .. } => reason,
             step => panic!("{step}"),
         }
@@ -330,6 +386,10 @@ fn relative(word: &str) -> String {
         (base, Role::Draining { since }) => match now().timestamp() - since {
             0 => format!("{base}.draining-now"),
             seconds => format!("{base}.draining-{seconds}"),
+        },
+        (base, Role::Withdrawn { since }) => match now().timestamp() - since {
+            0 => format!("{base}.withdrawn-now"),
+            seconds => format!("{base}.withdrawn-{seconds}"),
         },
         _ => word.to_owned(),
     }

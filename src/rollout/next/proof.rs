@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Decision, is_between_lives, is_left, remove, span, timestamp};
-use crate::delegate::{ImageId, Role};
+use crate::delegate::{ContainerId, ImageId, Role};
 use crate::engine::RunState;
 use crate::reason::Reason;
 use crate::rollout::{Member, Step};
@@ -20,19 +20,23 @@ pub(super) enum Proof {
     Proven,
     NotYet(Step),
     Failed(String),
+    /// Something from outside kept it from being healthy: no verdict on its image.
+    Inconclusive(String),
 }
 
 impl Decision<'_> {
     pub(super) fn prove(&self, candidate: &Member) -> Proof {
         let restarts = candidate.restart_count.max(candidate.watch.most_restarts);
-        if restarts >= CRASH_LOOP {
+        if restarts.saturating_sub(candidate.watch.excused_restarts) >= CRASH_LOOP {
             return Proof::Failed(format!(
                 "it keeps crashing: restarted {restarts} times, {}",
                 candidate.ending
             ));
         }
         if candidate.has_ended() && !self.may_be_restarting(candidate) {
-            return Proof::Failed(format!("{} before it had proven itself", candidate.ending));
+            let cause = format!("{} before it had proven itself", candidate.ending);
+            let patience = span(self.policy.healthy_deadline);
+            return self.verdict(candidate, cause, self.now - patience);
         }
         let needed = self.policy.healthy_time;
         let healthy_for = candidate
@@ -42,14 +46,23 @@ impl Decision<'_> {
         if healthy_for.is_some_and(|healthy_for| healthy_for >= needed) {
             return Proof::Proven;
         }
-        let deadline = candidate.watch.seen_since.unwrap_or(self.now) + span(self.policy.healthy_deadline);
+        // Extended once where something from outside was in the way.
+        let seen = candidate.watch.seen_since.unwrap_or(self.now);
+        let first = seen + span(self.policy.healthy_deadline);
+        let extended = self.is_disturbed_since(candidate, seen);
+        let deadline = if extended {
+            first + span(self.policy.healthy_deadline)
+        } else {
+            first
+        };
         if self.now >= deadline {
-            return Proof::Failed(format!(
+            let cause = format!(
                 "not healthy for {} s without a break within {} s: {}",
                 needed.as_secs(),
-                self.policy.healthy_deadline.as_secs(),
+                (deadline - seen).num_seconds(),
                 candidate.health.cause
-            ));
+            );
+            return self.verdict(candidate, cause, first);
         }
         let healthy_for = healthy_for.unwrap_or_default();
         let proven = self.now + span(needed.saturating_sub(healthy_for));
@@ -61,6 +74,19 @@ impl Decision<'_> {
             },
             until: (self.now + self.proof_interval()).min(deadline).min(proven),
         })
+    }
+
+    /// A failure counts against the image unless something from outside was in the way since then.
+    fn verdict(&self, candidate: &Member, cause: String, since: DateTime<Utc>) -> Proof {
+        match &candidate.watch.disturbed {
+            Some((at, outside)) if *at >= since => Proof::Inconclusive(format!("{cause}; but {outside}")),
+            _ => Proof::Failed(cause),
+        }
+    }
+
+    pub(super) fn is_disturbed_since(&self, member: &Member, since: DateTime<Utc>) -> bool {
+        let disturbed = member.watch.disturbed.as_ref();
+        disturbed.is_some_and(|(at, _)| *at >= since)
     }
 
     /// One with a restart policy that is seen ended may be between its stop and its start: an engine that restarts, or
@@ -78,15 +104,38 @@ impl Decision<'_> {
 
     /// The rejected one's new name counts the attempts of its image. A name that is taken by an older rejection is
     /// freed first.
+    ///
+    /// An `--rm` candidate vanishes by stopping: a container of its image that is never started stands for it.
     pub(super) fn reject(&self, candidate: &Member, cause: String) -> Step {
+        if candidate.auto_remove {
+            let replaces = candidate.replaces.as_ref().unwrap_or(&candidate.id);
+            let mark = (!self.is_marked(candidate)).then(|| {
+                let (id, image) = (&candidate.image_id, &candidate.image);
+                self.mark(id, image, replaces, Some(candidate), cause)
+            });
+            return mark.flatten().unwrap_or_else(|| self.withdraw(candidate, None));
+        }
         let mut pending = None;
         if is_between_lives(candidate)
             && let Some(step) = self.stop(candidate, &mut pending)
         {
             return step;
         }
+        match self.failed_name(&candidate.image_id) {
+            Err(free_the_name) => free_the_name,
+            Ok(to) => Step::Reject {
+                id: candidate.id.clone(),
+                to,
+                image: candidate.image.clone(),
+                cause,
+            },
+        }
+    }
+
+    /// The name for the next rejection of this image, or the step that frees it.
+    fn failed_name(&self, image: &ImageId) -> Result<String, Step> {
         let mut attempt = self
-            .last_rejection(&candidate.image_id)
+            .last_rejection(image)
             .map_or(1, |(_, attempt)| attempt.saturating_add(1));
         while let Some(holder) = self
             .rollout
@@ -95,16 +144,46 @@ impl Decision<'_> {
             .find(|rejected| rejected.role == Role::Failed { attempt })
         {
             if is_left(holder) {
-                return remove(holder);
+                return Err(remove(holder));
             }
             attempt = attempt.saturating_add(1);
         }
-        Step::Reject {
-            id: candidate.id.clone(),
-            to: Role::Failed { attempt }.name(&self.rollout.name),
-            image: candidate.image.clone(),
-            cause,
+        Ok(Role::Failed { attempt }.name(&self.rollout.name))
+    }
+
+    /// The mark of a rejected `--rm` candidate, which may be gone by now; nothing where its image has a valid one.
+    pub(super) fn mark(
+        &self,
+        id: &ImageId,
+        image: &str,
+        replaces: &ContainerId,
+        candidate: Option<&Member>,
+        cause: String,
+    ) -> Option<Step> {
+        let last = self.last_rejection(id);
+        if candidate.is_none() && last.is_some_and(|(mark, _)| mark.quarantine(self.now).is_some()) {
+            return None;
         }
+        Some(match self.failed_name(id) {
+            Err(free_the_name) => free_the_name,
+            Ok(to) => Step::Mark {
+                id: id.clone(),
+                image: image.to_owned(),
+                to,
+                cause,
+                replaces: replaces.clone(),
+            },
+        })
+    }
+
+    /// Whether an `--rm` candidate was rejected, whatever it looks like now.
+    pub(super) fn is_marked(&self, candidate: &Member) -> bool {
+        let marks = |failed: &Member| {
+            failed.image_id == candidate.image_id
+                && failed.replaces == candidate.replaces
+                && failed.created_at >= candidate.created_at
+        };
+        candidate.auto_remove && self.rollout.failed.iter().any(marks)
     }
 
     pub(super) fn last_rejection(&self, image: &ImageId) -> Option<(&Member, u32)> {
@@ -133,10 +212,6 @@ pub(super) fn committed(old: &Member, candidate: &Member) -> bool {
 }
 
 pub(super) fn refusal(candidate: &Member) -> Option<String> {
-    candidate
-        .watch
-        .start_refused
-        .as_ref()
-        .or(candidate.start_error.as_ref())
-        .map(|error| format!("it could not be started: {error}"))
+    let refused = candidate.watch.start_refused.as_ref()?;
+    Some(format!("it could not be started: {refused}"))
 }

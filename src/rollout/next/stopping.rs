@@ -9,7 +9,7 @@ use super::{Decision, can_come_back, is_between_lives, is_left, remove, span, ti
 use crate::delegate::{ImageId, Role};
 use crate::engine::RunState;
 use crate::reason::Reason;
-use crate::rollout::{Member, Step};
+use crate::rollout::{Member, Rollout, Step};
 
 /// How long after its deadline a container that was told to stop is told again, to stop at once. Engines 23.0 to
 /// 24.0.2 forget the deadline when the client that asked is gone.
@@ -21,15 +21,30 @@ const ONE_BREATH: Duration = Duration::from_secs(10);
 pub(super) type Pending = Option<(Reason, DateTime<Utc>)>;
 
 impl Decision<'_> {
-    /// Rejected candidates are stopped as gently as delegates, and only the last one is kept.
-    pub(super) fn withdraw_rejected(&self, pending: &mut Pending) -> Option<Step> {
-        for rejected in self.rollout.failed.iter().filter(|rejected| rejected.is_up()) {
-            if let Some(step) = self.stop(rejected, pending) {
+    /// Rejected and withdrawn candidates are stopped as gently as delegates. Of the rejected ones the last is kept, of
+    /// the withdrawn ones none, unless it remembers the restart policy of an old one that is still to come back.
+    pub(super) fn put_away(&self, pending: &mut Pending) -> Option<Step> {
+        let Rollout {
+            failed,
+            withdrawn,
+            serving,
+            draining,
+            ..
+        } = self.rollout;
+        for member in failed.iter().chain(withdrawn).filter(|member| member.is_up()) {
+            if let Some(step) = self.stop(member, pending) {
                 return Some(step);
             }
         }
-        let (_, superseded) = self.rollout.failed.split_last()?;
-        superseded.iter().find(|rejected| is_left(rejected)).map(remove)
+        let remembers =
+            |member: &Member| serving.is_none() && draining.iter().any(|old| member.is_successor_of(old));
+        let superseded = failed.split_last().map_or(&[][..], |(_, superseded)| superseded);
+        let done = withdrawn.iter().filter(|member| !remembers(member));
+        superseded
+            .iter()
+            .chain(done)
+            .find(|member| is_left(member))
+            .map(remove)
     }
 
     /// Policy off, then the signal, then patience.
@@ -59,15 +74,12 @@ impl Decision<'_> {
             },
         };
         let soon = look_again(self.now, told);
-        pend(
-            pending,
-            reason,
-            if deadline > self.now {
-                soon.min(deadline)
-            } else {
-                soon
-            },
-        );
+        let overdue = deadline + span(OVERDUE) + TimeDelta::milliseconds(1);
+        let until = [deadline, overdue]
+            .into_iter()
+            .filter(|moment| *moment > self.now)
+            .fold(soon, DateTime::min);
+        pend(pending, reason, until);
         None
     }
 
@@ -90,10 +102,9 @@ impl Decision<'_> {
     /// Old containers behind one that is in service.
     pub(super) fn drain_behind(&self, serving: &Member, pending: &mut Pending) -> Option<Step> {
         for old in &self.rollout.draining {
-            let is_predecessor = serving.replaces.as_ref() == Some(&old.id);
-            if is_predecessor
+            if serving.is_successor_of(old)
                 && can_come_back(old)
-                && let Some(cause) = self.lost_after_commit(serving, old)
+                && let Some(cause) = self.lost_after_commit(serving, Some(old))
             {
                 return Some(self.reject(serving, cause));
             }
@@ -122,7 +133,7 @@ impl Decision<'_> {
     }
 
     /// Why the successor in service must give the name back, if it must.
-    fn lost_after_commit(&self, serving: &Member, old: &Member) -> Option<String> {
+    pub(super) fn lost_after_commit(&self, serving: &Member, old: Option<&Member>) -> Option<String> {
         if serving.has_ended() {
             return (!self.may_be_restarting(serving))
                 .then(|| format!("{} after it had taken over", serving.ending));
@@ -130,11 +141,14 @@ impl Decision<'_> {
         // An old one that finishes its tasks takes no new ones, and cannot serve before it has ended. To stop an ill
         // successor before that would leave nobody at all, and the illness may be an outage of the Manager's.
         let had_a_policy = serving.predecessor_policy.as_deref() != Some("no");
-        let told = old.watch.told_to_stop.is_some() || (old.restart_is_off() && had_a_policy);
-        if old.is_up() && told {
+        let told = |old: &Member| old.watch.told_to_stop.is_some() || (old.restart_is_off() && had_a_policy);
+        if old.is_some_and(|old| old.is_up() && told(old)) {
             return None;
         }
         let unhealthy = serving.watch.unhealthy_since?;
+        if self.is_disturbed_since(serving, self.now - span(self.policy.healthy_deadline)) {
+            return None;
+        }
         (self.now - unhealthy >= span(self.policy.healthy_deadline)).then(|| {
             format!(
                 "not healthy for {} s after it had taken over: {}",
@@ -145,11 +159,11 @@ impl Decision<'_> {
     }
 
     /// A candidate that nobody wants any more, through no fault of its own: no quarantine.
-    pub(super) fn withdraw(&self, candidate: &Member) -> Step {
+    pub(super) fn withdraw(&self, candidate: &Member, because: Option<Reason>) -> Step {
         if candidate.state == RunState::Removing {
             return self.until_gone(candidate);
         }
-        if !candidate.is_up() {
+        if !candidate.is_up() && because.is_none() {
             return remove(candidate);
         }
         if is_between_lives(candidate) {
@@ -161,7 +175,8 @@ impl Decision<'_> {
         // Its name says so before it hears of it: nobody must take a candidate that is stopping for a proven one.
         Step::Withdraw {
             id: candidate.id.clone(),
-            to: self.draining_name(),
+            to: self.dated(|since| Role::Withdrawn { since }),
+            because,
         }
     }
 
@@ -198,10 +213,14 @@ pub(super) fn waiting(pending: Pending, now: DateTime<Utc>) -> Step {
 }
 
 pub(super) fn policy_off(member: &Member) -> Step {
+    set_policy(member, "no")
+}
+
+pub(super) fn set_policy(member: &Member, policy: &str) -> Step {
     Step::SetRestartPolicy {
         id: member.id.clone(),
         name: member.name.clone(),
-        policy: "no".to_owned(),
+        policy: policy.to_owned(),
     }
 }
 

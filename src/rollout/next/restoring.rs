@@ -1,0 +1,83 @@
+//! Nobody holds the name and nobody is about to take it: the old one comes back.
+
+use super::stopping::{set_policy, waiting};
+use super::{Decision, can_come_back, start, timestamp};
+use crate::delegate::Role;
+use crate::engine::RunState;
+use crate::reason::Reason;
+use crate::rollout::{Member, Step};
+
+impl Decision<'_> {
+    /// The one that a rejected or withdrawn candidate was to replace, else the last one that was retired. One that
+    /// vanishes by stopping has its standby.
+    pub(super) fn bring_back(&self) -> Step {
+        let old_ones = &self.rollout.draining;
+        let replaced = |old: &&Member| self.given_up().any(|other| other.is_successor_of(old));
+        let old = old_ones.iter().rev().find(replaced).or(old_ones.last());
+        match (old, &self.rollout.standby) {
+            (Some(old), Some(standby)) if old.auto_remove && !old.is_up() => self.restore_from(standby),
+            (Some(old), _) => self.restore(old),
+            (None, Some(standby)) => self.restore_from(standby),
+            (None, None) => Step::Rest(Reason::Gone),
+        }
+    }
+
+    /// Rejected and withdrawn candidates, the last one first.
+    fn given_up(&self) -> impl Iterator<Item = &Member> {
+        self.rollout
+            .withdrawn
+            .iter()
+            .rev()
+            .chain(self.rollout.failed.iter().rev())
+    }
+
+    /// No successor: the old one comes back, from itself.
+    fn restore(&self, old: &Member) -> Step {
+        let mut pending = None;
+        if !old.is_up()
+            && let Some(other) = self
+                .given_up()
+                .find(|other| other.is_up() && other.started_at > old.finished_at)
+        {
+            // Started only when the old one had stopped: the two may not live at once.
+            return self.until_gone(other);
+        }
+        let twin = self.given_up().find(|other| other.is_successor_of(old));
+        let policy = twin
+            .and_then(|twin| twin.predecessor_policy.as_ref())
+            .or(old.watch.policy_before.as_ref());
+        let set_policy = || {
+            policy
+                .filter(|policy| old.restart_is_off() && **policy != old.restart_policy)
+                .map(|policy| set_policy(old, policy))
+        };
+        // By the engine's own clock: the life that the rollout ended began before the candidate was made. Somebody
+        // may have removed that one, and then the old one's name tells, to the second, when it was retired.
+        let begun = match (twin, old.role) {
+            (Some(twin), _) => Some(twin.created_at),
+            (None, Role::Draining { since }) => Some(timestamp(since + 1)),
+            (None, _) => None,
+        };
+        let restarted = old.watch.told_to_stop.is_none()
+            && (old.watch.came_back || begun.is_some_and(|begun| old.started_at > Some(begun)));
+        let take_back = || Step::Restore {
+            id: old.id.clone(),
+            to: self.rollout.name.clone(),
+        };
+        if old.is_up() {
+            if old.restart_is_off() && !restarted && can_come_back(old) {
+                // It may have been told to stop, and then it will: only a new life brings it back.
+                return match self.drain(old, &mut pending) {
+                    Some(step) => step,
+                    None => waiting(pending, self.now),
+                };
+            }
+            return set_policy().unwrap_or_else(take_back);
+        }
+        if old.state == RunState::Removing {
+            return self.until_gone(old);
+        }
+        // One that was started again and ended by itself has its old life back; its policy decides on the next.
+        set_policy().unwrap_or_else(|| if restarted { take_back() } else { start(old) })
+    }
+}

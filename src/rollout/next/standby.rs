@@ -1,0 +1,145 @@
+//! `--rm` delegates: they vanish by stopping, so a copy that does not is made before anything is done to them. It comes
+//! back in their place should the replacement fail, and after an engine's restart, which removes them too.
+
+use chrono::TimeDelta;
+
+use super::proof::refusal;
+use super::stopping::waiting;
+use super::{Decision, Proof, is_left, remove, start};
+use crate::engine::RunState;
+use crate::reason::Reason;
+use crate::rollout::{Member, Step};
+
+/// How long a standby that ended is left alone before it is started again.
+const REST: TimeDelta = TimeDelta::seconds(10);
+
+impl Decision<'_> {
+    /// What is missing before a delegate that vanishes by stopping may be replaced.
+    pub(super) fn stand_by(&self, serving: &Member) -> Option<Step> {
+        if !serving.auto_remove {
+            return None;
+        }
+        match &self.rollout.standby {
+            Some(standby) if standby.is_successor_of(serving) => {
+                (!standby.is_created()).then(|| self.take_away(standby))
+            }
+            Some(standby) if serving.is_up() && serving.health.is_healthy() => Some(self.take_away(standby)),
+            Some(_) => Some(Step::Wait {
+                reason: Reason::SuccessorUnhealthy {
+                    verdict: serving.health.to_string(),
+                },
+                until: self.now + self.proof_interval(),
+            }),
+            None => Some(Step::Standby {
+                from: serving.id.clone(),
+            }),
+        }
+    }
+
+    /// A standby, its delegate in service, and nothing more to do there.
+    pub(super) fn standby_behind(&self, serving: &Member) -> Option<Step> {
+        let standby = self.rollout.standby.as_ref()?;
+        let restored = serving.is_successor_of(standby);
+        let replaced = serving.replaces == standby.replaces;
+        let works = serving.is_up() && serving.health.is_healthy();
+        // Its delegate was not touched after all, or is another one by now.
+        if !restored && !replaced {
+            return Some(self.take_away(standby));
+        }
+        if !self.rollout.draining.is_empty() {
+            return None;
+        }
+        if works {
+            return Some(self.take_away(standby));
+        }
+        if replaced && let Some(cause) = self.lost_after_commit(serving, None) {
+            return Some(self.reject(serving, cause));
+        }
+        let reason = Reason::SuccessorUnhealthy {
+            verdict: serving.health.to_string(),
+        };
+        // The image before is ill itself: there is nothing better to go back to, and nothing to wait for.
+        if self.lost_after_commit(serving, None).is_some() {
+            return Some(Step::Rest(reason));
+        }
+        Some(Step::Wait {
+            reason,
+            until: self.now + self.proof_interval(),
+        })
+    }
+
+    /// The old one has vanished, as it had to; its successor is what there is, and the standby.
+    pub(super) fn take_over_from_standby(&self, candidate: &Member) -> Step {
+        if self.is_marked(candidate) {
+            return self.withdraw(candidate, None);
+        }
+        if candidate.is_created() {
+            return match refusal(candidate) {
+                Some(cause) => self.reject(candidate, cause),
+                None => start(candidate),
+            };
+        }
+        match self.prove(candidate) {
+            Proof::Proven => self.promote(candidate),
+            other => self.unproven(candidate, other),
+        }
+    }
+
+    /// The old one, created again from its standby. It has proven itself long ago.
+    pub(super) fn reinstate(&self, candidate: &Member) -> Step {
+        match candidate.state {
+            RunState::Created if refusal(candidate).is_some() => remove(candidate),
+            RunState::Created => start(candidate),
+            RunState::Running | RunState::Paused => self.promote(candidate),
+            RunState::Exited | RunState::Dead => remove(candidate),
+            RunState::Restarting | RunState::Removing | RunState::Other(_) => self.until_gone(candidate),
+        }
+    }
+
+    /// Nobody else is left. It is created again with `--rm`, as it was; where that came to nothing, the copy serves.
+    pub(super) fn restore_from(&self, standby: &Member) -> Step {
+        let mut given_up = self.rollout.failed.iter().chain(&self.rollout.withdrawn);
+        if self.is_stop_first()
+            && let Some(other) = given_up.find(|other| other.is_up())
+        {
+            return self.until_gone(other);
+        }
+        if standby.is_up() {
+            return Step::Restore {
+                id: standby.id.clone(),
+                to: self.rollout.name.clone(),
+            };
+        }
+        let tried = self
+            .rollout
+            .vanished
+            .as_ref()
+            .is_some_and(|gone| gone.image == standby.image_id);
+        if standby.is_created() && !tried {
+            return Step::Recreate {
+                from: standby.id.clone(),
+            };
+        }
+        match standby.finished_at.map(|finished| finished + REST) {
+            Some(until) if until > self.now => Step::Wait {
+                reason: Reason::Stopping {
+                    name: standby.name.clone(),
+                },
+                until,
+            },
+            _ => start(standby),
+        }
+    }
+
+    fn take_away(&self, standby: &Member) -> Step {
+        if is_left(standby) {
+            return remove(standby);
+        }
+        if standby.state == RunState::Removing {
+            return self.until_gone(standby);
+        }
+        let mut pending = None;
+        self.stop(standby, &mut pending)
+            .unwrap_or_else(|| waiting(pending, self.now))
+    }
+}
