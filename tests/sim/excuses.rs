@@ -96,7 +96,7 @@ impl Excuses {
                         excuse.may_be_gone |= !old && !in_service;
                     }
                     // It may have had the old one's policy on its label.
-                    Role::Failed { .. } => excuse.policy_is_lost |= old,
+                    Role::Failed { .. } | Role::Withdrawn { .. } => excuse.policy_is_lost |= old,
                     Role::Draining { .. } => {
                         excuse.no_way_back = true;
                         excuse.may_be_gone |= !in_service;

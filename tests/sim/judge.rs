@@ -181,6 +181,9 @@ impl<'a> Moments<'a> {
             return self.world.image_of(document["Image"].as_str().unwrap()).unwrap();
         }
         let reference = &self.calls[index].detail;
+        if let Some(image) = self.world.image_of(reference) {
+            return image;
+        }
         let named = |image: &usize| self.world.scenario.images[*image].reference == *reference;
         let pulled = |image: &usize| {
             let published = self
@@ -503,9 +506,7 @@ fn ending_of(world: &World, book: &Book, delegate: &Delegate, glance: &[Glance])
         }
         return problems;
     }
-    // Until there is a standby for it.
-    let cannot = delegate.auto_remove && delegate.way == Way::StopFirst;
-    if published.serves() && !world.same(image, book.published) && runs && !cannot {
+    if published.serves() && !world.same(image, book.published) && runs {
         problems.push(format!(
             "it runs image {image} ({kind:?}), though {} ({published:?}) is published",
             book.published

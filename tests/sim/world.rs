@@ -266,7 +266,7 @@ impl Published for Manager {
 /// Plays it to its end.
 pub async fn play(scenario: Scenario, aloud: bool) -> Arc<World> {
     let world = Arc::new(World::new(scenario, aloud));
-    let (acts, todo) = mpsc::unbounded_channel();
+    let (acts, todo) = mpsc::channel(2);
     watch_calls(&world, acts);
     let upgraders =
         join_all((0..world.scenario.upgraders.len()).map(|slot| supervise(Arc::clone(&world), slot)));
@@ -280,7 +280,7 @@ pub async fn play(scenario: Scenario, aloud: bool) -> Arc<World> {
 }
 
 /// Decides at each call what goes wrong with it, and what happens to the host in that moment.
-fn watch_calls(world: &Arc<World>, acts: mpsc::UnboundedSender<Act>) {
+fn watch_calls(world: &Arc<World>, acts: mpsc::Sender<Act>) {
     let mut random = world.scenario.random.clone().fork();
     let faults = world.scenario.faults.clone();
     let book = Arc::downgrade(world);
@@ -313,7 +313,8 @@ fn watch_calls(world: &Arc<World>, acts: mpsc::UnboundedSender<Act>) {
             (faults.crash, Act::Crash),
         ] {
             if random.one_in(rate * rarity) {
-                let _ = acts.send(act);
+                // One thing at a time; what comes too thick is left out.
+                let _ = acts.try_send(act);
             }
         }
         for (rate, fault) in [
@@ -350,7 +351,7 @@ fn watch_calls(world: &Arc<World>, acts: mpsc::UnboundedSender<Act>) {
 }
 
 /// Lets happen what is to happen, then waits until all has come to rest.
-async fn direct(world: &Arc<World>, mut todo: mpsc::UnboundedReceiver<Act>) {
+async fn direct(world: &Arc<World>, mut todo: mpsc::Receiver<Act>) {
     let scenario = &world.scenario;
     let mut random = scenario.random.clone();
     random.next();
@@ -620,8 +621,10 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
                     }
                     asked_again = true;
                     begin = Some(Mode::Act);
+                    Duration::ZERO
+                } else {
+                    wake.unwrap_or(IDLE)
                 }
-                wake.unwrap_or(IDLE)
             }
             Err(error) => {
                 world.tell(format!("upgrader {slot}: {error}"));
@@ -634,7 +637,7 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
             sleep(pass.saturating_sub(now)).await;
             pass = next_pass(world);
             begin = Some(Mode::Act);
-        } else if begin.is_none() {
+        } else {
             sleep(wait).await;
         }
     }
