@@ -30,9 +30,9 @@ use crate::support::twin::{Behaviour, Call, Fault, Hand, Image, Twin};
 /// How often an idle daemon looks.
 const IDLE: Duration = Duration::from_secs(600);
 /// More decisions than the longest story takes.
-const ENDLESS: u64 = 150_000;
+const ENDLESS: u64 = 80_000;
 /// More calls than the longest story needs.
-const ENDLESS_CALLS: usize = 1_000_000;
+const ENDLESS_CALLS: usize = 400_000;
 /// A container that is none of the upgrader's business.
 pub const STRANGER: &str = "web";
 
