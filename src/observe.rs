@@ -184,7 +184,7 @@ async fn assemble<H: HealthEndpoint>(
         conflict: None,
         strategy: None,
         foreign,
-        vanished: None,
+        vanished: Vec::new(),
     };
     for ((role, container, _), (verdict, fresh)) in members.iter().zip(verdicts) {
         let watch = memory.watch(&container.id());
@@ -219,11 +219,15 @@ async fn assemble<H: HealthEndpoint>(
     rollout
         .failed
         .sort_by_key(|member| (member.created_at, member.role));
-    if let Some((candidate, vanished)) = memory.created(&rollout.name)
-        && !members.iter().any(|(_, member, _)| member.id() == *candidate)
-    {
-        rollout.vanished = Some(vanished.clone());
-    }
+    let fleeting = members.iter().filter(|(_, member, _)| member.auto_remove());
+    memory.note_fleeting(
+        &rollout.name,
+        fleeting.map(|(_, member, _)| member.id()).collect(),
+    );
+    let is_gone = |id: &ContainerId| !members.iter().any(|(_, member, _)| member.id() == *id);
+    let created = memory.created(&rollout.name).iter();
+    let vanished = created.filter(|(candidate, _)| is_gone(candidate));
+    rollout.vanished = vanished.map(|(_, vanished)| vanished.clone()).collect();
     // The delegate itself before what was made from it; a mark of a rejected image tells nothing of it.
     if let Some((_, container, _)) = members.iter().min_by_key(|(role, ..)| *role) {
         rollout.opted_out = container.label(label::ENABLE).is_some_and(is_no);

@@ -225,12 +225,9 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             self.note_failures(&rollouts, now);
             for rollout in in_order(&rollouts, self.only.as_deref()) {
                 let step = self.decide(rollout, &rollouts, now);
-                let step = match self.confirm(rollout, step, now) {
-                    Some(step) => step,
-                    None => {
-                        stepped = true;
-                        break;
-                    }
+                let Some(step) = self.confirm(rollout, step, now) else {
+                    stepped = true;
+                    break;
                 };
                 if self.learns_of_memory(rollout, &step).await {
                     stepped = true;
@@ -321,9 +318,8 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     /// A candidate is rejected only when the Manager can be reached: without it no delegate is healthy. `None` where
     /// that changes what is known of the candidate.
     fn confirm(&mut self, rollout: &Rollout, step: Step, now: DateTime<Utc>) -> Option<Step> {
-        let (image, cause) = match &step {
-            Step::Reject { image, cause, .. } | Step::Mark { image, cause, .. } => (image, cause),
-            _ => return Some(step),
+        let (Step::Reject { image, cause, .. } | Step::Mark { image, cause, .. }) = &step else {
+            return Some(step);
         };
         let subject = disturbance::subject(rollout);
         if subject.is_some_and(|subject| subject.started_at.is_none()) {
@@ -347,16 +343,15 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             }),
             Reach::Away(problem) => {
                 let outside = format!("the Manager is out of reach: {problem}");
-                match subject {
-                    Some(subject) => self.memory.watch(&subject.id).disturb(now, outside),
+                if let Some(subject) = subject {
+                    self.memory.watch(&subject.id).disturb(now, outside);
+                } else {
                     // It has vanished already.
-                    None => {
-                        let reason = Reason::Inconclusive {
-                            image: image.clone(),
-                            cause: format!("{cause}; but {outside}"),
-                        };
-                        self.campaign.as_mut()?.give_up(rollout, reason);
-                    }
+                    let reason = Reason::Inconclusive {
+                        image: image.clone(),
+                        cause: format!("{cause}; but {outside}"),
+                    };
+                    self.campaign.as_mut()?.give_up(rollout, reason);
                 }
                 None
             }

@@ -72,13 +72,7 @@ pub async fn execute<E: Engine>(
             let id = copy(engine, rollout, &standby, name, true).await?;
             memory.note_created(&rollout.name, id, standby.image_id(), true);
         }
-        Step::Mark {
-            id,
-            image,
-            to,
-            replaces,
-            ..
-        } => mark(engine, rollout, id, image, to, replaces).await?,
+        Step::Mark { .. } => mark(engine, rollout, step).await?,
         Step::Start { id, .. } => start(engine, rollout, id, memory).await?,
         Step::Retire { id, to } => {
             if let Some(fresh) = fresh_candidate(rollout) {
@@ -105,9 +99,8 @@ pub async fn execute<E: Engine>(
         }
         Step::Remove { id, .. } => {
             engine.remove(id).await?;
-            // The rollout is over: what vanishes from now on vanishes by itself.
-            if rollout.standby.as_ref().is_some_and(|standby| standby.id == *id) {
-                memory.forget_candidate(&rollout.name);
+            if is_over(rollout, id) {
+                memory.forget_candidates(&rollout.name);
             }
         }
         Step::DiscardImage { id } => {
@@ -120,6 +113,15 @@ pub async fn execute<E: Engine>(
         }
     }
     Ok(())
+}
+
+/// Whether the successor works and its standby has just gone: what vanishes from now on vanishes by itself.
+fn is_over(rollout: &Rollout, removed: &ContainerId) -> bool {
+    let standby = rollout.standby.as_ref().filter(|standby| standby.id == *removed);
+    let serving = rollout.serving.as_ref();
+    serving
+        .zip(standby)
+        .is_some_and(|(serving, standby)| serving.replaces == standby.replaces)
 }
 
 /// `always`, `on-failure:5` → the engine's words.
@@ -252,23 +254,28 @@ async fn stands_for<E: Engine>(engine: &E, reference: &str, image: &ImageId) -> 
 
 /// Stands for a rejected `--rm` candidate, which vanishes by stopping. It is found like a delegate, by the variable,
 /// and told from one by its name and labels.
-async fn mark<E: Engine>(
-    engine: &E,
-    rollout: &Rollout,
-    image: &ImageId,
-    reference: &str,
-    name: &str,
-    replaces: &ContainerId,
-) -> Result<(), Failure> {
+async fn mark<E: Engine>(engine: &E, rollout: &Rollout, step: &Step) -> Result<(), Failure> {
+    let Step::Mark {
+        id: image,
+        image: reference,
+        to: name,
+        replaces,
+        release,
+        ..
+    } = step
+    else {
+        return Ok(());
+    };
     let mut labels = json!({
         label::REPLACES: replaces.as_str(),
         label::NAME: rollout.name,
+        label::RELEASE: release.to_string(),
     });
-    let mut named = reference;
+    let mut named = reference.as_str();
     if !stands_for(engine, reference, image).await? {
         named = image.as_str();
         if let Some(labels) = labels.as_object_mut() {
-            labels.insert(label::IMAGE.to_owned(), Value::from(reference));
+            labels.insert(label::IMAGE.to_owned(), Value::from(reference.as_str()));
         }
     }
     let body = json!({
@@ -298,7 +305,16 @@ async fn start<E: Engine>(
     {
         return Ok(());
     }
-    match engine.start(id).await {
+    let outcome = match engine.start(id).await {
+        // Of something it needs, unless it is gone itself; an `--rm` container is, when its start has failed.
+        Err(EngineError::NotFound(message)) if fresh.is_some() => {
+            memory.note_refused(&rollout.name, id, &message);
+            engine.inspect(id).await?;
+            Err(EngineError::Refused { status: 404, message })
+        }
+        outcome => outcome,
+    };
+    match outcome {
         Err(EngineError::Refused { status, message }) if fresh.is_some() && status != 503 => {
             memory.note_refused(&rollout.name, id, &message);
             let watch = memory.watch(id);

@@ -194,8 +194,8 @@ pub struct Rollout {
     pub strategy: Option<Strategy>,
     /// A container of somebody else's that has a name this rollout needs.
     pub foreign: Option<String>,
-    /// A candidate that this process created and that is gone again.
-    pub vanished: Option<Vanished>,
+    /// Candidates that this process created and that are gone again.
+    pub vanished: Vec<Vanished>,
 }
 
 /// A candidate that is gone, and was not removed by this process.

@@ -120,7 +120,7 @@ impl Decision<'_> {
                 .rollout
                 .failed
                 .iter()
-                .find(|rejected| rejected.created_at < serving.created_at && is_left(rejected))
+                .find(|rejected| is_superseded(rejected, serving) && is_left(rejected))
         {
             return remove(rejected);
         }
@@ -177,16 +177,18 @@ impl Decision<'_> {
         if let Some(name) = &self.rollout.foreign {
             return Some(Step::Rest(Reason::NameTaken { name: name.clone() }));
         }
-        if let Some(vanished) = self.rollout.vanished.as_ref().filter(|gone| gone.image == *image) {
+        if let Some(vanished) = self.rollout.vanished.iter().find(|gone| gone.image == *image) {
             let reason = Reason::CandidateVanished {
                 image: reference.to_string(),
                 because: vanished.cause.clone(),
             };
-            let mark = vanished.auto_remove.then(|| {
+            let last = self.last_rejection(image);
+            if vanished.auto_remove && last.is_none_or(|(mark, _)| mark.quarantine(self.now).is_none()) {
                 let cause = reason.to_string();
-                self.mark(image, &reference.to_string(), &serving.id, None, cause)
-            });
-            return Some(mark.flatten().unwrap_or(Step::Rest(reason)));
+                let release = serving.release + 1;
+                return Some(self.mark(image, &reference.to_string(), &serving.id, release, cause));
+            }
+            return Some(Step::Rest(reason));
         }
         if demand == Demand::Published
             && let Some(reason) = self
@@ -403,6 +405,11 @@ impl Decision<'_> {
             to: self.rollout.name.clone(),
         }
     }
+}
+
+/// Whether a later release than the rejected one has proven itself. What was brought back is no later one.
+fn is_superseded(rejected: &Member, serving: &Member) -> bool {
+    rejected.created_at < serving.created_at && rejected.release <= serving.release
 }
 
 /// Whether it has ended and is left for us to remove: what the engine is taking away needs no help.

@@ -62,6 +62,8 @@ pub enum Step {
         cause: String,
         /// The container it was to replace.
         replaces: ContainerId,
+        /// The candidate's release number.
+        release: u64,
     },
     /// Start a candidate, or an old one that is restored.
     Start {

@@ -115,7 +115,9 @@ impl Watch {
 pub struct Memory {
     watches: HashMap<ContainerId, Watch>,
     /// Candidates this process created, by the delegate's name, to notice one that vanished.
-    created: HashMap<String, (ContainerId, Vanished)>,
+    created: HashMap<String, Vec<(ContainerId, Vanished)>>,
+    /// The `--rm` containers of each delegate at the last look.
+    fleeting: HashMap<String, Vec<ContainerId>>,
     /// Images whose removal was tried; the engine's answer is not asked for twice.
     discarded: HashSet<ImageId>,
 }
@@ -143,25 +145,36 @@ impl Memory {
             auto_remove,
             cause: None,
         };
-        self.created.insert(name.to_owned(), (candidate, vanished));
+        let created = self.created.entry(name.to_owned()).or_default();
+        created.push((candidate, vanished));
     }
 
     /// Notes why the candidate could not be started: an `--rm` container does not outlive that.
     pub fn note_refused(&mut self, name: &str, candidate: &ContainerId, cause: &str) {
-        if let Some((_, created)) = self.created.get_mut(name).filter(|(id, _)| id == candidate) {
-            created.cause = Some(cause.to_owned());
+        let created = self.created.get_mut(name).into_iter().flatten();
+        for (_, vanished) in created.filter(|(id, _)| id == candidate) {
+            vanished.cause = Some(cause.to_owned());
         }
     }
 
-    /// The candidate this process created last for the delegate `name`, and what to say of it should it be gone.
-    pub fn created(&self, name: &str) -> Option<&(ContainerId, Vanished)> {
-        self.created.get(name)
+    /// The candidates this process created for the delegate `name`, and what to say of them should they be gone.
+    pub fn created(&self, name: &str) -> &[(ContainerId, Vanished)] {
+        self.created.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Forgets the candidate that was created for the delegate `name`: this process took it away itself, or whatever
-    /// took it says nothing about its image.
-    pub fn forget_candidate(&mut self, name: &str) {
+    /// Forgets the candidates that were created for the delegate `name`.
+    pub fn forget_candidates(&mut self, name: &str) {
         self.created.remove(name);
+    }
+
+    /// Notes which `--rm` containers a delegate has. More than one gone at once: that was an engine that restarted, and
+    /// says nothing about any of them.
+    pub fn note_fleeting(&mut self, name: &str, present: Vec<ContainerId>) {
+        let before = self.fleeting.get(name).into_iter().flatten();
+        if before.filter(|id| !present.contains(id)).count() > 1 {
+            self.forget_candidates(name);
+        }
+        self.fleeting.insert(name.to_owned(), present);
     }
 
     /// Forgets which candidates were created: a new scheduled pass may try again.

@@ -158,7 +158,7 @@ fn an_auto_remove_candidate_that_vanished_is_marked_once() {
         .serving(fleeting())
         .standby(standby())
         .pulled(V2)
-        .with(|r| r.vanished = Some(vanished(V2)));
+        .with(|r| r.vanished = vec![vanished(V2)]);
     assert!(
         base.clone()
             .next()
@@ -169,7 +169,7 @@ fn an_auto_remove_candidate_that_vanished_is_marked_once() {
     let settled = scene()
         .serving(fleeting())
         .pulled(V2)
-        .with(|r| r.vanished = Some(vanished(V2)))
+        .with(|r| r.vanished = vec![vanished(V2)])
         .failed(1, mark());
     assert_eq!(settled.next(), "rest: candidate_vanished");
 }
@@ -200,7 +200,7 @@ fn where_nobody_is_left_the_delegate_is_made_again_from_its_standby() {
     );
     assert_eq!(base.clone().serving(again()).next(), "remove d.standby (standby)");
     // It vanished again: then the copy itself serves.
-    let tried = base.with(|r| r.vanished = Some(vanished(V1)));
+    let tried = base.with(|r| r.vanished = vec![vanished(V1)]);
     assert_eq!(tried.clone().next(), "start d.standby (standby)");
     assert_eq!(
         tried

@@ -616,7 +616,7 @@ fn an_old_one_waits_for_the_rejected_one_that_it_cannot_live_with() {
 #[test]
 fn stop_first_goes_in_order() {
     let base = || scene().host_network();
-    for (scene, step) in [
+    let rows = vec![
         (
             base().serving(old()).pulled(V2),
             format!("create from old: {V2}, release 1"),
@@ -653,7 +653,8 @@ fn stop_first_goes_in_order() {
                 .serving(new().running(60, 60)),
             "remove d.draining-90 (old)".to_owned(),
         ),
-    ] {
+    ];
+    for (scene, step) in rows {
         assert_eq!(scene.next(), step);
     }
 }
@@ -737,11 +738,11 @@ fn what_stands_in_the_way_is_told() {
         "rest: name_taken"
     );
     assert_eq!(
-        base().with(|r| r.vanished = Some(gone(V2))).next(),
+        base().with(|r| r.vanished = vec![gone(V2)]).next(),
         "rest: candidate_vanished"
     );
     assert_eq!(
-        base().with(|r| r.vanished = Some(gone(V3))).next(),
+        base().with(|r| r.vanished = vec![gone(V3)]).next(),
         format!("create from old: {V2}, release 1")
     );
     assert_eq!(scene().next(), "rest: gone");

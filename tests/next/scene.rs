@@ -226,7 +226,7 @@ impl Scene {
                 conflict: None,
                 strategy: None,
                 foreign: None,
-                vanished: None,
+                vanished: Vec::new(),
             },
             wish: Wish::Settle(Reason::AwaitingSchedule { published: None }),
             policy: Policy {

@@ -344,7 +344,7 @@ impl Scene {
     fn forbids(&self, step: &Step) -> bool {
         let rollout = &self.rollout;
         let allowed = match step {
-            Step::Rest(_) => true,
+            Step::Rest(_) | Step::Mark { .. } => true,
             Step::Wait { until, .. } => *until > now(),
             Step::Pull { .. } | Step::Create { .. } => {
                 let vanishes = rollout
@@ -364,7 +364,6 @@ impl Scene {
                 let beside = rollout.members().any(up);
                 alone && self.member(from).role == Role::Standby && !(beside && rollout.conflict.is_some())
             }
-            Step::Mark { .. } => true,
             Step::Start { id, .. } => {
                 let member = self.member(id);
                 let owner_s = member.role == Role::Serving;
@@ -437,7 +436,13 @@ impl Scene {
                     .created();
                 *self = self.clone().candidate(made);
             }
-            Step::Mark { id, to, replaces, .. } => {
+            Step::Mark {
+                id,
+                to,
+                replaces,
+                release,
+                ..
+            } => {
                 let (_, Role::Failed { attempt }) = Role::parse(to) else {
                     panic!("{to}")
                 };
@@ -446,6 +451,7 @@ impl Scene {
                 let made = made.change(|m| {
                     m.created_at = moment;
                     m.image_id = id.clone();
+                    m.release = *release;
                 });
                 *self = self.clone().failed(attempt, made);
             }

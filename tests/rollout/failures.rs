@@ -239,14 +239,17 @@ async fn a_second_bad_image_takes_the_place_of_the_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_auto_remove_candidate_that_crashes_is_told_as_vanished_and_not_tried_again_in_this_pass() {
+async fn an_auto_remove_candidate_that_crashes_is_told_as_vanished_and_its_image_quarantined() {
     let host = Host::new();
     host.publish(NEW, Behaviour::exits(Duration::from_secs(1), 3));
     let old = host.run_with("dd", crate::host::auto_remove);
     let report = host.once(NEW).await;
     assert_untouched(&host, &old, &report);
-    assert_eq!(row(&report, "dd").reason, "candidate_vanished");
-    assert_eq!(host.names(), ["dd"]);
+    assert_eq!(row(&report, "dd").reason, "rejected");
+    assert!(row(&report, "dd").why.contains("vanished"), "{report:?}");
+    assert_eq!(host.names(), ["dd", "dd.failed-1"]);
+    assert_eq!(host.find("dd.failed-1").state, RunState::Created);
+    assert_eq!(row(&host.once(NEW).await, "dd").reason, "quarantined");
 }
 
 /// The successor ends right after it took over, while the old one still drains.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::host::{HOUR, Host, NEW, OLD, host_network};
+use crate::host::{HOUR, Host, NEW, OLD, auto_remove, host_network};
 use crate::support::twin::{Call, Fault, Happened};
 
 /// Which way a delegate is replaced.
@@ -13,16 +13,30 @@ use crate::support::twin::{Call, Fault, Happened};
 enum Way {
     StartFirst,
     StopFirst,
+    /// With `--rm`.
+    Fleeting,
+    FleetingStopFirst,
 }
 
-use Way::{StartFirst, StopFirst};
+use Way::{Fleeting, FleetingStopFirst, StartFirst, StopFirst};
 
 impl Way {
+    fn stops_first(self) -> bool {
+        matches!(self, StopFirst | FleetingStopFirst)
+    }
+
+    fn is_fleeting(self) -> bool {
+        matches!(self, Fleeting | FleetingStopFirst)
+    }
+
     fn host(self) -> Host {
         let host = Host::new();
         host.run_with("dd", |body| {
-            if self == StopFirst {
+            if self.stops_first() {
                 host_network(body);
+            }
+            if self.is_fleeting() {
+                auto_remove(body);
             }
         });
         host
@@ -50,8 +64,12 @@ pub async fn killed_when(host: &Host, mut when: impl FnMut(&Call) -> bool + Send
 }
 
 fn assert_kept_promise(host: &Host, way: Way, context: &str) {
-    host.assert_settled_on("dd", NEW, context);
-    if way == StartFirst {
+    if way.is_fleeting() {
+        host.assert_fleeting_on("dd", NEW, context);
+    } else {
+        host.assert_settled_on("dd", NEW, context);
+    }
+    if !way.stops_first() {
         assert_eq!(host.fewest_working(), 1, "{context}");
     }
     for event in host.twin.events() {
@@ -96,6 +114,18 @@ async fn a_start_first_upgrade_survives_a_kill_at_every_call() {
 #[tokio::test(start_paused = true)]
 async fn a_stop_first_upgrade_survives_a_kill_at_every_call() {
     killed_at_every_call(StopFirst, Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_auto_remove_delegate_survives_a_kill_at_every_call() {
+    killed_at_every_call(Fleeting, Duration::ZERO).await;
+    killed_at_every_call(Fleeting, HOUR * 3).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_auto_remove_delegate_that_stops_first_survives_a_kill_at_every_call() {
+    killed_at_every_call(FleetingStopFirst, Duration::ZERO).await;
+    killed_at_every_call(FleetingStopFirst, HOUR * 3).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -174,11 +204,17 @@ at_every_call! {
     a_stop_first_upgrade_survives_a_lost_request_at_every_call: StopFirst, ErrBefore;
     a_stop_first_upgrade_survives_a_lost_answer_at_every_call: StopFirst, ErrAfter;
     a_stop_first_upgrade_survives_a_late_answer_at_every_call: StopFirst, HangAfter;
+    an_auto_remove_delegate_survives_a_lost_request_at_every_call: Fleeting, ErrBefore;
+    an_auto_remove_delegate_survives_a_lost_answer_at_every_call: Fleeting, ErrAfter;
+    an_auto_remove_delegate_survives_a_late_answer_at_every_call: Fleeting, HangAfter;
+    an_auto_remove_delegate_that_stops_first_survives_a_lost_request_at_every_call: FleetingStopFirst, ErrBefore;
+    an_auto_remove_delegate_that_stops_first_survives_a_lost_answer_at_every_call: FleetingStopFirst, ErrAfter;
+    an_auto_remove_delegate_that_stops_first_survives_a_late_answer_at_every_call: FleetingStopFirst, HangAfter;
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_upgraders_at_once_converge() {
-    for way in [StartFirst, StopFirst] {
+    for way in [StartFirst, StopFirst, Fleeting, FleetingStopFirst] {
         for offset in (0..40).chain([100, 1000, 2005, 2010, 2015, 5000, 12_000, 17_000]) {
             let host = way.host();
             let second = async {

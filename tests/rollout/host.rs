@@ -10,8 +10,8 @@ use delegate_upgrader::config::{HealthAction, HealthSettings, ProbeKind, Strateg
 use delegate_upgrader::delegate::{ContainerId, ImageId};
 use delegate_upgrader::engine::RunState;
 use delegate_upgrader::health::{HealthEndpoint, HttpOutcome};
-use delegate_upgrader::image::TargetSettings;
-use delegate_upgrader::manager::FixedPublished;
+use delegate_upgrader::image::{ImageReference, TargetSettings};
+use delegate_upgrader::manager::{Published, PublishedError};
 use delegate_upgrader::observe::Scope;
 use delegate_upgrader::pass::{Reconciler, Settings};
 use delegate_upgrader::report::{DelegateReport, Report};
@@ -33,7 +33,24 @@ pub const DRAIN: Duration = Duration::from_secs(60);
 pub const STOP_TIMEOUT: Duration = Duration::from_secs(3600);
 pub const HOUR: Duration = Duration::from_secs(3600);
 
-pub type Upgrader = Reconciler<Twin, FixedPublished, Endpoint>;
+pub type Upgrader = Reconciler<Twin, Source, Endpoint>;
+
+/// A Manager that publishes one image, where it can be reached.
+pub struct Source {
+    published: ImageReference,
+    twin: Twin,
+}
+
+impl Published for Source {
+    async fn published(&self, _: &ImageReference, _: &str) -> Result<ImageReference, PublishedError> {
+        if self.twin.manager_reachable() {
+            Ok(self.published.clone())
+        } else {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Err(PublishedError::Unreachable("connection refused".to_owned()))
+        }
+    }
+}
 
 /// What probes find at the twin's addresses.
 pub struct Endpoint(Twin);
@@ -119,7 +136,10 @@ impl Host {
         let clock = self.twin.clone();
         Reconciler::new(
             self.twin.clone(),
-            Some(FixedPublished(published.parse().unwrap())),
+            Some(Source {
+                published: published.parse().unwrap(),
+                twin: self.twin.clone(),
+            }),
             Endpoint(self.twin.clone()),
             settings,
             Arc::new(move || clock.wall_clock()),
@@ -199,6 +219,10 @@ impl Host {
             .to_owned()
     }
 
+    pub fn auto_remove(&self, name: &str) -> bool {
+        self.twin.document(name).unwrap()["HostConfig"]["AutoRemove"] == json!(true)
+    }
+
     pub fn events_of(&self, id: &ContainerId) -> Vec<Event> {
         self.twin
             .events()
@@ -267,6 +291,16 @@ impl Host {
 
     /// The delegate runs this image under its own name with its own restart policy, and nothing else is there.
     pub fn assert_settled_on(&self, name: &str, image: &str, context: &str) {
+        self.assert_settled(name, image, "unless-stopped", context);
+    }
+
+    /// The same for a delegate that was started with `--rm`.
+    pub fn assert_fleeting_on(&self, name: &str, image: &str, context: &str) {
+        self.assert_settled(name, image, "no", context);
+        assert!(self.auto_remove(name), "{context}: --rm is lost");
+    }
+
+    fn assert_settled(&self, name: &str, image: &str, policy: &str, context: &str) {
         let log = || {
             let writes: Vec<String> = self
                 .twin
@@ -287,7 +321,7 @@ impl Host {
             "{}",
             log()
         );
-        assert_eq!(self.restart_policy(name), "unless-stopped", "{}", log());
+        assert_eq!(self.restart_policy(name), policy, "{}", log());
     }
 }
 

@@ -9,9 +9,12 @@
 
 mod failures;
 mod faults;
+mod fleeting;
 mod host;
 mod interference;
 mod left_alone;
+mod operator;
+mod relative;
 mod replicas;
 mod start_first;
 mod stop_first;

@@ -68,7 +68,7 @@ async fn a_canary_that_vanishes_halts_the_rest_too() {
         host.run_with(name, auto_remove);
     }
     let report = host.once(NEW).await;
-    assert_eq!(row(&report, "aa").reason, "candidate_vanished");
+    assert_eq!(row(&report, "aa").reason, "rejected");
     assert_eq!(row(&report, "bb").reason, "halted");
 }
 

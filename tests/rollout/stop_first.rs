@@ -6,7 +6,7 @@ use delegate_upgrader::config::Strategy;
 use delegate_upgrader::engine::RunState;
 use serde_json::{Value, json};
 
-use crate::host::{DRAIN, Host, NEW, auto_remove, good, host_network, published_port, row};
+use crate::host::{DRAIN, Host, NEW, good, host_network, published_port, row};
 use crate::support::twin::{Behaviour, Happened, Operation};
 
 fn at(host: &Host, id: &delegate_upgrader::delegate::ContainerId, what: &Happened) -> Duration {
@@ -134,20 +134,6 @@ async fn a_restart_policy_with_a_count_comes_back_too() {
         host.twin.document("dd").unwrap()["HostConfig"]["RestartPolicy"],
         json!({ "Name": "on-failure", "MaximumRetryCount": 5 })
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_auto_remove_delegate_is_not_stopped_first() {
-    let host = Host::new();
-    let old = host.run_with("dd", |body| {
-        auto_remove(body);
-        host_network(body);
-    });
-    let report = host.once(NEW).await;
-    assert_eq!(row(&report, "dd").reason, "auto_remove_needs_start_first");
-    assert!(report.has_failures());
-    assert_eq!(host.find("dd").id, old);
-    assert_eq!(host.twin.writes(), []);
 }
 
 #[tokio::test(start_paused = true)]

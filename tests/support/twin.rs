@@ -126,6 +126,16 @@ impl Twin {
         id
     }
 
+    /// Gives containers that are made from an image from now on another behaviour.
+    pub fn set_behaviour(&self, reference: &str, behaviour: &Behaviour) {
+        self.state().images.set_behaviour(reference, behaviour);
+    }
+
+    /// Takes an image off the host, whoever uses it.
+    pub fn remove_image(&self, id: &str) {
+        self.state().images.remove(id);
+    }
+
     /// Makes pulls of a reference fail with these words, or succeed again.
     pub fn break_pull(&self, reference: &str, message: Option<&str>) {
         self.state().images.break_pull(reference, message);
@@ -215,6 +225,11 @@ impl Twin {
             container.probe_until(now, before);
         }
         state.manager_reachable = reachable;
+    }
+
+    /// Whether delegates reach their Manager.
+    pub fn manager_reachable(&self) -> bool {
+        self.state().manager_reachable
     }
 
     /// What `/api/health` of a container answers: healthy or not, `None` where nothing listens.

@@ -36,7 +36,7 @@ impl Decision<'_> {
         if candidate.has_ended() && !self.may_be_restarting(candidate) {
             let cause = format!("{} before it had proven itself", candidate.ending);
             let patience = span(self.policy.healthy_deadline);
-            return self.verdict(candidate, cause, self.now - patience);
+            return verdict(candidate, cause, self.now - patience);
         }
         let needed = self.policy.healthy_time;
         let healthy_for = candidate
@@ -49,7 +49,7 @@ impl Decision<'_> {
         // Extended once where something from outside was in the way.
         let seen = candidate.watch.seen_since.unwrap_or(self.now);
         let first = seen + span(self.policy.healthy_deadline);
-        let extended = self.is_disturbed_since(candidate, seen);
+        let extended = is_disturbed_since(candidate, seen);
         let deadline = if extended {
             first + span(self.policy.healthy_deadline)
         } else {
@@ -62,7 +62,7 @@ impl Decision<'_> {
                 (deadline - seen).num_seconds(),
                 candidate.health.cause
             );
-            return self.verdict(candidate, cause, first);
+            return verdict(candidate, cause, first);
         }
         let healthy_for = healthy_for.unwrap_or_default();
         let proven = self.now + span(needed.saturating_sub(healthy_for));
@@ -74,19 +74,6 @@ impl Decision<'_> {
             },
             until: (self.now + self.proof_interval()).min(deadline).min(proven),
         })
-    }
-
-    /// A failure counts against the image unless something from outside was in the way since then.
-    fn verdict(&self, candidate: &Member, cause: String, since: DateTime<Utc>) -> Proof {
-        match &candidate.watch.disturbed {
-            Some((at, outside)) if *at >= since => Proof::Inconclusive(format!("{cause}; but {outside}")),
-            _ => Proof::Failed(cause),
-        }
-    }
-
-    pub(super) fn is_disturbed_since(&self, member: &Member, since: DateTime<Utc>) -> bool {
-        let disturbed = member.watch.disturbed.as_ref();
-        disturbed.is_some_and(|(at, _)| *at >= since)
     }
 
     /// One with a restart policy that is seen ended may be between its stop and its start: an engine that restarts, or
@@ -108,12 +95,12 @@ impl Decision<'_> {
     /// An `--rm` candidate vanishes by stopping: a container of its image that is never started stands for it.
     pub(super) fn reject(&self, candidate: &Member, cause: String) -> Step {
         if candidate.auto_remove {
+            if self.is_marked(candidate) {
+                return self.withdraw(candidate, None);
+            }
             let replaces = candidate.replaces.as_ref().unwrap_or(&candidate.id);
-            let mark = (!self.is_marked(candidate)).then(|| {
-                let (id, image) = (&candidate.image_id, &candidate.image);
-                self.mark(id, image, replaces, Some(candidate), cause)
-            });
-            return mark.flatten().unwrap_or_else(|| self.withdraw(candidate, None));
+            let (id, image) = (&candidate.image_id, &candidate.image);
+            return self.mark(id, image, replaces, candidate.release, cause);
         }
         let mut pending = None;
         if is_between_lives(candidate)
@@ -122,7 +109,7 @@ impl Decision<'_> {
             return step;
         }
         match self.failed_name(&candidate.image_id) {
-            Err(free_the_name) => free_the_name,
+            Err(holder) => remove(holder),
             Ok(to) => Step::Reject {
                 id: candidate.id.clone(),
                 to,
@@ -132,8 +119,8 @@ impl Decision<'_> {
         }
     }
 
-    /// The name for the next rejection of this image, or the step that frees it.
-    fn failed_name(&self, image: &ImageId) -> Result<String, Step> {
+    /// The name for the next rejection of this image, or who has to go to free it.
+    fn failed_name(&self, image: &ImageId) -> Result<String, &Member> {
         let mut attempt = self
             .last_rejection(image)
             .map_or(1, |(_, attempt)| attempt.saturating_add(1));
@@ -144,36 +131,33 @@ impl Decision<'_> {
             .find(|rejected| rejected.role == Role::Failed { attempt })
         {
             if is_left(holder) {
-                return Err(remove(holder));
+                return Err(holder);
             }
             attempt = attempt.saturating_add(1);
         }
         Ok(Role::Failed { attempt }.name(&self.rollout.name))
     }
 
-    /// The mark of a rejected `--rm` candidate, which may be gone by now; nothing where its image has a valid one.
+    /// The mark of a rejected `--rm` candidate, which may be gone by now.
     pub(super) fn mark(
         &self,
         id: &ImageId,
         image: &str,
         replaces: &ContainerId,
-        candidate: Option<&Member>,
+        release: u64,
         cause: String,
-    ) -> Option<Step> {
-        let last = self.last_rejection(id);
-        if candidate.is_none() && last.is_some_and(|(mark, _)| mark.quarantine(self.now).is_some()) {
-            return None;
-        }
-        Some(match self.failed_name(id) {
-            Err(free_the_name) => free_the_name,
+    ) -> Step {
+        match self.failed_name(id) {
+            Err(holder) => remove(holder),
             Ok(to) => Step::Mark {
                 id: id.clone(),
                 image: image.to_owned(),
                 to,
                 cause,
                 replaces: replaces.clone(),
+                release,
             },
-        })
+        }
     }
 
     /// Whether an `--rm` candidate was rejected, whatever it looks like now.
@@ -209,6 +193,19 @@ pub(super) fn committed(old: &Member, candidate: &Member) -> bool {
         && candidate
             .started_at
             .is_some_and(|started| started < timestamp(since))
+}
+
+/// A failure counts against the image unless something from outside was in the way since then.
+fn verdict(candidate: &Member, cause: String, since: DateTime<Utc>) -> Proof {
+    match &candidate.watch.disturbed {
+        Some((at, outside)) if *at >= since => Proof::Inconclusive(format!("{cause}; but {outside}")),
+        _ => Proof::Failed(cause),
+    }
+}
+
+pub(super) fn is_disturbed_since(member: &Member, since: DateTime<Utc>) -> bool {
+    let disturbed = member.watch.disturbed.as_ref();
+    disturbed.is_some_and(|(at, _)| *at >= since)
 }
 
 pub(super) fn refusal(candidate: &Member) -> Option<String> {

@@ -110,11 +110,8 @@ impl Decision<'_> {
                 to: self.rollout.name.clone(),
             };
         }
-        let tried = self
-            .rollout
-            .vanished
-            .as_ref()
-            .is_some_and(|gone| gone.image == standby.image_id);
+        let mut gone = self.rollout.vanished.iter();
+        let tried = gone.any(|gone| gone.image == standby.image_id);
         if standby.is_created() && !tried {
             return Step::Recreate {
                 from: standby.id.clone(),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::proof::is_disturbed_since;
 use super::{Decision, can_come_back, is_between_lives, is_left, remove, span, timestamp};
 use crate::delegate::{ImageId, Role};
 use crate::engine::RunState;
@@ -35,6 +36,16 @@ impl Decision<'_> {
             if let Some(step) = self.stop(member, pending) {
                 return Some(step);
             }
+        }
+        // What was made with `--rm` goes by itself, in its own time.
+        for member in withdrawn
+            .iter()
+            .filter(|member| member.state == RunState::Removing)
+        {
+            let reason = Reason::Stopping {
+                name: member.name.clone(),
+            };
+            pend(pending, reason, self.now + TimeDelta::seconds(1));
         }
         let remembers =
             |member: &Member| serving.is_none() && draining.iter().any(|old| member.is_successor_of(old));
@@ -146,7 +157,7 @@ impl Decision<'_> {
             return None;
         }
         let unhealthy = serving.watch.unhealthy_since?;
-        if self.is_disturbed_since(serving, self.now - span(self.policy.healthy_deadline)) {
+        if is_disturbed_since(serving, self.now - span(self.policy.healthy_deadline)) {
             return None;
         }
         (self.now - unhealthy >= span(self.policy.healthy_deadline)).then(|| {

@@ -45,6 +45,18 @@ impl Images {
         self.registry.insert(normal(reference), image);
     }
 
+    /// Gives containers that are made from an image from now on another behaviour: what they meet has changed, not the
+    /// image.
+    pub fn set_behaviour(&mut self, reference: &str, behaviour: &Behaviour) {
+        if let Some(image) = self.registry.get_mut(&normal(reference)) {
+            image.behaviour = behaviour.clone();
+        }
+        let id = self.tags.get(&normal(reference));
+        if let Some(image) = id.and_then(|id| self.local.get_mut(id)) {
+            image.behaviour = behaviour.clone();
+        }
+    }
+
     /// Makes pulls of a reference fail with these words, or succeed again.
     pub fn break_pull(&mut self, reference: &str, message: Option<&str>) {
         match message {
