@@ -92,6 +92,7 @@ impl Excuses {
                         excuse.may_be_stopped = true;
                     }
                     Role::Candidate | Role::Standby => {
+                        excuse.no_way_back |= role == Role::Standby;
                         excuse.policy_is_lost |= old;
                         excuse.may_be_gone |= !old && !in_service;
                     }
@@ -107,7 +108,8 @@ impl Excuses {
             Hand::Stop(name) => {
                 self.handled.insert(name.clone());
                 let (base, role) = Role::parse(name);
-                if role == Role::Serving {
+                // A candidate may be promoted in that moment.
+                if matches!(role, Role::Serving | Role::Candidate) {
                     let auto_remove = scenario
                         .delegates
                         .iter()

@@ -13,7 +13,9 @@ use crate::support::twin::{Call, Cause, Event, Glance, Happened, Operation};
 use crate::world::{Book, World};
 
 /// A look this old may be what a step was decided on.
-const LOOK: Duration = Duration::from_secs(25);
+const LOOK: Duration = Duration::from_secs(2);
+/// The same where calls are slow or lost.
+const OLD_LOOK: Duration = Duration::from_secs(90);
 
 /// All that was violated.
 pub fn judge(world: &World) -> Vec<String> {
@@ -33,6 +35,8 @@ struct Shadow {
     name: String,
     image: usize,
     running: Option<Duration>,
+    /// The beginning of its last life that is over, or in which it was told to stop, and that moment.
+    past: Option<(Duration, Duration)>,
     told: Option<Duration>,
     told_by_hand: bool,
     started_by: Cause,
@@ -120,6 +124,7 @@ impl<'a> Moments<'a> {
                         name: event.name.clone(),
                         image,
                         running: None,
+                        past: None,
                         told: None,
                         told_by_hand: false,
                         started_by: Cause::Itself,
@@ -150,6 +155,7 @@ impl<'a> Moments<'a> {
                     self.may_be_told(event);
                 }
                 let shadow = self.shadow(&event.id);
+                shadow.past = shadow.running.map(|since| (since, event.at));
                 shadow.told = Some(event.at);
                 shadow.told_by_hand = event.cause == Cause::Hand;
             }
@@ -158,6 +164,9 @@ impl<'a> Moments<'a> {
                     self.may_be_killed(event);
                 }
                 let shadow = self.shadow(&event.id);
+                if shadow.told.is_none() {
+                    shadow.past = shadow.running.map(|since| (since, event.at));
+                }
                 shadow.running = None;
                 shadow.ended = Some(event.at);
             }
@@ -205,21 +214,28 @@ impl<'a> Moments<'a> {
         self.world.scenario.images[shadow.image].kind
     }
 
-    /// Whether it works now, or did when it was looked at last.
+    /// Whether it works now, or did when it was looked at last: what a person, a crash or its health did since then
+    /// nobody could know.
     fn works(&self, shadow: &Shadow, now: Duration) -> bool {
-        let Some(since) = shadow.running.filter(|_| shadow.told.is_none()) else {
-            return false;
-        };
+        let present = shadow
+            .running
+            .filter(|_| shadow.told.is_none())
+            .map(|since| (since, now));
         let behaviour = &self.world.scenario.images[shadow.image].behaviour;
-        let window = if self.faults_can_delay() {
-            LOOK + Duration::from_secs(60)
-        } else {
-            LOOK
-        };
-        (0..=window.as_secs()).any(|ago| {
-            let at = now.saturating_sub(Duration::from_secs(ago));
-            at >= since && behaviour.is_healthy_at(at - since)
+        let window = if self.faults_can_delay() { OLD_LOOK } else { LOOK };
+        present.into_iter().chain(shadow.past).any(|(since, until)| {
+            (0..=window.as_millis()).step_by(500).any(|ago| {
+                let at = now.saturating_sub(Duration::from_millis(u64::try_from(ago).unwrap()));
+                since <= at && at <= until && behaviour.is_healthy_at(at - since)
+            })
         })
+    }
+
+    /// Whether it serves in this moment.
+    fn serves(&self, shadow: &Shadow, now: Duration) -> bool {
+        let behaviour = &self.world.scenario.images[shadow.image].behaviour;
+        let since = shadow.running.filter(|_| shadow.told.is_none());
+        since.is_some_and(|since| behaviour.is_healthy_at(now - since))
     }
 
     fn faults_can_delay(&self) -> bool {
@@ -260,7 +276,7 @@ impl<'a> Moments<'a> {
         let Some(shadow) = self.shadows.get(&event.id) else {
             return;
         };
-        if !shadow.served || !self.works(shadow, event.at) || self.another_serves(event) {
+        if !shadow.served || !self.serves(shadow, event.at) || self.another_serves(event) {
             return;
         }
         // Health that comes and goes, of an image or of all of them, may have been judged in a bad moment.

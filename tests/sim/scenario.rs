@@ -86,11 +86,16 @@ impl Kind {
         matches!(self, Self::Good | Self::Slow)
     }
 
-    /// Whether none of its containers can ever prove itself.
+    /// Whether none of its containers can ever prove itself. One that is too slow can, to a process that sees it late.
     pub fn never_serves(self) -> bool {
-        !matches!(
+        matches!(
             self,
-            Self::Good | Self::Slow | Self::CrashesLate | Self::TurnsIll | Self::Flaps
+            Self::CrashesAtOnce
+                | Self::CrashesSoon
+                | Self::NeverHealthy
+                | Self::DoesNotStart
+                | Self::WrongPlatform
+                | Self::CannotBePulled
         )
     }
 }
@@ -288,7 +293,7 @@ fn delegates(random: &mut Random, strategy: Strategy, old: &Made) -> Vec<Delegat
                 _ => Way::StartFirst,
             };
             let mut body = delegate_body(GROUP, &old.reference);
-            let auto_remove = random.one_in(5);
+            let auto_remove = random.one_in(5) && old.kind != Kind::CrashesSoon;
             let mut policy = random.pick(&["always", "unless-stopped", "unless-stopped", "on-failure", "no"]);
             if auto_remove {
                 policy = "no";
