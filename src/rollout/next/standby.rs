@@ -53,7 +53,7 @@ impl Decision<'_> {
             return Some(self.take_away(standby));
         }
         if replaced && let Some(cause) = self.lost_after_commit(serving, None) {
-            return Some(self.reject(serving, cause));
+            return Some(self.give_way(serving, cause));
         }
         let reason = Reason::SuccessorUnhealthy {
             verdict: serving.health.to_string(),
