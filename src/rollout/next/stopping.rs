@@ -241,8 +241,8 @@ pub(super) fn set_policy(member: &Member, policy: &str) -> Step {
     }
 }
 
-/// The image before the one before: nobody goes back two steps.
-fn outdated_image(serving: &Member, old: &Member) -> Option<ImageId> {
-    let image = old.previous_image_id.as_ref()?;
+/// The image before the one before: nobody goes back two steps. The one that the owner brought is the owner's.
+pub(super) fn outdated_image(serving: &Member, old: &Member) -> Option<ImageId> {
+    let image = old.previous_image_id.as_ref().filter(|_| old.release > 1)?;
     (*image != serving.image_id && *image != old.image_id).then(|| image.clone())
 }
