@@ -5,7 +5,7 @@ use super::{Decision, can_come_back, start, timestamp};
 use crate::delegate::Role;
 use crate::engine::RunState;
 use crate::reason::Reason;
-use crate::rollout::{Member, Step};
+use crate::rollout::{Member, START_ATTEMPTS, Step};
 
 impl Decision<'_> {
     /// The one that a rejected or withdrawn candidate was to replace, else the last one that was retired. One that
@@ -78,6 +78,15 @@ impl Decision<'_> {
             return self.until_gone(old);
         }
         // One that was started again and ended by itself has its old life back; its policy decides on the next.
-        set_policy().unwrap_or_else(|| if restarted { take_back() } else { start(old) })
+        set_policy().unwrap_or_else(|| {
+            if restarted {
+                take_back()
+            } else if old.watch.failed_starts >= START_ATTEMPTS {
+                // An engine that was killed in the middle of a start may never be able to start that container again.
+                Step::Recreate { from: old.id.clone() }
+            } else {
+                start(old)
+            }
+        })
     }
 }
