@@ -123,6 +123,6 @@ impl Scenario {
 
     /// Whether the delegate is on a second network too.
     pub(crate) fn has_two_networks(self) -> bool {
-        self.shape.rm == self.shape.stop_first
+        self.shape.rm && self.shape.stop_first
     }
 }
