@@ -232,7 +232,7 @@ async fn create<E: Engine>(
         && !successor.connect.is_empty()
         && let Some(labels) = successor.body.get_mut("Labels").and_then(Value::as_object_mut)
     {
-        let networks = Value::from_iter(successor.connect.iter().cloned());
+        let networks: Value = successor.connect.iter().cloned().collect();
         labels.insert(label::NETWORKS.to_owned(), Value::from(networks.to_string()));
     }
     match engine
