@@ -154,8 +154,10 @@ impl Point {
                 .await
                 .iter()
                 .any(|row| row.name.contains(".failed-"));
-            let settled = ended == Ended::Exited(Some(0)) || rejected || outcome.left_alone;
-            if settled || !self.scenario.is_good() || runs == MOST_RUNS {
+            // Any other code says that the engine did not answer: that is for the next start.
+            let bad = ended == Ended::Exited(Some(1)) && !self.scenario.is_good();
+            let settled = ended == Ended::Exited(Some(0)) || bad || rejected || outcome.left_alone;
+            if settled || runs == MOST_RUNS {
                 break;
             }
         }
