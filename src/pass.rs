@@ -146,7 +146,8 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                 return Err(error);
             }
         };
-        note_ill_others(&mut rollouts, memory, now);
+        let patience = TimeDelta::from_std(settings.policy.healthy_deadline).unwrap_or(TimeDelta::MAX);
+        note_ill_others(&mut rollouts, memory, patience, now);
         for rollout in rollouts.iter_mut().filter(|rollout| rollout.conflict.is_none()) {
             rollout.conflict = cramped.get(&rollout.name).cloned().flatten();
         }
