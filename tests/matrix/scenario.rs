@@ -30,8 +30,6 @@ pub(crate) struct Scenario {
     pub(crate) successor: Successor,
 }
 
-/// The network of those that have two.
-pub(crate) const NETWORK: &str = "matrix";
 /// How long a delegate takes to get healthy.
 pub(crate) const START_SECONDS: u64 = 1;
 
