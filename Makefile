@@ -4,7 +4,7 @@ TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
 export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench image docs static clean
+.PHONY: help demo test matrix lint bench image docs engines static clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 10
@@ -14,13 +14,19 @@ demo: static ## two delegates upgraded before your eyes, on an engine of its own
 
 test: static ## all tests, those on a real engine and a real registry too
 	cargo test --locked --no-run
-	tests/lab/run cargo test --locked
+	@# What restarts the engine has one of its own, beside the others'.
+	@tests/lab/run cargo test --locked --test restarts -- --ignored >$(TARGET_DIR)/restarts.log 2>&1 & restarts=$$!; \
+	code=0; tests/lab/run cargo test --locked || code=$$?; \
+	wait $$restarts || code=$$?; cat $(TARGET_DIR)/restarts.log; exit $$code
+
+matrix: static ## every call of an upgrade with every fault on a real engine; MATRIX='start-first kill' selects
+	MATRIX_SHARE=$(or $(MATRIX_SHARE),all) tests/lab/run cargo test --locked --test matrix -- $(MATRIX)
 
 lint: ## formatting, clippy; cargo-deny and shellcheck where they are installed
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
 	@if command -v cargo-deny >/dev/null; then cargo deny --locked check; else echo 'cargo-deny is not installed: skipped'; fi
-	@if command -v shellcheck >/dev/null; then shellcheck $$(grep -lE '^#!.*(ba)?sh$$' .ci/* tests/lab/* examples/* 2>/dev/null); else echo 'shellcheck is not installed: skipped'; fi
+	@if command -v shellcheck >/dev/null; then shellcheck -x $$(grep -lE '^#!.*(ba)?sh$$' .ci/* tests/lab/* examples/* 2>/dev/null); else echo 'shellcheck is not installed: skipped'; fi
 
 bench: static ## size, memory, time to the first call, on a real engine
 	tests/lab/run tests/lab/bench
@@ -30,6 +36,9 @@ image: static ## delegate-upgrader:dev on the engine of DOCKER_HOST or the usual
 
 docs: ## the API documentation; a warning is an error
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps
+
+engines: ## newer Docker engines for tests/lab/run, from Debian's packages
+	tests/lab/engines all
 
 static: ## the static binaries that the images are made of
 	tests/lab/static

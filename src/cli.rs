@@ -487,6 +487,63 @@ fn status_text(status: &serde_json::Value) -> String {
             field(delegate, "health_cause"),
             field(delegate, "why"),
         ));
+        lines.extend(delegate.get("evidence").into_iter().flat_map(evidence_lines));
     }
     lines.join("\n")
+}
+
+/// The last words of a rejected candidate.
+fn evidence_lines(evidence: &serde_json::Value) -> Vec<String> {
+    let field = |key: &str| evidence.get(key).and_then(serde_json::Value::as_str);
+    let each = |key: &str, told: &str| -> Vec<String> {
+        let lines = evidence.get(key).and_then(serde_json::Value::as_array);
+        let lines = lines.into_iter().flatten().filter_map(serde_json::Value::as_str);
+        lines.map(|line| format!("    {told}: {line}")).collect()
+    };
+    let cause = field("cause").or(field("ending")).unwrap_or("rejected");
+    let rejected = format!(
+        "  {} ({}, {}): {cause}",
+        field("container").unwrap_or("-"),
+        field("image").unwrap_or("-"),
+        field("when").unwrap_or("-"),
+    );
+    [
+        vec![rejected],
+        each("health_log", "health check"),
+        each("log_tail", "it printed"),
+    ]
+    .concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_last_words_of_a_rejected_candidate_stand_below_its_delegate() {
+        let status = json!({ "report": { "delegates": [
+            { "name": "d1", "evidence": {
+                "container": "d1.failed-1", "image": "harness/delegate:26.03.1", "when": "2026-11-21T05:18:14Z",
+                "cause": "exited with code 3", "log_tail": ["one", "two"], "health_log": ["exit code 1: ill"],
+            } },
+            { "name": "d2" },
+        ] } });
+        let text = status_text(&status);
+        let lines: Vec<&str> = text.lines().skip(1).collect();
+        assert!(
+            lines[0].starts_with("d1  ") && lines[5].starts_with("d2  "),
+            "{text}"
+        );
+        assert_eq!(
+            lines[1..5],
+            [
+                "  d1.failed-1 (harness/delegate:26.03.1, 2026-11-21T05:18:14Z): exited with code 3",
+                "    health check: exit code 1: ill",
+                "    it printed: one",
+                "    it printed: two",
+            ]
+        );
+    }
 }

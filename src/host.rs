@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
 
 use crate::delegate::ContainerId;
 use crate::engine::Engine;
@@ -61,6 +62,35 @@ fn available(meminfo: &str) -> Option<u64> {
         .checked_mul(1024)
 }
 
+/// What is left on the file system of an engine's root directory, in bytes. From inside a container of that engine's it
+/// is seen through a file that the engine binds; from outside it is the directory that has the container's.
+pub fn free_disk(root: &Path, container: &ContainerId) -> Option<u64> {
+    let bound = fs::read_to_string("/proc/self/mountinfo")
+        .ok()
+        .and_then(|mountinfo| bound_from(&mountinfo, root));
+    let place = bound.or_else(|| {
+        let directory = root.join("containers").join(container.as_str());
+        (root.is_absolute() && directory.is_dir()).then_some(directory)
+    })?;
+    let file_system = rustix::fs::statvfs(&place).ok()?;
+    file_system.f_bavail.checked_mul(file_system.f_frsize)
+}
+
+/// The file that an engine with this root directory binds into our own container.
+fn bound_from(mountinfo: &str, root: &Path) -> Option<PathBuf> {
+    let id = own_id(mountinfo)?;
+    let directory = root.join("containers").join(id);
+    mountinfo.lines().find_map(|line| {
+        let mut fields = line.split(' ').skip(3);
+        let (source, point) = (fields.next()?, fields.next()?);
+        let file = Path::new(source).file_name()?;
+        // The source is told from the root of its file system, which may be mounted anywhere above.
+        let source = Path::new(source.trim_start_matches('/'));
+        (source.components().count() > 2 && directory.join(file).ends_with(source))
+            .then(|| PathBuf::from(point))
+    })
+}
+
 /// This host's name, as the kernel has it.
 pub fn name() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -93,6 +123,40 @@ mod tests {
             None,
             "a mount of somebody else's directory is no sign"
         );
+    }
+
+    #[test]
+    fn an_engine_s_file_system_is_seen_through_a_file_it_binds() {
+        let from = |source: &str| {
+            format!(
+                "612 611 0:52 / / rw - overlay overlay rw\n\
+                 640 612 254:0 {source} /etc/hostname rw - ext4 /dev/vda rw\n"
+            )
+        };
+        let seen = |source: &str| bound_from(&from(source), Path::new("/var/lib/docker"));
+        let file = Some(PathBuf::from("/etc/hostname"));
+        assert_eq!(seen(&format!("/var/lib/docker/containers/{ID}/hostname")), file);
+        assert_eq!(
+            seen(&format!("/containers/{ID}/hostname")),
+            file,
+            "a file system of its own"
+        );
+        for other in [
+            format!("/containers/storage/overlay-containers/{ID}/userdata/hostname"),
+            format!("/srv/other/containers/{ID}/hostname"),
+            format!("/{ID}/hostname"),
+        ] {
+            assert_eq!(seen(&other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn free_disk_is_told_only_where_the_engine_s_directory_is_seen() {
+        let root = tempfile::tempdir().unwrap();
+        let container = ContainerId::new(ID);
+        assert_eq!(free_disk(root.path(), &container), None);
+        fs::create_dir_all(root.path().join("containers").join(ID)).unwrap();
+        assert!(free_disk(root.path(), &container).is_some_and(|free| free > 0));
     }
 
     #[test]

@@ -29,12 +29,12 @@
 //! | settings | [`config`], [`secret`], [`duration`] |
 //! | when | [`schedule`] (pure), [`trigger`], [`daemon`] |
 //! | which image | [`manager`] asks, [`image`] (pure) finds the target, [`campaign`] keeps the answers of one pass |
-//! | what is there | [`engine`] (the port to Docker), [`delegate`] (names), [`observe`] (the look), [`host`] (our place) |
+//! | what is there | [`engine`] (the port to Docker), [`delegate`] (names), [`observe`] (the look), [`host`] (our place), [`disk`] (its room) |
 //! | how it is | [`health`] judges, [`endpoint`] asks over HTTP |
 //! | what to do | [`pass`], [`rollout`], [`document`] (pure): the same container with a new image |
 //! | what not to blame an image for | `disturbance`: others that are ill too, a Manager out of reach |
 //! | at an operator's word | [`demand`]: `retry`, `rollback` |
-//! | telling | [`reason`], [`report`], [`status`], [`metrics`], [`serve`] |
+//! | telling | [`reason`], [`evidence`] (shown through a [`mask`]), [`report`], [`status`], [`metrics`], [`serve`] |
 //!
 //! `docs/development` has the decisions, and the rollout's states as a table.
 #![warn(missing_docs)]
@@ -45,16 +45,19 @@ pub mod config;
 pub mod daemon;
 pub mod delegate;
 pub mod demand;
+pub mod disk;
 mod disturbance;
 pub mod document;
 pub mod duration;
 pub mod endpoint;
 pub mod engine;
+pub mod evidence;
 pub mod health;
 pub mod host;
 mod http;
 pub mod image;
 pub mod manager;
+pub mod mask;
 pub mod metrics;
 pub mod observe;
 pub mod pass;

@@ -1,6 +1,6 @@
 //! Looking at the host: which containers are delegates, what part each plays, how it is.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use tracing::{info, warn};
 
 use crate::config::{HealthSettings, Strategy};
 use crate::delegate::{ContainerId, DELEGATE_NAME_VARIABLE, Role, label};
+use crate::disk::{Disk, FreeDisk};
 use crate::document::{self, Conflict};
 use crate::duration;
 use crate::engine::{ContainerSummary, Engine, EngineError, Inspected, RunState};
@@ -32,11 +33,27 @@ pub struct Scope {
     pub own_id: Option<ContainerId>,
     /// Memory for a second container.
     pub free_memory: FreeMemory,
+    /// Room on the disk for another image.
+    pub free_disk: FreeDisk,
+}
+
+impl Scope {
+    /// How to know of the room for another image.
+    pub fn disk(&self) -> Disk {
+        Disk {
+            free: Arc::clone(&self.free_disk),
+            own_id: self.own_id.clone(),
+        }
+    }
 }
 
 /// Remembers what a container is: its environment never changes, so one look at a stranger is enough.
 #[derive(Debug, Default)]
-pub struct Identities(HashMap<ContainerId, Option<String>>);
+pub struct Identities {
+    known: HashMap<ContainerId, Option<String>>,
+    /// Those nothing is known of, since they could not be inspected: told once.
+    unread: HashSet<ContainerId>,
+}
 
 /// Looks at all delegates of the scope: one list, and one inspect for each of their containers and for each container
 /// never seen before.
@@ -50,26 +67,92 @@ pub async fn observe<E: Engine, H: HealthEndpoint>(
 ) -> Result<Vec<Rollout>, EngineError> {
     let containers = engine.containers().await?;
     let exists = |id: &ContainerId| containers.iter().any(|container| container.id == *id);
-    identities.0.retain(|id, _| exists(id));
+    identities.known.retain(|id, _| exists(id));
+    identities.unread.retain(exists);
     memory.keep(exists);
 
-    let mut families: BTreeMap<String, Vec<(Role, Inspected, String)>> = BTreeMap::new();
+    let mut families: Families = BTreeMap::new();
+    let mut unread = Vec::new();
     for summary in &containers {
-        let Some((inspected, delegate)) = look_at(engine, scope, identities, summary).await? else {
-            continue;
-        };
-        let (base, role) = part(&inspected);
-        families
-            .entry(base)
-            .or_default()
-            .push((role, inspected, delegate));
+        match look_at(engine, scope, identities, summary).await {
+            Ok(None) => {}
+            Ok(Some((inspected, delegate))) => {
+                let (base, role) = part(&inspected);
+                families
+                    .entry(base)
+                    .or_default()
+                    .push((role, inspected, delegate));
+            }
+            Err(error) if is_about_one_container(&error) => unread.push((summary, error)),
+            Err(error) => return Err(error),
+        }
     }
+    let mut problems = unread_families(unread, &mut families, identities)?;
     let mut rollouts = Vec::new();
     for (name, members) in families {
         let foreign = foreign_name(&name, &members, &containers);
-        rollouts.push(assemble(endpoint, scope, memory, now, name, members, foreign).await);
+        let unread = problems.remove(&name);
+        let mut rollout = assemble(endpoint, scope, memory, now, name, members, foreign).await;
+        if let Some((delegate, problem)) = unread {
+            rollout.delegate = delegate.unwrap_or(rollout.delegate);
+            rollout.unread = Some(problem);
+        }
+        rollouts.push(rollout);
     }
     Ok(rollouts)
+}
+
+/// What was read of the containers of each delegate.
+type Families = BTreeMap<String, Vec<(Role, Inspected, String)>>;
+
+/// An engine that answers, and cannot tell of this one container.
+fn is_about_one_container(error: &EngineError) -> bool {
+    match error {
+        EngineError::Refused { .. } | EngineError::Conflict(_) | EngineError::Malformed(_) => true,
+        EngineError::NotFound(_) | EngineError::Unreachable(_) | EngineError::TimedOut(_) => false,
+    }
+}
+
+/// The delegates of which not everything could be read, and why. A stranger that could not be read says nothing about
+/// any of them; but where no delegate is found, each may be one, and then that was no look.
+fn unread_families(
+    unread: Vec<(&ContainerSummary, EngineError)>,
+    families: &mut Families,
+    identities: &mut Identities,
+) -> Result<BTreeMap<String, (Option<String>, String)>, EngineError> {
+    let mut problems = BTreeMap::new();
+    let mut strangers = None;
+    for (summary, error) in unread {
+        let delegate = identities.known.get(&summary.id).cloned().flatten();
+        // One that is being removed may have lost its name.
+        let name = Some(summary.name.as_str()).filter(|name| !name.is_empty());
+        let name = name.unwrap_or(summary.id.short());
+        let (base, role) = Role::parse(name);
+        let ours = summary.labels.get(label::NAME).is_some_and(|name| name == base);
+        let family = if families.contains_key(base) || (ours && delegate.is_some()) {
+            Some(base)
+        } else {
+            delegate.as_ref().map(|_| match role {
+                Role::Draining { .. } => base,
+                _ => name,
+            })
+        };
+        if let Some(family) = family {
+            families.entry(family.to_owned()).or_default();
+            let problem = format!("{name}: {error}");
+            problems.insert(family.to_owned(), (delegate, problem));
+            continue;
+        }
+        if identities.unread.insert(summary.id.clone()) {
+            let id = &summary.id;
+            warn!(container = name, %id, problem = %error, "a container cannot be inspected; it is left out");
+        }
+        strangers.get_or_insert(error);
+    }
+    match strangers {
+        Some(error) if families.is_empty() => Err(error),
+        _ => Ok(problems),
+    }
 }
 
 /// The container's document and its `DELEGATE_NAME`, if it is one of those looked after.
@@ -79,7 +162,7 @@ async fn look_at<E: Engine>(
     identities: &mut Identities,
     summary: &ContainerSummary,
 ) -> Result<Option<(Inspected, String)>, EngineError> {
-    let known = identities.0.get(&summary.id).cloned();
+    let known = identities.known.get(&summary.id).cloned();
     if known == Some(None) || scope.own_id.as_ref() == Some(&summary.id) {
         return Ok(None);
     }
@@ -97,8 +180,9 @@ async fn look_at<E: Engine>(
             .find(|wanted| *wanted == name)
             .cloned()
     });
+    identities.unread.remove(&summary.id);
     if identities
-        .0
+        .known
         .insert(summary.id.clone(), delegate.clone())
         .is_none()
         && delegate.is_some()
@@ -185,6 +269,7 @@ async fn assemble<H: HealthEndpoint>(
         strategy: None,
         foreign,
         vanished: Vec::new(),
+        unread: None,
     };
     for ((role, container, _), (verdict, fresh)) in members.iter().zip(verdicts) {
         let watch = memory.watch(&container.id());

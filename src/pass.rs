@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::campaign::{Campaign, Mode};
 use crate::demand::{Refusal, find, way_back};
 use crate::disturbance::{self, Reach, Reachability, note_ill_others};
 use crate::document::Conflict;
 use crate::engine::{Engine, EngineError};
+use crate::evidence::Records;
 use crate::health::HealthEndpoint;
 use crate::image::{ImageReference, TargetSettings, as_manager_knows};
 use crate::manager::Published;
@@ -30,12 +31,21 @@ const STEPS_A_PASS: usize = 200;
 /// After this many errors in a row, five minutes, a delegate's next step is no longer waited for.
 const TROUBLE_PATIENCE: u32 = 9;
 
+/// What is troubled where a container cannot be inspected.
+const LOOK: &str = "inspect";
+
 /// A step that the engine did not take.
 #[derive(Debug)]
 struct Trouble {
     reason: Reason,
     times: u32,
     until: DateTime<Utc>,
+}
+
+impl Trouble {
+    fn is_unread(&self) -> bool {
+        matches!(&self.reason, Reason::Engine { step, .. } if step == LOOK)
+    }
 }
 
 /// What a pass is allowed to do, and to whom.
@@ -59,6 +69,8 @@ pub struct Reconciler<E, M, H> {
     reachability: Reachability,
     /// The only delegate that is decided on, where an operator named one.
     only: Option<String>,
+    /// The delegates there were when the pass began: by name, whose replica each is.
+    begun: BTreeMap<String, String>,
     endpoint: H,
     settings: Settings,
     clock: Clock,
@@ -68,9 +80,11 @@ pub struct Reconciler<E, M, H> {
     pulls: Pulls,
     troubled: HashMap<String, Trouble>,
     told: HashMap<String, String>,
+    decided: HashMap<String, (&'static str, &'static str)>,
     in_flight: HashMap<String, &'static str>,
     cramped: HashMap<String, Option<Conflict>>,
     steps_taken: BTreeMap<&'static str, u64>,
+    evidence: Records,
 }
 
 impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
@@ -81,6 +95,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             source: source.map(Arc::new),
             reachability: Reachability::default(),
             only: None,
+            begun: BTreeMap::new(),
             endpoint,
             settings,
             clock,
@@ -90,9 +105,11 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             pulls: Pulls::default(),
             troubled: HashMap::new(),
             told: HashMap::new(),
+            decided: HashMap::new(),
             in_flight: HashMap::new(),
             cramped: HashMap::new(),
             steps_taken: BTreeMap::new(),
+            evidence: Records::default(),
         }
     }
 
@@ -129,10 +146,12 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                 return Err(error);
             }
         };
-        note_ill_others(&mut rollouts, memory, now);
+        let patience = TimeDelta::from_std(settings.policy.healthy_deadline).unwrap_or(TimeDelta::MAX);
+        note_ill_others(&mut rollouts, memory, patience, now);
         for rollout in rollouts.iter_mut().filter(|rollout| rollout.conflict.is_none()) {
             rollout.conflict = cramped.get(&rollout.name).cloned().flatten();
         }
+        self.note_unread(&rollouts);
         Ok(rollouts)
     }
 
@@ -148,7 +167,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         if rollouts.is_empty() {
             warn!("{}", none_found(&self.settings.scope.workload_names));
         }
-        self.forget_last_pass();
+        self.forget_last_pass(rollouts);
         self.campaign = match &self.source {
             Some(source) => Some(
                 Campaign::begin(
@@ -166,7 +185,9 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         };
     }
 
-    fn forget_last_pass(&mut self) {
+    fn forget_last_pass(&mut self, rollouts: &[Rollout]) {
+        let replica = |rollout: &Rollout| (rollout.name.clone(), rollout.delegate.clone());
+        self.begun = rollouts.iter().map(replica).collect();
         self.memory.forget_created();
         // Each scheduled pass says of each delegate what became of it.
         self.told.clear();
@@ -199,7 +220,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         let rollout = self.named(container, &rollouts)?;
         let back = way_back(self.engine.as_ref(), rollout).await?;
         let name = rollout.name.clone();
-        self.forget_last_pass();
+        self.forget_last_pass(std::slice::from_ref(rollout));
         info!(delegate = name, from = back.from, to = %back.reference, "rolling back");
         let now = (self.clock)();
         self.campaign = Some(Campaign::rollback(&name, back.reference, back.image, now));
@@ -229,6 +250,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                     stepped = true;
                     break;
                 };
+                self.tell_decision(rollout, &step);
                 if self.learns_of_memory(rollout, &step).await {
                     stepped = true;
                     break;
@@ -245,6 +267,8 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             }
             if !stepped {
                 self.forget_absent(&rollouts);
+                self.tell_gone(&mut report, &rollouts);
+                self.add_evidence(&mut report, &rollouts).await;
                 report.delegates.sort_by(|a, b| a.name.cmp(&b.name));
                 return Ok(report);
             }
@@ -283,11 +307,28 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             .collect())
     }
 
+    /// What cannot be looked at is looked at again, later each time, as after any other error.
+    fn note_unread(&mut self, rollouts: &[Rollout]) {
+        let now = (self.clock)();
+        for rollout in rollouts {
+            let trouble = self.troubled.get(&rollout.name);
+            match &rollout.unread {
+                Some(problem) if trouble.is_none_or(|trouble| trouble.until <= now) => {
+                    self.trouble(rollout, LOOK, problem.clone(), now);
+                }
+                None if trouble.is_some_and(Trouble::is_unread) => {
+                    self.troubled.remove(&rollout.name);
+                }
+                _ => {}
+            }
+        }
+    }
+
     fn decide(&self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> Step {
         if let Some(trouble) = self
             .troubled
             .get(&rollout.name)
-            .filter(|trouble| trouble.until > now)
+            .filter(|trouble| trouble.until > now || rollout.unread.is_some())
         {
             let reason = trouble.reason.clone();
             // What does not get better is no longer waited for, only tried again when there is something else to do.
@@ -299,6 +340,14 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                     until: trouble.until,
                 }
             };
+        }
+        if let Some(problem) = &rollout.unread {
+            let reason = Reason::Engine {
+                step: LOOK.to_owned(),
+                problem: problem.clone(),
+            };
+            let until = now + TimeDelta::seconds(1);
+            return Step::Wait { reason, until };
         }
         let wish = match &self.campaign {
             Some(campaign) => campaign.wish(rollout, all),
@@ -312,6 +361,18 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                 until: now + TimeDelta::milliseconds(500),
             },
             step => step,
+        }
+    }
+
+    /// At `LOG_LEVEL=debug`, what was decided where it is something else than at the last look.
+    fn tell_decision(&mut self, rollout: &Rollout, step: &Step) {
+        let reason = match step {
+            Step::Rest(reason) | Step::Wait { reason, .. } => reason.kind(),
+            _ => "",
+        };
+        let decision = (step.kind(), reason);
+        if self.decided.insert(rollout.name.clone(), decision) != Some(decision) {
+            debug!(delegate = rollout.name, decision = step.kind(), "{step}");
         }
     }
 
@@ -387,8 +448,10 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     async fn take(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
         announce(rollout, step, &rollout.approach(&self.settings.policy));
         *self.steps_taken.entry(step.kind()).or_default() += 1;
+        self.collect_evidence(rollout, step, now).await;
         if let Step::Pull { reference } = step {
-            self.pulls.begin(&self.engine, rollout, reference);
+            let disk = self.settings.scope.disk();
+            self.pulls.begin(&self.engine, rollout, reference, disk);
             return;
         }
         let outcome = execute(self.engine.as_ref(), rollout, step, &mut self.memory, now).await;
@@ -400,7 +463,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         let Some(campaign) = &mut self.campaign else {
             if let Err(failure) = outcome {
-                self.trouble(rollout, step, &failure, now);
+                self.trouble(rollout, &step.to_string(), problem(&failure), now);
             }
             return;
         };
@@ -430,7 +493,47 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                     campaign.give_up(rollout, Reason::CreateRefused { problem });
                 }
             }
-            (step, Err(failure)) => self.trouble(rollout, step, &failure, now),
+            (step, Err(failure)) => self.trouble(rollout, &step.to_string(), problem(&failure), now),
+        }
+    }
+
+    /// A rejected candidate is heard before it is told to stop.
+    async fn collect_evidence(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
+        let engine = self.engine.as_ref();
+        match step {
+            Step::Reject { id, to, cause, .. } => {
+                if let Some(candidate) = rollout.member(id) {
+                    let records = &mut self.evidence;
+                    records.note(engine, rollout, candidate, to, cause, now).await;
+                }
+            }
+            Step::Mark {
+                id,
+                image,
+                to,
+                cause,
+                replaces,
+                ..
+            } => {
+                let mut made = rollout.candidate.iter().chain(&rollout.serving);
+                match made.find(|made| made.image_id == *id && made.replaces.as_ref() == Some(replaces)) {
+                    Some(candidate) => {
+                        let records = &mut self.evidence;
+                        records.note(engine, rollout, candidate, to, cause, now).await;
+                    }
+                    None => self.evidence.note_vanished(to, id, image, cause, now),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    async fn add_evidence(&mut self, report: &mut Report, rollouts: &[Rollout]) {
+        self.evidence.forget_absent(rollouts);
+        for delegate in &mut report.delegates {
+            if let Some(rollout) = rollouts.iter().find(|rollout| rollout.name == delegate.name) {
+                delegate.evidence = self.evidence.of(self.engine.as_ref(), rollout).await;
+            }
         }
     }
 
@@ -449,7 +552,8 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                 }
                 Err(Failure::Refused(reason)) => Err(reason),
                 Err(failure) => {
-                    self.trouble(&rollout, &Step::Pull { reference }, &failure, now);
+                    let step = Step::Pull { reference };
+                    self.trouble(&rollout, &step.to_string(), problem(&failure), now);
                     continue;
                 }
             };
@@ -464,15 +568,13 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     /// After an error nothing is known but that it has to be looked at again, a little later, and later each time.
-    fn trouble(&mut self, rollout: &Rollout, step: &Step, failure: &Failure, now: DateTime<Utc>) {
-        let problem = match failure {
-            Failure::Engine(error) => error.to_string(),
-            Failure::Refused(reason) => reason.to_string(),
-            Failure::ImageVanished => "the image is gone".to_owned(),
-        };
-        warn!(delegate = rollout.name, step = %step, problem, "the engine did not do it; looking again");
+    fn trouble(&mut self, rollout: &Rollout, step: &str, problem: String, now: DateTime<Utc>) {
+        warn!(
+            delegate = rollout.name,
+            step, problem, "the engine did not do it; looking again"
+        );
         let reason = Reason::Engine {
-            step: step.to_string(),
+            step: step.to_owned(),
             problem,
         };
         let times = self
@@ -500,7 +602,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             report.wake_by(until);
         }
         let delegate = rollout.name.as_str();
-        if !rollout.is_under_way() {
+        if !rollout.is_under_way() && rollout.unread.is_none() {
             self.cramped.remove(delegate);
             if let (Some(done), Some(serving)) = (self.in_flight.remove(delegate), &rollout.serving) {
                 info!(delegate, container = %serving.id, image = serving.image, health = %serving.health, "{done}");
@@ -521,11 +623,21 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         report.delegates.push(DelegateReport::new(rollout, reason, until));
     }
 
+    /// A delegate that was there when the pass began, and of which nothing is left, was not served.
+    fn tell_gone(&self, report: &mut Report, rollouts: &[Rollout]) {
+        let is_there = |name: &String| rollouts.iter().any(|rollout| rollout.name == *name);
+        let gone = self.begun.iter().filter(|(name, _)| !is_there(name));
+        report
+            .delegates
+            .extend(gone.map(|(name, delegate)| DelegateReport::gone(name, delegate)));
+    }
+
     fn forget_absent(&mut self, rollouts: &[Rollout]) {
         let present: HashSet<&str> = rollouts.iter().map(|rollout| rollout.name.as_str()).collect();
         for gone in self.told.extract_if(|name, _| !present.contains(name.as_str())) {
             info!(delegate = gone.0, "no container of this delegate is left");
         }
+        self.decided.retain(|name, _| present.contains(name.as_str()));
         self.troubled.retain(|name, _| present.contains(name.as_str()));
         self.in_flight.retain(|name, _| present.contains(name.as_str()));
     }
@@ -554,6 +666,14 @@ fn in_order<'a>(rollouts: &'a [Rollout], only: Option<&str>) -> Vec<&'a Rollout>
         .collect();
     ordered.sort_by_key(|rollout| (!rollout.holds_up_replicas(), rollout.name.clone()));
     ordered
+}
+
+fn problem(failure: &Failure) -> String {
+    match failure {
+        Failure::Engine(error) => error.to_string(),
+        Failure::Refused(reason) => reason.to_string(),
+        Failure::ImageVanished => "the image is gone".to_owned(),
+    }
 }
 
 fn announce(rollout: &Rollout, step: &Step, approach: &Approach) {

@@ -9,6 +9,8 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use crate::document::{Conflict, Obstacle};
 use crate::manager::PublishedError;
 
+const MIB: u64 = 1024 * 1024;
+
 /// Why a delegate is left as it is, for now or for good.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reason {
@@ -71,6 +73,15 @@ pub enum Reason {
         image: String,
         /// The engine's words.
         problem: String,
+    },
+    /// The published image is not pulled, since it may not fit on the engine's disk.
+    TooLittleDisk {
+        /// The reference.
+        image: String,
+        /// What it may need: as much as the image that runs, and a margin, in bytes.
+        needed: u64,
+        /// What is left for images, in bytes.
+        available: u64,
     },
     /// The published image is for another platform than the one that runs.
     WrongPlatform {
@@ -209,6 +220,7 @@ impl Reason {
             Self::DigestUnknown { .. } => "digest_unknown",
             Self::Pulling { .. } => "pulling",
             Self::PullFailed { .. } => "pull_failed",
+            Self::TooLittleDisk { .. } => "too_little_disk",
             Self::WrongPlatform { .. } => "wrong_platform",
             Self::Quarantined { .. } => "quarantined",
             Self::Obstacle(_) => "obstacle",
@@ -254,6 +266,7 @@ impl Reason {
             | Self::Unpublished(_)
             | Self::DigestUnknown { .. }
             | Self::PullFailed { .. }
+            | Self::TooLittleDisk { .. }
             | Self::WrongPlatform { .. }
             | Self::Quarantined { .. }
             | Self::Obstacle(_)
@@ -275,7 +288,9 @@ impl Reason {
     pub fn halts_replicas(&self) -> bool {
         matches!(
             self,
+            // One disk holds the images of all of them.
             Self::PullFailed { .. }
+                | Self::TooLittleDisk { .. }
                 | Self::WrongPlatform { .. }
                 | Self::CreateRefused { .. }
                 | Self::NotTheSame { .. }
@@ -335,6 +350,16 @@ impl fmt::Display for Reason {
             }
             Self::Pulling { image } => write!(f, "{image} is being pulled"),
             Self::PullFailed { image, problem } => write!(f, "{image} could not be pulled: {problem}"),
+            Self::TooLittleDisk {
+                image,
+                needed,
+                available,
+            } => write!(
+                f,
+                "{image} is not pulled: it may need {} MiB of the engine's disk, which has {} MiB left",
+                needed.div_ceil(MIB),
+                available / MIB
+            ),
             Self::WrongPlatform {
                 image,
                 offered,

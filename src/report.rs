@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
+use crate::evidence::Evidence;
 use crate::reason::Reason;
 use crate::rollout::{Approach, Rollout, Step};
 
@@ -49,6 +50,9 @@ pub struct DelegateReport {
     /// When it is looked at again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_look: Option<DateTime<Utc>>,
+    /// The last rejected candidate, as long as it is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
 }
 
 impl Report {
@@ -99,6 +103,11 @@ impl DelegateReport {
         ["up_to_date", "same_image"].contains(&self.reason)
     }
 
+    /// Whether no container of it is left.
+    pub fn is_gone(&self) -> bool {
+        self.reason == Reason::Gone.kind()
+    }
+
     /// The row of one delegate.
     pub fn new(rollout: &Rollout, reason: &Reason, next_look: Option<DateTime<Utc>>) -> Self {
         let face = rollout.face();
@@ -119,6 +128,28 @@ impl DelegateReport {
             why: reason.to_string(),
             under_way: rollout.is_under_way(),
             next_look,
+            evidence: None,
+        }
+    }
+
+    /// The row of a delegate of which no container is left.
+    pub fn gone(name: &str, delegate: &str) -> Self {
+        let reason = Reason::Gone;
+        Self {
+            name: name.to_owned(),
+            delegate: delegate.to_owned(),
+            container: String::new(),
+            image: String::new(),
+            health: "unhealthy",
+            health_by: "running",
+            health_cause: "no container".to_owned(),
+            health_since: None,
+            reason: reason.kind(),
+            failed: reason.is_failure(),
+            why: reason.to_string(),
+            under_way: false,
+            next_look: None,
+            evidence: None,
         }
     }
 }

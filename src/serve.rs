@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::net::TcpListener;
 
+use crate::evidence::Evidence;
 use crate::metrics;
 use crate::status::{Reader, Status};
 
@@ -74,7 +75,7 @@ fn html(status: &Status) -> String {
     let mut page = String::from(
         "<!doctype html><html lang=en><meta charset=utf-8><meta http-equiv=refresh content=10>\
          <title>delegate-upgrader</title><style>body{font:15px/1.5 system-ui,sans-serif;margin:2em;max-width:70em}\
-         table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.4em .8em;\
+         pre{white-space:pre-wrap;overflow-wrap:anywhere}table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.4em .8em;\
          border-bottom:1px solid #ddd;vertical-align:top}.healthy{color:#17722f}.unhealthy{color:#b3261e}\
          .starting{color:#8a5a00}</style><h1>delegate-upgrader</h1>",
     );
@@ -102,7 +103,7 @@ fn html(status: &Status) -> String {
         for delegate in &report.delegates {
             let _ = write!(
                 page,
-                "<tr><td>{}<br><small>{}</small><td>{}<td class={}>{}<br><small>{}</small><td>{}</tr>",
+                "<tr><td>{}<br><small>{}</small><td>{}<td class={}>{}<br><small>{}</small><td>{}{}</tr>",
                 escaped(&delegate.name),
                 escaped(&delegate.container),
                 escaped(&delegate.image),
@@ -110,6 +111,7 @@ fn html(status: &Status) -> String {
                 delegate.health,
                 escaped(&delegate.health_cause),
                 escaped(&delegate.why),
+                delegate.evidence.as_ref().map(exhibit).unwrap_or_default(),
             );
         }
         page.push_str("</table>");
@@ -118,4 +120,47 @@ fn html(status: &Status) -> String {
         }
     }
     page
+}
+
+/// The last words of a rejected candidate, folded up.
+fn exhibit(evidence: &Evidence) -> String {
+    let mut text = format!("{} at {:.0}\n", evidence.image, evidence.when);
+    let cause = evidence.cause.iter().chain(&evidence.ending);
+    for line in cause.chain(&evidence.health_log).chain(&evidence.log_tail) {
+        text.push_str(line);
+        text.push('\n');
+    }
+    format!(
+        "<details><summary>{}</summary><pre>{}</pre></details>",
+        escaped(&evidence.container),
+        escaped(&text)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_rejected_candidate_printed_is_text_and_no_markup() {
+        let evidence = Evidence {
+            container: "dd.failed-1".to_owned(),
+            image: "harness/delegate:26.03.1".to_owned(),
+            cause: Some("exited with code 3".to_owned()),
+            when: chrono::DateTime::UNIX_EPOCH,
+            ending: None,
+            log_tail: vec!["</pre><script>alert(1)</script>".to_owned()],
+            health_log: vec!["exit code 1: ill".to_owned()],
+        };
+        let exhibit = exhibit(&evidence);
+        assert!(!exhibit.contains("<script>"), "{exhibit}");
+        for text in [
+            "dd.failed-1",
+            "exited with code 3",
+            "exit code 1: ill",
+            "&lt;script&gt;",
+        ] {
+            assert!(exhibit.contains(text), "{exhibit}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use chrono::Utc;
 
 use crate::config::{ManagerSettings, Settings, Source, WayOut};
 use crate::endpoint::HttpEndpoint;
-use crate::engine::{DockerEngine, EngineError, EngineHost};
+use crate::engine::{DockerEngine, EngineError, EngineHost, Told};
 use crate::host;
 use crate::image::ImageReference;
 use crate::manager::{
@@ -19,7 +19,7 @@ use crate::pass::{self, Reconciler};
 use crate::rollout::Policy;
 
 /// The upgrader, on a real engine.
-pub(crate) type Upgrader = Reconciler<DockerEngine, AnySource, HttpEndpoint>;
+pub(crate) type Upgrader = Reconciler<Told<DockerEngine>, AnySource, HttpEndpoint>;
 
 /// Why the parts could not be put together: the configuration is wrong in a way only using it shows.
 #[derive(Debug, thiserror::Error)]
@@ -75,7 +75,7 @@ pub(crate) async fn upgrader(settings: &Settings, stamps: bool) -> Result<Upgrad
         .registry
         .clone()
         .map(|login| (login.username, login.password));
-    let engine = DockerEngine::connect(&settings.engine)?.with_login(login);
+    let engine = Told(DockerEngine::connect(&settings.engine)?.with_login(login));
     let own_id = host::own_container();
     let endpoint = HttpEndpoint::new(host::host_address(&engine, own_id.as_ref()).await)?;
     let source = match &settings.source {
@@ -86,7 +86,7 @@ pub(crate) async fn upgrader(settings: &Settings, stamps: bool) -> Result<Upgrad
             Some(AnySource::Manager(Box::new(HttpManager::new(config)?)))
         }
     };
-    // Only beside the engine is this host's memory the delegates' memory.
+    // Only beside the engine are this host's memory and disk the delegates'.
     let local = matches!(settings.engine.host, EngineHost::Unix(_));
     let settings = pass::Settings {
         scope: Scope {
@@ -95,6 +95,13 @@ pub(crate) async fn upgrader(settings: &Settings, stamps: bool) -> Result<Upgrad
             stop_timeout: settings.stop_timeout,
             own_id,
             free_memory: Arc::new(move || if local { host::free_memory() } else { None }),
+            free_disk: Arc::new(move |root, container| {
+                if local {
+                    host::free_disk(root, container)
+                } else {
+                    None
+                }
+            }),
         },
         policy: Policy {
             health_only: settings.disable_auto_upgrade,

@@ -31,12 +31,14 @@ macro_rules! contract {
 
 contract! {
     the_engine_tells_its_version,
+    the_engine_tells_where_it_keeps_images_and_how_big_they_are,
     a_name_is_a_mutex,
     a_rename_goes_by_id_and_keeps_the_id,
     a_rename_to_a_taken_name_is_a_conflict,
     a_rename_frees_the_old_name,
     a_rename_to_its_own_name_is_refused_and_no_conflict,
     a_second_start_is_no_error,
+    a_start_whose_caller_went_away_is_no_refusal_and_can_be_repeated,
     a_stop_is_final_and_a_second_one_no_error,
     a_stop_of_a_created_container_is_no_error,
     a_stopped_container_starts_again,
@@ -72,4 +74,8 @@ contract! {
     a_running_container_has_an_address,
     a_taken_host_port_is_found_out_at_the_start,
     a_healthcheck_gives_the_engine_s_verdict,
+    the_results_of_a_healthcheck_outlive_the_life_they_are_of,
+    the_last_lines_of_both_streams_are_read_back,
+    the_log_of_a_terminal_is_read_back,
+    a_log_that_cannot_be_read_back_is_empty,
 }

@@ -19,13 +19,13 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::auth::{self, Login};
-use super::pull;
 use super::raw::{Call, Raw};
 use super::repaired::{self, in_stream, translate};
 use super::{
     ApiVersion, ContainerSummary, Engine, EngineError, EngineHost, EngineInfo, EngineSettings, Inspected,
-    PullProgress, RunState,
+    PullProgress, RunState, Storage,
 };
+use super::{logs, pull};
 use crate::delegate::{ContainerId, ImageId};
 use crate::image::ImageReference;
 use crate::secret::Secret;
@@ -38,6 +38,10 @@ const WRITE: Duration = Duration::from_secs(60);
 const REGISTRY: Duration = Duration::from_secs(60);
 /// How long a stop is waited for; the engine finishes it without us.
 const STOP_WAIT: Duration = Duration::from_secs(2);
+/// For a container's last lines: nobody waits for evidence.
+const LOGS: Duration = Duration::from_secs(2);
+/// As much of a log as is read; an engine keeps lines in pieces of 16 KiB, and may be asked for dozens of them.
+const MOST_LOGS: usize = 1024 * 1024;
 
 /// A Docker engine: cheap to clone, connected anew by every call, so that it may go away and come back.
 #[derive(Clone)]
@@ -174,6 +178,11 @@ impl DockerEngine {
 impl Engine for DockerEngine {
     async fn info(&self) -> Result<EngineInfo, EngineError> {
         Ok(self.session().await?.info)
+    }
+
+    async fn storage(&self) -> Result<Storage, EngineError> {
+        self.json(|raw, api| raw.call(Method::GET, Some(api), &["info"], READ))
+            .await
     }
 
     async fn containers(&self) -> Result<Vec<ContainerSummary>, EngineError> {
@@ -334,6 +343,29 @@ impl Engine for DockerEngine {
         match removed {
             Err(EngineError::NotFound(_)) => Ok(()),
             other => other.map(|_| ()),
+        }
+    }
+
+    async fn logs(&self, id: &ContainerId, lines: usize) -> Result<String, EngineError> {
+        let session = self.session().await?;
+        let raw = &self.shared.raw;
+        let call = raw
+            .call(
+                Method::GET,
+                Some(session.info.api),
+                &["containers", id.as_str(), "logs"],
+                LOGS,
+            )
+            .query("stdout", "1")
+            .query("stderr", "1")
+            .query("tail", &lines.to_string());
+        match self.noting(raw.send_at_most(call, MOST_LOGS).await).await {
+            Ok(body) => Ok(logs::text(&body)),
+            // A log driver that only writes.
+            Err(EngineError::Refused { message, .. }) if message.contains("does not support reading") => {
+                Ok(String::new())
+            }
+            Err(error) => Err(error),
         }
     }
 

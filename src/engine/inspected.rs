@@ -110,6 +110,15 @@ impl Inspected {
             })
     }
 
+    /// Its environment, each variable with its value.
+    pub fn environment(&self) -> impl Iterator<Item = (&str, &str)> {
+        let entries = self.0.pointer("/Config/Env").and_then(Value::as_array);
+        entries
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry.as_str()?.split_once('='))
+    }
+
     /// The value of a label.
     pub fn label(&self, name: &str) -> Option<&str> {
         self.0.pointer("/Config/Labels")?.get(name)?.as_str()
@@ -138,9 +147,15 @@ impl Inspected {
             .unwrap_or_default()
     }
 
-    /// What the engine has to say about a start that failed.
+    /// What the engine has to say about a start that failed. Nothing where only its caller went away, which makes
+    /// engines from 26.1 on give it up: that says nothing of the container.
     pub fn error(&self) -> &str {
-        self.text("/State/Error")
+        let error = self.text("/State/Error");
+        if error.ends_with("context canceled") {
+            ""
+        } else {
+            error
+        }
     }
 
     /// Whether the kernel killed it for memory.
@@ -220,6 +235,17 @@ impl Inspected {
             }
         }
         addresses
+    }
+
+    /// The exit code and the output of the last so many probes of its HEALTHCHECK, the latest at the end.
+    pub fn health_log(&self, last: usize) -> impl Iterator<Item = (i64, &str)> {
+        let log = self.0.pointer("/State/Health/Log").and_then(Value::as_array);
+        let log = log.map(Vec::as_slice).unwrap_or_default();
+        log.iter().skip(log.len().saturating_sub(last)).map(|entry| {
+            let code = entry.get("ExitCode").and_then(Value::as_i64);
+            let output = entry.get("Output").and_then(Value::as_str);
+            (code.unwrap_or_default(), output.unwrap_or_default().trim())
+        })
     }
 
     /// The engine's verdict on its HEALTHCHECK; `None` where it has none.

@@ -5,9 +5,12 @@
 mod auth;
 mod docker;
 mod inspected;
+mod logs;
 mod pull;
 mod raw;
 mod repaired;
+mod storage;
+mod told;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -18,6 +21,8 @@ use serde_json::Value;
 
 pub use docker::DockerEngine;
 pub use inspected::{Health, HealthStatus, Inspected};
+pub use storage::Storage;
+pub use told::Told;
 
 use crate::delegate::{ContainerId, ImageId};
 use crate::image::ImageReference;
@@ -189,7 +194,7 @@ pub struct ContainerSummary {
     pub id: ContainerId,
     /// The container's own name, without the leading slash (links add more names; they are left out).
     pub name: String,
-    /// Its state.
+    /// Its state; some engines (26.1) are a moment late with it here, and only an inspect tells what is now.
     pub state: RunState,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
@@ -211,6 +216,9 @@ pub struct PullProgress {
 pub trait Engine: Send + Sync + 'static {
     /// The engine's version and platform.
     fn info(&self) -> impl Future<Output = Result<EngineInfo, EngineError>> + Send;
+
+    /// Where the engine keeps its images, and what it says of the room there.
+    fn storage(&self) -> impl Future<Output = Result<Storage, EngineError>> + Send;
 
     /// All containers, stopped ones included.
     fn containers(&self) -> impl Future<Output = Result<Vec<ContainerSummary>, EngineError>> + Send;
@@ -272,6 +280,14 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Removes an image that no container uses, never by force. Gone already: success.
     fn remove_image(&self, id: &ImageId) -> impl Future<Output = Result<(), EngineError>> + Send;
+
+    /// The last `lines` lines that a container printed, on either stream. Nothing where its log cannot be read back;
+    /// no more than the engine gives within two seconds.
+    fn logs(
+        &self,
+        id: &ContainerId,
+        lines: usize,
+    ) -> impl Future<Output = Result<String, EngineError>> + Send;
 
     /// The memory a running container uses now, in bytes.
     fn memory_usage(&self, id: &ContainerId) -> impl Future<Output = Result<u64, EngineError>> + Send;

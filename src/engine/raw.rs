@@ -93,6 +93,11 @@ impl Raw {
 
     /// Sends a call; the body of a success, an error for anything but 2xx and 304.
     pub(super) async fn send(&self, call: Call) -> Result<Vec<u8>, EngineError> {
+        self.send_at_most(call, usize::MAX).await
+    }
+
+    /// The same for an answer that may have no end: what is beyond so many bytes is not read.
+    pub(super) async fn send_at_most(&self, call: Call, most: usize) -> Result<Vec<u8>, EngineError> {
         let limit = call.limit;
         let mut request = self.client.request(call.method, call.url).timeout(limit);
         if let Some((name, value)) = call.header {
@@ -101,11 +106,18 @@ impl Raw {
         if let Some(body) = call.body {
             request = request.header(CONTENT_TYPE, "application/json").body(body);
         }
-        let response = request.send().await.map_err(|error| failure(&error, limit))?;
+        let mut response = request.send().await.map_err(|error| failure(&error, limit))?;
         let status = response.status();
-        let body = response.bytes().await.map_err(|error| failure(&error, limit))?;
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error, limit))? {
+            body.extend_from_slice(&chunk);
+            if body.len() >= most {
+                body.truncate(most);
+                break;
+            }
+        }
         if status.is_success() || status == StatusCode::NOT_MODIFIED {
-            Ok(body.into())
+            Ok(body)
         } else {
             Err(refusal(status.as_u16(), message(&body)))
         }

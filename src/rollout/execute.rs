@@ -1,8 +1,8 @@
 //! Takes one step: a few calls to the engine, each safe to repeat.
 
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
-use tracing::debug;
+use serde_json::{Map, Value, json};
+use tracing::{debug, warn};
 
 use super::{Demand, Member, Memory, Rollout, Step};
 use crate::delegate::{ContainerId, DELEGATE_NAME_VARIABLE, ImageId, Role, label};
@@ -56,6 +56,7 @@ pub async fn execute<E: Engine>(
                 reference: reference.to_string(),
                 by_id: *demand == Demand::Rollback,
                 auto_remove: old.should_auto_remove(),
+                keeps_networks: false,
                 labels: labels(rollout, &old, *release, *demand),
             };
             let id = create(engine, &old, wanted).await?;
@@ -67,6 +68,7 @@ pub async fn execute<E: Engine>(
             copy(engine, rollout, &old, name, false).await?;
         }
         Step::Recreate { from } => {
+            connect_standby(engine, from).await?;
             let standby = engine.inspect(from).await?;
             let name = Role::Candidate.name(&rollout.name);
             let id = copy(engine, rollout, &standby, name, true).await?;
@@ -138,6 +140,8 @@ struct Successor<'a> {
     /// Whether the image may be named by its id, where the reference is gone or stands for another one by now.
     by_id: bool,
     auto_remove: bool,
+    /// Whether its networks are written down on it, since it may have to do without its original soon.
+    keeps_networks: bool,
     labels: Vec<(&'static str, String)>,
 }
 
@@ -189,6 +193,7 @@ async fn copy<E: Engine>(
         reference: original.image_reference().to_owned(),
         by_id: true,
         auto_remove,
+        keeps_networks: !auto_remove,
         labels,
     };
     create(engine, original, wanted).await
@@ -222,6 +227,13 @@ async fn create<E: Engine>(
         .and_then(Value::as_object_mut)
     {
         host_config.insert("AutoRemove".to_owned(), Value::from(wanted.auto_remove));
+    }
+    if wanted.keeps_networks
+        && !successor.connect.is_empty()
+        && let Some(labels) = successor.body.get_mut("Labels").and_then(Value::as_object_mut)
+    {
+        let networks: Value = successor.connect.iter().cloned().collect();
+        labels.insert(label::NETWORKS.to_owned(), Value::from(networks.to_string()));
     }
     match engine
         .create(&wanted.name, successor.platform.as_deref(), &successor.body)
@@ -305,6 +317,9 @@ async fn start<E: Engine>(
     {
         return Ok(());
     }
+    if rollout.standby.as_ref().is_some_and(|standby| standby.id == *id) {
+        connect_standby(engine, id).await?;
+    }
     let outcome = match engine.start(id).await {
         // Of something it needs, unless it is gone itself; an `--rm` container is, when its start has failed.
         Err(EngineError::NotFound(message)) if fresh.is_some() => {
@@ -378,6 +393,21 @@ async fn equip_standby<E: Engine>(engine: &E, rollout: &Rollout) -> Result<(), F
         Some(reason) => Err(Failure::Refused(reason)),
         None => Ok(()),
     }
+}
+
+/// Connects a standby to the networks it says it has: its original may have vanished before they were connected.
+async fn connect_standby<E: Engine>(engine: &E, id: &ContainerId) -> Result<(), EngineError> {
+    let standby = engine.inspect(id).await?;
+    let networks = standby.label(label::NETWORKS).unwrap_or("{}");
+    let networks: Map<String, Value> = serde_json::from_str(networks).unwrap_or_default();
+    for (network, endpoint) in &networks {
+        match engine.connect(network, id, endpoint).await {
+            // A delegate without it is better than none.
+            Err(EngineError::NotFound(problem)) => warn!(container = %id, problem, "a network is left out"),
+            other => other?,
+        }
+    }
+    Ok(())
 }
 
 /// Connects a candidate to its networks, and tells what makes it another one than it replaces.

@@ -196,6 +196,8 @@ pub struct Rollout {
     pub foreign: Option<String>,
     /// Candidates that this process created and that are gone again.
     pub vanished: Vec<Vanished>,
+    /// Why one of its containers could not be inspected: then its state is not known, and nothing is done to it.
+    pub unread: Option<String>,
 }
 
 /// A candidate that is gone, and was not removed by this process.

@@ -9,7 +9,8 @@ use tokio::task::JoinSet;
 use tracing::{debug, info};
 
 use super::{Failure, Rollout};
-use crate::delegate::ImageId;
+use crate::delegate::{ContainerId, ImageId};
+use crate::disk::{self, Disk};
 use crate::engine::{Engine, EngineError, PullProgress};
 use crate::image::ImageReference;
 use crate::reason::Reason;
@@ -34,16 +35,27 @@ pub struct Pulled {
 
 impl Pulls {
     /// Begins a pull for a delegate in service, unless the image is being pulled already.
-    pub fn begin<E: Engine>(&mut self, engine: &Arc<E>, rollout: &Rollout, reference: &ImageReference) {
-        let Some(running) = rollout.serving.as_ref().map(|serving| serving.image_id.clone()) else {
+    pub fn begin<E: Engine>(
+        &mut self,
+        engine: &Arc<E>,
+        rollout: &Rollout,
+        reference: &ImageReference,
+        disk: Disk,
+    ) {
+        let Some(serving) = &rollout.serving else {
             return;
         };
+        let (serving, running) = (serving.id.clone(), serving.image_id.clone());
         if !self.under_way.insert(reference.normalised()) {
             return;
         }
         let (engine, rollout, reference) = (Arc::clone(engine), rollout.clone(), reference.clone());
         self.tasks.spawn(async move {
-            let outcome = pull(engine.as_ref(), &running, &reference).await;
+            let engine = engine.as_ref();
+            let outcome = match too_little_disk(engine, &disk, &serving, &running, &reference).await {
+                Some(reason) => Err(Failure::Refused(reason)),
+                None => pull(engine, &running, &reference).await,
+            };
             Pulled {
                 rollout,
                 reference,
@@ -71,6 +83,42 @@ impl Pulls {
                 None
             }
         }
+    }
+}
+
+/// Whether the image may not fit. One that is there already, under a tag that has not just moved, needs no room.
+async fn too_little_disk<E: Engine>(
+    engine: &E,
+    disk: &Disk,
+    serving: &ContainerId,
+    running: &ImageId,
+    reference: &ImageReference,
+) -> Option<Reason> {
+    let there = engine.inspect_image(&reference.to_string()).await.ok();
+    if there.as_ref().and_then(image_id).is_some_and(|id| id != *running) {
+        return None;
+    }
+    let size = engine.inspect_image(running.as_str()).await.ok()?;
+    let needed = disk::needed(size.get("Size")?.as_u64()?);
+    let available = disk.available(engine, serving).await?;
+    debug!(image = %reference, needed, available, "room on the engine's disk, in bytes");
+    (needed > available).then(|| Reason::TooLittleDisk {
+        image: reference.to_string(),
+        needed,
+        available,
+    })
+}
+
+/// What a pull failed of. Errors in its stream come with a status that says nothing.
+fn problem(error: &EngineError) -> String {
+    let words = match error {
+        EngineError::Refused { status: 200, message } => message.clone(),
+        error => error.to_string(),
+    };
+    if words.contains("no space left on device") {
+        format!("the engine's disk is full: {words}")
+    } else {
+        words
     }
 }
 
@@ -104,7 +152,7 @@ async fn pull<E: Engine>(
         Err(EngineError::NotFound(_)) => {
             let problem = pulled
                 .err()
-                .map_or_else(|| "no such image after the pull".to_owned(), |e| e.to_string());
+                .map_or_else(|| "no such image after the pull".to_owned(), |e| problem(&e));
             return Err(refused(problem));
         }
         Err(error) => return Err(error.into()),
@@ -112,7 +160,7 @@ async fn pull<E: Engine>(
     if let Err(error) = pulled {
         // An image that was there before says nothing about this pull.
         if before.as_ref().map(image_id) == Some(image_id(&image)) {
-            return Err(refused(error.to_string()));
+            return Err(refused(problem(&error)));
         }
         debug!(image = %reference, %error, "the pull complained, yet the image is there");
     }

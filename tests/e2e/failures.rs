@@ -11,6 +11,11 @@ fn rejected(test: &str, version: &str, words: &str) {
     let run = upgrader.run(&["once"]);
     assert_eq!(run.code, Some(1), "{}", run.text);
     assert!(run.text.contains(words), "{words:?} is not in:\n{}", run.text);
+    assert!(
+        run.text.contains("it printed: "),
+        "its last words are not in:\n{}",
+        run.text
+    );
     assert_eq!(life(&name), before, "the old one was touched");
     assert_eq!(lab.names(), ["1", "1.failed-1"]);
     let evidence = life(&format!("{name}.failed-1"));

@@ -7,10 +7,11 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 /// The label on every container and network of a test.
-const LABEL: &str = "io.delegate-upgrader.test";
+pub(crate) const LABEL: &str = "io.delegate-upgrader.test";
 /// The versions there are images of, and how each behaves.
 const IMAGES: [&str; 7] = [
     "26.01.10001",
@@ -41,7 +42,7 @@ pub(crate) struct Run {
     pub(crate) text: String,
 }
 
-fn env(name: &str) -> String {
+pub(crate) fn env(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| {
         panic!("{name} is not set: these tests need an engine and a registry; run them with `make test`")
     })
@@ -60,7 +61,7 @@ pub(crate) fn image(version: &str) -> String {
     format!("{}/harness/delegate:{version}", env("LAB_REGISTRY"))
 }
 
-fn build_images() {
+pub(crate) fn build_images() {
     static BUILT: OnceLock<()> = OnceLock::new();
     BUILT.get_or_init(|| {
         let mut command = Command::new(project().join("tests/lab/images"));
@@ -209,6 +210,31 @@ pub(crate) fn image_of(name: &str) -> String {
     docker(&["inspect", "--format", "{{.Config.Image}}", name])
 }
 
+/// Waits until a container does not run any more, or is gone; when that was.
+pub(crate) fn end_of(id: &str, limit: Duration) -> DateTime<Utc> {
+    eventually(&format!("{id} has ended"), limit, || {
+        let seen = Command::new("docker")
+            .args(["inspect", "--format", "{{.State.Running}}", id])
+            .output()
+            .expect("docker inspect");
+        let said = String::from_utf8_lossy(&seen.stdout).trim().to_owned();
+        let gone = String::from_utf8_lossy(&seen.stderr).contains("No such object");
+        said == "false" || gone
+    });
+    Utc::now()
+}
+
+/// The contract: a drain ends within 2 s of its deadline, and not before it.
+pub(crate) fn assert_in_time(told: DateTime<Utc>, timeout: f64, ended: DateTime<Utc>, log: &str) {
+    // Told and timed by two processes.
+    let blur = 0.5;
+    let took = (ended - told).as_seconds_f64();
+    assert!(
+        took >= timeout - blur && took <= timeout + 2.0 + blur,
+        "told to stop within {timeout} s, it ended after {took} s, at {ended}:\n{log}"
+    );
+}
+
 /// Follows a container's log until it is gone.
 pub(crate) fn follow(name: &str) -> Follow {
     let child = Command::new("docker")
@@ -341,6 +367,15 @@ impl Daemon {
             );
             std::thread::sleep(Duration::from_millis(50));
         }
+    }
+
+    /// When it first said so.
+    pub(crate) fn time_of(&self, text: &str, limit: Duration) -> DateTime<Utc> {
+        self.says(text, limit);
+        let log = self.log();
+        let line = log.lines().find(|line| line.contains(text)).expect("a line");
+        let time = line.split_whitespace().next().expect("a time");
+        DateTime::parse_from_rfc3339(time).expect("a time").to_utc()
     }
 
     /// Sends a signal and waits for the end; the exit code, if there was one, and how long it took.

@@ -9,7 +9,9 @@
 
 mod daemon;
 mod documented;
+mod drains;
 mod failures;
 mod lab;
+mod proxy;
 mod replacements;
 mod watching;

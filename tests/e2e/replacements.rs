@@ -291,3 +291,27 @@ fn once_goes_on_to_the_image_of_today_after_finishing_what_was_begun() {
         (vec!["1".to_owned()], image(WITH_HEALTHCHECK))
     );
 }
+
+#[test]
+fn debug_tells_every_call_and_no_secret() {
+    const TOKEN: &str = "00112233445566778899aabbccddeeff";
+    let lab = Lab::new("debug");
+    let name = lab.delegate("1", V1, &["--env", &format!("DELEGATE_TOKEN={TOKEN}")]);
+    let run = lab.upgrader(V2).with("LOG_LEVEL", "debug").run(&["once"]);
+    assert_eq!((run.code, image_of(&name)), (Some(0), image(V2)), "{}", run.text);
+    for call in [
+        "inspect",
+        "inspect_image",
+        "pull",
+        "create",
+        "start",
+        "rename",
+        "stop",
+        "remove",
+    ] {
+        let told = format!("engine call=\"{call}\" about=");
+        assert!(run.text.contains(&told), "{told} is not in:\n{}", run.text);
+    }
+    assert!(run.text.contains("decision=\"create\""), "{}", run.text);
+    assert!(!run.text.contains(TOKEN), "{}", run.text);
+}

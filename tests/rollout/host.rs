@@ -75,16 +75,23 @@ pub struct Host {
     pub health_only: bool,
     pub strategy: Strategy,
     pub free_memory: Option<u64>,
+    pub free_disk: Option<u64>,
 }
 
 impl Host {
     /// The old image is on the host, and the new one, a good one, in the registry.
     pub fn new() -> Self {
+        Self::on(Twin::default())
+    }
+
+    /// The same on an engine of another kind.
+    pub fn on(twin: Twin) -> Self {
         let host = Self {
-            twin: Twin::default(),
+            twin,
             health_only: false,
             strategy: Strategy::Auto,
             free_memory: None,
+            free_disk: None,
         };
         host.twin
             .add_image(OLD, host.twin.image(Behaviour::drains(DRAIN)));
@@ -110,7 +117,7 @@ impl Host {
 
     /// A process that knows nothing yet.
     pub fn upgrader(&self, published: &str) -> Upgrader {
-        let free_memory = self.free_memory;
+        let (free_memory, free_disk) = (self.free_memory, self.free_disk);
         let settings = Settings {
             scope: Scope {
                 workload_names: vec![GROUP.to_owned()],
@@ -124,6 +131,7 @@ impl Host {
                 stop_timeout: STOP_TIMEOUT,
                 own_id: None,
                 free_memory: Arc::new(move || free_memory),
+                free_disk: Arc::new(move |_, _| free_disk),
             },
             policy: Policy {
                 health_only: self.health_only,

@@ -7,6 +7,8 @@
     clippy::unchecked_time_subtraction
 )]
 
+mod disk;
+mod evidence;
 mod failures;
 mod faults;
 mod fleeting;
@@ -20,3 +22,4 @@ mod start_first;
 mod stop_first;
 #[path = "../support/mod.rs"]
 mod support;
+mod unread;

@@ -107,6 +107,27 @@ async fn where_the_old_ones_are_ill_too_the_image_is_not_blamed() {
     assert_eq!(host.names(), ["aa", "bb"]);
 }
 
+/// One replica has been ill for ever: that says nothing about the image of today.
+#[tokio::test(start_paused = true)]
+async fn an_old_illness_is_no_excuse() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::never_healthy());
+    host.run("aa");
+    host.twin.add_image(
+        "harness/delegate:26.01.1",
+        host.twin.image(Behaviour::never_healthy()),
+    );
+    host.run_with("bb", |body| body["Image"] = "harness/delegate:26.01.1".into());
+    let mut upgrader = host.upgrader(NEW);
+    // An hour of looks before the first scheduled pass.
+    for _ in 0..60 {
+        let _ = upgrader.reconcile().await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    }
+    let report = host.pass(&mut upgrader).await;
+    assert_eq!(row(&report, "aa").reason, "rejected", "{report:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_image_that_fails_where_all_others_are_well_is_blamed() {
     let host = Host::new();

@@ -220,6 +220,7 @@ impl World {
                 stop_timeout: self.scenario.stop_timeout,
                 own_id: None,
                 free_memory: Arc::new(|| None),
+                free_disk: Arc::new(|_, _| None),
             },
             policy: Policy {
                 health_only: false,

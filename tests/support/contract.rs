@@ -105,6 +105,18 @@ pub async fn the_engine_tells_its_version<L: Lab>(lab: &L) {
     );
 }
 
+pub async fn the_engine_tells_where_it_keeps_images_and_how_big_they_are<L: Lab>(lab: &L) {
+    let storage = lab.engine().storage().await.expect("info");
+    assert!(storage.root.is_absolute(), "{storage:?}");
+    assert!(!storage.driver.is_empty(), "{storage:?}");
+    let image = lab.image(Behaviour::default()).await;
+    let document = lab.engine().inspect_image(&image).await.expect("inspect image");
+    assert!(
+        document["Size"].as_u64().is_some_and(|size| size > 0),
+        "{document}"
+    );
+}
+
 pub async fn a_name_is_a_mutex<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     let (name, body) = (lab.name("mutex"), lab.body(&image));
@@ -163,6 +175,22 @@ pub async fn a_second_start_is_no_error<L: Lab>(lab: &L) {
     let second = lab.engine().inspect(&id).await.expect("inspect").started_at();
     assert!(first.is_some());
     assert_eq!(first, second, "the same life goes on");
+}
+
+/// Some engines go on with a start whose caller went away, some give it up, and then say so as of an error.
+pub async fn a_start_whose_caller_went_away_is_no_refusal_and_can_be_repeated<L: Lab>(lab: &L) {
+    let image = lab.image(Behaviour::default()).await;
+    for milliseconds in [1, 5, 10, 20, 50] {
+        let id = created(lab, &format!("abandoned-{milliseconds}"), &lab.body(&image)).await;
+        let _abandoned = timeout(Duration::from_millis(milliseconds), lab.engine().start(&id)).await;
+        sleep(seconds(1)).await;
+        let seen = lab.engine().inspect(&id).await.expect("inspect");
+        assert_eq!(seen.error(), "", "after {milliseconds} ms");
+        let states = [RunState::Created, RunState::Running];
+        assert!(states.contains(&seen.state()), "{:?}", seen.state());
+        lab.engine().start(&id).await.expect("start again");
+        assert_eq!(state_of(lab, &id).await, RunState::Running);
+    }
 }
 
 pub async fn a_stop_is_final_and_a_second_one_no_error<L: Lab>(lab: &L) {
@@ -540,18 +568,27 @@ pub async fn the_list_shows_stopped_and_created_ones_too<L: Lab>(lab: &L) {
     }
     sleep(seconds(1)).await;
     lab.engine().stop(&stopped, seconds(10)).await.expect("stop");
-    let rows = lab.engine().containers().await.expect("list");
+    let listed = async |id: &ContainerId| {
+        let rows = lab.engine().containers().await.expect("list");
+        rows.into_iter().find(|row| row.id == *id).expect("listed")
+    };
     for (id, name, state) in [
         (fresh, "fresh", RunState::Created),
         (running, "running", RunState::Running),
         (stopped, "stopped", RunState::Exited),
     ] {
-        let row = rows.iter().find(|row| row.id == id).expect("listed");
-        assert_eq!((row.name.as_str(), &row.state), (lab.name(name).as_str(), &state));
+        let row = listed(&id).await;
+        assert_eq!(row.name, lab.name(name));
         assert_eq!(
             row.labels.get("io.example.colour").map(String::as_str),
             Some("green")
         );
+        // The state may be a moment late; nothing rests on that.
+        let begun = Instant::now();
+        while listed(&id).await.state != state {
+            assert!(begun.elapsed() < PATIENCE, "{name} is not listed as {state:?}");
+            sleep(Duration::from_millis(50)).await;
+        }
     }
 }
 
@@ -676,4 +713,71 @@ pub async fn a_healthcheck_gives_the_engine_s_verdict<L: Lab>(lab: &L) {
             "{health:?}"
         );
     }
+}
+
+pub async fn the_last_lines_of_both_streams_are_read_back<L: Lab>(lab: &L) {
+    let talkative = || Behaviour::default().printing(["one", "two", "three", "four", "five"]);
+    let id = started_of(lab, "plain", talkative()).await;
+    let logs = async |lines| lab.engine().logs(&id, lines).await.expect("logs");
+    assert_eq!(logs(3).await, "three\nfour\nfive\n");
+    assert_eq!(logs(100).await, "one\ntwo\nthree\nfour\nfive\n");
+    lab.engine().stop(&id, LONG).await.expect("stop");
+    until_exited(lab, &id).await;
+    assert_eq!(logs(2).await, "four\nfive\n", "of a stopped one too");
+}
+
+pub async fn the_log_of_a_terminal_is_read_back<L: Lab>(lab: &L) {
+    let image = lab.image(Behaviour::default().printing(["one", "two"])).await;
+    let mut body = lab.body(&image);
+    body["Tty"] = json!(true);
+    let id = created(lab, "terminal", &body).await;
+    lab.engine().start(&id).await.expect("start");
+    sleep(seconds(1)).await;
+    let log = lab.engine().logs(&id, 10).await.expect("logs");
+    let lines: Vec<&str> = log.lines().map(str::trim_end).collect();
+    assert_eq!(lines, ["one", "two"]);
+}
+
+pub async fn a_log_that_cannot_be_read_back_is_empty<L: Lab>(lab: &L) {
+    let image = lab.image(Behaviour::default().printing(["one"])).await;
+    let mut body = lab.body(&image);
+    body["HostConfig"]["LogConfig"] = json!({ "Type": "none", "Config": {} });
+    let id = created(lab, "unread", &body).await;
+    lab.engine().start(&id).await.expect("start");
+    sleep(seconds(1)).await;
+    assert_eq!(lab.engine().logs(&id, 10).await.expect("logs"), "");
+    let never_started = created(lab, "created", &lab.body(&image)).await;
+    assert_eq!(lab.engine().logs(&never_started, 10).await.expect("logs"), "");
+    assert_not_found(&lab.engine().logs(&nobody(), 10).await);
+}
+
+pub async fn the_results_of_a_healthcheck_outlive_the_life_they_are_of<L: Lab>(lab: &L) {
+    let image = lab.image(Behaviour::never_healthy()).await;
+    let mut body = lab.body(&image);
+    body["Healthcheck"] = json!({
+        "Test": ["CMD", "/bin/probe"],
+        "Interval": 1_000_000_000_u64,
+        "Timeout": 5_000_000_000_u64,
+    });
+    let id = created(lab, "ill", &body).await;
+    lab.engine().start(&id).await.expect("start");
+    let results = |seen: &Inspected| seen.health_log(100).map(|(code, _)| code).collect::<Vec<_>>();
+    until(lab, &id, "probed six times", |seen| {
+        seen.health().is_some_and(|health| health.failing_streak >= 6)
+    })
+    .await;
+    lab.engine().stop(&id, Duration::ZERO).await.expect("stop");
+    let seen = until_exited(lab, &id).await;
+    assert_eq!(results(&seen), [1; 5], "the last five are kept");
+    assert_eq!(
+        seen.health().map(|health| health.status),
+        Some(HealthStatus::Unhealthy)
+    );
+    lab.engine().start(&id).await.expect("start again");
+    let seen = lab.engine().inspect(&id).await.expect("inspect");
+    assert_eq!(results(&seen), [1; 5]);
+    assert_eq!(
+        seen.health().map(|health| health.status),
+        Some(HealthStatus::Starting)
+    );
 }

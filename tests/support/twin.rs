@@ -19,7 +19,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::delegate::{ContainerId, ImageId};
 use delegate_upgrader::engine::{
-    ContainerSummary, Engine, EngineError, EngineInfo, Inspected, PullProgress, RunState,
+    ContainerSummary, Engine, EngineError, EngineInfo, Inspected, PullProgress, RunState, Storage,
 };
 use delegate_upgrader::image::ImageReference;
 use serde_json::{Value, json};
@@ -108,6 +108,7 @@ impl Twin {
             config: json!({ "Env": ["PATH=/bin"], "Cmd": ["/delegate"], "Labels": {} }),
             behaviour,
             architecture: "amd64".to_owned(),
+            size: 500 * 1024 * 1024,
             pull_time: Duration::from_secs(2),
         }
     }
@@ -144,6 +145,11 @@ impl Twin {
     /// The images on the host.
     pub fn images(&self) -> Vec<ImageId> {
         self.state().images.ids().into_iter().map(ImageId::new).collect()
+    }
+
+    /// What the engine says of its storage from now on.
+    pub fn set_storage(&self, storage: Storage) {
+        self.state().storage = storage;
     }
 
     /// Adds a network.
@@ -403,6 +409,10 @@ impl Twin {
                 act()
             }
             Fault::ErrBefore => Err(broken()),
+            Fault::Refuse(status) => Err(EngineError::Refused {
+                status,
+                message: "something is wrong with it".to_owned(),
+            }),
             Fault::ErrAfter => {
                 let _unseen = act();
                 Err(broken())
@@ -433,6 +443,13 @@ impl Engine for Twin {
                 os: "linux".to_owned(),
                 architecture: "amd64".to_owned(),
             })
+        })
+        .await
+    }
+
+    async fn storage(&self) -> Result<Storage, EngineError> {
+        self.call(Operation::Storage, "", String::new(), |state| {
+            Ok(state.storage.clone())
         })
         .await
     }
@@ -594,6 +611,19 @@ impl Engine for Twin {
     async fn remove_image(&self, id: &ImageId) -> Result<(), EngineError> {
         self.call(Operation::RemoveImage, id.as_str(), String::new(), |state| {
             state.remove_image(id.as_str())
+        })
+        .await
+    }
+
+    async fn logs(&self, id: &ContainerId, lines: usize) -> Result<String, EngineError> {
+        self.call(Operation::Logs, id.as_str(), lines.to_string(), |state| {
+            let container = &state.containers[state.find(id.as_str())?];
+            if !container.keeps_log() {
+                return Ok(String::new());
+            }
+            let printed = &container.printed;
+            let last = &printed[printed.len().saturating_sub(lines)..];
+            Ok(last.iter().flat_map(|line| [line, "\n"]).collect())
         })
         .await
     }

@@ -208,6 +208,11 @@ fn command(behaviour: &Behaviour) -> Vec<String> {
         OnStop::Drain(time) => format!("trap 'sleep {}; exit 0' TERM", seconds(time)),
         OnStop::Ignore => "trap '' TERM".to_owned(),
     };
+    let mut prints = String::new();
+    for (line, stream) in behaviour.prints.iter().zip(["1", "2"].into_iter().cycle()) {
+        // Lines that come at once on two streams have no order.
+        prints.extend(["echo '", line, "' >&", stream, "; sleep 0.1; "]);
+    }
     let life = match behaviour.exits {
         Some(exit) => format!("sleep {} & wait $!; exit {}", seconds(exit.after), exit.code),
         None => "while :; do sleep 1 & wait $!; done".to_owned(),
@@ -215,7 +220,7 @@ fn command(behaviour: &Behaviour) -> Vec<String> {
     vec![
         "/bin/sh".to_owned(),
         "-c".to_owned(),
-        format!("{on_stop}; {life}"),
+        format!("{on_stop}; {prints}{life}"),
     ]
 }
 

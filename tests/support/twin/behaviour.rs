@@ -17,6 +17,8 @@ pub struct Behaviour {
     pub port: u16,
     /// The engine cannot start it at all, for this reason.
     pub start_error: Option<String>,
+    /// The lines it prints as each of its lives begins, on both streams in turn, the first on standard output.
+    pub prints: Vec<String>,
 }
 
 /// How a process answers a health probe once it is ready.
@@ -64,6 +66,7 @@ impl Default for Behaviour {
             on_stop: OnStop::Drain(Duration::ZERO),
             port: 3460,
             start_error: None,
+            prints: Vec::new(),
         }
     }
 }
@@ -114,6 +117,14 @@ impl Behaviour {
         Self {
             health: Wellness::Flaps { up, down },
             ..Self::default()
+        }
+    }
+
+    /// Prints these lines when it starts.
+    pub fn printing<const N: usize>(self, lines: [&str; N]) -> Self {
+        Self {
+            prints: lines.map(str::to_owned).into(),
+            ..self
         }
     }
 

@@ -37,6 +37,7 @@ impl Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     Info,
+    Storage,
     Containers,
     Inspect,
     InspectImage,
@@ -47,6 +48,7 @@ pub enum Operation {
     Stop,
     Rename,
     SetRestartPolicy,
+    Logs,
     MemoryUsage,
     Remove,
     RemoveImage,
@@ -59,9 +61,11 @@ impl Operation {
         !matches!(
             self,
             Self::Info
+                | Self::Storage
                 | Self::Containers
                 | Self::Inspect
                 | Self::InspectImage
+                | Self::Logs
                 | Self::MemoryUsage
                 | Self::RegistryDigest
         )
@@ -86,6 +90,8 @@ pub enum Fault {
     Twice,
     /// Nothing, but it takes this much longer; half of it before its effect.
     Slow(Duration),
+    /// The engine answers with this status, and does nothing.
+    Refuse(u16),
 }
 
 /// The time-out of the real client, and so the longest a call can hang.

@@ -16,6 +16,8 @@ pub type At = Duration;
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 /// The longest pause.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+/// So many results of its probes are kept of a container.
+const PROBES_KEPT: usize = 5;
 /// A life this long begins the pauses anew.
 const STABLE: Duration = Duration::from_secs(10);
 
@@ -38,6 +40,10 @@ pub struct Container {
     pub manually_stopped: bool,
     pub backoff: Duration,
     pub addresses: BTreeMap<String, Ipv4Addr>,
+    /// The results of its last probes, of earlier lives too.
+    pub probed: Vec<(At, bool)>,
+    /// What its lives have printed.
+    pub printed: Vec<String>,
 }
 
 /// The state of a container.
@@ -73,7 +79,6 @@ pub struct Probes {
     pub done: u32,
     pub streak: u64,
     pub verdict: Verdict,
-    pub last: Option<(At, bool)>,
 }
 
 /// The engine's verdict.
@@ -114,6 +119,11 @@ impl Container {
             Status::Running(life) | Status::Paused(life) => Some(life),
             _ => None,
         }
+    }
+
+    /// Whether its log can be read back.
+    pub fn keeps_log(&self) -> bool {
+        self.body.host_config["LogConfig"]["Type"] != "none"
     }
 
     pub fn auto_remove(&self) -> bool {
@@ -222,7 +232,9 @@ impl Container {
             let probes = &mut life.probes;
             let found = manager_reachable && self.behaviour.is_healthy_at(age);
             probes.done += 1;
-            probes.last = Some((life.since + age, found));
+            self.probed.push((life.since + age, found));
+            let seen = self.probed.len();
+            self.probed.drain(..seen.saturating_sub(PROBES_KEPT));
             if found {
                 probes.streak = 0;
                 probes.verdict = Verdict::Healthy;
@@ -244,10 +256,10 @@ impl Container {
 
     /// The engine's verdict, in the words of its document.
     pub fn health_document(&self, time: impl Fn(At) -> String) -> Option<Value> {
-        let probes = &self.life()?.probes;
-        self.has_healthcheck().then(|| {
-            let log: Vec<Value> = probes
-                .last
+        let probes = self.life().map(|life| &life.probes);
+        (self.has_healthcheck() && self.started.is_some()).then(|| {
+            let log: Vec<Value> = self
+                .probed
                 .iter()
                 .map(|(at, found)| {
                     json!({
@@ -258,12 +270,13 @@ impl Container {
                     })
                 })
                 .collect();
-            let status = match probes.verdict {
-                Verdict::Starting => "starting",
-                Verdict::Healthy => "healthy",
-                Verdict::Unhealthy => "unhealthy",
+            let status = match probes.map(|probes| probes.verdict) {
+                Some(Verdict::Starting) => "starting",
+                Some(Verdict::Healthy) => "healthy",
+                Some(Verdict::Unhealthy) | None => "unhealthy",
             };
-            json!({ "Status": status, "FailingStreak": probes.streak, "Log": log })
+            let streak = probes.map_or(0, |probes| probes.streak);
+            json!({ "Status": status, "FailingStreak": streak, "Log": log })
         })
     }
 }

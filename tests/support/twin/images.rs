@@ -19,6 +19,8 @@ pub struct Image {
     pub behaviour: Behaviour,
     /// `amd64`.
     pub architecture: String,
+    /// How big it is, in bytes.
+    pub size: u64,
     /// How long a pull of it takes.
     pub pull_time: Duration,
 }
@@ -144,6 +146,7 @@ impl Images {
             "Created": "2026-01-01T00:00:00Z",
             "Architecture": image.architecture,
             "Os": "linux",
+            "Size": image.size,
             "Config": image.config,
         })
     }

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, TimeZone, Utc};
-use delegate_upgrader::engine::{ApiVersion, EngineError};
+use delegate_upgrader::engine::{ApiVersion, EngineError, Storage};
 use serde_json::{Value, json};
 
 use super::behaviour::OnStop;
@@ -104,6 +104,7 @@ pub struct State {
     pub containers: Vec<Container>,
     pub images: Images,
     pub networks: BTreeSet<String>,
+    pub storage: Storage,
     pub manager_reachable: bool,
     /// The engine is away until then.
     pub down_until: Option<At>,
@@ -146,6 +147,7 @@ impl State {
             now: At::ZERO,
             containers: Vec::new(),
             images: Images::default(),
+            storage: Storage::new("/var/lib/docker", "overlay2", &[]),
             networks: ["bridge", "host", "none"].map(str::to_owned).into(),
             manager_reachable: true,
             down_until: None,
@@ -417,6 +419,8 @@ impl State {
             manually_stopped: false,
             backoff: Duration::ZERO,
             addresses: BTreeMap::new(),
+            probed: Vec::new(),
+            printed: Vec::new(),
         });
         self.log(self.containers.len() - 1, Happened::Created);
         Ok(id)
@@ -540,6 +544,7 @@ impl State {
         container.started = Some(now);
         container.error = String::new();
         container.exit_code = 0;
+        container.printed.extend_from_slice(&container.behaviour.prints);
         container.status = Status::Running(Life::new(now, collides));
         self.log(index, Happened::Started);
         Ok(())
