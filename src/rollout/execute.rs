@@ -101,20 +101,41 @@ pub async fn execute<E: Engine>(
         }
         Step::Remove { id, .. } => {
             engine.remove(id).await?;
+            if let Some(image) = image_of_failed(rollout, id) {
+                discard(engine, image).await;
+            }
             if is_over(rollout, id) {
                 memory.forget_candidates(&rollout.name);
             }
         }
         Step::DiscardImage { id } => {
-            if memory.first_discard(id)
-                && let Err(error) = engine.remove_image(id).await
-            {
-                // Somebody else uses it, or it has other names: it stays.
-                debug!(image = %id, %error, "an older image is kept");
+            if memory.first_discard(id) {
+                discard(engine, id).await;
             }
         }
     }
     Ok(())
+}
+
+/// Removes an image, unless somebody else uses it or it has other names.
+async fn discard<E: Engine>(engine: &E, image: &ImageId) {
+    if let Err(error) = engine.remove_image(image).await {
+        debug!(%image, %error, "an image is kept");
+    }
+}
+
+/// The image of a rejected candidate that has just been removed: it was pulled for that one. A candidate that is made
+/// of it again uses it, and so keeps it.
+fn image_of_failed<'a>(rollout: &'a Rollout, removed: &ContainerId) -> Option<&'a ImageId> {
+    let failed = rollout.failed.iter().find(|failed| failed.id == *removed)?;
+    let serving = rollout.serving.as_ref()?;
+    let is_kept = failed.image_id == serving.image_id
+        || Some(&failed.image_id) == serving.previous_image_id.as_ref()
+        || rollout
+            .candidate
+            .as_ref()
+            .is_some_and(|candidate| candidate.image_id == failed.image_id);
+    (!is_kept).then_some(&failed.image_id)
 }
 
 /// Whether the successor works and its standby has just gone: what vanishes from now on vanishes by itself.

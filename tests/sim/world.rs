@@ -127,7 +127,7 @@ impl World {
                 image.pull_time = made.pull_time;
                 image.config["Env"] = json!(["PATH=/bin", format!("IMAGE={}", image.id)]);
                 if made.kind == Kind::WrongPlatform {
-                    image.architecture = "arm64".to_owned();
+                    "arm64".clone_into(&mut image.architecture);
                 }
                 image
             })

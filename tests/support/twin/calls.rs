@@ -86,12 +86,12 @@ pub enum Fault {
     Hang,
     /// It has its effect and the caller waits until its time-out.
     HangAfter,
+    /// The engine answers with this status, and does nothing.
+    Refuse(u16),
     /// It arrives twice, one right after the other, and the caller gets the second answer: a proxy tried again.
     Twice,
     /// Nothing, but it takes this much longer; half of it before its effect.
     Slow(Duration),
-    /// The engine answers with this status, and does nothing.
-    Refuse(u16),
 }
 
 /// The time-out of the real client, and so the longest a call can hang.
