@@ -51,13 +51,14 @@ impl Decision<'_> {
                 .filter(|policy| old.restart_is_off() && **policy != old.restart_policy)
                 .map(|policy| set_policy(old, policy))
         };
-        // By the engine's own clock: the life that the rollout ended began before the candidate was made. Somebody
-        // may have removed that one, and then the old one's name tells, to the second, when it was retired.
-        let begun = match (twin, old.role) {
-            (Some(twin), _) => Some(twin.created_at),
-            (None, Role::Draining { since }) => Some(timestamp(since + 1)),
-            (None, _) => None,
+        // The life that the rollout ended began before its name was given up, and before the candidate was made: the
+        // one is read from its name, to the second, the other from the engine's own clock. An engine that restarted, or
+        // a crash, may have begun another life in between, and that one was ended too.
+        let retired = match old.role {
+            Role::Draining { since } => Some(timestamp(since + 1)),
+            _ => None,
         };
+        let begun = twin.map(|twin| twin.created_at).max(retired);
         let restarted = old.watch.told_to_stop.is_none()
             && (old.watch.came_back || begun.is_some_and(|begun| old.started_at > Some(begun)));
         let take_back = || Step::Restore {
