@@ -80,10 +80,16 @@ pub async fn execute<E: Engine>(
             }
             engine.rename(id, to).await?;
         }
-        Step::Withdraw { id, to, .. }
-        | Step::Promote { id, to }
-        | Step::Reject { id, to, .. }
-        | Step::Restore { id, to } => {
+        Step::Promote { id, to } => {
+            engine.rename(id, to).await?;
+            // What was made again from its standby serves; when it vanishes one day, it was no attempt that failed.
+            let mut standby = rollout.standby.iter();
+            let made_from = |made: &Member| standby.any(|standby| made.is_successor_of(standby));
+            if rollout.member(id).is_some_and(made_from) {
+                memory.forget_candidate(&rollout.name, id);
+            }
+        }
+        Step::Withdraw { id, to, .. } | Step::Reject { id, to, .. } | Step::Restore { id, to } => {
             engine.rename(id, to).await?;
         }
         Step::SetRestartPolicy { id, policy, .. } => {
@@ -305,29 +311,29 @@ async fn start<E: Engine>(
     {
         return Ok(());
     }
-    let outcome = match engine.start(id).await {
-        // Of something it needs, unless it is gone itself; an `--rm` container is, when its start has failed.
-        Err(EngineError::NotFound(message)) if fresh.is_some() => {
-            memory.note_refused(&rollout.name, id, &message);
-            engine.inspect(id).await?;
-            Err(EngineError::Refused { status: 404, message })
-        }
-        outcome => outcome,
+    let outcome = engine.start(id).await;
+    let Some(candidate) = fresh else {
+        return Ok(outcome?);
     };
-    match outcome {
-        Err(EngineError::Refused { status, message }) if fresh.is_some() && status != 503 => {
-            memory.note_refused(&rollout.name, id, &message);
-            let watch = memory.watch(id);
-            watch.failed_starts += 1;
-            // An engine that fails may fail for reasons of its own, as after a crash.
-            if status >= 500 && watch.failed_starts < START_ATTEMPTS {
-                return Err(EngineError::Refused { status, message }.into());
-            }
-            watch.start_refused = Some(message);
-            Ok(())
+    let (status, message) = match outcome {
+        // Of something it needs, unless it is gone itself; an `--rm` container is, when its start has failed.
+        Err(EngineError::NotFound(message)) => {
+            memory.note_refused(&rollout.name, candidate, &message);
+            engine.inspect(id).await?;
+            (404, message)
         }
-        answer => Ok(answer?),
+        Err(EngineError::Refused { status, message }) if status != 503 => (status, message),
+        answer => return Ok(answer?),
+    };
+    memory.note_refused(&rollout.name, candidate, &message);
+    let watch = memory.watch(id);
+    watch.failed_starts += 1;
+    // An engine that fails may fail for reasons of its own, as after a crash.
+    if status >= 500 && watch.failed_starts < START_ATTEMPTS {
+        return Err(EngineError::Refused { status, message }.into());
     }
+    watch.start_refused = Some(message);
+    Ok(())
 }
 
 fn fresh_candidate(rollout: &Rollout) -> Option<&Member> {
