@@ -4,7 +4,7 @@ TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
 export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench image docs engines static clean
+.PHONY: help demo test matrix lint bench image docs engines static clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 10
@@ -18,6 +18,9 @@ test: static ## all tests, those on a real engine and a real registry too
 	@tests/lab/run cargo test --locked --test restarts -- --ignored >$(TARGET_DIR)/restarts.log 2>&1 & restarts=$$!; \
 	code=0; tests/lab/run cargo test --locked || code=$$?; \
 	wait $$restarts || code=$$?; cat $(TARGET_DIR)/restarts.log; exit $$code
+
+matrix: static ## every call of an upgrade with every fault on a real engine; MATRIX='start-first kill' selects
+	MATRIX_SHARE=$(or $(MATRIX_SHARE),all) tests/lab/run cargo test --locked --test matrix -- $(MATRIX)
 
 lint: ## formatting, clippy; cargo-deny and shellcheck where they are installed
 	cargo fmt --check

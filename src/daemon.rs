@@ -13,7 +13,7 @@ use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::manager::Published;
 use crate::pass::Reconciler;
-use crate::report::Report;
+use crate::report::{DelegateReport, Report};
 use crate::schedule::Schedule;
 use crate::status::Publisher;
 use crate::trigger::Trigger;
@@ -156,6 +156,7 @@ pub async fn settle<E: Engine, M: Published, H: HealthEndpoint>(
 ) -> Result<Report, EngineError> {
     let mut begin = None;
     let mut asked_again = !ask_again;
+    let mut lost = Vec::new();
     let mut away_since = None;
     loop {
         let pause = match look(reconciler, &mut begin).await {
@@ -165,10 +166,22 @@ pub async fn settle<E: Engine, M: Published, H: HealthEndpoint>(
             }
             Ok(report) if report.has_unasked() && !asked_again => {
                 asked_again = true;
+                // The pass to come knows nothing of them.
+                lost = report
+                    .delegates
+                    .into_iter()
+                    .filter(DelegateReport::is_gone)
+                    .collect();
                 begin = Some(Mode::Act);
                 Duration::ZERO
             }
-            Ok(report) => return Ok(report),
+            Ok(mut report) => {
+                lost.retain(|lost: &DelegateReport| {
+                    !report.delegates.iter().any(|there| there.name == lost.name)
+                });
+                report.delegates.extend(lost);
+                return Ok(report);
+            }
             Err(error) => {
                 let since = *away_since.get_or_insert_with(Instant::now);
                 if since.elapsed() > ENGINE_PATIENCE {

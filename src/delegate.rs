@@ -32,6 +32,9 @@ pub mod label {
     /// `true` on a copy that was made without `--rm` of a delegate that has it: a standby must not vanish. What is made
     /// from it gets `--rm` again.
     pub const AUTO_REMOVE: &str = "io.delegate-upgrader.auto-remove";
+    /// On a standby: the networks it is connected to after it was made, with the endpoints' settings. Its original may
+    /// vanish before that is done.
+    pub const NETWORKS: &str = "io.delegate-upgrader.networks";
     /// On a container we created by an image's id, since its reference is gone or another image now: the reference.
     pub const IMAGE: &str = "io.delegate-upgrader.image";
     /// On a container that `rollback` made: the image reference it went back from. That image is left alone as long as
@@ -41,7 +44,7 @@ pub mod label {
     pub const ROLLED_BACK_FROM_ID: &str = "io.delegate-upgrader.rolled-back-from-id";
 
     /// The labels that only we write; a release's are replaced by the next one's, never piled up.
-    pub const OURS: [&str; 10] = [
+    pub const OURS: [&str; 11] = [
         REPLACES,
         NAME,
         RELEASE,
@@ -49,6 +52,7 @@ pub mod label {
         PREVIOUS_IMAGE_ID,
         RESTART_POLICY,
         AUTO_REMOVE,
+        NETWORKS,
         IMAGE,
         ROLLED_BACK_FROM,
         ROLLED_BACK_FROM_ID,

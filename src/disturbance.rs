@@ -18,13 +18,18 @@ const GOOD_FOR: TimeDelta = TimeDelta::seconds(60);
 /// A Manager that takes longer than this is out of reach. A stop-first replacement stands still meanwhile.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Notes on each container that is to prove itself, or has just taken over, which other delegates are not healthy
-/// either.
-pub(crate) fn note_ill_others(rollouts: &mut [Rollout], memory: &mut Memory, now: DateTime<Utc>) {
+/// Notes on each container that is to prove itself, or has just taken over, which other delegates have lost their health
+/// in the same minutes: not longer than `patience` before it was first seen to run.
+pub(crate) fn note_ill_others(
+    rollouts: &mut [Rollout],
+    memory: &mut Memory,
+    patience: TimeDelta,
+    now: DateTime<Utc>,
+) {
     let notes: Vec<(usize, String)> = rollouts
         .iter()
         .enumerate()
-        .filter_map(|(index, rollout)| Some((index, ill_other(rollout, rollouts)?)))
+        .filter_map(|(index, rollout)| Some((index, ill_other(rollout, rollouts, patience)?)))
         .collect();
     for (index, cause) in notes {
         if let Some(subject) = rollouts.get_mut(index).and_then(subject_mut) {
@@ -54,7 +59,7 @@ fn subject_mut(rollout: &mut Rollout) -> Option<&mut Member> {
     named.find(|member| member.id == id)
 }
 
-fn ill_other(rollout: &Rollout, all: &[Rollout]) -> Option<String> {
+fn ill_other(rollout: &Rollout, all: &[Rollout], patience: TimeDelta) -> Option<String> {
     let subject = subject(rollout).filter(|subject| !subject.is_created() && !subject.health.is_healthy())?;
     let own = rollout
         .serving
@@ -66,16 +71,22 @@ fn ill_other(rollout: &Rollout, all: &[Rollout]) -> Option<String> {
         .filter_map(|other| other.serving.as_ref())
         // The same image may fail in the same way.
         .filter(|serving| serving.image_id != subject.image_id);
-    let ill = own.into_iter().chain(others).find(|serving| is_ill(serving))?;
+    let since = subject.watch.seen_since?.checked_sub_signed(patience)?;
+    let ill = own
+        .into_iter()
+        .chain(others)
+        .find(|serving| has_lost_health(serving, since))?;
     Some(format!(
         "{}, which runs {}, is not healthy either: {}",
         ill.name, ill.image, ill.health.cause
     ))
 }
 
-fn is_ill(serving: &Member) -> bool {
+/// One that has been ill for ever says nothing about today.
+fn has_lost_health(serving: &Member, since: DateTime<Utc>) -> bool {
     let in_use = matches!(serving.state, RunState::Running | RunState::Restarting);
-    in_use && serving.health.state == HealthState::Unhealthy
+    let lost_it = serving.watch.unhealthy_since.is_some_and(|lost| lost >= since);
+    in_use && serving.health.state == HealthState::Unhealthy && lost_it
 }
 
 /// What is known of the Manager.

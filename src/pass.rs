@@ -69,6 +69,8 @@ pub struct Reconciler<E, M, H> {
     reachability: Reachability,
     /// The only delegate that is decided on, where an operator named one.
     only: Option<String>,
+    /// The delegates there were when the pass began: by name, whose replica each is.
+    begun: BTreeMap<String, String>,
     endpoint: H,
     settings: Settings,
     clock: Clock,
@@ -93,6 +95,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             source: source.map(Arc::new),
             reachability: Reachability::default(),
             only: None,
+            begun: BTreeMap::new(),
             endpoint,
             settings,
             clock,
@@ -143,7 +146,8 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                 return Err(error);
             }
         };
-        note_ill_others(&mut rollouts, memory, now);
+        let patience = TimeDelta::from_std(settings.policy.healthy_deadline).unwrap_or(TimeDelta::MAX);
+        note_ill_others(&mut rollouts, memory, patience, now);
         for rollout in rollouts.iter_mut().filter(|rollout| rollout.conflict.is_none()) {
             rollout.conflict = cramped.get(&rollout.name).cloned().flatten();
         }
@@ -163,7 +167,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         if rollouts.is_empty() {
             warn!("{}", none_found(&self.settings.scope.workload_names));
         }
-        self.forget_last_pass();
+        self.forget_last_pass(rollouts);
         self.campaign = match &self.source {
             Some(source) => Some(
                 Campaign::begin(
@@ -181,7 +185,9 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         };
     }
 
-    fn forget_last_pass(&mut self) {
+    fn forget_last_pass(&mut self, rollouts: &[Rollout]) {
+        let replica = |rollout: &Rollout| (rollout.name.clone(), rollout.delegate.clone());
+        self.begun = rollouts.iter().map(replica).collect();
         self.memory.forget_created();
         // Each scheduled pass says of each delegate what became of it.
         self.told.clear();
@@ -214,7 +220,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         let rollout = self.named(container, &rollouts)?;
         let back = way_back(self.engine.as_ref(), rollout).await?;
         let name = rollout.name.clone();
-        self.forget_last_pass();
+        self.forget_last_pass(std::slice::from_ref(rollout));
         info!(delegate = name, from = back.from, to = %back.reference, "rolling back");
         let now = (self.clock)();
         self.campaign = Some(Campaign::rollback(&name, back.reference, back.image, now));
@@ -261,6 +267,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             }
             if !stepped {
                 self.forget_absent(&rollouts);
+                self.tell_gone(&mut report, &rollouts);
                 self.add_evidence(&mut report, &rollouts).await;
                 report.delegates.sort_by(|a, b| a.name.cmp(&b.name));
                 return Ok(report);
@@ -614,6 +621,15 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             self.told.insert(delegate.to_owned(), telling);
         }
         report.delegates.push(DelegateReport::new(rollout, reason, until));
+    }
+
+    /// A delegate that was there when the pass began, and of which nothing is left, was not served.
+    fn tell_gone(&self, report: &mut Report, rollouts: &[Rollout]) {
+        let is_there = |name: &String| rollouts.iter().any(|rollout| rollout.name == *name);
+        let gone = self.begun.iter().filter(|(name, _)| !is_there(name));
+        report
+            .delegates
+            .extend(gone.map(|(name, delegate)| DelegateReport::gone(name, delegate)));
     }
 
     fn forget_absent(&mut self, rollouts: &[Rollout]) {

@@ -103,6 +103,11 @@ impl DelegateReport {
         ["up_to_date", "same_image"].contains(&self.reason)
     }
 
+    /// Whether no container of it is left.
+    pub fn is_gone(&self) -> bool {
+        self.reason == Reason::Gone.kind()
+    }
+
     /// The row of one delegate.
     pub fn new(rollout: &Rollout, reason: &Reason, next_look: Option<DateTime<Utc>>) -> Self {
         let face = rollout.face();
@@ -123,6 +128,27 @@ impl DelegateReport {
             why: reason.to_string(),
             under_way: rollout.is_under_way(),
             next_look,
+            evidence: None,
+        }
+    }
+
+    /// The row of a delegate of which no container is left.
+    pub fn gone(name: &str, delegate: &str) -> Self {
+        let reason = Reason::Gone;
+        Self {
+            name: name.to_owned(),
+            delegate: delegate.to_owned(),
+            container: String::new(),
+            image: String::new(),
+            health: "unhealthy",
+            health_by: "running",
+            health_cause: "no container".to_owned(),
+            health_since: None,
+            reason: reason.kind(),
+            failed: reason.is_failure(),
+            why: reason.to_string(),
+            under_way: false,
+            next_look: None,
             evidence: None,
         }
     }

@@ -1,8 +1,8 @@
 //! Takes one step: a few calls to the engine, each safe to repeat.
 
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
-use tracing::debug;
+use serde_json::{Map, Value, json};
+use tracing::{debug, warn};
 
 use super::{Demand, Member, Memory, Rollout, Step};
 use crate::delegate::{ContainerId, DELEGATE_NAME_VARIABLE, ImageId, Role, label};
@@ -56,6 +56,7 @@ pub async fn execute<E: Engine>(
                 reference: reference.to_string(),
                 by_id: *demand == Demand::Rollback,
                 auto_remove: old.should_auto_remove(),
+                keeps_networks: false,
                 labels: labels(rollout, &old, *release, *demand),
             };
             let id = create(engine, &old, wanted).await?;
@@ -67,6 +68,7 @@ pub async fn execute<E: Engine>(
             copy(engine, rollout, &old, name, false).await?;
         }
         Step::Recreate { from } => {
+            connect_standby(engine, from).await?;
             let standby = engine.inspect(from).await?;
             let name = Role::Candidate.name(&rollout.name);
             let id = copy(engine, rollout, &standby, name, true).await?;
@@ -105,20 +107,41 @@ pub async fn execute<E: Engine>(
         }
         Step::Remove { id, .. } => {
             engine.remove(id).await?;
+            if let Some(image) = image_of_failed(rollout, id) {
+                discard(engine, image).await;
+            }
             if is_over(rollout, id) {
                 memory.forget_candidates(&rollout.name);
             }
         }
         Step::DiscardImage { id } => {
-            if memory.first_discard(id)
-                && let Err(error) = engine.remove_image(id).await
-            {
-                // Somebody else uses it, or it has other names: it stays.
-                debug!(image = %id, %error, "an older image is kept");
+            if memory.first_discard(id) {
+                discard(engine, id).await;
             }
         }
     }
     Ok(())
+}
+
+/// Removes an image, unless somebody else uses it or it has other names.
+async fn discard<E: Engine>(engine: &E, image: &ImageId) {
+    if let Err(error) = engine.remove_image(image).await {
+        debug!(%image, %error, "an image is kept");
+    }
+}
+
+/// The image of a rejected candidate that has just been removed: it was pulled for that one. A candidate that is made
+/// of it again uses it, and so keeps it.
+fn image_of_failed<'a>(rollout: &'a Rollout, removed: &ContainerId) -> Option<&'a ImageId> {
+    let failed = rollout.failed.iter().find(|failed| failed.id == *removed)?;
+    let serving = rollout.serving.as_ref()?;
+    let is_kept = failed.image_id == serving.image_id
+        || Some(&failed.image_id) == serving.previous_image_id.as_ref()
+        || rollout
+            .candidate
+            .as_ref()
+            .is_some_and(|candidate| candidate.image_id == failed.image_id);
+    (!is_kept).then_some(&failed.image_id)
 }
 
 /// Whether the successor works and its standby has just gone: what vanishes from now on vanishes by itself.
@@ -144,6 +167,8 @@ struct Successor<'a> {
     /// Whether the image may be named by its id, where the reference is gone or stands for another one by now.
     by_id: bool,
     auto_remove: bool,
+    /// Whether its networks are written down on it, since it may have to do without its original soon.
+    keeps_networks: bool,
     labels: Vec<(&'static str, String)>,
 }
 
@@ -195,6 +220,7 @@ async fn copy<E: Engine>(
         reference: original.image_reference().to_owned(),
         by_id: true,
         auto_remove,
+        keeps_networks: !auto_remove,
         labels,
     };
     create(engine, original, wanted).await
@@ -228,6 +254,13 @@ async fn create<E: Engine>(
         .and_then(Value::as_object_mut)
     {
         host_config.insert("AutoRemove".to_owned(), Value::from(wanted.auto_remove));
+    }
+    if wanted.keeps_networks
+        && !successor.connect.is_empty()
+        && let Some(labels) = successor.body.get_mut("Labels").and_then(Value::as_object_mut)
+    {
+        let networks: Value = successor.connect.iter().cloned().collect();
+        labels.insert(label::NETWORKS.to_owned(), Value::from(networks.to_string()));
     }
     match engine
         .create(&wanted.name, successor.platform.as_deref(), &successor.body)
@@ -311,6 +344,9 @@ async fn start<E: Engine>(
     {
         return Ok(());
     }
+    if rollout.standby.as_ref().is_some_and(|standby| standby.id == *id) {
+        connect_standby(engine, id).await?;
+    }
     let outcome = engine.start(id).await;
     let Some(candidate) = fresh else {
         return Ok(outcome?);
@@ -384,6 +420,21 @@ async fn equip_standby<E: Engine>(engine: &E, rollout: &Rollout) -> Result<(), F
         Some(reason) => Err(Failure::Refused(reason)),
         None => Ok(()),
     }
+}
+
+/// Connects a standby to the networks it says it has: its original may have vanished before they were connected.
+async fn connect_standby<E: Engine>(engine: &E, id: &ContainerId) -> Result<(), EngineError> {
+    let standby = engine.inspect(id).await?;
+    let networks = standby.label(label::NETWORKS).unwrap_or("{}");
+    let networks: Map<String, Value> = serde_json::from_str(networks).unwrap_or_default();
+    for (network, endpoint) in &networks {
+        match engine.connect(network, id, endpoint).await {
+            // A delegate without it is better than none.
+            Err(EngineError::NotFound(problem)) => warn!(container = %id, problem, "a network is left out"),
+            other => other?,
+        }
+    }
+    Ok(())
 }
 
 /// Connects a candidate to its networks, and tells what makes it another one than it replaces.

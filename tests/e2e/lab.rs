@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 /// The label on every container and network of a test.
-const LABEL: &str = "io.delegate-upgrader.test";
+pub(crate) const LABEL: &str = "io.delegate-upgrader.test";
 /// The versions there are images of, and how each behaves.
 const IMAGES: [&str; 7] = [
     "26.01.10001",
@@ -42,7 +42,7 @@ pub(crate) struct Run {
     pub(crate) text: String,
 }
 
-fn env(name: &str) -> String {
+pub(crate) fn env(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| {
         panic!("{name} is not set: these tests need an engine and a registry; run them with `make test`")
     })
@@ -61,7 +61,7 @@ pub(crate) fn image(version: &str) -> String {
     format!("{}/harness/delegate:{version}", env("LAB_REGISTRY"))
 }
 
-fn build_images() {
+pub(crate) fn build_images() {
     static BUILT: OnceLock<()> = OnceLock::new();
     BUILT.get_or_init(|| {
         let mut command = Command::new(project().join("tests/lab/images"));

@@ -300,6 +300,13 @@ fn a_successor_is_not_rejected_for_an_illness_that_comes_from_outside() {
     let ill = || new().ill(1000, DEADLINE);
     assert!(lost(ill()).starts_with("reject new"));
     assert_eq!(lost(ill().disturbed(30)), "wait 5 s: successor_unhealthy");
+    // One that has ended cannot be waited for.
+    let ended = || new().running(1000, 900).exited(30);
+    assert!(lost(ended()).starts_with("reject new"));
+    assert_eq!(
+        lost(ended().disturbed(60)),
+        "withdraw new as d.withdrawn-now: inconclusive"
+    );
 }
 
 #[test]

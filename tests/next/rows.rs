@@ -274,15 +274,23 @@ fn an_old_one_that_has_ended_goes_and_the_image_before_its_own_with_it() {
         "remove d.draining-90 (old)"
     );
     let second = gone.clone().change(|m| m.previous_image_id = Some(image_id(V3)));
+    // The one that the owner brought is the owner's.
+    let first = second.clone().change(|m| m.release = 1);
+    assert_eq!(
+        base.clone().draining(90, first).next(),
+        "remove d.draining-90 (old)"
+    );
+    let second = second.change(|m| m.release = 2);
     assert_eq!(
         base.clone().draining(90, second).next(),
         format!("remove the image {}, two releases old", image_id(V3))
     );
     // Not where somebody went back to it.
     for still_used in [V1, V2] {
-        let back = gone
-            .clone()
-            .change(|m| m.previous_image_id = Some(image_id(still_used)));
+        let back = gone.clone().change(|m| {
+            m.previous_image_id = Some(image_id(still_used));
+            m.release = 2;
+        });
         assert_eq!(
             base.clone().draining(90, back).next(),
             "remove d.draining-90 (old)"

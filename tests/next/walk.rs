@@ -109,10 +109,10 @@ fn drainings() -> Vec<Option<(i64, Member)>> {
         (900, old().state(RunState::Restarting)),
         (
             900,
-            old()
-                .policy("no")
-                .exited(5)
-                .change(|m| m.previous_image_id = Some(image_id(V3))),
+            old().policy("no").exited(5).change(|m| {
+                m.previous_image_id = Some(image_id(V3));
+                m.release = 2;
+            }),
         ),
         (900, old().id("orphan")),
         (900, old().id("orphan").policy("no").exited(5)),
@@ -486,7 +486,7 @@ impl Scene {
                 self.pull_out(id);
             }
             Step::DiscardImage { id } => {
-                for old in &mut rollout.draining {
+                for old in rollout.draining.iter_mut().chain(&mut rollout.standby) {
                     old.previous_image_id = old.previous_image_id.take().filter(|image| image != id);
                 }
             }

@@ -5,6 +5,7 @@
 #![allow(
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stderr,
     reason = "a test that cannot go on has failed"
 )]
 

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use delegate_upgrader::engine::{ApiVersion, Engine};
+use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::host::{HOUR, Host, NEW, OLD, auto_remove, host_network};
-use crate::support::twin::{Call, Fault, Happened};
+use crate::support::twin::{Call, Fault, Happened, Twin, TwinSettings};
 
 /// Which way a delegate is replaced.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -264,4 +266,35 @@ async fn an_engine_that_restarts_at_every_moment_ends_with_the_delegate_running(
             host.assert_settled_on("dd", NEW, &format!("the engine restarts after {second} s"));
         }
     }
+}
+
+/// Below API 1.44 a second network is connected after the create, and the engine may go between the two.
+#[tokio::test(start_paused = true)]
+async fn a_delegate_that_comes_back_from_its_standby_has_all_its_networks() {
+    let mut came_back = 0;
+    for k in 0.. {
+        let host = Host::on(Twin::new(TwinSettings {
+            api: ApiVersion::new(1, 41),
+            ..TwinSettings::default()
+        }));
+        host.twin.add_network("corp");
+        let id = host.run_with("dd", auto_remove);
+        let endpoint = json!({ "Aliases": ["the-delegate"] });
+        host.twin.connect("corp", &id, &endpoint).await.unwrap();
+        let finished = !killed_when(&host, move |call| call.index >= k).await;
+        let has_standby = host.names().contains(&"dd.standby".to_owned());
+        host.twin.restart_engine(Duration::from_secs(3));
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        if has_standby {
+            came_back += 1;
+            host.once(NEW).await;
+            let document = host.twin.document("dd").unwrap();
+            let corp = &document["NetworkSettings"]["Networks"]["corp"];
+            assert_eq!(corp["Aliases"][0], "the-delegate", "the engine went at call {k}");
+        }
+        if finished {
+            break;
+        }
+    }
+    assert!(came_back > 10, "{came_back}");
 }

@@ -81,8 +81,13 @@ pub struct Host {
 impl Host {
     /// The old image is on the host, and the new one, a good one, in the registry.
     pub fn new() -> Self {
+        Self::on(Twin::default())
+    }
+
+    /// The same on an engine of another kind.
+    pub fn on(twin: Twin) -> Self {
         let host = Self {
-            twin: Twin::default(),
+            twin,
             health_only: false,
             strategy: Strategy::Auto,
             free_memory: None,

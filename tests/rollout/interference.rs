@@ -6,7 +6,7 @@ use delegate_upgrader::campaign::Mode;
 use delegate_upgrader::engine::{Engine, RunState};
 use serde_json::json;
 
-use crate::host::{DRAIN, Host, NEW, host_network};
+use crate::host::{DRAIN, Host, NEW, host_network, row};
 use crate::support::twin::{Behaviour, Happened};
 
 const CRASHING: &str = "harness/delegate:26.02.0";
@@ -71,4 +71,19 @@ async fn a_delegate_that_keeps_crashing_is_replaced() {
         assert!(!report.has_failures(), "{report:?}");
         host.assert_settled_on("dd", NEW, "");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delegate_that_is_gone_at_the_end_of_a_pass_was_not_served() {
+    let host = Host::new();
+    let id = host.run("dd");
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.begin(Mode::Act).await.unwrap();
+    host.twin.stop(&id, Duration::ZERO).await.unwrap();
+    host.twin.remove(&id).await.unwrap();
+    let report = host.finish(&mut upgrader).await;
+    assert!(report.has_failures());
+    assert_eq!(row(&report, "dd").reason, "gone");
+    // What its owner has taken away for good is no failure of the next pass.
+    assert!(!host.pass(&mut upgrader).await.has_failures());
 }

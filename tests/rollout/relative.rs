@@ -76,6 +76,32 @@ async fn an_outage_after_the_commit_does_not_bring_the_old_one_back() {
     assert_eq!(lives(&host, &old), 1);
 }
 
+/// It ends as soon as it cannot reach its Manager: the old one comes back, and the image is not blamed.
+#[tokio::test(start_paused = true)]
+async fn a_successor_that_ends_in_an_outage_gives_way_without_quarantine() {
+    let host = Host::new();
+    host.publish(
+        NEW,
+        Behaviour {
+            ready_after: Duration::from_secs(5),
+            ..Behaviour::exits(Duration::from_secs(40), 1)
+        },
+    );
+    host.run_with("dd", |body| {
+        body["HostConfig"]["RestartPolicy"]["Name"] = "no".into()
+    });
+    let outage = async {
+        tokio::time::sleep(Duration::from_secs(35)).await;
+        host.twin.set_manager_reachable(false);
+    };
+    let (report, ()) = tokio::join!(host.once(NEW), outage);
+    assert_eq!(row(&report, "dd").reason, "inconclusive", "{report:?}");
+    assert_eq!(host.names(), ["dd"]);
+    assert_eq!(host.find("dd").image, OLD);
+    let calls = host.twin.calls().len();
+    assert!(calls < 2000, "{calls} calls");
+}
+
 fn lives(host: &Host, id: &ContainerId) -> usize {
     let events = host.events_of(id);
     events
@@ -105,6 +131,27 @@ async fn where_the_old_ones_are_ill_too_the_image_is_not_blamed() {
     );
     assert_eq!(row(&report, "bb").reason, "halted");
     assert_eq!(host.names(), ["aa", "bb"]);
+}
+
+/// One replica has been ill for ever: that says nothing about the image of today.
+#[tokio::test(start_paused = true)]
+async fn an_old_illness_is_no_excuse() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::never_healthy());
+    host.run("aa");
+    host.twin.add_image(
+        "harness/delegate:26.01.1",
+        host.twin.image(Behaviour::never_healthy()),
+    );
+    host.run_with("bb", |body| body["Image"] = "harness/delegate:26.01.1".into());
+    let mut upgrader = host.upgrader(NEW);
+    // An hour of looks before the first scheduled pass.
+    for _ in 0..60 {
+        let _ = upgrader.reconcile().await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    }
+    let report = host.pass(&mut upgrader).await;
+    assert_eq!(row(&report, "aa").reason, "rejected", "{report:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -42,38 +42,57 @@ async fn the_old_one_is_told_only_when_the_new_one_was_healthy_long_enough() {
     assert!(told - started <= Duration::from_secs(20), "{:?}", told - started);
 }
 
+const NEWEST: &str = "harness/delegate:26.05.1";
+
+/// What the owner brought is the owner's; of what we pulled the present one stays, and the one before it.
 #[tokio::test(start_paused = true)]
 async fn the_image_before_is_kept_and_the_one_before_that_discarded() {
-    let host = Host::new();
-    let first = host.run("dd");
-    let first = host.twin.document(first.as_str()).unwrap()["Image"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let second = host.publish(NEW, good());
-    let third = host.publish(NEWER, good());
-    host.once(NEW).await;
-    assert!(host.twin.images().iter().any(|image| image.as_str() == first));
-    let report = host.once(NEWER).await;
-    assert!(!report.has_failures(), "{report:?}");
-    host.assert_settled_on("dd", NEWER, "");
-    let mut left = host.twin.images();
-    left.sort();
-    let mut wanted = vec![second, third];
-    wanted.sort();
-    assert_eq!(left, wanted);
+    for change in [|_: &mut serde_json::Value| (), auto_remove] {
+        let host = Host::new();
+        host.run_with("dd", change);
+        let first = host.twin.images();
+        let published = [NEW, NEWER, NEWEST].map(|image| host.publish(image, good()));
+        for (count, image) in [NEW, NEWER, NEWEST].into_iter().enumerate() {
+            let report = host.once(image).await;
+            assert!(!report.has_failures(), "{report:?}");
+            let before = count.saturating_sub(1);
+            let mut wanted = [&first[..], &published[before..=count]].concat();
+            wanted.sort();
+            let mut left = host.twin.images();
+            left.sort();
+            assert_eq!(left, wanted, "after {image}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rejected_image_goes_with_its_evidence() {
+    for change in [|_: &mut serde_json::Value| (), auto_remove] {
+        let host = Host::new();
+        host.run_with("dd", change);
+        let bad = host.publish(NEW, Behaviour::never_healthy());
+        host.publish(NEWER, good());
+        host.once(NEW).await;
+        assert!(host.twin.images().contains(&bad));
+        host.once(NEWER).await;
+        assert!(!host.twin.images().contains(&bad));
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_older_image_that_somebody_else_uses_stays() {
     let host = Host::new();
     host.run("dd");
-    host.twin.run("bystander", &json!({ "Image": OLD }));
-    host.publish(NEWER, good());
+    for image in [NEWER, NEWEST] {
+        host.publish(image, good());
+    }
     host.once(NEW).await;
-    let report = host.once(NEWER).await;
-    assert!(!report.has_failures(), "{report:?}");
-    assert_eq!(host.twin.images().len(), 3);
+    host.twin.run("bystander", &json!({ "Image": NEW }));
+    for image in [NEWER, NEWEST] {
+        let report = host.once(image).await;
+        assert!(!report.has_failures(), "{report:?}");
+    }
+    assert_eq!(host.twin.images().len(), 4);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,6 +8,7 @@ mod behaviour;
 mod calls;
 mod container;
 mod document;
+mod hand;
 mod images;
 mod state;
 
@@ -15,7 +16,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::delegate::{ContainerId, ImageId};
 use delegate_upgrader::engine::{
     ContainerSummary, Engine, EngineError, EngineInfo, Inspected, PullProgress, RunState, Storage,
@@ -26,11 +27,12 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 pub use behaviour::{Behaviour, Exit, OnStop, Wellness};
 pub use calls::{CLIENT_TIMEOUT, Call, Fault, Operation};
+pub use hand::Hand;
 pub use images::Image;
-pub use state::{Event, Happened, TwinSettings};
+pub use state::{Cause, Event, Happened, TwinSettings};
 
 use container::Status;
-use state::State;
+use state::{Down, State};
 
 /// How long a stop is waited for, as the real client does.
 const STOP_WAIT: Duration = Duration::from_secs(2);
@@ -40,6 +42,7 @@ const STOP_WAIT: Duration = Duration::from_secs(2);
 pub struct Twin {
     state: Arc<Mutex<State>>,
     beginning: Instant,
+    client: usize,
 }
 
 impl Default for Twin {
@@ -64,6 +67,15 @@ impl Twin {
         Self {
             state: Arc::new(Mutex::new(State::new(settings))),
             beginning: Instant::now(),
+            client: 0,
+        }
+    }
+
+    /// The same engine for another client: its calls are told apart by that number.
+    pub fn client(&self, client: usize) -> Self {
+        Self {
+            client,
+            ..self.clone()
         }
     }
 
@@ -81,7 +93,12 @@ impl Twin {
 
     /// The wall clock by which the twin writes its documents.
     pub fn wall_clock(&self) -> DateTime<Utc> {
-        State::wall(self.elapsed())
+        self.state().wall(self.elapsed())
+    }
+
+    /// Sets the host's wall clock: what was written before stays as it was written.
+    pub fn jump_clock(&self, by: TimeDelta) {
+        self.state().jump_clock(by);
     }
 
     /// An image with a behaviour and no defaults of its own.
@@ -183,12 +200,27 @@ impl Twin {
     /// The engine goes away with all its processes and is back after that time, starting what its restart policies
     /// tell it to.
     pub fn restart_engine(&self, downtime: Duration) {
-        self.state().go_down(downtime, true);
+        self.state().go_down(downtime, Down::InOrder);
+    }
+
+    /// The same for one with `live-restore`: its containers go on, and it forgets the ends of stops under way.
+    pub fn restart_engine_live(&self, downtime: Duration) {
+        self.state().go_down(downtime, Down::Live);
+    }
+
+    /// The engine is killed. Its containers go on until it is back; then it ends them and acts on their policies.
+    pub fn kill_engine(&self, downtime: Duration) {
+        self.state().go_down(downtime, Down::Killed);
     }
 
     /// The same for a host that loses its power: nobody drains.
     pub fn crash_host(&self, downtime: Duration) {
-        self.state().go_down(downtime, false);
+        self.state().go_down(downtime, Down::PowerLoss);
+    }
+
+    /// What a person does at the host, past all faults.
+    pub fn by_hand(&self, hand: Hand) -> Result<(), EngineError> {
+        self.state().by_hand(hand)
     }
 
     /// Whether delegates reach their Manager: without it none is healthy.
@@ -312,14 +344,15 @@ impl Twin {
     async fn admit(&self, operation: Operation, subject: &str, detail: String) -> Admitted {
         let admitted = {
             let mut state = self.state();
-            let subject = match state.find(subject) {
-                Ok(index) => state.containers[index].name.clone(),
-                Err(_) => subject.to_owned(),
-            };
+            let container = state.find(subject).ok().map(|index| &state.containers[index]);
+            let id = container.map(|container| ContainerId::new(container.id.clone()));
+            let subject = container.map_or_else(|| subject.to_owned(), |container| container.name.clone());
             let (index, at) = (state.calls.len(), state.now);
             let call = Call {
                 index,
                 at,
+                client: self.client,
+                id,
                 operation,
                 subject,
                 detail,
@@ -327,10 +360,14 @@ impl Twin {
             };
             let fault = state.faults.as_mut().map(|hook| hook(&call)).unwrap_or_default();
             state.calls.push(call);
+            let slow = match fault {
+                Fault::Slow(time) => time,
+                _ => Duration::ZERO,
+            };
             Admitted {
                 index,
                 fault,
-                latency: state.settings.latency,
+                latency: state.settings.latency + slow,
             }
         };
         sleep(admitted.latency / 2).await;
@@ -343,7 +380,7 @@ impl Twin {
         operation: Operation,
         subject: &str,
         detail: String,
-        effect: impl FnOnce(&mut State) -> Result<T, EngineError>,
+        effect: impl FnMut(&mut State) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
         let admitted = self.admit(operation, subject, detail).await;
         self.finish(admitted, effect).await
@@ -352,18 +389,25 @@ impl Twin {
     async fn finish<T>(
         &self,
         admitted: Admitted,
-        effect: impl FnOnce(&mut State) -> Result<T, EngineError>,
+        mut effect: impl FnMut(&mut State) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
-        let act = || {
+        let mut act = || {
             let mut state = self.state();
             if state.down_until.is_some() {
                 return Err(EngineError::Unreachable("connection refused".to_owned()));
             }
-            effect(&mut state)
+            state.cause = Cause::Call(admitted.index);
+            let outcome = effect(&mut state);
+            state.cause = Cause::Itself;
+            outcome
         };
         let broken = || EngineError::Unreachable("the connection broke".to_owned());
         let result = match admitted.fault {
-            Fault::None => act(),
+            Fault::None | Fault::Slow(_) => act(),
+            Fault::Twice => {
+                let _unseen = act();
+                act()
+            }
             Fault::ErrBefore => Err(broken()),
             Fault::Refuse(status) => Err(EngineError::Refused {
                 status,
@@ -466,7 +510,10 @@ impl Engine for Twin {
                 state.restarts,
             )
         };
-        if matches!(admitted.fault, Fault::None | Fault::ErrAfter | Fault::HangAfter) {
+        if matches!(
+            admitted.fault,
+            Fault::None | Fault::ErrAfter | Fault::HangAfter | Fault::Twice | Fault::Slow(_)
+        ) {
             for step in 1..=4 {
                 sleep(time / 4).await;
                 progress(PullProgress {

@@ -196,7 +196,7 @@ pub(super) fn committed(old: &Member, candidate: &Member) -> bool {
 }
 
 /// A failure counts against the image unless something from outside was in the way since then.
-fn verdict(candidate: &Member, cause: String, since: DateTime<Utc>) -> Proof {
+pub(super) fn verdict(candidate: &Member, cause: String, since: DateTime<Utc>) -> Proof {
     match &candidate.watch.disturbed {
         Some((at, outside)) if *at >= since => Proof::Inconclusive(format!("{cause}; but {outside}")),
         _ => Proof::Failed(cause),

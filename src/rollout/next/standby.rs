@@ -4,7 +4,7 @@
 use chrono::TimeDelta;
 
 use super::proof::refusal;
-use super::stopping::waiting;
+use super::stopping::{outdated_image, waiting};
 use super::{Decision, Proof, is_left, remove, start};
 use crate::engine::RunState;
 use crate::reason::Reason;
@@ -50,10 +50,12 @@ impl Decision<'_> {
             return None;
         }
         if works {
-            return Some(self.take_away(standby));
+            // The old one has vanished, and with it what its container could tell.
+            let outdated = outdated_image(serving, standby).filter(|_| replaced);
+            return Some(outdated.map_or_else(|| self.take_away(standby), |id| Step::DiscardImage { id }));
         }
         if replaced && let Some(cause) = self.lost_after_commit(serving, None) {
-            return Some(self.reject(serving, cause));
+            return Some(self.give_way(serving, cause));
         }
         let reason = Reason::SuccessorUnhealthy {
             verdict: serving.health.to_string(),

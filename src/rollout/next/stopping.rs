@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::proof::is_disturbed_since;
+use super::proof::{is_disturbed_since, verdict};
 use super::{Decision, can_come_back, is_between_lives, is_left, remove, span, timestamp};
 use crate::delegate::{ImageId, Role};
 use crate::engine::RunState;
@@ -117,7 +117,7 @@ impl Decision<'_> {
                 && can_come_back(old)
                 && let Some(cause) = self.lost_after_commit(serving, Some(old))
             {
-                return Some(self.reject(serving, cause));
+                return Some(self.give_way(serving, cause));
             }
             let works = serving.is_up() && serving.health.is_healthy();
             if old.is_up() && (works || old.watch.told_to_stop.is_some()) {
@@ -141,6 +141,12 @@ impl Decision<'_> {
             }
         }
         None
+    }
+
+    /// A successor in service gives the name back; it is rejected unless something from outside was in its way.
+    pub(super) fn give_way(&self, serving: &Member, cause: String) -> Step {
+        let patience = span(self.policy.healthy_deadline);
+        self.unproven(serving, verdict(serving, cause, self.now - patience))
     }
 
     /// Why the successor in service must give the name back, if it must.
@@ -235,8 +241,8 @@ pub(super) fn set_policy(member: &Member, policy: &str) -> Step {
     }
 }
 
-/// The image before the one before: nobody goes back two steps.
-fn outdated_image(serving: &Member, old: &Member) -> Option<ImageId> {
-    let image = old.previous_image_id.as_ref()?;
+/// The image before the one before: nobody goes back two steps. The one that the owner brought is the owner's.
+pub(super) fn outdated_image(serving: &Member, old: &Member) -> Option<ImageId> {
+    let image = old.previous_image_id.as_ref().filter(|_| old.release > 1)?;
     (*image != serving.image_id && *image != old.image_id).then(|| image.clone())
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use delegate_upgrader::delegate::ContainerId;
 use delegate_upgrader::engine::EngineError;
 
 /// One call of the `Engine` trait.
@@ -11,6 +12,10 @@ pub struct Call {
     pub index: usize,
     /// How long after the twin's beginning.
     pub at: Duration,
+    /// Which client made it: see [`Twin::client`](super::Twin::client).
+    pub client: usize,
+    /// The container it is about, if there is one.
+    pub id: Option<ContainerId>,
     /// Which call.
     pub operation: Operation,
     /// The name of the container it was about at that time, or else the id, image or name given.
@@ -83,6 +88,10 @@ pub enum Fault {
     HangAfter,
     /// The engine answers with this status, and does nothing.
     Refuse(u16),
+    /// It arrives twice, one right after the other, and the caller gets the second answer: a proxy tried again.
+    Twice,
+    /// Nothing, but it takes this much longer; half of it before its effect.
+    Slow(Duration),
 }
 
 /// The time-out of the real client, and so the longest a call can hang.

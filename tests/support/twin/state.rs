@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use chrono::{DateTime, TimeZone, Utc};
+use chrono::{DateTime, TimeDelta, TimeZone, Utc};
 use delegate_upgrader::engine::{ApiVersion, EngineError, Storage};
 use serde_json::{Value, json};
 
@@ -16,6 +16,8 @@ use super::images::Images;
 
 /// How long an engine that is told to end waits for its containers.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(15);
+/// How long an engine that comes back after its death waits for each container that it finds running.
+const RESTORE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What kind of engine the twin is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +51,34 @@ pub struct Event {
     /// Its name at that time.
     pub name: String,
     pub what: Happened,
+    pub cause: Cause,
+}
+
+/// Who made something happen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cause {
+    /// Its process, its restart policy, or the deadline of a stop.
+    #[default]
+    Itself,
+    /// The call of that index.
+    Call(usize),
+    /// The engine, as it went away or came back.
+    Engine,
+    /// A person.
+    Hand,
+}
+
+/// How an engine goes away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Down {
+    /// It ends its containers, and waits a while for them.
+    InOrder,
+    /// It leaves its containers alone: `live-restore`.
+    Live,
+    /// It is killed; its containers are ended by the next one.
+    Killed,
+    /// All is gone at once.
+    PowerLoss,
 }
 
 /// What happened to a container.
@@ -78,8 +108,14 @@ pub struct State {
     pub manager_reachable: bool,
     /// The engine is away until then.
     pub down_until: Option<At>,
+    /// How it went away last.
+    pub down: Down,
     /// How often the engine has gone away.
     pub restarts: u32,
+    /// Who makes happen what happens now.
+    pub cause: Cause,
+    /// From when on the wall clock is how far from where it was at the beginning.
+    clock: Vec<(At, TimeDelta)>,
     pub calls: Vec<Call>,
     pub events: Vec<Event>,
     pub faults: Option<FaultHook>,
@@ -115,7 +151,10 @@ impl State {
             networks: ["bridge", "host", "none"].map(str::to_owned).into(),
             manager_reachable: true,
             down_until: None,
+            down: Down::InOrder,
             restarts: 0,
+            cause: Cause::Itself,
+            clock: Vec::new(),
             calls: Vec::new(),
             events: Vec::new(),
             faults: None,
@@ -138,8 +177,18 @@ impl State {
     }
 
     /// The wall clock at a point in the twin's time.
-    pub fn wall(at: At) -> DateTime<Utc> {
-        Utc.with_ymd_and_hms(2026, 1, 1, 0, 0, 0).unwrap() + at
+    pub fn wall(&self, at: At) -> DateTime<Utc> {
+        let shifted = self.clock.iter().rev().find(|(since, _)| *since <= at);
+        let shift = shifted.map_or_else(TimeDelta::zero, |(_, shift)| *shift);
+        Utc.with_ymd_and_hms(2026, 1, 1, 0, 0, 0).unwrap() + at + shift
+    }
+
+    pub fn jump_clock(&mut self, by: TimeDelta) {
+        let shift = self
+            .clock
+            .last()
+            .map_or_else(TimeDelta::zero, |(_, shift)| *shift);
+        self.clock.push((self.now, shift + by));
     }
 
     /// Lets everything happen that happens until then, in order.
@@ -204,6 +253,7 @@ impl State {
             id,
             name,
             what,
+            cause: self.cause,
         });
     }
 
@@ -230,21 +280,38 @@ impl State {
         };
     }
 
-    fn take_away(&mut self, index: usize) {
+    pub fn take_away(&mut self, index: usize) {
         self.log(index, Happened::Removed);
         self.containers.remove(index);
     }
 
-    /// The engine goes away, and its containers with it: in order, so that those which drain within its own patience
-    /// exit with 0, or all killed with the host.
-    pub fn go_down(&mut self, downtime: Duration, in_order: bool) {
+    /// The engine goes away.
+    pub fn go_down(&mut self, downtime: Duration, down: Down) {
         self.restarts += 1;
+        self.down = down;
+        match down {
+            Down::InOrder => self.end_all(Some(SHUTDOWN_PATIENCE)),
+            Down::PowerLoss => self.end_all(None),
+            Down::Live | Down::Killed => {
+                for container in &mut self.containers {
+                    // Whoever counted the seconds of its stop is gone.
+                    if let Status::Running(life) = &mut container.status {
+                        life.kill_at = None;
+                    }
+                }
+            }
+        }
+        self.down_until = Some(self.now + downtime);
+    }
+
+    /// All containers end: those that drain within the patience with 0, the others killed.
+    fn end_all(&mut self, patience: Option<Duration>) {
+        self.cause = Cause::Engine;
         for index in 0..self.containers.len() {
             let container = &self.containers[index];
             if container.life().is_some() {
-                let obeys =
-                    matches!(container.behaviour.on_stop, OnStop::Drain(time) if time <= SHUTDOWN_PATIENCE);
-                let code = if in_order && obeys { 0 } else { 137 };
+                let obeys = matches!((container.behaviour.on_stop, patience), (OnStop::Drain(time), Some(patience)) if time <= patience);
+                let code = if obeys { 0 } else { 137 };
                 self.log(index, Happened::Exited { code });
                 let container = &mut self.containers[index];
                 container.finished = Some(self.now);
@@ -256,19 +323,28 @@ impl State {
                 container.addresses.clear();
             }
         }
-        self.down_until = Some(self.now + downtime);
+        self.cause = Cause::Itself;
     }
 
     fn boot(&mut self) {
         self.down_until = None;
+        if self.down == Down::Killed {
+            self.end_all(Some(RESTORE_PATIENCE));
+        }
+        self.cause = Cause::Engine;
         let mut index = 0;
         while let Some(container) = self.containers.get_mut(index) {
+            // With live-restore; those that ended meanwhile are found out in a moment.
+            if container.is_running() {
+                index += 1;
+                continue;
+            }
             // Those that were only created go too.
             if container.auto_remove() || matches!(container.status, Status::Removing { .. }) {
                 self.take_away(index);
                 continue;
             }
-            if container.starts_with_engine() {
+            if container.starts_with_engine() && matches!(container.status, Status::Exited) {
                 container.restart_count = 0;
                 container.manually_stopped = false;
                 if let Err(error) = self.start_process(index) {
@@ -277,6 +353,7 @@ impl State {
             }
             index += 1;
         }
+        self.cause = Cause::Itself;
     }
 
     /// The container of that id, short id or name.
@@ -665,17 +742,17 @@ impl State {
             "Pid": i32::from(container.life().is_some()),
             "ExitCode": container.exit_code,
             "Error": container.error,
-            "StartedAt": document::time(container.started.map(Self::wall)),
-            "FinishedAt": document::time(container.finished.map(Self::wall)),
+            "StartedAt": document::time(container.started.map(|at| self.wall(at))),
+            "FinishedAt": document::time(container.finished.map(|at| self.wall(at))),
         });
-        if let Some(health) = container.health_document(|at| document::time(Some(Self::wall(at)))) {
+        if let Some(health) = container.health_document(|at| document::time(Some(self.wall(at)))) {
             state["Health"] = health;
         }
         let own_alias = self.settings.api < ApiVersion::new(1, 44);
         json!({
             "Id": container.id,
             "Name": format!("/{}", container.name),
-            "Created": document::time(Some(Self::wall(container.created))),
+            "Created": document::time(Some(self.wall(container.created))),
             "State": state,
             "Image": container.image_id,
             "RestartCount": container.restart_count,

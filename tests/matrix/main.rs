@@ -1,0 +1,218 @@
+//! The real matrix: for every call that an upgrade makes, every fault, on a real engine. Run with `make matrix`.
+//!
+//! ```text
+//! tests/lab/run cargo test --test matrix -- start-first/05 kill
+//! ```
+//!
+//! Arguments are parts of points' names, all of which have to match. `MATRIX_SHARE=all` tries all points,
+//! `MATRIX_SHARE=30` about each thirtieth, always the same ones. `MATRIX_JOBS` is how many are tried at once, and
+//! `MATRIX_STORIES` where the stories of those that failed are kept; with `MATRIX_KEEP=all` those of all are.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test that cannot go on has failed, and this one prints its own results"
+)]
+
+mod call;
+mod check;
+mod engine;
+mod events;
+#[allow(dead_code, reason = "the other tests use all of it")]
+#[path = "../e2e/lab.rs"]
+mod lab;
+mod outage;
+mod plan;
+mod point;
+mod proxy;
+mod scenario;
+mod story;
+mod tally;
+mod upgrader;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+use std::{env, fs};
+
+use serde_json::json;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use engine::Engine;
+use events::Recorder;
+use lab::{LABEL, V1, image};
+use plan::Selection;
+use point::{Bench, Outcome, Point};
+use proxy::Fault;
+use scenario::{NETWORK, Scenario};
+use tally::Tally;
+
+/// How many points are tried at once, unless told.
+const JOBS: usize = 24;
+/// So often is a point tried whose call was not made.
+const TRIES: usize = 3;
+
+fn main() -> ExitCode {
+    let selection = Selection::from_process();
+    if selection.lists {
+        return ExitCode::SUCCESS;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(matrix(selection))
+}
+
+async fn matrix(selection: Selection) -> ExitCode {
+    let begin = Instant::now();
+    let bench = Arc::new(set_up().await);
+    let mut tally = Tally::default();
+    let recorded = record(&bench, &mut tally).await;
+    let points = plan::points(&recorded, &selection);
+    println!("matrix: {} points to try", points.len());
+    try_all(&bench, points, &mut tally).await;
+    outage::try_all(&bench, &recorded, &selection, &mut tally).await;
+    tear_down(&bench).await;
+    tally.print(begin.elapsed(), &bench.stories);
+    if tally.is_clean() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+async fn set_up() -> Bench {
+    lab::build_images();
+    let host = lab::env("DOCKER_HOST");
+    let socket = host
+        .strip_prefix("unix://")
+        .unwrap_or_else(|| panic!("DOCKER_HOST is {host}: the matrix needs the engine's socket"));
+    let engine = Engine {
+        socket: PathBuf::from(socket),
+    };
+    let stories =
+        env::var_os("MATRIX_STORIES").map_or_else(|| lab::project().join("target/matrix"), PathBuf::from);
+    let _ = fs::remove_dir_all(&stories);
+    fs::create_dir_all(&stories).expect("a directory for the stories");
+    let sockets = PathBuf::from(lab::env("LAB_DIR")).join("matrix");
+    fs::create_dir_all(&sockets).expect("a directory for sockets");
+    let old = engine
+        .expect("GET", &format!("/images/{}/json", image(V1)), None)
+        .await;
+    engine
+        .expect(
+            "POST",
+            "/networks/create",
+            Some(&json!({ "Name": NETWORK, "Labels": { LABEL: "" } })),
+        )
+        .await;
+    let recorder = Recorder::start();
+    let name = "matrix-bystander";
+    let body = json!({
+        "Image": image(V1),
+        "Env": [format!("DELEGATE_NAME={name}")],
+        "Labels": { LABEL: name },
+        "HostConfig": { "RestartPolicy": { "Name": "always" } },
+    });
+    let bystander = engine.run(name, &body).await;
+    Bench {
+        engine,
+        recorder,
+        old_image_id: check::text(&old, "/Id"),
+        bystander,
+        sockets,
+        stories,
+    }
+}
+
+async fn tear_down(bench: &Bench) {
+    bench.engine.clear("matrix-bystander").await;
+    bench
+        .engine
+        .call("DELETE", &format!("/networks/{NETWORK}"), None)
+        .await;
+}
+
+/// The calls of a clean upgrade, for each scenario; the upgrade itself is a point too.
+async fn record(bench: &Arc<Bench>, tally: &mut Tally) -> BTreeMap<Scenario, Vec<(String, bool)>> {
+    let clean = |(number, scenario)| Point {
+        number,
+        scenario,
+        trap: None,
+        circumstance: String::new(),
+        gate: None,
+    };
+    let points: Vec<Point> = Scenario::all().into_iter().enumerate().map(clean).collect();
+    let mut recorded = BTreeMap::new();
+    for (point, outcome) in run_all(bench, points, tally).await {
+        if outcome.left_alone {
+            println!(
+                "matrix: {}: left alone, so there is nothing to try",
+                point.scenario
+            );
+            continue;
+        }
+        recorded.insert(point.scenario, outcome.seen);
+    }
+    recorded
+}
+
+/// Tries points, those whose call was not made a few times.
+async fn try_all(bench: &Arc<Bench>, mut points: Vec<Point>, tally: &mut Tally) {
+    for tried in 1..=TRIES {
+        let outcomes = run_all(bench, points, tally).await;
+        points = outcomes
+            .into_iter()
+            .filter(|(_, outcome)| !outcome.reached)
+            .map(|(point, _)| point)
+            .collect();
+        for point in &mut points {
+            point.number += 10_000 * tried;
+        }
+        if points.is_empty() {
+            return;
+        }
+    }
+    for point in points {
+        tally.never_reached(&point);
+    }
+}
+
+/// Tries points side by side and counts those that were reached.
+async fn run_all(bench: &Arc<Bench>, points: Vec<Point>, tally: &mut Tally) -> Vec<(Point, Outcome)> {
+    let jobs = env::var("MATRIX_JOBS").ok().and_then(|jobs| jobs.parse().ok());
+    let slots = Arc::new(Semaphore::new(jobs.unwrap_or(JOBS)));
+    let mut running = JoinSet::new();
+    for point in points {
+        let (bench, slots) = (Arc::clone(bench), Arc::clone(&slots));
+        running.spawn(async move {
+            // A fault that stays is mostly waited for.
+            let waits = point
+                .trap
+                .as_ref()
+                .is_some_and(|trap| trap.fault == Fault::ErrorStays);
+            let _slot = if waits { None } else { slots.acquire().await.ok() };
+            let begin = Instant::now();
+            let outcome = point.try_on(&bench).await;
+            (point, outcome, begin.elapsed())
+        });
+    }
+    let mut outcomes = Vec::new();
+    while let Some(ended) = running.join_next().await {
+        match ended {
+            Ok((point, outcome, took)) => {
+                tally.count(&point, &outcome, took);
+                outcomes.push((point, outcome));
+            }
+            Err(error) => tally.broken(&error.to_string()),
+        }
+    }
+    outcomes
+}

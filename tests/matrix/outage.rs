@@ -1,0 +1,252 @@
+//! The engine itself stopped and killed, at every stage of an upgrade: a batch of upgraders is held, each at its own
+//! call; the engine goes, what is held is cut, the engine comes back.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::process::Command;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::lab;
+use crate::plan::{self, Selection};
+use crate::point::{Bench, Gate, Point};
+use crate::proxy::Fault;
+use crate::scenario::Scenario;
+use crate::tally::Tally;
+
+/// How many upgraders are held at once.
+const BATCH: usize = 24;
+/// How long they may take to get there.
+const ALL_ARRIVE: Duration = Duration::from_secs(120);
+/// How long the engine is away, once it is gone.
+const AWAY: Duration = Duration::from_secs(1);
+/// How long it may take to stop.
+const STOPS: Duration = Duration::from_secs(90);
+
+/// How the engine goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Outage {
+    signal: &'static str,
+    live_restore: bool,
+}
+
+impl Outage {
+    const ALL: [Self; 4] = [
+        Self {
+            signal: "TERM",
+            live_restore: false,
+        },
+        Self {
+            signal: "KILL",
+            live_restore: false,
+        },
+        Self {
+            signal: "TERM",
+            live_restore: true,
+        },
+        Self {
+            signal: "KILL",
+            live_restore: true,
+        },
+    ];
+}
+
+impl fmt::Display for Outage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = if self.signal == "TERM" {
+            "engine-stopped"
+        } else {
+            "engine-killed"
+        };
+        let lives = if self.live_restore { "-live-restore" } else { "" };
+        write!(f, "{how}{lives}")
+    }
+}
+
+/// The lab's own engine.
+struct Daemon {
+    lab: PathBuf,
+}
+
+impl Daemon {
+    /// `None` where the engine is not the lab's to stop.
+    fn of_lab() -> Option<Self> {
+        let lab = PathBuf::from(lab::env("LAB_DIR"));
+        lab.join("start-engine").exists().then_some(Self { lab })
+    }
+
+    /// Ends the process, and waits for that.
+    async fn end(&self, signal: &str) {
+        let pid = fs::read_to_string(self.lab.join("docker.pid")).expect("the engine's pid file");
+        let pid = pid.trim();
+        let sent = Command::new("kill")
+            .args([&format!("-{signal}"), pid])
+            .status()
+            .await
+            .expect("there is a command called kill");
+        assert!(sent.success(), "kill -{signal} {pid}: {sent}");
+        let begin = Instant::now();
+        while Path::new("/proc").join(pid).exists() {
+            assert!(begin.elapsed() < STOPS, "the engine does not stop");
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    async fn start(&self) {
+        let started = Command::new(self.lab.join("start-engine")).status().await;
+        let started = started.expect("start-engine can be run");
+        assert!(started.success(), "the engine does not start again: {started}");
+    }
+
+    /// Starts it anew with this setting.
+    async fn set_live_restore(&self, on: bool) {
+        fs::write(
+            self.lab.join("daemon.json"),
+            format!("{{\"live-restore\": {on}}}\n"),
+        )
+        .expect("the engine's configuration");
+        self.end("TERM").await;
+        self.start().await;
+    }
+}
+
+/// Tries all outages at all stages that are selected.
+pub(crate) async fn try_all(
+    bench: &Arc<Bench>,
+    recorded: &BTreeMap<Scenario, Vec<(String, bool)>>,
+    selection: &Selection,
+    tally: &mut Tally,
+) {
+    let mut number = 60_000;
+    let mut lives = false;
+    for outage in Outage::ALL {
+        // One is enough for a look by the way.
+        if selection.is_small && outage != Outage::ALL[1] {
+            continue;
+        }
+        let mut points = points(recorded, outage);
+        points.retain(|point| selection.takes(&point.name()));
+        if points.is_empty() {
+            continue;
+        }
+        let Some(daemon) = Daemon::of_lab() else {
+            println!(
+                "matrix: the engine is not the lab's own: {} points of {outage} are left out",
+                points.len()
+            );
+            continue;
+        };
+        println!("matrix: {outage}: {} points to try", points.len());
+        if lives != outage.live_restore {
+            daemon.set_live_restore(outage.live_restore).await;
+            lives = outage.live_restore;
+        }
+        for batch in points.chunks_mut(BATCH) {
+            for point in batch.iter_mut() {
+                number += 1;
+                point.number = number;
+            }
+            one_outage(bench, &daemon, outage, batch, tally).await;
+        }
+    }
+}
+
+/// Before and after each write: that is every stage.
+fn points(recorded: &BTreeMap<Scenario, Vec<(String, bool)>>, outage: Outage) -> Vec<Point> {
+    let mut points = Vec::new();
+    for (scenario, calls) in recorded {
+        for (call, _) in calls.iter().filter(|(_, write)| *write && scenario.is_good()) {
+            for fault in [Fault::HoldBefore, Fault::HoldAfter] {
+                points.push(Point {
+                    number: 0,
+                    scenario: *scenario,
+                    trap: Some(plan::trap(calls, call, fault)),
+                    circumstance: outage.to_string(),
+                    gate: None,
+                });
+            }
+        }
+    }
+    points
+}
+
+async fn one_outage(
+    bench: &Arc<Bench>,
+    daemon: &Daemon,
+    outage: Outage,
+    points: &[Point],
+    tally: &mut Tally,
+) {
+    let (arrived, mut arrivals) = mpsc::unbounded_channel();
+    let (open, opened) = watch::channel(false);
+    let mut running = JoinSet::new();
+    for point in points {
+        let mut point = point.clone();
+        point.gate = Some(Gate {
+            arrived: arrived.clone(),
+            open: opened.clone(),
+        });
+        let bench = Arc::clone(bench);
+        running.spawn(async move {
+            let begin = Instant::now();
+            let outcome = point.try_on(&bench).await;
+            (point, outcome, begin.elapsed())
+        });
+    }
+    drop(arrived);
+    let all = async {
+        for _ in points {
+            arrivals.recv().await;
+        }
+    };
+    if timeout(ALL_ARRIVE, all).await.is_err() {
+        println!("matrix: not all upgraders got to their call; the engine goes all the same");
+    }
+    let lost_by_the_engine = if outage.live_restore {
+        HashSet::new()
+    } else {
+        without_standby(bench, points).await
+    };
+    daemon.end(outage.signal).await;
+    open.send_replace(true);
+    sleep(AWAY).await;
+    daemon.start().await;
+    while let Some(ended) = running.join_next().await {
+        match ended {
+            Ok((point, outcome, _))
+                if !(outcome.failures.is_empty() || outcome.lied)
+                    && lost_by_the_engine.contains(&point.delegate()) =>
+            {
+                tally.not_counted(&point);
+            }
+            Ok((point, outcome, _)) if !outcome.reached => tally.never_reached(&point),
+            Ok((point, outcome, took)) => tally.count(&point, &outcome, took),
+            Err(error) => tally.broken(&error.to_string()),
+        }
+    }
+}
+
+/// The delegates that vanish with the engine, by its own doing: those started with `--rm` of which there is no copy yet.
+async fn without_standby(bench: &Bench, points: &[Point]) -> HashSet<String> {
+    let mut names = HashSet::new();
+    for point in points.iter().filter(|point| point.scenario.shape.rm) {
+        let name = point.delegate();
+        let standby = format!("{name}.standby");
+        if !bench
+            .engine
+            .list(&name)
+            .await
+            .iter()
+            .any(|row| row.name == standby)
+        {
+            names.insert(name);
+        }
+    }
+    names
+}

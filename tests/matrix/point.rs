@@ -1,0 +1,350 @@
+//! One point: a delegate, an upgrade with one fault, the upgrader's next start, and what is on the host then.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use std::{env, fs};
+
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep};
+
+use crate::call::Cast;
+use crate::check::{Expected, any_works, healthy, image_in_service, text, wrongs};
+use crate::engine::Engine;
+use crate::events::{self, Recorder};
+use crate::lab::{V1, image};
+use crate::proxy::{Fault, Proxy, Trap};
+use crate::scenario::{NETWORK, START_SECONDS, Scenario};
+use crate::story::Story;
+use crate::upgrader::{self, Ended};
+
+/// What the engine does by itself after the upgrader's end may take this long.
+const COMES_TO_REST: Duration = Duration::from_secs(15);
+/// So many runs that end by themselves may an upgrade take after one fault.
+const MOST_RUNS: usize = 3;
+
+/// What all points share.
+pub(crate) struct Bench {
+    pub(crate) engine: Engine,
+    pub(crate) recorder: Recorder,
+    pub(crate) old_image_id: String,
+    /// A delegate of another name that nobody may touch.
+    pub(crate) bystander: Value,
+    pub(crate) sockets: PathBuf,
+    /// Where the stories of points that failed are kept.
+    pub(crate) stories: PathBuf,
+}
+
+/// Where a point waits for the engine's end.
+#[derive(Clone)]
+pub(crate) struct Gate {
+    /// Says that the call of the trap is held.
+    pub(crate) arrived: mpsc::UnboundedSender<String>,
+    /// Says that the engine is gone, so that what is held is cut.
+    pub(crate) open: watch::Receiver<bool>,
+}
+
+/// A point to try.
+#[derive(Clone)]
+pub(crate) struct Point {
+    pub(crate) number: usize,
+    pub(crate) scenario: Scenario,
+    pub(crate) trap: Option<Trap>,
+    /// What else is part of its name.
+    pub(crate) circumstance: String,
+    pub(crate) gate: Option<Gate>,
+}
+
+/// How it went.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    pub(crate) failures: Vec<String>,
+    /// The fault's call was made.
+    pub(crate) reached: bool,
+    /// The delegate is on its old image, and the upgrader said so.
+    pub(crate) kept_old: bool,
+    /// An exit code was wrong.
+    pub(crate) lied: bool,
+    /// A clean upgrade was answered with not doing it.
+    pub(crate) left_alone: bool,
+    /// The distinct calls, and whether each is a write.
+    pub(crate) seen: Vec<(String, bool)>,
+}
+
+impl Point {
+    pub(crate) fn name(&self) -> String {
+        let Self {
+            scenario,
+            trap,
+            circumstance,
+            ..
+        } = self;
+        match trap {
+            None => format!("{scenario}/clean"),
+            Some(Trap { point, fault, .. }) if circumstance.is_empty() => {
+                format!("{scenario}/{point}/{fault}")
+            }
+            Some(Trap { point, fault, .. }) => format!("{scenario}/{point}/{circumstance}/{fault}"),
+        }
+    }
+
+    /// The name of its delegate.
+    pub(crate) fn delegate(&self) -> String {
+        format!("matrix-{}-{}", std::process::id(), self.number)
+    }
+
+    /// Tries it.
+    pub(crate) async fn try_on(&self, bench: &Bench) -> Outcome {
+        let story = Arc::new(Story::new());
+        story.tell(self.name());
+        let outcome = self.run(bench, &story).await;
+        if !outcome.failures.is_empty() || env::var("MATRIX_KEEP").is_ok_and(|keep| keep == "all") {
+            self.tell_the_end(bench, &story, &outcome.failures).await;
+        }
+        bench.engine.clear(&self.delegate()).await;
+        bench.recorder.forget(&self.delegate());
+        outcome
+    }
+
+    async fn run(&self, bench: &Bench, story: &Arc<Story>) -> Outcome {
+        let Bench { engine, .. } = bench;
+        let name = self.delegate();
+        let before = self.make_delegate(engine).await;
+        let id = text(&before, "/Id");
+        let cast = Cast {
+            name: name.clone(),
+            old_image: (V1.to_owned(), bench.old_image_id.clone()),
+            parts: HashMap::from([(id.clone(), "old".to_owned())]),
+        };
+        let socket = bench.sockets.join(format!("{}.sock", self.number));
+        let proxy = Proxy::start(socket, &engine.socket, story, cast, self.trap.clone())
+            .unwrap_or_else(|error| panic!("the proxy: {error}"));
+        let gate = self
+            .gate
+            .clone()
+            .map(|gate| tokio::spawn(pass_gate(gate, name.clone(), &proxy)));
+
+        let mut outcome = Outcome::default();
+        let mut runs = 0;
+        loop {
+            let ended = upgrader::once(&name, self, &proxy, story).await;
+            story.tell(format_args!("the upgrader: {ended:?}"));
+            match ended {
+                Ended::Killed => continue,
+                Ended::Hung => {
+                    outcome.failures.push("the upgrader hung".to_owned());
+                    break;
+                }
+                Ended::Exited(code) if code != Some(0) && proxy.mend() => {
+                    story.tell("the fault has stayed until here");
+                    if !soon_works(engine, &name).await {
+                        let problem = "no delegate works while the fault stays";
+                        outcome.failures.push(problem.to_owned());
+                    }
+                    continue;
+                }
+                Ended::Exited(code) => self.judge_exit(engine, code, story, &mut outcome).await,
+            }
+            runs += 1;
+            outcome.left_alone = self.trap.is_none() && proxy.seen().iter().all(|(_, write)| !write);
+            let rejected = engine
+                .list(&name)
+                .await
+                .iter()
+                .any(|row| row.name.contains(".failed-"));
+            let settled = ended == Ended::Exited(Some(0)) || rejected || outcome.left_alone;
+            if settled || !self.scenario.is_good() || runs == MOST_RUNS {
+                break;
+            }
+        }
+        if let Some(gate) = gate {
+            gate.abort();
+        }
+        outcome.reached = self.trap.is_none() || proxy.sprung();
+        outcome.seen = proxy.seen();
+        outcome.failures.extend(
+            proxy
+                .trespasses()
+                .into_iter()
+                .map(|call| format!("it touched what is not its own: {call}")),
+        );
+        self.judge(bench, &before, &mut outcome).await;
+        outcome
+    }
+
+    /// Whether an exit code told the truth.
+    async fn judge_exit(&self, engine: &Engine, code: Option<i32>, story: &Story, outcome: &mut Outcome) {
+        let in_service = image_in_service(engine, &self.delegate()).await;
+        let serves = self.scenario.is_good() && in_service == Some(self.scenario.published());
+        story.tell(format_args!("in service: {}", in_service.unwrap_or_default()));
+        let lie = match (code, serves) {
+            (Some(0), false) => "exit code 0, and the new image does not serve",
+            (Some(1), true) => "exit code 1, and the new image serves",
+            _ => return,
+        };
+        outcome.lied = true;
+        outcome.failures.push(lie.to_owned());
+    }
+
+    async fn judge(&self, bench: &Bench, before: &Value, outcome: &mut Outcome) {
+        let name = self.delegate();
+        let (old, new) = (image(V1), self.scenario.published());
+        // An engine that refuses a start or a create has said that it will not have the new one.
+        let refused = self.trap.as_ref().is_some_and(|trap| trap.fault.is_refusal());
+        let images = match (self.scenario.is_good() && !outcome.left_alone, refused) {
+            (true, false) => vec![new.clone()],
+            (true, true) => vec![new.clone(), old.clone()],
+            (false, _) => vec![old.clone()],
+        };
+        let stays = self
+            .trap
+            .as_ref()
+            .is_some_and(|trap| trap.fault == Fault::ErrorStays);
+        let expected = Expected {
+            images: &images,
+            // It does not vanish when it stops.
+            copy_may_serve: stays && self.scenario.shape.rm,
+            failed_allowed: !self.scenario.is_good() || refused,
+        };
+        let begin = Instant::now();
+        let wrong = loop {
+            let wrong = wrongs(&bench.engine, &name, before, &expected).await;
+            if wrong.is_empty() || begin.elapsed() > COMES_TO_REST {
+                break wrong;
+            }
+            sleep(Duration::from_millis(300)).await;
+        };
+        outcome.failures.extend(wrong);
+        let in_service = image_in_service(&bench.engine, &name).await;
+        outcome.kept_old = self.scenario.is_good() && in_service == Some(old.clone());
+        if self.gate.is_some() {
+            return;
+        }
+        if !self.scenario.shape.stop_first {
+            let end = events::now();
+            // What the engine has told by now has arrived here a moment later.
+            sleep(Duration::from_millis(300)).await;
+            let needs = |image: &str| {
+                let works = image == old || (image == new && self.scenario.is_good());
+                works.then_some(Duration::from_secs(START_SECONDS))
+            };
+            for (from, until) in events::gaps(&bench.recorder.of(&name), needs, end) {
+                let seconds = until.saturating_sub(from).as_secs_f64();
+                outcome
+                    .failures
+                    .push(format!("no delegate worked for {seconds:.3} s"));
+            }
+        }
+        let was = &bench.bystander;
+        let life = |document: &Value| {
+            let pointers = ["/Id", "/State/StartedAt", "/State/Status", "/Name"];
+            pointers.map(|pointer| text(document, pointer))
+        };
+        let is = bench.engine.inspect(&text(was, "/Id")).await;
+        if is.as_ref().map(life) != Some(life(was)) {
+            outcome
+                .failures
+                .push("the delegate of another name was touched".to_owned());
+        }
+    }
+
+    async fn make_delegate(&self, engine: &Engine) -> Value {
+        let name = self.delegate();
+        let drain = match (&self.gate, self.number % 4) {
+            // It is still finishing its tasks when the engine goes.
+            (Some(_), _) => 8,
+            // Longer than the request to stop is held open.
+            (None, 0) => 3,
+            (None, _) => 1,
+        };
+        // An engine that is killed does not start those again that are `unless-stopped` (seen on 20.10).
+        let policies = ["always", "unless-stopped"];
+        let policy = if self.circumstance == "engine-killed" {
+            "always"
+        } else {
+            policies[self.number % policies.len()]
+        };
+        let body = self.scenario.body(&name, self.number, drain, policy);
+        let document = engine.run(&name, &body).await;
+        if self.scenario.has_two_networks() {
+            let body = json!({ "Container": name, "EndpointConfig": { "Aliases": ["the-delegate"] } });
+            engine
+                .expect("POST", &format!("/networks/{NETWORK}/connect"), Some(&body))
+                .await;
+        }
+        let begin = Instant::now();
+        while let Err(problem) = healthy(&document).await {
+            assert!(begin.elapsed() < Duration::from_secs(60), "{name}: {problem}");
+            sleep(Duration::from_millis(100)).await;
+        }
+        engine
+            .inspect(&name)
+            .await
+            .expect("the delegate that was just made")
+    }
+
+    /// All that can still be told of a point that failed.
+    async fn tell_the_end(&self, bench: &Bench, story: &Story, failures: &[String]) {
+        let name = self.delegate();
+        for row in bench.engine.list(&name).await {
+            story.tell(format_args!("= {} {} {}", row.name, row.state, row.id));
+            if let Some(document) = bench.engine.inspect(&row.id).await {
+                story.tell(format_args!(
+                    "  image {} policy {} state {}",
+                    text(&document, "/Config/Image"),
+                    document["HostConfig"]["RestartPolicy"],
+                    document["State"]
+                ));
+                story.tell(format_args!("  labels {}", document["Config"]["Labels"]));
+            }
+        }
+        for event in bench.recorder.of(&name) {
+            let seconds = event.at.as_secs_f64();
+            story.tell(format_args!(
+                "event {seconds:.3} {} {} {} {} {}",
+                event.action,
+                event.signal,
+                event.name,
+                event.image,
+                event.id.get(..12).unwrap_or_default()
+            ));
+        }
+        for failure in failures {
+            story.tell(format_args!("FAILED: {failure}"));
+        }
+        let path = bench
+            .stories
+            .join(format!("{}.txt", self.name().replace('/', "_")));
+        if let Err(error) = fs::write(&path, story.text()) {
+            eprintln!("matrix: {}: {error}", path.display());
+        }
+    }
+}
+
+async fn soon_works(engine: &Engine, name: &str) -> bool {
+    // One that was just restored needs its time to get healthy.
+    let begin = Instant::now();
+    while !any_works(engine, name).await {
+        if begin.elapsed() > COMES_TO_REST {
+            return false;
+        }
+        sleep(Duration::from_millis(300)).await;
+    }
+    true
+}
+
+/// Tells of the held call, and lets it go when the gate opens.
+fn pass_gate(mut gate: Gate, name: String, proxy: &Proxy) -> impl Future<Output = ()> + use<> {
+    let shared = Arc::clone(&proxy.shared);
+    async move {
+        let mut held = shared.held.subscribe();
+        if held.wait_for(|held| *held).await.is_ok() {
+            let _ = gate.arrived.send(name);
+        }
+        let _ = gate.open.wait_for(|open| *open).await;
+        shared.released.send_replace(true);
+        std::future::pending::<()>().await;
+    }
+}

@@ -1,0 +1,76 @@
+//! The upgrader as a process behind a proxy, which may ask for its death.
+
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::lab::static_binary;
+use crate::point::Point;
+use crate::proxy::Proxy;
+use crate::scenario::Successor;
+use crate::story::Story;
+
+/// A run that takes longer hangs.
+const LONGEST: Duration = Duration::from_secs(400);
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Exited(Option<i32>),
+    Killed,
+    Hung,
+}
+
+/// Runs `delegate-upgrader once` for the delegates called so; what it prints is part of the story.
+pub(crate) async fn once(name: &str, point: &Point, proxy: &Proxy, story: &Arc<Story>) -> Ended {
+    let deadline = match point.scenario.successor {
+        // No machine is so slow, and no engine so long away.
+        Successor::Good => "5m",
+        Successor::NeverHealthy | Successor::Crashes => "6s",
+    };
+    let mut child = Command::new(static_binary("delegate-upgrader"))
+        .arg("once")
+        .env_clear()
+        .env("DOCKER_HOST", format!("unix://{}", proxy.socket.display()))
+        .env("UPGRADER_WORKLOAD_NAME", name)
+        .env("PUBLISHED_IMAGE", point.scenario.published())
+        .env("HEALTHY_TIME", "1s")
+        .env("HEALTHY_DEADLINE", deadline)
+        .env("HEALTH_INTERVAL", "1s")
+        .env("CONTAINER_STOP_TIMEOUT", "60s")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("the upgrader starts");
+    listen(child.stdout.take(), story);
+    listen(child.stderr.take(), story);
+    let end = async {
+        tokio::select! {
+            status = child.wait() => Ended::Exited(status.expect("a child of ours").code()),
+            () = proxy.shared.kill.notified() => {
+                let _ = child.start_kill();
+                let _ = child.wait().await;
+                proxy.shared.dead.notify_one();
+                Ended::Killed
+            }
+        }
+    };
+    timeout(LONGEST, end).await.unwrap_or(Ended::Hung)
+}
+
+fn listen(output: Option<impl AsyncRead + Unpin + Send + 'static>, story: &Arc<Story>) {
+    let story = Arc::clone(story);
+    let Some(output) = output else { return };
+    tokio::spawn(async move {
+        let mut lines = BufReader::new(output).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            story.tell(format_args!("  | {line}"));
+        }
+    });
+}

@@ -1,0 +1,145 @@
+//! What a person, a reboot or a crash took away themselves, and so may be missing at the end: exactly that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use delegate_upgrader::delegate::Role;
+
+use crate::scenario::Scenario;
+use crate::support::twin::{Glance, Hand};
+
+/// What is excused for one delegate.
+#[derive(Clone, Debug, Default)]
+pub struct Excuse {
+    /// Somebody removed it or gave it another name, or its owner's `--rm` took it.
+    pub may_be_gone: bool,
+    /// Somebody stopped it, or its owner's policy does not bring it back after what happened.
+    pub may_be_stopped: bool,
+    /// Somebody removed the label that had its true restart policy.
+    pub policy_is_lost: bool,
+    /// Somebody removed what was there to go back to.
+    pub no_way_back: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Excuses {
+    by_delegate: BTreeMap<String, Excuse>,
+    /// Names that a person gave.
+    pub names: BTreeSet<String>,
+    /// Containers a person stopped, restarted or removed, by name at that time.
+    pub handled: BTreeSet<String>,
+    /// Seconds the wall clock was set forward in all.
+    pub forward: i64,
+}
+
+impl Excuses {
+    pub fn of(&self, delegate: &str) -> Excuse {
+        self.by_delegate.get(delegate).cloned().unwrap_or_default()
+    }
+
+    fn on(&mut self, delegate: &str) -> &mut Excuse {
+        self.by_delegate.entry(delegate.to_owned()).or_default()
+    }
+
+    /// The engine or the host ended all containers: what its owner did not ask to be brought back stays away.
+    pub fn containers_ended(&mut self, scenario: &Scenario) {
+        for delegate in &scenario.delegates {
+            let excuse = self.on(&delegate.name);
+            excuse.may_be_gone |= delegate.auto_remove;
+            excuse.may_be_stopped |= matches!(delegate.policy, "no" | "on-failure");
+        }
+    }
+
+    /// A process ended by itself.
+    pub fn crashed(&mut self, name: &str, scenario: &Scenario) {
+        let (base, role) = Role::parse(name);
+        if let Some(delegate) = scenario.delegates.iter().find(|delegate| delegate.name == base)
+            && matches!(role, Role::Serving | Role::Draining { .. })
+        {
+            let excuse = self.on(base);
+            excuse.may_be_gone |= delegate.auto_remove;
+            excuse.may_be_stopped |= delegate.policy == "no";
+        }
+    }
+
+    pub fn clock_jumped(&mut self, by: i64) {
+        self.forward += by.max(0);
+    }
+
+    /// What a person is about to do.
+    pub fn before(&mut self, hand: &Hand, glance: &[Glance], scenario: &Scenario) {
+        let has = |base: &str, role: fn(Role) -> bool| {
+            glance.iter().any(|container| {
+                let (name, part) = Role::parse(&container.name);
+                name == base && role(part)
+            })
+        };
+        let serving = |base: &str| has(base, |role| role == Role::Serving);
+        let draining = |base: &str| has(base, |role| matches!(role, Role::Draining { .. }));
+        match hand {
+            Hand::Remove(name) | Hand::Rename(name, _) => {
+                let (base, role) = Role::parse(name);
+                let base = base.to_owned();
+                if let Hand::Rename(_, to) = hand {
+                    self.names.insert(to.clone());
+                }
+                self.handled.insert(name.clone());
+                let old = draining(&base);
+                let in_service = serving(&base);
+                let excuse = self.on(&base);
+                match role {
+                    Role::Serving => {
+                        excuse.may_be_gone = true;
+                        excuse.may_be_stopped = true;
+                    }
+                    Role::Candidate | Role::Standby => {
+                        excuse.no_way_back |= role == Role::Standby;
+                        excuse.policy_is_lost |= old;
+                        excuse.may_be_gone |= !old && !in_service;
+                    }
+                    // It may have had the old one's policy on its label.
+                    Role::Failed { .. } | Role::Withdrawn { .. } => excuse.policy_is_lost |= old,
+                    Role::Draining { .. } => {
+                        excuse.no_way_back = true;
+                        excuse.may_be_gone |= !in_service;
+                        excuse.may_be_stopped |= !in_service;
+                    }
+                }
+            }
+            Hand::Stop(name) => {
+                self.handled.insert(name.clone());
+                let (base, role) = Role::parse(name);
+                // A candidate may be promoted in that moment.
+                if matches!(role, Role::Serving | Role::Candidate) {
+                    let auto_remove = scenario
+                        .delegates
+                        .iter()
+                        .any(|delegate| delegate.name == base && delegate.auto_remove);
+                    let excuse = self.on(base);
+                    excuse.may_be_stopped = true;
+                    excuse.may_be_gone |= auto_remove;
+                }
+            }
+            Hand::Restart(name) => {
+                self.handled.insert(name.clone());
+                let (base, role) = Role::parse(name);
+                // With `--rm`, a restart is an end: the engine may be quicker with the removal.
+                let auto_remove = scenario
+                    .delegates
+                    .iter()
+                    .any(|delegate| delegate.name == base && delegate.auto_remove);
+                if auto_remove && role == Role::Serving {
+                    self.on(base).may_be_gone = true;
+                }
+            }
+            Hand::PruneContainers => {
+                for container in glance {
+                    let gone = matches!(container.state.as_str(), "created" | "exited");
+                    if gone {
+                        self.before(&Hand::Remove(container.name.clone()), glance, scenario);
+                    }
+                }
+            }
+            Hand::PruneImages => {}
+        }
+    }
+}

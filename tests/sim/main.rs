@@ -1,0 +1,21 @@
+//! Whole lives of a host, drawn from seeds: delegates, images good and bad, and everything that goes wrong; what must
+//! hold at every moment, and at the end.
+//!
+//! `make sim SEEDS=1000` plays as many, `SEEDS=a..b` those, and `SEED=n` tells the whole story of one.
+#![allow(unreachable_pub, dead_code)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unchecked_time_subtraction
+)]
+
+mod excuses;
+mod judge;
+mod random;
+mod run;
+mod scenario;
+#[path = "../support/mod.rs"]
+mod support;
+mod world;
