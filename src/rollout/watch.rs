@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::Vanished;
+use super::{Member, Vanished};
 use crate::delegate::{ContainerId, ImageId};
 use crate::health::Verdict;
 
@@ -149,10 +149,18 @@ impl Memory {
         created.push((candidate, vanished));
     }
 
-    /// Notes why the candidate could not be started: an `--rm` container does not outlive that.
-    pub fn note_refused(&mut self, name: &str, candidate: &ContainerId, cause: &str) {
-        let created = self.created.get_mut(name).into_iter().flatten();
-        for (_, vanished) in created.filter(|(id, _)| id == candidate) {
+    /// Notes why the candidate could not be started: an `--rm` container does not outlive that, whoever created it.
+    pub fn note_refused(&mut self, name: &str, candidate: &Member, cause: &str) {
+        let created = self.created.entry(name.to_owned()).or_default();
+        if candidate.auto_remove && created.iter().all(|(id, _)| *id != candidate.id) {
+            let vanished = Vanished {
+                image: candidate.image_id.clone(),
+                auto_remove: true,
+                cause: None,
+            };
+            created.push((candidate.id.clone(), vanished));
+        }
+        for (_, vanished) in created.iter_mut().filter(|(id, _)| *id == candidate.id) {
             vanished.cause = Some(cause.to_owned());
         }
     }
@@ -160,6 +168,13 @@ impl Memory {
     /// The candidates this process created for the delegate `name`, and what to say of them should they be gone.
     pub fn created(&self, name: &str) -> &[(ContainerId, Vanished)] {
         self.created.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Forgets one that is no candidate any more.
+    pub fn forget_candidate(&mut self, name: &str, candidate: &ContainerId) {
+        if let Some(created) = self.created.get_mut(name) {
+            created.retain(|(id, _)| id != candidate);
+        }
     }
 
     /// Forgets the candidates that were created for the delegate `name`.

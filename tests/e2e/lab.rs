@@ -1,5 +1,5 @@
-//! Delegates, images and the upgrader as tests see them. Everything made here carries a label of its test and is
-//! removed at the test's end.
+//! Delegates, images and the upgrader as tests see them. Everything made here has its test's name at the beginning of
+//! its own, or its label, and is removed at the test's end.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -153,9 +153,14 @@ impl Lab {
         Upgrader { variables }
     }
 
+    /// `name=…`, the filter for this test's containers. The mark of a rejected image has none of its delegate's labels.
+    fn named(&self) -> String {
+        format!("name=^/{}-", self.name)
+    }
+
     /// The names of this test's containers, stopped ones too, without the test's name before them.
     pub(crate) fn names(&self) -> Vec<String> {
-        let filter = format!("label={}", self.label());
+        let filter = self.named();
         let listed = docker(&["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"]);
         let mut names: Vec<String> = listed
             .lines()
@@ -248,22 +253,21 @@ pub(crate) fn follow(name: &str) -> Follow {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        let filter = format!("label={}", self.label());
-        let listed = |arguments: &[&str]| {
+        let listed = |arguments: &[&str], filter: &str| {
             let output = Command::new("docker")
                 .args(arguments)
-                .args(["--filter", &filter])
+                .args(["--filter", filter])
                 .output();
             output
                 .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
                 .unwrap_or_default()
         };
-        for id in listed(&["ps", "--all", "--quiet"]).lines() {
+        for id in listed(&["ps", "--all", "--quiet"], &self.named()).lines() {
             let _ = Command::new("docker")
                 .args(["rm", "--force", "--volumes", id])
                 .output();
         }
-        for id in listed(&["network", "ls", "--quiet"]).lines() {
+        for id in listed(&["network", "ls", "--quiet"], &format!("label={}", self.label())).lines() {
             let _ = Command::new("docker").args(["network", "rm", id]).output();
         }
     }
@@ -376,6 +380,15 @@ impl Daemon {
         let line = log.lines().find(|line| line.contains(text)).expect("a line");
         let time = line.split_whitespace().next().expect("a time");
         DateTime::parse_from_rfc3339(time).expect("a time").to_utc()
+    }
+
+    /// Waits for a command's end; how it ended.
+    pub(crate) fn wait(&mut self) -> Run {
+        let status = self.child.wait().expect("the command ends");
+        Run {
+            code: status.code(),
+            text: self.log(),
+        }
     }
 
     /// Sends a signal and waits for the end; the exit code, if there was one, and how long it took.

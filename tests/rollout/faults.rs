@@ -12,7 +12,7 @@ use crate::support::twin::{Call, Fault, Happened, Twin, TwinSettings};
 
 /// Which way a delegate is replaced.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Way {
+pub enum Way {
     StartFirst,
     StopFirst,
     /// With `--rm`.
@@ -23,15 +23,15 @@ enum Way {
 use Way::{Fleeting, FleetingStopFirst, StartFirst, StopFirst};
 
 impl Way {
-    fn stops_first(self) -> bool {
+    pub fn stops_first(self) -> bool {
         matches!(self, StopFirst | FleetingStopFirst)
     }
 
-    fn is_fleeting(self) -> bool {
+    pub fn is_fleeting(self) -> bool {
         matches!(self, Fleeting | FleetingStopFirst)
     }
 
-    fn host(self) -> Host {
+    pub fn host(self) -> Host {
         let host = Host::new();
         host.run_with("dd", |body| {
             if self.stops_first() {

@@ -23,3 +23,4 @@ mod stop_first;
 #[path = "../support/mod.rs"]
 mod support;
 mod unread;
+mod way_back;
