@@ -106,6 +106,8 @@ pub async fn execute<E: Engine>(
             }
             if is_over(rollout, id) {
                 memory.forget_candidates(&rollout.name);
+            } else if let Some(image) = image_restored(rollout, id) {
+                memory.forget_candidates_with(&rollout.name, image);
             }
         }
         Step::DiscardImage { id } => {
@@ -145,6 +147,16 @@ fn is_over(rollout: &Rollout, removed: &ContainerId) -> bool {
     serving
         .zip(standby)
         .is_some_and(|(serving, standby)| serving.replaces == standby.replaces)
+}
+
+/// The image of the delegate that is back, where its standby has just gone: it may vanish again, by being replaced.
+fn image_restored<'a>(rollout: &'a Rollout, removed: &ContainerId) -> Option<&'a ImageId> {
+    let standby = rollout
+        .standby
+        .as_ref()
+        .filter(|standby| standby.id == *removed)?;
+    let serving = rollout.serving.as_ref()?;
+    serving.is_successor_of(standby).then_some(&standby.image_id)
 }
 
 /// `always`, `on-failure:5` → the engine's words.

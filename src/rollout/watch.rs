@@ -167,6 +167,13 @@ impl Memory {
         self.created.remove(name);
     }
 
+    /// Forgets those of them that have this image.
+    pub fn forget_candidates_with(&mut self, name: &str, image: &ImageId) {
+        if let Some(created) = self.created.get_mut(name) {
+            created.retain(|(_, vanished)| vanished.image != *image);
+        }
+    }
+
     /// Notes which `--rm` containers a delegate has. More than one gone at once: that was an engine that restarted, and
     /// says nothing about any of them.
     pub fn note_fleeting(&mut self, name: &str, present: Vec<ContainerId>) {
