@@ -4,7 +4,7 @@ TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
 export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test matrix lint bench image docs engines static clean
+.PHONY: help demo test matrix sim mutants lint bench image docs engines static clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 10
@@ -22,11 +22,17 @@ test: static ## all tests, those on a real engine and a real registry too
 matrix: static ## every call of an upgrade with every fault on a real engine; MATRIX='start-first kill' selects
 	MATRIX_SHARE=$(or $(MATRIX_SHARE),all) tests/lab/run cargo test --locked --test matrix -- $(MATRIX)
 
+sim: ## lives of a host, everything going wrong; SEEDS=1000, SEEDS=a..b, or SEED=n for the story of one
+	SEEDS=$(or $(SEEDS),1000) $(if $(SEED),SEED=$(SEED)) tests/sim/play
+
+mutants: ## each rule of the rollout taken out in turn: which tests mind
+	tests/sim/mutants $(MUTANTS)
+
 lint: ## formatting, clippy; cargo-deny and shellcheck where they are installed
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
 	@if command -v cargo-deny >/dev/null; then cargo deny --locked check; else echo 'cargo-deny is not installed: skipped'; fi
-	@if command -v shellcheck >/dev/null; then shellcheck -x $$(grep -lE '^#!.*(ba)?sh$$' .ci/* tests/lab/* examples/* 2>/dev/null); else echo 'shellcheck is not installed: skipped'; fi
+	@if command -v shellcheck >/dev/null; then shellcheck -x $$(grep -lE '^#!.*(ba)?sh$$' .ci/* tests/lab/* tests/sim/* examples/* 2>/dev/null); else echo 'shellcheck is not installed: skipped'; fi
 
 bench: static ## size, memory, time to the first call, on a real engine
 	tests/lab/run tests/lab/bench

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 use tracing::{debug, warn};
 
-use super::{Demand, Member, Memory, Rollout, Step};
+use super::{Demand, Member, Memory, Rollout, START_ATTEMPTS, Step};
 use crate::delegate::{ContainerId, DELEGATE_NAME_VARIABLE, ImageId, Role, label};
 use crate::document::{self, Images};
 use crate::engine::{Engine, EngineError, EngineInfo, Inspected};
@@ -26,9 +26,6 @@ impl From<EngineError> for Failure {
         Self::Engine(error)
     }
 }
-
-/// A start that the engine itself fails at is tried this often.
-const START_ATTEMPTS: u32 = 3;
 
 /// Takes one step.
 pub async fn execute<E: Engine>(
@@ -69,13 +66,14 @@ pub async fn execute<E: Engine>(
         }
         Step::Recreate { from } => {
             connect_standby(engine, from).await?;
-            let standby = engine.inspect(from).await?;
+            let original = engine.inspect(from).await?;
             let name = Role::Candidate.name(&rollout.name);
-            let id = copy(engine, rollout, &standby, name, true).await?;
-            memory.note_created(&rollout.name, id, standby.image_id(), true);
+            let auto_remove = original.should_auto_remove();
+            let id = copy(engine, rollout, &original, name, auto_remove).await?;
+            memory.note_created(&rollout.name, id, original.image_id(), auto_remove);
         }
         Step::Mark { .. } => mark(engine, rollout, step).await?,
-        Step::Start { id, .. } => start(engine, rollout, id, memory).await?,
+        Step::Start { id, .. } => start(engine, rollout, id, memory, now).await?,
         Step::Retire { id, to } => {
             if let Some(fresh) = fresh_candidate(rollout) {
                 equip(engine, rollout, fresh, memory).await?;
@@ -204,6 +202,7 @@ async fn copy<E: Engine>(
     let mut labels = vec![
         (label::REPLACES, original.id().as_str().to_owned()),
         (label::NAME, rollout.name.clone()),
+        (label::RESTART_POLICY, original.restart_policy_text()),
     ];
     for history in label::HISTORY {
         if let Some(value) = original.label(history) {
@@ -337,6 +336,7 @@ async fn start<E: Engine>(
     rollout: &Rollout,
     id: &ContainerId,
     memory: &mut Memory,
+    now: DateTime<Utc>,
 ) -> Result<(), Failure> {
     let fresh = fresh_candidate(rollout).filter(|candidate| candidate.id == *id);
     if let Some(candidate) = fresh
@@ -347,29 +347,59 @@ async fn start<E: Engine>(
     if rollout.standby.as_ref().is_some_and(|standby| standby.id == *id) {
         connect_standby(engine, id).await?;
     }
-    let outcome = engine.start(id).await;
-    let Some(candidate) = fresh else {
-        return Ok(outcome?);
-    };
-    let (status, message) = match outcome {
+    let outcome = match engine.start(id).await {
         // Of something it needs, unless it is gone itself; an `--rm` container is, when its start has failed.
-        Err(EngineError::NotFound(message)) => {
-            memory.note_refused(&rollout.name, candidate, &message);
+        Err(EngineError::NotFound(message)) if fresh.is_some() => {
+            if let Some(candidate) = fresh {
+                memory.note_refused(&rollout.name, candidate, &message);
+            }
             engine.inspect(id).await?;
-            (404, message)
+            Err(EngineError::Refused { status: 404, message })
         }
-        Err(EngineError::Refused { status, message }) if status != 503 => (status, message),
-        answer => return Ok(answer?),
+        outcome => outcome,
     };
-    memory.note_refused(&rollout.name, candidate, &message);
-    let watch = memory.watch(id);
-    watch.failed_starts += 1;
-    // An engine that fails may fail for reasons of its own, as after a crash.
-    if status >= 500 && watch.failed_starts < START_ATTEMPTS {
-        return Err(EngineError::Refused { status, message }.into());
+    match outcome {
+        Err(EngineError::Refused { status, message }) if status != 503 => {
+            let left_over = is_left_over(&message);
+            if left_over {
+                memory.forget_candidates(&rollout.name);
+            } else if let Some(candidate) = fresh {
+                memory.note_refused(&rollout.name, candidate, &message);
+            }
+            let watch = memory.watch(id);
+            watch.failed_starts += 1;
+            // An engine that fails may fail for reasons of its own, as after a crash.
+            let is_final = status < 500 || watch.failed_starts >= START_ATTEMPTS;
+            if fresh.is_none() || !is_final {
+                return Err(EngineError::Refused { status, message }.into());
+            }
+            if left_over {
+                watch.disturb(
+                    now,
+                    "an engine that was killed in the middle of a start cannot repeat it".to_owned(),
+                );
+            }
+            watch.start_refused = Some(message);
+            Ok(())
+        }
+        Err(error @ (EngineError::Unreachable(_) | EngineError::TimedOut(_))) => {
+            // Newer engines give up a start whose caller is gone, and an `--rm` container vanishes with that. It has
+            // done nothing wrong.
+            memory.forget_candidates(&rollout.name);
+            Err(error.into())
+        }
+        Ok(()) => {
+            memory.watch(id).failed_starts = 0;
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
     }
-    watch.start_refused = Some(message);
-    Ok(())
+}
+
+/// Docker 20.10, killed in the middle of a start, leaves the task with containerd, and can never start that container
+/// again.
+fn is_left_over(message: &str) -> bool {
+    message.contains("already exists") || message.contains("id already in use")
 }
 
 fn fresh_candidate(rollout: &Rollout) -> Option<&Member> {

@@ -38,6 +38,9 @@ pub struct LeftImage {
     pub id: ImageId,
 }
 
+/// A start that the engine itself fails at is tried this often before it counts.
+const START_ATTEMPTS: u32 = 3;
+
 /// One container's part in a rollout.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use proof::{Proof, committed, refusal};
+use proof::{Proof, committed, refusal, verdict};
 use stopping::{Pending, policy_off, set_policy, waiting};
 
 use super::{Approach, Demand, Member, Policy, Rollout, Step, Wish};
@@ -217,7 +217,7 @@ impl Decision<'_> {
             // Its owner stopped it before anything was started in its place.
             RunState::Created if !is_in_use(serving) => remove(candidate),
             RunState::Created => match (refusal(candidate), self.rollout.approach(self.policy)) {
-                (Some(cause), _) => self.reject(candidate, cause),
+                (Some(cause), _) => self.give_up(candidate, cause),
                 (None, Approach::StartFirst) => start(candidate),
                 (None, Approach::StopFirst) => self.give_up_name(serving),
                 (None, Approach::Neither(_)) => remove(candidate),
@@ -305,7 +305,7 @@ impl Decision<'_> {
         }
         if candidate.is_created() {
             if let Some(cause) = refusal(candidate) {
-                return self.reject(candidate, cause);
+                return self.give_up(candidate, cause);
             }
             if !old.is_up() {
                 // Stopped by somebody else, it would come back when the engine restarts.
@@ -328,6 +328,13 @@ impl Decision<'_> {
             Proof::Proven => self.promote(candidate),
             other => self.unproven(candidate, other),
         }
+    }
+
+    /// A candidate that the engine would not start, or a successor that failed after the commit, is rejected unless
+    /// something from outside was in its way.
+    fn give_up(&self, candidate: &Member, cause: String) -> Step {
+        let patience = span(self.policy.healthy_deadline);
+        self.unproven(candidate, verdict(candidate, cause, self.now - patience))
     }
 
     /// What becomes of a candidate with an old one to go back to.

@@ -45,9 +45,10 @@ pub enum Step {
         /// The delegate.
         from: ContainerId,
     },
-    /// Make `NAME.candidate` from the standby: the delegate as it was.
+    /// Make `NAME.candidate` from the standby, or from an old one that the engine cannot start any more: the delegate
+    /// as it was.
     Recreate {
-        /// The standby.
+        /// The standby, or the old one.
         from: ContainerId,
     },
     /// Make a container of a rejected image that is never started, since the candidate itself vanishes by stopping.
@@ -177,7 +178,7 @@ impl fmt::Display for Step {
             Self::Pull { reference } => write!(f, "pull {reference}"),
             Self::Create { reference, .. } => write!(f, "create the candidate with {reference}"),
             Self::Standby { from } => write!(f, "make a standby copy of the old container ({from})"),
-            Self::Recreate { from } => write!(f, "create the old container again from its standby ({from})"),
+            Self::Recreate { from } => write!(f, "create the old container again, from {from}"),
             Self::Mark { image, to, .. } => write!(f, "mark {image} as rejected by {to}"),
             Self::Start { id, name } => write!(f, "start {name} ({id})"),
             Self::Retire { id, to } => write!(f, "retire the old container ({id}) as {to}"),

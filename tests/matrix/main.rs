@@ -50,7 +50,7 @@ use lab::{LABEL, V1, image};
 use plan::Selection;
 use point::{Bench, Outcome, Point};
 use proxy::Fault;
-use scenario::{NETWORK, Scenario};
+use scenario::Scenario;
 use tally::Tally;
 
 /// How many points are tried at once, unless told.
@@ -106,13 +106,6 @@ async fn set_up() -> Bench {
     let old = engine
         .expect("GET", &format!("/images/{}/json", image(V1)), None)
         .await;
-    engine
-        .expect(
-            "POST",
-            "/networks/create",
-            Some(&json!({ "Name": NETWORK, "Labels": { LABEL: "" } })),
-        )
-        .await;
     let recorder = Recorder::start();
     let name = "matrix-bystander";
     let body = json!({
@@ -134,10 +127,6 @@ async fn set_up() -> Bench {
 
 async fn tear_down(bench: &Bench) {
     bench.engine.clear("matrix-bystander").await;
-    bench
-        .engine
-        .call("DELETE", &format!("/networks/{NETWORK}"), None)
-        .await;
 }
 
 /// The calls of a clean upgrade, for each scenario; the upgrade itself is a point too.

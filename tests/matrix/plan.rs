@@ -8,7 +8,7 @@ use crate::proxy::{Fault, Trap, unnumbered};
 use crate::scenario::Scenario;
 
 /// About each so manieth point is tried by `make test`.
-const SMALL_SHARE: u64 = 40;
+const SMALL_SHARE: u64 = 60;
 
 /// What is asked for.
 pub(crate) struct Selection {

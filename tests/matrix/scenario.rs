@@ -30,8 +30,6 @@ pub(crate) struct Scenario {
     pub(crate) successor: Successor,
 }
 
-/// The network of those that have two.
-pub(crate) const NETWORK: &str = "matrix";
 /// How long a delegate takes to get healthy.
 pub(crate) const START_SECONDS: u64 = 1;
 
@@ -123,6 +121,6 @@ impl Scenario {
 
     /// Whether the delegate is on a second network too.
     pub(crate) fn has_two_networks(self) -> bool {
-        self.shape.rm == self.shape.stop_first
+        self.shape.rm && self.shape.stop_first
     }
 }

@@ -179,7 +179,7 @@ fn where_nobody_is_left_the_delegate_is_made_again_from_its_standby() {
     let base = scene().standby(standby());
     assert_eq!(
         base.clone().next(),
-        "create the old container again from its standby (standby)"
+        "create the old container again, from standby"
     );
     let again = || old().id("again").replaces("standby").auto_remove();
     assert_eq!(
@@ -215,10 +215,7 @@ fn a_standby_waits_for_the_one_that_it_cannot_live_with() {
     let withdrawn = || heir().id("withdrawn").running(90, 0).told(5);
     let base = scene().standby(standby()).withdrawn(6, withdrawn());
     assert_eq!(base.clone().host_network().reason().kind(), "stopping");
-    assert_eq!(
-        base.next(),
-        "create the old container again from its standby (standby)"
-    );
+    assert_eq!(base.next(), "create the old container again, from standby");
 }
 
 #[test]
@@ -272,6 +269,17 @@ fn a_verdict_is_none_while_something_from_outside_is_in_the_way() {
         )
         .next(),
         "set the restart policy of d.candidate (new) to no"
+    );
+}
+
+#[test]
+fn a_start_that_an_engine_s_own_crash_prevents_is_no_verdict() {
+    let refused = || new().change(|m| m.watch.start_refused = Some("task already exists".to_owned()));
+    let base = |candidate| scene().serving(old()).candidate(candidate).pulled(V2).next();
+    assert!(base(refused()).starts_with("reject new as d.failed-1"));
+    assert_eq!(
+        base(refused().disturbed(1)),
+        "withdraw new as d.withdrawn-now: inconclusive"
     );
 }
 
@@ -360,6 +368,24 @@ fn a_crashing_one_that_lost_its_policy_gets_it_back_before_the_candidate_that_re
     assert_eq!(
         unwanted(old().policy("no").exited(5)),
         "retire old as d.draining-now"
+    );
+}
+
+#[test]
+fn an_old_one_that_the_engine_cannot_start_any_more_is_made_again() {
+    let base = |failed| {
+        let old = old().exited(70).change(|m| m.watch.failed_starts = failed);
+        scene()
+            .draining(90, old)
+            .failed(1, new().id("f1").policy("no").exited(60))
+    };
+    assert_eq!(base(2).next(), "start d.draining-90 (old)");
+    assert_eq!(base(3).next(), "create the old container again, from old");
+    // Its copy takes over like any successor.
+    let copy = || old().id("copy").replaces("old").created();
+    assert_eq!(
+        base(3).candidate(copy()).next(),
+        "set the restart policy of d.draining-90 (old) to no"
     );
 }
 

@@ -362,7 +362,9 @@ impl Scene {
                 let up = |member: &Member| member.is_up() && member.role != Role::Standby;
                 let alone = rollout.serving.is_none() && rollout.candidate.is_none();
                 let beside = rollout.members().any(up);
-                alone && self.member(from).role == Role::Standby && !(beside && rollout.conflict.is_some())
+                let broken = self.member(from).watch.failed_starts > 0;
+                let is_old = self.member(from).role == Role::Standby || broken;
+                alone && is_old && !(beside && rollout.conflict.is_some())
             }
             Step::Start { id, .. } => {
                 let member = self.member(id);

@@ -1,6 +1,6 @@
 //! What survives a restart of the engine: drains, and their deadlines. These tests stop and kill the engine, so they
-//! take turns, and are ignored where others use it: `make test` gives them a lab of their own. An engine that is not a lab's is
-//! left alone.
+//! take turns, and are ignored where others use it: `make test` gives them a lab of their own. An engine that is not
+//! a lab's is left alone.
 
 #![allow(
     clippy::expect_used,

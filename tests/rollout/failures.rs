@@ -344,3 +344,26 @@ async fn what_the_engine_never_does_is_told_in_the_end_and_done_when_it_can_be()
         (old, RunState::Running)
     );
 }
+
+/// Docker 20.10, killed in the middle of a start, can never start that container again.
+#[tokio::test(start_paused = true)]
+async fn an_old_one_that_the_engine_cannot_start_any_more_comes_back_as_a_copy() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::never_healthy());
+    let old = host.run_with("dd", crate::host::host_network);
+    host.twin.set_faults(|call| {
+        let is_old = call.subject.starts_with("dd.draining");
+        if call.operation == Operation::Start && is_old {
+            Fault::Refuse(500)
+        } else {
+            Fault::None
+        }
+    });
+    let report = host.once(NEW).await;
+    assert!(report.has_failures(), "{report:?}");
+    assert_ne!(host.find("dd").id, old);
+    assert_eq!(host.find("dd").image, OLD);
+    assert_eq!(host.find("dd").state, RunState::Running);
+    assert_eq!(host.restart_policy("dd"), "unless-stopped");
+    assert_eq!(host.names(), ["dd", "dd.failed-1"]);
+}

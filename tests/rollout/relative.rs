@@ -88,7 +88,7 @@ async fn a_successor_that_ends_in_an_outage_gives_way_without_quarantine() {
         },
     );
     host.run_with("dd", |body| {
-        body["HostConfig"]["RestartPolicy"]["Name"] = "no".into()
+        body["HostConfig"]["RestartPolicy"]["Name"] = "no".into();
     });
     let outage = async {
         tokio::time::sleep(Duration::from_secs(35)).await;

@@ -14,7 +14,9 @@ use crate::world::{Book, World};
 
 /// A look this old may be what a step was decided on.
 const LOOK: Duration = Duration::from_secs(2);
-/// The same where calls are slow or lost.
+/// How late the engine's own HEALTHCHECK tells.
+const PROBES: Duration = Duration::from_secs(15);
+/// The same as a look where calls are slow or lost.
 const OLD_LOOK: Duration = Duration::from_secs(90);
 
 /// All that was violated.
@@ -51,6 +53,8 @@ struct Moments<'a> {
     book: &'a Book,
     calls: Vec<Call>,
     shadows: BTreeMap<String, Shadow>,
+    /// When a person last removed a container that was ready to follow, by delegate.
+    taken_away: BTreeMap<String, Duration>,
     violations: Vec<String>,
 }
 
@@ -61,6 +65,7 @@ impl<'a> Moments<'a> {
             book,
             calls: world.twin.calls(),
             shadows: BTreeMap::new(),
+            taken_away: BTreeMap::new(),
             violations: Vec::new(),
         }
     }
@@ -173,6 +178,9 @@ impl<'a> Moments<'a> {
             Happened::Removed => {
                 if ours {
                     self.may_be_removed(event);
+                } else {
+                    let (base, _) = Role::parse(&event.name);
+                    self.taken_away.insert(base.to_owned(), event.at);
                 }
                 self.shadows.remove(&event.id);
             }
@@ -222,7 +230,11 @@ impl<'a> Moments<'a> {
             .filter(|_| shadow.told.is_none())
             .map(|since| (since, now));
         let behaviour = &self.world.scenario.images[shadow.image].behaviour;
-        let window = if self.faults_can_delay() { OLD_LOOK } else { LOOK };
+        let probed = self
+            .delegate(&shadow.name)
+            .is_some_and(|delegate| !delegate.body["Healthcheck"].is_null());
+        let late = if probed { PROBES } else { Duration::ZERO };
+        let window = self.look() + late;
         present.into_iter().chain(shadow.past).any(|(since, until)| {
             (0..=window.as_millis()).step_by(500).any(|ago| {
                 let at = now.saturating_sub(Duration::from_millis(u64::try_from(ago).unwrap()));
@@ -236,6 +248,10 @@ impl<'a> Moments<'a> {
         let behaviour = &self.world.scenario.images[shadow.image].behaviour;
         let since = shadow.running.filter(|_| shadow.told.is_none());
         since.is_some_and(|since| behaviour.is_healthy_at(now - since))
+    }
+
+    fn look(&self) -> Duration {
+        if self.faults_can_delay() { OLD_LOOK } else { LOOK }
     }
 
     fn faults_can_delay(&self) -> bool {
@@ -287,7 +303,10 @@ impl<'a> Moments<'a> {
         let next_is_ready = self.another(event, |role, other| {
             matches!(role, Role::Candidate | Role::Standby) && other.running.is_none()
         });
-        if way == Some(Way::StopFirst) && next_is_ready {
+        // Or was, when it was looked at.
+        let taken_away = self.taken_away.get(Role::parse(&event.name).0);
+        let was_ready = taken_away.is_some_and(|at| event.at - *at < self.look());
+        if way == Some(Way::StopFirst) && (next_is_ready || was_ready) {
             return;
         }
         // It may have been told by an earlier process, which nobody can ask the engine: only a new life is sure.

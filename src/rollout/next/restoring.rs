@@ -5,7 +5,7 @@ use super::{Decision, can_come_back, start, timestamp};
 use crate::delegate::Role;
 use crate::engine::RunState;
 use crate::reason::Reason;
-use crate::rollout::{Member, Step};
+use crate::rollout::{Member, START_ATTEMPTS, Step};
 
 impl Decision<'_> {
     /// The one that a rejected or withdrawn candidate was to replace, else the last one that was retired. One that
@@ -51,13 +51,14 @@ impl Decision<'_> {
                 .filter(|policy| old.restart_is_off() && **policy != old.restart_policy)
                 .map(|policy| set_policy(old, policy))
         };
-        // By the engine's own clock: the life that the rollout ended began before the candidate was made. Somebody
-        // may have removed that one, and then the old one's name tells, to the second, when it was retired.
-        let begun = match (twin, old.role) {
-            (Some(twin), _) => Some(twin.created_at),
-            (None, Role::Draining { since }) => Some(timestamp(since + 1)),
-            (None, _) => None,
+        // The life that the rollout ended began before its name was given up, and before the candidate was made: the
+        // one is read from its name, to the second, the other from the engine's own clock. An engine that restarted, or
+        // a crash, may have begun another life in between, and that one was ended too.
+        let retired = match old.role {
+            Role::Draining { since } => Some(timestamp(since + 1)),
+            _ => None,
         };
+        let begun = twin.map(|twin| twin.created_at).max(retired);
         let restarted = old.watch.told_to_stop.is_none()
             && (old.watch.came_back || begun.is_some_and(|begun| old.started_at > Some(begun)));
         let take_back = || Step::Restore {
@@ -78,6 +79,15 @@ impl Decision<'_> {
             return self.until_gone(old);
         }
         // One that was started again and ended by itself has its old life back; its policy decides on the next.
-        set_policy().unwrap_or_else(|| if restarted { take_back() } else { start(old) })
+        set_policy().unwrap_or_else(|| {
+            if restarted {
+                take_back()
+            } else if old.watch.failed_starts >= START_ATTEMPTS {
+                // An engine that was killed in the middle of a start may never be able to start that container again.
+                Step::Recreate { from: old.id.clone() }
+            } else {
+                start(old)
+            }
+        })
     }
 }

@@ -55,7 +55,7 @@ impl Decision<'_> {
             return Some(outdated.map_or_else(|| self.take_away(standby), |id| Step::DiscardImage { id }));
         }
         if replaced && let Some(cause) = self.lost_after_commit(serving, None) {
-            return Some(self.give_way(serving, cause));
+            return Some(self.give_up(serving, cause));
         }
         let reason = Reason::SuccessorUnhealthy {
             verdict: serving.health.to_string(),
@@ -77,7 +77,7 @@ impl Decision<'_> {
         }
         if candidate.is_created() {
             return match refusal(candidate) {
-                Some(cause) => self.reject(candidate, cause),
+                Some(cause) => self.give_up(candidate, cause),
                 None => start(candidate),
             };
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::proof::{is_disturbed_since, verdict};
+use super::proof::is_disturbed_since;
 use super::{Decision, can_come_back, is_between_lives, is_left, remove, span, timestamp};
 use crate::delegate::{ImageId, Role};
 use crate::engine::RunState;
@@ -117,7 +117,7 @@ impl Decision<'_> {
                 && can_come_back(old)
                 && let Some(cause) = self.lost_after_commit(serving, Some(old))
             {
-                return Some(self.give_way(serving, cause));
+                return Some(self.give_up(serving, cause));
             }
             let works = serving.is_up() && serving.health.is_healthy();
             if old.is_up() && (works || old.watch.told_to_stop.is_some()) {
@@ -141,12 +141,6 @@ impl Decision<'_> {
             }
         }
         None
-    }
-
-    /// A successor in service gives the name back; it is rejected unless something from outside was in its way.
-    pub(super) fn give_way(&self, serving: &Member, cause: String) -> Step {
-        let patience = span(self.policy.healthy_deadline);
-        self.unproven(serving, verdict(serving, cause, self.now - patience))
     }
 
     /// Why the successor in service must give the name back, if it must.
