@@ -343,7 +343,7 @@ async fn start<E: Engine>(
     }
     let outcome = match engine.start(id).await {
         // Of something it needs, unless it is gone itself; an `--rm` container is, when its start has failed.
-        Err(EngineError::NotFound(message)) => {
+        Err(EngineError::NotFound(message)) if fresh.is_some() => {
             if let Some(candidate) = fresh {
                 memory.note_refused(&rollout.name, candidate, &message);
             }
@@ -356,8 +356,9 @@ async fn start<E: Engine>(
         Err(EngineError::Refused { status, message }) if status != 503 => {
             let left_over = is_left_over(&message);
             match fresh {
-                Some(candidate) if !left_over => memory.note_refused(&rollout.name, candidate, &message),
-                _ => memory.forget_candidate(&rollout.name, id),
+                Some(_) if left_over => memory.forget_candidate(&rollout.name, id),
+                Some(candidate) => memory.note_refused(&rollout.name, candidate, &message),
+                None => {}
             }
             let watch = memory.watch(id);
             watch.failed_starts += 1;
