@@ -284,7 +284,10 @@ impl Scene {
             }
             Role::Candidate => self.has_others(),
             Role::Draining { .. } => {
-                let may_have_been_told = !member.auto_remove && member.restart_is_off();
+                let standby = self.rollout.standby.as_ref();
+                let comes_back =
+                    !member.auto_remove || standby.is_some_and(|standby| standby.is_successor_of(member));
+                let may_have_been_told = comes_back && member.restart_is_off();
                 member.watch.told_to_stop.is_some()
                     || self.successor_works()
                     || self.stop_first_is_under_way()
@@ -486,7 +489,7 @@ impl Scene {
                 self.pull_out(id);
             }
             Step::DiscardImage { id } => {
-                for old in &mut rollout.draining {
+                for old in rollout.draining.iter_mut().chain(&mut rollout.standby) {
                     old.previous_image_id = old.previous_image_id.take().filter(|image| image != id);
                 }
             }

@@ -21,7 +21,6 @@ fn dies_after_the_commit() -> Behaviour {
 
 /// The old one had been told to stop: it has its name back, and vanishes when its tasks are done.
 #[tokio::test(start_paused = true)]
-#[ignore = "bug: the --rm delegate that drains is given its name back, its standby goes, and then it vanishes"]
 async fn an_rm_delegate_that_drains_when_its_successor_dies_is_there_after_its_drain() {
     let host = Host::new();
     host.publish(NEW, dies_after_the_commit());
@@ -37,7 +36,6 @@ async fn an_rm_delegate_that_drains_when_its_successor_dies_is_there_after_its_d
 
 /// The same where another process goes on, which cannot know that the old one was told.
 #[tokio::test(start_paused = true)]
-#[ignore = "bug: the --rm delegate that drains is given its name back, its standby goes, and then it vanishes"]
 async fn an_rm_delegate_that_an_earlier_process_told_to_stop_is_there_after_its_drain() {
     let host = Host::new();
     host.publish(NEW, dies_after_the_commit());
@@ -111,7 +109,6 @@ async fn a_rollback_beside_a_daemon_s_pass_is_done_where_delegates_stop_at_once(
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "bug: no image of an --rm delegate is ever discarded"]
 async fn images_of_rm_delegates_do_not_pile_up() {
     for change in [auto_remove as fn(&mut _), |_: &mut _| ()] {
         let host = Host::new();
@@ -159,7 +156,6 @@ async fn a_retry_of_a_delegate_that_is_just_being_replaced_tells_the_truth() {
 
 /// The process is gone between the second rename and the stop, and the successor falls ill.
 #[tokio::test(start_paused = true)]
-#[ignore = "bug: its old one is never given the name back, and the pass never ends"]
 async fn an_rm_delegate_whose_successor_falls_ill_before_the_drain_gets_its_name_back() {
     for change in [auto_remove as fn(&mut _), |_: &mut _| ()] {
         let host = Host::new();

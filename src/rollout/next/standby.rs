@@ -4,7 +4,7 @@
 use chrono::TimeDelta;
 
 use super::proof::refusal;
-use super::stopping::waiting;
+use super::stopping::{outdated_image, waiting};
 use super::{Decision, Proof, is_left, remove, start};
 use crate::engine::RunState;
 use crate::reason::Reason;
@@ -36,6 +36,12 @@ impl Decision<'_> {
         }
     }
 
+    /// Whether a copy of this one stands by.
+    pub(super) fn has_standby(&self, old: &Member) -> bool {
+        let standby = self.rollout.standby.as_ref();
+        standby.is_some_and(|standby| standby.is_successor_of(old))
+    }
+
     /// A standby, its delegate in service, and nothing more to do there.
     pub(super) fn standby_behind(&self, serving: &Member) -> Option<Step> {
         let standby = self.rollout.standby.as_ref()?;
@@ -50,7 +56,11 @@ impl Decision<'_> {
             return None;
         }
         if works {
-            return Some(self.take_away(standby));
+            // The old one has vanished, and cannot tell.
+            return Some(match outdated_image(serving, standby).filter(|_| replaced) {
+                Some(id) => Step::DiscardImage { id },
+                None => self.take_away(standby),
+            });
         }
         if replaced && let Some(cause) = self.lost_after_commit(serving, None) {
             return Some(self.reject(serving, cause));

@@ -114,7 +114,7 @@ impl Decision<'_> {
     pub(super) fn drain_behind(&self, serving: &Member, pending: &mut Pending) -> Option<Step> {
         for old in &self.rollout.draining {
             if serving.is_successor_of(old)
-                && can_come_back(old)
+                && (can_come_back(old) || (old.is_up() && self.has_standby(old)))
                 && let Some(cause) = self.lost_after_commit(serving, Some(old))
             {
                 return Some(self.reject(serving, cause));
@@ -236,7 +236,7 @@ pub(super) fn set_policy(member: &Member, policy: &str) -> Step {
 }
 
 /// The image before the one before: nobody goes back two steps.
-fn outdated_image(serving: &Member, old: &Member) -> Option<ImageId> {
+pub(super) fn outdated_image(serving: &Member, old: &Member) -> Option<ImageId> {
     let image = old.previous_image_id.as_ref()?;
     (*image != serving.image_id && *image != old.image_id).then(|| image.clone())
 }
