@@ -53,7 +53,6 @@ async fn an_rm_delegate_that_an_earlier_process_told_to_stop_is_there_after_its_
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "bug: the same reference counts as done, whatever image it stands for"]
 async fn a_moving_tag_is_rolled_back_too() {
     let host = Host::new();
     let before = host
@@ -75,7 +74,6 @@ async fn a_moving_tag_is_rolled_back_too() {
 
 /// Whoever goes on after the process that rolled back is gone.
 #[tokio::test(start_paused = true)]
-#[ignore = "bug: a scheduled pass withdraws the candidate of a rollback"]
 async fn a_rollback_that_was_interrupted_goes_on() {
     let host = Host::new();
     host.run("dd");
@@ -91,7 +89,6 @@ async fn a_rollback_that_was_interrupted_goes_on() {
 
 /// An idle delegate: it stops at once.
 #[tokio::test(start_paused = true)]
-#[ignore = "bug: a scheduled pass withdraws the candidate of a rollback"]
 async fn a_rollback_beside_a_daemon_s_pass_is_done_where_delegates_stop_at_once() {
     let host = Host::new();
     host.twin
@@ -257,7 +254,6 @@ async fn a_delegate_that_its_owner_made_anew_during_a_replacement_is_replaced_to
 
 /// What the daemon asked an hour ago is older than what an operator's pass has just learned.
 #[tokio::test(start_paused = true)]
-#[ignore = "bug: the daemon goes back to the image it was told of last"]
 async fn a_daemon_does_not_undo_what_a_later_pass_of_another_process_did() {
     for change in [|_: &mut serde_json::Value| (), host_network] {
         let host = Host::new();
@@ -272,7 +268,6 @@ async fn a_daemon_does_not_undo_what_a_later_pass_of_another_process_did() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "bug: it is told to run what is published"]
 async fn a_daemon_does_not_call_what_was_rolled_back_published() {
     let host = Host::new();
     host.run("dd");
