@@ -118,7 +118,6 @@ async fn images_of_rm_delegates_do_not_pile_up() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "bug: its standby is made and removed at every look"]
 async fn an_rm_delegate_that_cannot_be_replaced_is_not_copied_at_every_look() {
     let mut host = Host::new();
     host.strategy = Strategy::StartFirst;
@@ -136,7 +135,6 @@ async fn an_rm_delegate_that_cannot_be_replaced_is_not_copied_at_every_look() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "bug: nothing was asked for it, and nothing is told"]
 async fn a_retry_of_a_delegate_that_is_just_being_replaced_tells_the_truth() {
     let host = Host::new();
     host.run_with("dd", host_network);
