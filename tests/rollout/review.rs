@@ -278,3 +278,29 @@ async fn a_daemon_does_not_call_what_was_rolled_back_published() {
     let report = host.finish(&mut daemon).await;
     assert_ne!(row(&report, "dd").reason, "up_to_date", "{report:?}");
 }
+
+/// An owner's own name that looks like one of ours, from a day to come.
+#[tokio::test(start_paused = true)]
+#[ignore = "bug: it is stopped and removed as if it had been retired"]
+async fn an_owner_s_delegate_called_like_a_retired_one_is_left_alone() {
+    let host = Host::new();
+    host.run("dd");
+    let other = host.run("dd.draining-4102444800");
+    host.once(OLD).await;
+    assert_eq!(host.find("dd.draining-4102444800").id, other);
+}
+
+/// Its predecessor was removed by hand while it proved itself, and it never works.
+#[tokio::test(start_paused = true)]
+#[ignore = "bug: the pass never ends"]
+async fn a_pass_ends_where_a_candidate_that_never_works_is_all_there_is() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::never_healthy());
+    host.run("dd");
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.begin(Mode::Act).await.unwrap();
+    assert!(host.go_on(&mut upgrader, Duration::from_secs(10)).await.is_none());
+    host.twin.by_hand(Hand::Remove("dd".to_owned())).unwrap();
+    let report = host.go_on(&mut upgrader, HOUR * 3).await;
+    assert!(report.is_some(), "{:?}", host.containers());
+}
