@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use tracing::{info, warn};
 
 use crate::config::{HealthSettings, Strategy};
-use crate::delegate::{ContainerId, DELEGATE_NAME_VARIABLE, Role, label};
+use crate::delegate::{ContainerId, DELEGATE_NAME_VARIABLE, ImageId, Role, label};
 use crate::disk::{Disk, FreeDisk};
 use crate::document::{self, Conflict};
 use crate::duration;
@@ -98,6 +98,14 @@ pub async fn observe<E: Engine, H: HealthEndpoint>(
             rollout.unread = Some(problem);
         }
         rollouts.push(rollout);
+    }
+    let serving = rollouts.iter().filter_map(|rollout| rollout.serving.as_ref());
+    let kept: Vec<ImageId> = serving
+        .flat_map(|serving| std::iter::once(&serving.image_id).chain(&serving.previous_image_id))
+        .cloned()
+        .collect();
+    for rollout in &mut rollouts {
+        rollout.kept_images.clone_from(&kept);
     }
     Ok(rollouts)
 }
@@ -269,6 +277,7 @@ async fn assemble<H: HealthEndpoint>(
         strategy: None,
         foreign,
         vanished: Vec::new(),
+        kept_images: Vec::new(),
         unread: None,
     };
     for ((role, container, _), (verdict, fresh)) in members.iter().zip(verdicts) {

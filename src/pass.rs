@@ -463,7 +463,10 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         let outcome = execute(self.engine.as_ref(), rollout, step, &mut self.memory, now).await;
         if outcome.is_ok() {
-            self.troubled.remove(&rollout.name);
+            // An old one that is only dated anew is where it was.
+            if !is_dated_anew(rollout, step) {
+                self.troubled.remove(&rollout.name);
+            }
             if let Some(told) = once_settled(rollout, step) {
                 self.in_flight.insert(rollout.name.clone(), told);
             }
@@ -648,6 +651,13 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         self.troubled.retain(|name, _| present.contains(name.as_str()));
         self.in_flight.retain(|name, _| present.contains(name.as_str()));
     }
+}
+
+fn is_dated_anew(rollout: &Rollout, step: &Step) -> bool {
+    let Step::Retire { id, .. } = step else {
+        return false;
+    };
+    rollout.draining.iter().any(|old| old.id == *id)
 }
 
 /// What to tell of a delegate at whose next look nothing is under way any more. A candidate that was withdrawn is

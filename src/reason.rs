@@ -188,6 +188,11 @@ pub enum Reason {
         /// Its name.
         name: String,
     },
+    /// The engine has been removing a container for minutes.
+    Stuck {
+        /// Its name.
+        name: String,
+    },
     /// The old container is kept until its successor is healthy.
     SuccessorUnhealthy {
         /// The last verdict on the successor.
@@ -238,6 +243,7 @@ impl Reason {
             Self::Proving { .. } => "proving",
             Self::Draining { .. } => "draining",
             Self::Stopping { .. } => "stopping",
+            Self::Stuck { .. } => "stuck",
             Self::SuccessorUnhealthy { .. } => "successor_unhealthy",
             Self::Gone => "gone",
             Self::Engine { .. } => "engine",
@@ -278,6 +284,7 @@ impl Reason {
             | Self::Inconclusive { .. }
             | Self::CandidateVanished { .. }
             | Self::Halted { .. }
+            | Self::Stuck { .. }
             | Self::SuccessorUnhealthy { .. }
             | Self::Gone
             | Self::Engine { .. } => true,
@@ -436,6 +443,10 @@ impl fmt::Display for Reason {
                 write!(f, "{name} is finishing its tasks and has until {}", moment(until))
             }
             Self::Stopping { name } => write!(f, "{name} was told to stop"),
+            Self::Stuck { name } => write!(
+                f,
+                "the engine does not get done with the removal of {name}; a restart of the engine may help"
+            ),
             Self::SuccessorUnhealthy { verdict } => {
                 write!(
                     f,

@@ -80,10 +80,12 @@ pub async fn execute<E: Engine>(
             }
             engine.rename(id, to).await?;
         }
-        Step::Withdraw { id, to, .. }
-        | Step::Promote { id, to }
-        | Step::Reject { id, to, .. }
-        | Step::Restore { id, to } => {
+        Step::Withdraw { id, to, .. } => {
+            engine.rename(id, to).await?;
+            // It goes by our own hand.
+            memory.forget_candidate(&rollout.name, id);
+        }
+        Step::Promote { id, to } | Step::Reject { id, to, .. } | Step::Restore { id, to } => {
             engine.rename(id, to).await?;
         }
         Step::SetRestartPolicy { id, policy, .. } => {
@@ -103,6 +105,9 @@ pub async fn execute<E: Engine>(
                 discard(engine, image).await;
             }
             forget_what_serves(rollout, id, memory);
+            if was_candidate(rollout, id) {
+                memory.forget_candidate(&rollout.name, id);
+            }
         }
         Step::DiscardImage { id } => {
             if memory.first_discard(id) {
@@ -126,12 +131,20 @@ fn image_of_failed<'a>(rollout: &'a Rollout, removed: &ContainerId) -> Option<&'
     let failed = rollout.failed.iter().find(|failed| failed.id == *removed)?;
     let serving = rollout.serving.as_ref()?;
     let is_kept = failed.image_id == serving.image_id
-        || Some(&failed.image_id) == serving.previous_image_id.as_ref()
+        || rollout.kept_images.contains(&failed.image_id)
         || rollout
             .candidate
             .as_ref()
             .is_some_and(|candidate| candidate.image_id == failed.image_id);
     (!is_kept).then_some(&failed.image_id)
+}
+
+/// Whether it was a candidate, and went by our own hand. One that was made from a standby counts as an attempt.
+fn was_candidate(rollout: &Rollout, removed: &ContainerId) -> bool {
+    let standby = rollout.standby.as_ref();
+    rollout.candidate.as_ref().is_some_and(|candidate| {
+        candidate.id == *removed && !standby.is_some_and(|standby| candidate.is_successor_of(standby))
+    })
 }
 
 /// Its standby has just gone, so what serves has proven itself: when it vanishes one day, it does so by itself.

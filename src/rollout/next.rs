@@ -53,7 +53,10 @@ pub fn next(rollout: &Rollout, wish: &Wish, policy: &Policy, now: DateTime<Utc>)
         (None, Some(candidate)) => decision.without_serving(candidate),
         (None, None) => decision.bring_back(),
     };
-    merge(step, wait)
+    match merge(step, wait) {
+        Step::Rest(reason) if !reason.is_failure() => Step::Rest(decision.left_behind().unwrap_or(reason)),
+        step => step,
+    }
 }
 
 fn wished(wish: &Wish) -> Option<String> {
@@ -378,12 +381,9 @@ impl Decision<'_> {
         match self.prove(candidate) {
             Proof::Proven => self.promote(candidate),
             Proof::NotYet(step) => step,
-            Proof::Failed(_) | Proof::Inconclusive(_) => Step::Wait {
-                reason: Reason::SuccessorUnhealthy {
-                    verdict: candidate.health.to_string(),
-                },
-                until: self.now + self.proof_interval(),
-            },
+            Proof::Failed(_) | Proof::Inconclusive(_) => Step::Rest(Reason::SuccessorUnhealthy {
+                verdict: candidate.health.to_string(),
+            }),
         }
     }
 

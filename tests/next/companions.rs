@@ -194,9 +194,10 @@ fn where_nobody_is_left_the_delegate_is_made_again_from_its_standby() {
         base.clone().serving(again().ill(5, 5)).next(),
         "wait 5 s: successor_unhealthy"
     );
+    // Ill for good, it is what it was; the standby could only bring back the same once more.
     assert_eq!(
         base.clone().serving(again().ill(DEADLINE, DEADLINE)).next(),
-        "rest: successor_unhealthy"
+        "remove d.standby (standby)"
     );
     assert_eq!(base.clone().serving(again()).next(), "remove d.standby (standby)");
     // It vanished again: then the copy itself serves.

@@ -730,10 +730,7 @@ fn a_candidate_that_is_all_there_is_is_kept_whatever_it_is_worth() {
         "promote the candidate (new) to d"
     );
     assert_eq!(alone(new().ill(90, 90)), "wait 5 s: proving");
-    assert_eq!(
-        alone(new().ill(DEADLINE, DEADLINE)),
-        "wait 5 s: successor_unhealthy"
-    );
+    assert_eq!(alone(new().ill(DEADLINE, DEADLINE)), "rest: successor_unhealthy");
     assert_eq!(alone(new().exited(4)), "wait 6 s: successor_unhealthy");
     assert_eq!(alone(new().exited(11)), "start d.candidate (new)");
 }

@@ -227,6 +227,7 @@ impl Scene {
                 strategy: None,
                 foreign: None,
                 vanished: Vec::new(),
+                kept_images: Vec::new(),
                 unread: None,
             },
             wish: Wish::Settle(Reason::AwaitingSchedule { published: None }),

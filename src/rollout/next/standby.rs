@@ -4,7 +4,7 @@
 use chrono::TimeDelta;
 
 use super::proof::refusal;
-use super::stopping::{outdated_image, waiting};
+use super::stopping::waiting;
 use super::{Decision, Proof, is_left, remove, start};
 use crate::engine::RunState;
 use crate::reason::Reason;
@@ -57,7 +57,7 @@ impl Decision<'_> {
         }
         if works {
             // The old one has vanished, and with it what its container could tell.
-            let outdated = outdated_image(serving, standby).filter(|_| replaced);
+            let outdated = self.outdated_image(serving, standby).filter(|_| replaced);
             return Some(outdated.map_or_else(|| self.take_away(standby), |id| Step::DiscardImage { id }));
         }
         if replaced && let Some(cause) = self.lost_after_commit(serving, None) {
@@ -66,9 +66,9 @@ impl Decision<'_> {
         let reason = Reason::SuccessorUnhealthy {
             verdict: serving.health.to_string(),
         };
-        // The image before is ill itself: there is nothing better to go back to, and nothing to wait for.
-        if self.lost_after_commit(serving, None).is_some() {
-            return Some(Step::Rest(reason));
+        // It runs as it did before, and is ill: the standby could only bring back the same once more.
+        if serving.is_up() && self.lost_after_commit(serving, None).is_some() {
+            return Some(self.take_away(standby));
         }
         Some(Step::Wait {
             reason,

@@ -18,6 +18,9 @@ const OVERDUE: Duration = Duration::from_secs(1);
 /// A rename and the stop after it are this close together, unless the process that did the first is gone.
 const ONE_BREATH: Duration = Duration::from_secs(10);
 
+/// A removal that takes longer than this is not waited for.
+const STUCK: Duration = Duration::from_secs(600);
+
 /// What is waited for beside everything else, and when to look at it again.
 pub(super) type Pending = Option<(Reason, DateTime<Utc>)>;
 
@@ -42,10 +45,7 @@ impl Decision<'_> {
             .iter()
             .filter(|member| member.state == RunState::Removing)
         {
-            let reason = Reason::Stopping {
-                name: member.name.clone(),
-            };
-            pend(pending, reason, self.now + TimeDelta::seconds(1));
+            self.pend_removal(member, pending);
         }
         let remembers =
             |member: &Member| serving.is_none() && draining.iter().any(|old| member.is_successor_of(old));
@@ -125,22 +125,38 @@ impl Decision<'_> {
                     return Some(step);
                 }
             } else if old.state == RunState::Removing {
-                let reason = Reason::Stopping {
-                    name: old.name.clone(),
-                };
-                pend(pending, reason, self.now + TimeDelta::seconds(1));
+                self.pend_removal(old, pending);
             } else if !works {
                 let reason = Reason::SuccessorUnhealthy {
                     verdict: serving.health.to_string(),
                 };
-                pend(pending, reason, self.now + self.proof_interval());
-            } else if let Some(image) = outdated_image(serving, old) {
+                // A stranger that is ill for good is not waited for.
+                let since = self.now - span(self.policy.healthy_deadline);
+                let for_good = serving.watch.unhealthy_since.is_some_and(|lost| lost <= since);
+                if !for_good || serving.is_successor_of(old) {
+                    pend(pending, reason, self.now + self.proof_interval());
+                }
+            } else if let Some(image) = self.outdated_image(serving, old) {
                 return Some(Step::DiscardImage { id: image });
             } else {
                 return Some(remove(old));
             }
         }
         None
+    }
+
+    /// Why an old one is still there, where nothing is waited for.
+    pub(super) fn left_behind(&self) -> Option<Reason> {
+        let serving = self.rollout.serving.as_ref()?;
+        let is_left = self
+            .rollout
+            .draining
+            .iter()
+            .any(|old| old.state != RunState::Removing);
+        let works = serving.is_up() && serving.health.is_healthy();
+        (is_left && !works).then(|| Reason::SuccessorUnhealthy {
+            verdict: serving.health.to_string(),
+        })
     }
 
     /// Why the successor in service must give the name back, if it must.
@@ -192,12 +208,29 @@ impl Decision<'_> {
     }
 
     pub(super) fn until_gone(&self, member: &Member) -> Step {
+        if self.is_stuck(member) {
+            return Step::Rest(Reason::Stuck {
+                name: member.name.clone(),
+            });
+        }
         Step::Wait {
             reason: Reason::Stopping {
                 name: member.name.clone(),
             },
             until: self.now + TimeDelta::seconds(1),
         }
+    }
+
+    fn pend_removal(&self, member: &Member, pending: &mut Pending) {
+        if let Step::Wait { reason, until } = self.until_gone(member) {
+            pend(pending, reason, until);
+        }
+    }
+
+    /// An engine may stay in the middle of a removal for ever, as when a container was renamed at that moment.
+    fn is_stuck(&self, member: &Member) -> bool {
+        let since = member.finished_at.or(member.watch.seen_since);
+        member.state == RunState::Removing && since.is_some_and(|since| self.now - since > span(STUCK))
     }
 }
 
@@ -235,8 +268,13 @@ pub(super) fn set_policy(member: &Member, policy: &str) -> Step {
     }
 }
 
-/// The image before the one before: nobody goes back two steps. The one that the owner brought is the owner's.
-pub(super) fn outdated_image(serving: &Member, old: &Member) -> Option<ImageId> {
-    let image = old.previous_image_id.as_ref().filter(|_| old.release > 1)?;
-    (*image != serving.image_id && *image != old.image_id).then(|| image.clone())
+impl Decision<'_> {
+    /// The image before the one before: nobody goes back two steps. The one that the owner brought is the owner's, and
+    /// another replica may be a step behind.
+    pub(super) fn outdated_image(&self, serving: &Member, old: &Member) -> Option<ImageId> {
+        let image = old.previous_image_id.as_ref().filter(|_| old.release > 1)?;
+        let is_kept =
+            *image == serving.image_id || *image == old.image_id || self.rollout.kept_images.contains(image);
+        (!is_kept).then(|| image.clone())
+    }
 }
