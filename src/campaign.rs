@@ -26,6 +26,8 @@ pub struct Campaign {
     mode: Mode,
     demand: Demand,
     asked_at: DateTime<Utc>,
+    /// The images that were in service then.
+    asked_for: HashMap<String, ImageId>,
     targets: HashMap<String, Result<Target, Reason>>,
     pulled: HashMap<String, Result<ImageId, Reason>>,
     vanished: HashSet<String>,
@@ -88,10 +90,15 @@ impl Campaign {
             };
             targets.insert(rollout.name.clone(), target);
         }
+        let serving = rollouts.iter().filter_map(|rollout| {
+            let serving = rollout.serving.as_ref()?;
+            Some((rollout.name.clone(), serving.image_id.clone()))
+        });
         Self {
             mode,
             demand,
             asked_at: now,
+            asked_for: serving.collect(),
             targets,
             pulled: HashMap::new(),
             vanished: HashSet::new(),
@@ -103,11 +110,13 @@ impl Campaign {
     /// The pass that takes one delegate back to an image that is on the host.
     pub fn rollback(name: &str, reference: ImageReference, image: ImageId, now: DateTime<Utc>) -> Self {
         let pulled = HashMap::from([(reference.normalised(), Ok(image))]);
-        let targets = HashMap::from([(name.to_owned(), Ok(Target::Replace(reference)))]);
+        // Where its tag moves, the image before has the same reference.
+        let targets = HashMap::from([(name.to_owned(), Ok(Target::CheckDigest(reference)))]);
         Self {
             mode: Mode::Act,
             demand: Demand::Rollback,
             asked_at: now,
+            asked_for: HashMap::new(),
             targets,
             pulled,
             vanished: HashSet::new(),
@@ -133,7 +142,19 @@ impl Campaign {
         {
             return Wish::Settle(Reason::AwaitingSchedule { published: None });
         }
+        // Another image by now, by its owner or by another upgrader: unless it is what these answers led to, they are
+        // not about it.
+        let asked_for = self.asked_for.get(&rollout.name);
+        let is_another = asked_for.is_some_and(|asked_for| *asked_for != serving.image_id);
         let reference = match self.targets.get(&rollout.name) {
+            Some(Ok(Target::Current)) if is_another => {
+                return Wish::Settle(Reason::AwaitingSchedule { published: None });
+            }
+            Some(Ok(Target::Replace(reference) | Target::CheckDigest(reference)))
+                if is_another && !serving.runs(reference) =>
+            {
+                return Wish::Settle(Reason::AwaitingSchedule { published: None });
+            }
             None => return Wish::Settle(Reason::AwaitingSchedule { published: None }),
             Some(Err(reason)) => return Wish::Settle(reason.clone()),
             Some(Ok(Target::Current)) => {

@@ -201,7 +201,11 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Why there is nothing to do.
     pub async fn retry(&mut self, container: &str) -> Result<(), Refusal> {
         let rollouts = self.look().await?;
-        let name = self.named(container, &rollouts)?.name.clone();
+        let rollout = self.named(container, &rollouts)?;
+        let name = rollout.name.clone();
+        if rollout.serving.is_none() {
+            return Err(Refusal::UnderWay(name));
+        }
         let only: Vec<Rollout> = rollouts
             .into_iter()
             .filter(|rollout| rollout.name == name)
@@ -436,7 +440,10 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         let Some(serving) = &rollout.serving else {
             return false;
         };
-        let second = matches!(step, Step::Create { .. } | Step::Start { .. });
+        let second = matches!(
+            step,
+            Step::Standby { .. } | Step::Create { .. } | Step::Start { .. }
+        );
         if !second || rollout.conflict.is_some() || self.cramped.contains_key(&rollout.name) {
             return false;
         }

@@ -80,16 +80,10 @@ pub async fn execute<E: Engine>(
             }
             engine.rename(id, to).await?;
         }
-        Step::Promote { id, to } => {
-            engine.rename(id, to).await?;
-            // What was made again from its standby serves; when it vanishes one day, it was no attempt that failed.
-            let mut standby = rollout.standby.iter();
-            let made_from = |made: &Member| standby.any(|standby| made.is_successor_of(standby));
-            if rollout.member(id).is_some_and(made_from) {
-                memory.forget_candidate(&rollout.name, id);
-            }
-        }
-        Step::Withdraw { id, to, .. } | Step::Reject { id, to, .. } | Step::Restore { id, to } => {
+        Step::Withdraw { id, to, .. }
+        | Step::Promote { id, to }
+        | Step::Reject { id, to, .. }
+        | Step::Restore { id, to } => {
             engine.rename(id, to).await?;
         }
         Step::SetRestartPolicy { id, policy, .. } => {
@@ -108,9 +102,7 @@ pub async fn execute<E: Engine>(
             if let Some(image) = image_of_failed(rollout, id) {
                 discard(engine, image).await;
             }
-            if is_over(rollout, id) {
-                memory.forget_candidates(&rollout.name);
-            }
+            forget_what_serves(rollout, id, memory);
         }
         Step::DiscardImage { id } => {
             if memory.first_discard(id) {
@@ -142,13 +134,15 @@ fn image_of_failed<'a>(rollout: &'a Rollout, removed: &ContainerId) -> Option<&'
     (!is_kept).then_some(&failed.image_id)
 }
 
-/// Whether the successor works and its standby has just gone: what vanishes from now on vanishes by itself.
-fn is_over(rollout: &Rollout, removed: &ContainerId) -> bool {
-    let standby = rollout.standby.as_ref().filter(|standby| standby.id == *removed);
-    let serving = rollout.serving.as_ref();
-    serving
-        .zip(standby)
-        .is_some_and(|(serving, standby)| serving.replaces == standby.replaces)
+/// Its standby has just gone, so what serves has proven itself: when it vanishes one day, it does so by itself.
+fn forget_what_serves(rollout: &Rollout, removed: &ContainerId, memory: &mut Memory) {
+    let was_standby = rollout
+        .standby
+        .as_ref()
+        .is_some_and(|standby| standby.id == *removed);
+    if let Some(serving) = rollout.serving.as_ref().filter(|_| was_standby) {
+        memory.forget_candidate(&rollout.name, &serving.id);
+    }
 }
 
 /// `always`, `on-failure:5` → the engine's words.
@@ -361,10 +355,10 @@ async fn start<E: Engine>(
     match outcome {
         Err(EngineError::Refused { status, message }) if status != 503 => {
             let left_over = is_left_over(&message);
-            if left_over {
-                memory.forget_candidates(&rollout.name);
-            } else if let Some(candidate) = fresh {
-                memory.note_refused(&rollout.name, candidate, &message);
+            match fresh {
+                Some(_) if left_over => memory.forget_candidate(&rollout.name, id),
+                Some(candidate) => memory.note_refused(&rollout.name, candidate, &message),
+                None => {}
             }
             let watch = memory.watch(id);
             watch.failed_starts += 1;
@@ -374,10 +368,8 @@ async fn start<E: Engine>(
                 return Err(EngineError::Refused { status, message }.into());
             }
             if left_over {
-                watch.disturb(
-                    now,
-                    "an engine that was killed in the middle of a start cannot repeat it".to_owned(),
-                );
+                let outside = "an engine that was killed in the middle of a start cannot repeat it";
+                watch.disturb(now, outside.to_owned());
             }
             watch.start_refused = Some(message);
             Ok(())
@@ -385,7 +377,7 @@ async fn start<E: Engine>(
         Err(error @ (EngineError::Unreachable(_) | EngineError::TimedOut(_))) => {
             // Newer engines give up a start whose caller is gone, and an `--rm` container vanishes with that. It has
             // done nothing wrong.
-            memory.forget_candidates(&rollout.name);
+            memory.forget_candidate(&rollout.name, id);
             Err(error.into())
         }
         Ok(()) => {

@@ -278,7 +278,9 @@ impl Decision<'_> {
             Wish::Image {
                 reference, id: None, ..
             } => candidate.runs(reference),
-            Wish::Settle(Reason::UpToDate { .. } | Reason::SameImage { .. }) => false,
+            Wish::Settle(Reason::UpToDate { .. } | Reason::SameImage { .. }) => {
+                candidate.rolled_back_from.is_some()
+            }
             Wish::Settle(_) => true,
         }
     }

@@ -284,7 +284,10 @@ impl Scene {
             }
             Role::Candidate => self.has_others(),
             Role::Draining { .. } => {
-                let may_have_been_told = !member.auto_remove && member.restart_is_off();
+                let standby = self.rollout.standby.as_ref();
+                let comes_back =
+                    !member.auto_remove || standby.is_some_and(|standby| standby.is_successor_of(member));
+                let may_have_been_told = comes_back && member.restart_is_off();
                 member.watch.told_to_stop.is_some()
                     || self.successor_works()
                     || self.stop_first_is_under_way()

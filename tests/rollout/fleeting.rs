@@ -5,6 +5,7 @@ use std::time::Duration;
 use delegate_upgrader::engine::RunState;
 use serde_json::Value;
 
+use crate::faults::killed_when;
 use crate::host::{HOUR, Host, NEW, NEWER, OLD, auto_remove, good, host_network, row};
 use crate::support::twin::Behaviour;
 
@@ -137,4 +138,20 @@ async fn a_copy_serves_where_the_original_cannot_be_made_again() {
     host.publish(NEWER, good());
     host.once(NEWER).await;
     host.assert_fleeting_on("dd", NEWER, "");
+}
+
+/// A new process does not know that the candidate it finds gone was there, and tries its image once more.
+#[tokio::test(start_paused = true)]
+async fn a_delegate_that_was_brought_back_twice_still_vanishes_by_stopping() {
+    for k in 0.. {
+        let host = Host::new();
+        host.publish(NEW, Behaviour::exits(Duration::from_millis(100), 3));
+        host.run_with("dd", stops_first);
+        let finished = !killed_when(&host, move |call| call.index >= k).await;
+        host.once(NEW).await;
+        assert!(host.auto_remove("dd"), "killed at call {k}");
+        if finished {
+            break;
+        }
+    }
 }

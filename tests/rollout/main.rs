@@ -18,6 +18,7 @@ mod left_alone;
 mod operator;
 mod relative;
 mod replicas;
+mod review;
 mod start_first;
 mod stop_first;
 #[path = "../support/mod.rs"]

@@ -66,8 +66,9 @@ impl Decision<'_> {
             to: self.rollout.name.clone(),
         };
         if old.is_up() {
-            if old.restart_is_off() && !restarted && can_come_back(old) {
-                // It may have been told to stop, and then it will: only a new life brings it back.
+            if old.restart_is_off() && !restarted && (can_come_back(old) || self.has_standby(old)) {
+                // It may have been told to stop, and then it will: only a new life brings it back,
+                // or its standby.
                 return match self.drain(old, &mut pending) {
                     Some(step) => step,
                     None => waiting(pending, self.now),

@@ -36,6 +36,12 @@ impl Decision<'_> {
         }
     }
 
+    /// Whether a copy of this one stands by.
+    pub(super) fn has_standby(&self, old: &Member) -> bool {
+        let standby = self.rollout.standby.as_ref();
+        standby.is_some_and(|standby| standby.is_successor_of(old))
+    }
+
     /// A standby, its delegate in service, and nothing more to do there.
     pub(super) fn standby_behind(&self, serving: &Member) -> Option<Step> {
         let standby = self.rollout.standby.as_ref()?;

@@ -114,7 +114,7 @@ impl Decision<'_> {
     pub(super) fn drain_behind(&self, serving: &Member, pending: &mut Pending) -> Option<Step> {
         for old in &self.rollout.draining {
             if serving.is_successor_of(old)
-                && can_come_back(old)
+                && (can_come_back(old) || (old.is_up() && self.has_standby(old)))
                 && let Some(cause) = self.lost_after_commit(serving, Some(old))
             {
                 return Some(self.give_up(serving, cause));
