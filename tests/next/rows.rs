@@ -358,7 +358,11 @@ fn a_successor_that_fails_after_the_commit_gives_the_name_back_while_the_old_one
     let orphan = scene()
         .serving(new().ill(700, DEADLINE))
         .draining(40, old().id("orphan"));
-    assert!(orphan.next().starts_with("wait"), "{}", orphan.next());
+    assert_eq!(
+        orphan.next(),
+        "rest: successor_unhealthy",
+        "a stranger is not waited for"
+    );
     assert_eq!(
         scene().serving(new().ill(700, DEADLINE)).next(),
         "rest: awaiting_schedule"
