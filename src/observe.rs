@@ -104,8 +104,17 @@ pub async fn observe<E: Engine, H: HealthEndpoint>(
         .flat_map(|serving| std::iter::once(&serving.image_id).chain(&serving.previous_image_id))
         .cloned()
         .collect();
+    let serving: Vec<ContainerId> = rollouts
+        .iter()
+        .filter_map(|rollout| Some(rollout.serving.as_ref()?.id.clone()))
+        .collect();
     for rollout in &mut rollouts {
         rollout.kept_images.clone_from(&kept);
+        let replaced = rollout
+            .candidate
+            .as_ref()
+            .and_then(|candidate| candidate.replaces.as_ref());
+        rollout.is_renamed = rollout.serving.is_none() && replaced.is_some_and(|id| serving.contains(id));
     }
     Ok(rollouts)
 }
@@ -277,6 +286,7 @@ async fn assemble<H: HealthEndpoint>(
         strategy: None,
         foreign,
         vanished: Vec::new(),
+        is_renamed: false,
         kept_images: Vec::new(),
         unread: None,
     };

@@ -199,6 +199,8 @@ pub struct Rollout {
     pub foreign: Option<String>,
     /// Candidates that this process created and that are gone again.
     pub vanished: Vec<Vanished>,
+    /// Whether the container that the candidate was to replace serves under another name by now.
+    pub is_renamed: bool,
     /// The images that delegates of this host keep, this one and all others: what each runs, and what it ran before.
     pub kept_images: Vec<ImageId>,
     /// Why one of its containers could not be inspected: then its state is not known, and nothing is done to it.

@@ -299,6 +299,7 @@ impl Decision<'_> {
             (Some(standby), _) if candidate.is_successor_of(standby) => self.reinstate(candidate),
             (_, Some(old)) => self.take_over(old, candidate),
             (Some(_), None) => self.take_over_from_standby(candidate),
+            (None, None) if self.rollout.is_renamed => self.withdraw(candidate, None),
             (None, None) => self.alone(candidate),
         }
     }

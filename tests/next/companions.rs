@@ -497,3 +497,15 @@ fn of_a_story_that_another_one_began_nothing_is_taken_for_granted() {
     let base = scene().standby(standby()).candidate(stranger.ill(DEADLINE, 90));
     assert!(base.next().starts_with(&format!("mark {V2} as d.failed-1")));
 }
+
+#[test]
+fn a_candidate_whose_delegate_somebody_renamed_is_not_all_there_is() {
+    let base = scene()
+        .candidate(new().running(90, 3))
+        .with(|r| r.is_renamed = true);
+    assert_eq!(base.next(), "withdraw new as d.withdrawn-now");
+    assert_eq!(
+        scene().candidate(new()).with(|r| r.is_renamed = true).next(),
+        "remove d.candidate (new)"
+    );
+}

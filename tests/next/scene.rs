@@ -227,6 +227,7 @@ impl Scene {
                 strategy: None,
                 foreign: None,
                 vanished: Vec::new(),
+                is_renamed: false,
                 kept_images: Vec::new(),
                 unread: None,
             },
