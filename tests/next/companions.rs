@@ -509,3 +509,34 @@ fn a_candidate_whose_delegate_somebody_renamed_is_not_all_there_is() {
         "remove d.candidate (new)"
     );
 }
+
+#[test]
+fn a_removal_that_is_stuck_is_not_waited_for() {
+    let removing = |seconds| {
+        old()
+            .auto_remove()
+            .state(RunState::Removing)
+            .change(|m| m.finished_at = Some(ago(seconds)))
+    };
+    assert_eq!(scene().draining(900, removing(600)).next(), "wait 1 s: stopping");
+    assert_eq!(scene().draining(900, removing(601)).next(), "rest: stuck");
+    // Behind a successor it holds up nothing.
+    let behind = scene()
+        .serving(new().running(90, 90))
+        .draining(900, removing(601));
+    assert_eq!(behind.next(), "rest: awaiting_schedule");
+}
+
+#[test]
+fn an_image_that_another_replica_keeps_stays() {
+    let ended = old().policy("no").exited(5).change(|m| {
+        m.previous_image_id = Some(image_id(V3));
+        m.release = 2;
+    });
+    let base = scene().serving(new().running(90, 90)).draining(90, ended);
+    assert!(base.clone().next().starts_with("remove the image"));
+    assert_eq!(
+        base.with(|r| r.kept_images = vec![image_id(V3)]).next(),
+        "remove d.draining-90 (old)"
+    );
+}
