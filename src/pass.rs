@@ -1,13 +1,17 @@
 //! One pass over all delegates: look, decide, take a step, look again, until nothing is left but to wait.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod operator;
+mod telling;
+
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
+
+use telling::{announce, once_settled};
 
 use crate::campaign::{Campaign, Mode};
-use crate::demand::{Refusal, find, way_back};
 use crate::disturbance::{self, Reach, Reachability, note_ill_others};
 use crate::document::Conflict;
 use crate::engine::{Engine, EngineError};
@@ -18,9 +22,7 @@ use crate::manager::Published;
 use crate::observe::{Identities, Scope, observe, too_little_memory};
 use crate::reason::Reason;
 use crate::report::{DelegateReport, Planned, Report, none_found};
-use crate::rollout::{
-    Approach, Demand, Failure, Memory, Policy, Pulled, Pulls, Rollout, Step, Wish, execute, next,
-};
+use crate::rollout::{Demand, Failure, Memory, Policy, Pulled, Pulls, Rollout, Step, Wish, execute, next};
 
 /// The wall clock, in tests another one.
 pub type Clock = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
@@ -195,50 +197,6 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         self.troubled.clear();
     }
 
-    /// Begins a pass over one delegate, at an operator's word, in spite of what was rejected there before.
-    ///
-    /// # Errors
-    /// Why there is nothing to do.
-    pub async fn retry(&mut self, container: &str) -> Result<(), Refusal> {
-        let rollouts = self.look().await?;
-        let rollout = self.named(container, &rollouts)?;
-        let name = rollout.name.clone();
-        if rollout.serving.is_none() {
-            return Err(Refusal::UnderWay(name));
-        }
-        let only: Vec<Rollout> = rollouts
-            .into_iter()
-            .filter(|rollout| rollout.name == name)
-            .collect();
-        self.begin_with(Mode::Act, Demand::Retry, &only).await;
-        self.only = Some(name);
-        Ok(())
-    }
-
-    /// Begins a pass that takes one delegate back to the image before, at an operator's word.
-    ///
-    /// # Errors
-    /// Why it cannot go back.
-    pub async fn rollback(&mut self, container: &str) -> Result<(), Refusal> {
-        let rollouts = self.look().await?;
-        let rollout = self.named(container, &rollouts)?;
-        let back = way_back(self.engine.as_ref(), rollout).await?;
-        let name = rollout.name.clone();
-        self.forget_last_pass(std::slice::from_ref(rollout));
-        info!(delegate = name, from = back.from, to = %back.reference, "rolling back");
-        let now = (self.clock)();
-        self.campaign = Some(Campaign::rollback(&name, back.reference, back.image, now));
-        self.only = Some(name);
-        Ok(())
-    }
-
-    fn named<'a>(&self, container: &str, rollouts: &'a [Rollout]) -> Result<&'a Rollout, Refusal> {
-        if self.settings.policy.health_only {
-            return Err(Refusal::HealthOnly);
-        }
-        find(container, rollouts, &self.settings.scope.workload_names)
-    }
-
     /// Does all that can be done now, and tells when to come back.
     pub async fn reconcile(&mut self) -> Result<Report, EngineError> {
         for _ in 0..STEPS_A_PASS {
@@ -365,18 +323,6 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                 until: now + TimeDelta::milliseconds(500),
             },
             step => step,
-        }
-    }
-
-    /// At `LOG_LEVEL=debug`, what was decided where it is something else than at the last look.
-    fn tell_decision(&mut self, rollout: &Rollout, step: &Step) {
-        let reason = match step {
-            Step::Rest(reason) | Step::Wait { reason, .. } => reason.kind(),
-            _ => "",
-        };
-        let decision = (step.kind(), reason);
-        if self.decided.insert(rollout.name.clone(), decision) != Some(decision) {
-            debug!(delegate = rollout.name, decision = step.kind(), "{step}");
         }
     }
 
@@ -507,46 +453,6 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// A rejected candidate is heard before it is told to stop.
-    async fn collect_evidence(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
-        let engine = self.engine.as_ref();
-        match step {
-            Step::Reject { id, to, cause, .. } => {
-                if let Some(candidate) = rollout.member(id) {
-                    let records = &mut self.evidence;
-                    records.note(engine, rollout, candidate, to, cause, now).await;
-                }
-            }
-            Step::Mark {
-                id,
-                image,
-                to,
-                cause,
-                replaces,
-                ..
-            } => {
-                let mut made = rollout.candidate.iter().chain(&rollout.serving);
-                match made.find(|made| made.image_id == *id && made.replaces.as_ref() == Some(replaces)) {
-                    Some(candidate) => {
-                        let records = &mut self.evidence;
-                        records.note(engine, rollout, candidate, to, cause, now).await;
-                    }
-                    None => self.evidence.note_vanished(to, id, image, cause, now),
-                }
-            }
-            _ => {}
-        }
-    }
-
-    async fn add_evidence(&mut self, report: &mut Report, rollouts: &[Rollout]) {
-        self.evidence.forget_absent(rollouts);
-        for delegate in &mut report.delegates {
-            if let Some(rollout) = rollouts.iter().find(|rollout| rollout.name == delegate.name) {
-                delegate.evidence = self.evidence.of(self.engine.as_ref(), rollout).await;
-            }
-        }
-    }
-
     /// Takes in the pulls that have ended.
     fn take_pulled(&mut self, now: DateTime<Utc>) {
         while let Some(Pulled {
@@ -599,58 +505,6 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         };
         self.troubled.insert(rollout.name.clone(), trouble);
     }
-
-    /// Enters a delegate in the report, and tells the log where its state is another one than the last time.
-    fn note(
-        &mut self,
-        report: &mut Report,
-        rollout: &Rollout,
-        reason: &Reason,
-        until: Option<DateTime<Utc>>,
-    ) {
-        if let Some(until) = until {
-            report.wake_by(until);
-        }
-        let delegate = rollout.name.as_str();
-        if !rollout.is_under_way() && rollout.unread.is_none() {
-            self.cramped.remove(delegate);
-            if let (Some(done), Some(serving)) = (self.in_flight.remove(delegate), &rollout.serving) {
-                info!(delegate, container = %serving.id, image = serving.image, health = %serving.health, "{done}");
-            }
-        }
-        let telling = match reason {
-            Reason::Proving { verdict, .. } => format!("proving {verdict}"),
-            reason => reason.to_string(),
-        };
-        if self.told.get(delegate) != Some(&telling) {
-            if reason.is_failure() {
-                warn!(delegate, reason = reason.kind(), "{reason}");
-            } else {
-                info!(delegate, reason = reason.kind(), "{reason}");
-            }
-            self.told.insert(delegate.to_owned(), telling);
-        }
-        report.delegates.push(DelegateReport::new(rollout, reason, until));
-    }
-
-    /// A delegate that was there when the pass began, and of which nothing is left, was not served.
-    fn tell_gone(&self, report: &mut Report, rollouts: &[Rollout]) {
-        let is_there = |name: &String| rollouts.iter().any(|rollout| rollout.name == *name);
-        let gone = self.begun.iter().filter(|(name, _)| !is_there(name));
-        report
-            .delegates
-            .extend(gone.map(|(name, delegate)| DelegateReport::gone(name, delegate)));
-    }
-
-    fn forget_absent(&mut self, rollouts: &[Rollout]) {
-        let present: HashSet<&str> = rollouts.iter().map(|rollout| rollout.name.as_str()).collect();
-        for gone in self.told.extract_if(|name, _| !present.contains(name.as_str())) {
-            info!(delegate = gone.0, "no container of this delegate is left");
-        }
-        self.decided.retain(|name, _| present.contains(name.as_str()));
-        self.troubled.retain(|name, _| present.contains(name.as_str()));
-        self.in_flight.retain(|name, _| present.contains(name.as_str()));
-    }
 }
 
 fn is_dated_anew(rollout: &Rollout, step: &Step) -> bool {
@@ -658,21 +512,6 @@ fn is_dated_anew(rollout: &Rollout, step: &Step) -> bool {
         return false;
     };
     rollout.draining.iter().any(|old| old.id == *id)
-}
-
-/// What to tell of a delegate at whose next look nothing is under way any more. A candidate that was withdrawn is
-/// removed like an old one, but has replaced nobody.
-fn once_settled(rollout: &Rollout, step: &Step) -> Option<&'static str> {
-    let predecessor = rollout
-        .serving
-        .as_ref()
-        .and_then(|serving| serving.replaces.as_ref());
-    match step {
-        Step::Promote { .. } => Some("replaced; the old container is gone"),
-        Step::Remove { id, .. } if predecessor == Some(id) => Some("replaced; the old container is gone"),
-        Step::Restore { .. } => Some("restored; the old container serves"),
-        _ => None,
-    }
 }
 
 /// What is under way comes first, so that a canary is decided on before the next replica; then by name.
@@ -690,20 +529,5 @@ fn problem(failure: &Failure) -> String {
         Failure::Engine(error) => error.to_string(),
         Failure::Refused(reason) => reason.to_string(),
         Failure::ImageVanished => "the image is gone".to_owned(),
-    }
-}
-
-fn announce(rollout: &Rollout, step: &Step, approach: &Approach) {
-    let delegate = rollout.name.as_str();
-    match step {
-        Step::Reject { cause, image, .. } | Step::Mark { cause, image, .. } => {
-            warn!(delegate, image, cause, "{step}");
-        }
-        Step::Withdraw {
-            because: Some(reason),
-            ..
-        } => warn!(delegate, because = %reason, "{step}"),
-        Step::Create { .. } => info!(delegate, approach = %approach, "{step}"),
-        _ => info!(delegate, "{step}"),
     }
 }

@@ -4,6 +4,8 @@
 //! the one step to take, and the executor takes it. What a restart of this program loses ([`Watch`]) is only how long
 //! something has been watched, never what was done.
 
+mod create;
+mod equip;
 mod execute;
 mod next;
 mod pulls;
