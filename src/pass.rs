@@ -206,8 +206,9 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             let mut stepped = false;
             self.take_pulled(now);
             self.note_failures(&rollouts, now);
+            let mut stuck = HashMap::new();
             for rollout in in_order(&rollouts, self.only.as_deref()) {
-                let step = self.decide(rollout, &rollouts, now);
+                let step = held_up_for_good(self.decide(rollout, &rollouts, now), &stuck);
                 let Some(step) = self.confirm(rollout, step, now) else {
                     stepped = true;
                     break;
@@ -218,7 +219,12 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                     break;
                 }
                 match step {
-                    Step::Rest(reason) => self.note(&mut report, rollout, &reason, None),
+                    Step::Rest(reason) => {
+                        self.note(&mut report, rollout, &reason, None);
+                        if reason.is_failure() {
+                            stuck.insert(rollout.name.clone(), reason.to_string());
+                        }
+                    }
                     Step::Wait { reason, until } => self.note(&mut report, rollout, &reason, Some(until)),
                     step => {
                         self.take(rollout, &step, now).await;
@@ -504,6 +510,20 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             until: now + pause,
         };
         self.troubled.insert(rollout.name.clone(), trouble);
+    }
+}
+
+/// One that waits for a replica which is not waited for any more is halted. Those that hold up others come first.
+fn held_up_for_good(step: Step, stuck: &HashMap<String, String>) -> Step {
+    match step {
+        Step::Rest(Reason::AnotherReplica { name }) => Step::Rest(match stuck.get(&name) {
+            Some(because) => Reason::Halted {
+                name,
+                because: because.clone(),
+            },
+            None => Reason::AnotherReplica { name },
+        }),
+        step => step,
     }
 }
 

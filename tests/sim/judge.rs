@@ -309,6 +309,13 @@ impl<'a> Moments<'a> {
         if way == Some(Way::StopFirst) && (next_is_ready || was_ready) {
             return;
         }
+        // What was started with --rm has no policy that could tell; its standby takes its place.
+        let standby = self.another(event, |role, other| {
+            role == Role::Standby && other.running.is_none()
+        });
+        if standby || self.book.excuses.names.contains(Role::parse(&event.name).0) {
+            return;
+        }
         // It may have been told by an earlier process, which nobody can ask the engine: only a new life is sure.
         let rejected = self.another(event, |role, _| matches!(role, Role::Failed { .. }));
         if shadow.policy_off && (rejected || self.book.excuses.of(Role::parse(&event.name).0).policy_is_lost)
@@ -358,8 +365,11 @@ impl<'a> Moments<'a> {
         let Some(shadow) = self.shadows.get(&event.id) else {
             return;
         };
-        let rejected = matches!(Role::parse(&shadow.name).1, Role::Failed { .. });
-        if !shadow.served || rejected {
+        let given_up = matches!(
+            Role::parse(&shadow.name).1,
+            Role::Failed { .. } | Role::Withdrawn { .. }
+        );
+        if !shadow.served || given_up {
             return;
         }
         let successor = self.another(event, |role, other| {
@@ -505,6 +515,8 @@ fn ending_of(world: &World, book: &Book, delegate: &Delegate, glance: &[Glance])
     for (role, container) in &family {
         let left = match role {
             Role::Serving => false,
+            // Renamed at the moment it ended: an engine stays in the middle of that removal for ever.
+            _ if container.state == RunState::Removing => false,
             Role::Failed { .. } => !matches!(container.state, RunState::Exited | RunState::Created),
             _ => true,
         };
