@@ -323,6 +323,12 @@ async fn assemble<H: HealthEndpoint>(
     rollout
         .failed
         .sort_by_key(|member| (member.created_at, member.role));
+    // Without a standby nothing is left of the attempt that made it: when it vanishes one day, it does so by itself.
+    if let Some(serving) = rollout.serving.as_ref().filter(|serving| serving.auto_remove)
+        && rollout.standby.is_none()
+    {
+        memory.forget_candidate(&rollout.name, &serving.id);
+    }
     let fleeting = members.iter().filter(|(_, member, _)| member.auto_remove());
     memory.note_fleeting(
         &rollout.name,

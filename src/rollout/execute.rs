@@ -105,7 +105,6 @@ pub async fn execute<E: Engine>(
             if let Some(image) = image_of_failed(rollout, id) {
                 discard(engine, image).await;
             }
-            forget_what_serves(rollout, id, memory);
             if was_candidate(rollout, id) {
                 memory.forget_candidate(&rollout.name, id);
             }
@@ -146,17 +145,6 @@ fn was_candidate(rollout: &Rollout, removed: &ContainerId) -> bool {
     rollout.candidate.as_ref().is_some_and(|candidate| {
         candidate.id == *removed && !standby.is_some_and(|standby| candidate.is_successor_of(standby))
     })
-}
-
-/// Its standby has just gone, so what serves has proven itself: when it vanishes one day, it does so by itself.
-fn forget_what_serves(rollout: &Rollout, removed: &ContainerId, memory: &mut Memory) {
-    let was_standby = rollout
-        .standby
-        .as_ref()
-        .is_some_and(|standby| standby.id == *removed);
-    if let Some(serving) = rollout.serving.as_ref().filter(|_| was_standby) {
-        memory.forget_candidate(&rollout.name, &serving.id);
-    }
 }
 
 /// `always`, `on-failure:5` → the engine's words.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::faults::killed_when;
 use crate::host::{HOUR, Host, NEW, NEWER, OLD, auto_remove, good, host_network, row};
-use crate::support::twin::Behaviour;
+use crate::support::twin::{Behaviour, Fault, Operation};
 
 fn stops_first(body: &mut Value) {
     auto_remove(body);
@@ -154,4 +154,29 @@ async fn a_delegate_that_was_brought_back_twice_still_vanishes_by_stopping() {
             break;
         }
     }
+}
+
+/// What was made from the standby is no attempt that failed, though nobody heard that the standby is gone.
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_to_the_removal_of_a_standby_costs_nothing_the_next_time() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::never_healthy());
+    host.run_with("dd", stops_first);
+    host.twin.set_faults(|call| {
+        if call.operation == Operation::Remove && call.subject == "dd.standby" {
+            Fault::ErrAfter
+        } else {
+            Fault::None
+        }
+    });
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.retry("dd").await.unwrap();
+    for _ in 0..2 {
+        host.finish(&mut upgrader).await;
+        upgrader.retry("dd").await.unwrap();
+    }
+    let report = host.finish(&mut upgrader).await;
+    assert_eq!(row(&report, "dd").reason, "rejected", "{report:?}");
+    assert_eq!(host.find("dd").image, OLD);
+    assert!(host.auto_remove("dd"));
 }

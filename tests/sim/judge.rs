@@ -512,11 +512,15 @@ fn ending_of(world: &World, book: &Book, delegate: &Delegate, glance: &[Glance])
     if failed > 1 {
         problems.push(format!("{failed} rejected ones are kept"));
     }
+    let serving = family.iter().find(|(role, _)| *role == Role::Serving);
+    let serving_is_healthy = serving.is_some_and(|(_, serving)| world.twin.health(&serving.id) == Some(true));
     for (role, container) in &family {
         let left = match role {
             Role::Serving => false,
             // Renamed at the moment it ended: an engine stays in the middle of that removal for ever.
             _ if container.state == RunState::Removing => false,
+            // Kept until its successor is healthy, and that one's health comes and goes.
+            Role::Draining { .. } if container.state == RunState::Exited && !serving_is_healthy => false,
             Role::Failed { .. } => !matches!(container.state, RunState::Exited | RunState::Created),
             _ => true,
         };
