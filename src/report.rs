@@ -100,7 +100,7 @@ pub fn none_found(workload_names: &[String]) -> String {
 impl DelegateReport {
     /// Whether it runs the image it is to run.
     pub fn runs_the_target(&self) -> bool {
-        ["up_to_date", "same_image"].contains(&self.reason)
+        ["up_to_date", "same_image", "rolled_back"].contains(&self.reason)
     }
 
     /// Whether no container of it is left.

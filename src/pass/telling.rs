@@ -127,6 +127,7 @@ pub(super) fn once_settled(rollout: &Rollout, step: &Step) -> Option<&'static st
         .as_ref()
         .and_then(|serving| serving.replaces.as_ref());
     match step {
+        Step::Promote { .. } if is_made_again(rollout) => Some("restored; the old container serves"),
         Step::Promote { .. } => Some("replaced; the old container is gone"),
         Step::Remove { id, .. } if predecessor == Some(id) => Some("replaced; the old container is gone"),
         Step::Restore { .. } => Some("restored; the old container serves"),
@@ -147,4 +148,13 @@ pub(super) fn announce(rollout: &Rollout, step: &Step, approach: &Approach) {
         Step::Create { .. } => info!(delegate, approach = %approach, "{step}"),
         _ => info!(delegate, "{step}"),
     }
+}
+
+/// Whether the candidate is the old container once more.
+fn is_made_again(rollout: &Rollout) -> bool {
+    let candidate = rollout.candidate.as_ref();
+    let mut old_ones = rollout.draining.iter().chain(&rollout.standby);
+    candidate.is_some_and(|candidate| {
+        old_ones.any(|old| candidate.is_successor_of(old) && candidate.image_id == old.image_id)
+    })
 }

@@ -98,7 +98,7 @@ pub async fn execute<E: Engine>(
         }
         Step::Stop { id, grace, .. } => {
             engine.stop(id, *grace).await?;
-            memory.watch(id).told_to_stop = Some(now);
+            memory.note_told(id, now);
         }
         Step::Remove { id, .. } => {
             engine.remove(id).await?;

@@ -146,6 +146,15 @@ impl Decision<'_> {
                 },
             };
         };
+        if *image == serving.image_id
+            && demand == Demand::Rollback
+            && let Some(left) = &serving.rolled_back_from
+        {
+            return Step::Rest(Reason::RolledBack {
+                image: left.reference.clone(),
+                to: serving.image.clone(),
+            });
+        }
         if *image == serving.image_id {
             let same = serving.runs(reference);
             let image = reference.to_string();

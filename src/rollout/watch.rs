@@ -118,6 +118,8 @@ pub struct Memory {
     created: HashMap<String, Vec<(ContainerId, Vanished)>>,
     /// The `--rm` containers of each delegate at the last look.
     fleeting: HashMap<String, Vec<ContainerId>>,
+    /// The containers that this process told to stop. Where they had `--rm`, they are expected to go.
+    told: HashSet<ContainerId>,
     /// Images whose removal was tried; the engine's answer is not asked for twice.
     discarded: HashSet<ImageId>,
 }
@@ -182,11 +184,18 @@ impl Memory {
         self.created.remove(name);
     }
 
+    /// Notes that a container was told to stop.
+    pub fn note_told(&mut self, id: &ContainerId, now: DateTime<Utc>) {
+        self.watch(id).told_to_stop = Some(now);
+        self.told.insert(id.clone());
+    }
+
     /// Notes which `--rm` containers a delegate has. More than one gone at once: that was an engine that restarted, and
     /// says nothing about any of them.
     pub fn note_fleeting(&mut self, name: &str, present: Vec<ContainerId>) {
         let before = self.fleeting.get(name).into_iter().flatten();
-        if before.filter(|id| !present.contains(id)).count() > 1 {
+        let gone = before.filter(|id| !present.contains(id) && !self.told.contains(*id));
+        if gone.count() > 1 {
             self.forget_candidates(name);
         }
         self.fleeting.insert(name.to_owned(), present);

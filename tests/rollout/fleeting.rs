@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::faults::killed_when;
 use crate::host::{HOUR, Host, NEW, NEWER, OLD, auto_remove, good, host_network, row};
-use crate::support::twin::{Behaviour, Fault, Operation};
+use crate::support::twin::{Behaviour, Operation};
 
 fn stops_first(body: &mut Value) {
     auto_remove(body);
@@ -156,27 +156,18 @@ async fn a_delegate_that_was_brought_back_twice_still_vanishes_by_stopping() {
     }
 }
 
-/// What was made from the standby is no attempt that failed, though nobody heard that the standby is gone.
+/// The old one vanishes since it was told to stop, and the candidate by itself, between two looks.
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_to_the_removal_of_a_standby_costs_nothing_the_next_time() {
+async fn a_candidate_that_ends_at_once_is_marked_at_the_first_attempt() {
     let host = Host::new();
-    host.publish(NEW, Behaviour::never_healthy());
+    host.twin
+        .add_image(OLD, host.twin.image(Behaviour::drains(Duration::from_millis(10))));
+    host.publish(NEW, Behaviour::exits(Duration::ZERO, 3));
     host.run_with("dd", stops_first);
-    host.twin.set_faults(|call| {
-        if call.operation == Operation::Remove && call.subject == "dd.standby" {
-            Fault::ErrAfter
-        } else {
-            Fault::None
-        }
-    });
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.retry("dd").await.unwrap();
-    for _ in 0..2 {
-        host.finish(&mut upgrader).await;
-        upgrader.retry("dd").await.unwrap();
-    }
-    let report = host.finish(&mut upgrader).await;
+    let report = host.once(NEW).await;
     assert_eq!(row(&report, "dd").reason, "rejected", "{report:?}");
-    assert_eq!(host.find("dd").image, OLD);
-    assert!(host.auto_remove("dd"));
+    assert_eq!(host.names(), ["dd", "dd.failed-1"]);
+    let starts = host.twin.calls();
+    let starts = starts.iter().filter(|call| call.operation == Operation::Start);
+    assert_eq!(starts.count(), 2, "the candidate, and the old one again");
 }
