@@ -277,3 +277,26 @@ async fn a_pass_ends_where_a_candidate_that_never_works_is_all_there_is() {
     let report = host.go_on(&mut upgrader, HOUR * 3).await;
     assert!(report.is_some(), "{:?}", host.containers());
 }
+
+/// It came back once; that says nothing about the next time it is told to stop.
+#[tokio::test(start_paused = true)]
+async fn an_old_one_that_comes_back_twice_is_started_twice() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::never_healthy());
+    host.run_with("dd", host_network);
+    let mut upgrader = host.upgrader(NEW);
+    host.pass(&mut upgrader).await;
+    host.twin.set_faults(|call| match call.operation {
+        Operation::Stop if call.subject.starts_with("dd.draining") => Fault::ErrAfter,
+        _ => Fault::None,
+    });
+    upgrader.retry("dd").await.unwrap();
+    host.finish(&mut upgrader).await;
+    assert_eq!(
+        host.find("dd").state,
+        RunState::Running,
+        "{:?}",
+        host.containers()
+    );
+    assert_eq!(host.find("dd").image, OLD);
+}

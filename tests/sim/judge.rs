@@ -494,6 +494,13 @@ fn ending(world: &World, book: &Book) -> Vec<String> {
     violations
 }
 
+fn is_alone(family: &[(Role, &Glance)]) -> bool {
+    let others = family
+        .iter()
+        .filter(|(role, _)| !matches!(role, Role::Failed { .. }));
+    others.count() == 1
+}
+
 fn ending_of(world: &World, book: &Book, delegate: &Delegate, glance: &[Glance]) -> Vec<String> {
     let mut problems = Vec::new();
     let name = &delegate.name;
@@ -522,6 +529,8 @@ fn ending_of(world: &World, book: &Book, delegate: &Delegate, glance: &[Glance])
             // Kept until its successor is healthy, and that one's health comes and goes.
             Role::Draining { .. } if container.state == RunState::Exited && !serving_is_healthy => false,
             Role::Failed { .. } => !matches!(container.state, RunState::Exited | RunState::Created),
+            // Somebody took what it was to replace: whatever it is worth, it is all there is.
+            Role::Candidate => !(excuse.may_be_gone && is_alone(&family)),
             _ => true,
         };
         if left {
