@@ -17,7 +17,7 @@ use crate::endpoint::plain_client;
 use crate::http::innermost;
 use crate::report::{DelegateReport, Planned, Report, none_found};
 use crate::rollout::Demand;
-use crate::setup::upgrader;
+use crate::setup::{Upgrader, upgrader};
 use crate::status::Status;
 use crate::{serve, telemetry, trigger};
 
@@ -240,14 +240,20 @@ fn introduce(settings: &Settings) {
     }
 }
 
-async fn once(settings: Settings) -> Exit {
+/// The log and the upgrader of a command that makes one pass.
+async fn for_one_pass(settings: &Settings) -> Result<Upgrader, Exit> {
     telemetry::start(&settings.log);
     for warning in &settings.warnings {
         warn!("{warning}");
     }
-    let mut upgrader = match upgrader(&settings, !settings.disable_auto_upgrade).await {
+    let made = upgrader(settings, !settings.disable_auto_upgrade).await;
+    made.map_err(|error| complain(&error.to_string(), Exit::Config))
+}
+
+async fn once(settings: Settings) -> Exit {
+    let mut upgrader = match for_one_pass(&settings).await {
         Ok(upgrader) => upgrader,
-        Err(error) => return complain(&error.to_string(), Exit::Config),
+        Err(exit) => return exit,
     };
     let shutdown = match shutdown() {
         Ok(shutdown) => shutdown,
@@ -268,13 +274,9 @@ async fn once(settings: Settings) -> Exit {
 
 /// What an operator asks for one delegate. The daemon may go on beside it: a name is a mutex.
 async fn demand(settings: Settings, demand: Demand, container: &str) -> Exit {
-    telemetry::start(&settings.log);
-    for warning in &settings.warnings {
-        warn!("{warning}");
-    }
-    let mut upgrader = match upgrader(&settings, !settings.disable_auto_upgrade).await {
+    let mut upgrader = match for_one_pass(&settings).await {
         Ok(upgrader) => upgrader,
-        Err(error) => return complain(&error.to_string(), Exit::Config),
+        Err(exit) => return exit,
     };
     let shutdown = match shutdown() {
         Ok(shutdown) => shutdown,
