@@ -53,7 +53,9 @@ impl Campaign {
         let mut targets = HashMap::new();
         let mut outage: Option<PublishedError> = None;
         for rollout in rollouts.iter().filter(|rollout| !rollout.opted_out) {
-            let Some(serving) = &rollout.serving else { continue };
+            let Some(serving) = rollout.replaceable() else {
+                continue;
+            };
             let current = match serving.image.parse::<ImageReference>() {
                 Ok(current) => current,
                 Err(problem) => {
@@ -91,7 +93,7 @@ impl Campaign {
             targets.insert(rollout.name.clone(), target);
         }
         let serving = rollouts.iter().filter_map(|rollout| {
-            let serving = rollout.serving.as_ref()?;
+            let serving = rollout.replaceable()?;
             Some((rollout.name.clone(), serving.image_id.clone()))
         });
         Self {
@@ -130,7 +132,7 @@ impl Campaign {
         if let Some(reason) = self.given_up.get(&rollout.name) {
             return Wish::Settle(reason.clone());
         }
-        let Some(serving) = &rollout.serving else {
+        let Some(serving) = rollout.replaceable() else {
             return Wish::Settle(Reason::AwaitingSchedule { published: None });
         };
         // Made after these answers were given, here or by another upgrader that may know better: it is not judged by

@@ -7,6 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::task::JoinSet;
 
+use crate::delegate::Role;
 use crate::engine::RunState;
 use crate::health::HealthState;
 use crate::image::ImageReference;
@@ -29,7 +30,7 @@ pub(crate) fn note_ill_others(
     let notes: Vec<(usize, String)> = rollouts
         .iter()
         .enumerate()
-        .filter_map(|(index, rollout)| Some((index, ill_other(rollout, rollouts, patience)?)))
+        .filter_map(|(index, rollout)| Some((index, ill_other(rollout, rollouts, patience, now)?)))
         .collect();
     for (index, cause) in notes {
         if let Some(subject) = rollouts.get_mut(index).and_then(subject_mut) {
@@ -59,8 +60,14 @@ fn subject_mut(rollout: &mut Rollout) -> Option<&mut Member> {
     named.find(|member| member.id == id)
 }
 
-fn ill_other(rollout: &Rollout, all: &[Rollout], patience: TimeDelta) -> Option<String> {
+fn ill_other(rollout: &Rollout, all: &[Rollout], patience: TimeDelta, now: DateTime<Utc>) -> Option<String> {
     let subject = subject(rollout).filter(|subject| !subject.is_created() && !subject.health.is_healthy())?;
+    // What stays ill is not waited for without an end: no longer than an extended proof takes.
+    let lost = subject.watch.unhealthy_since;
+    let twice = patience.checked_mul(2).unwrap_or(TimeDelta::MAX);
+    if subject.role == Role::Serving && lost.is_some_and(|lost| now - lost > twice) {
+        return None;
+    }
     let own = rollout
         .serving
         .as_ref()

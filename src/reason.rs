@@ -198,6 +198,11 @@ pub enum Reason {
         /// The last verdict on the successor.
         verdict: String,
     },
+    /// The new container does not work, and the old one is not there any more.
+    NoWayBack {
+        /// The last verdict on the new one.
+        verdict: String,
+    },
     /// No container holds the delegate's name, and none is left to restore.
     Gone,
     /// The engine did not do what it was asked; it is looked at again.
@@ -245,6 +250,7 @@ impl Reason {
             Self::Stopping { .. } => "stopping",
             Self::Stuck { .. } => "stuck",
             Self::SuccessorUnhealthy { .. } => "successor_unhealthy",
+            Self::NoWayBack { .. } => "no_way_back",
             Self::Gone => "gone",
             Self::Engine { .. } => "engine",
         }
@@ -286,6 +292,7 @@ impl Reason {
             | Self::Halted { .. }
             | Self::Stuck { .. }
             | Self::SuccessorUnhealthy { .. }
+            | Self::NoWayBack { .. }
             | Self::Gone
             | Self::Engine { .. } => true,
         }
@@ -453,6 +460,10 @@ impl fmt::Display for Reason {
                     "the old container is kept until the new one is healthy ({verdict})"
                 )
             }
+            Self::NoWayBack { verdict } => write!(
+                f,
+                "the new container is not healthy ({verdict}), and there is no old one to go back to"
+            ),
             Self::Gone => f.write_str("no container has the delegate's name any more"),
             Self::Engine { step, problem } => write!(f, "{step}: {problem}"),
         }

@@ -251,6 +251,17 @@ impl Rollout {
         self.members().find(|member| member.id == *id)
     }
 
+    /// The candidate, where it is all there is.
+    pub fn left_alone(&self) -> Option<&Member> {
+        let others = self.serving.is_some() || self.standby.is_some() || !self.draining.is_empty();
+        self.candidate.as_ref().filter(|_| !others && !self.is_renamed)
+    }
+
+    /// The member whose image may be replaced by what is published.
+    pub fn replaceable(&self) -> Option<&Member> {
+        self.serving.as_ref().or_else(|| self.left_alone())
+    }
+
     /// The member that stands for the delegate in reports: the one that works, or would.
     pub fn face(&self) -> Option<&Member> {
         self.serving

@@ -123,7 +123,7 @@ impl Decision<'_> {
                 .rollout
                 .failed
                 .iter()
-                .find(|rejected| is_superseded(rejected, serving) && is_left(rejected))
+                .find(|rejected| self.is_superseded(rejected, serving) && is_left(rejected))
         {
             return remove(rejected);
         }
@@ -177,6 +177,13 @@ impl Decision<'_> {
             release: serving.release + 1,
             demand,
         }
+    }
+
+    /// Whether a later release than the rejected one has proven itself. What was brought back is no later one, and
+    /// what has the image that was rejected may yet be rejected again, as long as there is an old one to go back to.
+    fn is_superseded(&self, rejected: &Member, serving: &Member) -> bool {
+        let may_fail_again = rejected.image_id == serving.image_id && !self.rollout.draining.is_empty();
+        rejected.created_at < serving.created_at && rejected.release <= serving.release && !may_fail_again
     }
 
     fn in_the_way(
@@ -236,7 +243,10 @@ impl Decision<'_> {
             },
             _ => match self.prove(candidate) {
                 Proof::Proven => self.give_up_name(serving),
-                other => self.unproven(candidate, other),
+                Proof::NotYet(step) => step,
+                failed => self
+                    .give_back(serving, candidate)
+                    .unwrap_or_else(|| self.unproven(candidate, failed)),
             },
         }
     }
@@ -257,14 +267,15 @@ impl Decision<'_> {
     }
 
     /// The policy that a crashing one lost when it was about to be retired, before the candidate that remembers it
-    /// goes.
-    fn give_back(&self, serving: &Member, candidate: &Member) -> Option<Step> {
+    /// goes. Another process may have withdrawn that one meanwhile.
+    pub(super) fn give_back(&self, serving: &Member, candidate: &Member) -> Option<Step> {
         let policy = candidate.predecessor_policy.as_ref()?;
-        let lost = candidate.is_created()
+        let untouched = candidate.is_created() && self.is_stop_first();
+        let withdrawn = matches!(candidate.role, Role::Withdrawn { .. });
+        let lost = (untouched || withdrawn || serving.has_ended())
             && candidate.is_successor_of(serving)
             && serving.restart_is_off()
-            && policy != "no"
-            && self.is_stop_first();
+            && policy != "no";
         if !lost {
             return None;
         }
@@ -368,13 +379,26 @@ impl Decision<'_> {
         }
     }
 
-    /// A candidate, and nobody else: whatever it is worth, it is all there is.
+    /// A candidate, and nobody else: whatever it is worth, it is all there is. Where another image is published by
+    /// now, it becomes the delegate that is replaced by that one.
     fn alone(&self, candidate: &Member) -> Step {
+        if matches!(self.wish, Wish::Image { .. }) && !self.is_wanted(candidate) && is_in_use(candidate) {
+            return self.promote(candidate);
+        }
+        // It was about to be rejected.
+        if candidate.restart_is_off()
+            && let Some(policy) = candidate
+                .predecessor_policy
+                .as_deref()
+                .filter(|policy| *policy != "no")
+        {
+            return set_policy(candidate, policy);
+        }
         let rest = candidate
             .finished_at
             .map(|finished| finished + TimeDelta::seconds(10));
         if let Some(until) = rest.filter(|until| candidate.has_ended() && *until > self.now) {
-            let reason = Reason::SuccessorUnhealthy {
+            let reason = Reason::NoWayBack {
                 verdict: candidate.health.to_string(),
             };
             return Step::Wait { reason, until };
@@ -391,9 +415,17 @@ impl Decision<'_> {
         match self.prove(candidate) {
             Proof::Proven => self.promote(candidate),
             Proof::NotYet(step) => step,
-            Proof::Failed(_) | Proof::Inconclusive(_) => Step::Rest(Reason::SuccessorUnhealthy {
-                verdict: candidate.health.to_string(),
-            }),
+            Proof::Failed(_) | Proof::Inconclusive(_) => match self.wish {
+                // Its tag stands for another image by now.
+                Wish::Image {
+                    reference, id: None, ..
+                } => Step::Pull {
+                    reference: reference.clone(),
+                },
+                _ => Step::Rest(Reason::NoWayBack {
+                    verdict: candidate.health.to_string(),
+                }),
+            },
         }
     }
 
@@ -424,11 +456,6 @@ impl Decision<'_> {
             to: self.rollout.name.clone(),
         }
     }
-}
-
-/// Whether a later release than the rejected one has proven itself. What was brought back is no later one.
-fn is_superseded(rejected: &Member, serving: &Member) -> bool {
-    rejected.created_at < serving.created_at && rejected.release <= serving.release
 }
 
 /// Whether it has ended and is left for us to remove: what the engine is taking away needs no help.

@@ -488,6 +488,17 @@ fn a_rejected_one_goes_once_a_later_release_works() {
         scene().serving(new().running(90, 90)).failed(1, vanishing).next(),
         "rest: awaiting_schedule"
     );
+    // The image that was rejected may be rejected again, and that would be the second time.
+    let again = || {
+        scene()
+            .serving(new().running(90, 90))
+            .failed(1, rejected().image(V2))
+    };
+    assert_eq!(
+        again().draining(80, old().policy("no").told(80)).next(),
+        "wait 8 s: draining"
+    );
+    assert_eq!(again().next(), "remove d.failed-1 (f1)");
 }
 
 #[test]
@@ -588,6 +599,42 @@ fn one_that_keeps_crashing_is_stopped_before_it_gives_up_the_name() {
             .draining(60, crashing())
             .next(),
         "set the restart policy of d.draining-60 (old) to no"
+    );
+}
+
+#[test]
+fn the_policy_of_one_that_keeps_crashing_is_not_lost_with_its_candidate() {
+    let stopped = || old().policy("no").exited(1);
+    let running = || new().running(90, HEALTHY_TIME);
+    let retire = "retire old as d.draining-now";
+    // Given up by then: for another image, for its crashes, by another process.
+    for given_up in [
+        scene().serving(stopped()).candidate(running()).pulled(V3),
+        scene()
+            .serving(stopped())
+            .candidate(running().restarts(3))
+            .pulled(V2),
+        scene()
+            .serving(stopped())
+            .withdrawn(60, new().policy("no").exited(5)),
+    ] {
+        assert_eq!(given_up.next(), retire);
+    }
+    assert_eq!(
+        scene()
+            .serving(old().policy("no"))
+            .withdrawn(60, new().policy("no").exited(5))
+            .next(),
+        "set the restart policy of d (old) to unless-stopped"
+    );
+    // A later candidate is about to replace it.
+    assert_eq!(
+        scene()
+            .serving(old().policy("no").state(RunState::Restarting))
+            .candidate(running())
+            .withdrawn(60, new().id("withdrawn").policy("no").running(80, 0).told(5))
+            .next(),
+        "tell d (old) to stop within 3600 s"
     );
 }
 
@@ -734,9 +781,27 @@ fn a_candidate_that_is_all_there_is_is_kept_whatever_it_is_worth() {
         "promote the candidate (new) to d"
     );
     assert_eq!(alone(new().ill(90, 90)), "wait 5 s: proving");
-    assert_eq!(alone(new().ill(DEADLINE, DEADLINE)), "rest: successor_unhealthy");
-    assert_eq!(alone(new().exited(4)), "wait 6 s: successor_unhealthy");
+    assert_eq!(alone(new().ill(DEADLINE, DEADLINE)), "rest: no_way_back");
+    assert_eq!(alone(new().exited(4)), "wait 6 s: no_way_back");
     assert_eq!(alone(new().exited(11)), "start d.candidate (new)");
+    // Another image can replace it only once it is the delegate.
+    let promote = "promote the candidate (new) to d";
+    let ill = || scene().candidate(new().ill(90, 90));
+    let failed = || scene().candidate(new().ill(DEADLINE, DEADLINE));
+    assert_eq!(failed().published(V2).next(), format!("pull {V2}"));
+    assert_eq!(failed().pulled(V2).next(), "rest: no_way_back");
+    assert_eq!(
+        alone(new().policy("no").exited(11)),
+        "set the restart policy of d.candidate (new) to unless-stopped"
+    );
+    assert_eq!(ill().pulled(V3).next(), promote);
+    assert_eq!(ill().published(V3).next(), promote);
+    assert_eq!(ill().pulled(V2).next(), "wait 5 s: proving");
+    assert_eq!(ill().settle(up_to_date()).next(), "wait 5 s: proving");
+    assert_eq!(
+        scene().candidate(new().exited(11)).pulled(V3).next(),
+        "start d.candidate (new)"
+    );
 }
 
 #[test]

@@ -255,6 +255,16 @@ impl Scene {
             // Only dated anew.
             return true;
         }
+        // It was stopped to be retired, and only the one that is given up remembers its policy.
+        let member = self.member(id);
+        let remembers = |other: &Member| {
+            let policy = other.predecessor_policy.as_deref();
+            other.replaces.as_ref() == Some(id) && policy.is_some_and(|policy| policy != "no")
+        };
+        let mut given_up = self.rollout.candidate.iter().chain(&self.rollout.withdrawn);
+        if member.has_ended() && member.restart_is_off() && given_up.any(remembers) {
+            return true;
+        }
         let Some(candidate) = &self.rollout.candidate else {
             return false;
         };
@@ -349,6 +359,8 @@ impl Scene {
         let allowed = match step {
             Step::Rest(_) | Step::Mark { .. } => true,
             Step::Wait { until, .. } => *until > now(),
+            // A pull that tells whether another image could take the place of the only container there is.
+            Step::Pull { .. } if rollout.left_alone().is_some() => true,
             Step::Pull { .. } | Step::Create { .. } => {
                 let vanishes = rollout
                     .serving

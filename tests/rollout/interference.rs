@@ -7,7 +7,7 @@ use delegate_upgrader::engine::{Engine, RunState};
 use serde_json::json;
 
 use crate::host::{DRAIN, Host, NEW, host_network, row};
-use crate::support::twin::{Behaviour, Happened};
+use crate::support::twin::{Behaviour, Hand, Happened};
 
 const CRASHING: &str = "harness/delegate:26.02.0";
 
@@ -53,6 +53,32 @@ async fn a_new_process_brings_it_back_once_too() {
         (old.clone(), vec!["dd".to_owned()])
     );
     assert_eq!(count(&host, &old, &Happened::Started), 2);
+}
+
+/// Somebody removes the old one while the new one fails to prove itself. It is all there is, and stays; a better image
+/// takes its place, and the other replicas wait no longer than for that.
+#[tokio::test(start_paused = true)]
+async fn one_that_was_left_alone_with_a_bad_image_is_replaced_by_the_next_image() {
+    const BETTER: &str = "harness/delegate:26.04.1";
+    let host = Host::new();
+    host.publish(NEW, Behaviour::never_healthy());
+    host.run("aa");
+    host.run("bb");
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.begin(Mode::Act).await.unwrap();
+    host.go_on(&mut upgrader, Duration::from_secs(30)).await;
+    host.twin.by_hand(Hand::Remove("aa".to_owned())).unwrap();
+    let report = host.finish(&mut upgrader).await;
+    assert_eq!(row(&report, "aa").reason, "no_way_back", "{report:?}");
+    assert_eq!(row(&report, "bb").reason, "halted", "{report:?}");
+    assert_eq!(host.names(), ["aa.candidate", "bb"]);
+    host.publish(BETTER, Behaviour::default());
+    let report = host.once(BETTER).await;
+    assert!(!report.has_failures(), "{report:?}");
+    assert_eq!(host.names(), ["aa", "bb"]);
+    for name in ["aa", "bb"] {
+        assert_eq!(host.find(name).image, BETTER);
+    }
 }
 
 #[tokio::test(start_paused = true)]

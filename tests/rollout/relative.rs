@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use delegate_upgrader::campaign::Mode;
 use delegate_upgrader::delegate::ContainerId;
 
 use crate::host::{HOUR, Host, NEW, OLD, auto_remove, good, host_network, published_port, row};
@@ -152,6 +153,34 @@ async fn an_old_illness_is_no_excuse() {
     }
     let report = host.pass(&mut upgrader).await;
     assert_eq!(row(&report, "aa").reason, "rejected", "{report:?}");
+}
+
+/// After the commit, too: those that stay ill do not keep a successor that fails from being rejected.
+#[tokio::test(start_paused = true)]
+async fn an_illness_without_an_end_is_no_excuse_for_ever() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::flaps(HOUR, HOUR * 1000));
+    host.run("aa");
+    host.twin.add_image(
+        "harness/delegate:26.01.1",
+        host.twin.image(Behaviour::never_healthy()),
+    );
+    host.run_with("bb", |body| {
+        body["Image"] = "harness/delegate:26.01.1".into();
+        body["Labels"]["io.delegate-upgrader.enable"] = "false".into();
+    });
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.begin(Mode::Act).await.unwrap();
+    while host.find("aa").image != NEW {
+        host.go_on(&mut upgrader, Duration::from_secs(5)).await;
+    }
+    assert_eq!(host.names().len(), 3, "the old one drains: {:?}", host.names());
+    // The next process sees neither of them well.
+    drop(upgrader);
+    tokio::time::sleep(HOUR * 2).await;
+    host.go_on(&mut host.upgrader(NEW), HOUR).await;
+    assert_eq!(host.names(), ["aa", "aa.failed-1", "bb"]);
+    assert_eq!(host.find("aa").image, OLD);
 }
 
 #[tokio::test(start_paused = true)]

@@ -47,6 +47,12 @@ impl Decision<'_> {
         {
             self.pend_removal(member, pending);
         }
+        if let Some(serving) = serving
+            && self.rollout.candidate.is_none()
+            && let Some(step) = withdrawn.iter().find_map(|other| self.give_back(serving, other))
+        {
+            return Some(step);
+        }
         let remembers =
             |member: &Member| serving.is_none() && draining.iter().any(|old| member.is_successor_of(old));
         let superseded = failed.split_last().map_or(&[][..], |(_, superseded)| superseded);
