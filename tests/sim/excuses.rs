@@ -18,6 +18,10 @@ pub struct Excuse {
     pub policy_is_lost: bool,
     /// Somebody removed what was there to go back to.
     pub no_way_back: bool,
+    /// Somebody gave another name to a container that has its ports.
+    pub ports_are_taken: bool,
+    /// Somebody started its copy, which does not vanish and so has no `--rm`.
+    pub copy_serves: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -25,7 +29,7 @@ pub struct Excuses {
     by_delegate: BTreeMap<String, Excuse>,
     /// Names that a person gave.
     pub names: BTreeSet<String>,
-    /// Containers a person stopped, restarted or removed, by name at that time.
+    /// Containers a person stopped, restarted or removed, by id.
     pub handled: BTreeSet<String>,
     /// Seconds the wall clock was set forward in all.
     pub forward: i64,
@@ -75,6 +79,16 @@ impl Excuses {
         };
         let serving = |base: &str| has(base, |role| role == Role::Serving);
         let draining = |base: &str| has(base, |role| matches!(role, Role::Draining { .. }));
+        let id_of = |name: &str| {
+            let container = glance.iter().find(|container| container.name == name);
+            container.map(|container| container.id.as_str().to_owned())
+        };
+        // Its policy is off, to be retired.
+        let lost_its_policy = |base: &str| {
+            let delegate = scenario.delegates.iter().find(|delegate| delegate.name == base);
+            let serving = glance.iter().find(|container| container.name == base);
+            serving.is_some_and(|serving| delegate.is_some_and(|delegate| serving.policy != delegate.policy))
+        };
         match hand {
             Hand::Remove(name) | Hand::Rename(name, _) => {
                 let (base, role) = Role::parse(name);
@@ -82,10 +96,11 @@ impl Excuses {
                 if let Hand::Rename(_, to) = hand {
                     self.names.insert(to.clone());
                 }
-                self.handled.insert(name.clone());
-                let old = draining(&base);
+                self.handled.extend(id_of(name));
+                let old = draining(&base) || lost_its_policy(&base);
                 let in_service = serving(&base);
                 let excuse = self.on(&base);
+                excuse.ports_are_taken |= matches!(hand, Hand::Rename(..));
                 match role {
                     Role::Serving => {
                         excuse.may_be_gone = true;
@@ -106,7 +121,7 @@ impl Excuses {
                 }
             }
             Hand::Stop(name) => {
-                self.handled.insert(name.clone());
+                self.handled.extend(id_of(name));
                 let (base, role) = Role::parse(name);
                 // A candidate may be promoted in that moment.
                 if matches!(role, Role::Serving | Role::Candidate) {
@@ -120,7 +135,7 @@ impl Excuses {
                 }
             }
             Hand::Restart(name) => {
-                self.handled.insert(name.clone());
+                self.handled.extend(id_of(name));
                 let (base, role) = Role::parse(name);
                 // With `--rm`, a restart is an end: the engine may be quicker with the removal.
                 let auto_remove = scenario
@@ -130,6 +145,7 @@ impl Excuses {
                 if auto_remove && role == Role::Serving {
                     self.on(base).may_be_gone = true;
                 }
+                self.on(base).copy_serves |= role == Role::Standby;
             }
             Hand::PruneContainers => {
                 for container in glance {

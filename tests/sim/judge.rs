@@ -122,7 +122,10 @@ impl<'a> Moments<'a> {
         }
         match &event.what {
             Happened::Created => {
-                let image = self.image_of_created(event);
+                let image = self
+                    .world
+                    .image_of(&event.image)
+                    .expect("it is one of the scenario's");
                 self.shadows.insert(
                     event.id.clone(),
                     Shadow {
@@ -140,14 +143,18 @@ impl<'a> Moments<'a> {
                 );
             }
             Happened::Started => {
-                if event.cause != Cause::Hand {
+                let by_hand = self.shadow(&event.id).started_by == Cause::Hand;
+                if event.cause != Cause::Hand && !(by_hand && !ours) {
                     self.never_two(event);
                 }
                 let shadow = self.shadow(&event.id);
                 shadow.running = Some(event.at);
                 shadow.told = None;
                 shadow.told_by_hand = false;
-                shadow.started_by = event.cause;
+                // What a person has started goes on after a restart of the engine, too.
+                if shadow.started_by != Cause::Hand || matches!(event.cause, Cause::Call(_)) {
+                    shadow.started_by = event.cause;
+                }
                 shadow.served |= Role::parse(&shadow.name).1 == Role::Serving;
             }
             Happened::Renamed { .. } => {
@@ -189,33 +196,6 @@ impl<'a> Moments<'a> {
 
     fn shadow(&mut self, id: &str) -> &mut Shadow {
         self.shadows.get_mut(id).expect("it was created")
-    }
-
-    fn image_of_created(&self, event: &Event) -> usize {
-        let Cause::Call(index) = event.cause else { return 0 };
-        // A reference may have moved meanwhile; the document tells while the container is there, the pulls otherwise.
-        if let Some(document) = self.world.twin.document(&event.id) {
-            return self.world.image_of(document["Image"].as_str().unwrap()).unwrap();
-        }
-        let reference = &self.calls[index].detail;
-        if let Some(image) = self.world.image_of(reference) {
-            return image;
-        }
-        let named = |image: &usize| self.world.scenario.images[*image].reference == *reference;
-        let pulled = |image: &usize| {
-            let published = self
-                .world
-                .scenario
-                .publications
-                .iter()
-                .find(|(_, index)| index == image);
-            published.is_none_or(|(at, _)| *at <= event.at)
-        };
-        (0..self.world.images.len())
-            .rev()
-            .filter(named)
-            .find(pulled)
-            .unwrap_or(0)
     }
 
     fn kind(&self, shadow: &Shadow) -> Kind {
@@ -318,8 +298,9 @@ impl<'a> Moments<'a> {
         }
         // It may have been told by an earlier process, which nobody can ask the engine: only a new life is sure.
         let rejected = self.another(event, |role, _| matches!(role, Role::Failed { .. }));
-        if shadow.policy_off && (rejected || self.book.excuses.of(Role::parse(&event.name).0).policy_is_lost)
-        {
+        let delegate = self.delegate(&event.name);
+        let is_off = shadow.policy_off || delegate.is_some_and(|delegate| delegate.policy == "no");
+        if is_off && (rejected || self.book.excuses.of(Role::parse(&event.name).0).policy_is_lost) {
             return;
         }
         self.violated(event, "the last one that serves was told to stop");
@@ -331,7 +312,7 @@ impl<'a> Moments<'a> {
         let Some(told) = shadow.told.filter(|_| !shadow.told_by_hand) else {
             return;
         };
-        if self.book.excuses.handled.contains(&shadow.name) {
+        if self.book.excuses.handled.contains(&event.id) {
             return;
         }
         let had = event.at - told;
@@ -531,6 +512,8 @@ fn ending_of(world: &World, book: &Book, delegate: &Delegate, glance: &[Glance])
             Role::Failed { .. } => !matches!(container.state, RunState::Exited | RunState::Created),
             // Somebody took what it was to replace: whatever it is worth, it is all there is.
             Role::Candidate => !(excuse.may_be_gone && is_alone(&family)),
+            // It would start if it could.
+            Role::Standby => !(excuse.may_be_gone && excuse.ports_are_taken && is_alone(&family)),
             _ => true,
         };
         if left {
@@ -551,8 +534,12 @@ fn ending_of(world: &World, book: &Book, delegate: &Delegate, glance: &[Glance])
     let image = world.image_of(document["Image"].as_str().unwrap()).unwrap();
     let kind = world.scenario.images[image].kind;
     let runs = serving.state == RunState::Running;
-    let may_be_down =
-        excuse.may_be_stopped || excuse.no_way_back || !kind.serves() || ended_by_its_image(world, delegate);
+    // Without its policy, a crash is its end.
+    let may_be_down = excuse.may_be_stopped
+        || excuse.policy_is_lost
+        || excuse.no_way_back
+        || !kind.serves()
+        || ended_by_its_image(world, delegate);
     if !runs && !may_be_down {
         problems.push(format!("it does not run: {}", serving.state.as_str()));
     }
@@ -575,13 +562,12 @@ fn ending_of(world: &World, book: &Book, delegate: &Delegate, glance: &[Glance])
     if published.never_serves() && image == book.published && image != 0 {
         problems.push("it was given an image that cannot serve".to_owned());
     }
-    problems.extend(configured(
-        world,
-        delegate,
-        &document,
-        image,
-        excuse.policy_is_lost,
-    ));
+    problems.extend(configured(world, delegate, &document, image, |difference| {
+        difference.path().contains("RestartPolicy") && excuse.policy_is_lost
+                // A copy of it served, when the engine took what serves away: with `--rm` nothing would be left.
+                || difference.path().contains("AutoRemove")
+                    && (excuse.copy_serves || !runs && excuse.may_be_gone)
+    }));
     problems
 }
 
@@ -603,7 +589,7 @@ fn configured(
     delegate: &Delegate,
     now: &Value,
     image: usize,
-    policy_is_lost: bool,
+    is_excused: impl Fn(&document::Difference) -> bool,
 ) -> Vec<String> {
     let document =
         |index: usize| json!({ "Id": world.images[index].id, "Config": world.images[index].config });
@@ -611,7 +597,7 @@ fn configured(
     let images = Images { old: &old, new: &new };
     document::unexplained(&world.originals[&delegate.name], now, images)
         .into_iter()
-        .filter(|difference| !(policy_is_lost && difference.path().contains("RestartPolicy")))
+        .filter(|difference| !is_excused(difference))
         .map(|difference| format!("configured otherwise: {difference}"))
         .collect()
 }

@@ -401,9 +401,10 @@ async fn direct(world: &Arc<World>, mut todo: mpsc::Receiver<Act>) {
         let book = world.book();
         let published = scenario.images[book.published].kind;
         let passed = book.passes.iter().all(|passes| *passes >= 3);
-        let settled = book.last.iter().all(
-            |last| matches!(last, Some((true, failed)) if !failed || published.never_serves() && hour > 5),
-        );
+        let settled = book
+            .last
+            .iter()
+            .all(|last| matches!(last, Some((true, failed)) if !failed || !published.serves() && hour > 5));
         if passed && settled {
             break;
         }
@@ -669,7 +670,9 @@ fn note(world: &World, slot: usize, report: &Report, wished: Option<usize>) {
                 )
             })
             .collect();
-        world.tell(format!("upgrader {slot} reports: {}", rows.join(" | ")));
+        let wake = report.wake.map(|wake| wake - world.twin.wall_clock());
+        let again = wake.map_or_else(String::new, |wake| format!("; again in {} s", wake.num_seconds()));
+        world.tell(format!("upgrader {slot} reports: {}{again}", rows.join(" | ")));
     }
     if !done {
         return;

@@ -58,6 +58,8 @@ pub struct Glance {
     pub name: String,
     pub state: RunState,
     pub image: String,
+    /// Its present restart policy.
+    pub policy: String,
 }
 
 /// Setting the scene, and looking at it: none of this is logged, takes time or fails by a hook.
@@ -302,6 +304,7 @@ impl Twin {
             name: container.name.clone(),
             state: RunState::from(container.status.word()),
             image: container.image_reference.clone(),
+            policy: container.policy().to_owned(),
         };
         state.containers.iter().map(glance).collect()
     }

@@ -50,6 +50,8 @@ pub struct Event {
     pub id: String,
     /// Its name at that time.
     pub name: String,
+    /// The id of its image.
+    pub image: String,
     pub what: Happened,
     pub cause: Cause,
 }
@@ -247,11 +249,11 @@ impl State {
 
     fn log(&mut self, index: usize, what: Happened) {
         let container = &self.containers[index];
-        let (id, name) = (container.id.clone(), container.name.clone());
         self.events.push(Event {
             at: self.now,
-            id,
-            name,
+            id: container.id.clone(),
+            name: container.name.clone(),
+            image: container.image_id.clone(),
             what,
             cause: self.cause,
         });
