@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
+use tokio::time::sleep;
 
 use crate::lab::LABEL;
 
@@ -22,10 +23,11 @@ pub(crate) struct Event {
     pub(crate) signal: String,
 }
 
+type Events = Arc<Mutex<HashMap<String, Vec<Event>>>>;
+
 /// Writes down the events of all containers of the matrix, by the value of their label.
 pub(crate) struct Recorder {
-    events: Arc<Mutex<HashMap<String, Vec<Event>>>>,
-    _child: Child,
+    events: Events,
 }
 
 pub(crate) fn now() -> Duration {
@@ -35,33 +37,20 @@ pub(crate) fn now() -> Duration {
 }
 
 impl Recorder {
+    /// Listens for as long as the process lives; while the engine is away nothing is heard.
     pub(crate) fn start() -> Self {
-        let mut child = Command::new("docker")
-            .args(["events", "--format", "{{json .}}", "--filter", "type=container"])
-            .args(["--since", &now().as_secs().to_string()])
-            .args(["--filter", &format!("label={LABEL}")])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("docker events");
-        let events = Arc::new(Mutex::new(HashMap::<String, Vec<Event>>::new()));
+        let events = Events::default();
         let record = Arc::clone(&events);
-        let output = child.stdout.take().expect("its output is piped");
+        let mut child = listen(now());
         tokio::spawn(async move {
-            let mut lines = BufReader::new(output).lines();
-            while let Ok(Some(line)) = lines.next_line().await {
-                if let Some((label, event)) = read(&line) {
-                    let mut record = record.lock().expect("nobody panics with the events");
-                    record.entry(label).or_default().push(event);
-                }
+            loop {
+                take_down(&mut child, &record).await;
+                let ended = now();
+                sleep(Duration::from_millis(200)).await;
+                child = listen(ended);
             }
         });
-        Self {
-            events,
-            _child: child,
-        }
+        Self { events }
     }
 
     /// What happened to the containers with this label.
@@ -74,6 +63,34 @@ impl Recorder {
     pub(crate) fn forget(&self, label: &str) {
         let mut events = self.events.lock().expect("nobody panics with the events");
         events.remove(label);
+    }
+}
+
+fn listen(since: Duration) -> Child {
+    Command::new("docker")
+        .args(["events", "--format", "{{json .}}", "--filter", "type=container"])
+        .args(["--since", &since.as_secs().to_string()])
+        .args(["--filter", &format!("label={LABEL}")])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("docker events")
+}
+
+async fn take_down(child: &mut Child, record: &Events) {
+    let output = child.stdout.take().expect("its output is piped");
+    let mut lines = BufReader::new(output).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        if let Some((label, event)) = read(&line) {
+            let mut record = record.lock().expect("nobody panics with the events");
+            let events = record.entry(label).or_default();
+            // Heard once more by who listens again from the same second on.
+            if !events.contains(&event) {
+                events.push(event);
+            }
+        }
     }
 }
 

@@ -208,8 +208,9 @@ async fn one_outage(
     if timeout(ALL_ARRIVE, all).await.is_err() {
         println!("matrix: not all upgraders got to their call; the engine goes all the same");
     }
-    let lost_by_the_engine = without_standby(bench, points).await;
+    let mut lost_by_the_engine = without_standby(bench, points).await;
     daemon.end(outage.signal).await;
+    lost_by_the_engine.extend(done_meanwhile(bench, points));
     open.send_replace(true);
     sleep(AWAY).await;
     daemon.start().await;
@@ -226,6 +227,16 @@ async fn one_outage(
             Err(error) => tally.broken(&error.to_string()),
         }
     }
+}
+
+/// Those whose upgrade came to its end, and that is the removal of the copy, while the engine was stopping.
+fn done_meanwhile(bench: &Bench, points: &[Point]) -> impl Iterator<Item = String> {
+    let names = points.iter().map(Point::delegate);
+    names.filter(|name| {
+        let standby = format!("{name}.standby");
+        let mut events = bench.recorder.of(name).into_iter();
+        events.any(|event| event.action == "destroy" && event.name == standby)
+    })
 }
 
 /// The delegates that vanish with the engine, by its own doing: those started with `--rm` of which there is no copy yet.

@@ -143,8 +143,9 @@ impl<'a> Moments<'a> {
                 );
             }
             Happened::Started => {
-                let by_hand = self.shadow(&event.id).started_by == Cause::Hand;
-                if event.cause != Cause::Hand && !(by_hand && !ours) {
+                let began = self.shadow(&event.id).started_by;
+                let by_hand = event.cause == Cause::Hand || (began == Cause::Hand && !ours);
+                if !by_hand {
                     self.never_two(event);
                 }
                 let shadow = self.shadow(&event.id);
