@@ -303,6 +303,7 @@ async fn assemble<H: HealthEndpoint>(
         if matches!(role, Role::Serving) {
             // An earlier story of its: it has its name, and the next stop is another one.
             watch.came_back = false;
+            watch.revived = false;
             tell_change(container, before, &verdict);
         }
         let timeout = stop_timeout(container).unwrap_or(scope.stop_timeout);

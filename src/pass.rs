@@ -12,6 +12,7 @@ use tracing::{info, warn};
 use telling::{announce, once_settled};
 
 use crate::campaign::{Campaign, Mode};
+use crate::clock::{Clock, Timekeeper};
 use crate::disturbance::{self, Reach, Reachability, note_ill_others};
 use crate::document::Conflict;
 use crate::engine::{Engine, EngineError};
@@ -23,9 +24,6 @@ use crate::observe::{Identities, Scope, observe, too_little_memory};
 use crate::reason::Reason;
 use crate::report::{DelegateReport, Planned, Report, none_found};
 use crate::rollout::{Demand, Failure, Memory, Policy, Pulled, Pulls, Rollout, Step, Wish, execute, next};
-
-/// The wall clock, in tests another one.
-pub type Clock = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
 
 /// After this many steps a pass comes up for air; what is left goes on a moment later.
 const STEPS_A_PASS: usize = 200;
@@ -75,7 +73,7 @@ pub struct Reconciler<E, M, H> {
     begun: BTreeMap<String, String>,
     endpoint: H,
     settings: Settings,
-    clock: Clock,
+    timekeeper: Timekeeper,
     identities: Identities,
     memory: Memory,
     campaign: Option<Campaign>,
@@ -100,7 +98,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             begun: BTreeMap::new(),
             endpoint,
             settings,
-            clock,
+            timekeeper: Timekeeper::new(clock),
             identities: Identities::default(),
             memory: Memory::default(),
             campaign: None,
@@ -120,18 +118,30 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         &self.steps_taken
     }
 
+    /// The time. What is remembered is moved along where the clock was set.
+    fn now(&mut self) -> DateTime<Utc> {
+        let (now, jump) = self.timekeeper.now();
+        if let Some(jump) = jump {
+            warn!("the clock was set by {} s", jump.num_seconds());
+            self.memory.shift(jump);
+            for trouble in self.troubled.values_mut() {
+                trouble.until += jump;
+            }
+        }
+        now
+    }
+
     async fn look(&mut self) -> Result<Vec<Rollout>, EngineError> {
+        let now = self.now();
         let Self {
             engine,
             endpoint,
             settings,
             identities,
             memory,
-            clock,
             cramped,
             ..
         } = self;
-        let now = clock();
         let observed = observe(
             engine.as_ref(),
             endpoint,
@@ -165,7 +175,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     async fn begin_with(&mut self, mode: Mode, demand: Demand, rollouts: &[Rollout]) {
-        let now = (self.clock)();
+        let now = self.now();
         if rollouts.is_empty() {
             warn!("{}", none_found(&self.settings.scope.workload_names));
         }
@@ -201,7 +211,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     pub async fn reconcile(&mut self) -> Result<Report, EngineError> {
         for _ in 0..STEPS_A_PASS {
             let rollouts = self.look().await?;
-            let now = (self.clock)();
+            let now = self.now();
             let mut report = Report::new(now);
             let mut stepped = false;
             self.take_pulled(now);
@@ -242,8 +252,8 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             }
         }
         let rollouts = self.look().await?;
-        let mut report = Report::new((self.clock)());
-        report.wake_by((self.clock)() + TimeDelta::seconds(1));
+        let mut report = Report::new(self.now());
+        report.wake_by(self.now() + TimeDelta::seconds(1));
         for rollout in in_order(&rollouts, self.only.as_deref()) {
             let reason = Reason::Engine {
                 step: "pass".to_owned(),
@@ -258,7 +268,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     pub async fn plan(&mut self) -> Result<Vec<Planned>, EngineError> {
         self.begin(Mode::Act).await?;
         let rollouts = self.look().await?;
-        let now = (self.clock)();
+        let now = self.now();
         Ok(rollouts
             .iter()
             .map(|rollout| {
@@ -277,7 +287,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// What cannot be looked at is looked at again, later each time, as after any other error.
     fn note_unread(&mut self, rollouts: &[Rollout]) {
-        let now = (self.clock)();
+        let now = self.now();
         for rollout in rollouts {
             let trouble = self.troubled.get(&rollout.name);
             match &rollout.unread {
@@ -445,6 +455,10 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                 campaign.give_up(rollout, reason);
             }
             (_, Ok(())) => {}
+            // What is needed to go on is not given up; what is to begin is.
+            (Step::Standby { .. }, Err(failure)) if rollout.serving.is_none() => {
+                self.trouble(rollout, &step.to_string(), problem(&failure), now);
+            }
             (_, Err(Failure::Refused(reason))) => {
                 campaign.give_up(rollout, reason);
             }

@@ -42,7 +42,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         let name = rollout.name.clone();
         self.forget_last_pass(std::slice::from_ref(rollout));
         info!(delegate = name, from = back.from, to = %back.reference, "rolling back");
-        let now = (self.clock)();
+        let now = self.now();
         self.campaign = Some(Campaign::rollback(&name, back.reference, back.image, now));
         self.only = Some(name);
         Ok(())

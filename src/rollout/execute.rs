@@ -210,7 +210,9 @@ async fn start<E: Engine>(
             Err(error.into())
         }
         Ok(()) => {
-            memory.watch(id).failed_starts = 0;
+            let watch = memory.watch(id);
+            watch.failed_starts = 0;
+            watch.revived |= fresh.is_none();
             Ok(())
         }
         Err(error) => Err(error.into()),

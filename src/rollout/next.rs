@@ -415,6 +415,13 @@ impl Decision<'_> {
         match self.prove(candidate) {
             Proof::Proven => self.promote(candidate),
             Proof::NotYet(step) => step,
+            // Late, but it may still get there.
+            Proof::Failed(_) | Proof::Inconclusive(_) if candidate.health.is_healthy() => Step::Wait {
+                reason: Reason::NoWayBack {
+                    verdict: candidate.health.to_string(),
+                },
+                until: self.now + self.proof_interval(),
+            },
             Proof::Failed(_) | Proof::Inconclusive(_) => match self.wish {
                 // Its tag stands for another image by now.
                 Wish::Image {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Member, Vanished};
 use crate::delegate::{ContainerId, ImageId};
@@ -25,6 +25,8 @@ pub struct Watch {
     pub told_to_stop: Option<DateTime<Utc>>,
     /// Whether it lives again after this process told it to stop.
     pub came_back: bool,
+    /// Whether this process has started it again.
+    pub revived: bool,
     /// Its restart policy before this process took it off.
     pub policy_before: Option<String>,
     /// The most restarts the engine has counted; it forgets them when a container is stopped.
@@ -55,6 +57,33 @@ impl Watch {
         let (at, verdict) = self.verdict.as_ref()?;
         let recent = (now - *at).to_std().is_ok_and(|elapsed| elapsed < age);
         (recent && self.started_at == started_at).then(|| verdict.clone())
+    }
+
+    /// Moves all moments along with a clock that was set by so much.
+    fn shift(&mut self, by: TimeDelta) {
+        let moments = [
+            &mut self.seen_since,
+            &mut self.healthy_since,
+            &mut self.unhealthy_since,
+            &mut self.told_to_stop,
+            &mut self.last_look,
+        ];
+        for moment in moments.into_iter().flatten() {
+            *moment += by;
+        }
+        if let Some((at, _)) = &mut self.disturbed {
+            *at += by;
+        }
+        if let Some((at, _)) = &mut self.verdict {
+            *at += by;
+        }
+    }
+
+    /// How long it has been healthy at every look. A clock that is set between the last look and `now` adds nothing.
+    pub fn healthy_for(&self, now: DateTime<Utc>) -> Option<Duration> {
+        let vouched = self.last_look.map_or(now, |last| last.min(now));
+        let since = self.healthy_since?;
+        Some((vouched - since).to_std().unwrap_or_default())
     }
 
     /// The last verdict, however old.
@@ -133,6 +162,13 @@ impl Memory {
     /// What is remembered of a container, if anything.
     pub fn watch_of(&self, id: &ContainerId) -> Option<&Watch> {
         self.watches.get(id)
+    }
+
+    /// Moves all moments along with a clock that was set by so much.
+    pub fn shift(&mut self, by: TimeDelta) {
+        for watch in self.watches.values_mut() {
+            watch.shift(by);
+        }
     }
 
     /// Forgets containers that are gone.

@@ -211,6 +211,19 @@ fn where_nobody_is_left_the_delegate_is_made_again_from_its_standby() {
     );
 }
 
+/// An engine that was told to rename it at the moment it ended may never get done with its removal.
+#[test]
+fn a_standby_serves_while_the_removal_of_the_one_with_the_name_is_stuck() {
+    let again = || fleeting().id("again").replaces("standby");
+    let vanishing = |seconds: i64| again().exited(seconds).state(RunState::Removing);
+    let base = |seconds, standby| scene().serving(vanishing(seconds)).standby(standby).next();
+    assert_eq!(base(599, standby()), "wait 1 s: stopping");
+    assert_eq!(base(601, standby()), "start d.standby (standby)");
+    assert_eq!(base(601, standby().running(30, 20)), "rest: stuck");
+    assert_eq!(base(700, standby().exited(3)), "wait 7 s: stopping");
+    assert_eq!(base(700, standby().exited(11)), "start d.standby (standby)");
+}
+
 #[test]
 fn a_standby_waits_for_the_one_that_it_cannot_live_with() {
     let withdrawn = || heir().id("withdrawn").running(90, 0).told(5);

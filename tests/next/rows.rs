@@ -569,6 +569,13 @@ fn an_old_one_whose_successor_somebody_removed_is_stopped_and_started_once() {
         .running(600, 0)
         .change(|m| m.watch.came_back = true);
     assert_eq!(base(by_a_late_clock), "restore the old container (old) as d");
+    // It ended in that life. By a clock that was set back the life may be the one that was ended here.
+    let ended = || old().policy("no").running(60, 0).exited(5);
+    assert_eq!(base(ended()), "start d.draining-90 (old)");
+    assert_eq!(
+        base(ended().change(|m| m.watch.revived = true)),
+        "restore the old container (old) as d"
+    );
 }
 
 #[test]
@@ -639,9 +646,28 @@ fn the_policy_of_one_that_keeps_crashing_is_not_lost_with_its_candidate() {
 }
 
 #[test]
-fn an_auto_remove_delegate_without_a_successor_takes_its_name_back_as_it_is() {
+fn an_auto_remove_delegate_whose_copy_was_removed_is_copied_again_while_it_is_there() {
+    let copy = "make a standby copy of the old container (old)";
+    let tell = "tell d.draining-90 (old) to stop within 3600 s";
+    // Nobody can know whether it was told to stop.
+    assert_eq!(scene().draining(90, old().auto_remove()).next(), copy);
+    assert_eq!(scene().draining(90, old().auto_remove().told(5)).next(), copy);
+    // Before it is told.
     assert_eq!(
-        scene().draining(90, old().auto_remove()).next(),
+        scene().draining(90, old().auto_remove()).candidate(new()).next(),
+        copy
+    );
+    // Who is in service by then may need a copy itself.
+    assert_eq!(
+        scene()
+            .draining(90, old().auto_remove())
+            .serving(new().running(99, 99))
+            .next(),
+        tell
+    );
+    // A life that began after it was retired is not to be ended.
+    assert_eq!(
+        scene().draining(90, old().auto_remove().running(9, 9)).next(),
         "restore the old container (old) as d"
     );
     assert_eq!(
@@ -790,6 +816,8 @@ fn a_candidate_that_is_all_there_is_is_kept_whatever_it_is_worth() {
     let failed = || scene().candidate(new().ill(DEADLINE, DEADLINE));
     assert_eq!(failed().published(V2).next(), format!("pull {V2}"));
     assert_eq!(failed().pulled(V2).next(), "rest: no_way_back");
+    let late = new().running(DEADLINE + 1, 1);
+    assert_eq!(alone(late), "wait 5 s: no_way_back");
     assert_eq!(
         alone(new().policy("no").exited(11)),
         "set the restart policy of d.candidate (new) to unless-stopped"

@@ -31,8 +31,6 @@ pub struct Excuses {
     pub names: BTreeSet<String>,
     /// Containers a person stopped, restarted or removed, by id.
     pub handled: BTreeSet<String>,
-    /// Seconds the wall clock was set forward in all.
-    pub forward: i64,
 }
 
 impl Excuses {
@@ -65,10 +63,6 @@ impl Excuses {
         }
     }
 
-    pub fn clock_jumped(&mut self, by: i64) {
-        self.forward += by.max(0);
-    }
-
     /// What a person is about to do.
     pub fn before(&mut self, hand: &Hand, glance: &[Glance], scenario: &Scenario) {
         let has = |base: &str, role: fn(Role) -> bool| {
@@ -87,7 +81,11 @@ impl Excuses {
         let lost_its_policy = |base: &str| {
             let delegate = scenario.delegates.iter().find(|delegate| delegate.name == base);
             let serving = glance.iter().find(|container| container.name == base);
-            serving.is_some_and(|serving| delegate.is_some_and(|delegate| serving.policy != delegate.policy))
+            serving.is_some_and(|serving| {
+                // Or will be in a moment, since it keeps crashing.
+                let crashing = matches!(serving.state.as_str(), "restarting" | "exited");
+                crashing || delegate.is_some_and(|delegate| serving.policy != delegate.policy)
+            })
         };
         match hand {
             Hand::Remove(name) | Hand::Rename(name, _) => {

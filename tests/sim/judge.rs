@@ -1,6 +1,6 @@
 //! What must hold after every single thing that happened, and at the end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use delegate_upgrader::delegate::{Role, label};
@@ -8,6 +8,7 @@ use delegate_upgrader::document::{self, Images};
 use delegate_upgrader::engine::RunState;
 use serde_json::{Value, json};
 
+use crate::excuses::Excuse;
 use crate::scenario::{Delegate, Kind, MOVING, Way};
 use crate::support::twin::{Call, Cause, Event, Glance, Happened, Operation};
 use crate::world::{Book, World};
@@ -22,13 +23,13 @@ const OLD_LOOK: Duration = Duration::from_secs(90);
 /// All that was violated.
 pub fn judge(world: &World) -> Vec<String> {
     let book = world.book();
-    let mut violations = Moments::new(world, &book).judge();
+    let (mut violations, too_quick) = Moments::new(world, &book).judge();
     if book.endless {
         violations.push("it does not come to rest".to_owned());
     }
     violations.extend(images_kept(world, &book));
     violations.extend(truth(world, &book));
-    violations.extend(ending(world, &book));
+    violations.extend(ending(world, &book, &too_quick));
     violations
 }
 
@@ -53,8 +54,10 @@ struct Moments<'a> {
     book: &'a Book,
     calls: Vec<Call>,
     shadows: BTreeMap<String, Shadow>,
-    /// When a person last removed a container that was ready to follow, by delegate.
+    /// When a person last removed or renamed a container that may have been ready to follow, by delegate.
     taken_away: BTreeMap<String, Duration>,
+    /// Delegates with `--rm` that vanished right after a person had removed their copies.
+    too_quick: BTreeSet<String>,
     violations: Vec<String>,
 }
 
@@ -66,11 +69,12 @@ impl<'a> Moments<'a> {
             calls: world.twin.calls(),
             shadows: BTreeMap::new(),
             taken_away: BTreeMap::new(),
+            too_quick: BTreeSet::new(),
             violations: Vec::new(),
         }
     }
 
-    fn judge(mut self) -> Vec<String> {
+    fn judge(mut self) -> (Vec<String>, BTreeSet<String>) {
         let mut policies: Vec<(Duration, usize)> = self
             .calls
             .iter()
@@ -87,7 +91,7 @@ impl<'a> Moments<'a> {
             }
             self.take_in(&event);
         }
-        self.violations
+        (self.violations, self.too_quick)
     }
 
     fn violated(&mut self, event: &Event, rule: &str) {
@@ -159,6 +163,10 @@ impl<'a> Moments<'a> {
                 shadow.served |= Role::parse(&shadow.name).1 == Role::Serving;
             }
             Happened::Renamed { .. } => {
+                if event.cause == Cause::Hand {
+                    let was = self.shadow(&event.id).name.clone();
+                    self.taken_away.insert(Role::parse(&was).0.to_owned(), event.at);
+                }
                 let shadow = self.shadow(&event.id);
                 shadow.name.clone_from(&event.name);
                 shadow.served |= shadow.running.is_some() && Role::parse(&event.name).1 == Role::Serving;
@@ -173,7 +181,7 @@ impl<'a> Moments<'a> {
                 shadow.told_by_hand = event.cause == Cause::Hand;
             }
             Happened::Exited { code } => {
-                if *code == 137 && event.cause == Cause::Itself {
+                if *code == 137 && (ours || event.cause == Cause::Itself) {
                     self.may_be_killed(event);
                 }
                 let shadow = self.shadow(&event.id);
@@ -188,6 +196,11 @@ impl<'a> Moments<'a> {
                     self.may_be_removed(event);
                 } else {
                     let (base, _) = Role::parse(&event.name);
+                    let taken_away = self.taken_away.get(base);
+                    let just_now = taken_away.is_some_and(|at| event.at - *at < self.look());
+                    if self.shadows[&event.id].served && just_now {
+                        self.too_quick.insert(base.to_owned());
+                    }
                     self.taken_away.insert(base.to_owned(), event.at);
                 }
                 self.shadows.remove(&event.id);
@@ -287,7 +300,11 @@ impl<'a> Moments<'a> {
         // Or was, when it was looked at.
         let taken_away = self.taken_away.get(Role::parse(&event.name).0);
         let was_ready = taken_away.is_some_and(|at| event.at - *at < self.look());
-        if way == Some(Way::StopFirst) && (next_is_ready || was_ready) {
+        let delegate = self.delegate(&event.name);
+        let is_off = shadow.policy_off || delegate.is_some_and(|delegate| delegate.policy == "no");
+        if way == Some(Way::StopFirst) && next_is_ready
+            || was_ready && (way == Some(Way::StopFirst) || is_off)
+        {
             return;
         }
         // What was started with --rm has no policy that could tell; its standby takes its place.
@@ -299,8 +316,6 @@ impl<'a> Moments<'a> {
         }
         // It may have been told by an earlier process, which nobody can ask the engine: only a new life is sure.
         let rejected = self.another(event, |role, _| matches!(role, Role::Failed { .. }));
-        let delegate = self.delegate(&event.name);
-        let is_off = shadow.policy_off || delegate.is_some_and(|delegate| delegate.policy == "no");
         if is_off && (rejected || self.book.excuses.of(Role::parse(&event.name).0).policy_is_lost) {
             return;
         }
@@ -351,7 +366,9 @@ impl<'a> Moments<'a> {
             Role::parse(&shadow.name).1,
             Role::Failed { .. } | Role::Withdrawn { .. }
         );
-        if !shadow.served || given_up {
+        // Somebody gave it another name between the look and the removal.
+        let renamed = self.book.excuses.names.contains(&event.name);
+        if !shadow.served || given_up || renamed {
             return;
         }
         let successor = self.another(event, |role, other| {
@@ -426,7 +443,7 @@ fn truth(world: &World, book: &Book) -> Vec<String> {
 }
 
 /// What is on the host when all has come to rest.
-fn ending(world: &World, book: &Book) -> Vec<String> {
+fn ending(world: &World, book: &Book, too_quick: &BTreeSet<String>) -> Vec<String> {
     let mut violations = Vec::new();
     let glance = world.twin.glance();
     let listing = || {
@@ -444,7 +461,9 @@ fn ending(world: &World, book: &Book) -> Vec<String> {
         all.join(", ")
     };
     for delegate in &world.scenario.delegates {
-        for problem in ending_of(world, book, delegate, &glance) {
+        let mut excuse = book.excuses.of(&delegate.name);
+        excuse.may_be_gone |= too_quick.contains(&delegate.name);
+        for problem in ending_of(world, book, delegate, &glance, &excuse) {
             violations.push(format!(
                 "at the end, {}: {problem} [{}]",
                 delegate.name,
@@ -483,10 +502,15 @@ fn is_alone(family: &[(Role, &Glance)]) -> bool {
     others.count() == 1
 }
 
-fn ending_of(world: &World, book: &Book, delegate: &Delegate, glance: &[Glance]) -> Vec<String> {
+fn ending_of(
+    world: &World,
+    book: &Book,
+    delegate: &Delegate,
+    glance: &[Glance],
+    excuse: &Excuse,
+) -> Vec<String> {
     let mut problems = Vec::new();
     let name = &delegate.name;
-    let excuse = book.excuses.of(name);
     let family: Vec<(Role, &Glance)> = glance
         .iter()
         .filter_map(|container| {
@@ -502,11 +526,16 @@ fn ending_of(world: &World, book: &Book, delegate: &Delegate, glance: &[Glance])
         problems.push(format!("{failed} rejected ones are kept"));
     }
     let serving = family.iter().find(|(role, _)| *role == Role::Serving);
+    // Renamed at the moment it ended: an engine stays in the middle of that removal for ever.
+    let is_stuck = serving.is_some_and(|(_, serving)| serving.state == RunState::Removing);
+    let stands_in = |role: &Role, container: &Glance| {
+        is_stuck && *role == Role::Standby && container.state == RunState::Running
+    };
     let serving_is_healthy = serving.is_some_and(|(_, serving)| world.twin.health(&serving.id) == Some(true));
     for (role, container) in &family {
         let left = match role {
             Role::Serving => false,
-            // Renamed at the moment it ended: an engine stays in the middle of that removal for ever.
+            _ if stands_in(role, container) => false,
             _ if container.state == RunState::Removing => false,
             // Kept until its successor is healthy, and that one's health comes and goes.
             Role::Draining { .. } if container.state == RunState::Exited && !serving_is_healthy => false,
@@ -531,6 +560,9 @@ fn ending_of(world: &World, book: &Book, delegate: &Delegate, glance: &[Glance])
         }
         return problems;
     };
+    if family.iter().any(|(role, container)| stands_in(role, container)) {
+        return problems;
+    }
     let document = world.twin.document(serving.id.as_str()).unwrap();
     let image = world.image_of(document["Image"].as_str().unwrap()).unwrap();
     let kind = world.scenario.images[image].kind;
@@ -560,7 +592,7 @@ fn ending_of(world: &World, book: &Book, delegate: &Delegate, glance: &[Glance])
             book.published
         ));
     }
-    if published.never_serves() && image == book.published && image != 0 {
+    if published.never_serves() && image == book.published && image != 0 && !excuse.may_be_gone {
         problems.push("it was given an image that cannot serve".to_owned());
     }
     problems.extend(configured(world, delegate, &document, image, |difference| {

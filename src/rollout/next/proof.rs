@@ -39,10 +39,7 @@ impl Decision<'_> {
             return verdict(candidate, cause, self.now - patience);
         }
         let needed = self.policy.healthy_time;
-        let healthy_for = candidate
-            .watch
-            .healthy_since
-            .map(|since| (self.now - since).to_std().unwrap_or_default());
+        let healthy_for = candidate.watch.healthy_for(self.now);
         if healthy_for.is_some_and(|healthy_for| healthy_for >= needed) {
             return Proof::Proven;
         }

@@ -66,7 +66,11 @@ impl Decision<'_> {
             to: self.rollout.name.clone(),
         };
         if old.is_up() {
-            if old.restart_is_off() && !restarted && (can_come_back(old) || self.has_standby(old)) {
+            let may_be_told = old.restart_is_off() && !restarted;
+            if may_be_told && let Some(step) = self.copy_of(old) {
+                return step;
+            }
+            if may_be_told && (can_come_back(old) || self.has_standby(old)) {
                 // It may have been told to stop, and then it will: only a new life brings it back,
                 // or its standby.
                 return match self.drain(old, &mut pending) {
@@ -79,9 +83,10 @@ impl Decision<'_> {
         if old.state == RunState::Removing {
             return self.until_gone(old);
         }
-        // One that was started again and ended by itself has its old life back; its policy decides on the next.
+        // One that this process has started, and that has ended by itself since, has its old life back; its policy decides
+        // on the next. Who else may have started it only the clock tells, which is not enough to leave it as it is.
         set_policy().unwrap_or_else(|| {
-            if restarted {
+            if restarted && old.watch.revived {
                 take_back()
             } else if old.watch.failed_starts >= START_ATTEMPTS {
                 // An engine that was killed in the middle of a start may never be able to start that container again.

@@ -36,6 +36,13 @@ impl Decision<'_> {
         }
     }
 
+    /// A copy of one that will vanish, where somebody has removed the one that there was: a `docker container prune`
+    /// takes whatever does not run. Behind one in service, that one may need a copy of its own by now.
+    pub(super) fn copy_of(&self, old: &Member) -> Option<Step> {
+        let wanted = old.auto_remove && old.is_up() && self.rollout.standby.is_none();
+        (wanted && self.rollout.serving.is_none()).then(|| Step::Standby { from: old.id.clone() })
+    }
+
     /// Whether a copy of this one stands by.
     pub(super) fn has_standby(&self, old: &Member) -> bool {
         let standby = self.rollout.standby.as_ref();
@@ -54,6 +61,9 @@ impl Decision<'_> {
         }
         if !self.rollout.draining.is_empty() {
             return None;
+        }
+        if serving.state == RunState::Removing {
+            return Some(self.stand_in(serving, standby));
         }
         if works {
             // The old one has vanished, and with it what its container could tell.
@@ -74,6 +84,14 @@ impl Decision<'_> {
             reason,
             until: self.now + self.proof_interval(),
         })
+    }
+
+    /// The engine may stay in the middle of a removal, as when it ended while it was renamed; and the name is not free.
+    fn stand_in(&self, vanishing: &Member, standby: &Member) -> Step {
+        match self.until_gone(vanishing) {
+            Step::Rest(_) if !standby.is_up() => self.start_after_a_rest(standby),
+            step => step,
+        }
     }
 
     /// The old one has vanished, as it had to; its successor is what there is, and the standby.
@@ -125,6 +143,10 @@ impl Decision<'_> {
                 from: standby.id.clone(),
             };
         }
+        self.start_after_a_rest(standby)
+    }
+
+    fn start_after_a_rest(&self, standby: &Member) -> Step {
         match standby.finished_at.map(|finished| finished + REST) {
             Some(until) if until > self.now => Step::Wait {
                 reason: Reason::Stopping {

@@ -109,6 +109,9 @@ impl Decision<'_> {
         let Role::Draining { since } = old.role else {
             return None;
         };
+        if let Some(step) = self.copy_of(old) {
+            return Some(step);
+        }
         let late = self.now > timestamp(since) + span(ONE_BREATH);
         if late && !old.restart_is_off() && old.watch.told_to_stop.is_none() && !is_between_lives(old) {
             return Some(self.retire(old));
