@@ -65,28 +65,19 @@ pub async fn observe<E: Engine, H: HealthEndpoint>(
     memory: &mut Memory,
     now: DateTime<Utc>,
 ) -> Result<Vec<Rollout>, EngineError> {
-    let containers = engine.containers().await?;
-    let exists = |id: &ContainerId| containers.iter().any(|container| container.id == *id);
-    identities.known.retain(|id, _| exists(id));
-    identities.unread.retain(exists);
-    memory.keep(exists);
-
-    let mut families: Families = BTreeMap::new();
-    let mut unread = Vec::new();
-    for summary in &containers {
-        match look_at(engine, scope, identities, summary).await {
-            Ok(None) => {}
-            Ok(Some((inspected, delegate))) => {
-                let (base, role) = part(&inspected);
-                families
-                    .entry(base)
-                    .or_default()
-                    .push((role, inspected, delegate));
-            }
-            Err(error) if is_about_one_container(&error) => unread.push((summary, error)),
-            Err(error) => return Err(error),
+    let mut reading = read(engine, scope, identities, memory).await?;
+    for _ in 1..READINGS {
+        if !reading.is_torn {
+            break;
         }
+        reading = read(engine, scope, identities, memory).await?;
     }
+    let Reading {
+        containers,
+        mut families,
+        unread,
+        ..
+    } = reading;
     let mut problems = unread_families(unread, &mut families, identities)?;
     let mut rollouts = Vec::new();
     for (name, members) in families {
@@ -119,8 +110,60 @@ pub async fn observe<E: Engine, H: HealthEndpoint>(
     Ok(rollouts)
 }
 
+/// A list and the inspects after it are not one moment: where others changed something meanwhile, they are made again,
+/// so often in all.
+const READINGS: usize = 3;
+
 /// What was read of the containers of each delegate.
 type Families = BTreeMap<String, Vec<(Role, Inspected, String)>>;
+
+/// One list and its inspects.
+struct Reading {
+    containers: Vec<ContainerSummary>,
+    families: Families,
+    unread: Vec<(ContainerSummary, EngineError)>,
+    /// A container has another name than in the list, or is gone.
+    is_torn: bool,
+}
+
+async fn read<E: Engine>(
+    engine: &E,
+    scope: &Scope,
+    identities: &mut Identities,
+    memory: &mut Memory,
+) -> Result<Reading, EngineError> {
+    let containers = engine.containers().await?;
+    let exists = |id: &ContainerId| containers.iter().any(|container| container.id == *id);
+    identities.known.retain(|id, _| exists(id));
+    identities.unread.retain(exists);
+    memory.keep(exists);
+
+    let mut families: Families = BTreeMap::new();
+    let mut unread = Vec::new();
+    let mut is_torn = false;
+    for summary in &containers {
+        match look_at(engine, scope, identities, summary).await {
+            Ok(Seen::Stranger) => {}
+            Ok(Seen::Gone) => is_torn = true,
+            Ok(Seen::Part(inspected, delegate)) => {
+                is_torn |= !summary.name.is_empty() && inspected.name() != summary.name;
+                let (base, role) = part(&inspected);
+                families
+                    .entry(base)
+                    .or_default()
+                    .push((role, *inspected, delegate));
+            }
+            Err(error) if is_about_one_container(&error) => unread.push((summary.clone(), error)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Reading {
+        containers,
+        families,
+        unread,
+        is_torn,
+    })
+}
 
 /// An engine that answers, and cannot tell of this one container.
 fn is_about_one_container(error: &EngineError) -> bool {
@@ -133,7 +176,7 @@ fn is_about_one_container(error: &EngineError) -> bool {
 /// The delegates of which not everything could be read, and why. A stranger that could not be read says nothing about
 /// any of them; but where no delegate is found, each may be one, and then that was no look.
 fn unread_families(
-    unread: Vec<(&ContainerSummary, EngineError)>,
+    unread: Vec<(ContainerSummary, EngineError)>,
     families: &mut Families,
     identities: &mut Identities,
 ) -> Result<BTreeMap<String, (Option<String>, String)>, EngineError> {
@@ -172,21 +215,28 @@ fn unread_families(
     }
 }
 
-/// The container's document and its `DELEGATE_NAME`, if it is one of those looked after.
+/// What a container of the list turned out to be.
+enum Seen {
+    Stranger,
+    /// Since the list.
+    Gone,
+    /// One of those looked after, with its `DELEGATE_NAME`.
+    Part(Box<Inspected>, String),
+}
+
 async fn look_at<E: Engine>(
     engine: &E,
     scope: &Scope,
     identities: &mut Identities,
     summary: &ContainerSummary,
-) -> Result<Option<(Inspected, String)>, EngineError> {
+) -> Result<Seen, EngineError> {
     let known = identities.known.get(&summary.id).cloned();
     if known == Some(None) || scope.own_id.as_ref() == Some(&summary.id) {
-        return Ok(None);
+        return Ok(Seen::Stranger);
     }
     let inspected = match engine.inspect(&summary.id).await {
         Ok(inspected) => inspected,
-        // Gone between the list and now.
-        Err(EngineError::NotFound(_)) => return Ok(None),
+        Err(EngineError::NotFound(_)) => return Ok(Seen::Gone),
         Err(error) => return Err(error),
     };
     let delegate = known.flatten().or_else(|| {
@@ -206,7 +256,10 @@ async fn look_at<E: Engine>(
     {
         tell_wrong_labels(&inspected);
     }
-    Ok(delegate.map(|delegate| (inspected, delegate)))
+    Ok(match delegate {
+        Some(delegate) => Seen::Part(Box::new(inspected), delegate),
+        None => Seen::Stranger,
+    })
 }
 
 /// The delegate's name and the part a container plays. Only what we created can be a candidate or a rejected one, and

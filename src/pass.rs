@@ -122,17 +122,33 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     fn now(&mut self) -> DateTime<Utc> {
         let (now, jump) = self.timekeeper.now();
         if let Some(jump) = jump {
-            warn!("the clock was set by {} s", jump.num_seconds());
-            self.memory.shift(jump);
-            for trouble in self.troubled.values_mut() {
-                trouble.until += jump;
-            }
+            self.shift(jump);
         }
         now
     }
 
-    async fn look(&mut self) -> Result<Vec<Rollout>, EngineError> {
-        let now = self.now();
+    fn shift(&mut self, by: TimeDelta) {
+        warn!("the clock was set by {} s", by.num_seconds());
+        self.memory.shift(by);
+        for trouble in self.troubled.values_mut() {
+            trouble.until += by;
+        }
+    }
+
+    /// What there is, and at what time. A clock that is set meanwhile makes it nobody's time.
+    async fn look(&mut self) -> Result<(Vec<Rollout>, DateTime<Utc>), EngineError> {
+        loop {
+            let before = self.now();
+            let rollouts = self.look_at(before).await?;
+            let (now, jump) = self.timekeeper.now();
+            match jump {
+                None => return Ok((rollouts, now)),
+                Some(jump) => self.shift(jump),
+            }
+        }
+    }
+
+    async fn look_at(&mut self, now: DateTime<Utc>) -> Result<Vec<Rollout>, EngineError> {
         let Self {
             engine,
             endpoint,
@@ -163,13 +179,13 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         for rollout in rollouts.iter_mut().filter(|rollout| rollout.conflict.is_none()) {
             rollout.conflict = cramped.get(&rollout.name).cloned().flatten();
         }
-        self.note_unread(&rollouts);
+        self.note_unread(&rollouts, now);
         Ok(rollouts)
     }
 
     /// Begins a scheduled pass: asks what is published. What it leads to is for [`Self::reconcile`] to do.
     pub async fn begin(&mut self, mode: Mode) -> Result<(), EngineError> {
-        let rollouts = self.look().await?;
+        let (rollouts, _) = self.look().await?;
         self.begin_with(mode, Demand::Published, &rollouts).await;
         Ok(())
     }
@@ -210,8 +226,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Does all that can be done now, and tells when to come back.
     pub async fn reconcile(&mut self) -> Result<Report, EngineError> {
         for _ in 0..STEPS_A_PASS {
-            let rollouts = self.look().await?;
-            let now = self.now();
+            let (rollouts, now) = self.look().await?;
             let mut report = Report::new(now);
             let mut stepped = false;
             self.take_pulled(now);
@@ -251,9 +266,9 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                 return Ok(report);
             }
         }
-        let rollouts = self.look().await?;
-        let mut report = Report::new(self.now());
-        report.wake_by(self.now() + TimeDelta::seconds(1));
+        let (rollouts, now) = self.look().await?;
+        let mut report = Report::new(now);
+        report.wake_by(now + TimeDelta::seconds(1));
         for rollout in in_order(&rollouts, self.only.as_deref()) {
             let reason = Reason::Engine {
                 step: "pass".to_owned(),
@@ -267,8 +282,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     /// What a scheduled pass would do to each delegate, without doing it.
     pub async fn plan(&mut self) -> Result<Vec<Planned>, EngineError> {
         self.begin(Mode::Act).await?;
-        let rollouts = self.look().await?;
-        let now = self.now();
+        let (rollouts, now) = self.look().await?;
         Ok(rollouts
             .iter()
             .map(|rollout| {
@@ -286,8 +300,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     /// What cannot be looked at is looked at again, later each time, as after any other error.
-    fn note_unread(&mut self, rollouts: &[Rollout]) {
-        let now = self.now();
+    fn note_unread(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         for rollout in rollouts {
             let trouble = self.troubled.get(&rollout.name);
             match &rollout.unread {
@@ -424,6 +437,10 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             return;
         }
         let outcome = execute(self.engine.as_ref(), rollout, step, &mut self.memory, now).await;
+        if let (Step::Stop { id, .. }, Ok(())) = (step, &outcome) {
+            let told = self.now();
+            self.memory.note_told(id, told);
+        }
         if outcome.is_ok() {
             // An old one that is only dated anew is where it was.
             if !is_dated_anew(rollout, step) {

@@ -37,7 +37,7 @@ const WRITE: Duration = Duration::from_secs(60);
 /// For what the engine must ask a registry.
 const REGISTRY: Duration = Duration::from_secs(60);
 /// How long a stop is waited for; the engine finishes it without us.
-const STOP_WAIT: Duration = Duration::from_secs(2);
+const STOP_WAIT: Duration = Duration::from_secs(1);
 /// For a container's last lines: nobody waits for evidence.
 const LOGS: Duration = Duration::from_secs(2);
 /// As much of a log as is read; an engine keeps lines in pieces of 16 KiB, and may be asked for dozens of them.

@@ -16,7 +16,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     /// # Errors
     /// Why there is nothing to do.
     pub async fn retry(&mut self, container: &str) -> Result<(), Refusal> {
-        let rollouts = self.look().await?;
+        let (rollouts, _) = self.look().await?;
         let rollout = self.named(container, &rollouts)?;
         let name = rollout.name.clone();
         if rollout.serving.is_none() {
@@ -36,7 +36,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     /// # Errors
     /// Why it cannot go back.
     pub async fn rollback(&mut self, container: &str) -> Result<(), Refusal> {
-        let rollouts = self.look().await?;
+        let (rollouts, _) = self.look().await?;
         let rollout = self.named(container, &rollouts)?;
         let back = way_back(self.engine.as_ref(), rollout).await?;
         let name = rollout.name.clone();

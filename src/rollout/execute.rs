@@ -58,7 +58,7 @@ pub async fn execute<E: Engine>(
                 labels: labels(rollout, &old, *release, *demand),
             };
             let id = create(engine, &old, wanted).await?;
-            memory.note_created(&rollout.name, id, image.clone(), old.should_auto_remove());
+            memory.note_created(&rollout.name, id, image.clone());
         }
         Step::Standby { from } => {
             let old = engine.inspect(from).await?;
@@ -71,7 +71,7 @@ pub async fn execute<E: Engine>(
             let name = Role::Candidate.name(&rollout.name);
             let auto_remove = original.should_auto_remove();
             let id = copy(engine, rollout, &original, name, auto_remove).await?;
-            memory.note_created(&rollout.name, id, original.image_id(), auto_remove);
+            memory.note_created(&rollout.name, id, original.image_id());
         }
         Step::Mark { .. } => mark(engine, rollout, step).await?,
         Step::Start { id, .. } => start(engine, rollout, id, memory, now).await?,
@@ -96,10 +96,7 @@ pub async fn execute<E: Engine>(
             }
             engine.set_restart_policy(id, &policy_document(policy)).await?;
         }
-        Step::Stop { id, grace, .. } => {
-            engine.stop(id, *grace).await?;
-            memory.note_told(id, now);
-        }
+        Step::Stop { id, grace, .. } => engine.stop(id, *grace).await?,
         Step::Remove { id, .. } => {
             engine.remove(id).await?;
             if let Some(image) = image_of_failed(rollout, id) {
@@ -169,6 +166,9 @@ async fn start<E: Engine>(
     }
     if rollout.standby.as_ref().is_some_and(|standby| standby.id == *id) {
         connect_standby(engine, id).await?;
+    }
+    if let Some(candidate) = fresh {
+        memory.note_start(&rollout.name, candidate);
     }
     let outcome = match engine.start(id).await {
         // Of something it needs, unless it is gone itself; an `--rm` container is, when its start has failed.

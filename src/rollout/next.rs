@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use proof::{Proof, committed, refusal, verdict};
+use proof::{Proof, committed, may_still_be_proven, refusal, verdict};
 use stopping::{Pending, policy_off, set_policy, waiting};
 
 use super::{Approach, Demand, Member, Policy, Rollout, Step, Wish};
@@ -272,7 +272,8 @@ impl Decision<'_> {
         let policy = candidate.predecessor_policy.as_ref()?;
         let untouched = candidate.is_created() && self.is_stop_first();
         let withdrawn = matches!(candidate.role, Role::Withdrawn { .. });
-        let lost = (untouched || withdrawn || serving.has_ended())
+        let by_us = serving.has_ended() || serving.watch.policy_before.is_some();
+        let lost = (untouched || withdrawn || by_us)
             && candidate.is_successor_of(serving)
             && serving.restart_is_off()
             && policy != "no";
@@ -416,7 +417,7 @@ impl Decision<'_> {
             Proof::Proven => self.promote(candidate),
             Proof::NotYet(step) => step,
             // Late, but it may still get there.
-            Proof::Failed(_) | Proof::Inconclusive(_) if candidate.health.is_healthy() => Step::Wait {
+            Proof::Failed(_) | Proof::Inconclusive(_) if may_still_be_proven(candidate) => Step::Wait {
                 reason: Reason::NoWayBack {
                     verdict: candidate.health.to_string(),
                 },
@@ -436,21 +437,19 @@ impl Decision<'_> {
         }
     }
 
-    /// The name tells the second; where another one has it already, the next.
+    /// The name tells the second; where another one has it already, the next. By a clock that was set back it would be
+    /// older than the life that ends here.
     fn retire(&self, old: &Member) -> Step {
+        let begun = old.started_at.map_or(0, |started| started.timestamp() + 1);
+        let since = self.now.timestamp().max(begun);
         Step::Retire {
             id: old.id.clone(),
-            to: self.draining_name(),
+            to: self.dated(since, |since| Role::Draining { since }),
         }
     }
 
-    fn draining_name(&self) -> String {
-        self.dated(|since| Role::Draining { since })
-    }
-
-    /// This second's name, or that of the next one that is free.
-    fn dated(&self, role: impl Fn(i64) -> Role) -> String {
-        let mut since = self.now.timestamp();
+    /// That second's name, or that of the next one that is free.
+    fn dated(&self, mut since: i64, role: impl Fn(i64) -> Role) -> String {
         while self.rollout.members().any(|other| other.role == role(since)) {
             since += 1;
         }

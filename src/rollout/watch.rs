@@ -177,14 +177,22 @@ impl Memory {
     }
 
     /// Notes the candidate that was created for the delegate `name`.
-    pub fn note_created(&mut self, name: &str, candidate: ContainerId, image: ImageId, auto_remove: bool) {
+    pub fn note_created(&mut self, name: &str, candidate: ContainerId, image: ImageId) {
         let vanished = Vanished {
             image,
-            auto_remove,
+            auto_remove: false,
             cause: None,
         };
         let created = self.created.entry(name.to_owned()).or_default();
         created.push((candidate, vanished));
+    }
+
+    /// Notes that the candidate is about to be started: from then on, one with `--rm` may go by itself.
+    pub fn note_start(&mut self, name: &str, candidate: &Member) {
+        let created = self.created.get_mut(name).into_iter().flatten();
+        for (_, vanished) in created.filter(|(id, _)| *id == candidate.id) {
+            vanished.auto_remove = candidate.auto_remove;
+        }
     }
 
     /// Notes why the candidate could not be started: an `--rm` container does not outlive that, whoever created it.
@@ -220,7 +228,8 @@ impl Memory {
         self.created.remove(name);
     }
 
-    /// Notes that a container was told to stop.
+    /// Notes that a container was told to stop by `now`: its time begins when the engine has the word, not when it was
+    /// sent.
     pub fn note_told(&mut self, id: &ContainerId, now: DateTime<Utc>) {
         self.watch(id).told_to_stop = Some(now);
         self.told.insert(id.clone());

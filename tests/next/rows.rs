@@ -634,6 +634,18 @@ fn the_policy_of_one_that_keeps_crashing_is_not_lost_with_its_candidate() {
             .next(),
         "set the restart policy of d (old) to unless-stopped"
     );
+    // It lives again, but this process knows what it took off.
+    let revived = old()
+        .policy("no")
+        .change(|m| m.watch.policy_before = Some("unless-stopped".to_owned()));
+    assert_eq!(
+        scene()
+            .serving(revived)
+            .candidate(running().restarts(3))
+            .pulled(V2)
+            .next(),
+        "set the restart policy of d (old) to unless-stopped"
+    );
     // A later candidate is about to replace it.
     assert_eq!(
         scene()
@@ -676,6 +688,19 @@ fn an_auto_remove_delegate_whose_copy_was_removed_is_copied_again_while_it_is_th
             .next(),
         "wait 1 s: stopping"
     );
+}
+
+/// By a clock that was set back it was started before the old one had ended.
+#[test]
+fn stop_first_waits_for_a_withdrawn_one_whatever_the_clock_says() {
+    let waits = |scene: Scene| {
+        let withdrawn = new().running(900, 0).policy("no").told(5);
+        let scene = scene
+            .withdrawn(90, withdrawn)
+            .draining(90, old().policy("no").exited(30));
+        scene.reason().kind()
+    };
+    assert_eq!(waits(scene().host_network()), "stopping");
 }
 
 #[test]

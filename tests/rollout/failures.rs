@@ -367,3 +367,37 @@ async fn an_old_one_that_the_engine_cannot_start_any_more_comes_back_as_a_copy()
     assert_eq!(host.restart_policy("dd"), "unless-stopped");
     assert_eq!(host.names(), ["dd", "dd.failed-1"]);
 }
+
+/// Somebody tags another image between the pull and the create: what was pulled is what is tried, or nothing.
+#[tokio::test(start_paused = true)]
+async fn a_tag_that_moves_right_after_the_pull_changes_nothing() {
+    let host = Host::new();
+    host.run("dd");
+    let published = host.publish(NEW, good());
+    let retag = async {
+        while !host.twin.images().contains(&published) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        // Until the next look takes in what was pulled.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let other = host.twin.image(Behaviour::never_healthy());
+        host.twin.add_image(NEW, other)
+    };
+    let (report, other) = tokio::join!(host.once(NEW), retag);
+    assert!(!report.has_failures(), "{report:?}");
+    host.assert_settled_on("dd", NEW, "");
+    let started = |event: &crate::support::twin::Event| event.what == Happened::Started;
+    let events = host.twin.events();
+    let images: Vec<_> = events
+        .iter()
+        .filter(|event| started(event))
+        .map(|event| &event.image)
+        .collect();
+    assert!(images.iter().all(|image| *image != other.as_str()), "{images:?}");
+    assert_eq!(
+        images.last().map(|image| image.as_str()),
+        Some(published.as_str())
+    );
+    let of_the_other = events.iter().filter(|event| event.image == other.as_str());
+    assert_eq!(of_the_other.count(), 2, "created and removed: {events:?}");
+}

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use delegate_upgrader::campaign::Mode;
 use delegate_upgrader::engine::{Engine, RunState};
 use serde_json::json;
 
-use crate::host::{DRAIN, Host, NEW, host_network, row};
+use crate::host::{DRAIN, Host, NEW, OLD, auto_remove, host_network, row};
 use crate::support::twin::{Behaviour, Hand, Happened};
 
 const CRASHING: &str = "harness/delegate:26.02.0";
@@ -112,4 +113,51 @@ async fn a_delegate_that_is_gone_at_the_end_of_a_pass_was_not_served() {
     assert_eq!(row(&report, "dd").reason, "gone");
     // What its owner has taken away for good is no failure of the next pass.
     assert!(!host.pass(&mut upgrader).await.has_failures());
+}
+
+/// A host that wakes up after hours, or whose clock was wrong at its boot: that is no time in which anybody worked.
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_cuts_no_drain_short_and_ends_no_proof() {
+    for hours in [-30, 30] {
+        let host = Host::new();
+        let old = host.run("dd");
+        let mut upgrader = host.upgrader(NEW);
+        upgrader.begin(Mode::Act).await.unwrap();
+        // Within the proof, and within the drain.
+        for after in [8, 30] {
+            assert!(
+                host.go_on(&mut upgrader, Duration::from_secs(after))
+                    .await
+                    .is_none()
+            );
+            host.twin.jump_clock(TimeDelta::hours(hours));
+        }
+        let report = host.finish(&mut upgrader).await;
+        assert!(!report.has_failures(), "{report:?}");
+        host.assert_settled_on("dd", NEW, "");
+        let (told, ended, code) = host.end_of(&old).unwrap();
+        assert_eq!((ended - told, code), (DRAIN, 0));
+    }
+}
+
+/// A `docker container prune` while an `--rm` delegate drains takes its copy and its candidate.
+#[tokio::test(start_paused = true)]
+async fn an_auto_removed_delegate_whose_copies_are_pruned_comes_back() {
+    let host = Host::new();
+    let old = host.run_with("dd", |body| {
+        auto_remove(body);
+        host_network(body);
+    });
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.begin(Mode::Act).await.unwrap();
+    assert!(host.go_on(&mut upgrader, DRAIN / 2).await.is_none());
+    host.twin.by_hand(Hand::PruneContainers).unwrap();
+    assert_eq!(host.names().len(), 1);
+    let report = host.finish(&mut upgrader).await;
+    let (told, ended, _) = host.end_of(&old).unwrap();
+    assert_eq!(ended - told, DRAIN);
+    assert_eq!(row(&report, "dd").reason, "candidate_vanished", "{report:?}");
+    host.assert_fleeting_on("dd", OLD, "");
+    host.once(NEW).await;
+    host.assert_fleeting_on("dd", NEW, "");
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::faults::killed_when;
 use crate::host::{Host, NEW, NEWER, OLD, good, row};
-use crate::support::twin::{Call, Fault, Operation};
+use crate::support::twin::{Call, Fault, Hand, Operation};
 
 /// The engine answers 500 whenever one of these is inspected.
 fn hide(host: &Host, names: &'static [&str]) {
@@ -188,4 +188,31 @@ async fn an_engine_that_does_not_answer_is_no_matter_of_one_container() {
         assert!(upgrader.begin(Mode::Look).await.is_err(), "{fault:?}");
         assert!(upgrader.reconcile().await.is_err(), "{fault:?}");
     }
+}
+
+/// A list and its inspects are not one moment: what somebody changed in between is looked at once more.
+#[tokio::test(start_paused = true)]
+async fn a_look_that_others_tore_is_made_again() {
+    let host = Host::new();
+    host.run("dd");
+    let mut upgrader = host.upgrader(NEW);
+    host.twin.set_faults(|call| match call.operation {
+        Operation::Inspect if call.index < 3 => Fault::Slow(Duration::from_secs(10)),
+        _ => Fault::None,
+    });
+    let others = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        host.twin
+            .by_hand(Hand::Rename("dd".to_owned(), "dd-old".to_owned()))
+            .unwrap();
+        host.run("dd");
+    };
+    let (report, ()) = tokio::join!(upgrader.reconcile(), others);
+    let report = report.unwrap();
+    let names: Vec<_> = report
+        .delegates
+        .iter()
+        .map(|delegate| delegate.name.as_str())
+        .collect();
+    assert_eq!(names, ["dd", "dd-old"]);
 }

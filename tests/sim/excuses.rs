@@ -59,6 +59,7 @@ impl Excuses {
         {
             let excuse = self.on(base);
             excuse.may_be_gone |= delegate.auto_remove;
+            excuse.copy_serves |= delegate.auto_remove;
             excuse.may_be_stopped |= delegate.policy == "no";
         }
     }

@@ -539,6 +539,7 @@ fn ending_of(
             _ if container.state == RunState::Removing => false,
             // Kept until its successor is healthy, and that one's health comes and goes.
             Role::Draining { .. } if container.state == RunState::Exited && !serving_is_healthy => false,
+            Role::Draining { .. } if excuse.ports_are_taken => false,
             Role::Failed { .. } => !matches!(container.state, RunState::Exited | RunState::Created),
             // Somebody took what it was to replace: whatever it is worth, it is all there is.
             Role::Candidate => !(excuse.may_be_gone && is_alone(&family)),
@@ -555,7 +556,8 @@ fn ending_of(
         }
     }
     let Some((_, serving)) = family.iter().find(|(role, _)| *role == Role::Serving) else {
-        if !excuse.may_be_gone && !ended_by_its_image(world, delegate) {
+        let may_be_gone = excuse.may_be_gone || excuse.ports_are_taken;
+        if !may_be_gone && !ended_by_its_image(world, delegate) {
             problems.push("it is lost".to_owned());
         }
         return problems;
@@ -586,7 +588,12 @@ fn ending_of(
         }
         return problems;
     }
-    if published.serves() && !world.same(image, book.published) && runs {
+    // One that was left alone with what the same tag stood for before, and fails with it, halts the others.
+    let reference = &world.scenario.images[book.published].reference;
+    let halted = glance
+        .iter()
+        .any(|other| Role::parse(&other.name).1 == Role::Candidate && other.image == *reference);
+    if published.serves() && !world.same(image, book.published) && runs && !halted {
         problems.push(format!(
             "it runs image {image} ({kind:?}), though {} ({published:?}) is published",
             book.published

@@ -35,7 +35,7 @@ use container::Status;
 use state::{Down, State};
 
 /// How long a stop is waited for, as the real client does.
-const STOP_WAIT: Duration = Duration::from_secs(2);
+const STOP_WAIT: Duration = Duration::from_secs(1);
 
 /// An engine in memory; clones are the same engine.
 #[derive(Clone)]

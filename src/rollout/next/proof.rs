@@ -26,8 +26,8 @@ pub(super) enum Proof {
 
 impl Decision<'_> {
     pub(super) fn prove(&self, candidate: &Member) -> Proof {
-        let restarts = candidate.restart_count.max(candidate.watch.most_restarts);
-        if restarts.saturating_sub(candidate.watch.excused_restarts) >= CRASH_LOOP {
+        let restarts = restarts(candidate);
+        if keeps_crashing(candidate) {
             return Proof::Failed(format!(
                 "it keeps crashing: restarted {restarts} times, {}",
                 candidate.ending
@@ -190,6 +190,19 @@ pub(super) fn committed(old: &Member, candidate: &Member) -> bool {
         && candidate
             .started_at
             .is_some_and(|started| started < timestamp(since))
+}
+
+fn restarts(candidate: &Member) -> u64 {
+    candidate.restart_count.max(candidate.watch.most_restarts)
+}
+
+fn keeps_crashing(candidate: &Member) -> bool {
+    restarts(candidate).saturating_sub(candidate.watch.excused_restarts) >= CRASH_LOOP
+}
+
+/// Whether one that is too late is healthy all the same.
+pub(super) fn may_still_be_proven(candidate: &Member) -> bool {
+    candidate.health.is_healthy() && !keeps_crashing(candidate)
 }
 
 /// A failure counts against the image unless something from outside was in the way since then.

@@ -37,9 +37,10 @@ impl Decision<'_> {
         if !old.is_up()
             && let Some(other) = self
                 .given_up()
-                .find(|other| other.is_up() && other.started_at > old.finished_at)
+                .find(|other| other.is_up() && (self.is_stop_first() || other.started_at > old.finished_at))
         {
-            // Started only when the old one had stopped: the two may not live at once.
+            // Started only when the old one had stopped: the two may not live at once. By a clock that was set back
+            // only the approach tells.
             return self.until_gone(other);
         }
         let twin = self.given_up().find(|other| other.is_successor_of(old));
@@ -83,12 +84,15 @@ impl Decision<'_> {
         if old.state == RunState::Removing {
             return self.until_gone(old);
         }
+        // A copy of it that failed like itself says that the fault is not with the container.
+        let is_copy = |other: &Member| other.is_successor_of(old) && other.image_id == old.image_id;
+        let copied = self.given_up().any(is_copy);
         // One that this process has started, and that has ended by itself since, has its old life back; its policy decides
         // on the next. Who else may have started it only the clock tells, which is not enough to leave it as it is.
         set_policy().unwrap_or_else(|| {
             if restarted && old.watch.revived {
                 take_back()
-            } else if old.watch.failed_starts >= START_ATTEMPTS {
+            } else if old.watch.failed_starts >= START_ATTEMPTS && !copied {
                 // An engine that was killed in the middle of a start may never be able to start that container again.
                 Step::Recreate { from: old.id.clone() }
             } else {

@@ -14,7 +14,7 @@ use crate::rollout::{Member, Rollout, Step};
 
 /// How long after its deadline a container that was told to stop is told again, to stop at once. Engines 23.0 to
 /// 24.0.2 forget the deadline when the client that asked is gone.
-const OVERDUE: Duration = Duration::from_secs(1);
+const OVERDUE: Duration = Duration::from_millis(500);
 /// A rename and the stop after it are this close together, unless the process that did the first is gone.
 const ONE_BREATH: Duration = Duration::from_secs(10);
 
@@ -211,7 +211,7 @@ impl Decision<'_> {
         // Its name says so before it hears of it: nobody must take a candidate that is stopping for a proven one.
         Step::Withdraw {
             id: candidate.id.clone(),
-            to: self.dated(|since| Role::Withdrawn { since }),
+            to: self.dated(self.now.timestamp(), |since| Role::Withdrawn { since }),
             because,
         }
     }
