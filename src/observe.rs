@@ -236,6 +236,8 @@ async fn look_at<E: Engine>(
     }
     let inspected = match engine.inspect(&summary.id).await {
         Ok(inspected) => inspected,
+        // One that was never seen to be a part of anything leaves no gap.
+        Err(EngineError::NotFound(_)) if known.is_none() => return Ok(Seen::Stranger),
         Err(EngineError::NotFound(_)) => return Ok(Seen::Gone),
         Err(error) => return Err(error),
     };
@@ -379,11 +381,13 @@ async fn assemble<H: HealthEndpoint>(
     rollout
         .failed
         .sort_by_key(|member| (member.created_at, member.role));
-    // Without a standby nothing is left of the attempt that made it: when it vanishes one day, it does so by itself.
-    if let Some(serving) = rollout.serving.as_ref().filter(|serving| serving.auto_remove)
-        && rollout.standby.is_none()
-    {
-        memory.forget_candidate(&rollout.name, &serving.id);
+    // Without its standby nothing is left of the attempt that made it: when it vanishes one day, it does so by itself.
+    if let Some(serving) = rollout.serving.as_ref().filter(|serving| serving.auto_remove) {
+        let of_this_attempt =
+            |standby: &Member| serving.is_successor_of(standby) || serving.replaces == standby.replaces;
+        if !rollout.standby.as_ref().is_some_and(of_this_attempt) {
+            memory.forget_candidate(&rollout.name, &serving.id);
+        }
     }
     let fleeting = members.iter().filter(|(_, member, _)| member.auto_remove());
     memory.note_fleeting(

@@ -383,7 +383,10 @@ impl Decision<'_> {
     /// A candidate, and nobody else: whatever it is worth, it is all there is. Where another image is published by
     /// now, it becomes the delegate that is replaced by that one.
     fn alone(&self, candidate: &Member) -> Step {
-        if matches!(self.wish, Wish::Image { .. }) && !self.is_wanted(candidate) && is_in_use(candidate) {
+        if matches!(self.wish, Wish::Image { .. })
+            && !self.is_wanted(candidate)
+            && candidate.state == RunState::Running
+        {
             return self.promote(candidate);
         }
         // It was about to be rejected.

@@ -42,7 +42,7 @@ impl Pulls {
         reference: &ImageReference,
         disk: Disk,
     ) {
-        let Some(serving) = &rollout.serving else {
+        let Some(serving) = rollout.replaceable() else {
             return;
         };
         let (serving, running) = (serving.id.clone(), serving.image_id.clone());

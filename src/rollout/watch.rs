@@ -189,16 +189,9 @@ impl Memory {
 
     /// Notes that the candidate is about to be started: from then on, one with `--rm` may go by itself.
     pub fn note_start(&mut self, name: &str, candidate: &Member) {
-        let created = self.created.get_mut(name).into_iter().flatten();
-        for (_, vanished) in created.filter(|(id, _)| *id == candidate.id) {
-            vanished.auto_remove = candidate.auto_remove;
-        }
-    }
-
-    /// Notes why the candidate could not be started: an `--rm` container does not outlive that, whoever created it.
-    pub fn note_refused(&mut self, name: &str, candidate: &Member, cause: &str) {
         let created = self.created.entry(name.to_owned()).or_default();
         if candidate.auto_remove && created.iter().all(|(id, _)| *id != candidate.id) {
+            // Another process created it.
             let vanished = Vanished {
                 image: candidate.image_id.clone(),
                 auto_remove: true,
@@ -206,6 +199,14 @@ impl Memory {
             };
             created.push((candidate.id.clone(), vanished));
         }
+        for (_, vanished) in created.iter_mut().filter(|(id, _)| *id == candidate.id) {
+            vanished.auto_remove = candidate.auto_remove;
+        }
+    }
+
+    /// Notes why the candidate could not be started: an `--rm` container does not outlive that, whoever created it.
+    pub fn note_refused(&mut self, name: &str, candidate: &Member, cause: &str) {
+        let created = self.created.entry(name.to_owned()).or_default();
         for (_, vanished) in created.iter_mut().filter(|(id, _)| *id == candidate.id) {
             vanished.cause = Some(cause.to_owned());
         }

@@ -219,9 +219,10 @@ impl<'a> Moments<'a> {
     /// Whether it works now, or did when it was looked at last: what a person, a crash or its health did since then
     /// nobody could know.
     fn works(&self, shadow: &Shadow, now: Duration) -> bool {
+        // Whom a person told to stop answers until it has stopped.
         let present = shadow
             .running
-            .filter(|_| shadow.told.is_none())
+            .filter(|_| shadow.told.is_none() || shadow.told_by_hand)
             .map(|since| (since, now));
         let behaviour = &self.world.scenario.images[shadow.image].behaviour;
         let probed = self
@@ -286,7 +287,12 @@ impl<'a> Moments<'a> {
         let Some(shadow) = self.shadows.get(&event.id) else {
             return;
         };
-        if !shadow.served || !self.serves(shadow, event.at) || self.another_serves(event) {
+        // A rejected one that an engine's restart brought back serves nobody.
+        let given_up = matches!(
+            Role::parse(&shadow.name).1,
+            Role::Failed { .. } | Role::Withdrawn { .. }
+        );
+        if given_up || !shadow.served || !self.serves(shadow, event.at) || self.another_serves(event) {
             return;
         }
         // Health that comes and goes, of an image or of all of them, may have been judged in a bad moment.
@@ -592,7 +598,8 @@ fn ending_of(
     let reference = &world.scenario.images[book.published].reference;
     let halted = glance
         .iter()
-        .any(|other| Role::parse(&other.name).1 == Role::Candidate && other.image == *reference);
+        .filter(|other| Role::parse(&other.name).1 == Role::Candidate)
+        .any(|other| other.image == *reference || other.state != RunState::Running);
     if published.serves() && !world.same(image, book.published) && runs && !halted {
         problems.push(format!(
             "it runs image {image} ({kind:?}), though {} ({published:?}) is published",

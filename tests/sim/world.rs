@@ -409,6 +409,13 @@ async fn direct(world: &Arc<World>, mut todo: mpsc::Receiver<Act>) {
             break;
         }
     }
+    // What is just being tried again is not looked at in the middle.
+    for _ in 0..400 {
+        if world.book().last.iter().all(|last| matches!(last, Some((true, _)))) {
+            break;
+        }
+        sleep(Duration::from_secs(30)).await;
+    }
 }
 
 fn restore_manager(world: &World) {
