@@ -1,29 +1,29 @@
 //! One pass over all delegates: look, decide, take a step, look again, until nothing is left but to wait.
 
+mod look;
 mod operator;
+mod taking;
 mod telling;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use tracing::{info, warn};
-
-use telling::{announce, once_settled};
+use tracing::warn;
 
 use crate::campaign::{Campaign, Mode};
 use crate::clock::{Clock, Timekeeper};
-use crate::disturbance::{self, Reach, Reachability, note_ill_others};
+use crate::disturbance::{self, Reach, Reachability};
 use crate::document::Conflict;
 use crate::engine::{Engine, EngineError};
 use crate::evidence::Records;
 use crate::health::HealthEndpoint;
 use crate::image::{ImageReference, TargetSettings, as_manager_knows};
 use crate::manager::Published;
-use crate::observe::{Identities, Scope, observe, too_little_memory};
+use crate::observe::{Identities, Scope};
 use crate::reason::Reason;
 use crate::report::{DelegateReport, Planned, Report, none_found};
-use crate::rollout::{Demand, Failure, Memory, Policy, Pulled, Pulls, Rollout, Step, Wish, execute, next};
+use crate::rollout::{Demand, Memory, Policy, Pulls, Rollout, Step, Wish, next};
 
 /// After this many steps a pass comes up for air; what is left goes on a moment later.
 const STEPS_A_PASS: usize = 200;
@@ -116,71 +116,6 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     /// How often each kind of step was tried since the start.
     pub fn steps_taken(&self) -> &BTreeMap<&'static str, u64> {
         &self.steps_taken
-    }
-
-    /// The time. What is remembered is moved along where the clock was set.
-    fn now(&mut self) -> DateTime<Utc> {
-        let (now, jump) = self.timekeeper.now();
-        if let Some(jump) = jump {
-            self.shift(jump);
-        }
-        now
-    }
-
-    fn shift(&mut self, by: TimeDelta) {
-        warn!("the clock was set by {} s", by.num_seconds());
-        self.memory.shift(by);
-        for trouble in self.troubled.values_mut() {
-            trouble.until += by;
-        }
-    }
-
-    /// What there is, and at what time. A clock that is set meanwhile makes it nobody's time.
-    async fn look(&mut self) -> Result<(Vec<Rollout>, DateTime<Utc>), EngineError> {
-        loop {
-            let before = self.now();
-            let rollouts = self.look_at(before).await?;
-            let (now, jump) = self.timekeeper.now();
-            match jump {
-                None => return Ok((rollouts, now)),
-                Some(jump) => self.shift(jump),
-            }
-        }
-    }
-
-    async fn look_at(&mut self, now: DateTime<Utc>) -> Result<Vec<Rollout>, EngineError> {
-        let Self {
-            engine,
-            endpoint,
-            settings,
-            identities,
-            memory,
-            cramped,
-            ..
-        } = self;
-        let observed = observe(
-            engine.as_ref(),
-            endpoint,
-            &settings.scope,
-            identities,
-            memory,
-            now,
-        );
-        let mut rollouts = match observed.await {
-            Ok(rollouts) => rollouts,
-            Err(error) => {
-                // It may come back without its `--rm` containers, and that is no fault of theirs.
-                memory.forget_created();
-                return Err(error);
-            }
-        };
-        let patience = TimeDelta::from_std(settings.policy.healthy_deadline).unwrap_or(TimeDelta::MAX);
-        note_ill_others(&mut rollouts, memory, patience, now);
-        for rollout in rollouts.iter_mut().filter(|rollout| rollout.conflict.is_none()) {
-            rollout.conflict = cramped.get(&rollout.name).cloned().flatten();
-        }
-        self.note_unread(&rollouts, now);
-        Ok(rollouts)
     }
 
     /// Begins a scheduled pass: asks what is published. What it leads to is for [`Self::reconcile`] to do.
@@ -299,22 +234,6 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             .collect())
     }
 
-    /// What cannot be looked at is looked at again, later each time, as after any other error.
-    fn note_unread(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
-        for rollout in rollouts {
-            let trouble = self.troubled.get(&rollout.name);
-            match &rollout.unread {
-                Some(problem) if trouble.is_none_or(|trouble| trouble.until <= now) => {
-                    self.trouble(rollout, LOOK, problem.clone(), now);
-                }
-                None if trouble.is_some_and(Trouble::is_unread) => {
-                    self.troubled.remove(&rollout.name);
-                }
-                _ => {}
-            }
-        }
-    }
-
     fn decide(&self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> Step {
         if let Some(trouble) = self
             .troubled
@@ -408,140 +327,6 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             }
         }
     }
-
-    /// Two containers at once need memory for two. What the host has is looked at when a second one is about to be
-    /// made or started, and until the rollout is over the answer stands. `true` where it was looked at just now.
-    async fn learns_of_memory(&mut self, rollout: &Rollout, step: &Step) -> bool {
-        let Some(serving) = &rollout.serving else {
-            return false;
-        };
-        let second = matches!(
-            step,
-            Step::Standby { .. } | Step::Create { .. } | Step::Start { .. }
-        );
-        if !second || rollout.conflict.is_some() || self.cramped.contains_key(&rollout.name) {
-            return false;
-        }
-        let conflict = too_little_memory(self.engine.as_ref(), &self.settings.scope, serving).await;
-        self.cramped.insert(rollout.name.clone(), conflict);
-        true
-    }
-
-    async fn take(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
-        announce(rollout, step, &rollout.approach(&self.settings.policy));
-        *self.steps_taken.entry(step.kind()).or_default() += 1;
-        self.collect_evidence(rollout, step, now).await;
-        if let Step::Pull { reference } = step {
-            let disk = self.settings.scope.disk();
-            self.pulls.begin(&self.engine, rollout, reference, disk);
-            return;
-        }
-        let outcome = execute(self.engine.as_ref(), rollout, step, &mut self.memory, now).await;
-        if let (Step::Stop { id, .. }, Ok(())) = (step, &outcome) {
-            let told = self.now();
-            self.memory.note_told(id, told);
-        }
-        if outcome.is_ok() {
-            // An old one that is only dated anew is where it was.
-            if !is_dated_anew(rollout, step) {
-                self.troubled.remove(&rollout.name);
-            }
-            if let Some(told) = once_settled(rollout, step) {
-                self.in_flight.insert(rollout.name.clone(), told);
-            }
-        }
-        let Some(campaign) = &mut self.campaign else {
-            if let Err(failure) = outcome {
-                self.trouble(rollout, &step.to_string(), problem(&failure), now);
-            }
-            return;
-        };
-        match (step, outcome) {
-            (
-                Step::Withdraw {
-                    because: Some(reason),
-                    ..
-                },
-                Ok(()),
-            ) => campaign.give_up(rollout, reason.clone()),
-            (Step::Reject { image, cause, .. } | Step::Mark { image, cause, .. }, Ok(())) => {
-                let reason = Reason::Rejected {
-                    image: image.clone(),
-                    cause: cause.clone(),
-                };
-                campaign.give_up(rollout, reason);
-            }
-            (_, Ok(())) => {}
-            // What is needed to go on is not given up; what is to begin is.
-            (Step::Standby { .. }, Err(failure)) if rollout.serving.is_none() => {
-                self.trouble(rollout, &step.to_string(), problem(&failure), now);
-            }
-            (_, Err(Failure::Refused(reason))) => {
-                campaign.give_up(rollout, reason);
-            }
-            (Step::Create { reference, .. }, Err(Failure::ImageVanished)) => {
-                warn!(delegate = rollout.name, image = %reference, "the image is gone again");
-                if !campaign.forget_pulled(reference) {
-                    let problem = format!("{reference} was removed or retagged after each of two pulls");
-                    campaign.give_up(rollout, Reason::CreateRefused { problem });
-                }
-            }
-            (step, Err(failure)) => self.trouble(rollout, &step.to_string(), problem(&failure), now),
-        }
-    }
-
-    /// Takes in the pulls that have ended.
-    fn take_pulled(&mut self, now: DateTime<Utc>) {
-        while let Some(Pulled {
-            rollout,
-            reference,
-            outcome,
-        }) = self.pulls.ended()
-        {
-            let result = match outcome {
-                Ok(id) => {
-                    info!(image = %reference, %id, "pulled");
-                    Ok(id)
-                }
-                Err(Failure::Refused(reason)) => Err(reason),
-                Err(failure) => {
-                    let step = Step::Pull { reference };
-                    self.trouble(&rollout, &step.to_string(), problem(&failure), now);
-                    continue;
-                }
-            };
-            self.troubled.remove(&rollout.name);
-            if let Some(campaign) = &mut self.campaign {
-                if let Err(reason) = &result {
-                    campaign.note_failure(&rollout, reason);
-                }
-                campaign.note_pulled(&reference, result);
-            }
-        }
-    }
-
-    /// After an error nothing is known but that it has to be looked at again, a little later, and later each time.
-    fn trouble(&mut self, rollout: &Rollout, step: &str, problem: String, now: DateTime<Utc>) {
-        warn!(
-            delegate = rollout.name,
-            step, problem, "the engine did not do it; looking again"
-        );
-        let reason = Reason::Engine {
-            step: step.to_owned(),
-            problem,
-        };
-        let times = self
-            .troubled
-            .get(&rollout.name)
-            .map_or(1, |trouble| trouble.times + 1);
-        let pause = TimeDelta::seconds(1 << times.min(6)).min(TimeDelta::seconds(60));
-        let trouble = Trouble {
-            reason,
-            times,
-            until: now + pause,
-        };
-        self.troubled.insert(rollout.name.clone(), trouble);
-    }
 }
 
 /// One that waits for a replica which is not waited for any more is halted. Those that hold up others come first.
@@ -558,13 +343,6 @@ fn held_up_for_good(step: Step, stuck: &HashMap<String, String>) -> Step {
     }
 }
 
-fn is_dated_anew(rollout: &Rollout, step: &Step) -> bool {
-    let Step::Retire { id, .. } = step else {
-        return false;
-    };
-    rollout.draining.iter().any(|old| old.id == *id)
-}
-
 /// What is under way comes first, so that a canary is decided on before the next replica; then by name.
 fn in_order<'a>(rollouts: &'a [Rollout], only: Option<&str>) -> Vec<&'a Rollout> {
     let mut ordered: Vec<&Rollout> = rollouts
@@ -573,12 +351,4 @@ fn in_order<'a>(rollouts: &'a [Rollout], only: Option<&str>) -> Vec<&'a Rollout>
         .collect();
     ordered.sort_by_key(|rollout| (!rollout.holds_up_replicas(), rollout.name.clone()));
     ordered
-}
-
-fn problem(failure: &Failure) -> String {
-    match failure {
-        Failure::Engine(error) => error.to_string(),
-        Failure::Refused(reason) => reason.to_string(),
-        Failure::ImageVanished => "the image is gone".to_owned(),
-    }
 }

@@ -411,7 +411,12 @@ async fn direct(world: &Arc<World>, mut todo: mpsc::Receiver<Act>) {
     }
     // What is just being tried again is not looked at in the middle.
     for _ in 0..400 {
-        if world.book().last.iter().all(|last| matches!(last, Some((true, _)))) {
+        if world
+            .book()
+            .last
+            .iter()
+            .all(|last| matches!(last, Some((true, _))))
+        {
             break;
         }
         sleep(Duration::from_secs(30)).await;

@@ -1,0 +1,95 @@
+//! The look that each decision begins with, and the time it was made at.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tracing::warn;
+
+use super::{LOOK, Reconciler, Trouble};
+use crate::disturbance::note_ill_others;
+use crate::engine::{Engine, EngineError};
+use crate::health::HealthEndpoint;
+use crate::manager::Published;
+use crate::observe::observe;
+use crate::rollout::Rollout;
+
+impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
+    /// The time. What is remembered is moved along where the clock was set.
+    pub(super) fn now(&mut self) -> DateTime<Utc> {
+        let (now, jump) = self.timekeeper.now();
+        if let Some(jump) = jump {
+            self.shift(jump);
+        }
+        now
+    }
+
+    fn shift(&mut self, by: TimeDelta) {
+        warn!("the clock was set by {} s", by.num_seconds());
+        self.memory.shift(by);
+        for trouble in self.troubled.values_mut() {
+            trouble.until += by;
+        }
+    }
+
+    /// What there is, and at what time. A clock that is set meanwhile makes it nobody's time.
+    pub(super) async fn look(&mut self) -> Result<(Vec<Rollout>, DateTime<Utc>), EngineError> {
+        loop {
+            let before = self.now();
+            let rollouts = self.look_at(before).await?;
+            let (now, jump) = self.timekeeper.now();
+            match jump {
+                None => return Ok((rollouts, now)),
+                Some(jump) => self.shift(jump),
+            }
+        }
+    }
+
+    async fn look_at(&mut self, now: DateTime<Utc>) -> Result<Vec<Rollout>, EngineError> {
+        let Self {
+            engine,
+            endpoint,
+            settings,
+            identities,
+            memory,
+            cramped,
+            ..
+        } = self;
+        let observed = observe(
+            engine.as_ref(),
+            endpoint,
+            &settings.scope,
+            identities,
+            memory,
+            now,
+        );
+        let mut rollouts = match observed.await {
+            Ok(rollouts) => rollouts,
+            Err(error) => {
+                // It may come back without its `--rm` containers, and that is no fault of theirs.
+                memory.forget_created();
+                return Err(error);
+            }
+        };
+        let patience = TimeDelta::from_std(settings.policy.healthy_deadline).unwrap_or(TimeDelta::MAX);
+        note_ill_others(&mut rollouts, memory, patience, now);
+        for rollout in rollouts.iter_mut().filter(|rollout| rollout.conflict.is_none()) {
+            rollout.conflict = cramped.get(&rollout.name).cloned().flatten();
+        }
+        self.note_unread(&rollouts, now);
+        Ok(rollouts)
+    }
+
+    /// What cannot be looked at is looked at again, later each time, as after any other error.
+    pub(super) fn note_unread(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
+        for rollout in rollouts {
+            let trouble = self.troubled.get(&rollout.name);
+            match &rollout.unread {
+                Some(problem) if trouble.is_none_or(|trouble| trouble.until <= now) => {
+                    self.trouble(rollout, LOOK, problem.clone(), now);
+                }
+                None if trouble.is_some_and(Trouble::is_unread) => {
+                    self.troubled.remove(&rollout.name);
+                }
+                _ => {}
+            }
+        }
+    }
+}
