@@ -214,7 +214,7 @@ pub struct Rollout {
 pub struct Vanished {
     /// Its image.
     pub image: ImageId,
-    /// Whether it was made with `--rm`: then it vanishes by stopping.
+    /// Whether it was made with `--rm` and was started: then it vanishes by stopping.
     pub auto_remove: bool,
     /// Why it could not be started, where that is known.
     pub cause: Option<String>,
