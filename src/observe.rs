@@ -11,7 +11,7 @@ use tracing::{info, warn};
 use crate::config::{HealthSettings, Strategy};
 use crate::delegate::{ContainerId, DELEGATE_NAME_VARIABLE, ImageId, Role, label};
 use crate::disk::{Disk, FreeDisk};
-use crate::document::{self, Conflict};
+use crate::document::{self, Conflict, Obstacle, Tie, ties};
 use crate::duration;
 use crate::engine::{ContainerSummary, Engine, EngineError, Inspected, RunState};
 use crate::health::{self, HealthEndpoint, HealthState, ProbedBy, Verdict};
@@ -51,6 +51,8 @@ impl Scope {
 #[derive(Debug, Default)]
 pub struct Identities {
     known: HashMap<ContainerId, Option<String>>,
+    /// What some have of others.
+    ties: HashMap<ContainerId, Vec<Tie>>,
     /// Those nothing is known of, since they could not be inspected: told once.
     unread: HashSet<ContainerId>,
 }
@@ -88,6 +90,7 @@ pub async fn observe<E: Engine, H: HealthEndpoint>(
             rollout.delegate = delegate.unwrap_or(rollout.delegate);
             rollout.unread = Some(problem);
         }
+        rollout.tied = tied(&rollout, identities, &containers);
         rollouts.push(rollout);
     }
     let serving = rollouts.iter().filter_map(|rollout| rollout.serving.as_ref());
@@ -135,6 +138,7 @@ async fn read<E: Engine>(
     let containers = engine.containers().await?;
     let exists = |id: &ContainerId| containers.iter().any(|container| container.id == *id);
     identities.known.retain(|id, _| exists(id));
+    identities.ties.retain(|id, _| exists(id));
     identities.unread.retain(exists);
     memory.keep(exists);
 
@@ -250,6 +254,10 @@ async fn look_at<E: Engine>(
             .cloned()
     });
     identities.unread.remove(&summary.id);
+    let ties = ties(inspected.document());
+    if !ties.is_empty() {
+        identities.ties.insert(summary.id.clone(), ties);
+    }
     if identities
         .known
         .insert(summary.id.clone(), delegate.clone())
@@ -301,6 +309,23 @@ fn foreign_name(
     })
 }
 
+/// Who has something of the container in service.
+fn tied(rollout: &Rollout, identities: &Identities, containers: &[ContainerSummary]) -> Option<Obstacle> {
+    let serving = rollout.serving.as_ref()?;
+    let strangers = containers
+        .iter()
+        .filter(|container| rollout.member(&container.id).is_none());
+    strangers
+        .filter_map(|container| Some((container, identities.ties.get(&container.id)?)))
+        .find_map(|(container, ties)| {
+            let tie = ties.iter().find(|tie| tie.leads_to(&serving.id, &serving.name))?;
+            Some(Obstacle::Tied {
+                container: container.name.clone(),
+                what: tie.what,
+            })
+        })
+}
+
 async fn assemble<H: HealthEndpoint>(
     endpoint: &H,
     scope: &Scope,
@@ -343,6 +368,7 @@ async fn assemble<H: HealthEndpoint>(
         vanished: Vec::new(),
         is_renamed: false,
         kept_images: Vec::new(),
+        tied: None,
         unread: None,
     };
     for ((role, container, _), (verdict, fresh)) in members.iter().zip(verdicts) {

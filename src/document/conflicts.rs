@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::ties::namespaces;
 use super::{map, text};
 
 const MIB: u64 = 1024 * 1024;
@@ -102,18 +103,10 @@ pub fn forbids_two(inspect: &Value) -> Vec<Conflict> {
     if network_mode == "host" {
         conflicts.push(Conflict::HostNetwork);
     }
-    for (namespace, pointer) in [
-        ("network", "/HostConfig/NetworkMode"),
-        ("pid", "/HostConfig/PidMode"),
-        ("ipc", "/HostConfig/IpcMode"),
-    ] {
-        if let Some(container) = text(inspect, pointer).strip_prefix("container:") {
-            conflicts.push(Conflict::ContainerNamespace {
-                namespace,
-                container: container.to_owned(),
-            });
-        }
-    }
+    conflicts.extend(namespaces(inspect).map(|tie| Conflict::ContainerNamespace {
+        namespace: tie.what,
+        container: tie.container,
+    }));
     // The engine ignores the rest where the container has no network of its own.
     if matches!(network_mode, "host" | "none") || super::networks::shares_namespace(network_mode) {
         return conflicts;

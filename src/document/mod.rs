@@ -23,6 +23,7 @@ mod compare;
 mod conflicts;
 mod defaults;
 mod networks;
+mod ties;
 mod volumes;
 
 use std::fmt;
@@ -31,6 +32,7 @@ use serde_json::{Map, Value, json};
 
 pub use compare::{Difference, unexplained};
 pub use conflicts::{Conflict, forbids_two};
+pub use ties::{Tie, ties};
 
 use crate::delegate::{ContainerId, label};
 use crate::engine::ApiVersion;
@@ -78,6 +80,14 @@ pub enum Obstacle {
         /// The label that says so.
         label: &'static str,
     },
+    /// Another container has something of it, which its successor cannot give.
+    #[error("the container {container} has its {what}, and would be cut off")]
+    Tied {
+        /// The other container's name.
+        container: String,
+        /// `network`, `pid`, `ipc` or `volumes`.
+        what: &'static str,
+    },
     /// The new image is built for another platform.
     #[error("its image is built for {old}, the new one for {new}")]
     OtherPlatform {
@@ -103,6 +113,7 @@ impl Obstacle {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Managed { .. } => "managed",
+            Self::Tied { .. } => "tied",
             Self::OtherPlatform { .. } => "other-platform",
             Self::Malformed { .. } => "malformed",
         }

@@ -25,7 +25,7 @@ pub use watch::{Memory, Watch};
 
 use crate::config::Strategy;
 use crate::delegate::{ContainerId, ImageId, Role, label};
-use crate::document::Conflict;
+use crate::document::{Conflict, Obstacle};
 use crate::engine::{Inspected, RunState};
 use crate::health::Verdict;
 use crate::image::ImageReference;
@@ -205,6 +205,8 @@ pub struct Rollout {
     pub is_renamed: bool,
     /// The images that delegates of this host keep, this one and all others: what each runs, and what it ran before.
     pub kept_images: Vec<ImageId>,
+    /// A container of somebody else that has a namespace or the volumes of the one in service.
+    pub tied: Option<Obstacle>,
     /// Why one of its containers could not be inspected: then its state is not known, and nothing is done to it.
     pub unread: Option<String>,
 }

@@ -317,3 +317,18 @@ fn debug_tells_every_call_and_no_secret() {
     assert!(run.text.contains("decision=\"create\""), "{}", run.text);
     assert!(!run.text.contains(TOKEN), "{}", run.text);
 }
+
+/// A sidecar in its network would lose it with the old container.
+#[test]
+fn a_delegate_with_a_sidecar_in_its_network_is_left_alone() {
+    let lab = Lab::new("sidecar");
+    let name = lab.delegate("1", V1, &[]);
+    let network = format!("container:{name}");
+    // Another port, since the network is one.
+    let sidecar = lab.container("sidecar", &["--network", &network, "--env", "PORT=3461", &image(V1)]);
+    let run = lab.upgrader(V2).run(&["once"]);
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    let why = format!("the container {sidecar} has its network, and would be cut off");
+    assert!(run.text.contains(&why), "{}", run.text);
+    assert_eq!(image_of(&name), image(V1));
+}

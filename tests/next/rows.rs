@@ -1,6 +1,7 @@
 //! Row by row.
 
 use delegate_upgrader::config::Strategy;
+use delegate_upgrader::document::Obstacle;
 use delegate_upgrader::engine::RunState;
 use delegate_upgrader::reason::Reason;
 use delegate_upgrader::rollout::Vanished;
@@ -871,6 +872,28 @@ fn what_stands_in_the_way_is_told() {
     assert_eq!(
         base().with(|r| r.vanished = vec![gone(V3)]).next(),
         format!("create from old: {V2}, release 1")
+    );
+    let tied = |scene: Scene| {
+        scene.with(|r| {
+            r.tied = Some(Obstacle::Tied {
+                container: "logger".to_owned(),
+                what: "network",
+            });
+        })
+    };
+    assert_eq!(tied(base()).next(), "rest: obstacle");
+    assert_eq!(
+        tied(scene().serving(old()).published(V2)).next(),
+        "rest: obstacle"
+    );
+    assert_eq!(
+        tied(scene().serving(old()).pulled(V1)).next(),
+        "rest: up_to_date"
+    );
+    // What was begun goes on.
+    assert_eq!(
+        tied(base()).candidate(new()).next(),
+        "start d.candidate (new)"
     );
     assert_eq!(scene().next(), "rest: gone");
 }

@@ -229,6 +229,7 @@ impl Scene {
                 vanished: Vec::new(),
                 is_renamed: false,
                 kept_images: Vec::new(),
+                tied: None,
                 unread: None,
             },
             wish: Wish::Settle(Reason::AwaitingSchedule { published: None }),

@@ -7,7 +7,7 @@ use delegate_upgrader::engine::{Engine, RunState};
 use serde_json::json;
 
 use crate::host::{GROUP, Host, NEW, NEWER, OLD, good, host_network, row};
-use crate::support::twin::{Operation, delegate_body};
+use crate::support::twin::{Hand, Operation, delegate_body};
 
 #[tokio::test(start_paused = true)]
 async fn other_delegates_and_foreign_containers_are_named_in_no_write() {
@@ -173,5 +173,31 @@ async fn an_owner_s_name_that_looks_like_one_of_ours_stays_through_every_upgrade
                 [(name.to_owned(), RunState::Running, image.to_owned())]
             );
         }
+    }
+}
+
+/// A sidecar in its network, say: it would be cut off, and to make that one again is not ours to do.
+#[tokio::test(start_paused = true)]
+async fn a_delegate_that_others_have_a_share_in_is_left_alone_until_they_are_gone() {
+    for what in ["network", "pid", "ipc", "volumes"] {
+        let host = Host::new();
+        let id = host.run("dd");
+        let host_config = match what {
+            "network" => json!({ "NetworkMode": format!("container:{}", id.as_str()) }),
+            "pid" => json!({ "PidMode": "container:dd" }),
+            "ipc" => json!({ "IpcMode": format!("container:{}", id.as_str()) }),
+            _ => json!({ "VolumesFrom": ["dd:ro"] }),
+        };
+        host.twin
+            .run("logger", &json!({ "Image": OLD, "HostConfig": host_config }));
+        let report = host.once(NEW).await;
+        assert_eq!(row(&report, "dd").reason, "obstacle");
+        let why = &row(&report, "dd").why;
+        assert!(why.contains(&format!("logger has its {what}")), "{why}");
+        assert_eq!(host.writes_on("dd"), []);
+        assert_eq!(host.writes_on("logger"), []);
+        host.twin.by_hand(Hand::Remove("logger".to_owned())).unwrap();
+        assert!(!host.once(NEW).await.has_failures());
+        host.assert_settled_on("dd", NEW, what);
     }
 }
