@@ -325,7 +325,10 @@ fn a_delegate_with_a_sidecar_in_its_network_is_left_alone() {
     let name = lab.delegate("1", V1, &[]);
     let network = format!("container:{name}");
     // Another port, since the network is one.
-    let sidecar = lab.container("sidecar", &["--network", &network, "--env", "PORT=3461", &image(V1)]);
+    let sidecar = lab.container(
+        "sidecar",
+        &["--network", &network, "--env", "PORT=3461", &image(V1)],
+    );
     let run = lab.upgrader(V2).run(&["once"]);
     assert_eq!(run.code, Some(1), "{}", run.text);
     let why = format!("the container {sidecar} has its network, and would be cut off");

@@ -886,15 +886,9 @@ fn what_stands_in_the_way_is_told() {
         tied(scene().serving(old()).published(V2)).next(),
         "rest: obstacle"
     );
-    assert_eq!(
-        tied(scene().serving(old()).pulled(V1)).next(),
-        "rest: up_to_date"
-    );
+    assert_eq!(tied(scene().serving(old()).pulled(V1)).next(), "rest: up_to_date");
     // What was begun goes on.
-    assert_eq!(
-        tied(base()).candidate(new()).next(),
-        "start d.candidate (new)"
-    );
+    assert_eq!(tied(base()).candidate(new()).next(), "start d.candidate (new)");
     assert_eq!(scene().next(), "rest: gone");
 }
 

@@ -546,6 +546,10 @@ fn ending_of(
             // Kept until its successor is healthy, and that one's health comes and goes.
             Role::Draining { .. } if container.state == RunState::Exited && !serving_is_healthy => false,
             Role::Draining { .. } if excuse.ports_are_taken => false,
+            // An old one whose health comes and goes excuses each candidate, every hour anew.
+            Role::Withdrawn { .. } if world.scenario.images[0].kind == Kind::Flaps => {
+                container.state != RunState::Running
+            }
             Role::Failed { .. } => !matches!(container.state, RunState::Exited | RunState::Created),
             // Somebody took what it was to replace: whatever it is worth, it is all there is.
             Role::Candidate => !(excuse.may_be_gone && is_alone(&family)),
