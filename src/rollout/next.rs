@@ -4,6 +4,7 @@
 //! in service; then what the two or three containers of the rollout are to each other. `docs/development/rollout.md`
 //! has the states as a table.
 
+mod alone;
 mod proof;
 mod restoring;
 mod standby;
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use proof::{Proof, committed, may_still_be_proven, refusal, verdict};
+use proof::{Proof, committed, refusal, verdict};
 use stopping::{Pending, policy_off, set_policy, waiting};
 
 use super::{Approach, Demand, Member, Policy, Rollout, Step, Wish};
@@ -380,66 +381,6 @@ impl Decision<'_> {
                 self.withdraw(candidate, Some(because))
             }
             Proof::Proven => self.until_gone(candidate),
-        }
-    }
-
-    /// A candidate, and nobody else: whatever it is worth, it is all there is. Where another image is published by
-    /// now, it becomes the delegate that is replaced by that one.
-    fn alone(&self, candidate: &Member) -> Step {
-        if matches!(self.wish, Wish::Image { .. })
-            && !self.is_wanted(candidate)
-            && candidate.state == RunState::Running
-        {
-            return self.promote(candidate);
-        }
-        // It was about to be rejected.
-        if candidate.restart_is_off()
-            && let Some(policy) = candidate
-                .predecessor_policy
-                .as_deref()
-                .filter(|policy| *policy != "no")
-        {
-            return set_policy(candidate, policy);
-        }
-        let rest = candidate
-            .finished_at
-            .map(|finished| finished + TimeDelta::seconds(10));
-        if let Some(until) = rest.filter(|until| candidate.has_ended() && *until > self.now) {
-            let reason = Reason::NoWayBack {
-                verdict: candidate.health.to_string(),
-            };
-            return Step::Wait { reason, until };
-        }
-        if candidate.is_created() || candidate.has_ended() {
-            return match refusal(candidate) {
-                Some(cause) => Step::Rest(Reason::Rejected {
-                    image: candidate.image.clone(),
-                    cause,
-                }),
-                None => start(candidate),
-            };
-        }
-        match self.prove(candidate) {
-            Proof::Proven => self.promote(candidate),
-            Proof::NotYet(step) => step,
-            // Late, but it may still get there.
-            Proof::Failed(_) | Proof::Inconclusive(_) if may_still_be_proven(candidate) => Step::Wait {
-                reason: Reason::NoWayBack {
-                    verdict: candidate.health.to_string(),
-                },
-                until: self.now + self.proof_interval(),
-            },
-            Proof::Failed(_) | Proof::Inconclusive(_) => match self.wish {
-                // Its tag stands for another image by now.
-                Wish::Image {
-                    reference, id: None, ..
-                } => Step::Pull {
-                    reference: reference.clone(),
-                },
-                _ => Step::Rest(Reason::NoWayBack {
-                    verdict: candidate.health.to_string(),
-                }),
-            },
         }
     }
 
