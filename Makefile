@@ -23,7 +23,7 @@ matrix: static ## every call of an upgrade with every fault on a real engine; MA
 	MATRIX_SHARE=$(or $(MATRIX_SHARE),all) tests/lab/run cargo test --locked --test matrix -- $(MATRIX)
 
 fidelity: static ## every option of a container through a whole upgrade on a real engine; FIDELITY='mount' selects
-	FIDELITY=$(if $(FIDELITY),,all) tests/lab/run cargo test --locked --test fidelity -- $(FIDELITY)
+	FIDELITY='$(or $(FIDELITY),all)' tests/lab/run cargo test --locked --test fidelity
 
 sim: ## lives of a host, everything going wrong; SEEDS=1000, SEEDS=a..b, or SEED=n for the story of one
 	SEEDS=$(or $(SEEDS),1000) $(if $(SEED),SEED=$(SEED)) tests/sim/play

@@ -187,6 +187,8 @@ impl Upgrade<'_> {
                 match key.as_str() {
                     // How it was written. What it means is in the other fields.
                     "Mode" => {}
+                    // Where the engine shows the image's files to this one container.
+                    "Source" if text(&old["Type"]) == "image" => {}
                     "Name" => compare(
                         &format!("{path}/Name"),
                         &json!(volume(old)),

@@ -2,11 +2,11 @@
 //! `make fidelity`.
 //!
 //! ```text
-//! tests/lab/run cargo test --test fidelity -- mount volume
+//! FIDELITY='mount volume' tests/lab/run cargo test --test fidelity
 //! ```
 //!
-//! Arguments are parts of rows' titles, all of which have to match; without any, and without `FIDELITY=all`, nothing
-//! is tried. `FIDELITY_JOBS` is how many rows are tried at once.
+//! `FIDELITY` is `all`, or parts of rows' titles, all of which have to match; without it nothing is tried.
+//! `FIDELITY_JOBS` is how many rows are tried at once.
 
 #![allow(
     clippy::expect_used,
@@ -48,15 +48,13 @@ use tally::Tally;
 const JOBS: usize = 8;
 
 fn main() -> ExitCode {
-    let parts: Vec<String> = env::args()
-        .skip(1)
-        .filter(|part| !part.starts_with("--"))
-        .collect();
-    let asked = !parts.is_empty() || env::var("FIDELITY").is_ok_and(|value| value == "all");
-    if !asked || env::args().any(|argument| argument == "--list") {
+    let selection = env::var("FIDELITY").unwrap_or_default();
+    if selection.is_empty() || env::args().any(|argument| argument == "--list") {
         println!("fidelity: nothing is tried unless asked for; `make fidelity` does");
         return ExitCode::SUCCESS;
     }
+    let mut parts: Vec<&str> = selection.split_whitespace().collect();
+    parts.retain(|part| *part != "all");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -64,13 +62,13 @@ fn main() -> ExitCode {
     runtime.block_on(fidelity(&parts))
 }
 
-async fn fidelity(parts: &[String]) -> ExitCode {
+async fn fidelity(parts: &[&str]) -> ExitCode {
     let around = Arc::new(Surroundings::make().await);
     let begin = Instant::now();
     let jobs = env::var("FIDELITY_JOBS").ok().and_then(|jobs| jobs.parse().ok());
     let slots = Arc::new(Semaphore::new(jobs.unwrap_or(JOBS)));
     let mut rows = table::rows(&around);
-    rows.retain(|row| parts.iter().all(|part| row.title.contains(part.as_str())));
+    rows.retain(|row| parts.iter().all(|part| row.title.contains(part)));
     println!("fidelity: {} rows on engine {}", rows.len(), around.version);
     let mut running = JoinSet::new();
     for (number, row) in rows.into_iter().enumerate() {

@@ -118,7 +118,7 @@ async fn start(row: &Row, name: &str, body: &Value, around: &Surroundings) -> Re
     Ok(())
 }
 
-/// Whether the document of a delegate with the option differs from one without it at every key the option has.
+/// Whether the document of a delegate with the option differs from one without it at any key the option has.
 fn shows(row: &Row, document: &Value, least: &Value) -> bool {
     let at = |document: &Value, key: &str| {
         let (part, key) = key.split_once('/').unwrap_or_default();
@@ -130,12 +130,17 @@ fn shows(row: &Row, document: &Value, least: &Value) -> bool {
         endpoints.map(|(_, endpoint)| endpoint[key].clone()).collect()
     };
     let keys = row.keys();
-    // Where a value is none, or just what the engine says anyway, nothing can be seen.
-    let visible: Vec<_> = keys.iter().filter(|key| !is_nothing(&row.asked(key))).collect();
-    visible.is_empty()
-        || visible
-            .iter()
-            .any(|key| at(document, key) != at(least, key) || row.asked(key) == at(document, key))
+    // Where a value is none, nothing can be seen. A MAC address always is one: only the owner's own counts.
+    let mut visible = keys.iter().filter(|key| !is_nothing(&row.asked(key))).peekable();
+    visible.peek().is_none()
+        || visible.any(|key| match key.as_str() {
+            "Endpoint/MacAddress" => list(&at(document, key)).contains(&row.asked(key)),
+            _ => at(document, key) != at(least, key) || at(document, key) == row.asked(key),
+        })
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// The whole of `delegate-upgrader once` for one delegate; how it ended, and its last words.

@@ -37,6 +37,12 @@ fn names() -> Vec<Row> {
             json!({ "Env": ["IMAGE_VARIABLE"] }),
         )
         .rich(),
+        Row::new(
+            "env that is just the image's",
+            json!({ "Env": ["IMAGE_VARIABLE=1"] }),
+        )
+        .rich()
+        .limit("inspect shows a value that owner and image both gave, and not that the owner did"),
         Row::new("env given twice", json!({ "Env": ["TWICE=1", "TWICE=2"] })),
         Row::new(
             "labels",

@@ -105,15 +105,19 @@ fn namespaces(around: &Surroundings) -> Vec<Row> {
         Row::host("runtime runc", json!({ "Runtime": "runc" })),
         Row::host("network host", json!({ "NetworkMode": "host" })),
         Row::host("network none", json!({ "NetworkMode": "none" })),
-        Row::host("network of a container", json!({ "NetworkMode": helper })),
-        Row::host(
-            "network of a container by id",
-            json!({ "NetworkMode": helper_id }),
+        Row::new(
+            "network of a container",
+            json!({ "Env": ["PORT=3461"], "HostConfig": { "NetworkMode": helper } }),
         ),
-        Row::host(
+        Row::new(
+            "network of a container by id",
+            json!({ "Env": ["PORT=3462"], "HostConfig": { "NetworkMode": helper_id } }),
+        ),
+        Row::new(
             "privileged, pid and network of the host",
             json!({
-                "Privileged": true, "PidMode": "host", "NetworkMode": "host",
+                "Env": ["PORT=3463"],
+                "HostConfig": { "Privileged": true, "PidMode": "host", "NetworkMode": "host" },
             }),
         ),
     ]
