@@ -87,6 +87,8 @@ impl Upgrade<'_> {
             let path = format!("/HostConfig/{key}");
             match key.as_str() {
                 "Binds" => compare_sets(&path, &self.with_volumes(old), &strings(&new["Binds"]), found),
+                // The engine shows them in any order.
+                "Links" => compare_sets(&path, &strings(&old[&key]), &strings(&new[&key]), found),
                 "Mounts" => {
                     let expected = self.mounts_with_sources(&old["Mounts"]);
                     compare(&path, &expected, &new["Mounts"], found);

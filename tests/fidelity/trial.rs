@@ -118,7 +118,7 @@ async fn start(row: &Row, name: &str, body: &Value, around: &Surroundings) -> Re
     Ok(())
 }
 
-/// Whether the document of a delegate with the option differs from one without it at any key the option has.
+/// Whether the document of a delegate with the option differs from one without it at every key the option has.
 fn shows(row: &Row, document: &Value, least: &Value) -> bool {
     let at = |document: &Value, key: &str| {
         let (part, key) = key.split_once('/').unwrap_or_default();
@@ -130,17 +130,35 @@ fn shows(row: &Row, document: &Value, least: &Value) -> bool {
         endpoints.map(|(_, endpoint)| endpoint[key].clone()).collect()
     };
     let keys = row.keys();
-    // Where a value is none, nothing can be seen. A MAC address always is one: only the owner's own counts.
-    let mut visible = keys.iter().filter(|key| !is_nothing(&row.asked(key))).peekable();
-    visible.peek().is_none()
-        || visible.any(|key| match key.as_str() {
-            "Endpoint/MacAddress" => list(&at(document, key)).contains(&row.asked(key)),
-            _ => at(document, key) != at(least, key) || at(document, key) == row.asked(key),
-        })
+    // Where a value is none, nothing can be seen. A network is mostly named for what is set in it.
+    let mut visible = keys
+        .iter()
+        .filter(|key| !is_nothing(&row.asked(key)))
+        .filter(|key| *key != "HostConfig/NetworkMode" || keys.len() == 1);
+    visible.all(|key| {
+        let (asked, shown) = (row.asked(key), at(document, key));
+        match (key.split_once('/').unwrap_or_default(), shown.as_array()) {
+            // A MAC address always is one: only the owner's own counts.
+            (("Endpoint", "MacAddress"), Some(all)) => all.contains(&asked),
+            (("Endpoint", _), Some(all)) => all.iter().any(|shown| knows(shown, &asked)),
+            _ => (shown != at(least, key) || shown == asked) && knows(&shown, &asked),
+        }
+    })
 }
 
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
+/// Whether everything that was asked for has some value in what is shown.
+fn knows(shown: &Value, asked: &Value) -> bool {
+    match (asked, shown) {
+        (Value::Object(fields), Value::Object(_)) => {
+            fields.iter().all(|(field, asked)| knows(&shown[field], asked))
+        }
+        (Value::Array(entries), Value::Array(all)) if entries.len() == all.len() => {
+            entries.iter().zip(all).all(|(asked, shown)| knows(shown, asked))
+        }
+        (Value::Bool(false), _) => true,
+        (Value::Number(number), _) if number.as_f64() == Some(0.0) => true,
+        _ => is_nothing(asked) || (!is_nothing(shown) && *shown != Value::Bool(false) && *shown != 0),
+    }
 }
 
 /// The whole of `delegate-upgrader once` for one delegate; how it ended, and its last words.
