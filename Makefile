@@ -4,7 +4,7 @@ TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
 export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test matrix sim mutants lint bench image docs engines static clean
+.PHONY: help demo test matrix fidelity sim mutants lint bench image docs engines static clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 10
@@ -21,6 +21,9 @@ test: static ## all tests, those on a real engine and a real registry too
 
 matrix: static ## every call of an upgrade with every fault on a real engine; MATRIX='start-first kill' selects
 	MATRIX_SHARE=$(or $(MATRIX_SHARE),all) tests/lab/run cargo test --locked --test matrix -- $(MATRIX)
+
+fidelity: static ## every option of a container through a whole upgrade on a real engine; FIDELITY='mount' selects
+	FIDELITY='$(or $(FIDELITY),all)' tests/lab/run cargo test --locked --test fidelity
 
 sim: ## lives of a host, everything going wrong; SEEDS=1000, SEEDS=a..b, or SEED=n for the story of one
 	SEEDS=$(or $(SEEDS),1000) $(if $(SEED),SEED=$(SEED)) tests/sim/play

@@ -356,6 +356,7 @@ impl<'a> Comparison<'a> {
         volumes::keep_anonymous(&mut old, self.old);
         for side in [&mut old, &mut new] {
             normalise_links(side);
+            name_no_restart_policy(side);
         }
         if same_network_mode(self.old, self.new) {
             old.remove("NetworkMode");
@@ -531,6 +532,16 @@ fn normalise_links(host_config: &mut Map<String, Value>) {
             .collect();
         plain.sort();
         *links = plain.into_iter().map(Value::from).collect();
+    }
+}
+
+/// No restart policy has two spellings. `docker run` says `no`; for other clients that give none the engine keeps an
+/// empty name. What is remembered on labels, and what an update can set, is `no`.
+fn name_no_restart_policy(host_config: &mut Map<String, Value>) {
+    if let Some(Value::Object(policy)) = host_config.get_mut("RestartPolicy")
+        && is_blank(policy.get("Name"))
+    {
+        policy.insert("Name".to_owned(), Value::from("no"));
     }
 }
 

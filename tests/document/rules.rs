@@ -567,3 +567,19 @@ fn no_secret_is_shown_in_a_difference_or_a_successor() {
     let made = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap();
     assert!(!format!("{made:?}").contains(secret));
 }
+
+#[test]
+fn no_restart_policy_has_two_spellings() {
+    let images = Images {
+        old: &image(&json!({})),
+        new: &image(&json!({})),
+    };
+    let with = |policy: Value| container(&json!({}), json!({ "RestartPolicy": policy }));
+    let unnamed = with(json!({ "Name": "", "MaximumRetryCount": 0 }));
+    let none = with(json!({ "Name": "no", "MaximumRetryCount": 0 }));
+    let always = with(json!({ "Name": "always", "MaximumRetryCount": 0 }));
+    assert_eq!(unexplained(&none, &unnamed, images), []);
+    assert_eq!(unexplained(&unnamed, &none, images), []);
+    assert_eq!(unexplained(&unnamed, &always, images).len(), 1);
+    assert_eq!(unexplained(&always, &unnamed, images).len(), 1);
+}

@@ -1,0 +1,56 @@
+//! The images that delegates are upgraded between: the lab's, and ones with a value for all that an image can say.
+
+use std::fs;
+use std::process::Command;
+
+use crate::lab::{V1, V2, env, expect, image, project, static_binary};
+
+/// The entry point of the rich images: it runs the delegate, whatever the command says.
+pub(crate) const ENTRYPOINT: [&str; 4] = ["/busybox", "sh", "-c", "exec /delegate # image"];
+/// A statically linked one.
+const BUSYBOX: &str = "/bin/busybox";
+
+/// Builds and pushes them: the references of the plain ones and of the rich ones, old and new.
+pub(crate) fn build() -> [[String; 2]; 2] {
+    expect(
+        Command::new(project().join("tests/lab/images"))
+            .arg(static_binary("delegate"))
+            .args([V1, V2]),
+    );
+    let plain = [image(V1), image(V2)];
+    let rich = [(1, &plain[0]), (2, &plain[1])].map(|(version, base)| build_rich(version, base));
+    [plain, rich]
+}
+
+fn build_rich(version: usize, base: &str) -> String {
+    let entrypoint = serde_json::json!(ENTRYPOINT);
+    let signal = ["", "SIGTERM", "SIGINT"][version];
+    let more = ["", "", "VOLUME /new-volume\nENV NEW_VARIABLE=1\nEXPOSE 9103/udp"][version];
+    let dockerfile = format!(
+        "FROM {base}
+COPY busybox /busybox
+ENV IMAGE_VARIABLE={version} IMAGE_CONSTANT=c
+LABEL image.label={version} image.constant=c
+EXPOSE 910{version}/tcp 9101/tcp
+VOLUME /image-volume
+WORKDIR /v{version}
+STOPSIGNAL {signal}
+HEALTHCHECK --interval=3{version}s --timeout=1{version}s --retries={version} CMD [\"/delegate\", \"healthcheck\"]
+{more}
+ENTRYPOINT {entrypoint}
+CMD [\"image\", \"{version}\"]
+"
+    );
+    let context = tempfile::tempdir().expect("a directory for an image");
+    fs::write(context.path().join("Dockerfile"), dockerfile).expect("a Dockerfile");
+    fs::copy(BUSYBOX, context.path().join("busybox")).expect("a busybox; the package busybox-static has it");
+    let reference = format!("{}/fidelity/delegate:{version}", env("LAB_REGISTRY"));
+    let mut build = Command::new("docker");
+    build
+        .env("DOCKER_BUILDKIT", "0")
+        .args(["build", "--quiet", "--tag", &reference])
+        .arg(context.path());
+    expect(&mut build);
+    expect(Command::new("docker").args(["push", "--quiet", &reference]));
+    reference
+}

@@ -1,0 +1,45 @@
+//! Every option, by what it is about.
+
+mod config;
+mod limits;
+mod mounts;
+mod networks;
+mod security;
+
+use crate::row::Row;
+use crate::surroundings::Surroundings;
+
+/// Keys that inspect shows and that no row can be about, each with the reason.
+pub(crate) const NOT_OPTIONS: [(&str, &str); 5] = [
+    ("Config/Image", "the image is what an upgrade changes"),
+    (
+        "Config/OnBuild",
+        "an instruction of the image for builds; create ignores it",
+    ),
+    ("Config/ArgsEscaped", "Windows only"),
+    ("HostConfig/IOMaximumIOps", "Windows only"),
+    ("HostConfig/IOMaximumBandwidth", "Windows only"),
+];
+
+/// What an endpoint shows of itself, and what is not set but given by the network.
+pub(crate) const ENDPOINT_REPORTS: [&str; 9] = [
+    "NetworkID",
+    "EndpointID",
+    "Gateway",
+    "IPAddress",
+    "IPPrefixLen",
+    "IPv6Gateway",
+    "GlobalIPv6Address",
+    "GlobalIPv6PrefixLen",
+    "DNSNames",
+];
+
+/// All rows.
+pub(crate) fn rows(around: &Surroundings) -> Vec<Row> {
+    let mut rows = config::rows();
+    rows.extend(limits::rows(around));
+    rows.extend(security::rows(around));
+    rows.extend(mounts::rows(around));
+    rows.extend(networks::rows(around));
+    rows
+}

@@ -1,0 +1,192 @@
+//! Networks, endpoints, names and ports.
+
+use serde_json::{Value, json};
+
+use crate::row::Row;
+use crate::surroundings::{HELPER, NETWORK, NETWORK_6, NETWORK_MAC, OTHER_NETWORK, Surroundings};
+
+pub(crate) fn rows(around: &Surroundings) -> Vec<Row> {
+    let mut rows = names();
+    rows.extend(ports());
+    rows.extend(endpoints(around));
+    rows.extend(several());
+    rows
+}
+
+fn names() -> Vec<Row> {
+    vec![
+        Row::host(
+            "extra hosts",
+            json!({ "ExtraHosts": ["a.example:192.0.2.1", "b.example:host-gateway"] }),
+        ),
+        Row::host("dns", json!({ "Dns": ["192.0.2.53", "192.0.2.54"] })),
+        Row::host("dns options", json!({ "DnsOptions": ["ndots:2", "rotate"] })),
+        Row::host("dns search", json!({ "DnsSearch": ["a.example", "b.example"] })),
+        Row::host("links", json!({ "Links": [format!("{HELPER}:db")] })),
+        Row::host(
+            "links, two",
+            json!({ "Links": [format!("{HELPER}:db"), format!("{HELPER}:cache")] }),
+        ),
+    ]
+}
+
+fn ports() -> Vec<Row> {
+    let bound = |port: &str, bindings: Value| json!({ "ExposedPorts": { port: {} }, "HostConfig": { "PortBindings": { port: bindings } } });
+    vec![
+        Row::new(
+            "exposed ports",
+            json!({ "ExposedPorts": { "8080/tcp": {}, "53/udp": {}, "9/sctp": {} } }),
+        ),
+        Row::new(
+            "exposed port, image with another",
+            json!({ "ExposedPorts": { "8080/tcp": {} } }),
+        )
+        .rich(),
+        Row::new(
+            "published port",
+            bound("3460/tcp", json!([{ "HostPort": "21001" }])),
+        ),
+        Row::new(
+            "published port of an address",
+            bound(
+                "3460/tcp",
+                json!([{ "HostIp": "127.0.0.1", "HostPort": "21002" }]),
+            ),
+        ),
+        Row::new(
+            "published port twice",
+            bound(
+                "3460/tcp",
+                json!([{ "HostPort": "21003" }, { "HostIp": "127.0.0.1", "HostPort": "21004" }]),
+            ),
+        ),
+        Row::new(
+            "published port of a range",
+            bound("3460/tcp", json!([{ "HostPort": "21010-21019" }])),
+        ),
+        Row::new(
+            "published port, any",
+            bound("3460/tcp", json!([{ "HostPort": "" }])),
+        ),
+        Row::new(
+            "published udp port",
+            bound("5353/udp", json!([{ "HostIp": "0.0.0.0", "HostPort": "21020" }])),
+        ),
+        Row::new(
+            "published port of ipv6",
+            bound("3460/tcp", json!([{ "HostIp": "::1", "HostPort": "21021" }])),
+        ),
+        Row::new(
+            "published port that the image exposes",
+            bound("9101/tcp", json!([{ "HostPort": "21022" }])),
+        )
+        .rich(),
+        Row::host("publish all", json!({ "PublishAllPorts": true })).rich(),
+    ]
+}
+
+fn endpoints(around: &Surroundings) -> Vec<Row> {
+    let address = |field: &str, address: &str| json!({ "IPAMConfig": { field: address } });
+    vec![
+        Row::host("network by name", json!({ "NetworkMode": NETWORK })),
+        Row::host("network by id", json!({ "NetworkMode": around.network_id })),
+        Row::host(
+            "network by short id",
+            json!({ "NetworkMode": around.network_id.get(..12) }),
+        ),
+        Row::host("network bridge", json!({ "NetworkMode": "bridge" })),
+        Row::host("network default", json!({ "NetworkMode": "default" })),
+        Row::host("network macvlan", json!({ "NetworkMode": NETWORK_MAC })),
+        Row::endpoint("aliases", NETWORK, json!({ "Aliases": ["one", "two.example"] })),
+        Row::endpoint("fixed address", NETWORK, address("IPv4Address", "10.231.7.7")),
+        Row::endpoint(
+            "fixed address of ipv6",
+            NETWORK_6,
+            address("IPv6Address", "fd00:f1d::77"),
+        ),
+        Row::endpoint(
+            "link-local addresses",
+            NETWORK,
+            json!({ "IPAMConfig": { "LinkLocalIPs": ["169.254.34.68"] } }),
+        ),
+        Row::endpoint(
+            "links in a network",
+            NETWORK,
+            json!({ "Links": [format!("{HELPER}:db")] }),
+        ),
+        Row::endpoint(
+            "driver options",
+            NETWORK,
+            json!({ "DriverOpts": { "com.example.option": "1" } }),
+        ),
+        Row::endpoint(
+            "driver option for a sysctl",
+            NETWORK,
+            json!({ "DriverOpts": {
+                "com.docker.network.endpoint.sysctls": "net.ipv4.conf.IFNAME.log_martians=1",
+            } }),
+        ),
+        Row::endpoint(
+            "mac address of the endpoint",
+            NETWORK,
+            json!({ "MacAddress": "92:d0:c6:0a:29:33" }),
+        ),
+        Row::endpoint("gateway priority", NETWORK, json!({ "GwPriority": 7 })),
+        Row::new("mac address", json!({ "MacAddress": "92:d0:c6:0a:29:34" })),
+        Row::new(
+            "mac address in a network",
+            json!({ "MacAddress": "92:d0:c6:0a:29:35", "HostConfig": { "NetworkMode": NETWORK } }),
+        ),
+        Row::endpoint(
+            "aliases, addresses and options together",
+            NETWORK,
+            json!({
+                "Aliases": ["three"], "IPAMConfig": { "IPv4Address": "10.231.7.8" },
+                "DriverOpts": { "com.example.option": "2" },
+            }),
+        ),
+    ]
+}
+
+fn several() -> Vec<Row> {
+    let first = |title, endpoint: Value| Row::endpoint(title, NETWORK, endpoint);
+    vec![
+        first("two networks", json!({})).connected(OTHER_NETWORK, json!({ "Aliases": ["second"] })),
+        first(
+            "two networks with addresses",
+            json!({ "IPAMConfig": { "IPv4Address": "10.231.7.9" } }),
+        )
+        .connected(
+            OTHER_NETWORK,
+            json!({ "IPAMConfig": { "IPv4Address": "10.232.7.9" } }),
+        ),
+        first("two networks with priority", json!({ "GwPriority": 1 })).connected(
+            OTHER_NETWORK,
+            json!({ "GwPriority": 100, "DriverOpts": { "com.example.option": "3" } }),
+        ),
+        Row::host(
+            "the default bridge and a network",
+            json!({ "NetworkMode": "default" }),
+        )
+        .connected(
+            NETWORK,
+            json!({ "Aliases": ["fourth"], "Links": [format!("{HELPER}:db")] }),
+        ),
+        first(
+            "mac address in the second network",
+            json!({ "Aliases": ["fifth"] }),
+        )
+        .connected(OTHER_NETWORK, json!({ "MacAddress": "92:d0:c6:0a:29:36" }))
+        .limit("inspect shows a MAC address in use, and not who chose it, but for the first network's"),
+        Row::new(
+            "two networks in the create body",
+            json!({
+                "HostConfig": { "NetworkMode": NETWORK },
+                "NetworkingConfig": { "EndpointsConfig": {
+                    NETWORK: { "Aliases": ["sixth"] },
+                    OTHER_NETWORK: { "Aliases": ["seventh"], "IPAMConfig": { "IPv4Address": "10.232.7.10" } },
+                } },
+            }),
+        ),
+    ]
+}

@@ -1,0 +1,210 @@
+//! Tries one option: a delegate with it, a whole upgrade, and a look at what became of it.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::diff::{Upgrade, is_nothing, keys};
+use crate::lab::{env, static_binary};
+use crate::row::Row;
+use crate::surroundings::Surroundings;
+
+/// An upgrade that takes longer hangs.
+const LONGEST: Duration = Duration::from_secs(300);
+
+/// What became of an option.
+pub(crate) enum Outcome {
+    Preserved,
+    /// What is not as it was.
+    Lost(Vec<String>),
+    /// The engine's own words.
+    Refused(String),
+    /// The engine took it and says nothing of it: it does not know it, or gives it no meaning.
+    Ignored,
+}
+
+/// An option that was tried, with the document of the delegate that had it.
+pub(crate) struct Tried {
+    pub(crate) outcome: Outcome,
+    pub(crate) document: Value,
+}
+
+pub(crate) async fn try_row(row: &Row, number: usize, around: &Surroundings) -> Tried {
+    let name = row.name(number);
+    let tried = try_named(row, &name, around).await;
+    around.engine.clear(&name).await;
+    tried
+}
+
+async fn try_named(row: &Row, name: &str, around: &Surroundings) -> Tried {
+    let engine = &around.engine;
+    let ([old_image, new_image], [old_defaults, new_defaults], least) = around.of(row.images);
+    let asked = row.body(name, old_image);
+    if let Err(words) = start(row, name, &asked, around).await {
+        return Tried {
+            outcome: Outcome::Refused(words),
+            document: Value::Null,
+        };
+    }
+    let old = engine.inspect(name).await.unwrap_or_default();
+    let end = |outcome| Tried {
+        outcome,
+        document: old.clone(),
+    };
+    if old["State"]["Status"] != "running" {
+        let why = format!("it does not run: {}", old["State"]);
+        return end(Outcome::Refused(why));
+    }
+    if !shows(row, &old, least) {
+        return end(Outcome::Ignored);
+    }
+    let said = upgrade(name, new_image).await;
+    let Some(new) = engine.inspect(name).await else {
+        return end(Outcome::Lost(vec![format!(
+            "there is no {name} any more: {said}"
+        )]));
+    };
+    if new["Config"]["Image"] != *new_image || new["Id"] == old["Id"] {
+        return end(Outcome::Lost(vec![format!("not upgraded: {said}")]));
+    }
+    let mut asked = asked;
+    for (network, endpoint) in &row.connect {
+        asked["NetworkingConfig"]["EndpointsConfig"][network] = endpoint.clone();
+    }
+    let upgrade = Upgrade {
+        asked: &asked,
+        old: &old,
+        new: &new,
+        old_image: old_defaults,
+        new_image: new_defaults,
+    };
+    let mut losses = upgrade.losses();
+    if new["State"]["Status"] != "running" {
+        losses.push(format!("it is {}", new["State"]["Status"]));
+    }
+    let left = engine.list(name).await;
+    if left.len() > 1 {
+        let names: Vec<_> = left
+            .iter()
+            .map(|row| format!("{} ({})", row.name, row.state))
+            .collect();
+        losses.push(format!("left over: {}", names.join(", ")));
+    }
+    end(if losses.is_empty() {
+        Outcome::Preserved
+    } else {
+        Outcome::Lost(losses)
+    })
+}
+
+/// Creates, connects and starts a delegate; the engine's words where it does not want to.
+async fn start(row: &Row, name: &str, body: &Value, around: &Surroundings) -> Result<(), String> {
+    let mut calls = vec![(format!("/containers/create?name={name}"), Some(body.clone()))];
+    for (network, endpoint) in &row.connect {
+        let body = json!({ "Container": name, "EndpointConfig": endpoint });
+        calls.push((format!("/networks/{network}/connect"), Some(body)));
+    }
+    calls.push((format!("/containers/{name}/start"), None));
+    for (path, body) in calls {
+        let (status, answer) = around.engine.call("POST", &path, body.as_ref()).await;
+        if status >= 400 {
+            let words = answer["message"].as_str().unwrap_or_default();
+            return Err(format!("{status} {words}"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the document of a delegate with the option differs from one without it at every key the option has.
+fn shows(row: &Row, document: &Value, least: &Value) -> bool {
+    let at = |document: &Value, key: &str| {
+        let (part, key) = key.split_once('/').unwrap_or_default();
+        if part != "Endpoint" {
+            return document[part][key].clone();
+        }
+        let networks = document["NetworkSettings"]["Networks"].as_object();
+        let endpoints = networks.into_iter().flatten();
+        endpoints.map(|(_, endpoint)| endpoint[key].clone()).collect()
+    };
+    let keys = row.keys();
+    // Where a value is none, nothing can be seen. A network is mostly named for what is set in it.
+    let mut visible = keys
+        .iter()
+        .filter(|key| !is_nothing(&row.asked(key)))
+        .filter(|key| *key != "HostConfig/NetworkMode" || keys.len() == 1);
+    visible.all(|key| {
+        let (asked, shown) = (row.asked(key), at(document, key));
+        match (key.split_once('/').unwrap_or_default(), shown.as_array()) {
+            // A MAC address always is one: only the owner's own counts.
+            (("Endpoint", "MacAddress"), Some(all)) => all.contains(&asked),
+            (("Endpoint", _), Some(all)) => all.iter().any(|shown| knows(shown, &asked)),
+            _ => (shown != at(least, key) || shown == asked) && knows(&shown, &asked),
+        }
+    })
+}
+
+/// Whether everything that was asked for has some value in what is shown.
+fn knows(shown: &Value, asked: &Value) -> bool {
+    match (asked, shown) {
+        (Value::Object(fields), Value::Object(_)) => {
+            fields.iter().all(|(field, asked)| knows(&shown[field], asked))
+        }
+        (Value::Array(entries), Value::Array(all)) if entries.len() == all.len() => {
+            entries.iter().zip(all).all(|(asked, shown)| knows(shown, asked))
+        }
+        (Value::Bool(false), _) => true,
+        (Value::Number(number), _) if number.as_f64() == Some(0.0) => true,
+        _ => is_nothing(asked) || (!is_nothing(shown) && *shown != Value::Bool(false) && *shown != 0),
+    }
+}
+
+/// The whole of `delegate-upgrader once` for one delegate; how it ended, and its last words.
+async fn upgrade(name: &str, image: &str) -> String {
+    let child = Command::new(static_binary("delegate-upgrader"))
+        .arg("once")
+        .env_clear()
+        .env("DOCKER_HOST", env("DOCKER_HOST"))
+        .env("UPGRADER_WORKLOAD_NAME", name)
+        .env("PUBLISHED_IMAGE", image)
+        // Some options leave no way to the delegate.
+        .env("HEALTH_PROBE", "running")
+        .env("HEALTHY_TIME", "1s")
+        .env("HEALTHY_DEADLINE", "2m")
+        .env("HEALTH_INTERVAL", "1s")
+        .env("CONTAINER_STOP_TIMEOUT", "30s")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .output();
+    let Ok(output) = timeout(LONGEST, child).await else {
+        return format!("it hung for {} s", LONGEST.as_secs());
+    };
+    let output = output.expect("the upgrader runs");
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stderr),
+        String::from_utf8_lossy(&output.stdout)
+    );
+    let lines: Vec<_> = text.lines().collect();
+    let last = lines.len().saturating_sub(12);
+    format!("{}\n    | {}", output.status, lines[last..].join("\n    | "))
+}
+
+/// All keys that a document shows, as rows name them.
+pub(crate) fn shown(document: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    for part in ["Config", "HostConfig"] {
+        let keys = keys(&document[part], &Value::Null);
+        found.extend(keys.into_iter().map(|key| format!("{part}/{key}")));
+    }
+    let networks = document["NetworkSettings"]["Networks"].as_object();
+    for (_, endpoint) in networks.into_iter().flatten() {
+        let keys = keys(endpoint, &Value::Null);
+        found.extend(keys.into_iter().map(|key| format!("Endpoint/{key}")));
+    }
+    found
+}
