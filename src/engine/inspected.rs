@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use chrono::{DateTime, Utc};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::RunState;
 use crate::delegate::{ContainerId, ImageId, label};
@@ -208,6 +208,18 @@ impl Inspected {
         self.text("/HostConfig/NetworkMode")
     }
 
+    /// Whether it is connected to the network of this name, or will be when it starts.
+    pub fn is_in(&self, network: &str) -> bool {
+        self.networks()
+            .is_some_and(|networks| networks.contains_key(network))
+    }
+
+    fn networks(&self) -> Option<&Map<String, Value>> {
+        self.0
+            .pointer("/NetworkSettings/Networks")
+            .and_then(Value::as_object)
+    }
+
     /// Its memory limit in bytes, if it has one.
     pub fn memory_limit(&self) -> Option<u64> {
         self.0
@@ -219,11 +231,7 @@ impl Inspected {
     /// Its addresses, one per network it is connected to, in the order of the networks' names.
     pub fn addresses(&self) -> Vec<IpAddr> {
         let mut addresses = Vec::new();
-        let networks = self
-            .0
-            .pointer("/NetworkSettings/Networks")
-            .and_then(Value::as_object);
-        for endpoint in networks.into_iter().flat_map(serde_json::Map::values) {
+        for endpoint in self.networks().into_iter().flat_map(Map::values) {
             for key in ["IPAddress", "GlobalIPv6Address"] {
                 if let Some(address) = endpoint
                     .get(key)

@@ -34,7 +34,7 @@ pub(super) async fn equip<E: Engine>(
         Err(EngineError::NotFound(_)) => return Ok(true),
         answer => answer?,
     };
-    let Some(reason) = unlike(engine, &old, &engine.inspect(&candidate.id).await?).await? else {
+    let Some(reason) = unlike(engine, &old, &candidate.id).await? else {
         return Ok(true);
     };
     if rollout.serving.is_some() {
@@ -54,7 +54,7 @@ pub(super) async fn equip_standby<E: Engine>(engine: &E, rollout: &Rollout) -> R
     let original = standby.replaces.as_ref().and_then(|id| rollout.member(id));
     let Some(original) = original else { return Ok(()) };
     let original = engine.inspect(&original.id).await?;
-    match unlike(engine, &original, &engine.inspect(&standby.id).await?).await? {
+    match unlike(engine, &original, &standby.id).await? {
         Some(reason) => Err(Failure::Refused(reason)),
         None => Ok(()),
     }
@@ -65,7 +65,7 @@ pub(super) async fn connect_standby<E: Engine>(engine: &E, id: &ContainerId) -> 
     let standby = engine.inspect(id).await?;
     let networks = standby.label(label::NETWORKS).unwrap_or("{}");
     let networks: Map<String, Value> = serde_json::from_str(networks).unwrap_or_default();
-    for (network, endpoint) in &networks {
+    for (network, endpoint) in networks.iter().filter(|(network, _)| !standby.is_in(network)) {
         match engine.connect(network, id, endpoint).await {
             // A delegate without it is better than none.
             Err(EngineError::NotFound(problem)) => warn!(container = %id, problem, "a network is left out"),
@@ -79,8 +79,9 @@ pub(super) async fn connect_standby<E: Engine>(engine: &E, id: &ContainerId) -> 
 pub(super) async fn unlike<E: Engine>(
     engine: &E,
     old: &Inspected,
-    candidate: &Inspected,
+    id: &ContainerId,
 ) -> Result<Option<Reason>, EngineError> {
+    let mut candidate = engine.inspect(id).await?;
     let EngineInfo { api, .. } = engine.info().await?;
     let old_image = engine.inspect_image(old.image_id().as_str()).await?;
     let new_image = engine.inspect_image(candidate.image_id().as_str()).await?;
@@ -106,11 +107,14 @@ pub(super) async fn unlike<E: Engine>(
     {
         *slot = Value::from(candidate.auto_remove());
     }
-    let id = candidate.id();
-    for (network, endpoint) in &successor.connect {
-        engine.connect(network, &id, endpoint).await?;
+    let mut missing = successor.connect;
+    missing.retain(|(network, _)| !candidate.is_in(network));
+    for (network, endpoint) in &missing {
+        engine.connect(network, id, endpoint).await?;
     }
-    let candidate = engine.inspect(&id).await?;
+    if !missing.is_empty() {
+        candidate = engine.inspect(id).await?;
+    }
     let differences = document::unexplained(&before, candidate.document(), images);
     if differences.is_empty() {
         return Ok(None);

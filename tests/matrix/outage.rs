@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use crate::TRIES;
 use crate::lab;
 use crate::plan::{self, Selection};
 use crate::point::{Bench, Gate, Point};
@@ -147,12 +148,19 @@ pub(crate) async fn try_all(
             daemon.set_live_restore(outage.live_restore).await;
             lives = outage.live_restore;
         }
-        for batch in points.chunks_mut(BATCH) {
-            for point in batch.iter_mut() {
-                number += 1;
-                point.number = number;
+        for _ in 0..TRIES {
+            let mut missed = Vec::new();
+            for batch in points.chunks_mut(BATCH) {
+                for point in batch.iter_mut() {
+                    number += 1;
+                    point.number = number;
+                }
+                missed.extend(one_outage(bench, &daemon, outage, batch, tally).await);
             }
-            one_outage(bench, &daemon, outage, batch, tally).await;
+            points = missed;
+        }
+        for point in points {
+            tally.never_reached(&point);
         }
     }
 }
@@ -176,13 +184,14 @@ fn points(recorded: &BTreeMap<Scenario, Vec<(String, bool)>>, outage: Outage) ->
     points
 }
 
+/// Returns those whose call was not made.
 async fn one_outage(
     bench: &Arc<Bench>,
     daemon: &Daemon,
     outage: Outage,
     points: &[Point],
     tally: &mut Tally,
-) {
+) -> Vec<Point> {
     let (arrived, mut arrivals) = mpsc::unbounded_channel();
     let (open, opened) = watch::channel(false);
     let mut running = JoinSet::new();
@@ -214,6 +223,7 @@ async fn one_outage(
     open.send_replace(true);
     sleep(AWAY).await;
     daemon.start().await;
+    let mut missed = Vec::new();
     while let Some(ended) = running.join_next().await {
         match ended {
             Ok((point, outcome, _))
@@ -222,11 +232,12 @@ async fn one_outage(
             {
                 tally.not_counted(&point);
             }
-            Ok((point, outcome, _)) if !outcome.reached => tally.never_reached(&point),
+            Ok((point, outcome, _)) if !outcome.reached && outcome.failures.is_empty() => missed.push(point),
             Ok((point, outcome, took)) => tally.count(&point, &outcome, took),
             Err(error) => tally.broken(&error.to_string()),
         }
     }
+    missed
 }
 
 /// Those whose upgrade came to its end, and that is the removal of the copy, while the engine was stopping.

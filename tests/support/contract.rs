@@ -604,6 +604,8 @@ pub async fn a_second_connect_is_no_error<L: Lab>(lab: &L) {
             .connect(&network, &id, &endpoint)
             .await
             .expect("connect before the start");
+        let seen = lab.engine().inspect(&id).await.expect("inspect");
+        assert!(seen.is_in(&network), "{}", seen.document()["NetworkSettings"]);
     }
     lab.engine().start(&id).await.expect("start");
     lab.engine()
