@@ -1,5 +1,7 @@
 //! Looking at the host: which containers are delegates, what part each plays, how it is.
 
+mod ties;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +13,7 @@ use tracing::{info, warn};
 use crate::config::{HealthSettings, Strategy};
 use crate::delegate::{ContainerId, DELEGATE_NAME_VARIABLE, ImageId, Role, label};
 use crate::disk::{Disk, FreeDisk};
-use crate::document::{self, Conflict, Obstacle, Tie, ties};
+use crate::document::{self, Conflict, Tie};
 use crate::duration;
 use crate::engine::{ContainerSummary, Engine, EngineError, Inspected, RunState};
 use crate::health::{self, HealthEndpoint, HealthState, ProbedBy, Verdict};
@@ -90,7 +92,7 @@ pub async fn observe<E: Engine, H: HealthEndpoint>(
             rollout.delegate = delegate.unwrap_or(rollout.delegate);
             rollout.unread = Some(problem);
         }
-        rollout.tied = tied(&rollout, identities, &containers);
+        rollout.obstacle = ties::obstacle(&rollout, &identities.ties, &containers);
         rollouts.push(rollout);
     }
     let serving = rollouts.iter().filter_map(|rollout| rollout.serving.as_ref());
@@ -254,7 +256,7 @@ async fn look_at<E: Engine>(
             .cloned()
     });
     identities.unread.remove(&summary.id);
-    let ties = ties(inspected.document());
+    let ties = document::ties(inspected.document());
     if !ties.is_empty() {
         identities.ties.insert(summary.id.clone(), ties);
     }
@@ -309,23 +311,6 @@ fn foreign_name(
     })
 }
 
-/// Who has something of the container in service.
-fn tied(rollout: &Rollout, identities: &Identities, containers: &[ContainerSummary]) -> Option<Obstacle> {
-    let serving = rollout.serving.as_ref()?;
-    let strangers = containers
-        .iter()
-        .filter(|container| rollout.member(&container.id).is_none());
-    strangers
-        .filter_map(|container| Some((container, identities.ties.get(&container.id)?)))
-        .find_map(|(container, ties)| {
-            let tie = ties.iter().find(|tie| tie.leads_to(&serving.id, &serving.name))?;
-            Some(Obstacle::Tied {
-                container: container.name.clone(),
-                what: tie.what,
-            })
-        })
-}
-
 async fn assemble<H: HealthEndpoint>(
     endpoint: &H,
     scope: &Scope,
@@ -368,7 +353,7 @@ async fn assemble<H: HealthEndpoint>(
         vanished: Vec::new(),
         is_renamed: false,
         kept_images: Vec::new(),
-        tied: None,
+        obstacle: None,
         unread: None,
     };
     for ((role, container, _), (verdict, fresh)) in members.iter().zip(verdicts) {

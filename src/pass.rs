@@ -1,5 +1,6 @@
 //! One pass over all delegates: look, decide, take a step, look again, until nothing is left but to wait.
 
+mod copied;
 mod look;
 mod operator;
 mod taking;
@@ -13,8 +14,9 @@ use tracing::warn;
 
 use crate::campaign::{Campaign, Mode};
 use crate::clock::{Clock, Timekeeper};
+use crate::delegate::ContainerId;
 use crate::disturbance::{self, Reach, Reachability};
-use crate::document::Conflict;
+use crate::document::{Conflict, Obstacle};
 use crate::engine::{Engine, EngineError};
 use crate::evidence::Records;
 use crate::health::HealthEndpoint;
@@ -83,6 +85,7 @@ pub struct Reconciler<E, M, H> {
     decided: HashMap<String, (&'static str, &'static str)>,
     in_flight: HashMap<String, &'static str>,
     cramped: HashMap<String, Option<Conflict>>,
+    copied: HashMap<ContainerId, Option<Obstacle>>,
     steps_taken: BTreeMap<&'static str, u64>,
     evidence: Records,
 }
@@ -108,6 +111,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             decided: HashMap::new(),
             in_flight: HashMap::new(),
             cramped: HashMap::new(),
+            copied: HashMap::new(),
             steps_taken: BTreeMap::new(),
             evidence: Records::default(),
         }
@@ -174,7 +178,9 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                     break;
                 };
                 self.tell_decision(rollout, &step);
-                if self.learns_of_memory(rollout, &step).await {
+                if self.learns_of_copied_files(rollout, &step).await
+                    || self.learns_of_memory(rollout, &step).await
+                {
                     stepped = true;
                     break;
                 }
@@ -217,7 +223,15 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     /// What a scheduled pass would do to each delegate, without doing it.
     pub async fn plan(&mut self) -> Result<Vec<Planned>, EngineError> {
         self.begin(Mode::Act).await?;
-        let (rollouts, now) = self.look().await?;
+        let (mut rollouts, mut now) = self.look().await?;
+        let mut learned = false;
+        for rollout in &rollouts {
+            let step = self.decide(rollout, &rollouts, now);
+            learned |= self.learns_of_copied_files(rollout, &step).await;
+        }
+        if learned {
+            (rollouts, now) = self.look().await?;
+        }
         Ok(rollouts
             .iter()
             .map(|rollout| {

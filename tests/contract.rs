@@ -69,6 +69,7 @@ contract! {
     a_moved_tag_leaves_the_old_image_to_its_containers,
     the_list_shows_stopped_and_created_ones_too,
     a_second_connect_is_no_error,
+    what_was_copied_in_before_the_start_is_known,
     an_unknown_network_is_found_out_at_the_start,
     env_and_labels_are_read_back_with_the_image_s_defaults,
     a_running_container_has_an_address,

@@ -5,9 +5,27 @@ use std::fmt;
 use serde_json::Value;
 
 use super::ties::namespaces;
-use super::{map, text};
+use super::{list, map, text};
 
 const MIB: u64 = 1024 * 1024;
+
+/// Devices that any number of processes use at once: the kernel's own, and those that hand each opener something of its
+/// own. Of a disk, a serial line or a key nobody knows, so those are taken for one at a time. What is asked for by a
+/// driver (`--gpus`) is shared by that driver.
+const SHARED_DEVICES: [&str; 12] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/fuse",
+    "/dev/kvm",
+    "/dev/net/tun",
+    "/dev/dri",
+    "/dev/nvidia",
+    "/dev/vhost-",
+];
 
 /// A reason why the old container must stop before its successor starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +58,11 @@ pub enum Conflict {
         /// The other container, as the document names it.
         container: String,
     },
+    /// It has a device of the host that may serve one process only.
+    Device {
+        /// Its path on the host.
+        path: String,
+    },
     /// The host has no room for a second one. Not read from the document; the caller knows the host.
     TooLittleMemory {
         /// Its limit, or its present use where it has none, in bytes.
@@ -58,6 +81,7 @@ impl Conflict {
             Self::FixedIp { .. } => "fixed-ip",
             Self::FixedMac { .. } => "fixed-mac",
             Self::ContainerNamespace { .. } => "container-namespace",
+            Self::Device { .. } => "device",
             Self::TooLittleMemory { .. } => "too-little-memory",
         }
     }
@@ -86,6 +110,12 @@ impl fmt::Display for Conflict {
                     "it lives in the {namespace} namespace of the container {container}"
                 )
             }
+            Self::Device { path } => {
+                write!(
+                    f,
+                    "it has the device {path} of the host, which may serve only one"
+                )
+            }
             Self::TooLittleMemory { needed, available } => write!(
                 f,
                 "a second one may need {} MiB of memory, and the host has {} MiB available",
@@ -103,6 +133,7 @@ pub fn forbids_two(inspect: &Value) -> Vec<Conflict> {
     if network_mode == "host" {
         conflicts.push(Conflict::HostNetwork);
     }
+    conflicts.extend(devices(inspect));
     conflicts.extend(namespaces(inspect).map(|tie| Conflict::ContainerNamespace {
         namespace: tie.what,
         container: tie.container,
@@ -140,6 +171,25 @@ fn published_ports(inspect: &Value, conflicts: &mut Vec<Conflict>) {
             });
         }
     }
+}
+
+fn devices(inspect: &Value) -> impl Iterator<Item = Conflict> {
+    let devices = list(inspect, "/HostConfig/Devices").iter();
+    devices
+        .map(|device| text(device, "/PathOnHost"))
+        .filter(|path| !is_shared(path))
+        .map(|path| Conflict::Device {
+            path: path.to_owned(),
+        })
+}
+
+/// `/dev/nvidia` stands for `/dev/nvidia0`, `/dev/nvidiactl` and `/dev/nvidia-uvm`, `/dev/dri` for all below it.
+fn is_shared(path: &str) -> bool {
+    SHARED_DEVICES.iter().any(|shared| {
+        let rest = path.strip_prefix(shared);
+        let families = ["/dev/nvidia", "/dev/vhost-"];
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || families.contains(shared))
+    })
 }
 
 /// No port and port 0 mean any free one, and of a range (`8000-8010`) the engine takes the first free one.

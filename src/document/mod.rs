@@ -14,10 +14,11 @@
 //!
 //! What inspect cannot tell, and so nobody can keep:
 //! - a value the owner gave that is just what the old image says: it is taken for the image's;
-//! - a MAC address the owner gave for a network other than the container's first one, and from API 1.52 any MAC
-//!   address at all, unless the caller adds `Config.MacAddress` from an inspect at 1.51;
+//! - a MAC address the owner gave for a network other than the container's first one. From API 1.52 that of the first
+//!   one is not shown either; the engine port adds it as `Config.MacAddress` from an inspect at 1.51;
 //! - with the host's network, whether the host name was given or is the host's own: it is kept;
-//! - files that were copied into the container after its creation (compose `configs` with inline content).
+//! - files that were copied into the container after its creation; those that compose puts there are recognised, and
+//!   such a delegate is left alone.
 
 mod compare;
 mod conflicts;
@@ -88,6 +89,25 @@ pub enum Obstacle {
         /// `network`, `pid`, `ipc` or `volumes`.
         what: &'static str,
     },
+    /// It has something of another container that is not there any more, or does not run: nothing can be started with it.
+    #[error(
+        "it has the {what} of the container {container}, which is gone or does not run: a successor could not start"
+    )]
+    Adrift {
+        /// The other container, as the document names it.
+        container: String,
+        /// `network`, `pid`, `ipc` or `volumes`.
+        what: &'static str,
+    },
+    /// A file was put into it before its first start, as compose does with a config whose content is in its own file.
+    #[error(
+        "the file {path} was copied into it before its first start, as compose does with inline configs and secrets, and \
+         a successor would lack it: upgrade it with compose, or mount the file"
+    )]
+    CopiedFile {
+        /// Where it is in the container.
+        path: String,
+    },
     /// The new image is built for another platform.
     #[error("its image is built for {old}, the new one for {new}")]
     OtherPlatform {
@@ -114,6 +134,8 @@ impl Obstacle {
         match self {
             Self::Managed { .. } => "managed",
             Self::Tied { .. } => "tied",
+            Self::Adrift { .. } => "adrift",
+            Self::CopiedFile { .. } => "copied-file",
             Self::OtherPlatform { .. } => "other-platform",
             Self::Malformed { .. } => "malformed",
         }

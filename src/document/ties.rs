@@ -6,6 +6,8 @@ use serde_json::Value;
 use super::{list, text};
 use crate::delegate::ContainerId;
 
+const VOLUMES: &str = "volumes";
+
 /// Something of another container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tie {
@@ -16,6 +18,11 @@ pub struct Tie {
 }
 
 impl Tie {
+    /// Whether it ends with the other one's life.
+    pub fn is_namespace(&self) -> bool {
+        self.what != VOLUMES
+    }
+
     /// Whether it is to the container with this id and name.
     pub fn leads_to(&self, id: &ContainerId, name: &str) -> bool {
         let full = id.as_str();
@@ -49,7 +56,7 @@ pub fn ties(inspect: &Value) -> Vec<Tie> {
         let source = source.as_str()?;
         let container = source.split_once(':').map_or(source, |(container, _)| container);
         Some(Tie {
-            what: "volumes",
+            what: VOLUMES,
             container: container.to_owned(),
         })
     });

@@ -25,7 +25,7 @@ use super::{
     ApiVersion, ContainerSummary, Engine, EngineError, EngineHost, EngineInfo, EngineSettings, Inspected,
     PullProgress, RunState, Storage,
 };
-use super::{logs, pull};
+use super::{copied, logs, older, pull};
 use crate::delegate::{ContainerId, ImageId};
 use crate::image::ImageReference;
 use crate::secret::Secret;
@@ -196,9 +196,12 @@ impl Engine for DockerEngine {
     }
 
     async fn inspect(&self, id: &ContainerId) -> Result<Inspected, EngineError> {
-        let document: Value = self
+        let mut document: Value = self
             .json(|raw, api| raw.call(Method::GET, Some(api), &["containers", id.as_str(), "json"], READ))
             .await?;
+        let api = self.session().await?.info.api;
+        let read = older::add_mac(&self.shared.raw, api, id, &mut document, READ).await;
+        self.noting(read).await?;
         Inspected::new(document)
             .ok_or_else(|| EngineError::Malformed(format!("the document of container {id} has no Id")))
     }
@@ -384,6 +387,37 @@ impl Engine for DockerEngine {
             .await?;
         let usage = stats.pointer("/memory_stats/usage").and_then(Value::as_u64);
         usage.ok_or_else(|| EngineError::Malformed(format!("no memory use in the statistics of {id}")))
+    }
+
+    async fn copied_files(&self, id: &ContainerId) -> Result<Vec<String>, EngineError> {
+        let container = self.inspect(id).await?;
+        let changes = self
+            .json(|raw, api| {
+                raw.call(
+                    Method::GET,
+                    Some(api),
+                    &["containers", id.as_str(), "changes"],
+                    WRITE,
+                )
+            })
+            .await?;
+        let mut files = Vec::new();
+        for path in copied::added(changes) {
+            let session = self.session().await?;
+            let raw = &self.shared.raw;
+            let archive = ["containers", id.as_str(), "archive"];
+            let call = raw.call(Method::HEAD, Some(session.info.api), &archive, READ);
+            match self
+                .noting(raw.header_of(call.query("path", &path), copied::STAT).await)
+                .await
+            {
+                Ok(Some(stat)) if copied::was_put_there(&container, &stat) => files.push(path),
+                // Of 404: it was removed meanwhile.
+                Ok(_) | Err(EngineError::NotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(files)
     }
 
     async fn registry_digest(&self, reference: &ImageReference) -> Result<String, EngineError> {

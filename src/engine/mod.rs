@@ -3,9 +3,11 @@
 //! `docker.rs` is the real one; the tests have an in-memory twin that the same contract tests hold to it.
 
 mod auth;
+mod copied;
 mod docker;
 mod inspected;
 mod logs;
+mod older;
 mod pull;
 mod raw;
 mod repaired;
@@ -291,6 +293,10 @@ pub trait Engine: Send + Sync + 'static {
 
     /// The memory a running container uses now, in bytes.
     fn memory_usage(&self, id: &ContainerId) -> impl Future<Output = Result<u64, EngineError>> + Send;
+
+    /// The files that somebody put into a container before its first start; no document tells of them.
+    fn copied_files(&self, id: &ContainerId)
+    -> impl Future<Output = Result<Vec<String>, EngineError>> + Send;
 
     /// The digest the registry has for a reference now, asked through the engine.
     fn registry_digest(

@@ -99,14 +99,7 @@ impl Raw {
     /// The same for an answer that may have no end: what is beyond so many bytes is not read.
     pub(super) async fn send_at_most(&self, call: Call, most: usize) -> Result<Vec<u8>, EngineError> {
         let limit = call.limit;
-        let mut request = self.client.request(call.method, call.url).timeout(limit);
-        if let Some((name, value)) = call.header {
-            request = request.header(name, value);
-        }
-        if let Some(body) = call.body {
-            request = request.header(CONTENT_TYPE, "application/json").body(body);
-        }
-        let mut response = request.send().await.map_err(|error| failure(&error, limit))?;
+        let mut response = self.response(call).await?;
         let status = response.status();
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error, limit))? {
@@ -121,6 +114,30 @@ impl Raw {
         } else {
             Err(refusal(status.as_u16(), message(&body)))
         }
+    }
+
+    /// Sends a HEAD call: a header of a success.
+    pub(super) async fn header_of(&self, call: Call, name: &str) -> Result<Option<String>, EngineError> {
+        let response = self.response(call).await?;
+        let status = response.status();
+        if !status.is_success() {
+            // An answer to HEAD has no body to tell why.
+            return Err(refusal(status.as_u16(), status.to_string()));
+        }
+        let value = response.headers().get(name).and_then(|value| value.to_str().ok());
+        Ok(value.map(str::to_owned))
+    }
+
+    async fn response(&self, call: Call) -> Result<reqwest::Response, EngineError> {
+        let limit = call.limit;
+        let mut request = self.client.request(call.method, call.url).timeout(limit);
+        if let Some((name, value)) = call.header {
+            request = request.header(name, value);
+        }
+        if let Some(body) = call.body {
+            request = request.header(CONTENT_TYPE, "application/json").body(body);
+        }
+        request.send().await.map_err(|error| failure(&error, limit))
     }
 
     /// Sends a call and reads the answer as JSON.

@@ -111,6 +111,10 @@ impl<E: Engine> Engine for Told<E> {
         told("logs", id, self.0.logs(id, lines)).await
     }
 
+    async fn copied_files(&self, id: &ContainerId) -> Result<Vec<String>, EngineError> {
+        told("copied_files", id, self.0.copied_files(id)).await
+    }
+
     async fn memory_usage(&self, id: &ContainerId) -> Result<u64, EngineError> {
         told("memory_usage", id, self.0.memory_usage(id)).await
     }

@@ -1,9 +1,12 @@
 //! The look that each decision begins with, and the time it was made at.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use tracing::warn;
 
 use super::{LOOK, Reconciler, Trouble};
+use crate::delegate::ContainerId;
 use crate::disturbance::note_ill_others;
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
@@ -50,6 +53,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             identities,
             memory,
             cramped,
+            copied,
             ..
         } = self;
         let observed = observe(
@@ -72,6 +76,13 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         note_ill_others(&mut rollouts, memory, patience, now);
         for rollout in rollouts.iter_mut().filter(|rollout| rollout.conflict.is_none()) {
             rollout.conflict = cramped.get(&rollout.name).cloned().flatten();
+        }
+        let serving = |rollout: &Rollout| Some(rollout.serving.as_ref()?.id.clone());
+        let ids: HashSet<ContainerId> = rollouts.iter().filter_map(serving).collect();
+        copied.retain(|id, _| ids.contains(id));
+        for rollout in rollouts.iter_mut().filter(|rollout| rollout.obstacle.is_none()) {
+            let id = serving(rollout);
+            rollout.obstacle = id.and_then(|id| copied.get(&id)?.clone());
         }
         self.note_unread(&rollouts, now);
         Ok(rollouts)

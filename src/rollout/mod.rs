@@ -205,8 +205,8 @@ pub struct Rollout {
     pub is_renamed: bool,
     /// The images that delegates of this host keep, this one and all others: what each runs, and what it ran before.
     pub kept_images: Vec<ImageId>,
-    /// A container of somebody else that has a namespace or the volumes of the one in service.
-    pub tied: Option<Obstacle>,
+    /// Why the one in service cannot be replaced, by what else is on the host or was put into it.
+    pub obstacle: Option<Obstacle>,
     /// Why one of its containers could not be inspected: then its state is not known, and nothing is done to it.
     pub unread: Option<String>,
 }

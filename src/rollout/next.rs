@@ -139,8 +139,8 @@ impl Decision<'_> {
         if demand == Demand::Published && serving.went_back_from(reference, id.as_ref()) {
             return Step::Rest(serving.rolled_back(reference));
         }
-        if let (Some(tied), false) = (&self.rollout.tied, id.as_ref() == Some(&serving.image_id)) {
-            return Step::Rest(Reason::Obstacle(tied.clone()));
+        if let (Some(obstacle), false) = (&self.rollout.obstacle, id.as_ref() == Some(&serving.image_id)) {
+            return Step::Rest(Reason::Obstacle(obstacle.clone()));
         }
         let Some(image) = id else {
             return match self.rollout.approach(self.policy) {

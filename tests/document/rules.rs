@@ -435,6 +435,7 @@ fn a_document_of_the_wrong_shape_is_told_where() {
 #[test]
 fn only_what_two_containers_cannot_share_forbids_two() {
     let port = |host: Value| json!({"NetworkMode": "default", "PortBindings": {"3460/tcp": [host]}});
+    let device = |path: &str| json!({"Devices": [{"PathOnHost": path, "PathInContainer": "/dev/x"}]});
     for (host_config, kinds) in [
         (json!({"NetworkMode": "bridge", "PublishAllPorts": true}), vec![]),
         (
@@ -452,6 +453,17 @@ fn only_what_two_containers_cannot_share_forbids_two() {
             vec!["container-namespace"; 2],
         ),
         (json!({"IpcMode": "private"}), vec![]),
+        (device("/dev/ttyUSB0"), vec!["device"]),
+        (device("/dev/sdb"), vec!["device"]),
+        (device("/dev/nullity"), vec!["device"]),
+        (device("/dev/fuse"), vec![]),
+        (device("/dev/net/tun"), vec![]),
+        (device("/dev/dri/renderD128"), vec![]),
+        (device("/dev/nvidia0"), vec![]),
+        (
+            json!({"DeviceRequests": [{"Driver": "nvidia", "Count": -1}]}),
+            vec![],
+        ),
     ] {
         let found = forbids_two(&container(&json!({}), host_config.clone()));
         let found: Vec<_> = found.iter().map(Conflict::kind).collect();

@@ -875,7 +875,7 @@ fn what_stands_in_the_way_is_told() {
     );
     let tied = |scene: Scene| {
         scene.with(|r| {
-            r.tied = Some(Obstacle::Tied {
+            r.obstacle = Some(Obstacle::Tied {
                 container: "logger".to_owned(),
                 what: "network",
             });

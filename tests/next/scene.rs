@@ -229,7 +229,7 @@ impl Scene {
                 vanished: Vec::new(),
                 is_renamed: false,
                 kept_images: Vec::new(),
-                tied: None,
+                obstacle: None,
                 unread: None,
             },
             wish: Wish::Settle(Reason::AwaitingSchedule { published: None }),

@@ -15,6 +15,7 @@ mod fleeting;
 mod host;
 mod interference;
 mod left_alone;
+mod obstacles;
 mod operator;
 mod relative;
 mod replicas;

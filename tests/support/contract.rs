@@ -628,6 +628,30 @@ pub async fn a_second_connect_is_no_error<L: Lab>(lab: &L) {
     );
 }
 
+pub async fn what_was_copied_in_before_the_start_is_known<L: Lab>(lab: &L) {
+    let image = lab.image(Behaviour::default()).await;
+    let mut body = lab.body(&image);
+    let writes = "echo x >/written; while :; do sleep 1 & wait $!; done";
+    body["Cmd"] = json!(["/bin/sh", "-c", writes]);
+    let id = created(lab, "copied", &body).await;
+    lab.copy_in(&id, "/etc/delegate/config.yml").await;
+    for _ in 0..2 {
+        let copied = lab.engine().copied_files(&id).await.expect("copied files");
+        assert_eq!(copied, ["/etc/delegate/config.yml"]);
+        lab.engine().start(&id).await.expect("start");
+        sleep(Duration::from_millis(1_500)).await;
+    }
+    lab.copy_in(&id, "/later").await;
+    let copied = lab.engine().copied_files(&id).await.expect("copied files");
+    assert_eq!(
+        copied,
+        ["/etc/delegate/config.yml"],
+        "a file of now is no file of then"
+    );
+    let plain = created(lab, "plain", &lab.body(&image)).await;
+    assert_eq!(lab.engine().copied_files(&plain).await, Ok(Vec::new()));
+}
+
 pub async fn an_unknown_network_is_found_out_at_the_start<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     let mut body = lab.body(&image);

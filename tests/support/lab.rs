@@ -6,6 +6,7 @@ mod tar;
 use std::future::Future;
 use std::sync::atomic::{AtomicU16, Ordering};
 
+use delegate_upgrader::delegate::ContainerId;
 use delegate_upgrader::engine::Engine;
 use serde_json::{Value, json};
 
@@ -29,6 +30,9 @@ pub trait Lab {
 
     /// Makes an image whose containers behave so; its reference.
     fn image(&self, behaviour: Behaviour) -> impl Future<Output = String>;
+
+    /// Puts a file of this moment into a container, as compose does with a config.
+    fn copy_in(&self, id: &ContainerId, path: &str) -> impl Future<Output = ()>;
 
     /// Makes a network; its name.
     fn network(&self) -> impl Future<Output = String>;
@@ -70,6 +74,10 @@ impl Lab for TwinLab {
         let reference = format!("contract/image-{}:1", self.next());
         self.image_named(&reference, behaviour).await;
         reference
+    }
+
+    async fn copy_in(&self, id: &ContainerId, path: &str) {
+        self.twin.copy_in(id.as_str(), path);
     }
 
     async fn network(&self) -> String {

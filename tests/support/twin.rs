@@ -220,6 +220,16 @@ impl Twin {
         self.state().go_down(downtime, Down::PowerLoss);
     }
 
+    /// Puts a file of this moment into a container.
+    pub fn copy_in(&self, name_or_id: &str, path: &str) {
+        let mut state = self.state();
+        let index = state.find(name_or_id).expect("a container to copy to");
+        let container = &mut state.containers[index];
+        if matches!(container.status, Status::Created) {
+            container.copied.push(path.to_owned());
+        }
+    }
+
     /// What a person does at the host, past all faults.
     pub fn by_hand(&self, hand: Hand) -> Result<(), EngineError> {
         self.state().by_hand(hand)
@@ -627,6 +637,14 @@ impl Engine for Twin {
             let printed = &container.printed;
             let last = &printed[printed.len().saturating_sub(lines)..];
             Ok(last.iter().flat_map(|line| [line, "\n"]).collect())
+        })
+        .await
+    }
+
+    async fn copied_files(&self, id: &ContainerId) -> Result<Vec<String>, EngineError> {
+        self.call(Operation::CopiedFiles, id.as_str(), String::new(), |state| {
+            let container = &state.containers[state.find(id.as_str())?];
+            Ok(container.copied.clone())
         })
         .await
     }

@@ -11,8 +11,9 @@ use bollard::Docker;
 use bollard::models::NetworkCreateRequest;
 use bollard::query_parameters::{
     CreateImageOptions, ListContainersOptions, ListImagesOptions, ListNetworksOptions,
-    RemoveContainerOptions, RemoveImageOptions,
+    RemoveContainerOptions, RemoveImageOptions, UploadToContainerOptions,
 };
+use delegate_upgrader::delegate::ContainerId;
 use delegate_upgrader::engine::{DockerEngine, EngineHost, EngineSettings};
 use futures_util::{FutureExt, TryStreamExt};
 use serde_json::{Value, json};
@@ -167,6 +168,22 @@ impl Lab for RealLab {
         let reference = format!("contract/{}-{}:1", self.run, self.next());
         self.image_named(&reference, behaviour).await;
         reference
+    }
+
+    async fn copy_in(&self, id: &ContainerId, path: &str) {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        let mut archive = Archive::of(now.as_secs());
+        archive.file(path.trim_start_matches('/'), b"content");
+        let options = UploadToContainerOptions {
+            path: "/".to_owned(),
+            ..Default::default()
+        };
+        let archive = bollard::body_full(archive.finish().into());
+        let sent = self
+            .docker
+            .upload_to_container(id.as_str(), Some(options), archive)
+            .await;
+        sent.unwrap_or_else(|error| panic!("{path} into {id}: {error}"));
     }
 
     async fn network(&self) -> String {

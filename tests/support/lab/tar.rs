@@ -1,15 +1,27 @@
-//! Enough of tar to make an image's only layer: small files, and links to them.
+//! Enough of tar to make an image's only layer, or to copy a file: small files, and links to them.
 
 /// An archive in the making.
 #[derive(Default)]
-pub struct Archive(Vec<u8>);
+pub struct Archive {
+    bytes: Vec<u8>,
+    /// When its files were written, in seconds since 1970.
+    written: u64,
+}
 
 impl Archive {
+    /// One of files that were written then, in seconds since 1970.
+    pub fn of(written: u64) -> Self {
+        Self {
+            bytes: Vec::new(),
+            written,
+        }
+    }
+
     /// Adds an executable file.
     pub fn file(&mut self, path: &str, content: &[u8]) {
         self.header(path, b'0', content.len(), "");
-        self.0.extend_from_slice(content);
-        self.0.resize(self.0.len().next_multiple_of(512), 0);
+        self.bytes.extend_from_slice(content);
+        self.bytes.resize(self.bytes.len().next_multiple_of(512), 0);
     }
 
     /// Adds a symbolic link.
@@ -19,8 +31,8 @@ impl Archive {
 
     /// The finished archive.
     pub fn finish(mut self) -> Vec<u8> {
-        self.0.resize(self.0.len() + 1024, 0);
-        self.0
+        self.bytes.resize(self.bytes.len() + 1024, 0);
+        self.bytes
     }
 
     fn header(&mut self, path: &str, kind: u8, size: usize, target: &str) {
@@ -31,7 +43,7 @@ impl Archive {
         put(108, b"0000000\0");
         put(116, b"0000000\0");
         put(124, format!("{size:011o}\0").as_bytes());
-        put(136, b"00000000000\0");
+        put(136, format!("{:011o}\0", self.written).as_bytes());
         // The checksum counts its own field as blanks.
         put(148, b"        ");
         put(156, &[kind]);
@@ -39,6 +51,6 @@ impl Archive {
         put(257, b"ustar\x0000");
         let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
         header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-        self.0.extend_from_slice(&header);
+        self.bytes.extend_from_slice(&header);
     }
 }

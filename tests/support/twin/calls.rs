@@ -50,6 +50,7 @@ pub enum Operation {
     SetRestartPolicy,
     Logs,
     MemoryUsage,
+    CopiedFiles,
     Remove,
     RemoveImage,
     RegistryDigest,
@@ -67,6 +68,7 @@ impl Operation {
                 | Self::InspectImage
                 | Self::Logs
                 | Self::MemoryUsage
+                | Self::CopiedFiles
                 | Self::RegistryDigest
         )
     }

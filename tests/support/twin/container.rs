@@ -42,6 +42,8 @@ pub struct Container {
     pub addresses: BTreeMap<String, Ipv4Addr>,
     /// The results of its last probes, of earlier lives too.
     pub probed: Vec<(At, bool)>,
+    /// What was copied into it before its first start.
+    pub copied: Vec<String>,
     /// What its lives have printed.
     pub printed: Vec<String>,
 }

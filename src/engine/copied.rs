@@ -1,0 +1,124 @@
+//! Files that somebody put into a container between its creation and its first start, as compose does with a config or
+//! a secret whose content is in the compose file. They are in no document, and a successor would lack them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::Deserialize;
+
+use super::Inspected;
+
+/// The header in which the engine tells of a path in a container: base64 of JSON.
+pub(super) const STAT: &str = "X-Docker-Container-Path-Stat";
+/// At most so many files are looked at, those with the shortest paths first: a config is put where a person says.
+pub(super) const MOST_FILES: usize = 500;
+/// So soon after its creation a container is first started. When that was is not told of one that was restarted.
+const FIRST_START: TimeDelta = TimeDelta::seconds(60);
+/// By so much a tar archive may be off, which knows whole seconds only.
+const WHOLE_SECOND: TimeDelta = TimeDelta::seconds(1);
+
+/// A row of what differs in a container from its image.
+#[derive(Debug, Deserialize)]
+pub(super) struct Change {
+    #[serde(rename = "Path")]
+    path: String,
+    #[serde(rename = "Kind")]
+    kind: u8,
+}
+
+/// What has been added, the shortest paths first. Without a change the engine answers `null`.
+pub(super) fn added(changes: Option<Vec<Change>>) -> Vec<String> {
+    const ADDED: u8 = 1;
+    let added = changes.unwrap_or_default().into_iter();
+    let mut paths: Vec<String> = added
+        .filter(|change| change.kind == ADDED)
+        .map(|change| change.path)
+        .collect();
+    paths.sort_by_cached_key(|path| (path.matches('/').count(), path.clone()));
+    paths.truncate(MOST_FILES);
+    paths
+}
+
+#[derive(Deserialize)]
+struct Stat {
+    /// Go's `os.FileMode`: no bit above the permissions is set for a regular file.
+    mode: u32,
+    mtime: DateTime<Utc>,
+}
+
+/// Whether the path with this header is a regular file that was put there before the first start.
+///
+/// compose sends a tar archive with the time of sending, and a time in an archive has no fraction of a second; what a
+/// process writes has one, and is later.
+pub(super) fn was_put_there(container: &Inspected, header: &str) -> bool {
+    const NOT_REGULAR: u32 = 0x8f28_0000;
+    let Some(stat) = STANDARD
+        .decode(header)
+        .ok()
+        .and_then(|json| serde_json::from_slice::<Stat>(&json).ok())
+    else {
+        return false;
+    };
+    let Some(created) = container.created_at() else {
+        return false;
+    };
+    let started = container.started_at();
+    let until = started.map_or(created + FIRST_START, |started| {
+        started.min(created + FIRST_START)
+    });
+    let while_created = created - WHOLE_SECOND..=until + WHOLE_SECOND;
+    stat.mode & NOT_REGULAR == 0
+        && stat.mtime.timestamp_subsec_nanos() == 0
+        && while_created.contains(&stat.mtime)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn container(started: &str) -> Inspected {
+        let state = json!({ "Status": "running", "StartedAt": started });
+        Inspected::new(json!({ "Id": "1", "Created": "2026-11-21T10:00:00.7Z", "State": state })).unwrap()
+    }
+
+    fn stat(mode: u32, mtime: &str) -> String {
+        STANDARD.encode(
+            json!({ "name": "x", "size": 1, "mode": mode, "mtime": mtime, "linkTarget": "" }).to_string(),
+        )
+    }
+
+    #[test]
+    fn a_file_of_whole_seconds_from_before_the_start_was_put_there() {
+        let running = container("2026-11-21T10:00:01.2Z");
+        let restarted = container("2026-11-21T12:00:00Z");
+        let put = |container: &Inspected, mode, mtime| was_put_there(container, &stat(mode, mtime));
+        assert!(put(&running, 0o444, "2026-11-21T10:00:01Z"));
+        assert!(put(&running, 0o444, "2026-11-21T10:00:00Z"), "rounded down");
+        assert!(put(&restarted, 0o444, "2026-11-21T10:00:40Z"));
+        assert!(
+            !put(&running, 0o644, "2026-11-21T10:00:01.123Z"),
+            "a process wrote it"
+        );
+        assert!(!put(&running, 0o644, "2026-11-21T10:00:40Z"), "after the start");
+        assert!(
+            !put(&running, 0o644, "2025-01-01T00:00:00Z"),
+            "from an archive of its own"
+        );
+        assert!(!put(&running, 0x8000_01ed, "2026-11-21T10:00:01Z"), "a directory");
+        assert!(!put(&running, 0x0800_01ff, "2026-11-21T10:00:01Z"), "a link");
+        assert!(!was_put_there(&running, "?"));
+    }
+
+    #[test]
+    fn what_was_added_comes_with_short_paths_first() {
+        let changes = json!([
+            { "Path": "/opt/a/b", "Kind": 1 }, { "Path": "/etc", "Kind": 0 }, { "Path": "/gone", "Kind": 2 },
+            { "Path": "/config", "Kind": 1 },
+        ]);
+        let changes: Option<Vec<Change>> = serde_json::from_value(changes).unwrap();
+        assert_eq!(added(changes), ["/config", "/opt/a/b"]);
+        assert_eq!(added(None), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,53 @@
+//! Files that were copied into a delegate: asked for when it is about to be replaced, and once.
+
+use tracing::{debug, warn};
+
+use super::Reconciler;
+use crate::document::Obstacle;
+use crate::engine::{Engine, EngineError};
+use crate::health::HealthEndpoint;
+use crate::manager::Published;
+use crate::rollout::{Rollout, Step};
+
+/// compose puts this on all it makes. Others that copy files in would have to be told by their own signs.
+const COMPOSE_PROJECT: &str = "com.docker.compose.project";
+
+impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
+    /// A replacement that is about to begin may be forbidden by what no document tells. `true` where that was looked at
+    /// just now.
+    pub(super) async fn learns_of_copied_files(&mut self, rollout: &Rollout, step: &Step) -> bool {
+        let begins = matches!(
+            step,
+            Step::Pull { .. } | Step::Standby { .. } | Step::Create { .. }
+        );
+        let Some(serving) = rollout.serving.as_ref().filter(|_| begins) else {
+            return false;
+        };
+        if self.copied.contains_key(&serving.id) {
+            return false;
+        }
+        let engine = self.engine.as_ref();
+        let copied = async {
+            let container = engine.inspect(&serving.id).await?;
+            match container.label(COMPOSE_PROJECT) {
+                Some(_) => engine.copied_files(&serving.id).await,
+                None => Ok(Vec::new()),
+            }
+        };
+        let obstacle = match copied.await {
+            Ok(files) => files.into_iter().next().map(|path| Obstacle::CopiedFile { path }),
+            // The next look finds out what that means.
+            Err(error @ (EngineError::Unreachable(_) | EngineError::NotFound(_))) => {
+                debug!(delegate = rollout.name, %error, "cannot ask for copied files now");
+                return false;
+            }
+            Err(error) => {
+                let delegate = rollout.name.as_str();
+                warn!(delegate, %error, "whether files were copied into it cannot be told; taken for no");
+                None
+            }
+        };
+        self.copied.insert(serving.id.clone(), obstacle);
+        true
+    }
+}
