@@ -7,6 +7,7 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod compose;
 mod daemon;
 mod documented;
 mod drains;
