@@ -1,6 +1,6 @@
 //! What one scheduled pass wants: the answers it got, the images it pulled, what it gave up on.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 
@@ -33,6 +33,8 @@ pub struct Campaign {
     vanished: HashSet<String>,
     given_up: HashMap<String, Reason>,
     halted: HashMap<String, (String, Reason)>,
+    /// What is published by `DELEGATE_NAME`, or why that is not known.
+    answers: Result<BTreeMap<String, String>, String>,
 }
 
 impl Campaign {
@@ -92,6 +94,13 @@ impl Campaign {
             };
             targets.insert(rollout.name.clone(), target);
         }
+        let answers = answers
+            .into_iter()
+            .map(|((delegate, _), answer)| match answer {
+                Ok(published) => Ok((delegate, published.to_string())),
+                Err(error) => Err(error.to_string()),
+            })
+            .collect();
         let serving = rollouts.iter().filter_map(|rollout| {
             let serving = rollout.replaceable()?;
             Some((rollout.name.clone(), serving.image_id.clone()))
@@ -106,6 +115,7 @@ impl Campaign {
             vanished: HashSet::new(),
             given_up: HashMap::new(),
             halted: HashMap::new(),
+            answers,
         }
     }
 
@@ -124,7 +134,13 @@ impl Campaign {
             vanished: HashSet::new(),
             given_up: HashMap::new(),
             halted: HashMap::new(),
+            answers: Ok(BTreeMap::new()),
         }
+    }
+
+    /// What the Manager said when the pass began.
+    pub(crate) fn answers(&self) -> &Result<BTreeMap<String, String>, String> {
+        &self.answers
     }
 
     /// What this pass wants of a delegate, given all others.

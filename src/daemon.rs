@@ -67,13 +67,20 @@ pub async fn run<E: Engine, M: Published, H: HealthEndpoint>(
             outcome = look(&mut reconciler, &mut begin) => outcome,
         };
         tell_engine(&mut engine_error, outcome.as_ref().err());
-        let wait = match &outcome {
+        let mut wait = match &outcome {
             Ok(report) => until(report.wake).min(options.health_interval),
             Err(_) => ENGINE_RETRY,
         };
+        // Who only watches is no auto upgrade, and the Manager is right to show that.
+        if !options.health_only {
+            reconciler.beat();
+            wait = wait.min(reconciler.next_beat());
+        }
+        let heard = reconciler.heard().cloned();
         let steps = reconciler.steps_taken().clone();
         status.send_modify(|status| {
             status.steps = steps;
+            status.manager = heard;
             match outcome {
                 Ok(report) => {
                     status.engine_error = None;

@@ -54,6 +54,7 @@ pub mod endpoint;
 pub mod engine;
 pub mod evidence;
 pub mod health;
+pub mod heartbeat;
 pub mod host;
 mod http;
 pub mod image;

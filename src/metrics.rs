@@ -110,6 +110,17 @@ pub fn text(status: &Status) -> String {
         next_run,
     );
 
+    if let Some(manager) = &status.manager {
+        let answered = Gauge::<i64>::default();
+        answered.set(manager.answered_at.map_or(0, |at| at.timestamp()));
+        registry.register_with_unit(
+            "manager_answered_time",
+            "When the Manager last answered; after 90 minutes without, its UI shows auto upgrade as off",
+            Unit::Seconds,
+            answered,
+        );
+    }
+
     let steps = Family::<StepLabels, Counter>::default();
     for (step, count) in &status.steps {
         steps.get_or_create(&StepLabels { step }).inc_by(*count);

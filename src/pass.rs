@@ -8,6 +8,7 @@ mod telling;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use tracing::warn;
@@ -20,6 +21,7 @@ use crate::document::{Conflict, Obstacle};
 use crate::engine::{Engine, EngineError};
 use crate::evidence::Records;
 use crate::health::HealthEndpoint;
+use crate::heartbeat::{Heard, Heartbeat, Questions};
 use crate::image::{ImageReference, TargetSettings, as_manager_knows};
 use crate::manager::Published;
 use crate::observe::{Identities, Scope};
@@ -69,6 +71,8 @@ pub struct Reconciler<E, M, H> {
     engine: Arc<E>,
     source: Option<Arc<M>>,
     reachability: Reachability,
+    heartbeat: Heartbeat,
+    questions: Questions,
     /// The only delegate that is decided on, where an operator named one.
     only: Option<String>,
     /// The delegates there were when the pass began: by name, whose replica each is.
@@ -97,6 +101,8 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             engine: Arc::new(engine),
             source: source.map(Arc::new),
             reachability: Reachability::default(),
+            heartbeat: Heartbeat::default(),
+            questions: Questions::new(),
             only: None,
             begun: BTreeMap::new(),
             endpoint,
@@ -150,6 +156,27 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             ),
             None => None,
         };
+        if let Some(campaign) = &self.campaign {
+            self.heartbeat.note(campaign.answers().clone(), now);
+        }
+    }
+
+    /// Lets the Manager hear of us where the last pass is long ago. Asks beside the passes, and changes nothing.
+    pub fn beat(&mut self) {
+        let now = self.now();
+        if let Some(source) = &self.source {
+            self.heartbeat.beat(source, self.questions.clone(), now);
+        }
+    }
+
+    /// How long until [`Self::beat`] has something to do.
+    pub fn next_beat(&self) -> Duration {
+        self.heartbeat.wait()
+    }
+
+    /// What the Manager said the last time, to a pass or between two.
+    pub fn heard(&self) -> Option<&Heard> {
+        self.source.as_ref().map(|_| self.heartbeat.heard())
     }
 
     fn forget_last_pass(&mut self, rollouts: &[Rollout]) {

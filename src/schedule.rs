@@ -4,17 +4,12 @@
 //! clock time, so in the hour that happens twice it would skip the second half hour of `*/30`, and for a
 //! start in that second hour it can answer with a moment that is already over.
 
-use std::time::Duration;
-
 use chrono::{DateTime, NaiveDateTime, Offset, SubsecRound, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 
 use crate::duration;
-
-/// The Manager shows AUTO UPGRADE OFF for a delegate nobody asked about for longer than this.
-pub const MANAGER_PATIENCE: Duration = Duration::from_secs(90 * 60);
 
 /// What [`Schedule::parse`] accepts, in words for people.
 pub const ACCEPTED: &str = "five cron fields (minute hour day month weekday), six with seconds first, \
@@ -96,34 +91,8 @@ impl Schedule {
             .collect()
     }
 
-    /// The longest time between two runs, seen over a good week of runs, over a year of rarer ones.
-    pub fn longest_gap(&self, after: DateTime<Utc>) -> Duration {
-        const DENSE: TimeDelta = TimeDelta::minutes(10);
-        let (week, year) = (after + TimeDelta::days(8), after + TimeDelta::days(400));
-        let mut longest = TimeDelta::zero();
-        let runs = self.next_runs(after, 500);
-        for (run, following) in runs.iter().zip(runs.iter().skip(1)) {
-            longest = longest.max(following.to_utc() - run.to_utc());
-            if run.to_utc() > year {
-                break;
-            }
-        }
-        // A window such as `* 8-17 * * *` has more runs than that in a day: skim the rest of the week.
-        let mut run = runs.last().map(DateTime::to_utc);
-        while let Some(from) = run.filter(|run| *run < week) {
-            run = self.next(from + DENSE).map(|run| run.to_utc());
-            if let Some(next) = run.filter(|next| *next - from > DENSE * 2) {
-                let last = std::iter::successors(Some(from), |run| self.next(*run).map(|run| run.to_utc()))
-                    .take_while(|run| *run < next)
-                    .last();
-                longest = longest.max(next - last.unwrap_or(from));
-            }
-        }
-        longest.to_std().unwrap_or_default()
-    }
-
     /// What is allowed but likely not meant, one sentence each.
-    pub fn warnings(&self, after: DateTime<Utc>) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.quoted {
             warnings.push(format!(
@@ -132,16 +101,6 @@ impl Schedule {
             ));
         }
         warnings.extend(self.step_warning());
-        let gap = self.longest_gap(after);
-        if gap > MANAGER_PATIENCE {
-            warnings.push(format!(
-                "up to {} pass between two runs of {:?}: the Manager shows AUTO UPGRADE OFF for a delegate \
-                 that was not asked about for {}",
-                duration::text(gap),
-                self.text,
-                duration::text(MANAGER_PATIENCE),
-            ));
-        }
         warnings
     }
 

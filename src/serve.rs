@@ -90,6 +90,17 @@ fn html(status: &Status) -> String {
         let _ = write!(page, ", next run {next:.0}");
     }
     page.push_str(".</p>");
+    if let Some(problem) = status
+        .manager
+        .as_ref()
+        .and_then(|manager| manager.problem.as_ref())
+    {
+        let _ = write!(
+            page,
+            "<p class=unhealthy>The Manager does not answer: {}</p>",
+            escaped(problem)
+        );
+    }
     if let Some(error) = &status.engine_error {
         let _ = write!(
             page,

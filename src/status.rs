@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use tokio::sync::watch;
 
+use crate::heartbeat::Heard;
 use crate::report::Report;
 
 /// The daemon's state.
@@ -25,6 +26,9 @@ pub struct Status {
     /// When the last scheduled pass began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_run: Option<DateTime<Utc>>,
+    /// What the Manager said the last time it was asked, where there is one to ask.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manager: Option<Heard>,
     /// Why the engine could not be looked at the last time, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine_error: Option<String>,
@@ -50,6 +54,7 @@ impl Status {
             schedule: schedule.to_owned(),
             next_run: None,
             last_run: None,
+            manager: None,
             engine_error: None,
             report: None,
             steps: BTreeMap::new(),

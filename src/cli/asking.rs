@@ -83,6 +83,16 @@ fn status_text(status: &serde_json::Value) -> String {
             field(status, "engine_error")
         ));
     }
+    if let Some(manager) = status.get("manager") {
+        lines.push(match manager.get("problem") {
+            Some(_) => format!(
+                "the Manager does not answer: {}; it last did at {}",
+                field(manager, "problem"),
+                field(manager, "answered_at")
+            ),
+            None => format!("the Manager answered at {}", field(manager, "answered_at")),
+        });
+    }
     let delegates = status
         .pointer("/report/delegates")
         .and_then(serde_json::Value::as_array);

@@ -4,7 +4,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chrono::Utc;
 use chrono_tz::Tz;
 
 use super::environment::{Environment, Variable};
@@ -15,7 +14,7 @@ use super::{
 };
 use crate::duration;
 use crate::image::TargetSettings;
-use crate::schedule::{self, MANAGER_PATIENCE, Schedule};
+use crate::schedule::{self, Schedule};
 
 /// Checks every variable, whatever is wrong with the others.
 pub(super) fn settings(env: &Environment, mut findings: Findings) -> Result<Settings, ConfigErrors> {
@@ -34,7 +33,7 @@ pub(super) fn settings(env: &Environment, mut findings: Findings) -> Result<Sett
         );
     }
     let schedule_jitter = read_duration(found, &env.schedule_jitter, Duration::ZERO, 0);
-    let schedule = read_schedule(found, env, schedule_jitter);
+    let schedule = read_schedule(found, env);
     let run_on_start = read_bool(found, &env.run_on_start);
     let stop_timeout = read_duration(found, &env.container_stop_timeout, Duration::from_secs(3600), 1);
     let target = read_target(found, env);
@@ -110,7 +109,7 @@ fn read_duration(
         .unwrap_or(default)
 }
 
-fn read_schedule(found: &mut Findings, env: &Environment, jitter: Duration) -> Option<Schedule> {
+fn read_schedule(found: &mut Findings, env: &Environment) -> Option<Schedule> {
     const DEFAULT: &str = "0 */1 * * *";
     let zone = match env.tz.get() {
         // A wrong zone is a problem; the schedule is checked all the same.
@@ -132,24 +131,8 @@ fn read_schedule(found: &mut Findings, env: &Environment, jitter: Duration) -> O
     } else {
         Schedule::parse(DEFAULT, zone).ok()?
     };
-    let now = Utc::now();
-    for warning in schedule.warnings(now) {
+    for warning in schedule.warnings() {
         found.warn(&env.schedule, warning);
-    }
-    let gap = if jitter.is_zero() {
-        Duration::ZERO
-    } else {
-        schedule.longest_gap(now)
-    };
-    if gap <= MANAGER_PATIENCE && gap + jitter > MANAGER_PATIENCE {
-        found.warn(
-            &env.schedule_jitter,
-            format!(
-                "with it up to {} pass between two runs: the Manager shows AUTO UPGRADE OFF after {}",
-                duration::text(gap + jitter),
-                duration::text(MANAGER_PATIENCE)
-            ),
-        );
     }
     Some(schedule)
 }

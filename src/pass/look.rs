@@ -10,6 +10,7 @@ use crate::delegate::ContainerId;
 use crate::disturbance::note_ill_others;
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
+use crate::image::as_manager_knows;
 use crate::manager::Published;
 use crate::observe::observe;
 use crate::rollout::Rollout;
@@ -54,6 +55,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             memory,
             cramped,
             copied,
+            questions,
             ..
         } = self;
         let observed = observe(
@@ -83,6 +85,13 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         for rollout in rollouts.iter_mut().filter(|rollout| rollout.obstacle.is_none()) {
             let id = serving(rollout);
             rollout.obstacle = id.and_then(|id| copied.get(&id)?.clone());
+        }
+        questions.clear();
+        for rollout in rollouts.iter().filter(|rollout| !rollout.opted_out) {
+            if let Some(Ok(image)) = rollout.replaceable().map(|serving| serving.image.parse()) {
+                let known = as_manager_knows(&image, &settings.target);
+                questions.entry(rollout.delegate.clone()).or_insert(known);
+            }
         }
         self.note_unread(&rollouts, now);
         Ok(rollouts)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use delegate_upgrader::campaign::Mode;
@@ -39,10 +39,20 @@ pub type Upgrader = Reconciler<Twin, Source, Endpoint>;
 pub struct Source {
     published: ImageReference,
     twin: Twin,
+    asked: Asked,
 }
 
+/// When the Manager was asked, for whom and with which image.
+pub type Asked = Arc<Mutex<Vec<(Duration, String, String)>>>;
+
 impl Published for Source {
-    async fn published(&self, _: &ImageReference, _: &str) -> Result<ImageReference, PublishedError> {
+    async fn published(
+        &self,
+        current: &ImageReference,
+        name: &str,
+    ) -> Result<ImageReference, PublishedError> {
+        let question = (self.twin.elapsed(), name.to_owned(), current.to_string());
+        self.asked.lock().unwrap().push(question);
         if self.twin.manager_reachable() {
             Ok(self.published.clone())
         } else {
@@ -76,6 +86,7 @@ pub struct Host {
     pub strategy: Strategy,
     pub free_memory: Option<u64>,
     pub free_disk: Option<u64>,
+    pub asked: Asked,
 }
 
 impl Host {
@@ -92,6 +103,7 @@ impl Host {
             strategy: Strategy::Auto,
             free_memory: None,
             free_disk: None,
+            asked: Asked::default(),
         };
         host.twin
             .add_image(OLD, host.twin.image(Behaviour::drains(DRAIN)));
@@ -147,6 +159,7 @@ impl Host {
             Some(Source {
                 published: published.parse().unwrap(),
                 twin: self.twin.clone(),
+                asked: Arc::clone(&self.asked),
             }),
             Endpoint(self.twin.clone()),
             settings,

@@ -12,6 +12,7 @@ mod evidence;
 mod failures;
 mod faults;
 mod fleeting;
+mod heartbeat;
 mod host;
 mod interference;
 mod left_alone;

@@ -1,0 +1,86 @@
+//! The Manager hears of an upgrader that waits for its schedule.
+
+use std::time::Duration;
+
+use delegate_upgrader::campaign::Mode;
+use serde_json::json;
+
+use crate::host::{GROUP, HOUR, Host, NEW, OLD, Upgrader, good};
+use crate::support::twin::delegate_body;
+
+/// After so long without a word the Manager shows AUTO UPGRADE as off.
+const LIMIT: Duration = Duration::from_secs(90 * 60);
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// As the daemon does between two ticks of its schedule.
+async fn idle(host: &Host, upgrader: &mut Upgrader, time: Duration) {
+    let end = host.twin.elapsed() + time;
+    while host.twin.elapsed() < end {
+        upgrader.reconcile().await.unwrap();
+        upgrader.beat();
+        tokio::time::sleep(MINUTE.min(upgrader.next_beat())).await;
+    }
+}
+
+fn longest_silence(host: &Host) -> Duration {
+    let mut times: Vec<Duration> = host.asked.lock().unwrap().iter().map(|(at, ..)| *at).collect();
+    times.push(host.twin.elapsed());
+    times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_nightly_window_leaves_no_ninety_minutes_of_silence_and_changes_nothing() {
+    let host = Host::new();
+    host.run("d1");
+    host.run("d2");
+    let mut upgrader = host.upgrader(NEW);
+    // The check at start, without leave to change anything.
+    upgrader.begin(Mode::Look).await.unwrap();
+    idle(&host, &mut upgrader, 23 * HOUR).await;
+    assert!(longest_silence(&host) < LIMIT, "{:?}", longest_silence(&host));
+    assert_eq!(host.twin.writes(), [], "nothing is changed outside the schedule");
+    let asked = host.asked.lock().unwrap().clone();
+    // Two replicas are one question, with the image they run.
+    assert!(asked.len() < 40, "{} questions", asked.len());
+    assert!(asked.iter().all(|(_, name, image)| name == GROUP && image == OLD));
+    let heard = upgrader.heard().unwrap();
+    assert_eq!(
+        heard.published[GROUP], NEW,
+        "status tells that there is a newer one"
+    );
+    assert_eq!(heard.problem, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_is_told_and_over_within_minutes_of_its_end() {
+    let host = Host::new();
+    host.run("d1");
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.begin(Mode::Look).await.unwrap();
+    idle(&host, &mut upgrader, HOUR).await;
+    host.twin.set_manager_reachable(false);
+    idle(&host, &mut upgrader, 3 * HOUR).await;
+    let problem = upgrader.heard().unwrap().problem.clone();
+    assert!(problem.unwrap().contains("out of reach"));
+    host.twin.set_manager_reachable(true);
+    idle(&host, &mut upgrader, 10 * MINUTE).await;
+    assert_eq!(upgrader.heard().unwrap().problem, None);
+    assert_eq!(host.twin.writes(), []);
+}
+
+/// Nobody is asked for whose owner opted out, and nothing is asked where there is nobody.
+#[tokio::test(start_paused = true)]
+async fn without_a_delegate_nothing_is_asked_and_the_first_one_is_asked_for() {
+    let host = Host::new();
+    host.run_with("out", |body| {
+        body["Labels"] = json!({ "io.delegate-upgrader.enable": "false" });
+    });
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.begin(Mode::Look).await.unwrap();
+    idle(&host, &mut upgrader, 3 * HOUR).await;
+    assert_eq!(host.asked.lock().unwrap().len(), 0);
+    host.publish("harness/delegate:26.05.1", good());
+    host.twin.run("d1", &delegate_body(GROUP, OLD));
+    idle(&host, &mut upgrader, HOUR).await;
+    assert!(!host.asked.lock().unwrap().is_empty());
+}
