@@ -175,7 +175,10 @@ async fn read<E: Engine>(
 fn is_about_one_container(error: &EngineError) -> bool {
     match error {
         EngineError::Refused { .. } | EngineError::Conflict(_) | EngineError::Malformed(_) => true,
-        EngineError::NotFound(_) | EngineError::Unreachable(_) | EngineError::TimedOut(_) => false,
+        EngineError::NotFound(_)
+        | EngineError::Unreachable(_)
+        | EngineError::TimedOut(_)
+        | EngineError::NoLogin(_) => false,
     }
 }
 

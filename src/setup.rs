@@ -8,7 +8,7 @@ use chrono::Utc;
 
 use crate::config::{ManagerSettings, Settings, Source, WayOut};
 use crate::endpoint::HttpEndpoint;
-use crate::engine::{DockerEngine, EngineError, EngineHost, Told};
+use crate::engine::{DockerEngine, EngineError, EngineHost, GivenLogin, LoginFile, Logins, Told};
 use crate::host;
 use crate::image::ImageReference;
 use crate::manager::{
@@ -71,11 +71,7 @@ impl Published for AnySource {
 
 /// Puts the parts together. `stamps`: whether asking the Manager counts as an upgrader that is at work.
 pub(crate) async fn upgrader(settings: &Settings, stamps: bool) -> Result<Upgrader, SetupError> {
-    let login = settings
-        .registry
-        .clone()
-        .map(|login| (login.username, login.password));
-    let engine = Told(DockerEngine::connect(&settings.engine)?.with_login(login));
+    let engine = Told(DockerEngine::connect(&settings.engine)?.with_logins(logins(settings)));
     let own_id = host::own_container();
     let endpoint = HttpEndpoint::new(host::host_address(&engine, own_id.as_ref()).await)?;
     let source = match &settings.source {
@@ -118,6 +114,24 @@ pub(crate) async fn upgrader(settings: &Settings, stamps: bool) -> Result<Upgrad
         settings,
         Arc::new(Utc::now),
     ))
+}
+
+/// A login beside a mirror or a repository of one's own is for these, and not for wherever a published image is from.
+fn logins(settings: &Settings) -> Logins {
+    let target = &settings.target;
+    let given = settings.registry.clone().map(|login| GivenLogin {
+        username: login.username,
+        password: login.password,
+        registries: target.own_registries(),
+    });
+    let file = settings
+        .docker_config
+        .clone()
+        .map(|(directory, named)| LoginFile {
+            path: directory.join("config.json"),
+            named,
+        });
+    Logins::new(given, file)
 }
 
 fn manager_config(

@@ -110,6 +110,20 @@ pub(super) fn registry(found: &mut Findings, env: &Environment) -> Option<Regist
     }
 }
 
+/// Where every Docker client looks, too.
+pub(super) fn docker_config(env: &Environment) -> Option<(PathBuf, bool)> {
+    let named = env
+        .docker_config
+        .get()
+        .map(|directory| (PathBuf::from(directory), true));
+    let usual = || {
+        env.home
+            .get()
+            .map(|home| (Path::new(home).join(".docker"), false))
+    };
+    named.or_else(usual)
+}
+
 pub(super) fn way_out(found: &mut Findings, env: &Environment) -> WayOut {
     let way_out = WayOut {
         proxy: proxy(found, env),

@@ -55,8 +55,8 @@ pub struct Settings {
     pub health: HealthSettings,
     /// `REGISTRY_USERNAME` and `REGISTRY_PASSWORD`.
     pub registry: Option<RegistryLogin>,
-    /// `DOCKER_CONFIG`: the directory of `config.json`.
-    pub docker_config: Option<PathBuf>,
+    /// The directory of Docker's `config.json`, and whether `DOCKER_CONFIG` names it: `$HOME/.docker` is the usual one.
+    pub docker_config: Option<(PathBuf, bool)>,
     /// The way to the Manager.
     pub way_out: WayOut,
     /// `LISTEN_ADDR`.

@@ -70,7 +70,7 @@ pub(super) fn settings(env: &Environment, mut findings: Findings) -> Result<Sett
             healthy_deadline,
             health,
             registry,
-            docker_config: env.docker_config.get().map(PathBuf::from),
+            docker_config: connections::docker_config(env),
             way_out,
             listen,
             webhook_url,
@@ -263,17 +263,9 @@ fn read_health(found: &mut Findings, env: &Environment, health_only: bool) -> He
 
 /// What is checked already and not acted on by this version must not pass for working.
 fn warn_of_later_settings(found: &mut Findings, env: &Environment) {
-    let unused = "set, but this version does not use it";
-    for (variable, unused) in [
-        (&env.webhook_url, unused),
-        (&env.audit_log, unused),
-        (
-            &env.docker_config,
-            "registry logins in it are not used by this version",
-        ),
-    ] {
+    for variable in [&env.webhook_url, &env.audit_log] {
         if variable.is_set() {
-            found.warn(variable, unused);
+            found.warn(variable, "set, but this version does not use it");
         }
     }
 }

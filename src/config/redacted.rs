@@ -65,7 +65,14 @@ impl Settings {
                 text(self.registry.as_ref().map(|login| login.username.as_str())),
             ),
             ("REGISTRY_PASSWORD", secret(self.registry.is_some())),
-            ("DOCKER_CONFIG", path(self.docker_config.as_deref())),
+            (
+                "DOCKER_CONFIG",
+                path(
+                    self.docker_config
+                        .as_ref()
+                        .map(|(directory, _)| directory.as_path()),
+                ),
+            ),
             (
                 "HTTPS_PROXY",
                 text(proxy.map(|proxy| without_userinfo(&proxy.url)).as_deref()),

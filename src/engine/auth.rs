@@ -10,41 +10,75 @@ use crate::secret::Secret;
 /// The header that carries registry credentials to the engine.
 pub(super) const HEADER: &str = "X-Registry-Auth";
 
-/// One account, offered to whichever registry a pulled reference names.
+/// Who pulls.
+#[derive(Clone, Debug)]
+pub(super) enum Account {
+    /// A user name with its password or access token.
+    Password {
+        /// The user name.
+        username: String,
+        /// The password.
+        password: Secret,
+    },
+    /// What `docker login` got instead of a password.
+    IdentityToken(Secret),
+}
+
+/// An account at one registry.
 #[derive(Clone, Debug)]
 pub(super) struct Login {
-    username: String,
-    password: Secret,
+    account: Account,
+    registry: String,
 }
 
 impl Login {
-    pub(super) fn new(username: String, password: Secret) -> Self {
-        Self { username, password }
+    pub(super) fn new(account: Account, registry: &str) -> Self {
+        Self {
+            account,
+            registry: registry.to_owned(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn account(&self) -> &Account {
+        &self.account
     }
 
     /// The credentials as bollard sends them; [`url_safe`] must repair the header it makes of them.
-    pub(super) fn credentials(&self, registry: &str) -> DockerCredentials {
-        DockerCredentials {
-            username: Some(self.username.clone()),
-            password: Some(self.password.expose().to_owned()),
-            serveraddress: Some(server_address(registry).to_owned()),
-            ..DockerCredentials::default()
+    pub(super) fn credentials(&self) -> DockerCredentials {
+        let serveraddress = Some(server_address(&self.registry).to_owned());
+        match &self.account {
+            Account::Password { username, password } => DockerCredentials {
+                username: Some(username.clone()),
+                password: Some(password.expose().to_owned()),
+                serveraddress,
+                ..DockerCredentials::default()
+            },
+            Account::IdentityToken(token) => DockerCredentials {
+                identitytoken: Some(token.expose().to_owned()),
+                serveraddress,
+                ..DockerCredentials::default()
+            },
         }
     }
 
     /// The value of [`HEADER`] for a request of our own.
-    pub(super) fn header(&self, registry: &str) -> String {
-        let credentials = json!({
-            "username": self.username,
-            "password": self.password.expose(),
-            "serveraddress": server_address(registry),
-        });
+    pub(super) fn header(&self) -> String {
+        let serveraddress = server_address(&self.registry);
+        let credentials = match &self.account {
+            Account::Password { username, password } => json!({
+                "username": username, "password": password.expose(), "serveraddress": serveraddress,
+            }),
+            Account::IdentityToken(token) => json!({
+                "identitytoken": token.expose(), "serveraddress": serveraddress,
+            }),
+        };
         URL_SAFE.encode(credentials.to_string())
     }
 }
 
 /// Docker Hub is known to engines by this address and by no other.
-fn server_address(registry: &str) -> &str {
+pub(super) fn server_address(registry: &str) -> &str {
     match registry {
         "docker.io" => "https://index.docker.io/v1/",
         other => other,
@@ -67,10 +101,28 @@ mod tests {
     /// Encodes to `+` and `/` in the standard alphabet.
     const AWKWARD: &str = "~>?~~>>??~\u{ff}\u{fe}";
 
+    fn login(password: &str, registry: &str) -> Login {
+        let account = Account::Password {
+            username: "ci".to_owned(),
+            password: Secret::new(password),
+        };
+        Login::new(account, registry)
+    }
+
+    #[test]
+    fn an_identity_token_goes_alone() {
+        let login = Login::new(Account::IdentityToken(Secret::new("tok")), "r.example");
+        let decoded: Value = serde_json::from_slice(&URL_SAFE.decode(login.header()).unwrap()).unwrap();
+        assert_eq!(
+            decoded,
+            json!({ "identitytoken": "tok", "serveraddress": "r.example" })
+        );
+        assert_eq!(login.credentials().identitytoken.as_deref(), Some("tok"));
+    }
+
     #[test]
     fn awkward_passwords_reach_the_engine_in_its_own_alphabet() {
-        let login = Login::new("ci".to_owned(), Secret::new(AWKWARD));
-        let header = login.header("registry.example:5000");
+        let header = login(AWKWARD, "registry.example:5000").header();
         assert!(!header.contains(['+', '/']), "{header}");
         let decoded: Value = serde_json::from_slice(&URL_SAFE.decode(&header).unwrap()).unwrap();
         assert_eq!(decoded["password"], AWKWARD);
@@ -90,14 +142,14 @@ mod tests {
 
     #[test]
     fn docker_hub_has_its_historic_address() {
-        let login = Login::new("ci".to_owned(), Secret::new("p"));
-        let address = login.credentials("docker.io").serveraddress;
+        let address = login("p", "docker.io").credentials().serveraddress;
         assert_eq!(address.as_deref(), Some("https://index.docker.io/v1/"));
     }
 
     #[test]
     fn a_password_is_never_printed() {
-        let login = Login::new("ci".to_owned(), Secret::new("hunter2"));
-        assert!(!format!("{login:?}").contains("hunter2"));
+        let token = Login::new(Account::IdentityToken(Secret::new("hunter2")), "r.example");
+        let shown = format!("{:?} {token:?}", login("hunter2", "r.example"));
+        assert!(!shown.contains("hunter2"), "{shown}");
     }
 }

@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::auth::{self, Login};
+use super::auth;
+use super::logins::Logins;
 use super::raw::{Call, Raw};
 use super::repaired::{self, in_stream, translate};
 use super::{
@@ -28,7 +29,6 @@ use super::{
 use super::{copied, logs, older, pull};
 use crate::delegate::{ContainerId, ImageId};
 use crate::image::ImageReference;
-use crate::secret::Secret;
 
 /// For what the engine reads from its own memory.
 const READ: Duration = Duration::from_secs(10);
@@ -52,7 +52,7 @@ pub struct DockerEngine {
 struct Shared {
     host: EngineHost,
     raw: Raw,
-    login: Option<Login>,
+    logins: Logins,
     session: Mutex<Option<Session>>,
 }
 
@@ -81,20 +81,20 @@ impl DockerEngine {
             shared: Arc::new(Shared {
                 host: settings.host.clone(),
                 raw: Raw::new(&settings.host)?,
-                login: None,
+                logins: Logins::default(),
                 session: Mutex::new(None),
             }),
         })
     }
 
-    /// The same engine, with an account for the registries it pulls from.
+    /// The same engine, with accounts for the registries it pulls from.
     #[must_use]
-    pub fn with_login(self, login: Option<(String, Secret)>) -> Self {
+    pub fn with_logins(self, logins: Logins) -> Self {
         Self {
             shared: Arc::new(Shared {
                 host: self.shared.host.clone(),
                 raw: self.shared.raw.clone(),
-                login: login.map(|(username, password)| Login::new(username, password)),
+                logins,
                 session: Mutex::new(None),
             }),
         }
@@ -225,8 +225,8 @@ impl Engine for DockerEngine {
         progress: impl FnMut(PullProgress) + Send,
     ) -> Result<(), EngineError> {
         let session = self.session().await?;
-        let login = self.shared.login.as_ref();
-        let pulled = pull::pull(&session.docker, reference, platform, login, progress).await;
+        let login = self.login(reference).await?;
+        let pulled = pull::pull(&session.docker, reference, platform, login.as_ref(), progress).await;
         self.noting(pulled).await?;
         // A stream that ended without a word of an error may still have brought nothing.
         match self.inspect_image(&reference.to_string()).await {
@@ -422,6 +422,7 @@ impl Engine for DockerEngine {
 
     async fn registry_digest(&self, reference: &ImageReference) -> Result<String, EngineError> {
         let name = reference.to_string();
+        let login = self.login(reference).await?;
         let answer: Value = self
             .json(|raw, api| {
                 let call = raw.call(
@@ -430,8 +431,8 @@ impl Engine for DockerEngine {
                     &reference_path("distribution", &name),
                     REGISTRY,
                 );
-                match &self.shared.login {
-                    Some(login) => call.header(auth::HEADER, login.header(reference.registry())),
+                match &login {
+                    Some(login) => call.header(auth::HEADER, login.header()),
                     None => call,
                 }
             })
@@ -445,6 +446,11 @@ impl Engine for DockerEngine {
 }
 
 impl DockerEngine {
+    async fn login(&self, reference: &ImageReference) -> Result<Option<auth::Login>, EngineError> {
+        let login = self.shared.logins.of(reference.registry()).await;
+        login.map_err(EngineError::NoLogin)
+    }
+
     /// The stop signal alone, for engines that would kill at once when the client of a stop goes away. The
     /// end of the grace is then for the caller to bring, with a grace of zero.
     async fn signal_to_stop(&self, id: &ContainerId) -> Result<(), EngineError> {

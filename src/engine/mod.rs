@@ -5,7 +5,10 @@
 mod auth;
 mod copied;
 mod docker;
+mod docker_config;
+mod helper;
 mod inspected;
+mod logins;
 mod logs;
 mod older;
 mod pull;
@@ -23,6 +26,7 @@ use serde_json::Value;
 
 pub use docker::DockerEngine;
 pub use inspected::{Health, HealthStatus, Inspected};
+pub use logins::{GivenLogin, LoginFile, Logins};
 pub use storage::Storage;
 pub use told::Told;
 
@@ -82,6 +86,9 @@ pub enum EngineError {
     /// The engine did not answer in time; whether it acted is for the next observation to tell.
     #[error("no answer from the engine within {0:?}")]
     TimedOut(Duration),
+    /// The registry logins are not in order; nothing was asked.
+    #[error("{0}")]
+    NoLogin(String),
     /// An answer that is not what the API promises.
     #[error("unexpected answer from the engine: {0}")]
     Malformed(String),

@@ -33,7 +33,7 @@ pub(super) async fn pull(
         platform: platform.unwrap_or_default().to_owned(),
         ..CreateImageOptions::default()
     };
-    let credentials = login.map(|login| login.credentials(reference.registry()));
+    let credentials = login.map(Login::credentials);
     let mut stream = std::pin::pin!(docker.create_image(Some(options), None, credentials));
     let mut layers = Layers::default();
     loop {

@@ -18,6 +18,22 @@ pub struct TargetSettings {
     pub image_repository: Option<String>,
 }
 
+impl TargetSettings {
+    /// The registries that the administrator names here, as `host` or `host:port`.
+    pub fn own_registries(&self) -> Vec<String> {
+        let named = [&self.registry_mirror, &self.image_repository];
+        let repositories = named.into_iter().flatten();
+        repositories
+            .filter_map(|name| {
+                format!("{}/x", name.trim_end_matches('/'))
+                    .parse::<ImageReference>()
+                    .ok()
+            })
+            .map(|reference| reference.registry().to_owned())
+            .collect()
+    }
+}
+
 /// What a delegate should run, compared with what it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {

@@ -110,16 +110,34 @@ async fn too_little_disk<E: Engine>(
 }
 
 /// What a pull failed of. Errors in its stream come with a status that says nothing.
-fn problem(error: &EngineError) -> String {
+fn problem(error: &EngineError, registry: &str) -> String {
     let words = match error {
         EngineError::Refused { status: 200, message } => message.clone(),
         error => error.to_string(),
     };
     if words.contains("no space left on device") {
         format!("the engine's disk is full: {words}")
+    } else if needs_login(&words) {
+        format!(
+            "{words}; a login for {registry} belongs in REGISTRY_USERNAME and REGISTRY_PASSWORD, or in the config.json of \
+             DOCKER_CONFIG"
+        )
     } else {
         words
     }
+}
+
+/// Registries and engines have no common word for it.
+fn needs_login(words: &str) -> bool {
+    let words = words.to_ascii_lowercase();
+    let signs = [
+        "unauthorized",
+        "authentication required",
+        "no basic auth credentials",
+        "denied",
+        "docker login",
+    ];
+    signs.iter().any(|sign| words.contains(sign))
 }
 
 /// The id behind the reference is read after the pull, whatever the pull said: errors arrive inside a 200 stream, and
@@ -150,9 +168,10 @@ async fn pull<E: Engine>(
     let image = match engine.inspect_image(&reference.to_string()).await {
         Ok(image) => image,
         Err(EngineError::NotFound(_)) => {
-            let problem = pulled
-                .err()
-                .map_or_else(|| "no such image after the pull".to_owned(), |e| problem(&e));
+            let problem = pulled.err().map_or_else(
+                || "no such image after the pull".to_owned(),
+                |e| problem(&e, reference.registry()),
+            );
             return Err(refused(problem));
         }
         Err(error) => return Err(error.into()),
@@ -160,7 +179,7 @@ async fn pull<E: Engine>(
     if let Err(error) = pulled {
         // An image that was there before says nothing about this pull.
         if before.as_ref().map(image_id) == Some(image_id(&image)) {
-            return Err(refused(problem(&error)));
+            return Err(refused(problem(&error, reference.registry())));
         }
         debug!(image = %reference, %error, "the pull complained, yet the image is there");
     }

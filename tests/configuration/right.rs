@@ -233,19 +233,12 @@ fn what_this_version_does_not_serve_is_warned_of() {
         ("HEALTH_ACTION", "restart"),
         ("WEBHOOK_URL", "https://hooks.example/hunter2"),
         ("AUDIT_LOG", "/var/log/upgrades"),
-        ("DOCKER_CONFIG", "/root/.docker"),
     ]);
     assert_eq!(
         (settings.health.probe, settings.health.action),
         (ProbeKind::Auto, HealthAction::Report)
     );
-    for variable in [
-        "HEALTH_PROBE",
-        "HEALTH_ACTION",
-        "WEBHOOK_URL",
-        "AUDIT_LOG",
-        "DOCKER_CONFIG",
-    ] {
+    for variable in ["HEALTH_PROBE", "HEALTH_ACTION", "WEBHOOK_URL", "AUDIT_LOG"] {
         let warned = settings
             .warnings
             .iter()

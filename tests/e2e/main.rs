@@ -15,6 +15,7 @@ mod failures;
 mod fleeting;
 mod lab;
 mod operator;
+mod private_registry;
 mod proxy;
 mod relative;
 mod replacements;
