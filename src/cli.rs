@@ -14,6 +14,7 @@ use tracing::{info, warn};
 use crate::config::{Settings, Source};
 use crate::daemon;
 use crate::demand::Refusal;
+use crate::doctor::{Verdict, examine};
 use crate::report::{DelegateReport, Planned, Report, none_found};
 use crate::rollout::Demand;
 use crate::setup::{Upgrader, upgrader};
@@ -55,6 +56,12 @@ enum Command {
     },
     /// Show what the running daemon sees
     Status {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Look at all that an upgrade needs, and say what is wrong and what to do; nothing is changed
+    Doctor {
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -119,6 +126,7 @@ async fn dispatch(command: Command) -> Exit {
         | Command::Plan { .. }
         | Command::Retry { .. }
         | Command::Rollback { .. }
+        | Command::Doctor { .. }
         | Command::Config => {}
     }
     let settings = match Settings::from_process_env() {
@@ -130,6 +138,7 @@ async fn dispatch(command: Command) -> Exit {
         Command::Retry { container } => demand(settings, Demand::Retry, &container).await,
         Command::Rollback { container } => demand(settings, Demand::Rollback, &container).await,
         Command::Plan { json } => plan(settings, json).await,
+        Command::Doctor { json } => doctor(&settings, json).await,
         Command::Config => config(&settings),
         _ => run(settings).await,
     }
@@ -236,6 +245,24 @@ fn introduce(settings: &Settings) {
     );
     for warning in &settings.warnings {
         warn!("{warning}");
+    }
+}
+
+async fn doctor(settings: &Settings, json: bool) -> Exit {
+    let found = examine(settings).await;
+    let fails = found.iter().any(|finding| finding.verdict == Verdict::Fail);
+    let text = if json {
+        match serde_json::to_string_pretty(&found) {
+            Ok(text) => text,
+            Err(error) => return complain(&error.to_string(), Exit::Unavailable),
+        }
+    } else {
+        let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
+        lines.join("\n")
+    };
+    match say(&text) {
+        Exit::Ok if fails => Exit::NotServed,
+        exit => exit,
     }
 }
 

@@ -48,6 +48,7 @@ pub mod delegate;
 pub mod demand;
 pub mod disk;
 mod disturbance;
+mod doctor;
 pub mod document;
 pub mod duration;
 pub mod endpoint;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use chrono::Utc;
 
 use crate::config::{ManagerSettings, Settings, Source, WayOut};
+use crate::disk::FreeDisk;
 use crate::endpoint::HttpEndpoint;
 use crate::engine::{DockerEngine, EngineError, EngineHost, GivenLogin, LoginFile, Logins, Told};
 use crate::host;
@@ -71,19 +72,12 @@ impl Published for AnySource {
 
 /// Puts the parts together. `stamps`: whether asking the Manager counts as an upgrader that is at work.
 pub(crate) async fn upgrader(settings: &Settings, stamps: bool) -> Result<Upgrader, SetupError> {
-    let engine = Told(DockerEngine::connect(&settings.engine)?.with_logins(logins(settings)));
+    let engine = Told(engine(settings)?);
     let own_id = host::own_container();
     let endpoint = HttpEndpoint::new(host::host_address(&engine, own_id.as_ref()).await)?;
-    let source = match &settings.source {
-        Source::None => None,
-        Source::Fixed(image) => Some(AnySource::Fixed(FixedPublished(image.clone()))),
-        Source::Manager(manager) => {
-            let config = manager_config(manager, &settings.way_out, stamps)?;
-            Some(AnySource::Manager(Box::new(HttpManager::new(config)?)))
-        }
-    };
-    // Only beside the engine are this host's memory and disk the delegates'.
-    let local = matches!(settings.engine.host, EngineHost::Unix(_));
+    let source = source(settings, stamps)?;
+    let local = is_local(settings);
+    let free_disk = free_disk(settings);
     let settings = pass::Settings {
         scope: Scope {
             workload_names: settings.workload_names.clone(),
@@ -91,13 +85,7 @@ pub(crate) async fn upgrader(settings: &Settings, stamps: bool) -> Result<Upgrad
             stop_timeout: settings.stop_timeout,
             own_id,
             free_memory: Arc::new(move || if local { host::free_memory() } else { None }),
-            free_disk: Arc::new(move |root, container| {
-                if local {
-                    host::free_disk(root, container)
-                } else {
-                    None
-                }
-            }),
+            free_disk,
         },
         policy: Policy {
             health_only: settings.disable_auto_upgrade,
@@ -114,6 +102,40 @@ pub(crate) async fn upgrader(settings: &Settings, stamps: bool) -> Result<Upgrad
         settings,
         Arc::new(Utc::now),
     ))
+}
+
+/// Only beside the engine are this host's memory and disk the delegates'.
+fn is_local(settings: &Settings) -> bool {
+    matches!(settings.engine.host, EngineHost::Unix(_))
+}
+
+/// The room on the engine's disk, where it is this host's.
+pub(crate) fn free_disk(settings: &Settings) -> FreeDisk {
+    let local = is_local(settings);
+    Arc::new(move |root, container| {
+        if local {
+            host::free_disk(root, container)
+        } else {
+            None
+        }
+    })
+}
+
+/// The engine, with the registry logins. Nothing is sent yet.
+pub(crate) fn engine(settings: &Settings) -> Result<DockerEngine, SetupError> {
+    Ok(DockerEngine::connect(&settings.engine)?.with_logins(logins(settings)))
+}
+
+/// Who says what is published. `stamps` as for [`upgrader`].
+pub(crate) fn source(settings: &Settings, stamps: bool) -> Result<Option<AnySource>, SetupError> {
+    Ok(match &settings.source {
+        Source::None => None,
+        Source::Fixed(image) => Some(AnySource::Fixed(FixedPublished(image.clone()))),
+        Source::Manager(manager) => {
+            let config = manager_config(manager, &settings.way_out, stamps)?;
+            Some(AnySource::Manager(Box::new(HttpManager::new(config)?)))
+        }
+    })
 }
 
 /// A login beside a mirror or a repository of one's own is for these, and not for wherever a published image is from.

@@ -26,7 +26,7 @@ use super::{
     ApiVersion, ContainerSummary, Engine, EngineError, EngineHost, EngineInfo, EngineSettings, Inspected,
     PullProgress, RunState, Storage,
 };
-use super::{copied, logs, older, pull};
+use super::{Right, copied, logs, older, pull, rights};
 use crate::delegate::{ContainerId, ImageId};
 use crate::image::ImageReference;
 
@@ -421,22 +421,7 @@ impl Engine for DockerEngine {
     }
 
     async fn registry_digest(&self, reference: &ImageReference) -> Result<String, EngineError> {
-        let name = reference.to_string();
-        let login = self.login(reference).await?;
-        let answer: Value = self
-            .json(|raw, api| {
-                let call = raw.call(
-                    Method::GET,
-                    Some(api),
-                    &reference_path("distribution", &name),
-                    REGISTRY,
-                );
-                match &login {
-                    Some(login) => call.header(auth::HEADER, login.header()),
-                    None => call,
-                }
-            })
-            .await?;
+        let answer = self.distribution(reference).await?;
         answer
             .pointer("/Descriptor/digest")
             .and_then(Value::as_str)
@@ -446,6 +431,32 @@ impl Engine for DockerEngine {
 }
 
 impl DockerEngine {
+    /// Whether a call is let through, found out by one that does nothing: why it is not.
+    pub async fn refusal(&self, right: &Right) -> Result<Option<String>, EngineError> {
+        let api = self.session().await?.info.api;
+        self.noting(rights::refusal(&self.shared.raw, api, right).await)
+            .await
+    }
+
+    /// What the registry says of a reference, asked through the engine: its digest, and the platforms it is for.
+    pub async fn distribution(&self, reference: &ImageReference) -> Result<Value, EngineError> {
+        let name = reference.to_string();
+        let login = self.login(reference).await?;
+        self.json(|raw, api| {
+            let call = raw.call(
+                Method::GET,
+                Some(api),
+                &reference_path("distribution", &name),
+                REGISTRY,
+            );
+            match &login {
+                Some(login) => call.header(auth::HEADER, login.header()),
+                None => call,
+            }
+        })
+        .await
+    }
+
     async fn login(&self, reference: &ImageReference) -> Result<Option<auth::Login>, EngineError> {
         let login = self.shared.logins.of(reference.registry()).await;
         login.map_err(EngineError::NoLogin)

@@ -14,6 +14,7 @@ mod older;
 mod pull;
 mod raw;
 mod repaired;
+mod rights;
 mod storage;
 mod told;
 
@@ -27,6 +28,7 @@ use serde_json::Value;
 pub use docker::DockerEngine;
 pub use inspected::{Health, HealthStatus, Inspected};
 pub use logins::{GivenLogin, LoginFile, Logins};
+pub use rights::{Need, RIGHTS, Right};
 pub use storage::Storage;
 pub use told::Told;
 

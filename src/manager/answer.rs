@@ -39,6 +39,11 @@ impl Answer {
         }
     }
 
+    /// This host's clock minus the Manager's.
+    pub(super) fn skew_seconds(&self, now: DateTime<Utc>) -> Option<i64> {
+        self.date().map(|date| (now - date).num_seconds())
+    }
+
     /// `shouldUpgrade` is not read: it is text inequality on the server, and decides nothing here.
     fn published(&self) -> Result<ImageReference, PublishedError> {
         let malformed = |what: &str| PublishedError::Malformed(what.to_owned());
@@ -65,7 +70,7 @@ impl Answer {
             (401, "INVALID_TOKEN") => PublishedError::TokenUnknown,
             (401, "REVOKED_TOKEN") => PublishedError::TokenRevoked,
             (401, "EXPIRED_TOKEN") => PublishedError::TokenExpired {
-                skew_seconds: self.date().map(|date| (now - date).num_seconds()),
+                skew_seconds: self.skew_seconds(now),
             },
             (401, "INVALID_AGENT_MTLS_AUTHORITY") => PublishedError::WrongEndpoint,
             (400, _) if message.to_ascii_lowercase().contains("access denied") => {

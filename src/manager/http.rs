@@ -37,6 +37,8 @@ pub struct HttpManager {
     timing: Timing,
     clock: fn() -> DateTime<Utc>,
     token: Mutex<Option<Issued>>,
+    /// This host's clock minus the Manager's, in seconds, as the last answer told it.
+    skew: Mutex<Option<i64>>,
 }
 
 impl fmt::Debug for HttpManager {
@@ -66,6 +68,7 @@ impl HttpManager {
             timing: config.timing,
             clock: config.clock,
             token: Mutex::new(None),
+            skew: Mutex::new(None),
         })
     }
 
@@ -102,6 +105,11 @@ impl HttpManager {
             token::seal(&self.key, &claims).map_err(|error| PublishedError::NoToken(error.to_string()))?;
         *kept = Some(Issued::new(compact.clone(), now));
         Ok(compact)
+    }
+
+    /// This host's clock minus the Manager's, in seconds, by the last answer; `None` where it told no time.
+    pub fn skew_seconds(&self) -> Option<i64> {
+        *self.skew.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn forget_token(&self) {
@@ -153,7 +161,9 @@ impl HttpManager {
             // Whatever is wrong with it: once that is mended, the next question shall not carry the old one.
             self.forget_token();
         }
-        answer.read((self.clock)())
+        let now = (self.clock)();
+        *self.skew.lock().unwrap_or_else(PoisonError::into_inner) = answer.skew_seconds(now);
+        answer.read(now)
     }
 }
 

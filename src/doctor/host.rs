@@ -1,0 +1,144 @@
+//! The engine, what may be asked of it, and the delegates there.
+
+use super::{Delegate, Engine, Findings};
+use crate::config::Settings;
+use crate::delegate::DELEGATE_NAME_VARIABLE;
+use crate::disk::{Disk, needed};
+use crate::engine::{ApiVersion, Engine as _, EngineError, Need, RIGHTS, Right};
+use crate::report::none_found;
+use crate::setup;
+
+/// What the first delegate host of Debian has; nothing older was tried.
+const OLDEST: ApiVersion = ApiVersion::new(1, 41);
+const MIB: u64 = 1024 * 1024;
+
+/// `None` where the engine is out of reach.
+pub(super) async fn examine(
+    engine: &Engine,
+    settings: &Settings,
+    found: &mut Findings,
+) -> Option<Vec<Delegate>> {
+    let host = &settings.engine.host;
+    let info = match engine.info().await {
+        Ok(info) => info,
+        Err(error) => {
+            found.fail(
+                "engine",
+                format!("{error}: is Docker running, and its socket mounted? DOCKER_HOST is {host}"),
+            );
+            return None;
+        }
+    };
+    let text = format!(
+        "{}, API {}, {}/{}, at {host}",
+        info.version, info.api, info.os, info.architecture
+    );
+    if info.api < OLDEST {
+        found.warn(
+            "engine",
+            format!("{text}: nothing older than API {OLDEST} was tried"),
+        );
+    } else {
+        found.ok("engine", text);
+    }
+    rights(engine, settings.disable_auto_upgrade, info.api, found).await;
+    let delegates = match delegates(engine, settings).await {
+        Ok(delegates) => delegates,
+        Err(error) => {
+            found.fail(
+                "delegates",
+                format!("the containers cannot be looked at: {error}"),
+            );
+            return Some(Vec::new());
+        }
+    };
+    if delegates.is_empty() {
+        found.warn("delegates", none_found(&settings.workload_names));
+    } else {
+        let names: Vec<&str> = delegates.iter().map(|delegate| delegate.name.as_str()).collect();
+        found.ok("delegates", names.join(", "));
+    }
+    if !settings.disable_auto_upgrade {
+        disk(engine, settings, &delegates, found).await;
+    }
+    Some(delegates)
+}
+
+async fn rights(engine: &Engine, health_only: bool, api: ApiVersion, found: &mut Findings) {
+    let (mut allowed, mut refused) = (0, 0);
+    for right in RIGHTS.iter().filter(|right| is_needed(right, health_only, api)) {
+        match engine.refusal(right).await {
+            Ok(None) => allowed += 1,
+            Ok(Some(why)) => {
+                refused += 1;
+                let call = format!("{} {} is refused ({why})", right.method, right.path);
+                match right.need {
+                    Need::Watch | Need::Upgrade => {
+                        found.fail("rights", format!("{call}: allow it in the socket proxy"));
+                    }
+                    Need::Some(what) => found.warn("rights", format!("{call}; it is for {what}")),
+                }
+            }
+            Err(error) => {
+                found.fail("rights", format!("{} {}: {error}", right.method, right.path));
+                return;
+            }
+        }
+    }
+    if refused == 0 {
+        found.ok("rights", format!("all {allowed} calls are let through"));
+    }
+}
+
+fn is_needed(right: &Right, health_only: bool, api: ApiVersion) -> bool {
+    let is_versioned = right.path.starts_with("/v1.");
+    (right.need == Need::Watch || !health_only) && (!is_versioned || api >= ApiVersion::new(1, 52))
+}
+
+async fn delegates(engine: &Engine, settings: &Settings) -> Result<Vec<Delegate>, EngineError> {
+    let mut delegates = Vec::new();
+    for summary in engine.containers().await? {
+        let container = match engine.inspect(&summary.id).await {
+            Err(EngineError::NotFound(_)) => continue,
+            answer => answer?,
+        };
+        let name = container.env(DELEGATE_NAME_VARIABLE).unwrap_or_default();
+        if !settings.workload_names.iter().any(|wanted| wanted == name) {
+            continue;
+        }
+        delegates.push(Delegate {
+            name: container.name().to_owned(),
+            group: name.to_owned(),
+            image: container.image_reference().to_owned(),
+            image_document: engine.inspect_image(container.image_id().as_str()).await.ok(),
+            id: summary.id,
+        });
+    }
+    Ok(delegates)
+}
+
+async fn disk(engine: &Engine, settings: &Settings, delegates: &[Delegate], found: &mut Findings) {
+    let size = |delegate: &Delegate| delegate.image_document.as_ref()?.get("Size")?.as_u64();
+    let largest = delegates
+        .iter()
+        .filter_map(|delegate| Some((size(delegate)?, delegate)))
+        .max_by_key(|(size, _)| *size);
+    let Some((size, delegate)) = largest else { return };
+    let disk = Disk {
+        free: setup::free_disk(settings),
+        own_id: crate::host::own_container(),
+    };
+    let needed = needed(size);
+    match disk.available(engine, &delegate.id).await {
+        None => found.ok("disk", "how much room the engine has cannot be told from here"),
+        Some(available) if available < needed => found.fail(
+            "disk",
+            format!(
+                "{} MiB are left where the engine keeps images, and the next one may need {}: make room (`docker system df`)",
+                available / MIB,
+                needed / MIB
+            ),
+        ),
+        Some(available) => found.ok("disk", format!("{} MiB are left where the engine keeps images", available / MIB)),
+    }
+}

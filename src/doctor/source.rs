@@ -1,0 +1,204 @@
+//! Who says what is published, what that means for each delegate, and whether the registry has it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{Delegate, Engine, Findings};
+use crate::config::{Settings, Source};
+use crate::image::{ImageReference, Target, as_manager_knows, resolve};
+use crate::manager::Published;
+use crate::setup::{self, AnySource};
+
+/// More than this is no accident of a slow answer; a token is good for half an hour.
+const CLOCKS_AGREE: u64 = 60;
+/// Asked about where no delegate is found.
+const STOCK: &str = "harness/delegate:latest";
+
+/// An image that some delegates should get, with the document of the one that they have.
+pub(super) struct Wanted {
+    names: Vec<String>,
+    image_document: Option<Value>,
+}
+
+/// The targets by reference.
+pub(super) type Targets = BTreeMap<String, (ImageReference, Wanted)>;
+
+pub(super) async fn published(settings: &Settings, delegates: &[Delegate], found: &mut Findings) -> Targets {
+    let mut targets = Targets::new();
+    // Without leave to upgrade, so that the Manager does not take this for an upgrader at work.
+    let source = match setup::source(settings, false) {
+        Ok(Some(source)) => source,
+        Ok(None) => {
+            found.ok("manager", "none is configured, health checks only");
+            return targets;
+        }
+        Err(error) => {
+            found.fail("manager", error.to_string());
+            return targets;
+        }
+    };
+    let mut questions: BTreeMap<(String, String), Vec<&Delegate>> = BTreeMap::new();
+    for delegate in delegates {
+        let key = (delegate.group.clone(), delegate.image.clone());
+        questions.entry(key).or_default().push(delegate);
+    }
+    if questions.is_empty() {
+        let name = settings.workload_names.first().cloned().unwrap_or_default();
+        questions.insert((name, STOCK.to_owned()), Vec::new());
+    }
+    let mut answered = None;
+    for ((delegate, image), replicas) in questions {
+        let current: ImageReference = match image.parse() {
+            Ok(current) => current,
+            Err(problem) => {
+                found.fail(
+                    &delegate,
+                    format!("its image {image:?} is no reference: {problem}"),
+                );
+                continue;
+            }
+        };
+        let asked = as_manager_knows(&current, &settings.target);
+        match source.published(&asked, &delegate).await {
+            Err(error) => {
+                found.fail("manager", error.to_string());
+                break;
+            }
+            Ok(published) => {
+                for replica in replicas {
+                    tell(
+                        replica,
+                        &resolve(&published, &current, &settings.target),
+                        &published,
+                        &mut targets,
+                        found,
+                    );
+                }
+                answered = Some(published);
+            }
+        }
+    }
+    if let Some(published) = answered {
+        match &settings.source {
+            Source::Fixed(_) => found.ok("manager", format!("not asked: PUBLISHED_IMAGE is {published}")),
+            _ => found.ok(
+                "manager",
+                format!("it answers, the token is known; published is {published}"),
+            ),
+        }
+    }
+    clock(&source, found);
+    targets
+}
+
+fn tell(
+    delegate: &Delegate,
+    target: &Target,
+    published: &ImageReference,
+    targets: &mut Targets,
+    found: &mut Findings,
+) {
+    let (name, image) = (delegate.name.as_str(), &delegate.image);
+    match target {
+        Target::Current => found.ok(name, format!("runs what is published, {image}")),
+        Target::CustomImage => found.warn(
+            name,
+            format!(
+                "runs {image}, which is not Harness's: {published} does not replace it; set IMAGE_REPOSITORY to the \
+                 repository of that build to have it follow the published tag"
+            ),
+        ),
+        Target::Unresolvable(problem) => found.fail(name, problem.clone()),
+        Target::Replace(target) | Target::CheckDigest(target) => {
+            found.ok(name, format!("runs {image}, its target is {target}"));
+            let wanted = targets.entry(target.to_string()).or_insert_with(|| {
+                let wanted = Wanted {
+                    names: Vec::new(),
+                    image_document: delegate.image_document.clone(),
+                };
+                (target.clone(), wanted)
+            });
+            wanted.1.names.push(name.to_owned());
+        }
+    }
+}
+
+fn clock(source: &AnySource, found: &mut Findings) {
+    let AnySource::Manager(manager) = source else {
+        return;
+    };
+    let Some(skew) = manager.skew_seconds() else {
+        return;
+    };
+    let direction = if skew < 0 { "behind" } else { "ahead of" };
+    if skew.unsigned_abs() > CLOCKS_AGREE {
+        found.fail(
+            "clock",
+            format!(
+                "this host's clock is {} s {direction} the Manager's: set it right (NTP)",
+                skew.unsigned_abs()
+            ),
+        );
+    } else {
+        found.ok("clock", "this host's clock and the Manager's agree");
+    }
+}
+
+/// Whether the registry has each target, for the platform that its delegates run on.
+pub(super) async fn examine_targets(
+    engine: &Engine,
+    settings: &Settings,
+    targets: &Targets,
+    found: &mut Findings,
+) {
+    if settings.disable_auto_upgrade {
+        return;
+    }
+    for (target, wanted) in targets.values() {
+        let about = "registry";
+        let names = wanted.names.join(", ");
+        match engine.distribution(target).await {
+            Err(error) => {
+                let registry = target.registry();
+                found.fail(
+                    about,
+                    format!(
+                        "{target}, for {names}, cannot be looked up: {error}; does the engine reach {registry}, and is there \
+                         a login for it (REGISTRY_USERNAME, DOCKER_CONFIG)?"
+                    ),
+                );
+            }
+            Ok(answer) => match other_platforms(&answer, wanted.image_document.as_ref()) {
+                Some((needed, offered)) => {
+                    found.fail(
+                        "platform",
+                        format!("{target} is for {offered}, and {names} run on {needed}"),
+                    );
+                }
+                None => found.ok(about, format!("it has {target}, for {names}")),
+            },
+        }
+    }
+}
+
+/// What is needed and what is offered instead, where the registry tells of platforms and none fits.
+fn other_platforms(distribution: &Value, image: Option<&Value>) -> Option<(String, String)> {
+    let text = |value: &Value, key: &str| {
+        value
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let image = image?;
+    let needed = format!("{}/{}", text(image, "Os"), text(image, "Architecture"));
+    let platforms = distribution.get("Platforms")?.as_array()?;
+    let offered: Vec<String> = platforms
+        .iter()
+        .map(|platform| format!("{}/{}", text(platform, "os"), text(platform, "architecture")))
+        .collect();
+    // An image may tell of no platform, and so may a registry.
+    let tells = offered.iter().any(|platform| platform.len() > 1) && needed.len() > 1;
+    (tells && !offered.contains(&needed)).then(|| (needed, offered.join(", ")))
+}
