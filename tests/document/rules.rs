@@ -5,7 +5,7 @@ use delegate_upgrader::delegate::label;
 use delegate_upgrader::document::{
     Conflict, Images, Obstacle, Successor, forbids_two, successor, unexplained,
 };
-use delegate_upgrader::engine::ApiVersion;
+use delegate_upgrader::engine::{ApiVersion, Inspected};
 use serde_json::{Value, json};
 
 use crate::engine::{image, inspect};
@@ -185,6 +185,27 @@ fn our_own_labels_are_replaced_and_the_owners_stay() {
         json!({"mine": "1", label::ENABLE: "true", label::RELEASE: "2"})
     );
     assert_eq!(made.body["Image"], "new");
+}
+
+#[test]
+fn an_image_committed_from_a_container_of_ours_gives_its_labels_to_no_successor() {
+    let committed =
+        json!({"Labels": {"tools": "1", label::RELEASE: "7", label::ROLLED_BACK_FROM: "harness/delegate:3"}});
+    let old = image(&json!({}));
+    let new = image(&committed);
+    let images = Images { old: &old, new: &new };
+    let labels = [(label::RELEASE, "2".to_owned())];
+    let container = container(&json!({}), json!({}));
+    let made = successor(&container, images, "new", &labels, OLD_ENGINE).unwrap();
+    let shown = inspect(ID, &made.body, &committed);
+    assert_eq!(
+        shown["Config"]["Labels"],
+        json!({"tools": "1", label::RELEASE: "2", label::ROLLED_BACK_FROM: ""})
+    );
+    assert_eq!(
+        Inspected::new(shown).unwrap().label(label::ROLLED_BACK_FROM),
+        None
+    );
 }
 
 #[test]
