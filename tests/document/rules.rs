@@ -132,6 +132,7 @@ fn d6_entrypoint_and_command_come_from_whom_they_came_before() {
     let both = json!({"Entrypoint": ["/e"], "Cmd": ["c"]});
     let entrypoint = json!({"Entrypoint": ["/e"], "Cmd": null});
     let command = json!({"Entrypoint": null, "Cmd": ["c"]});
+    let cleared = json!({"Entrypoint": [""], "Cmd": ["c"]});
     for (image, owner, expected) in [
         // Nothing given.
         (&both, json!([null, null]), json!([null, null])),
@@ -156,6 +157,10 @@ fn d6_entrypoint_and_command_come_from_whom_they_came_before() {
         // An empty one, behind which the image's command still applies.
         (&both, json!([[], null]), json!([[], null])),
         (&both, json!([[], ["mine"]]), json!([[], ["mine"]])),
+        // An image that took away what it was built on: the owner took nothing.
+        (&cleared, json!([null, null]), json!([null, null])),
+        (&cleared, json!([null, ["mine"]]), json!([null, ["mine"]])),
+        (&cleared, json!([["/mine"], null]), json!([["/mine"], null])),
     ] {
         let given = json!({"Entrypoint": owner[0], "Cmd": owner[1]});
         let body = body(&inspect(ID, &given, image), image);
@@ -164,6 +169,23 @@ fn d6_entrypoint_and_command_come_from_whom_they_came_before() {
             expected,
             "{owner} on {image}"
         );
+    }
+}
+
+#[test]
+fn an_image_without_entrypoint_may_say_so_by_an_empty_word() {
+    let [old, cleared] =
+        [json!([]), json!([""])].map(|entrypoint| json!({"Entrypoint": entrypoint, "Cmd": ["c"]}));
+    for (old, new) in [(&old, &cleared), (&cleared, &old), (&cleared, &cleared)] {
+        let container = inspect(ID, &json!({}), old);
+        let made = inspect(
+            ID,
+            &upgrade_on(OLD_ENGINE, &container, old, new).unwrap().body,
+            new,
+        );
+        let (old, new) = (image(old), image(new));
+        let images = Images { old: &old, new: &new };
+        assert_eq!(unexplained(&container, &made, images), []);
     }
 }
 
