@@ -7,6 +7,7 @@ use delegate_upgrader::document::{Images, Successor};
 use delegate_upgrader::engine::ApiVersion;
 use serde_json::{Map, Value, json};
 
+use super::owner::is_volume_name;
 use super::paths::{bind_destination, clean};
 use super::{REFERENCE, labels, list, object, text};
 
@@ -255,7 +256,7 @@ impl Carried<'_> {
         let borrows = !blank_or(None, &host_config["VolumesFrom"]);
         for mount in list(self.container, "/Mounts") {
             let (name, destination) = (text(mount, "/Name"), text(mount, "/Destination"));
-            if text(mount, "/Type") != "volume" || name.is_empty() || destination.is_empty() {
+            if text(mount, "/Type") != "volume" || !is_volume_name(name) || destination.is_empty() {
                 continue;
             }
             let destination = clean(destination);

@@ -153,7 +153,7 @@ fn is_destination(path: &str) -> bool {
     path.starts_with('/') && clean(path) != clean("/")
 }
 
-fn is_volume_name(name: &str) -> bool {
+pub(super) fn is_volume_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name
             .chars()
