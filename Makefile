@@ -4,7 +4,7 @@ TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
 export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test matrix fidelity sim mutants lint bench image docs engines static clean
+.PHONY: help demo test matrix fidelity sim mutants fuzz lint bench image docs engines static clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 10
@@ -31,11 +31,14 @@ sim: ## lives of a host, everything going wrong; SEEDS=1000, SEEDS=a..b, or SEED
 mutants: ## each rule of the rollout taken out in turn: which tests mind
 	tests/sim/mutants $(MUTANTS)
 
+fuzz: ## random inputs, guided by what they reach; FUZZ=document selects, FUZZ_SECONDS=600
+	FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run $(FUZZ)
+
 lint: ## formatting, clippy; cargo-deny and shellcheck where they are installed
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
 	@if command -v cargo-deny >/dev/null; then cargo deny --locked check; else echo 'cargo-deny is not installed: skipped'; fi
-	@if command -v shellcheck >/dev/null; then shellcheck -x $$(grep -lE '^#!.*(ba)?sh$$' .ci/* tests/lab/* tests/sim/* examples/* 2>/dev/null); else echo 'shellcheck is not installed: skipped'; fi
+	@if command -v shellcheck >/dev/null; then shellcheck -x $$(grep -lE '^#!.*(ba)?sh$$' .ci/* tests/lab/* tests/sim/* fuzz/run examples/* 2>/dev/null); else echo 'shellcheck is not installed: skipped'; fi
 
 bench: static ## size, memory, time to the first call, on a real engine
 	tests/lab/run tests/lab/bench

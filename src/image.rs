@@ -93,14 +93,23 @@ impl ImageReference {
         split(&self.written).name
     }
 
+    /// Nothing is left out where the rest would be read as another registry's, or as an image's id.
     fn familiar_name(&self) -> String {
         if self.registry != DEFAULT_REGISTRY {
             return self.repository();
         }
-        match self.path.strip_prefix(OFFICIAL_PREFIX) {
-            Some(name) if !name.contains('/') => name.to_owned(),
-            _ => self.path.clone(),
+        let short = match self.path.strip_prefix(OFFICIAL_PREFIX) {
+            Some(name) if !name.contains('/') => name,
+            _ => &self.path,
+        };
+        let misread = match short.split_once('/') {
+            Some((first, _)) => names_a_registry(first),
+            None => short == "sha256" || is_hex(short, 64),
+        };
+        if misread {
+            return self.repository();
         }
+        short.to_owned()
     }
 
     fn meaning(&self) -> (&str, &str, Option<&str>, Option<&str>) {
@@ -449,6 +458,14 @@ mod tests {
             ("index.docker.io/harness/delegate", "harness/delegate"),
             ("docker.io/library/a/b", "library/a/b"),
             ("quay.io/library/nginx:1", "quay.io/library/nginx:1"),
+            // Shorter they would mean something else.
+            ("docker.io/localhost/x:1", "docker.io/localhost/x:1"),
+            ("docker.io/a.b/c:1", "docker.io/a.b/c:1"),
+            ("docker.io/sha256:5", "docker.io/library/sha256:5"),
+            (
+                &format!("docker.io/{}", "a".repeat(64)),
+                &format!("docker.io/library/{}", "a".repeat(64)),
+            ),
         ] {
             assert_eq!(reference(written).familiar(), familiar);
             assert_eq!(reference(familiar), reference(written));

@@ -255,14 +255,18 @@ impl<'a> Comparison<'a> {
 
     fn command(&mut self) {
         let origin = Command::of(self.old_config, self.old_image);
-        let source = |own| if own { self.old_config } else { self.new_image };
-        let (entrypoint, command) = (source(origin.own_entrypoint), source(origin.own_command));
-        for (field, source) in [("Entrypoint", entrypoint), ("Cmd", command)] {
-            self.require(
-                format!("/Config/{field}"),
-                source.get(field),
-                self.new_config.get(field),
-            );
+        let entrypoint = if origin.own_entrypoint {
+            self.old_config.get("Entrypoint")
+        } else {
+            defaults::entrypoint_of_image(self.new_image)
+        };
+        let command = if origin.own_command {
+            self.old_config.get("Cmd")
+        } else {
+            self.new_image.get("Cmd")
+        };
+        for (field, expected) in [("Entrypoint", entrypoint), ("Cmd", command)] {
+            self.require(format!("/Config/{field}"), expected, self.new_config.get(field));
         }
     }
 

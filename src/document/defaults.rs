@@ -129,7 +129,7 @@ impl Command {
     /// of `null` tells them apart, and only on engines that show `null` in image documents.
     pub(super) fn of(config: &Map<String, Value>, image: &Map<String, Value>) -> Self {
         let (entrypoint, command) = (given(config, "Entrypoint"), given(config, "Cmd"));
-        let (image_entrypoint, image_command) = (given(image, "Entrypoint"), given(image, "Cmd"));
+        let (image_entrypoint, image_command) = (entrypoint_of_image(image), given(image, "Cmd"));
         let command_is_default = same_or_blank(command, image_command);
         let own = |own_entrypoint, own_command| Self {
             own_entrypoint,
@@ -149,6 +149,13 @@ impl Command {
             _ => own(false, !command_is_default),
         }
     }
+}
+
+/// The entry point that a container has of its image. One empty string becomes `null` there too: `ENTRYPOINT [""]` is
+/// how an image takes away what it is built on.
+pub(super) fn entrypoint_of_image(image: &Map<String, Value>) -> Option<&Value> {
+    let is_cleared = |entrypoint: &&Value| entrypoint.as_array().is_some_and(|words| *words == [""]);
+    given(image, "Entrypoint").filter(|entrypoint| !is_cleared(entrypoint))
 }
 
 /// A field's value; `null` is none, an empty list is one.

@@ -184,7 +184,7 @@ pub fn successor(
 
     defaults::subtract(&mut config, old_defaults, &host_config);
     config.insert("Image".to_owned(), Value::from(reference));
-    set_labels(&mut config, labels);
+    set_labels(&mut config, labels, map(images.new, "/Config/Labels"));
     drop_automatic_names(&mut config, inspect);
     volumes::keep_anonymous(&mut host_config, inspect);
 
@@ -204,13 +204,23 @@ pub fn successor(
     })
 }
 
-fn set_labels(config: &mut Map<String, Value>, labels: &[(&str, String)]) {
+/// An image that was committed from a container we made has that one's labels. Those of ours would be the successor's
+/// too, unless it has them itself: empty, which is none.
+fn set_labels(
+    config: &mut Map<String, Value>,
+    labels: &[(&str, String)],
+    of_image: Option<&Map<String, Value>>,
+) {
     let slot = config.entry("Labels").or_insert(Value::Null);
     if slot.is_null() {
         *slot = Value::Object(Map::new());
     }
     if let Value::Object(all) = slot {
         all.retain(|name, _| !label::OURS.contains(&name.as_str()));
+        let is_on_image = |name: &&str| of_image.is_some_and(|labels| labels.contains_key(*name));
+        for name in label::OURS.into_iter().filter(is_on_image) {
+            all.insert(name.to_owned(), Value::from(""));
+        }
         for (name, value) in labels {
             all.insert((*name).to_owned(), Value::from(value.as_str()));
         }

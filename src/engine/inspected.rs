@@ -119,9 +119,10 @@ impl Inspected {
             .filter_map(|entry| entry.as_str()?.split_once('='))
     }
 
-    /// The value of a label.
+    /// The value of a label; an empty one is none.
     pub fn label(&self, name: &str) -> Option<&str> {
-        self.0.pointer("/Config/Labels")?.get(name)?.as_str()
+        let value = self.0.pointer("/Config/Labels")?.get(name)?.as_str();
+        value.filter(|value| !value.is_empty())
     }
 
     /// When it was created.

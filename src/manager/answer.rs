@@ -10,22 +10,24 @@ use crate::image::ImageReference;
 
 /// An answer, as far as it decides anything.
 #[derive(Default)]
-pub(super) struct Answer {
-    pub(super) status: u16,
+pub struct Answer {
+    /// The HTTP status
+    pub status: u16,
     /// `Date`
-    pub(super) date: Option<String>,
+    pub date: Option<String>,
     /// `Retry-After`
-    pub(super) retry_after: Option<String>,
+    pub retry_after: Option<String>,
     /// `X-Harness-Error`
-    pub(super) harness_error: Option<String>,
+    pub harness_error: Option<String>,
     /// Scheme, host and port of `Location`
-    pub(super) redirected_to: Option<String>,
-    pub(super) body: Vec<u8>,
+    pub redirected_to: Option<String>,
+    /// As many bytes as were read
+    pub body: Vec<u8>,
 }
 
 impl Answer {
     /// The published image, or why the answer does not tell it. `now` is this host's clock.
-    pub(super) fn read(&self, now: DateTime<Utc>) -> Result<ImageReference, PublishedError> {
+    pub fn read(&self, now: DateTime<Utc>) -> Result<ImageReference, PublishedError> {
         match self.status {
             200..=299 => self.published(),
             300..=399 => Err(PublishedError::Redirect {

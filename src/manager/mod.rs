@@ -1,6 +1,6 @@
 //! Who says which image is published: a Harness Manager, or a fixed reference.
 
-mod answer;
+pub mod answer;
 mod error;
 mod fixed;
 mod http;

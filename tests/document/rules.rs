@@ -5,7 +5,7 @@ use delegate_upgrader::delegate::label;
 use delegate_upgrader::document::{
     Conflict, Images, Obstacle, Successor, forbids_two, successor, unexplained,
 };
-use delegate_upgrader::engine::ApiVersion;
+use delegate_upgrader::engine::{ApiVersion, Inspected};
 use serde_json::{Value, json};
 
 use crate::engine::{image, inspect};
@@ -132,6 +132,7 @@ fn d6_entrypoint_and_command_come_from_whom_they_came_before() {
     let both = json!({"Entrypoint": ["/e"], "Cmd": ["c"]});
     let entrypoint = json!({"Entrypoint": ["/e"], "Cmd": null});
     let command = json!({"Entrypoint": null, "Cmd": ["c"]});
+    let cleared = json!({"Entrypoint": [""], "Cmd": ["c"]});
     for (image, owner, expected) in [
         // Nothing given.
         (&both, json!([null, null]), json!([null, null])),
@@ -156,6 +157,10 @@ fn d6_entrypoint_and_command_come_from_whom_they_came_before() {
         // An empty one, behind which the image's command still applies.
         (&both, json!([[], null]), json!([[], null])),
         (&both, json!([[], ["mine"]]), json!([[], ["mine"]])),
+        // An image that took away what it was built on: the owner took nothing.
+        (&cleared, json!([null, null]), json!([null, null])),
+        (&cleared, json!([null, ["mine"]]), json!([null, ["mine"]])),
+        (&cleared, json!([["/mine"], null]), json!([["/mine"], null])),
     ] {
         let given = json!({"Entrypoint": owner[0], "Cmd": owner[1]});
         let body = body(&inspect(ID, &given, image), image);
@@ -164,6 +169,23 @@ fn d6_entrypoint_and_command_come_from_whom_they_came_before() {
             expected,
             "{owner} on {image}"
         );
+    }
+}
+
+#[test]
+fn an_image_without_entrypoint_may_say_so_by_an_empty_word() {
+    let [old, cleared] =
+        [json!([]), json!([""])].map(|entrypoint| json!({"Entrypoint": entrypoint, "Cmd": ["c"]}));
+    for (old, new) in [(&old, &cleared), (&cleared, &old), (&cleared, &cleared)] {
+        let container = inspect(ID, &json!({}), old);
+        let made = inspect(
+            ID,
+            &upgrade_on(OLD_ENGINE, &container, old, new).unwrap().body,
+            new,
+        );
+        let (old, new) = (image(old), image(new));
+        let images = Images { old: &old, new: &new };
+        assert_eq!(unexplained(&container, &made, images), []);
     }
 }
 
@@ -185,6 +207,27 @@ fn our_own_labels_are_replaced_and_the_owners_stay() {
         json!({"mine": "1", label::ENABLE: "true", label::RELEASE: "2"})
     );
     assert_eq!(made.body["Image"], "new");
+}
+
+#[test]
+fn an_image_committed_from_a_container_of_ours_gives_its_labels_to_no_successor() {
+    let committed =
+        json!({"Labels": {"tools": "1", label::RELEASE: "7", label::ROLLED_BACK_FROM: "harness/delegate:3"}});
+    let old = image(&json!({}));
+    let new = image(&committed);
+    let images = Images { old: &old, new: &new };
+    let labels = [(label::RELEASE, "2".to_owned())];
+    let container = container(&json!({}), json!({}));
+    let made = successor(&container, images, "new", &labels, OLD_ENGINE).unwrap();
+    let shown = inspect(ID, &made.body, &committed);
+    assert_eq!(
+        shown["Config"]["Labels"],
+        json!({"tools": "1", label::RELEASE: "2", label::ROLLED_BACK_FROM: ""})
+    );
+    assert_eq!(
+        Inspected::new(shown).unwrap().label(label::ROLLED_BACK_FROM),
+        None
+    );
 }
 
 #[test]
