@@ -106,11 +106,16 @@ async fn delegates(engine: &Engine, settings: &Settings) -> Result<Vec<Delegate>
         if !settings.workload_names.iter().any(|wanted| wanted == name) {
             continue;
         }
+        let image_document = if settings.disable_auto_upgrade {
+            None
+        } else {
+            engine.inspect_image(container.image_id().as_str()).await.ok()
+        };
         delegates.push(Delegate {
             name: container.name().to_owned(),
             group: name.to_owned(),
             image: container.image_reference().to_owned(),
-            image_document: engine.inspect_image(container.image_id().as_str()).await.ok(),
+            image_document,
             id: summary.id,
         });
     }

@@ -154,3 +154,36 @@ fn body(path: &str) -> Option<Value> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+    use std::path::Path;
+    use std::{env, fs};
+
+    use super::*;
+
+    /// With `UPDATE_DOCS=1` it is written anew.
+    #[test]
+    fn the_documentation_lists_every_call() {
+        let mut table = String::from("| call | needed for |\n|---|---|\n");
+        for Right { method, path, need } in RIGHTS {
+            let need = match need {
+                Need::Watch => "everything",
+                Need::Upgrade => "upgrades",
+                Need::Some(what) => what,
+            };
+            let _ = writeln!(table, "| `{method} {path}` | {need} |");
+        }
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/usage/permissions.md");
+        let text = fs::read_to_string(&file).unwrap();
+        let (begin, end) = ("<!-- calls -->\n", "<!-- /calls -->\n");
+        let (before, rest) = text.split_once(begin).unwrap();
+        let (listed, after) = rest.split_once(end).unwrap();
+        if env::var_os("UPDATE_DOCS").is_some() {
+            fs::write(&file, format!("{before}{begin}{table}{end}{after}")).unwrap();
+            return;
+        }
+        assert_eq!(listed, table, "UPDATE_DOCS=1 writes it anew");
+    }
+}

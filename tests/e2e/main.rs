@@ -19,4 +19,5 @@ mod private_registry;
 mod proxy;
 mod relative;
 mod replacements;
+mod rights;
 mod watching;

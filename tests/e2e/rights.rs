@@ -1,0 +1,88 @@
+//! Behind a socket proxy that lets through what the documentation lists, and nothing else.
+
+use delegate_upgrader::engine::{Need, Right};
+
+use crate::lab::{Lab, V1, V2, docker, image, image_of, inspect};
+use crate::proxy::Proxy;
+
+fn all(_: &Right) -> bool {
+    true
+}
+
+#[test]
+fn an_upgrade_asks_for_nothing_that_is_not_documented() {
+    let lab = Lab::new("rights");
+    let network = format!("{}-net", lab.name);
+    docker(&["network", "create", "--label", &lab.label(), &network]);
+    let plain = lab.delegate("1", V1, &[]);
+    let published = lab.delegate("2", V1, &["--publish", "127.0.0.1::3460", "--network", &network]);
+    docker(&["network", "connect", "bridge", &published]);
+    let fleeting = lab.delegate("3", V1, &["--rm"]);
+    let by_compose = lab.delegate(
+        "4",
+        V1,
+        &["--label", "com.docker.compose.project=site", "--memory", "64m"],
+    );
+    let proxy = Proxy::that_allows(all);
+    let run = lab.upgrader(V2).with("DOCKER_HOST", &proxy.host()).run(&["once"]);
+    assert_eq!(proxy.refused(), Vec::<String>::new(), "{}", run.text);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    for name in [plain, published, fleeting, by_compose] {
+        assert_eq!(image_of(&name), image(V2), "{name}");
+    }
+}
+
+#[test]
+fn health_checks_need_three_reads() {
+    let lab = Lab::new("reads");
+    lab.delegate("1", V1, &[]);
+    let proxy = Proxy::that_allows(|right| right.need == Need::Watch);
+    let watcher = lab
+        .upgrader(V2)
+        .with("DOCKER_HOST", &proxy.host())
+        .with("DISABLE_AUTO_UPGRADE", "true");
+    for command in ["plan", "once", "doctor"] {
+        let run = watcher.run(&[command]);
+        assert_eq!(run.code, Some(0), "{command}: {}", run.text);
+    }
+    assert_eq!(proxy.refused(), Vec::<String>::new());
+}
+
+#[test]
+fn doctor_names_what_is_refused_and_changes_nothing() {
+    let lab = Lab::new("doctor");
+    let name = lab.delegate("1", V1, &[]);
+    let before = (inspect(&name), lab.names());
+    let well = lab.upgrader(V2).run(&["doctor"]);
+    assert_eq!(well.code, Some(0), "{}", well.text);
+    assert!(!well.text.contains("FAIL"), "{}", well.text);
+    for told in [
+        "all ",
+        "calls are let through",
+        name.as_str(),
+        "it has ",
+        "MiB are left",
+    ] {
+        assert!(well.text.contains(told), "{told} is not in:\n{}", well.text);
+    }
+    let refused = [
+        ("POST", "/containers/create"),
+        ("GET", "/info"),
+        ("DELETE", "/containers/{id}"),
+    ];
+    let proxy = Proxy::that_allows(move |right| !refused.contains(&(right.method, right.path)));
+    let run = lab
+        .upgrader(V2)
+        .with("DOCKER_HOST", &proxy.host())
+        .run(&["doctor"]);
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    for told in [
+        "FAIL  rights         POST /containers/create is refused (403",
+        "FAIL  rights         DELETE /containers/{id} is refused (403",
+        "warn  rights         GET /info is refused (403",
+    ] {
+        assert!(run.text.contains(told), "{told} is not in:\n{}", run.text);
+    }
+    assert_eq!(run.text.matches("is refused").count(), 3, "{}", run.text);
+    assert_eq!((inspect(&name), lab.names()), before);
+}
