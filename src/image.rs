@@ -1,5 +1,6 @@
 //! Image references, and from the published image to the target: pure.
 
+mod expiry;
 mod target;
 
 use std::fmt;
@@ -7,6 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
+pub use expiry::Expiry;
 pub use target::{Target, TargetSettings, as_manager_knows, check_mirror, check_repository, resolve};
 
 /// The registry a reference without one means.

@@ -1,5 +1,6 @@
 //! The state as OpenMetrics text. Built anew at each scrape, so that a delegate that is gone leaves no series behind.
 
+use chrono::NaiveTime;
 use prometheus_client::encoding::{EncodeLabelSet, text::encode};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -29,6 +30,12 @@ struct ReasonLabels {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ExpiryLabels {
+    name: String,
+    delegate: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct StepLabels {
     step: &'static str,
 }
@@ -55,6 +62,7 @@ pub fn text(status: &Status) -> String {
 
     let healthy = Family::<HealthLabels, Gauge>::default();
     let reasons = Family::<ReasonLabels, Gauge>::default();
+    let support = Family::<ExpiryLabels, Gauge>::default();
     let failed = Gauge::<i64>::default();
     let last_look = Gauge::<i64>::default();
     if let Some(report) = &status.report {
@@ -76,6 +84,17 @@ pub fn text(status: &Status) -> String {
                 reason: delegate.reason,
             };
             reasons.get_or_create(&labels).set(1);
+            if let Some(expiry) = &delegate.expiry {
+                let labels = ExpiryLabels {
+                    name: name.clone(),
+                    delegate: group.clone(),
+                };
+                // The day counts to its end.
+                let end = expiry.support_ends.succ_opt().unwrap_or(expiry.support_ends);
+                support
+                    .get_or_create(&labels)
+                    .set(end.and_time(NaiveTime::MIN).and_utc().timestamp());
+            }
             failed.inc_by(i64::from(delegate.failed));
         }
     }
@@ -88,6 +107,12 @@ pub fn text(status: &Status) -> String {
         "delegate_reason",
         "Why nothing more happens to the delegate now",
         reasons,
+    );
+    registry.register_with_unit(
+        "delegate_support_ends_time",
+        "When the support of the delegate's version ends, by its tag",
+        Unit::Seconds,
+        support,
     );
     registry.register(
         "delegates_not_served",

@@ -140,6 +140,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         if rollouts.is_empty() {
             warn!("{}", none_found(&self.settings.scope.workload_names));
         }
+        telling::tell_expiry(rollouts, now);
         self.forget_last_pass(rollouts);
         self.campaign = match &self.source {
             Some(source) => Some(

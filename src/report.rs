@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use crate::evidence::Evidence;
+use crate::image::Expiry;
 use crate::reason::Reason;
 use crate::rollout::{Approach, Rollout, Step};
 
@@ -30,6 +31,9 @@ pub struct DelegateReport {
     pub container: String,
     /// The image it runs, as its configuration names it.
     pub image: String,
+    /// How long its version is supported, where the tag tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expiry: Option<Expiry>,
     /// `healthy`, `starting` or `unhealthy`.
     pub health: &'static str,
     /// Which probe said so.
@@ -119,6 +123,7 @@ impl DelegateReport {
                 .map(|member| member.id.short().to_owned())
                 .unwrap_or_default(),
             image: face.map(|member| member.image.clone()).unwrap_or_default(),
+            expiry: face.and_then(|member| Expiry::of(&member.image.parse().ok()?)),
             health: health.map_or("unhealthy", |health| health.state.as_str()),
             health_by: health.map_or("running", |health| health.by.as_str()),
             health_cause: health.map_or_else(|| "no container".to_owned(), |health| health.cause.clone()),
@@ -140,6 +145,7 @@ impl DelegateReport {
             delegate: delegate.to_owned(),
             container: String::new(),
             image: String::new(),
+            expiry: None,
             health: "unhealthy",
             health_by: "running",
             health_cause: "no container".to_owned(),

@@ -2,10 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use chrono::Utc;
+
 use super::{Exit, complain, say};
 use crate::config::Settings;
 use crate::endpoint::plain_client;
 use crate::http::innermost;
+use crate::image::Expiry;
 
 async fn ask(path: &str) -> Result<String, (String, Exit)> {
     let address = Settings::listen_from_process_env().map_err(|errors| (errors.to_string(), Exit::Config))?;
@@ -105,6 +108,9 @@ fn status_text(status: &serde_json::Value) -> String {
             field(delegate, "health_cause"),
             field(delegate, "why"),
         ));
+        if let Some(notice) = expiry_notice(delegate) {
+            lines.push(format!("  {notice}"));
+        }
         lines.extend(delegate.get("evidence").into_iter().flat_map(evidence_lines));
     }
     lines.join("\n")
@@ -131,6 +137,11 @@ fn evidence_lines(evidence: &serde_json::Value) -> Vec<String> {
         each("log_tail", "it printed"),
     ]
     .concat()
+}
+
+fn expiry_notice(delegate: &serde_json::Value) -> Option<String> {
+    let expiry: Expiry = serde_json::from_value(delegate.get("expiry")?.clone()).ok()?;
+    expiry.notice(Utc::now().date_naive())
 }
 
 #[cfg(test)]

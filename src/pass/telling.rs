@@ -8,6 +8,7 @@ use tracing::{debug, info, warn};
 use super::Reconciler;
 use crate::engine::Engine;
 use crate::health::HealthEndpoint;
+use crate::image::Expiry;
 use crate::manager::Published;
 use crate::reason::Reason;
 use crate::report::{DelegateReport, Report};
@@ -157,4 +158,15 @@ fn is_made_again(rollout: &Rollout) -> bool {
     candidate.is_some_and(|candidate| {
         old_ones.any(|old| candidate.is_successor_of(old) && candidate.image_id == old.image_id)
     })
+}
+
+/// Versions that are not supported any more, or soon will not be. Told at each pass, in health-only mode too.
+pub(super) fn tell_expiry(rollouts: &[Rollout], now: DateTime<Utc>) {
+    for rollout in rollouts {
+        let Some(serving) = &rollout.serving else { continue };
+        let expiry = serving.image.parse().ok().and_then(|image| Expiry::of(&image));
+        if let Some(notice) = expiry.and_then(|expiry| expiry.notice(now.date_naive())) {
+            warn!(delegate = rollout.name, image = serving.image, "{notice}");
+        }
+    }
 }

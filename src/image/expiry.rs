@@ -1,0 +1,114 @@
+//! How long Harness supports a version of the delegate, as its tag tells: `yy.mm.verno` is supported until six months after
+//! that month, and taken for alive until eight months after it. A flag, never a reason to stop.
+
+use chrono::{Datelike, Months, NaiveDate};
+use serde::{Deserialize, Serialize};
+
+use super::ImageReference;
+
+const SUPPORT: Months = Months::new(6);
+const LIFE: Months = Months::new(8);
+/// So early is the end of support told.
+const NOTICE: Months = Months::new(1);
+
+/// The last days of a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expiry {
+    /// The last day of support.
+    pub support_ends: NaiveDate,
+    /// The last day of its life.
+    pub life_ends: NaiveDate,
+}
+
+impl Expiry {
+    /// That of an image whose tag is a version; `None` for `latest` and for tags of one's own.
+    pub fn of(image: &ImageReference) -> Option<Self> {
+        let mut parts = image.tag()?.splitn(3, '.');
+        let (year, month, number) = (parts.next()?, parts.next()?, parts.next()?);
+        let is_version =
+            year.len() == 2 && month.len() == 2 && number.starts_with(|c: char| c.is_ascii_digit());
+        let released = NaiveDate::from_ymd_opt(2000 + year.parse::<i32>().ok()?, month.parse().ok()?, 1)?;
+        let last_day = |months: Months| last_day_of(released.checked_add_months(months)?);
+        is_version.then_some(())?;
+        Some(Self {
+            support_ends: last_day(SUPPORT)?,
+            life_ends: last_day(LIFE)?,
+        })
+    }
+
+    /// What there is to say of it on a day, from a month before the end of support.
+    pub fn notice(&self, today: NaiveDate) -> Option<String> {
+        let Self {
+            support_ends,
+            life_ends,
+        } = self;
+        if today > *life_ends {
+            return Some(format!("its end of life was {life_ends}"));
+        }
+        if today > *support_ends {
+            return Some(format!(
+                "its support ended on {support_ends}, its end of life is {life_ends}"
+            ));
+        }
+        let from = support_ends.checked_sub_months(NOTICE)?;
+        (today >= from).then(|| format!("its support ends on {support_ends}"))
+    }
+}
+
+fn last_day_of(day: NaiveDate) -> Option<NaiveDate> {
+    day.with_day(1)?.checked_add_months(Months::new(1))?.pred_opt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expiry(image: &str) -> Option<(String, String)> {
+        let expiry = Expiry::of(&image.parse().unwrap())?;
+        Some((expiry.support_ends.to_string(), expiry.life_ends.to_string()))
+    }
+
+    #[test]
+    fn a_version_s_months_are_counted_from_its_tag() {
+        for (image, support, life) in [
+            ("harness/delegate:24.05.84200", "2024-11-30", "2025-01-31"),
+            ("harness/delegate:25.08.86600.minimal", "2026-02-28", "2026-04-30"),
+            (
+                "mirror.example:5000/harness/delegate:26.12.1-fips",
+                "2027-06-30",
+                "2027-08-31",
+            ),
+        ] {
+            assert_eq!(
+                expiry(image),
+                Some((support.to_owned(), life.to_owned())),
+                "{image}"
+            );
+        }
+        for image in [
+            "harness/delegate",
+            "harness/delegate:latest",
+            "x:1.2.3",
+            "x:24.13.1",
+            "x:24.00.1",
+            "x:24.05",
+            "x:24.05.rc",
+        ] {
+            assert_eq!(expiry(image), None, "{image}");
+        }
+    }
+
+    #[test]
+    fn it_is_told_from_a_month_before_the_end() {
+        let expiry = Expiry::of(&"harness/delegate:24.05.84200".parse().unwrap()).unwrap();
+        let on = |day: &str| expiry.notice(day.parse().unwrap()).unwrap_or_default();
+        assert_eq!(on("2024-10-29"), "");
+        assert_eq!(on("2024-10-30"), "its support ends on 2024-11-30");
+        assert_eq!(on("2024-11-30"), "its support ends on 2024-11-30");
+        assert_eq!(
+            on("2024-12-01"),
+            "its support ended on 2024-11-30, its end of life is 2025-01-31"
+        );
+        assert_eq!(on("2025-02-01"), "its end of life was 2025-01-31");
+    }
+}
