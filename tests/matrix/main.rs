@@ -56,7 +56,7 @@ use tally::Tally;
 /// How many points are tried at once, unless told.
 const JOBS: usize = 24;
 /// So often is a point tried whose call was not made.
-pub(crate) const TRIES: usize = 3;
+pub(crate) const TRIES: usize = 6;
 
 fn main() -> ExitCode {
     let selection = Selection::from_process();
