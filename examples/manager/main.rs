@@ -73,6 +73,7 @@ mod tables;
 
 use std::process::ExitCode;
 
+use chrono::{DateTime, Utc};
 use clap::{Parser, Subcommand};
 
 /// A local Manager that speaks the upgrade-check protocol of a Harness Manager.
@@ -107,15 +108,10 @@ enum Command {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let Arguments { command, serve } = Arguments::parse();
-    let now = chrono::Utc::now();
-    let result = match (command, serve) {
-        (Some(Command::Serve(serve)), _) | (None, Some(serve)) => serve.run().await.map(|()| String::new()),
-        (Some(Command::Publish(publish)), _) => publish.run(now),
-        (Some(Command::Token(token)), _) => token.run(now),
-        (Some(Command::Key(key)), _) => key.run(now),
-        (Some(Command::Override(wish)), _) => wish.run(now),
-        (Some(Command::Delegates(delegates)), _) => delegates.run(now),
-        (None, None) => Err("nothing to do; see --help".to_owned()),
+    let result = match command.or(serve.map(Command::Serve)) {
+        Some(Command::Serve(serve)) => serve.run().await.map(|()| String::new()),
+        Some(other) => other.administer(chrono::Utc::now()),
+        None => Err("nothing to do; see --help".to_owned()),
     };
     match result {
         Ok(text) => {
@@ -125,6 +121,20 @@ async fn main() -> ExitCode {
         Err(reason) => {
             eprintln!("manager: {reason}");
             ExitCode::FAILURE
+        }
+    }
+}
+
+impl Command {
+    /// What a command that soon ends has to say.
+    fn administer(&self, now: DateTime<Utc>) -> Result<String, String> {
+        match self {
+            Self::Serve(_) => Err("serve goes on until it is told to stop".to_owned()),
+            Self::Publish(publish) => publish.run(now),
+            Self::Token(token) => token.run(now),
+            Self::Key(key) => key.run(now),
+            Self::Override(wish) => wish.run(now),
+            Self::Delegates(delegates) => delegates.run(now),
         }
     }
 }

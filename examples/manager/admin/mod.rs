@@ -3,6 +3,8 @@
 mod credentials;
 mod delegates;
 mod overrides;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 
