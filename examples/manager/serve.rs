@@ -1,6 +1,7 @@
 //! `serve`: from the command line to a Manager that listens.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::Args;
 use tokio::net::TcpListener;
@@ -17,8 +18,10 @@ pub(crate) struct Serve {
     /// Address and port to listen on; port 0 takes a free one and prints it
     #[arg(long, default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    #[command(flatten)]
-    database: Database,
+    // Not flattened: clap would not see that `serve` is meant where the command is left out.
+    /// The SQLite file of all that the Manager knows [env: MANAGER_DATABASE]
+    #[arg(long)]
+    database: Option<PathBuf>,
     /// The one account this Manager knows; a database keeps it from its first start on
     #[arg(long)]
     account: Option<String>,
@@ -66,7 +69,7 @@ impl Serve {
     }
 
     fn settings(self) -> Result<Settings, String> {
-        let database = self.database.path();
+        let database = Database::from(self.database).path();
         let for_memory = [
             ("--token", !self.tokens.is_empty(), "manager token create"),
             (

@@ -30,6 +30,12 @@ pub(crate) struct Database {
     database: Option<PathBuf>,
 }
 
+impl From<Option<PathBuf>> for Database {
+    fn from(database: Option<PathBuf>) -> Self {
+        Self { database }
+    }
+}
+
 impl Database {
     pub(crate) fn path(&self) -> Option<PathBuf> {
         let from_environment = || std::env::var_os(DATABASE).filter(|path| !path.is_empty());
