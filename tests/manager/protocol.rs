@@ -274,7 +274,7 @@ pub(super) async fn get(url: String, token: Option<&str>) -> (StatusCode, Option
     )
 }
 
-fn token() -> String {
+pub(super) fn token() -> String {
     use delegate_upgrader::manager::token::{Claims, seal};
     let now = Utc::now().timestamp();
     let claims = Claims {

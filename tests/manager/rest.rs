@@ -424,6 +424,28 @@ async fn an_answer_that_was_not_given_is_no_sign_of_an_upgrader() {
 }
 
 #[tokio::test]
+async fn only_one_of_the_questions_is_a_sign_of_an_upgrader() {
+    let local = site().await;
+    for (question, image, listed) in [
+        ("delegate", "currentDelegateImageTag", 0),
+        ("upgrader", "currentUpgraderImageTag", 0),
+        ("delegate-v2", "currentDelegateImageTag", 1),
+    ] {
+        let url = format!(
+            "{}/api/upgrade-check/{question}?accountId={ACCOUNT}&{image}=a:1&delegateGroupName=blue",
+            local.url
+        );
+        let (status, _, _) = super::protocol::get(url, Some(&super::protocol::token())).await;
+        assert_eq!(status.as_u16(), 200, "{question}");
+        assert_eq!(
+            local.delegates("").await.as_array().unwrap().len(),
+            listed,
+            "{question}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn what_is_written_into_the_file_of_a_running_manager_counts_at_once() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("manager.db");

@@ -140,11 +140,13 @@ impl Store {
                 known: VERSION,
             });
         }
-        for step in SCHEMA.iter().skip(found as usize) {
-            transaction.execute_batch(step)?;
+        if found < VERSION {
+            for step in SCHEMA.iter().skip(found as usize) {
+                transaction.execute_batch(step)?;
+            }
+            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+            transaction.pragma_update(None, "user_version", VERSION)?;
         }
-        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-        transaction.pragma_update(None, "user_version", VERSION)?;
         let stored: Option<String> = setting(&transaction, "account")?;
         let account = match (stored, account) {
             (Some(stored), Some(given)) if stored != given => {
