@@ -48,8 +48,8 @@ pub(crate) enum StoreError {
     TooNew { path: PathBuf, found: u32, known: u32 },
     #[error("the database belongs to the account {stored}, not to {given}; a database has one account")]
     OtherAccount { stored: String, given: String },
-    #[error("a new database needs the account that it is for: --account ACCOUNT")]
-    NoAccount,
+    #[error("{0}: there is none yet, and a new database needs the account that it is for: --account ACCOUNT")]
+    NoAccount(PathBuf),
     #[error("there is {kind} named {name} already, revoked ones included; take another name")]
     NameTaken { kind: Kind, name: String },
     #[error("{0} of the same value is there already")]
@@ -89,7 +89,7 @@ impl Store {
     pub(crate) fn create(path: &Path, account: Option<&str>) -> Result<Self, StoreError> {
         if !path.exists() {
             if account.is_none() {
-                return Err(StoreError::NoAccount);
+                return Err(StoreError::NoAccount(path.to_owned()));
             }
             // It will hold keys: for its owner only, from the first moment.
             OpenOptions::new()
@@ -158,7 +158,7 @@ impl Store {
                 set(&transaction, "account", given)?;
                 given.to_owned()
             }
-            (None, None) => return Err(StoreError::NoAccount),
+            (None, None) => return Err(StoreError::NoAccount(path.to_owned())),
         };
         transaction.commit()?;
         Ok(Self { connection, account })
