@@ -1,7 +1,26 @@
-//! A local Manager: the upgrade-check half of a Harness Manager's protocol, for demos, tests and labs.
+//! A local Manager: what a Harness Manager answers an upgrader, for sites without a way to one, for labs and for tests.
 //!
 //! It decrypts and checks the token that comes with each request, answers in the Manager's envelope, and prints one
-//! line per request. Which image is published can be changed while it runs.
+//! line per request. Which image is published, the overrides of it, tokens and API keys can be changed while it runs.
+//!
+//! # A site
+//!
+//! With `--database` (or the variable `MANAGER_DATABASE`) all it knows is in one SQLite file, and the administrator's
+//! commands work on the same file, whether it runs or not:
+//!
+//! ```text
+//! manager serve --database manager.db --account my-account --listen 0.0.0.0:8080
+//! manager publish --database manager.db registry.example/harness/delegate:26.02.88404
+//! manager token create --database manager.db docker-hosts
+//! manager delegates --database manager.db
+//! ```
+//!
+//! The file holds the delegate tokens, since they open the requests: it is made for its owner only. Of API keys there
+//! are digests.
+//!
+//! # A lab
+//!
+//! Without a database what it is told at start and over HTTP is in memory:
 //!
 //! ```text
 //! cargo run --example manager -- serve --listen 127.0.0.1:8080 \
@@ -14,17 +33,27 @@
 //! `serve` is what it does without a command. An upgrader is pointed at it with `MANAGER_HOST_AND_PORT=http://…:8080`,
 //! the same `ACCOUNT_ID` and the same token as `UPGRADER_TOKEN`.
 //!
-//! # Control while it runs
+//! # What it serves
 //!
-//! Everything under `/local/` is for whoever can reach the port: **no one is asked who they are**. Listen on a
-//! loopback address or in a lab, nowhere else.
+//! | request | who | what |
+//! |---|---|---|
+//! | `GET /api/upgrade-check/delegate-v2`, `delegate`, `upgrader` | a delegate token | the image; `delegate-v2` also notes that an upgrader is at work |
+//! | `GET /ng/api/delegate-setup/latest-supported-version` | an API key | the published version |
+//! | `GET`, `PUT /ng/api/delegate-setup/override-delegate-tag` | an API key | overrides of the image |
+//! | `DELETE /ng/api/delegate-setup/delete-delegate-override` | an API key | ends one |
+//! | `POST /ng/api/delegate-setup/listDelegates` | an API key | delegates, their versions, whether they are upgraded |
+//!
+//! # Control of a lab
+//!
+//! Everything under `/local/` is for whoever can reach the port: **no one is asked who they are**. It is there only
+//! without a database. Listen on a loopback address or in a lab, nowhere else.
 //!
 //! | request | body | effect |
 //! |---|---|---|
 //! | `PUT /local/published` | `{"imageTag": "harness/delegate:26.02.1"}` | published for every delegate |
 //! | | `{"imageTag": "…", "delegateGroupName": "blue"}` | published for that delegate; `"imageTag": null` ends it |
 //! | `GET /local/published` | | what is published |
-//! | `PUT /local/fault` | `{"status": 503, "times": 2}` | the next two questions get this answer, whoever asks |
+//! | `PUT /local/fault` | `{"status": 503, "times": 2}` | the next two upgrade checks get this answer, whoever asks |
 //! | | more fields, all optional: `code`, `message`, `body`, `headers`, `delayMs` | with `delayMs` alone: the right answer, late |
 //! | `DELETE /local/fault` | | no fault any more |
 //! | `GET /local/requests` | | every question so far: when, what, the answer |
@@ -36,16 +65,16 @@
     reason = "a program says what it does"
 )]
 
+mod admin;
 mod publish;
+mod serve;
 mod service;
+mod tables;
 
-use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
-use service::{Manager, Settings};
-use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use chrono::{DateTime, Utc};
+use clap::{Parser, Subcommand};
 
 /// A local Manager that speaks the upgrade-check protocol of a Harness Manager.
 #[derive(Parser)]
@@ -54,52 +83,41 @@ struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    serve: Option<Serve>,
+    serve: Option<serve::Serve>,
 }
 
 #[derive(Subcommand)]
 enum Command {
     /// Answer upgraders until SIGTERM or SIGINT (the default)
-    Serve(Serve),
-    /// Publish an image at a running local Manager
+    Serve(serve::Serve),
+    /// Publish an image: in a database, or at a running Manager of a lab
     Publish(publish::Publish),
-}
-
-#[derive(Args)]
-struct Serve {
-    /// Address and port to listen on; port 0 takes a free one and prints it
-    #[arg(long, default_value = "127.0.0.1:8080")]
-    listen: SocketAddr,
-    /// The one account this Manager knows
-    #[arg(long)]
-    account: String,
-    /// Its delegate token: 32 hex digits, or the base64 of those; may be given several times
-    #[arg(long = "token", required = true)]
-    tokens: Vec<String>,
-    /// A delegate token that was revoked
-    #[arg(long = "revoked-token")]
-    revoked_tokens: Vec<String>,
-    /// The delegate image that is published at first
-    #[arg(long)]
-    published: String,
-    /// The upgrader image that is published
-    #[arg(long, default_value = "harness/upgrader:latest")]
-    published_upgrader: String,
-    /// A path in front of the protocol's own, such as /gratis
-    #[arg(long, default_value = "")]
-    prefix: String,
+    /// Delegate tokens, which upgraders ask with
+    #[command(subcommand)]
+    Token(admin::Token),
+    /// API keys, for the REST beside the upgrade check
+    #[command(subcommand)]
+    Key(admin::Key),
+    /// Another image than the published one, for a scope or for the delegates there that have some tags
+    #[command(subcommand)]
+    Override(admin::Override),
+    /// The delegates, their versions, and whether an upgrader looks after them
+    Delegates(admin::Delegates),
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let Arguments { command, serve } = Arguments::parse();
-    let result = match (command, serve) {
-        (Some(Command::Publish(publish)), _) => publish.run(),
-        (Some(Command::Serve(serve)), _) | (None, Some(serve)) => serve.run().await,
-        (None, None) => Err("nothing to do; see --help".to_owned()),
+    let result = match command.or(serve.map(Command::Serve)) {
+        Some(Command::Serve(serve)) => serve.run().await.map(|()| String::new()),
+        Some(other) => other.administer(chrono::Utc::now()),
+        None => Err("nothing to do; see --help".to_owned()),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
         Err(reason) => {
             eprintln!("manager: {reason}");
             ExitCode::FAILURE
@@ -107,32 +125,36 @@ async fn main() -> ExitCode {
     }
 }
 
-impl Serve {
-    async fn run(self) -> Result<(), String> {
-        let manager = Manager::new(Settings {
-            account: self.account,
-            tokens: self.tokens,
-            revoked_tokens: self.revoked_tokens,
-            published: self.published,
-            published_upgrader: self.published_upgrader,
-            prefix: self.prefix,
-            print: true,
-        })?;
-        let mut terminate = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
-        let listener = TcpListener::bind(self.listen)
-            .await
-            .map_err(|error| format!("cannot listen on {}: {error}", self.listen))?;
-        let address = listener.local_addr().map_err(|error| error.to_string())?;
-        println!("listening on {address}, {}", manager.summary());
-
-        let served = axum::serve(listener, manager.router());
-        tokio::select! {
-            served = served.into_future() => served.map_err(|error| error.to_string())?,
-            // Not graceful on purpose: an answer that is being delayed shall not delay the exit.
-            _ = terminate.recv() => println!("terminated"),
-            _ = interrupt.recv() => println!("interrupted"),
+impl Command {
+    /// What a command that soon ends has to say.
+    fn administer(&self, now: DateTime<Utc>) -> Result<String, String> {
+        match self {
+            Self::Serve(_) => Err("serve goes on until it is told to stop".to_owned()),
+            Self::Publish(publish) => publish.run(now),
+            Self::Token(token) => token.run(now),
+            Self::Key(key) => key.run(now),
+            Self::Override(wish) => wish.run(now),
+            Self::Delegates(delegates) => delegates.run(now),
         }
-        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn serve_is_meant_where_the_command_is_left_out() {
+        for (line, is_serve) in [
+            ("manager --account a --token t --published x:1", true),
+            ("manager --database d", true),
+            ("manager serve --database d", true),
+            ("manager publish x:1", false),
+        ] {
+            let Arguments { command, serve } = Arguments::try_parse_from(line.split(' ')).unwrap();
+            let command = command.or(serve.map(Command::Serve));
+            assert_eq!(matches!(command, Some(Command::Serve(_))), is_serve, "{line}");
+        }
+        assert!(Arguments::try_parse_from(["manager", "--account", "a", "publish", "x:1"]).is_err());
     }
 }

@@ -44,6 +44,9 @@ fn manager(lab: &Lab) -> (String, String) {
             &published,
         ],
     );
+    eventually("the Manager listens", Duration::from_secs(40), || {
+        logs(&name).contains("listening on")
+    });
     let address = docker(&["inspect", "--format", "{{.NetworkSettings.IPAddress}}", &name]);
     (name, format!("http://{address}:8080"))
 }

@@ -7,6 +7,7 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod air_gapped;
 mod compose;
 mod daemon;
 mod documented;

@@ -9,6 +9,7 @@
 mod faults;
 mod protocol;
 mod raw;
+mod rest;
 #[path = "../../examples/manager/service/mod.rs"]
 mod service;
 mod tls;

@@ -13,14 +13,14 @@ use super::raw::{RawServer, answer, published};
 use super::service::{Fault, Manager, Settings};
 use super::{ACCOUNT, TOKEN, ask, client, config, reference};
 
-struct Local {
-    manager: Manager,
-    url: String,
+pub(super) struct Local {
+    pub(super) manager: Manager,
+    pub(super) url: String,
 }
 
-async fn start(settings: Settings) -> Local {
+pub(super) async fn start(settings: Settings) -> Local {
     let prefix = settings.prefix.clone();
-    let manager = Manager::new(settings).unwrap();
+    let manager = Manager::new(&settings).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}{prefix}", listener.local_addr().unwrap());
     let router = manager.router();
@@ -28,7 +28,7 @@ async fn start(settings: Settings) -> Local {
     Local { manager, url }
 }
 
-fn settings() -> Settings {
+pub(super) fn settings() -> Settings {
     Settings {
         account: ACCOUNT.to_owned(),
         tokens: vec![TOKEN.to_owned()],
@@ -250,7 +250,7 @@ fn authorization(head: &str) -> String {
 
 // The local Manager itself, where the client would never go.
 
-async fn get(url: String, token: Option<&str>) -> (StatusCode, Option<String>, Value) {
+pub(super) async fn get(url: String, token: Option<&str>) -> (StatusCode, Option<String>, Value) {
     let mut request = reqwest::Client::builder()
         .no_proxy()
         .tls_certs_only([])
@@ -274,7 +274,7 @@ async fn get(url: String, token: Option<&str>) -> (StatusCode, Option<String>, V
     )
 }
 
-fn token() -> String {
+pub(super) fn token() -> String {
     use delegate_upgrader::manager::token::{Claims, seal};
     let now = Utc::now().timestamp();
     let claims = Claims {

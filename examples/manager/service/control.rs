@@ -1,4 +1,6 @@
 //! The control API under `/local/`: for whoever can reach the port, so for loopback and labs only.
+//!
+//! What is published for one delegate by its name is kept in memory: it is no part of the protocol.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -10,7 +12,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::{Fault, Manager, json_response};
+use super::Manager;
+use super::answer::{Refusal, json_response, refused};
+use super::fault::Fault;
 
 pub(super) fn router() -> Router<Manager> {
     Router::new()
@@ -31,23 +35,27 @@ async fn publish(State(manager): State<Manager>, body: Bytes) -> Response {
         Ok(publication) => publication,
         Err(response) => return response,
     };
-    {
-        let mut lab = manager.lab();
-        match (publication.delegate_group_name, publication.image_tag) {
-            (None, Some(image)) => lab.published = image,
-            (None, None) => return bad_request("imageTag is missing"),
-            (Some(group), Some(image)) => drop(lab.published_by_group.insert(group, image)),
-            (Some(group), None) => drop(lab.published_by_group.remove(&group)),
+    match (publication.delegate_group_name, publication.image_tag) {
+        (None, Some(image)) => {
+            if let Err(error) = manager.publish(image) {
+                return refused(&Refusal::from(error));
+            }
         }
+        (None, None) => return bad_request("imageTag is missing"),
+        (Some(group), Some(image)) => drop(manager.lab().published_by_group.insert(group, image)),
+        (Some(group), None) => drop(manager.lab().published_by_group.remove(&group)),
     }
     published(State(manager)).await
 }
 
 async fn published(State(manager): State<Manager>) -> Response {
-    let lab = manager.lab();
+    let latest = match manager.store().latest() {
+        Ok(latest) => latest,
+        Err(error) => return refused(&Refusal::from(error)),
+    };
     json_response(
         StatusCode::OK,
-        &json!({ "imageTag": lab.published, "byDelegateGroupName": lab.published_by_group }),
+        &json!({ "imageTag": latest.image, "byDelegateGroupName": manager.lab().published_by_group }),
     )
 }
 

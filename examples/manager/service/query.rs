@@ -2,25 +2,35 @@
 
 use std::collections::BTreeMap;
 
-/// The parameters of a query; of one that is given twice, the first counts.
-pub(super) struct Query(BTreeMap<String, String>);
+/// The parameters of a query.
+pub(super) struct Query(BTreeMap<String, Vec<String>>);
 
 impl Query {
     pub(super) fn parse(text: &str) -> Self {
         let mut parameters = BTreeMap::new();
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            parameters.entry(decode(name)).or_insert_with(|| decode(value));
+            let values: &mut Vec<String> = parameters.entry(decode(name)).or_default();
+            values.push(decode(value));
         }
         Self(parameters)
     }
 
+    /// A parameter's value; of one that is given twice, the first counts.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+        self.0.get(name)?.first().map(String::as_str)
     }
 
-    pub(super) fn all(&self) -> BTreeMap<String, String> {
-        self.0.clone()
+    /// All values of a parameter that may be repeated, empty ones left out.
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        let values = self.0.get(name).into_iter().flatten();
+        values.map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Each parameter with its first value.
+    pub(super) fn firsts(&self) -> BTreeMap<String, String> {
+        let first = |(name, values): (&String, &Vec<String>)| Some((name.clone(), values.first()?.clone()));
+        self.0.iter().filter_map(first).collect()
     }
 }
 
@@ -65,6 +75,12 @@ mod tests {
             assert_eq!(query.get(name), Some(value), "{name}");
         }
         assert_eq!(query.get("f"), None);
+        assert_eq!(
+            query.all("a").collect::<Vec<_>>(),
+            ["harness/delegate:1", "second"]
+        );
+        assert_eq!(query.all("c").count(), 0);
+        assert_eq!(query.firsts()["a"], "harness/delegate:1");
     }
 
     #[test]

@@ -1,0 +1,98 @@
+//! Delegates: listed, and made known.
+
+use chrono::{DateTime, Utc};
+use clap::{Args, Subcommand};
+
+use super::{Database, Place, Said, joined, with_tags};
+use crate::service::support::{Standing, Version, auto_upgrade};
+use crate::tables::table;
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Delegates {
+    #[command(subcommand)]
+    command: Option<DelegatesCommand>,
+    #[command(flatten)]
+    database: Database,
+}
+
+#[derive(Subcommand)]
+enum DelegatesCommand {
+    /// Make a delegate known before an upgrader asks for it, or change its tags
+    Register {
+        #[command(flatten)]
+        database: Database,
+        #[command(flatten)]
+        place: Place,
+        /// A tag of the delegate's; may be given several times
+        #[arg(long = "tag")]
+        tags: Vec<String>,
+        /// Its DELEGATE_NAME
+        name: String,
+    },
+}
+
+impl Delegates {
+    pub(crate) fn run(&self, now: DateTime<Utc>) -> Said {
+        let Some(DelegatesCommand::Register {
+            database,
+            place,
+            tags,
+            name,
+        }) = &self.command
+        else {
+            return self.list(now);
+        };
+        let (scope, tags) = (place.scope()?, tags.iter().cloned().collect());
+        database.open()?.register(&scope, name, &tags, now.timestamp())?;
+        Ok(format!("registered {name} for {scope}{}\n", with_tags(&tags)))
+    }
+
+    fn list(&self, now: DateTime<Utc>) -> Said {
+        let all = self.database.open()?.delegates()?;
+        let mut rows = Vec::new();
+        for delegate in &all {
+            let at = |seconds| DateTime::from_timestamp(seconds, 0).unwrap_or_default();
+            let upgraded = auto_upgrade(delegate.asked_at.map(at), at(delegate.created_at), now);
+            let beginning = [
+                delegate.name.clone(),
+                delegate.scope.to_string(),
+                joined(&delegate.tags),
+                format!("{upgraded:?}").to_uppercase(),
+            ];
+            let mut replicas: Vec<_> = delegate
+                .current_replicas()
+                .map(|replica| {
+                    let version = Version::of(&replica.image);
+                    let support = version.map_or(String::new(), |version| support(&version, now));
+                    [replica.host.clone(), replica.image.clone(), support]
+                })
+                .collect();
+            if replicas.is_empty() {
+                replicas.push([(); 3].map(|()| "-".to_owned()));
+            }
+            for [host, image, support] in replicas {
+                let [name, scope, tags, upgraded] = beginning.clone();
+                rows.push([name, scope, tags, upgraded, host, image, support]);
+            }
+        }
+        let heading = [
+            "NAME",
+            "SCOPE",
+            "TAGS",
+            "AUTO UPGRADE",
+            "HOST",
+            "IMAGE",
+            "SUPPORT",
+        ];
+        Ok(table(heading, &rows))
+    }
+}
+
+fn support(version: &Version, now: DateTime<Utc>) -> String {
+    match version.standing(now) {
+        Standing::Supported => format!("until {}", version.end_of_support().format("%Y-%m")),
+        Standing::EndOfSupport => format!("ended {}", version.end_of_support().format("%Y-%m")),
+        Standing::EndOfLife => format!("end of life {}", version.end_of_life().format("%Y-%m")),
+    }
+}

@@ -1,0 +1,251 @@
+//! The REST beside the upgrade check, for administrators and their scripts: overrides, versions, delegates.
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{RawQuery, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use axum::routing::{delete, get, post};
+use chrono::DateTime;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Manager;
+use super::answer::{Refusal, granted, refused};
+use super::asked::Asked;
+use super::query::Query;
+use super::resolve::{Tags, Wanted};
+use super::scope::Scope;
+use super::store::{Delegate, Store};
+use super::support::{Version, auto_upgrade};
+use super::tokens::check_api_key;
+
+/// A call that is allowed, and what it is about.
+struct Call<'a> {
+    store: &'a mut Store,
+    query: &'a Query,
+    scope: Scope,
+    /// Seconds since the epoch.
+    now: i64,
+}
+
+type Outcome = Result<Value, Refusal>;
+
+pub(super) fn router(prefix: &str) -> Router<Manager> {
+    let path = |call: &str| format!("{prefix}/ng/api/delegate-setup/{call}");
+    Router::new()
+        .route(&path("latest-supported-version"), get(latest_supported_version))
+        .route(&path("override-delegate-tag"), get(overrides).put(set_override))
+        .route(&path("delete-delegate-override"), delete(delete_override))
+        .route(&path("listDelegates"), post(list_delegates))
+}
+
+async fn latest_supported_version(
+    State(manager): State<Manager>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    manager.rest("latest-supported-version", query, &headers, |call| {
+        let latest = call.store.latest()?.image.ok_or_else(|| {
+            Refusal::invalid("no image is published yet; `manager publish IMAGE` publishes one")
+        })?;
+        let version = Version::of(&latest).ok_or_else(|| {
+            Refusal::invalid(format!(
+                "the published image {latest} has no version such as 26.02.88404 in its tag"
+            ))
+        })?;
+        Ok(json!({
+            "latestSupportedVersion": version.plain,
+            "latestSupportedMinimalVersion": format!("{}.minimal", version.plain),
+        }))
+    })
+}
+
+async fn set_override(
+    State(manager): State<Manager>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    manager.rest("override-delegate-tag", query, &headers, |call| {
+        let image = call.query.get("delegateTag");
+        let image = image.ok_or_else(|| Refusal::missing("delegateTag"))?;
+        let till_next_release = match call.query.get("validTillNextRelease").unwrap_or("false") {
+            "true" => true,
+            "false" => false,
+            other => {
+                return Err(Refusal::invalid(format!(
+                    "validTillNextRelease is {other:?}; it is true or false"
+                )));
+            }
+        };
+        let wanted = Wanted {
+            scope: call.scope,
+            tags: call.query.all("tags").map(str::to_owned).collect(),
+            image: image.to_owned(),
+            till_next_release,
+            days: call.query.get("validForDays").map(str::to_owned),
+        };
+        let set = wanted
+            .into_override(&call.store.latest()?, call.now)
+            .map_err(Refusal::invalid)?;
+        call.store.set_override(&set)?;
+        Ok(json!(format!("Updated Delegate image tag to {}", set.image)))
+    })
+}
+
+async fn overrides(
+    State(manager): State<Manager>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    manager.rest("override-delegate-tag", query, &headers, |call| {
+        let (latest, all) = (call.store.latest()?, call.store.overrides()?);
+        let overrides: Vec<Value> = all
+            .iter()
+            .filter(|found| found.scope == call.scope && found.holds(&latest, call.now))
+            .map(|found| {
+                json!({
+                    "version": found.image,
+                    "orgIdentifier": found.scope.org(),
+                    "projectIdentifier": found.scope.project(),
+                    "tags": found.tags,
+                    "validTillNextRelease": found.till_next_release,
+                    "validUntil": found.valid_until * 1_000,
+                })
+            })
+            .collect();
+        Ok(json!({ "versionOverrides": overrides }))
+    })
+}
+
+async fn delete_override(
+    State(manager): State<Manager>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    manager.rest("delete-delegate-override", query, &headers, |call| {
+        let tags: Tags = call.query.all("tags").map(str::to_owned).collect();
+        call.store.delete_override(&call.scope, &tags)?;
+        Ok(json!("Deleted the override"))
+    })
+}
+
+/// What may be asked for in the body of `listDelegates`.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+struct Filter {
+    /// Says only what kind of filter this is.
+    #[serde(rename = "filterType")]
+    _filter_type: Option<String>,
+    delegate_name: Option<String>,
+    delegate_tags: Tags,
+}
+
+impl Filter {
+    fn read(body: &[u8]) -> Result<Self, Refusal> {
+        if body.trim_ascii().is_empty() {
+            return Ok(Self::default());
+        }
+        serde_json::from_slice(body).map_err(|error| {
+            Refusal::invalid(format!(
+                "the body: {error}; it is empty or {{\"delegateName\": …, \"delegateTags\": […]}}"
+            ))
+        })
+    }
+
+    fn wants(&self, delegate: &Delegate) -> bool {
+        self.delegate_name
+            .as_ref()
+            .is_none_or(|name| *name == delegate.name)
+            && self.delegate_tags.is_subset(&delegate.tags)
+    }
+}
+
+async fn list_delegates(
+    State(manager): State<Manager>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    manager.rest("listDelegates", query, &headers, |call| {
+        let filter = Filter::read(&body)?;
+        let all = call.store.delegates()?;
+        let wanted = all
+            .iter()
+            .filter(|delegate| delegate.scope == call.scope && filter.wants(delegate));
+        Ok(wanted.map(|delegate| shown(delegate, call.now)).collect())
+    })
+}
+
+fn shown(delegate: &Delegate, now: i64) -> Value {
+    let time = |seconds| DateTime::from_timestamp(seconds, 0).unwrap_or_default();
+    let auto_upgrade = auto_upgrade(delegate.asked_at.map(time), time(delegate.created_at), time(now));
+    let replicas: Vec<Value> = delegate
+        .current_replicas()
+        .map(|replica| {
+            let version = Version::of(&replica.image);
+            let month = |month: chrono::NaiveDate| month.format("%Y-%m").to_string();
+            json!({
+                "hostName": replica.host,
+                "image": replica.image,
+                "version": version.as_ref().map(|version| &version.plain),
+                "lastSeen": replica.seen_at * 1_000,
+                "expiringAt": version.as_ref().map(|version| version.expires_at().timestamp_millis()),
+                "endOfSupport": version.as_ref().map(|version| month(version.end_of_support())),
+                "endOfLife": version.as_ref().map(|version| month(version.end_of_life())),
+                "standing": version.as_ref().map(|version| version.standing(time(now))),
+            })
+        })
+        .collect();
+    json!({
+        "name": delegate.name,
+        "orgIdentifier": delegate.scope.org(),
+        "projectIdentifier": delegate.scope.project(),
+        "tags": delegate.tags,
+        "createdAt": delegate.created_at * 1_000,
+        "upgraderLastUpdated": delegate.asked_at.map(|asked| asked * 1_000),
+        "autoUpgrade": auto_upgrade,
+        "delegateReplicas": replicas,
+    })
+}
+
+impl Manager {
+    /// Checks who calls and what about, and answers.
+    fn rest(
+        &self,
+        name: &'static str,
+        query: Option<String>,
+        headers: &HeaderMap,
+        act: impl FnOnce(Call<'_>) -> Outcome,
+    ) -> Response {
+        let now = self.now();
+        let query = Query::parse(&query.unwrap_or_default());
+        let mut asked = Asked::new(name, now.timestamp_millis());
+        asked.query = query.firsts();
+        let outcome = self.permitted(&query, headers, &mut asked).and_then(|scope| {
+            act(Call {
+                store: &mut self.store(),
+                query: &query,
+                scope,
+                now: now.timestamp(),
+            })
+        });
+        let response = match outcome {
+            Ok(resource) => granted(&resource),
+            Err(refusal) => refused(&refusal),
+        };
+        self.note(asked, &response);
+        response
+    }
+
+    fn permitted(&self, query: &Query, headers: &HeaderMap, asked: &mut Asked) -> Result<Scope, Refusal> {
+        let store = self.store();
+        asked.issuer = Some(check_api_key(&store, headers)?);
+        let account = query.get("accountIdentifier");
+        let account = account.ok_or_else(|| Refusal::missing("accountIdentifier"))?;
+        if account != store.account() {
+            return Err(Refusal::access_denied());
+        }
+        Scope::new(query.get("orgIdentifier"), query.get("projectIdentifier")).map_err(Refusal::invalid)
+    }
+}

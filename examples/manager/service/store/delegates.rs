@@ -1,0 +1,197 @@
+//! Delegates: registered by an administrator, or seen in an upgrader's question.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{OptionalExtension as _, TransactionBehavior, params};
+
+use super::credentials::scope;
+use super::{Store, StoreError, tags_from_column, tags_to_column};
+use crate::service::resolve::Tags;
+use crate::service::scope::Scope;
+use crate::service::support::SILENCE;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Delegate {
+    pub(crate) scope: Scope,
+    pub(crate) name: String,
+    pub(crate) tags: Tags,
+    pub(crate) created_at: i64,
+    /// When an upgrader last asked for it.
+    pub(crate) asked_at: Option<i64>,
+    pub(crate) replicas: Vec<Replica>,
+}
+
+/// A host that has it, and an image that it has there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Replica {
+    pub(crate) host: String,
+    pub(crate) image: String,
+    pub(crate) seen_at: i64,
+}
+
+impl Delegate {
+    /// Without the images that a host has not asked about since long before its last question.
+    pub(crate) fn current_replicas(&self) -> impl Iterator<Item = &Replica> {
+        self.replicas.iter().filter(|replica| {
+            let of_its_host = self.replicas.iter().filter(|other| other.host == replica.host);
+            of_its_host
+                .map(|other| other.seen_at)
+                .max()
+                .is_none_or(|newest| newest - replica.seen_at <= SILENCE.num_seconds())
+        })
+    }
+}
+
+impl Store {
+    /// A second time gives it these tags.
+    pub(crate) fn register(
+        &self,
+        scope: &Scope,
+        name: &str,
+        tags: &Tags,
+        now: i64,
+    ) -> Result<(), StoreError> {
+        self.connection.execute(
+            "INSERT INTO delegate (org, project, name, tags, created_at) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (org, project, name) DO UPDATE SET tags = ?4",
+            params![
+                scope.org().unwrap_or(""),
+                scope.project().unwrap_or(""),
+                name,
+                tags_to_column(tags),
+                now
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// An upgrader has asked for it. One that nobody registered is known from now on.
+    pub(crate) fn stamp(
+        &mut self,
+        scope: &Scope,
+        name: &str,
+        host: &str,
+        image: &str,
+        now: i64,
+    ) -> Result<(), StoreError> {
+        let (org, project) = (scope.org().unwrap_or(""), scope.project().unwrap_or(""));
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        transaction.execute(
+            "INSERT INTO delegate (org, project, name, tags, created_at, asked_at) VALUES (?1, ?2, ?3, '[]', ?4, ?4)
+             ON CONFLICT (org, project, name) DO UPDATE SET asked_at = ?4",
+            params![org, project, name, now],
+        )?;
+        transaction.execute(
+            "INSERT OR REPLACE INTO replica (org, project, name, host, image, seen_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![org, project, name, host, image, now],
+        )?;
+        Ok(transaction.commit()?)
+    }
+
+    /// The tags of a delegate; none if it is not known.
+    pub(crate) fn tags_of(&self, scope: &Scope, name: &str) -> Result<Tags, StoreError> {
+        let tags: Option<String> = self
+            .connection
+            .query_row(
+                "SELECT tags FROM delegate WHERE org = ?1 AND project = ?2 AND name = ?3",
+                [scope.org().unwrap_or(""), scope.project().unwrap_or(""), name],
+                |row| row.get(0),
+            )
+            .optional()?;
+        Ok(tags
+            .map(|tags| tags_from_column(&tags))
+            .transpose()?
+            .unwrap_or_default())
+    }
+
+    pub(crate) fn delegates(&self) -> Result<Vec<Delegate>, StoreError> {
+        let mut replicas: BTreeMap<(Scope, String), Vec<Replica>> = BTreeMap::new();
+        let mut statement = self
+            .connection
+            .prepare("SELECT org, project, name, host, image, seen_at FROM replica ORDER BY host, seen_at")?;
+        let rows = statement.query_map([], |row| {
+            let replica = Replica {
+                host: row.get(3)?,
+                image: row.get(4)?,
+                seen_at: row.get(5)?,
+            };
+            Ok(((scope(row, 0)?, row.get(2)?), replica))
+        })?;
+        for row in rows {
+            let (of, replica) = row?;
+            replicas.entry(of).or_default().push(replica);
+        }
+        let mut statement = self.connection.prepare(
+            "SELECT org, project, name, tags, created_at, asked_at FROM delegate ORDER BY org, project, name",
+        )?;
+        let rows = statement.query_map([], |row| {
+            Ok(Delegate {
+                scope: scope(row, 0)?,
+                name: row.get(2)?,
+                tags: tags_from_column(&row.get::<_, String>(3)?)?,
+                created_at: row.get(4)?,
+                asked_at: row.get(5)?,
+                replicas: Vec::new(),
+            })
+        })?;
+        rows.map(|row| {
+            let mut delegate = row?;
+            let of = (delegate.scope.clone(), delegate.name.clone());
+            delegate.replicas = replicas.remove(&of).unwrap_or_default();
+            Ok(delegate)
+        })
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_makes_a_delegate_known_and_a_registration_gives_it_tags() {
+        let mut store = Store::in_memory("acct").unwrap();
+        let org = Scope::new(Some("o"), None).unwrap();
+        let tags: Tags = ["linux".to_owned()].into();
+        store.stamp(&Scope::Account, "blue", "h1", "a:1", 100).unwrap();
+        store.stamp(&Scope::Account, "blue", "h2", "a:1", 110).unwrap();
+        store.stamp(&Scope::Account, "blue", "h1", "a:2", 120).unwrap();
+        store.stamp(&Scope::Account, "blue", "h1", "a:2", 130).unwrap();
+        store.register(&Scope::Account, "blue", &tags, 140).unwrap();
+        store.register(&org, "blue", &Tags::new(), 150).unwrap();
+        let [account, other] = store.delegates().unwrap().try_into().unwrap();
+        assert_eq!((account.created_at, account.asked_at), (100, Some(130)));
+        assert_eq!(account.tags, tags);
+        let seen: Vec<_> = account
+            .replicas
+            .iter()
+            .map(|replica| (replica.host.as_str(), replica.image.as_str(), replica.seen_at))
+            .collect();
+        assert_eq!(seen, [("h1", "a:1", 100), ("h1", "a:2", 130), ("h2", "a:1", 110)]);
+        assert_eq!(account.current_replicas().count(), 3);
+        store
+            .stamp(
+                &Scope::Account,
+                "blue",
+                "h1",
+                "a:2",
+                100 + SILENCE.num_seconds() + 1,
+            )
+            .unwrap();
+        let later = store.delegates().unwrap();
+        let images: Vec<_> = later[0]
+            .current_replicas()
+            .map(|replica| replica.image.as_str())
+            .collect();
+        assert_eq!(
+            images,
+            ["a:2", "a:1"],
+            "h1 has a:2 only, and h2 has not been heard of since"
+        );
+        assert_eq!((other.scope.clone(), other.asked_at), (org.clone(), None));
+        assert_eq!(store.tags_of(&Scope::Account, "blue").unwrap(), tags);
+        assert_eq!(store.tags_of(&org, "green").unwrap(), Tags::new());
+    }
+}
