@@ -435,6 +435,7 @@ fn a_document_of_the_wrong_shape_is_told_where() {
 #[test]
 fn only_what_two_containers_cannot_share_forbids_two() {
     let port = |host: Value| json!({"NetworkMode": "default", "PortBindings": {"3460/tcp": [host]}});
+    let ports = |one: &str, host: &str, other: &str, other_host: &str| json!({"PortBindings": {one: [{"HostPort": host}], other: [{"HostPort": other_host}]}});
     for (host_config, kinds) in [
         (json!({"NetworkMode": "bridge", "PublishAllPorts": true}), vec![]),
         (
@@ -444,6 +445,25 @@ fn only_what_two_containers_cannot_share_forbids_two() {
         (port(json!({"HostPort": "3460"})), vec!["published-port"]),
         (port(json!({"HostPort": "8000-8000"})), vec!["published-port"]),
         (port(json!({"HostPort": "8000-8001"})), vec![]),
+        (
+            ports("80/tcp", "8000-8001", "81/tcp", "8000-8001"),
+            vec!["published-port"; 2],
+        ),
+        (ports("80/tcp", "8000-8003", "81/tcp", "8000-8003"), vec![]),
+        (ports("80/tcp", "8000-8001", "80/udp", "8000-8001"), vec![]),
+        (ports("80/tcp", "8000-8001", "81/tcp", "9000-9001"), vec![]),
+        (
+            ports("80/tcp", "8000-8004", "81/tcp", "8004-8005"),
+            vec!["published-port"],
+        ),
+        (
+            ports("80/tcp", "8000-8009", "81/tcp", "8005"),
+            vec!["published-port"],
+        ),
+        (
+            ports("80/tcp", "65535", "81/tcp", "0-65535"),
+            vec!["published-port"],
+        ),
         (port(json!({"HostPort": "0"})), vec![]),
         (port(json!({"HostIp": "127.0.0.1", "HostPort": ""})), vec![]),
         (json!({"NetworkMode": "container:x"}), vec!["container-namespace"]),
