@@ -90,7 +90,8 @@ pub async fn observe<E: Engine, H: HealthEndpoint>(
             rollout.delegate = delegate.unwrap_or(rollout.delegate);
             rollout.unread = Some(problem);
         }
-        rollout.tied = tied(&rollout, identities, &containers);
+        rollout.tied =
+            tied(&rollout, identities, &containers).or_else(|| borrowed(&rollout, identities, &containers));
         rollouts.push(rollout);
     }
     let serving = rollouts.iter().filter_map(|rollout| rollout.serving.as_ref());
@@ -324,6 +325,22 @@ fn tied(rollout: &Rollout, identities: &Identities, containers: &[ContainerSumma
                 what: tie.what,
             })
         })
+}
+
+/// What the container in service lives in and nobody runs any more: it goes on as long as its process does.
+fn borrowed(rollout: &Rollout, identities: &Identities, containers: &[ContainerSummary]) -> Option<Obstacle> {
+    let ties = identities.ties.get(&rollout.serving.as_ref()?.id)?;
+    let is_there = |tie: &Tie| {
+        containers.iter().any(|container| {
+            matches!(container.state, RunState::Running | RunState::Paused)
+                && tie.leads_to(&container.id, &container.name)
+        })
+    };
+    let tie = ties.iter().find(|tie| tie.is_namespace() && !is_there(tie))?;
+    Some(Obstacle::Borrowed {
+        container: tie.container.clone(),
+        what: tie.what,
+    })
 }
 
 async fn assemble<H: HealthEndpoint>(

@@ -88,6 +88,16 @@ pub enum Obstacle {
         /// `network`, `pid`, `ipc` or `volumes`.
         what: &'static str,
     },
+    /// It has something of another container, without which nothing could start it again, and its successor neither.
+    #[error(
+        "it lives in the {what} namespace of the container {container}, which does not run, so neither it nor a new one could be started"
+    )]
+    Borrowed {
+        /// The other container, as the document names it.
+        container: String,
+        /// `network`, `pid` or `ipc`.
+        what: &'static str,
+    },
     /// The new image is built for another platform.
     #[error("its image is built for {old}, the new one for {new}")]
     OtherPlatform {
@@ -114,6 +124,7 @@ impl Obstacle {
         match self {
             Self::Managed { .. } => "managed",
             Self::Tied { .. } => "tied",
+            Self::Borrowed { .. } => "borrowed",
             Self::OtherPlatform { .. } => "other-platform",
             Self::Malformed { .. } => "malformed",
         }

@@ -16,6 +16,11 @@ pub struct Tie {
 }
 
 impl Tie {
+    /// Whether it can be started only while the other container runs.
+    pub fn is_namespace(&self) -> bool {
+        self.what != "volumes"
+    }
+
     /// Whether it is to the container with this id and name.
     pub fn leads_to(&self, id: &ContainerId, name: &str) -> bool {
         let full = id.as_str();

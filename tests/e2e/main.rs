@@ -14,6 +14,7 @@ mod failures;
 mod fleeting;
 mod lab;
 mod operator;
+mod originals;
 mod proxy;
 mod relative;
 mod replacements;
