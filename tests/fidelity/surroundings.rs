@@ -23,6 +23,7 @@ pub(crate) struct Surroundings {
     pub(crate) engine: Engine,
     pub(crate) version: String,
     pub(crate) api: String,
+    pub(crate) is_podman: bool,
     pub(crate) plain: [String; 3],
     pub(crate) rich: [String; 3],
     pub(crate) documents: [[Value; 3]; 2],
@@ -76,6 +77,7 @@ impl Surroundings {
         Self {
             version: text("Version"),
             api: text("ApiVersion"),
+            is_podman: version["Components"][0]["Name"] == "Podman Engine",
             plain,
             rich,
             documents,

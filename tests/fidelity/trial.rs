@@ -17,6 +17,9 @@ use crate::surroundings::Surroundings;
 /// An upgrade that takes longer hangs.
 const LONGEST: Duration = Duration::from_secs(300);
 
+/// Before what was lost in the second upgrade.
+pub(crate) const SECOND: &str = "the second time: ";
+
 /// What became of an option.
 pub(crate) enum Outcome {
     Preserved,
@@ -69,7 +72,7 @@ async fn try_named(row: &Row, name: &str, around: &Surroundings) -> Tried {
     let mut old = first.clone();
     let mut losses = Vec::new();
     for (number, [before, after]) in [[0, 1], [1, 2]].into_iter().enumerate() {
-        let told = ["", "the second time: "][number];
+        let told = ["", SECOND][number];
         let new = match upgrade(name, &old, &images[after], engine).await {
             Ok(new) => new,
             Err(why) => {
@@ -179,6 +182,8 @@ fn knows(shown: &Value, asked: &Value) -> bool {
         (Value::Array(entries), Value::Array(all)) if entries.len() == all.len() => {
             entries.iter().zip(all).all(|(asked, shown)| knows(shown, asked))
         }
+        // Takes the image's entry point away.
+        (asked, shown) if *asked == json!([""]) => is_nothing(shown),
         (Value::Bool(false), _) => true,
         (Value::Number(number), _) if number.as_f64() == Some(0.0) => true,
         _ => is_nothing(asked) || (!is_nothing(shown) && *shown != Value::Bool(false) && *shown != 0),
