@@ -218,6 +218,15 @@ fn drop_automatic_names(config: &mut Map<String, Value>, inspect: &Value) {
     if borrowed {
         config.remove("Domainname");
     }
+    let own = automatic_hostname_variable(inspect);
+    if let Some(Value::Array(env)) = config.get_mut("Env") {
+        env.retain(|entry| *entry != own);
+    }
+}
+
+/// Podman writes the host name that it made up into the environment too. No owner can have given it.
+fn automatic_hostname_variable(inspect: &Value) -> Value {
+    Value::from(format!("HOSTNAME={}", short_id(inspect)))
 }
 
 fn has_automatic_hostname(inspect: &Value) -> bool {

@@ -12,6 +12,7 @@ use crate::engine::{image, inspect};
 
 const ID: &str = "abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789";
 const SHORT: &str = "abcdef012345";
+const OTHER_ID: &str = "123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0";
 const OLD_ENGINE: ApiVersion = ApiVersion::new(1, 41);
 const NEW_ENGINE: ApiVersion = ApiVersion::new(1, 44);
 
@@ -104,6 +105,29 @@ fn d3_only_a_host_name_the_engine_made_up_is_dropped() {
         );
         assert_eq!(body.get("Hostname").is_some(), kept, "{hostname} {host_config}");
     }
+}
+
+#[test]
+fn d3_a_host_name_the_engine_made_up_is_no_variable_of_the_owner() {
+    let old = container(
+        &json!({"Env": [format!("HOSTNAME={SHORT}"), "MINE=1"]}),
+        json!({}),
+    );
+    assert_eq!(body(&old, &json!({}))["Env"], json!(["MINE=1"]));
+    let given = container(&json!({"Env": ["HOSTNAME=mine"]}), json!({}));
+    assert_eq!(body(&given, &json!({}))["Env"], json!(["HOSTNAME=mine"]));
+
+    let images = Images {
+        old: &image(&json!({})),
+        new: &image(&json!({})),
+    };
+    let mut new = inspect(OTHER_ID, &json!({"Env": ["MINE=1"]}), &json!({}));
+    new["HostConfig"] = json!({});
+    assert_eq!(unexplained(&old, &new, images), []);
+    new["Config"]["Env"] = json!([format!("HOSTNAME={}", &OTHER_ID[..12]), "MINE=1"]);
+    assert_eq!(unexplained(&old, &new, images), []);
+    new["Config"]["Env"] = json!([format!("HOSTNAME={SHORT}"), "MINE=1"]);
+    assert_eq!(unexplained(&old, &new, images).len(), 1);
 }
 
 #[test]
@@ -586,6 +610,20 @@ fn no_secret_is_shown_in_a_difference_or_a_successor() {
 
     let made = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap();
     assert!(!format!("{made:?}").contains(secret));
+}
+
+#[test]
+fn a_note_of_podmans_own_is_no_difference() {
+    let images = Images {
+        old: &image(&json!({})),
+        new: &image(&json!({})),
+    };
+    let with = |annotations: Value| container(&json!({}), json!({ "Annotations": annotations }));
+    let old = with(json!({ "mine": "1" }));
+    let noted = with(json!({ "mine": "1", "io.podman.annotations.pids-limit": "0" }));
+    assert_eq!(unexplained(&old, &noted, images), []);
+    let changed = with(json!({ "mine": "2" }));
+    assert_eq!(unexplained(&old, &changed, images).len(), 1);
 }
 
 #[test]

@@ -70,6 +70,10 @@ impl Upgrade<'_> {
                         if key == "Labels" && is_our_label(&name) {
                             continue;
                         }
+                        // Podman writes it there too.
+                        if name == "HOSTNAME" && self.own_id_variable(&old, &new) {
+                            continue;
+                        }
                         let entry = [&asked, &old, &new, &old_image, &new_image].map(|map| &map[&name]);
                         from_image(&format!("{path}/{name}"), entry, found);
                     }
@@ -79,6 +83,15 @@ impl Upgrade<'_> {
                 _ => from_image(&path, [&asked, &old, &new, &old_image, &new_image], found),
             }
         }
+    }
+
+    fn own_id_variable(&self, old: &Value, new: &Value) -> bool {
+        [(self.old, old), (self.new, new)]
+            .into_iter()
+            .all(|(document, env)| {
+                let value = text(&env["HOSTNAME"][0]).strip_prefix("HOSTNAME=");
+                is_own_id(document, &json!(value))
+            })
     }
 
     fn host_config(&self, found: &mut Vec<String>) {

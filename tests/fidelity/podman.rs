@@ -1,14 +1,46 @@
 //! What Podman's Docker-compatible API is known to lose, each with the reason. Anything else that is lost there fails.
 
-/// Where a loss is found (the beginning of its path), and why.
-const KNOWN: [(&str, &str); 1] = [("/none", "none")];
+use crate::trial::SECOND;
 
-/// Why Podman loses this, if that is known. A loss of the second upgrade has that before its path.
-pub(crate) fn explain(loss: &str) -> Option<&'static str> {
-    let path = loss.strip_prefix(crate::trial::SECOND).unwrap_or(loss);
-    let known = KNOWN.iter().find(|(begin, _)| {
-        let rest = path.strip_prefix(begin);
+/// What the upgrader says before the differences for which it leaves a delegate as it was.
+const LEFT_ALONE: &str = "would not be configured as the old one: ";
+
+/// Where something is lost (the beginning of its path), and why.
+const KNOWN: [(&str, &str); 1] = [(
+    "/HostConfig/Annotations/io.podman.annotations.pids-limit",
+    "it notes beside a limit that it was asked for one; the limit is the same",
+)];
+
+/// Where a new container differs before its start, so that the old one is kept, and why.
+const REFUSED: [(&str, &str); 2] = [
+    (
+        "/Config/Volumes",
+        "it shows volumes of images as binds only, so a new one cannot be told from a mistake: not upgraded",
+    ),
+    (
+        "/HostConfig/Binds",
+        "it shows volumes of images as binds only, so a new one cannot be told from a mistake: not upgraded",
+    ),
+];
+
+/// Why Podman loses this, if that is known.
+pub(crate) fn explain(loss: &str) -> Option<Vec<&'static str>> {
+    let loss = loss.strip_prefix(SECOND).unwrap_or(loss);
+    let Some((_, rest)) = loss.split_once(LEFT_ALONE) else {
+        return Some(vec![reason(&KNOWN, loss)?]);
+    };
+    let differences = rest.split(" delegate=").next().unwrap_or(rest);
+    let differences = differences.split("; ");
+    differences
+        .map(|difference| reason(&REFUSED, difference))
+        .collect()
+}
+
+fn reason(known: &[(&str, &'static str)], loss: &str) -> Option<&'static str> {
+    let of_path = |begin: &str| {
+        let rest = loss.strip_prefix(begin);
         rest.is_some_and(|rest| rest.starts_with([':', '/']))
-    });
-    known.map(|(_, why)| *why)
+    };
+    let found = known.iter().find(|(begin, _)| of_path(begin));
+    found.map(|(_, why)| *why)
 }

@@ -11,8 +11,9 @@ use crate::trial::{Outcome, Tried, shown};
 
 /// Why all of this was lost, if all of it is known of Podman.
 fn explain(losses: &[String]) -> Option<String> {
-    let reasons: Option<BTreeSet<_>> = losses.iter().map(|loss| podman::explain(loss)).collect();
-    Some(reasons?.into_iter().collect::<Vec<_>>().join("; "))
+    let reasons: Option<Vec<_>> = losses.iter().map(|loss| podman::explain(loss)).collect();
+    let reasons: BTreeSet<_> = reasons?.into_iter().flatten().collect();
+    Some(reasons.into_iter().collect::<Vec<_>>().join("; "))
 }
 
 #[derive(Default)]
