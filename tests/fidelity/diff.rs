@@ -25,6 +25,9 @@ const OUR_LABELS: [&str; 11] = [
     "rolled-back-from-id",
 ];
 
+/// Podman notes by this that it was asked for a limit. The limit itself is compared.
+const PODMAN_NOTE: &str = "io.podman.annotations.pids-limit";
+
 pub(crate) struct Upgrade<'a> {
     /// The owner's create body.
     pub(crate) asked: &'a Value,
@@ -100,6 +103,16 @@ impl Upgrade<'_> {
             let path = format!("/HostConfig/{key}");
             match key.as_str() {
                 "Binds" => compare_sets(&path, &self.with_volumes(old), &strings(&new["Binds"]), found),
+                "Annotations" => {
+                    let of_owner = |annotations: &Value| {
+                        let mut annotations = annotations.clone();
+                        if let Some(fields) = annotations.as_object_mut() {
+                            fields.remove(PODMAN_NOTE);
+                        }
+                        annotations
+                    };
+                    compare(&path, &of_owner(&old[&key]), &of_owner(&new[&key]), found);
+                }
                 // The engine shows them in any order.
                 "Links" => compare_sets(&path, &strings(&old[&key]), &strings(&new[&key]), found),
                 "Mounts" => {

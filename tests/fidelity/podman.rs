@@ -7,12 +7,16 @@ const LEFT_ALONE: &str = "would not be configured as the old one: ";
 
 /// Where something is lost (the beginning of its path), and why.
 const KNOWN: [(&str, &str); 1] = [(
-    "/HostConfig/Annotations/io.podman.annotations.pids-limit",
-    "it notes beside a limit that it was asked for one; the limit is the same",
+    "/NetworkSettings/Networks/fid-network/MacAddress",
+    "it shows the MAC address in use, and not whether the owner chose it",
 )];
 
 /// Where a new container differs before its start, so that the old one is kept, and why.
-const REFUSED: [(&str, &str); 2] = [
+const REFUSED: [(&str, &str); 3] = [
+    (
+        "/HostConfig/PortBindings/3460/tcp",
+        "it lists several addresses of a port in any order: not upgraded where that changed",
+    ),
     (
         "/Config/Volumes",
         "it shows volumes of images as binds only, so a new one cannot be told from a mistake: not upgraded",
