@@ -27,9 +27,26 @@ const REFUSED: [(&str, &str); 3] = [
     ),
 ];
 
+/// Rows whose option Podman shows together with another one, and whose create then answers 500, as for a fault of its
+/// own: it is tried again until the test's time is over.
+const SHOWN_WITH_ANOTHER: [(&str, &str); 2] = [
+    (
+        "cpus",
+        "it shows a period beside them, and refuses both: not upgraded",
+    ),
+    (
+        "ipc host",
+        "it shows a size of /dev/shm beside it, and refuses both: not upgraded",
+    ),
+];
+
 /// Why Podman loses this, if that is known.
-pub(crate) fn explain(loss: &str) -> Option<Vec<&'static str>> {
+pub(crate) fn explain(title: &str, loss: &str) -> Option<Vec<&'static str>> {
     let loss = loss.strip_prefix(SECOND).unwrap_or(loss);
+    if loss.starts_with("not upgraded: it hung") {
+        let row = SHOWN_WITH_ANOTHER.iter().find(|(row, _)| *row == title);
+        return row.map(|(_, why)| vec![*why]);
+    }
     let Some((_, rest)) = loss.split_once(LEFT_ALONE) else {
         return Some(vec![reason(&KNOWN, loss)?]);
     };

@@ -10,8 +10,8 @@ use crate::table::{ENDPOINT_REPORTS, NOT_OPTIONS};
 use crate::trial::{Outcome, Tried, shown};
 
 /// Why all of this was lost, if all of it is known of Podman.
-fn explain(losses: &[String]) -> Option<String> {
-    let reasons: Option<Vec<_>> = losses.iter().map(|loss| podman::explain(loss)).collect();
+fn explain(title: &str, losses: &[String]) -> Option<String> {
+    let reasons: Option<Vec<_>> = losses.iter().map(|loss| podman::explain(title, loss)).collect();
     let reasons: BTreeSet<_> = reasons?.into_iter().flatten().collect();
     Some(reasons.into_iter().collect::<Vec<_>>().join("; "))
 }
@@ -45,9 +45,9 @@ impl Tally {
                 self.preserved += 1;
                 self.tried += 1;
             }
-            Outcome::Lost(losses) if is_podman && explain(&losses).is_some() => {
+            Outcome::Lost(losses) if is_podman && explain(row.title, &losses).is_some() => {
                 self.tried += 1;
-                let why = explain(&losses).unwrap_or_default();
+                let why = explain(row.title, &losses).unwrap_or_default();
                 self.explained.push(format!("{}: {why}", row.title));
             }
             Outcome::Lost(losses) => {
