@@ -375,7 +375,8 @@ async fn assemble<H: HealthEndpoint>(
             watch.revived = false;
             tell_change(container, before, &verdict);
         }
-        let timeout = stop_timeout(container).unwrap_or(scope.stop_timeout);
+        let own = container.stop_timeout().unwrap_or_default();
+        let timeout = stop_timeout(container).unwrap_or_else(|| scope.stop_timeout.max(own));
         let mut member = Member::read(container, *role, verdict, timeout, watch.clone());
         member.previous_image_id = member
             .previous_image_id

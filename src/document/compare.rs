@@ -187,9 +187,13 @@ impl<'a> Comparison<'a> {
             .flat_map(defaults::env_of)
             .map(defaults::env_name)
             .collect();
+        let made_up = [self.old, self.new].map(super::automatic_hostname_variable);
         for name in names {
-            let old = defaults::env_entries(self.old_config, name);
-            let new = defaults::env_entries(self.new_config, name);
+            let [mut old, mut new] =
+                [self.old_config, self.new_config].map(|config| defaults::env_entries(config, name));
+            for (entries, made_up) in [&mut old, &mut new].into_iter().zip(&made_up) {
+                entries.retain(|entry| *made_up != **entry);
+            }
             let default = defaults::env_entries(self.new_image, name);
             let from_image = old.is_empty()
                 || defaults::env_is_default(&old, &defaults::env_entries(self.old_image, name));
@@ -361,6 +365,7 @@ impl<'a> Comparison<'a> {
         for side in [&mut old, &mut new] {
             normalise_links(side);
             name_no_restart_policy(side);
+            drop_notes(side);
         }
         if same_network_mode(self.old, self.new) {
             old.remove("NetworkMode");
@@ -546,6 +551,13 @@ fn name_no_restart_policy(host_config: &mut Map<String, Value>) {
         && is_blank(policy.get("Name"))
     {
         policy.insert("Name".to_owned(), Value::from("no"));
+    }
+}
+
+/// Podman notes beside a limit that one was asked for, 0 too. The limit itself is compared.
+fn drop_notes(host_config: &mut Map<String, Value>) {
+    if let Some(Value::Object(annotations)) = host_config.get_mut("Annotations") {
+        annotations.remove("io.podman.annotations.pids-limit");
     }
 }
 

@@ -1,6 +1,7 @@
 //! What forbids two containers of one document to live at the same time.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use serde_json::Value;
 
@@ -32,9 +33,9 @@ const SHARED_DEVICES: [&str; 12] = [
 pub enum Conflict {
     /// It listens in the host's own network.
     HostNetwork,
-    /// A fixed port of the host leads to it.
+    /// A fixed port of the host leads to it, or one of a range with room for one container only.
     PublishedPort {
-        /// The host's port, with its address where one was given.
+        /// The host's port or range, with its address where one was given.
         host: String,
         /// The container's port, `3460/tcp`.
         container: String,
@@ -154,21 +155,13 @@ pub fn forbids_two(inspect: &Value) -> Vec<Conflict> {
 }
 
 fn published_ports(inspect: &Value, conflicts: &mut Vec<Conflict>) {
-    for (container, bindings) in map(inspect, "/HostConfig/PortBindings").into_iter().flatten() {
-        for binding in bindings.as_array().into_iter().flatten() {
-            let port = text(binding, "/HostPort");
-            if !is_fixed(port) {
-                continue;
-            }
-            let host = match text(binding, "/HostIp") {
-                "" => port.to_owned(),
-                address if address.contains(':') => format!("[{address}]:{port}"),
-                address => format!("{address}:{port}"),
-            };
-            conflicts.push(Conflict::PublishedPort {
-                host,
-                container: container.clone(),
-            });
+    let wanted: Vec<_> = bindings(inspect).collect();
+    for binding in &wanted {
+        let Some(ports) = binding.ports() else { continue };
+        let rivals = wanted.iter().filter(|other| binding.is_rival(other, &ports));
+        let room = usize::from(ports.end() - ports.start()) + 1;
+        if room < 2 * rivals.count() {
+            conflicts.push(binding.conflict());
         }
     }
 }
@@ -192,11 +185,56 @@ fn is_shared(path: &str) -> bool {
     })
 }
 
-/// No port and port 0 mean any free one, and of a range (`8000-8010`) the engine takes the first free one.
-fn is_fixed(port: &str) -> bool {
-    match port.split_once('-') {
-        Some((first, last)) => first == last,
-        None => !matches!(port.trim_start_matches('0'), ""),
+/// A port of the container, and where on the host it is to be reached.
+struct Binding<'a> {
+    container: &'a str,
+    address: &'a str,
+    port: &'a str,
+}
+
+fn bindings(inspect: &Value) -> impl Iterator<Item = Binding<'_>> {
+    let ports = map(inspect, "/HostConfig/PortBindings").into_iter().flatten();
+    ports.flat_map(|(container, bindings)| {
+        bindings.as_array().into_iter().flatten().map(|binding| Binding {
+            container,
+            address: text(binding, "/HostIp"),
+            port: text(binding, "/HostPort"),
+        })
+    })
+}
+
+impl Binding<'_> {
+    /// The ports of the host that will do; the engine takes the first free one. `None` is any at all, as no port and
+    /// port 0 are.
+    fn ports(&self) -> Option<RangeInclusive<u16>> {
+        let (first, last) = self.port.split_once('-').unwrap_or((self.port, self.port));
+        let ports = first.parse().ok()?..=last.parse().ok()?;
+        (!ports.contains(&0) && !ports.is_empty()).then_some(ports)
+    }
+
+    /// Whether both may take the same port. Addresses are not looked at: most contain each other.
+    fn is_rival(&self, other: &Self, ports: &RangeInclusive<u16>) -> bool {
+        let overlaps =
+            |theirs: RangeInclusive<u16>| theirs.start() <= ports.end() && ports.start() <= theirs.end();
+        self.protocol() == other.protocol() && other.ports().is_some_and(overlaps)
+    }
+
+    fn protocol(&self) -> &str {
+        self.container
+            .split_once('/')
+            .map_or("tcp", |(_, protocol)| protocol)
+    }
+
+    fn conflict(&self) -> Conflict {
+        let host = match self.address {
+            "" => self.port.to_owned(),
+            address if address.contains(':') => format!("[{address}]:{}", self.port),
+            address => format!("{address}:{}", self.port),
+        };
+        Conflict::PublishedPort {
+            host,
+            container: self.container.to_owned(),
+        }
     }
 }
 

@@ -89,10 +89,8 @@ pub enum Obstacle {
         /// `network`, `pid`, `ipc` or `volumes`.
         what: &'static str,
     },
-    /// It has something of another container that is not there any more, or does not run: nothing can be started with it.
-    #[error(
-        "it has the {what} of the container {container}, which is gone or does not run: a successor could not start"
-    )]
+    /// It has something of another container that is gone or does not run: nothing can be started with it.
+    #[error("{}", adrift(.what, .container))]
     Adrift {
         /// The other container, as the document names it.
         container: String,
@@ -126,6 +124,17 @@ pub enum Obstacle {
         /// What was expected there.
         expected: &'static str,
     },
+}
+
+fn adrift(what: &str, container: &str) -> String {
+    if what == ties::VOLUMES {
+        format!("it has the volumes of the container {container}, which is gone, so no new one could be made")
+    } else {
+        format!(
+            "it lives in the {what} namespace of the container {container}, which does not run, so neither it nor a new one \
+             could be started"
+        )
+    }
 }
 
 impl Obstacle {
@@ -239,6 +248,15 @@ fn drop_automatic_names(config: &mut Map<String, Value>, inspect: &Value) {
     if borrowed {
         config.remove("Domainname");
     }
+    let own = automatic_hostname_variable(inspect);
+    if let Some(Value::Array(env)) = config.get_mut("Env") {
+        env.retain(|entry| *entry != own);
+    }
+}
+
+/// Podman writes the host name that it made up into the environment too. No owner can have given it.
+fn automatic_hostname_variable(inspect: &Value) -> Value {
+    Value::from(format!("HOSTNAME={}", short_id(inspect)))
 }
 
 fn has_automatic_hostname(inspect: &Value) -> bool {

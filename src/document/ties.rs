@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{list, text};
 use crate::delegate::ContainerId;
 
-const VOLUMES: &str = "volumes";
+pub(super) const VOLUMES: &str = "volumes";
 
 /// Something of another container.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Reading a container's raw document: typed views of the few fields decisions rest on.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
@@ -219,6 +220,13 @@ impl Inspected {
         self.0
             .pointer("/NetworkSettings/Networks")
             .and_then(Value::as_object)
+    }
+
+    /// The time to stop that its owner gave it (`--stop-timeout`); `None` too where it is without an end.
+    pub fn stop_timeout(&self) -> Option<Duration> {
+        const YEAR: u64 = 365 * 86_400;
+        let seconds = self.0.pointer("/Config/StopTimeout").and_then(Value::as_u64);
+        seconds.map(|seconds| Duration::from_secs(seconds.min(YEAR)))
     }
 
     /// Its memory limit in bytes, if it has one.

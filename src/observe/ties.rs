@@ -44,5 +44,7 @@ fn is_there(tie: &Tie, containers: &[ContainerSummary]) -> bool {
     let holder = containers
         .iter()
         .find(|container| tie.leads_to(&container.id, &container.name));
-    holder.is_some_and(|holder| !tie.is_namespace() || holder.state == RunState::Running)
+    holder.is_some_and(|holder| {
+        !tie.is_namespace() || matches!(holder.state, RunState::Running | RunState::Paused)
+    })
 }

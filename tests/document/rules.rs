@@ -12,6 +12,7 @@ use crate::engine::{image, inspect};
 
 const ID: &str = "abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789";
 const SHORT: &str = "abcdef012345";
+const OTHER_ID: &str = "123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0";
 const OLD_ENGINE: ApiVersion = ApiVersion::new(1, 41);
 const NEW_ENGINE: ApiVersion = ApiVersion::new(1, 44);
 
@@ -104,6 +105,29 @@ fn d3_only_a_host_name_the_engine_made_up_is_dropped() {
         );
         assert_eq!(body.get("Hostname").is_some(), kept, "{hostname} {host_config}");
     }
+}
+
+#[test]
+fn d3_a_host_name_the_engine_made_up_is_no_variable_of_the_owner() {
+    let old = container(
+        &json!({"Env": [format!("HOSTNAME={SHORT}"), "MINE=1"]}),
+        json!({}),
+    );
+    assert_eq!(body(&old, &json!({}))["Env"], json!(["MINE=1"]));
+    let given = container(&json!({"Env": ["HOSTNAME=mine"]}), json!({}));
+    assert_eq!(body(&given, &json!({}))["Env"], json!(["HOSTNAME=mine"]));
+
+    let images = Images {
+        old: &image(&json!({})),
+        new: &image(&json!({})),
+    };
+    let mut new = inspect(OTHER_ID, &json!({"Env": ["MINE=1"]}), &json!({}));
+    new["HostConfig"] = json!({});
+    assert_eq!(unexplained(&old, &new, images), []);
+    new["Config"]["Env"] = json!([format!("HOSTNAME={}", &OTHER_ID[..12]), "MINE=1"]);
+    assert_eq!(unexplained(&old, &new, images), []);
+    new["Config"]["Env"] = json!([format!("HOSTNAME={SHORT}"), "MINE=1"]);
+    assert_eq!(unexplained(&old, &new, images).len(), 1);
 }
 
 #[test]
@@ -479,6 +503,7 @@ fn a_document_of_the_wrong_shape_is_told_where() {
 fn only_what_two_containers_cannot_share_forbids_two() {
     let port = |host: Value| json!({"NetworkMode": "default", "PortBindings": {"3460/tcp": [host]}});
     let device = |path: &str| json!({"Devices": [{"PathOnHost": path, "PathInContainer": "/dev/x"}]});
+    let ports = |one: &str, host: &str, other: &str, other_host: &str| json!({"PortBindings": {one: [{"HostPort": host}], other: [{"HostPort": other_host}]}});
     for (host_config, kinds) in [
         (json!({"NetworkMode": "bridge", "PublishAllPorts": true}), vec![]),
         (
@@ -488,6 +513,25 @@ fn only_what_two_containers_cannot_share_forbids_two() {
         (port(json!({"HostPort": "3460"})), vec!["published-port"]),
         (port(json!({"HostPort": "8000-8000"})), vec!["published-port"]),
         (port(json!({"HostPort": "8000-8001"})), vec![]),
+        (
+            ports("80/tcp", "8000-8001", "81/tcp", "8000-8001"),
+            vec!["published-port"; 2],
+        ),
+        (ports("80/tcp", "8000-8003", "81/tcp", "8000-8003"), vec![]),
+        (ports("80/tcp", "8000-8001", "80/udp", "8000-8001"), vec![]),
+        (ports("80/tcp", "8000-8001", "81/tcp", "9000-9001"), vec![]),
+        (
+            ports("80/tcp", "8000-8004", "81/tcp", "8004-8005"),
+            vec!["published-port"],
+        ),
+        (
+            ports("80/tcp", "8000-8009", "81/tcp", "8005"),
+            vec!["published-port"],
+        ),
+        (
+            ports("80/tcp", "65535", "81/tcp", "0-65535"),
+            vec!["published-port"],
+        ),
         (port(json!({"HostPort": "0"})), vec![]),
         (port(json!({"HostIp": "127.0.0.1", "HostPort": ""})), vec![]),
         (json!({"NetworkMode": "container:x"}), vec!["container-namespace"]),
@@ -621,6 +665,20 @@ fn no_secret_is_shown_in_a_difference_or_a_successor() {
 
     let made = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap();
     assert!(!format!("{made:?}").contains(secret));
+}
+
+#[test]
+fn a_note_of_podmans_own_is_no_difference() {
+    let images = Images {
+        old: &image(&json!({})),
+        new: &image(&json!({})),
+    };
+    let with = |annotations: Value| container(&json!({}), json!({ "Annotations": annotations }));
+    let old = with(json!({ "mine": "1" }));
+    let noted = with(json!({ "mine": "1", "io.podman.annotations.pids-limit": "0" }));
+    assert_eq!(unexplained(&old, &noted, images), []);
+    let changed = with(json!({ "mine": "2" }));
+    assert_eq!(unexplained(&old, &changed, images).len(), 1);
 }
 
 #[test]

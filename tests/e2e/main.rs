@@ -16,6 +16,7 @@ mod failures;
 mod fleeting;
 mod lab;
 mod operator;
+mod originals;
 mod private_registry;
 mod proxy;
 mod relative;

@@ -25,6 +25,9 @@ const OUR_LABELS: [&str; 11] = [
     "rolled-back-from-id",
 ];
 
+/// Podman notes by this that it was asked for a limit. The limit itself is compared.
+const PODMAN_NOTE: &str = "io.podman.annotations.pids-limit";
+
 pub(crate) struct Upgrade<'a> {
     /// The owner's create body.
     pub(crate) asked: &'a Value,
@@ -70,6 +73,10 @@ impl Upgrade<'_> {
                         if key == "Labels" && is_our_label(&name) {
                             continue;
                         }
+                        // Podman writes it there too.
+                        if name == "HOSTNAME" && self.own_id_variable(&old, &new) {
+                            continue;
+                        }
                         let entry = [&asked, &old, &new, &old_image, &new_image].map(|map| &map[&name]);
                         from_image(&format!("{path}/{name}"), entry, found);
                     }
@@ -81,12 +88,31 @@ impl Upgrade<'_> {
         }
     }
 
+    fn own_id_variable(&self, old: &Value, new: &Value) -> bool {
+        [(self.old, old), (self.new, new)]
+            .into_iter()
+            .all(|(document, env)| {
+                let value = text(&env["HOSTNAME"][0]).strip_prefix("HOSTNAME=");
+                is_own_id(document, &json!(value))
+            })
+    }
+
     fn host_config(&self, found: &mut Vec<String>) {
         let (old, new) = (&self.old["HostConfig"], &self.new["HostConfig"]);
         for key in keys(old, new) {
             let path = format!("/HostConfig/{key}");
             match key.as_str() {
                 "Binds" => compare_sets(&path, &self.with_volumes(old), &strings(&new["Binds"]), found),
+                "Annotations" => {
+                    let of_owner = |annotations: &Value| {
+                        let mut annotations = annotations.clone();
+                        if let Some(fields) = annotations.as_object_mut() {
+                            fields.remove(PODMAN_NOTE);
+                        }
+                        annotations
+                    };
+                    compare(&path, &of_owner(&old[&key]), &of_owner(&new[&key]), found);
+                }
                 // The engine shows them in any order.
                 "Links" => compare_sets(&path, &strings(&old[&key]), &strings(&new[&key]), found),
                 "Mounts" => {

@@ -1,6 +1,8 @@
-//! The images that delegates are upgraded between: the lab's, and ones with a value for all that an image can say.
+//! The images that delegates are upgraded between: the lab's, and ones with a value for all that an image can say. Of
+//! each there are three: the last one says what the second says, and is another image all the same.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use crate::lab::{V1, V2, env, expect, image, project, static_binary};
@@ -10,8 +12,8 @@ pub(crate) const ENTRYPOINT: [&str; 4] = ["/busybox", "sh", "-c", "exec /delegat
 /// A statically linked one.
 const BUSYBOX: &str = "/bin/busybox";
 
-/// Builds and pushes them: the references of the plain ones and of the rich ones, old and new.
-pub(crate) fn build() -> [[String; 2]; 2] {
+/// Builds and pushes them: the references of the plain ones and of the rich ones, in the order of upgrades.
+pub(crate) fn build() -> [[String; 3]; 2] {
     expect(
         Command::new(project().join("tests/lab/images"))
             .arg(static_binary("delegate"))
@@ -19,7 +21,21 @@ pub(crate) fn build() -> [[String; 2]; 2] {
     );
     let plain = [image(V1), image(V2)];
     let rich = [(1, &plain[0]), (2, &plain[1])].map(|(version, base)| build_rich(version, base));
-    [plain, rich]
+    [("plain", plain), ("rich", rich)].map(|(kind, [old, new])| {
+        let third = build_again(kind, &new);
+        [old, new, third]
+    })
+}
+
+/// Another image that says what `base` says: it has a file more.
+fn build_again(kind: &str, base: &str) -> String {
+    let context = tempfile::tempdir().expect("a directory for an image");
+    fs::write(context.path().join("again"), "").expect("a file");
+    build_and_push(
+        context.path(),
+        &format!("FROM {base}\nCOPY again /again\n"),
+        &format!("{kind}-again"),
+    )
 }
 
 fn build_rich(version: usize, base: &str) -> String {
@@ -42,14 +58,18 @@ CMD [\"image\", \"{version}\"]
 "
     );
     let context = tempfile::tempdir().expect("a directory for an image");
-    fs::write(context.path().join("Dockerfile"), dockerfile).expect("a Dockerfile");
     fs::copy(BUSYBOX, context.path().join("busybox")).expect("a busybox; the package busybox-static has it");
-    let reference = format!("{}/fidelity/delegate:{version}", env("LAB_REGISTRY"));
+    build_and_push(context.path(), &dockerfile, &version.to_string())
+}
+
+fn build_and_push(context: &Path, dockerfile: &str, tag: &str) -> String {
+    fs::write(context.join("Dockerfile"), dockerfile).expect("a Dockerfile");
+    let reference = format!("{}/fidelity/delegate:{tag}", env("LAB_REGISTRY"));
     let mut build = Command::new("docker");
     build
         .env("DOCKER_BUILDKIT", "0")
         .args(["build", "--quiet", "--tag", &reference])
-        .arg(context.path());
+        .arg(context);
     expect(&mut build);
     expect(Command::new("docker").args(["push", "--quiet", &reference]));
     reference

@@ -24,6 +24,7 @@ mod images;
 #[allow(dead_code, reason = "the other tests use all of it")]
 #[path = "../e2e/lab.rs"]
 mod lab;
+mod podman;
 mod row;
 mod surroundings;
 mod table;
@@ -83,7 +84,7 @@ async fn fidelity(parts: &[&str]) -> ExitCode {
     let mut broken = false;
     while let Some(ended) = running.join_next().await {
         match ended {
-            Ok((row, tried)) => tally.count(&row, tried),
+            Ok((row, tried)) => tally.count(&row, tried, around.is_podman),
             Err(error) => {
                 println!("broken    {error}");
                 broken = true;

@@ -23,9 +23,10 @@ pub(crate) struct Surroundings {
     pub(crate) engine: Engine,
     pub(crate) version: String,
     pub(crate) api: String,
-    pub(crate) plain: [String; 2],
-    pub(crate) rich: [String; 2],
-    pub(crate) documents: [[Value; 2]; 2],
+    pub(crate) is_podman: bool,
+    pub(crate) plain: [String; 3],
+    pub(crate) rich: [String; 3],
+    pub(crate) documents: [[Value; 3]; 2],
     pub(crate) network_id: String,
     pub(crate) helper_id: String,
     /// A directory to bind.
@@ -59,7 +60,9 @@ impl Surroundings {
                     .await,
             );
         }
-        let [old, new, rich_old, rich_new] = documents.try_into().expect("four images");
+        let rich_documents = documents.split_off(plain.len());
+        let documents =
+            [documents, rich_documents].map(|all| all.try_into().expect("as many as there are images"));
         let network_id = networks(&engine).await;
         volume(&engine, &rich[0]).await;
         let helper = helper(&engine, &plain[0]).await;
@@ -74,9 +77,10 @@ impl Surroundings {
         Self {
             version: text("Version"),
             api: text("ApiVersion"),
+            is_podman: version["Components"][0]["Name"] == "Podman Engine",
             plain,
             rich,
-            documents: [[old, new], [rich_old, rich_new]],
+            documents,
             network_id,
             helper_id: helper["Id"].as_str().unwrap_or_default().to_owned(),
             directory,
@@ -88,7 +92,7 @@ impl Surroundings {
     }
 
     /// The references of a row's images, their documents, and the container with no option.
-    pub(crate) fn of(&self, images: Images) -> (&[String; 2], &[Value; 2], &Value) {
+    pub(crate) fn of(&self, images: Images) -> (&[String; 3], &[Value; 3], &Value) {
         match images {
             Images::Plain => (&self.plain, &self.documents[0], &self.least[0]),
             Images::Rich => (&self.rich, &self.documents[1], &self.least[1]),

@@ -3,10 +3,18 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::podman;
 use crate::row::Row;
 use crate::surroundings::Surroundings;
 use crate::table::{ENDPOINT_REPORTS, NOT_OPTIONS};
 use crate::trial::{Outcome, Tried, shown};
+
+/// Why all of this was lost, if all of it is known of Podman.
+fn explain(title: &str, losses: &[String]) -> Option<String> {
+    let reasons: Option<Vec<_>> = losses.iter().map(|loss| podman::explain(title, loss)).collect();
+    let reasons: BTreeSet<_> = reasons?.into_iter().flatten().collect();
+    Some(reasons.into_iter().collect::<Vec<_>>().join("; "))
+}
 
 #[derive(Default)]
 pub(crate) struct Tally {
@@ -15,12 +23,13 @@ pub(crate) struct Tally {
     refused: Vec<String>,
     ignored: Vec<String>,
     limits: Vec<String>,
+    explained: Vec<String>,
     named: BTreeSet<String>,
     shown: BTreeSet<String>,
 }
 
 impl Tally {
-    pub(crate) fn count(&mut self, row: &Row, tried: Tried) {
+    pub(crate) fn count(&mut self, row: &Row, tried: Tried, is_podman: bool) {
         self.named.extend(row.keys());
         self.shown.extend(shown(&tried.document));
         match tried.outcome {
@@ -35,6 +44,11 @@ impl Tally {
             Outcome::Preserved => {
                 self.preserved += 1;
                 self.tried += 1;
+            }
+            Outcome::Lost(losses) if is_podman && explain(row.title, &losses).is_some() => {
+                self.tried += 1;
+                let why = explain(row.title, &losses).unwrap_or_default();
+                self.explained.push(format!("{}: {why}", row.title));
             }
             Outcome::Lost(losses) => {
                 self.tried += 1;
@@ -62,6 +76,7 @@ impl Tally {
 
     /// Prints it all; whether all is well.
     pub(crate) fn print(&mut self, around: &Surroundings, all: bool, took: Duration) -> bool {
+        let explained = self.explained.len();
         for (title, rows) in [
             ("refused by the engine, so not tried", &mut self.refused),
             (
@@ -69,6 +84,7 @@ impl Tally {
                 &mut self.ignored,
             ),
             ("cannot be kept by anybody, so not counted", &mut self.limits),
+            ("lost by Podman, for a reason that is known", &mut self.explained),
         ] {
             rows.sort();
             if !rows.is_empty() {
@@ -93,6 +109,6 @@ impl Tally {
             around.api,
             took.as_secs()
         );
-        self.preserved == self.tried && unnamed.is_empty()
+        self.preserved + explained == self.tried && unnamed.is_empty()
     }
 }

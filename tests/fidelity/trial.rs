@@ -1,4 +1,5 @@
-//! Tries one option: a delegate with it, a whole upgrade, and a look at what became of it.
+//! Tries one option: a delegate with it, two whole upgrades, and a look at what became of it after each. Nothing but the
+//! image has changed after the second, since the last two images say the same.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -8,12 +9,16 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use crate::diff::{Upgrade, is_nothing, keys};
+use crate::engine::Engine;
 use crate::lab::{env, static_binary};
 use crate::row::Row;
 use crate::surroundings::Surroundings;
 
 /// An upgrade that takes longer hangs.
 const LONGEST: Duration = Duration::from_secs(300);
+
+/// Before what was lost in the second upgrade.
+pub(crate) const SECOND: &str = "the second time: ";
 
 /// What became of an option.
 pub(crate) enum Outcome {
@@ -41,49 +46,75 @@ pub(crate) async fn try_row(row: &Row, number: usize, around: &Surroundings) -> 
 
 async fn try_named(row: &Row, name: &str, around: &Surroundings) -> Tried {
     let engine = &around.engine;
-    let ([old_image, new_image], [old_defaults, new_defaults], least) = around.of(row.images);
-    let asked = row.body(name, old_image);
+    let (images, defaults, least) = around.of(row.images);
+    let mut asked = row.body(name, &images[0]);
     if let Err(words) = start(row, name, &asked, around).await {
         return Tried {
             outcome: Outcome::Refused(words),
             document: Value::Null,
         };
     }
-    let old = engine.inspect(name).await.unwrap_or_default();
+    let first = engine.inspect(name).await.unwrap_or_default();
     let end = |outcome| Tried {
         outcome,
-        document: old.clone(),
+        document: first.clone(),
     };
-    if old["State"]["Status"] != "running" {
-        let why = format!("it does not run: {}", old["State"]);
+    if first["State"]["Status"] != "running" {
+        let why = format!("it does not run: {}", first["State"]);
         return end(Outcome::Refused(why));
     }
-    if !shows(row, &old, least) {
+    if !shows(row, &first, least) {
         return end(Outcome::Ignored);
     }
-    let said = upgrade(name, new_image).await;
-    let Some(new) = engine.inspect(name).await else {
-        return end(Outcome::Lost(vec![format!(
-            "there is no {name} any more: {said}"
-        )]));
-    };
-    if new["Config"]["Image"] != *new_image || new["Id"] == old["Id"] {
-        return end(Outcome::Lost(vec![format!("not upgraded: {said}")]));
-    }
-    let mut asked = asked;
     for (network, endpoint) in &row.connect {
         asked["NetworkingConfig"]["EndpointsConfig"][network] = endpoint.clone();
     }
-    let upgrade = Upgrade {
-        asked: &asked,
-        old: &old,
-        new: &new,
-        old_image: old_defaults,
-        new_image: new_defaults,
-    };
-    let mut losses = upgrade.losses();
+    let mut old = first.clone();
+    let mut losses = Vec::new();
+    for (number, [before, after]) in [[0, 1], [1, 2]].into_iter().enumerate() {
+        let told = ["", SECOND][number];
+        let new = match upgrade(name, &old, &images[after], engine).await {
+            Ok(new) => new,
+            Err(why) => {
+                losses.push(format!("{told}{why}"));
+                break;
+            }
+        };
+        let upgrade = Upgrade {
+            asked: &asked,
+            old: &old,
+            new: &new,
+            old_image: &defaults[before],
+            new_image: &defaults[after],
+        };
+        let mut found = upgrade.losses();
+        found.extend(unrest(name, &new, engine).await);
+        losses.extend(found.iter().map(|loss| format!("{told}{loss}")));
+        old = new;
+    }
+    end(if losses.is_empty() {
+        Outcome::Preserved
+    } else {
+        Outcome::Lost(losses)
+    })
+}
+
+/// The delegate's document after an upgrade, or why there was none.
+async fn upgrade(name: &str, old: &Value, image: &str, engine: &Engine) -> Result<Value, String> {
+    let said = once(name, image).await;
+    let new = engine.inspect(name).await;
+    let new = new.ok_or_else(|| format!("there is no {name} any more: {said}"))?;
+    if new["Config"]["Image"] != *image || new["Id"] == old["Id"] {
+        return Err(format!("not upgraded: {said}"));
+    }
+    Ok(new)
+}
+
+/// What is not as it has to be once an upgrade is over.
+async fn unrest(name: &str, new: &Value, engine: &Engine) -> Vec<String> {
+    let mut found = Vec::new();
     if new["State"]["Status"] != "running" {
-        losses.push(format!("it is {}", new["State"]["Status"]));
+        found.push(format!("it is {}", new["State"]["Status"]));
     }
     let left = engine.list(name).await;
     if left.len() > 1 {
@@ -91,13 +122,9 @@ async fn try_named(row: &Row, name: &str, around: &Surroundings) -> Tried {
             .iter()
             .map(|row| format!("{} ({})", row.name, row.state))
             .collect();
-        losses.push(format!("left over: {}", names.join(", ")));
+        found.push(format!("left over: {}", names.join(", ")));
     }
-    end(if losses.is_empty() {
-        Outcome::Preserved
-    } else {
-        Outcome::Lost(losses)
-    })
+    found
 }
 
 /// Creates, connects and starts a delegate; the engine's words where it does not want to.
@@ -155,6 +182,8 @@ fn knows(shown: &Value, asked: &Value) -> bool {
         (Value::Array(entries), Value::Array(all)) if entries.len() == all.len() => {
             entries.iter().zip(all).all(|(asked, shown)| knows(shown, asked))
         }
+        // Takes the image's entry point away.
+        (asked, shown) if *asked == json!([""]) => is_nothing(shown),
         (Value::Bool(false), _) => true,
         (Value::Number(number), _) if number.as_f64() == Some(0.0) => true,
         _ => is_nothing(asked) || (!is_nothing(shown) && *shown != Value::Bool(false) && *shown != 0),
@@ -162,7 +191,7 @@ fn knows(shown: &Value, asked: &Value) -> bool {
 }
 
 /// The whole of `delegate-upgrader once` for one delegate; how it ended, and its last words.
-async fn upgrade(name: &str, image: &str) -> String {
+async fn once(name: &str, image: &str) -> String {
     let child = Command::new(static_binary("delegate-upgrader"))
         .arg("once")
         .env_clear()

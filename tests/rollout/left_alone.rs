@@ -176,6 +176,27 @@ async fn an_owner_s_name_that_looks_like_one_of_ours_stays_through_every_upgrade
     }
 }
 
+/// It goes on while its process does. Once stopped, neither it nor a successor could be started.
+#[tokio::test(start_paused = true)]
+async fn a_delegate_that_lives_in_a_namespace_of_a_container_that_does_not_run_is_left_alone() {
+    for (field, what) in [("NetworkMode", "network"), ("PidMode", "pid"), ("IpcMode", "ipc")] {
+        let host = Host::new();
+        let companion = host.twin.run("companion", &json!({ "Image": OLD }));
+        host.run_with("dd", |body| {
+            body["HostConfig"][field] = json!(format!("container:{}", companion.as_str()));
+        });
+        host.twin.by_hand(Hand::Stop("companion".to_owned())).unwrap();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let report = host.once(NEW).await;
+        assert_eq!(row(&report, "dd").reason, "obstacle");
+        let why = &row(&report, "dd").why;
+        assert!(why.contains(&format!("lives in the {what} namespace")), "{why}");
+        assert_eq!(host.writes_on("dd"), []);
+        host.twin.by_hand(Hand::Restart("companion".to_owned())).unwrap();
+        assert!(!host.once(NEW).await.has_failures());
+    }
+}
+
 /// A sidecar in its network, say: it would be cut off, and to make that one again is not ours to do.
 #[tokio::test(start_paused = true)]
 async fn a_delegate_that_others_have_a_share_in_is_left_alone_until_they_are_gone() {

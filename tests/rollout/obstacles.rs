@@ -110,7 +110,10 @@ async fn a_delegate_whose_namespace_has_lost_its_holder_is_left_alone() {
         let report = host.once(NEW).await;
         let told = row(&report, "dd");
         assert_eq!(told.reason, "obstacle");
-        let sentence = format!("it has the network of the container {}", vpn.as_str());
+        let sentence = format!(
+            "it lives in the network namespace of the container {}, which",
+            vpn.as_str()
+        );
         assert!(told.why.contains(&sentence), "{}", told.why);
         assert_eq!(host.writes_on("dd"), []);
         assert_eq!(host.find("dd").image, OLD);

@@ -143,6 +143,23 @@ async fn a_delegate_s_own_stop_timeout_comes_before_the_setting() {
     assert!((ended - told).abs_diff(Duration::from_secs(60)) <= Duration::from_secs(2));
 }
 
+/// `docker run --stop-timeout`: its owner knows how long its tasks are.
+#[tokio::test(start_paused = true)]
+async fn the_longer_one_of_two_stop_timeouts_counts() {
+    for (own, expected) in [(2 * HOUR, 2 * HOUR), (Duration::from_secs(10), STOP_TIMEOUT)] {
+        let host = Host::new();
+        host.twin
+            .add_image(OLD, host.twin.image(Behaviour::ignores_stop()));
+        let old = host.run_with("dd", |body| body["StopTimeout"] = json!(own.as_secs()));
+        host.once(NEW).await;
+        let (told, ended, _) = host.end_of(&old).unwrap();
+        assert!(
+            (ended - told).abs_diff(expected) <= Duration::from_secs(2),
+            "{own:?}"
+        );
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_next_replica_is_replaced_while_the_first_drains_an_hour() {
     let host = Host::new();

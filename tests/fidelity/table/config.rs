@@ -49,6 +49,14 @@ fn names() -> Vec<Row> {
             json!({ "Labels": { "a": "1", "empty": "", "x/y.z": "{\"k\":1}" } }),
         ),
         Row::new(
+            "labels of compose",
+            json!({ "Labels": {
+                "com.docker.compose.config-hash": "0123456789abcdef", "com.docker.compose.container-number": "1",
+                "com.docker.compose.image": "sha256:0123", "com.docker.compose.oneoff": "False",
+                "com.docker.compose.project": "fidelity", "com.docker.compose.service": "delegate",
+            } }),
+        ),
+        Row::new(
             "label over the image's",
             json!({ "Labels": { "image.label": "owner" } }),
         )

@@ -1,6 +1,7 @@
 //! Every option, by what it is about.
 
 mod config;
+mod images;
 mod limits;
 mod mounts;
 mod networks;
@@ -36,7 +37,8 @@ pub(crate) const ENDPOINT_REPORTS: [&str; 9] = [
 
 /// All rows.
 pub(crate) fn rows(around: &Surroundings) -> Vec<Row> {
-    let mut rows = config::rows();
+    let mut rows = images::rows(around);
+    rows.extend(config::rows());
     rows.extend(limits::rows(around));
     rows.extend(security::rows(around));
     rows.extend(mounts::rows(around));

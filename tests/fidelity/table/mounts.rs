@@ -7,7 +7,7 @@ use crate::surroundings::{HELPER, Surroundings, VOLUME};
 
 pub(crate) fn rows(around: &Surroundings) -> Vec<Row> {
     let mut rows = binds(around);
-    rows.extend(volumes());
+    rows.extend(volumes(around));
     rows.extend(mounts(around));
     rows
 }
@@ -42,7 +42,7 @@ fn binds(around: &Surroundings) -> Vec<Row> {
     ]
 }
 
-fn volumes() -> Vec<Row> {
+fn volumes(around: &Surroundings) -> Vec<Row> {
     vec![
         Row::host("named volume", json!({ "Binds": [format!("{VOLUME}:/volume")] })),
         Row::host(
@@ -71,6 +71,10 @@ fn volumes() -> Vec<Row> {
         )
         .rich(),
         Row::host("volumes from", json!({ "VolumesFrom": [HELPER] })),
+        Row::host(
+            "volumes from, by id",
+            json!({ "VolumesFrom": [around.helper_id] }),
+        ),
         Row::host(
             "volumes from, read only",
             json!({ "VolumesFrom": [format!("{HELPER}:ro")] }),

@@ -65,6 +65,48 @@ fn ports() -> Vec<Row> {
             bound("3460/tcp", json!([{ "HostPort": "21010-21019" }])),
         ),
         Row::new(
+            "published port of a range of two",
+            bound("3460/tcp", json!([{ "HostPort": "21031-21032" }])),
+        ),
+        Row::new(
+            "published port of a range of one",
+            bound("3460/tcp", json!([{ "HostPort": "21033-21033" }])),
+        ),
+        Row::new(
+            "published port of a range of an address",
+            bound(
+                "3460/tcp",
+                json!([{ "HostIp": "127.0.0.1", "HostPort": "21034-21039" }]),
+            ),
+        ),
+        Row::new(
+            "published ports of one range that one container fills",
+            json!({
+                "ExposedPorts": { "3460/tcp": {}, "3461/tcp": {} },
+                "HostConfig": { "PortBindings": {
+                    "3460/tcp": [{ "HostPort": "21041-21042" }], "3461/tcp": [{ "HostPort": "21041-21042" }],
+                } },
+            }),
+        ),
+        Row::new(
+            "published ports of one range with room for two containers",
+            json!({
+                "ExposedPorts": { "3460/tcp": {}, "3461/tcp": {} },
+                "HostConfig": { "PortBindings": {
+                    "3460/tcp": [{ "HostPort": "21043-21046" }], "3461/tcp": [{ "HostPort": "21043-21046" }],
+                } },
+            }),
+        ),
+        Row::new(
+            "published port and a range",
+            json!({
+                "ExposedPorts": { "3460/tcp": {}, "3460/udp": {} },
+                "HostConfig": { "PortBindings": {
+                    "3460/tcp": [{ "HostPort": "21047" }], "3460/udp": [{ "HostPort": "21047-21049" }],
+                } },
+            }),
+        ),
+        Row::new(
             "published port, any",
             bound("3460/tcp", json!([{ "HostPort": "" }])),
         ),
@@ -97,6 +139,11 @@ fn endpoints(around: &Surroundings) -> Vec<Row> {
         Row::host("network bridge", json!({ "NetworkMode": "bridge" })),
         Row::host("network default", json!({ "NetworkMode": "default" })),
         Row::host("network macvlan", json!({ "NetworkMode": NETWORK_MAC })),
+        Row::endpoint(
+            "fixed address of macvlan",
+            NETWORK_MAC,
+            address("IPv4Address", "10.233.7.7"),
+        ),
         Row::endpoint("aliases", NETWORK, json!({ "Aliases": ["one", "two.example"] })),
         Row::endpoint("fixed address", NETWORK, address("IPv4Address", "10.231.7.7")),
         Row::endpoint(

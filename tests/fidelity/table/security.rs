@@ -114,6 +114,19 @@ fn namespaces(around: &Surroundings) -> Vec<Row> {
             json!({ "Env": ["PORT=3462"], "HostConfig": { "NetworkMode": helper_id } }),
         ),
         Row::new(
+            "network of a container, image with ports",
+            json!({ "Env": ["PORT=3464"], "HostConfig": { "NetworkMode": helper } }),
+        )
+        .rich(),
+        Row::new(
+            "network and ipc of a container",
+            json!({ "Env": ["PORT=3465"], "HostConfig": { "NetworkMode": helper, "IpcMode": helper } }),
+        ),
+        Row::new(
+            "uts and network of the host",
+            json!({ "Env": ["PORT=3466"], "HostConfig": { "UTSMode": "host", "NetworkMode": "host" } }),
+        ),
+        Row::new(
             "privileged, pid and network of the host",
             json!({
                 "Env": ["PORT=3463"],

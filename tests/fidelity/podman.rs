@@ -1,0 +1,67 @@
+//! What Podman's Docker-compatible API is known to lose, each with the reason. Anything else that is lost there fails.
+
+use crate::trial::SECOND;
+
+/// What the upgrader says before the differences for which it leaves a delegate as it was.
+const LEFT_ALONE: &str = "would not be configured as the old one: ";
+
+/// Where something is lost (the beginning of its path), and why.
+const KNOWN: [(&str, &str); 1] = [(
+    "/NetworkSettings/Networks/fid-network/MacAddress",
+    "it shows the MAC address in use, and not whether the owner chose it",
+)];
+
+/// Where a new container differs before its start, so that the old one is kept, and why.
+const REFUSED: [(&str, &str); 3] = [
+    (
+        "/HostConfig/PortBindings/3460/tcp",
+        "it lists several addresses of a port in any order: not upgraded where that changed",
+    ),
+    (
+        "/Config/Volumes",
+        "it shows volumes of images as binds only, so a new one cannot be told from a mistake: not upgraded",
+    ),
+    (
+        "/HostConfig/Binds",
+        "it shows volumes of images as binds only, so a new one cannot be told from a mistake: not upgraded",
+    ),
+];
+
+/// Rows whose option Podman shows together with another one, and whose create then answers 500, as for a fault of its
+/// own: it is tried again until the test's time is over.
+const SHOWN_WITH_ANOTHER: [(&str, &str); 2] = [
+    (
+        "cpus",
+        "it shows a period beside them, and refuses both: not upgraded",
+    ),
+    (
+        "ipc host",
+        "it shows a size of /dev/shm beside it, and refuses both: not upgraded",
+    ),
+];
+
+/// Why Podman loses this, if that is known.
+pub(crate) fn explain(title: &str, loss: &str) -> Option<Vec<&'static str>> {
+    let loss = loss.strip_prefix(SECOND).unwrap_or(loss);
+    if loss.starts_with("not upgraded: it hung") {
+        let row = SHOWN_WITH_ANOTHER.iter().find(|(row, _)| *row == title);
+        return row.map(|(_, why)| vec![*why]);
+    }
+    let Some((_, rest)) = loss.split_once(LEFT_ALONE) else {
+        return Some(vec![reason(&KNOWN, loss)?]);
+    };
+    let differences = rest.split(" delegate=").next().unwrap_or(rest);
+    let differences = differences.split("; ");
+    differences
+        .map(|difference| reason(&REFUSED, difference))
+        .collect()
+}
+
+fn reason(known: &[(&str, &'static str)], loss: &str) -> Option<&'static str> {
+    let of_path = |begin: &str| {
+        let rest = loss.strip_prefix(begin);
+        rest.is_some_and(|rest| rest.starts_with([':', '/']))
+    };
+    let found = known.iter().find(|(begin, _)| of_path(begin));
+    found.map(|(_, why)| *why)
+}
