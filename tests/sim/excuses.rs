@@ -98,17 +98,22 @@ impl Excuses {
                 self.handled.extend(id_of(name));
                 let old = draining(&base) || lost_its_policy(&base);
                 let in_service = serving(&base);
+                let mut delegates = scenario.delegates.iter();
+                let vanishes = delegates.any(|delegate| delegate.name == base && delegate.auto_remove);
                 let excuse = self.on(&base);
                 excuse.ports_are_taken |= matches!(hand, Hand::Rename(..));
                 match role {
                     Role::Serving => {
                         excuse.may_be_gone = true;
                         excuse.may_be_stopped = true;
+                        // Its label knows the policy of the one that it replaces.
+                        excuse.policy_is_lost |= old;
                     }
                     Role::Candidate | Role::Standby => {
                         excuse.no_way_back |= role == Role::Standby;
                         excuse.policy_is_lost |= old;
-                        excuse.may_be_gone |= !old && !in_service;
+                        // Without its copy an `--rm` one is lost when it ends, unless an upgrader comes back before.
+                        excuse.may_be_gone |= !in_service && (!old || vanishes);
                     }
                     // It may have had the old one's policy on its label.
                     Role::Failed { .. } | Role::Withdrawn { .. } => excuse.policy_is_lost |= old,

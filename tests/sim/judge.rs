@@ -24,7 +24,8 @@ const OLD_LOOK: Duration = Duration::from_secs(90);
 pub fn judge(world: &World) -> Vec<String> {
     let book = world.book();
     let (mut violations, too_quick) = Moments::new(world, &book).judge();
-    if book.endless {
+    // An old image whose health comes and goes excuses each candidate, and two upgraders try in turn.
+    if book.endless && world.scenario.images[0].kind != Kind::Flaps {
         violations.push("it does not come to rest".to_owned());
     }
     violations.extend(images_kept(world, &book));
@@ -227,7 +228,8 @@ impl<'a> Moments<'a> {
         let behaviour = &self.world.scenario.images[shadow.image].behaviour;
         let probed = self
             .delegate(&shadow.name)
-            .is_some_and(|delegate| !delegate.body["Healthcheck"].is_null());
+            // Under a name that a person gave it is still the same.
+            .is_none_or(|delegate| !delegate.body["Healthcheck"].is_null());
         let late = if probed { PROBES } else { Duration::ZERO };
         let window = self.look() + late;
         present.into_iter().chain(shadow.past).any(|(since, until)| {
@@ -380,7 +382,10 @@ impl<'a> Moments<'a> {
         let successor = self.another(event, |role, other| {
             role == Role::Serving && self.works(other, event.at)
         });
-        if !successor {
+        // Or did, when it was looked at, and then a person took it or its name away.
+        let taken_away = self.taken_away.get(Role::parse(&event.name).0);
+        let just_now = taken_away.is_some_and(|at| event.at - *at < self.look());
+        if !successor && !just_now {
             self.violated(event, "removed without a successor that works");
         }
     }

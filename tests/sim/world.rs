@@ -409,14 +409,16 @@ async fn direct(world: &Arc<World>, mut todo: mpsc::Receiver<Act>) {
             break;
         }
     }
-    // What is just being tried again is not looked at in the middle.
+    // What is just being tried again is not looked at in the middle, and what has just come back needs its time.
+    let mut restful = 0;
     for _ in 0..400 {
-        if world
-            .book()
-            .last
-            .iter()
-            .all(|last| matches!(last, Some((true, _))))
-        {
+        let at_rest = |last: &Option<(bool, bool)>| matches!(last, Some((true, _)));
+        restful = if world.book().last.iter().all(at_rest) {
+            restful + 1
+        } else {
+            0
+        };
+        if restful > scenario.healthy_deadline.as_secs() / 30 {
             break;
         }
         sleep(Duration::from_secs(30)).await;
