@@ -159,9 +159,7 @@ pub(crate) async fn try_all(
             }
             points = missed;
         }
-        for point in points {
-            tally.never_reached(&point);
-        }
+        crate::tell_missed(bench, points, tally).await;
     }
 }
 

@@ -20,6 +20,7 @@ pub(crate) struct Tally {
     rows: BTreeMap<(String, String), Count>,
     broken: usize,
     not_counted: usize,
+    by_chance: usize,
 }
 
 impl Tally {
@@ -46,6 +47,15 @@ impl Tally {
     pub(crate) fn never_reached(&mut self, point: &Point) {
         println!("FAILED {}: the call was not made", point.name());
         self.row(point).tried += 1;
+    }
+
+    /// A point whose call a clean upgrade does not make either, every time.
+    pub(crate) fn by_chance(&mut self, point: &Point) {
+        println!(
+            "not counted, a call that is not made by every upgrade: {}",
+            point.name()
+        );
+        self.by_chance += 1;
     }
 
     /// A point that ended without an outcome.
@@ -112,6 +122,12 @@ impl Tally {
             println!(
                 "not counted, since the engine itself removed an --rm delegate: {}",
                 self.not_counted
+            );
+        }
+        if self.by_chance > 0 {
+            println!(
+                "not counted, since not every upgrade makes the call: {}",
+                self.by_chance
             );
         }
         if survived != tried {
