@@ -86,6 +86,7 @@ pub struct Reconciler<E, M, H> {
     pulls: Pulls,
     troubled: HashMap<String, Trouble>,
     told: HashMap<String, String>,
+    expiring: HashMap<String, String>,
     decided: HashMap<String, (&'static str, &'static str)>,
     in_flight: HashMap<String, &'static str>,
     cramped: HashMap<String, Option<Conflict>>,
@@ -114,6 +115,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             pulls: Pulls::default(),
             troubled: HashMap::new(),
             told: HashMap::new(),
+            expiring: HashMap::new(),
             decided: HashMap::new(),
             in_flight: HashMap::new(),
             cramped: HashMap::new(),
@@ -140,7 +142,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         if rollouts.is_empty() {
             warn!("{}", none_found(&self.settings.scope.workload_names));
         }
-        telling::tell_expiry(rollouts, now);
+        self.tell_expiry(rollouts, now);
         self.forget_last_pass(rollouts);
         self.campaign = match &self.source {
             Some(source) => Some(

@@ -100,6 +100,21 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         report.delegates.push(DelegateReport::new(rollout, reason, until));
     }
 
+    /// Versions that are not supported any more, or soon will not be: once, and again when there is more to say.
+    pub(super) fn tell_expiry(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
+        for rollout in rollouts {
+            let Some(serving) = &rollout.serving else { continue };
+            let expiry = serving.image.parse().ok().and_then(|image| Expiry::of(&image));
+            let Some(notice) = expiry.and_then(|expiry| expiry.notice(now.date_naive())) else {
+                continue;
+            };
+            let told = format!("{}: {notice}", serving.image);
+            if self.expiring.insert(rollout.name.clone(), told.clone()) != Some(told) {
+                warn!(delegate = rollout.name, image = serving.image, "{notice}");
+            }
+        }
+    }
+
     /// A delegate that was there when the pass began, and of which nothing is left, was not served.
     pub(super) fn tell_gone(&self, report: &mut Report, rollouts: &[Rollout]) {
         let is_there = |name: &String| rollouts.iter().any(|rollout| rollout.name == *name);
@@ -117,6 +132,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         self.decided.retain(|name, _| present.contains(name.as_str()));
         self.troubled.retain(|name, _| present.contains(name.as_str()));
         self.in_flight.retain(|name, _| present.contains(name.as_str()));
+        self.expiring.retain(|name, _| present.contains(name.as_str()));
     }
 }
 
@@ -158,15 +174,4 @@ fn is_made_again(rollout: &Rollout) -> bool {
     candidate.is_some_and(|candidate| {
         old_ones.any(|old| candidate.is_successor_of(old) && candidate.image_id == old.image_id)
     })
-}
-
-/// Versions that are not supported any more, or soon will not be. Told at each pass, in health-only mode too.
-pub(super) fn tell_expiry(rollouts: &[Rollout], now: DateTime<Utc>) {
-    for rollout in rollouts {
-        let Some(serving) = &rollout.serving else { continue };
-        let expiry = serving.image.parse().ok().and_then(|image| Expiry::of(&image));
-        if let Some(notice) = expiry.and_then(|expiry| expiry.notice(now.date_naive())) {
-            warn!(delegate = rollout.name, image = serving.image, "{notice}");
-        }
-    }
 }
