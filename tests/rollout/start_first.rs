@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::campaign::Mode;
 use delegate_upgrader::engine::RunState;
+use delegate_upgrader::health::{HealthState, ProbedBy, Verdict};
+use delegate_upgrader::rollout::Watch;
 use serde_json::json;
 
 use crate::host::{DRAIN, GROUP, HOUR, Host, NEW, NEWER, OLD, STOP_TIMEOUT, auto_remove, good, row};
@@ -141,6 +144,40 @@ async fn a_delegate_s_own_stop_timeout_comes_before_the_setting() {
     host.once(NEW).await;
     let (told, ended, _) = host.end_of(&old).unwrap();
     assert!((ended - told).abs_diff(Duration::from_secs(60)) <= Duration::from_secs(2));
+}
+
+/// Its time begins when it hears of the stop, however long the engine takes to tell it.
+#[tokio::test(start_paused = true)]
+async fn a_slow_engine_costs_a_draining_one_none_of_its_time() {
+    let host = Host::new();
+    host.twin
+        .add_image(OLD, host.twin.image(Behaviour::ignores_stop()));
+    let old = host.run("dd");
+    let mut first = true;
+    host.twin.set_faults(move |call| match call.operation {
+        Operation::Stop if std::mem::take(&mut first) => Fault::Slow(Duration::from_secs(40)),
+        _ => Fault::None,
+    });
+    host.once(NEW).await;
+    let (told, ended, _) = host.end_of(&old).unwrap();
+    assert!(ended - told >= STOP_TIMEOUT, "{:?}", ended - told);
+}
+
+/// What nobody looked at is not counted: the host may have slept meanwhile.
+#[test]
+fn health_is_counted_up_to_the_last_look() {
+    let at = |seconds| DateTime::<Utc>::UNIX_EPOCH + TimeDelta::seconds(seconds);
+    let healthy = Verdict {
+        state: HealthState::Healthy,
+        by: ProbedBy::Http,
+        cause: String::new(),
+    };
+    let mut watch = Watch::default();
+    for seconds in [100, 107] {
+        watch.look(at(seconds), &healthy, Some(at(90)), 0, true);
+    }
+    assert_eq!(watch.healthy_for(at(107)), Some(Duration::from_secs(7)));
+    assert_eq!(watch.healthy_for(at(5_000)), Some(Duration::from_secs(7)));
 }
 
 /// `docker run --stop-timeout`: its owner knows how long its tasks are.
