@@ -15,8 +15,8 @@ const HIDES_MAC: ApiVersion = ApiVersion::new(1, 52);
 /// The last one that shows it.
 const SHOWS_MAC: ApiVersion = ApiVersion::new(1, 51);
 
-/// Adds to a container's document, read at version `api`, the MAC address that its owner asked for. An engine that does
-/// not speak the older version any more leaves it unknown.
+/// Adds to a container's document, read at version `api`, the MAC address that its owner asked for. It stays unknown
+/// where the engine does not speak the older version any more, or a proxy does not let that through.
 pub(super) async fn add_mac(
     raw: &Raw,
     api: ApiVersion,
@@ -43,7 +43,9 @@ pub(super) async fn add_mac(
         limit,
     );
     let older: Value = match raw.fetch(call).await {
-        Err(EngineError::Refused { status: 400, .. }) => return Ok(()),
+        Err(EngineError::Refused {
+            status: 400..=499, ..
+        }) => return Ok(()),
         answer => answer?,
     };
     let mac = older.pointer("/Config/MacAddress").and_then(Value::as_str);
@@ -68,7 +70,7 @@ mod tests {
     use super::*;
 
     /// An engine that shows a MAC address as one of this version does.
-    async fn engine(api: &'static str, oldest: u8) -> DockerEngine {
+    async fn engine(api: &'static str, oldest: u8, refusal: StatusCode) -> DockerEngine {
         let version =
             json!({ "ApiVersion": api, "Version": "29.0.0", "Os": "linux", "Arch": "amd64" }).to_string();
         let inspect = move |Path((version, id)): Path<(String, String)>| async move {
@@ -81,7 +83,7 @@ mod tests {
                 let message = format!(
                     "client version 1.{minor} is too old. Minimum supported API version is 1.{oldest}"
                 );
-                return (StatusCode::BAD_REQUEST, json!({ "message": message }).to_string());
+                return (refusal, json!({ "message": message }).to_string());
             }
             let mut document = json!({
                 "Id": id, "Config": { "Image": "x" },
@@ -104,13 +106,15 @@ mod tests {
 
     #[tokio::test]
     async fn an_owner_s_mac_address_is_known_from_an_engine_that_hides_it() {
-        for (api, oldest, mac) in [
-            ("1.51", 24, json!("02:00:00:00:00:01")),
-            ("1.52", 44, json!("02:00:00:00:00:01")),
-            ("1.56", 44, json!("02:00:00:00:00:01")),
-            ("1.56", 52, Value::Null),
+        let (old, proxy) = (StatusCode::BAD_REQUEST, StatusCode::FORBIDDEN);
+        for (api, oldest, refusal, mac) in [
+            ("1.51", 24, old, json!("02:00:00:00:00:01")),
+            ("1.52", 44, old, json!("02:00:00:00:00:01")),
+            ("1.56", 44, old, json!("02:00:00:00:00:01")),
+            ("1.56", 52, old, Value::Null),
+            ("1.56", 52, proxy, Value::Null),
         ] {
-            let engine = engine(api, oldest).await;
+            let engine = engine(api, oldest, refusal).await;
             let inspected = engine.inspect(&ContainerId::new("abc")).await.unwrap();
             assert_eq!(
                 inspected.document()["Config"]["MacAddress"],
