@@ -134,7 +134,8 @@ fn needs_login(words: &str) -> bool {
         "unauthorized",
         "authentication required",
         "no basic auth credentials",
-        "denied",
+        "access denied",
+        "denied:",
         "docker login",
     ];
     signs.iter().any(|sign| words.contains(sign))
@@ -208,4 +209,28 @@ fn platform(image: &Value) -> String {
         platform.push_str(part("Variant"));
     }
     platform
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_login_would_mend_asks_for_one() {
+        for words in [
+            "pull access denied for x, repository does not exist or may require 'docker login'",
+            "Head https://r.example/v2/x/manifests/1: no basic auth credentials",
+            "Head https://r.example/v2/x/manifests/1: unauthorized: authentication required",
+            "denied: Your authorization token has expired. Reauthenticate and try again.",
+        ] {
+            assert!(needs_login(words), "{words}");
+        }
+        for words in [
+            "open /var/lib/docker/tmp/GetImageBlob1: permission denied",
+            "manifest unknown",
+            "dial tcp: lookup r.example: no such host",
+        ] {
+            assert!(!needs_login(words), "{words}");
+        }
+    }
 }
