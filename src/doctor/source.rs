@@ -7,11 +7,9 @@ use serde_json::Value;
 use super::{Delegate, Engine, Findings};
 use crate::config::{Settings, Source};
 use crate::image::{ImageReference, Target, as_manager_knows, resolve};
-use crate::manager::Published;
+use crate::manager::{Published, clock_problem};
 use crate::setup::{self, AnySource};
 
-/// More than this is no accident of a slow answer; a token is good for half an hour.
-const CLOCKS_AGREE: u64 = 60;
 /// Asked about where no delegate is found.
 const STOCK: &str = "harness/delegate:latest";
 
@@ -131,17 +129,9 @@ fn clock(source: &AnySource, found: &mut Findings) {
     let Some(skew) = manager.skew_seconds() else {
         return;
     };
-    let direction = if skew < 0 { "behind" } else { "ahead of" };
-    if skew.unsigned_abs() > CLOCKS_AGREE {
-        found.fail(
-            "clock",
-            format!(
-                "this host's clock is {} s {direction} the Manager's: set it right (NTP)",
-                skew.unsigned_abs()
-            ),
-        );
-    } else {
-        found.ok("clock", "this host's clock and the Manager's agree");
+    match clock_problem(skew) {
+        Some(problem) => found.fail("clock", problem),
+        None => found.ok("clock", "this host's clock and the Manager's agree"),
     }
 }
 
@@ -201,4 +191,26 @@ fn other_platforms(distribution: &Value, image: Option<&Value>) -> Option<(Strin
     // An image may tell of no platform, and so may a registry.
     let tells = offered.iter().any(|platform| platform.len() > 1) && needed.len() > 1;
     (tells && !offered.contains(&needed)).then(|| (needed, offered.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn another_platform_is_told_and_one_that_nobody_tells_of_is_not() {
+        let image = json!({ "Os": "linux", "Architecture": "amd64" });
+        let offers = |platforms: Value| other_platforms(&json!({ "Platforms": platforms }), Some(&image));
+        let arm = json!({ "os": "linux", "architecture": "arm64", "variant": "v8" });
+        let amd = json!({ "os": "linux", "architecture": "amd64" });
+        let expected = ("linux/amd64".to_owned(), "linux/arm64".to_owned());
+        assert_eq!(offers(json!([arm])), Some(expected));
+        assert_eq!(offers(json!([arm, amd])), None);
+        assert_eq!(offers(json!([{ "os": "", "architecture": "" }])), None);
+        assert_eq!(offers(json!([])), None);
+        assert_eq!(offers(Value::Null), None);
+        assert_eq!(other_platforms(&json!({ "Platforms": [arm] }), None), None);
+    }
 }

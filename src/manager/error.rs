@@ -173,15 +173,24 @@ impl PublishedError {
 const CLOCKS_AGREE_SECONDS: u64 = 60;
 
 fn skew_in_words(skew_seconds: Option<i64>) -> String {
-    let Some(skew) = skew_seconds else {
-        return "compare this host's clock with the Manager's".to_owned();
-    };
-    if skew.unsigned_abs() <= CLOCKS_AGREE_SECONDS {
-        return "yet the two clocks agree: a proxy may be replaying an old request".to_owned();
+    match skew_seconds {
+        None => "compare this host's clock with the Manager's".to_owned(),
+        Some(skew) => clock_problem(skew).unwrap_or_else(|| {
+            "yet the two clocks agree: a proxy may be replaying an old request".to_owned()
+        }),
     }
-    let direction = if skew < 0 { "behind" } else { "ahead of" };
-    let skew = in_words(Duration::from_secs(skew.unsigned_abs()));
-    format!("this host's clock is {skew} {direction} the Manager's: set it right (NTP)")
+}
+
+/// What is wrong with a clock that is so many seconds ahead of the Manager's; `None` where they agree.
+pub(crate) fn clock_problem(skew_seconds: i64) -> Option<String> {
+    if skew_seconds.unsigned_abs() <= CLOCKS_AGREE_SECONDS {
+        return None;
+    }
+    let direction = if skew_seconds < 0 { "behind" } else { "ahead of" };
+    let skew = in_words(Duration::from_secs(skew_seconds.unsigned_abs()));
+    Some(format!(
+        "this host's clock is {skew} {direction} the Manager's: set it right (NTP)"
+    ))
 }
 
 /// `45 s`, `2 min 5 s`, `3 h 20 min`, `2 d 1 h`: the two leading units are enough.

@@ -11,6 +11,7 @@ mod transport;
 use std::future::Future;
 
 pub use error::PublishedError;
+pub(crate) use error::clock_problem;
 pub use fixed::FixedPublished;
 pub use http::HttpManager;
 pub use setup::{ManagerConfig, ManagerSetupError, Timing};
