@@ -22,8 +22,8 @@ test: static ## all tests, those on a real engine and a real registry too
 matrix: static ## every call of an upgrade with every fault on a real engine; MATRIX='start-first kill' selects
 	MATRIX_SHARE=$(or $(MATRIX_SHARE),all) tests/lab/run cargo test --locked --test matrix -- $(MATRIX)
 
-fidelity: static ## every option of a container through a whole upgrade on a real engine; FIDELITY='mount' selects
-	FIDELITY='$(or $(FIDELITY),all)' tests/lab/run cargo test --locked --test fidelity
+fidelity: static ## every option of a container through a whole upgrade on each engine; FIDELITY='mount' selects
+	FIDELITY='$(or $(FIDELITY),all)' tests/lab/fidelity
 
 sim: ## lives of a host, everything going wrong; SEEDS=1000, SEEDS=a..b, or SEED=n for the story of one
 	SEEDS=$(or $(SEEDS),1000) $(if $(SEED),SEED=$(SEED)) tests/sim/play

@@ -11,12 +11,17 @@ const KNOWN: [(&str, &str); 1] = [(
     "it shows the MAC address in use, and not whether the owner chose it",
 )];
 
+const PUBLISHED_BY_IT: &str =
+    "where all ports are published it shows those that it chose as if they were asked for: not upgraded";
+
 /// Where a new container differs before its start, so that the old one is kept, and why.
-const REFUSED: [(&str, &str); 3] = [
+const REFUSED: [(&str, &str); 5] = [
     (
         "/HostConfig/PortBindings/3460/tcp",
         "it lists several addresses of a port in any order: not upgraded where that changed",
     ),
+    ("/HostConfig/PortBindings/9102/tcp", PUBLISHED_BY_IT),
+    ("/HostConfig/PortBindings/9103/udp", PUBLISHED_BY_IT),
     (
         "/Config/Volumes",
         "it shows volumes of images as binds only, so a new one cannot be told from a mistake: not upgraded",
@@ -29,13 +34,17 @@ const REFUSED: [(&str, &str); 3] = [
 
 /// Rows whose option Podman shows together with another one, and whose create then answers 500, as for a fault of its
 /// own: it is tried again until the test's time is over.
-const SHOWN_WITH_ANOTHER: [(&str, &str); 2] = [
+const SHOWN_WITH_ANOTHER: [(&str, &str); 3] = [
     (
         "cpus",
         "it shows a period beside them, and refuses both: not upgraded",
     ),
     (
         "ipc host",
+        "it shows a size of /dev/shm beside it, and refuses both: not upgraded",
+    ),
+    (
+        "ipc none",
         "it shows a size of /dev/shm beside it, and refuses both: not upgraded",
     ),
 ];
