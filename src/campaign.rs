@@ -186,6 +186,17 @@ impl Campaign {
                     problem: problem.clone(),
                 });
             }
+            Some(Ok(Target::HeldBack(image, max))) => {
+                return Wish::Settle(Reason::HeldBack {
+                    image: image.to_string(),
+                    max: max.clone(),
+                });
+            }
+            Some(Ok(Target::NotPinned(image))) => {
+                return Wish::Settle(Reason::NotPinned {
+                    image: image.to_string(),
+                });
+            }
             Some(Ok(Target::CustomImage)) => {
                 return Wish::Settle(Reason::CustomImage {
                     image: serving.image.clone(),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat, Utc};
 
 use crate::document::{Conflict, Obstacle};
+use crate::image::MaxVersion;
 use crate::manager::PublishedError;
 
 const MIB: u64 = 1024 * 1024;
@@ -44,6 +45,18 @@ pub enum Reason {
     /// Its image is not a Harness delegate image: the stock one would lose what was added to it.
     CustomImage {
         /// The image reference it runs.
+        image: String,
+    },
+    /// What is published is newer than `MAX_VERSION`.
+    HeldBack {
+        /// The target.
+        image: String,
+        /// The newest that is let in.
+        max: MaxVersion,
+    },
+    /// No digest pins what is published, and `REQUIRE_DIGEST=true`.
+    NotPinned {
+        /// The target.
         image: String,
     },
     /// The image it was created from cannot be read as a reference, so there is nothing to compare.
@@ -225,6 +238,8 @@ impl Reason {
             Self::OptedOut => "opted_out",
             Self::NotRunning { .. } => "not_running",
             Self::CustomImage { .. } => "custom_image",
+            Self::HeldBack { .. } => "held_back",
+            Self::NotPinned { .. } => "not_pinned",
             Self::UnknownReference { .. } => "unknown_reference",
             Self::Unpublished(_) => "unpublished",
             Self::DigestUnknown { .. } => "digest_unknown",
@@ -267,6 +282,7 @@ impl Reason {
             | Self::OptedOut
             | Self::NotRunning { .. }
             | Self::CustomImage { .. }
+            | Self::HeldBack { .. }
             | Self::RolledBack { .. }
             | Self::AnotherReplica { .. }
             | Self::Pulling { .. }
@@ -275,6 +291,7 @@ impl Reason {
             | Self::Draining { .. }
             | Self::Stopping { .. } => false,
             Self::UnknownReference { .. }
+            | Self::NotPinned { .. }
             | Self::Unpublished(_)
             | Self::DigestUnknown { .. }
             | Self::PullFailed { .. }
@@ -348,6 +365,14 @@ impl fmt::Display for Reason {
                 f,
                 "{image} is not a harness/delegate image, and the stock one would lose what was added to it; \
                  set IMAGE_REPOSITORY to the repository of your own build to have it upgraded"
+            ),
+            Self::HeldBack { image, max } => {
+                write!(f, "{image} is published, which is newer than MAX_VERSION={max}")
+            }
+            Self::NotPinned { image } => write!(
+                f,
+                "{image} is what is published, and REQUIRE_DIGEST=true takes only what is published with a digest \
+                 (repository:tag@sha256:…) and has it as its own: a variant or a build of your own has another"
             ),
             Self::UnknownReference { image, problem } => {
                 write!(

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use crate::evidence::Evidence;
-use crate::image::Expiry;
+use crate::image::{Expiry, Version};
 use crate::reason::Reason;
 use crate::rollout::{Approach, Rollout, Step};
 
@@ -202,9 +202,14 @@ impl Planned {
                 } else {
                     ""
                 };
+                let older = if Version::is_older(reference, &image) {
+                    "the older "
+                } else {
+                    ""
+                };
                 (
                     "replace",
-                    format!("replace {image} with {reference}, {approach}{because}"),
+                    format!("replace {image} with {older}{reference}, {approach}{because}"),
                     None,
                 )
             }

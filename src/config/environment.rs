@@ -69,6 +69,8 @@ environment! {
     published_image = "PUBLISHED_IMAGE",
     registry_mirror = "REGISTRY_MIRROR",
     image_repository = "IMAGE_REPOSITORY",
+    require_digest = "REQUIRE_DIGEST",
+    max_version = "MAX_VERSION",
     upgrade_strategy = "UPGRADE_STRATEGY",
     healthy_time = "HEALTHY_TIME",
     healthy_deadline = "HEALTHY_DEADLINE",

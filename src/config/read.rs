@@ -13,7 +13,7 @@ use super::{
     PROBES, ProbeKind, STRATEGIES, Settings, connections, values,
 };
 use crate::duration;
-use crate::image::TargetSettings;
+use crate::image::{MaxVersion, Pins, TargetSettings};
 use crate::schedule::{self, Schedule};
 
 /// Checks every variable, whatever is wrong with the others.
@@ -180,9 +180,18 @@ fn read_target(found: &mut Findings, env: &Environment) -> TargetSettings {
             "not used, IMAGE_REPOSITORY says where images come from",
         );
     }
+    let max_version = found.read(
+        &env.max_version,
+        "a month or a version of the delegate such as 26.03 or 26.03.88501",
+        |text| text.parse::<MaxVersion>().map_err(|()| String::new()),
+    );
     TargetSettings {
         registry_mirror,
         image_repository,
+        pins: Pins {
+            require_digest: read_bool(found, &env.require_digest),
+            max_version,
+        },
     }
 }
 

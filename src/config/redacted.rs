@@ -26,6 +26,7 @@ impl Settings {
             Source::Fixed(image) => Some(image.to_string()),
             Source::Manager(_) | Source::None => None,
         };
+        let max_version = self.target.pins.max_version.as_ref().map(ToString::to_string);
         let proxy = self.way_out.proxy.as_ref();
         let host = self.engine.host.to_string();
         let tls = match &self.engine.host {
@@ -50,6 +51,8 @@ impl Settings {
             ("PUBLISHED_IMAGE", text(published.as_deref())),
             ("REGISTRY_MIRROR", text(self.target.registry_mirror.as_deref())),
             ("IMAGE_REPOSITORY", text(self.target.image_repository.as_deref())),
+            ("REQUIRE_DIGEST", self.target.pins.require_digest.to_string()),
+            ("MAX_VERSION", text(max_version.as_deref())),
             ("UPGRADE_STRATEGY", self.strategy.to_string()),
             ("HEALTHY_TIME", span(self.healthy_time)),
             ("HEALTHY_DEADLINE", span(self.healthy_deadline)),

@@ -8,6 +8,7 @@ use super::{Delegate, Engine, Findings};
 use crate::config::{Settings, Source};
 use crate::image::{ImageReference, Target, as_manager_knows, resolve};
 use crate::manager::{Published, clock_problem};
+use crate::reason::Reason;
 use crate::setup::{self, AnySource};
 
 /// Asked about where no delegate is found.
@@ -108,6 +109,13 @@ fn tell(
             ),
         ),
         Target::Unresolvable(problem) => found.fail(name, problem.clone()),
+        Target::HeldBack(target, max) => found.ok(
+            name,
+            Reason::HeldBack { image: target.to_string(), max: max.clone() }.to_string(),
+        ),
+        Target::NotPinned(target) => {
+            found.fail(name, Reason::NotPinned { image: target.to_string() }.to_string());
+        }
         Target::Replace(target) | Target::CheckDigest(target) => {
             found.ok(name, format!("runs {image}, its target is {target}"));
             let wanted = targets.entry(target.to_string()).or_insert_with(|| {

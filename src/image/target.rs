@@ -1,6 +1,6 @@
 //! From the published image to the target: what a delegate should run.
 
-use super::{ImageReference, ReferenceError, compose};
+use super::{Forbidden, ImageReference, MaxVersion, Pins, ReferenceError, compose};
 
 /// The registry and the path of Harness's own delegate image.
 const STOCK_REGISTRY: &str = super::DEFAULT_REGISTRY;
@@ -16,6 +16,8 @@ pub struct TargetSettings {
     pub registry_mirror: Option<String>,
     /// `IMAGE_REPOSITORY`: the repository of your own build of the delegate, without tag.
     pub image_repository: Option<String>,
+    /// What is let in.
+    pub pins: Pins,
 }
 
 impl TargetSettings {
@@ -43,6 +45,10 @@ pub enum Target {
     CheckDigest(ImageReference),
     /// It should run this instead. Older or newer is no question: what is published is right.
     Replace(ImageReference),
+    /// It should run this, which is newer than `MAX_VERSION`.
+    HeldBack(ImageReference, MaxVersion),
+    /// It should run this, which no digest pins, and `REQUIRE_DIGEST` asks for one.
+    NotPinned(ImageReference),
     /// It runs somebody's own build, which the stock image must not replace: its tools would be lost. Setting
     /// `IMAGE_REPOSITORY` to the repository of that build lets it follow the published tag.
     CustomImage,
@@ -57,6 +63,7 @@ pub enum Target {
 /// 3. The stock image found under any prefix keeps its prefix; a custom image is not replaced by the stock one.
 /// 4. The variant of the current tag is kept when the published tag is the plain one.
 /// 5. The same reference is current, unless its tag moves.
+/// 6. What the pins do not let in is not taken up.
 ///
 /// A digest that pins the published image is kept, except where it cannot be that of the target: an own build, or a
 /// variant of the image it pins. A digest that pins only the current one does not make the same version differ.
@@ -66,7 +73,7 @@ pub fn resolve(published: &ImageReference, current: &ImageReference, settings: &
         return Target::CustomImage;
     }
     match wanted(published, current, settings, stock) {
-        Ok(wanted) => compare(wanted, current),
+        Ok(wanted) => let_in(compare(wanted, current), &settings.pins),
         Err(reason) => Target::Unresolvable(reason),
     }
 }
@@ -80,7 +87,7 @@ pub fn as_manager_knows(current: &ImageReference, settings: &TargetSettings) -> 
         .as_deref()
         .and_then(|mirror| below(current, mirror))
         .unwrap_or(name);
-    let digest = if current.tag.is_some() {
+    let digest = if current.tag().is_some() {
         None
     } else {
         current.digest()
@@ -147,6 +154,20 @@ fn compare(wanted: ImageReference, current: &ImageReference) -> Target {
         _ if !same_repository || !same => Target::Replace(wanted),
         Some(tag) if wanted.digest().is_none() && moves(tag) => Target::CheckDigest(wanted),
         _ => Target::Current,
+    }
+}
+
+fn let_in(target: Target, pins: &Pins) -> Target {
+    let (Target::Replace(wanted) | Target::CheckDigest(wanted)) = &target else {
+        return target;
+    };
+    match pins.forbid(wanted) {
+        None => target,
+        Some(Forbidden::NoDigest) => Target::NotPinned(wanted.clone()),
+        Some(Forbidden::NewerThan(max)) => Target::HeldBack(wanted.clone(), max),
+        Some(Forbidden::NotKnown(max)) => Target::Unresolvable(format!(
+            "the tag of {wanted} does not tell whether it is newer than MAX_VERSION={max}"
+        )),
     }
 }
 
@@ -225,6 +246,8 @@ mod tests {
             Target::CheckDigest(reference) => format!("check {reference}"),
             Target::Replace(reference) => format!("replace {reference}"),
             Target::CustomImage => "custom".to_owned(),
+            Target::HeldBack(reference, max) => format!("held back {reference} by {max}"),
+            Target::NotPinned(reference) => format!("not pinned {reference}"),
             Target::Unresolvable(_) => "unresolvable".to_owned(),
         }
     }
@@ -243,14 +266,14 @@ mod tests {
     fn mirror(mirror: &str) -> TargetSettings {
         TargetSettings {
             registry_mirror: Some(mirror.to_owned()),
-            image_repository: None,
+            ..TargetSettings::default()
         }
     }
 
     fn own_build(repository: &str) -> TargetSettings {
         TargetSettings {
-            registry_mirror: None,
             image_repository: Some(repository.to_owned()),
+            ..TargetSettings::default()
         }
     }
 
@@ -401,6 +424,44 @@ mod tests {
             ("harness/delegate:26.03.1",   "harness/delegate:26.02.1.minimal@A", "replace harness/delegate:26.03.1.minimal"),
             // Without a tag nothing says which version it is.
             ("harness/delegate:26.03.1",   "harness/delegate@A",                 "replace harness/delegate:26.03.1"),
+        ]);
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn what_the_pins_do_not_let_in_is_not_taken_up() {
+        let newest = Pins { max_version: "26.03".parse().ok(), ..Pins::default() };
+        let newest = TargetSettings { pins: newest, ..TargetSettings::default() };
+        assert_rows(&newest, &[
+            ("harness/delegate:26.03.1",         "harness/delegate:26.02.1",          "replace harness/delegate:26.03.1"),
+            ("harness/delegate:26.04.1",         "harness/delegate:26.02.1",          "held back harness/delegate:26.04.1 by 26.03"),
+            ("harness/delegate:26.04.1",         "harness/delegate:26.02.1.minimal",  "held back harness/delegate:26.04.1.minimal by 26.03"),
+            // What runs is newer already: a downgrade within the bound is one like any other.
+            ("harness/delegate:26.02.1",         "harness/delegate:26.04.1",          "replace harness/delegate:26.02.1"),
+            ("harness/delegate:26.04.1",         "harness/delegate:26.04.1",          "current"),
+            ("harness/delegate:latest",          "harness/delegate:26.02.1",          "unresolvable"),
+            ("harness/delegate:latest",          "harness/delegate:latest",           "unresolvable"),
+            ("harness/delegate@A",               "harness/delegate:26.02.1",          "unresolvable"),
+            ("registry.corp/delegate:26.05",     "harness/delegate:26.02.1",          "held back registry.corp/delegate:26.05 by 26.03"),
+            ("harness/delegate:26.04.1",         "corp/delegate:26.02.1",             "custom"),
+        ]);
+        let pinned = Pins { require_digest: true, ..Pins::default() };
+        let pinned = |settings: TargetSettings| TargetSettings { pins: pinned.clone(), ..settings };
+        assert_rows(&pinned(TargetSettings::default()), &[
+            ("harness/delegate:26.03.1@A", "harness/delegate:26.02.1",         "replace harness/delegate:26.03.1@A"),
+            ("harness/delegate@A",         "harness/delegate:26.02.1",         "replace harness/delegate@A"),
+            ("harness/delegate:26.03.1@A", "harness/delegate:26.03.1@A",       "current"),
+            ("harness/delegate:26.03.1",   "harness/delegate:26.02.1",         "not pinned harness/delegate:26.03.1"),
+            ("harness/delegate:26.03.1",   "harness/delegate:26.03.1",         "current"),
+            ("harness/delegate:latest",    "harness/delegate:latest",          "not pinned harness/delegate:latest"),
+            // The digest is that of the plain build.
+            ("harness/delegate:26.03.1@A", "harness/delegate:26.02.1.minimal", "not pinned harness/delegate:26.03.1.minimal"),
+        ]);
+        assert_rows(&pinned(own_build("corp/d")), &[
+            ("harness/delegate:26.03.1@A", "corp/d:26.02.1",                   "not pinned corp/d:26.03.1"),
+        ]);
+        assert_rows(&pinned(mirror("mirror.corp")), &[
+            ("harness/delegate:26.03.1@A", "harness/delegate:26.02.1",         "replace mirror.corp/harness/delegate:26.03.1@A"),
         ]);
     }
 

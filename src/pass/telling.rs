@@ -8,11 +8,11 @@ use tracing::{debug, info, warn};
 use super::Reconciler;
 use crate::engine::Engine;
 use crate::health::HealthEndpoint;
-use crate::image::Expiry;
+use crate::image::{Expiry, Version};
 use crate::manager::Published;
 use crate::reason::Reason;
 use crate::report::{DelegateReport, Report};
-use crate::rollout::{Approach, Rollout, Step};
+use crate::rollout::{Approach, Demand, Rollout, Step};
 
 impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     /// At `LOG_LEVEL=debug`, what was decided where it is something else than at the last look.
@@ -162,7 +162,15 @@ pub(super) fn announce(rollout: &Rollout, step: &Step, approach: &Approach) {
             because: Some(reason),
             ..
         } => warn!(delegate, because = %reason, "{step}"),
-        Step::Create { .. } => info!(delegate, approach = %approach, "{step}"),
+        Step::Create {
+            reference, demand, ..
+        } => {
+            let runs = rollout.face().map_or("", |member| &member.image);
+            if *demand != Demand::Rollback && Version::is_older(reference, runs) {
+                info!(delegate, "a downgrade: {reference} is published, and {runs} runs");
+            }
+            info!(delegate, approach = %approach, "{step}");
+        }
         _ => info!(delegate, "{step}"),
     }
 }

@@ -64,6 +64,7 @@ fn wished(wish: &Wish) -> Option<String> {
     match wish {
         Wish::Image { reference, .. } => Some(reference.to_string()),
         Wish::Settle(Reason::AwaitingSchedule { published }) => published.clone(),
+        Wish::Settle(Reason::HeldBack { image, .. } | Reason::NotPinned { image }) => Some(image.clone()),
         Wish::Settle(_) => None,
     }
 }

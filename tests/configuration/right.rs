@@ -344,7 +344,10 @@ fn odd_schedules_are_warned_of_by_name() {
 
 #[test]
 fn the_redacted_settings_name_every_documented_variable() {
-    let settings = settings(&[("WEBHOOK_URL", "https://hooks.example/hunter2-hunter2")]);
+    let settings = settings(&[
+        ("WEBHOOK_URL", "https://hooks.example/hunter2-hunter2"),
+        ("MAX_VERSION", "26.3"),
+    ]);
     let shown = settings.redacted();
     let value = |name: &str| {
         shown
@@ -364,6 +367,8 @@ fn the_redacted_settings_name_every_documented_variable() {
         ("PUBLISHED_IMAGE", "(unset)"),
         ("REGISTRY_MIRROR", "(unset)"),
         ("IMAGE_REPOSITORY", "(unset)"),
+        ("REQUIRE_DIGEST", "false"),
+        ("MAX_VERSION", "26.03"),
         ("UPGRADE_STRATEGY", "auto"),
         ("HEALTHY_TIME", "1m"),
         ("HEALTHY_DEADLINE", "10m"),

@@ -110,6 +110,13 @@ fn each_wrong_environment_is_told_completely() {
             ],
         ),
         (
+            &[("REQUIRE_DIGEST", "sha256"), ("MAX_VERSION", "26")],
+            &[
+                ("REQUIRE_DIGEST", r#""sha256" — true or false"#),
+                ("MAX_VERSION", r#""26" — a month or a version of the delegate"#),
+            ],
+        ),
+        (
             &[("UPGRADE_STRATEGY", "rolling")],
             &[("UPGRADE_STRATEGY", r#""rolling" — auto, start-first or"#)],
         ),

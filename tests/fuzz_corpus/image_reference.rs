@@ -100,7 +100,7 @@ fn parts_lead_nowhere_else(reference: &ImageReference) {
 fn together(published: &ImageReference, current: &ImageReference, mirror: Option<&str>) {
     let settings = TargetSettings {
         registry_mirror: mirror.map(str::to_owned),
-        image_repository: None,
+        ..TargetSettings::default()
     };
     let known = as_manager_knows(current, &settings);
     assert_is_plain(&known.to_string());

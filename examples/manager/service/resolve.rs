@@ -176,6 +176,80 @@ mod tests {
             ("o/p", "c", &["o/p = P", "- a = T"], "P"),
             ("o/p", "c", &["o = O", "o/p a = T", "- = A"], "O"),
             ("o/p", "a b", &["o/p a c = X", "o b = O"], "O"),
+            // the organisation's and the account's own delegates take what is there and above, nothing below
+            ("", "a", &["- a = A", "- = B"], "A"),
+            ("", "a", &["o a = O", "o/p a = P"], "latest"),
+            ("", "b", &["- a = A", "- = B"], "B"),
+            ("o", "a", &["o a = T", "o = O"], "T"),
+            ("o", "a", &["o/p a = P", "o = O"], "O"),
+            ("o", "a", &["- a = A", "o = O"], "A"),
+            ("o", "a", &["- = A", "o b = X"], "A"),
+            ("o", "a b c", &["o a c = T", "- b = A"], "T"),
+            // the nearest of those with tags, however many tags each has
+            ("o/p", "a b", &["o/p a = P", "o a b = O"], "P"),
+            ("o/p", "a b", &["o/p c = X", "o a b = O", "- a = A"], "O"),
+            ("o/p", "a b", &["o/p a b c = X", "o c = Y", "- a = A"], "A"),
+            ("o/p", "b a", &["o/p a b = T"], "T"),
+            ("o/p", "a", &["o/p A = X"], "latest"),
+            ("o/p", "ab", &["o/p a = X"], "latest"),
+            // all six places taken
+            (
+                "o/p",
+                "",
+                &["- = A", "- a = B", "o = C", "o a = D", "o/p = E", "o/p a = F"],
+                "E",
+            ),
+            (
+                "o/p",
+                "a",
+                &["- = A", "- a = B", "o = C", "o a = D", "o/p = E", "o/p a = F"],
+                "F",
+            ),
+            (
+                "o/p",
+                "z",
+                &["- = A", "- a = B", "o = C", "o a = D", "o/p = E", "o/p a = F"],
+                "E",
+            ),
+            (
+                "o/q",
+                "a",
+                &["- = A", "- a = B", "o = C", "o a = D", "o/p = E", "o/p a = F"],
+                "D",
+            ),
+            (
+                "o/q",
+                "",
+                &["- = A", "- a = B", "o = C", "o a = D", "o/p = E", "o/p a = F"],
+                "C",
+            ),
+            (
+                "o",
+                "a",
+                &["- = A", "- a = B", "o = C", "o a = D", "o/p = E", "o/p a = F"],
+                "D",
+            ),
+            (
+                "",
+                "a",
+                &["- = A", "- a = B", "o = C", "o a = D", "o/p = E", "o/p a = F"],
+                "B",
+            ),
+            (
+                "x/p",
+                "a",
+                &["- = A", "- a = B", "o = C", "o a = D", "o/p = E", "o/p a = F"],
+                "B",
+            ),
+            (
+                "x/p",
+                "",
+                &["- = A", "- a = B", "o = C", "o a = D", "o/p = E", "o/p a = F"],
+                "A",
+            ),
+            // a project of the same name in another organisation is another one
+            ("x/p", "", &["o/p = P", "x = X"], "X"),
+            ("x/p", "a", &["o/p a = P", "x/p a = T"], "T"),
             // what is over is as good as not there
             ("o/p", "", &["o/p = !P"], "latest"),
             ("o/p", "", &["o/p = !P", "o = O"], "O"),
@@ -185,6 +259,9 @@ mod tests {
             ("o/p", "", &["o/p = ?P"], "P"),
             ("o/p", "", &["o/p = ~P"], "latest"),
             ("o/p", "a", &["o/p a = ~T", "o = ?O"], "O"),
+            ("o/p", "a", &["o/p a = ?T", "o/p = P"], "T"),
+            ("o/p", "", &["o/p = ~P", "o = !O", "- = A"], "A"),
+            ("o/p", "a b", &["o/p a = !P", "o a b = ~O", "- b = A"], "A"),
         ];
         for (place, tagged, overrides, image) in rows {
             let overrides: Vec<_> = overrides.iter().map(|text| entry(text)).collect();

@@ -1,0 +1,615 @@
+//! Image references, read as every Docker client reads them.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::net::Ipv6Addr;
+use std::str::FromStr;
+
+/// The registry a reference without one means.
+pub(super) const DEFAULT_REGISTRY: &str = "docker.io";
+/// What old clients wrote for it.
+const LEGACY_DEFAULT_REGISTRY: &str = "index.docker.io";
+/// Where a one-word name lives on the default registry.
+const OFFICIAL_PREFIX: &str = "library/";
+/// The tag a reference without tag and digest means.
+pub(super) const DEFAULT_TAG: &str = "latest";
+
+/// The reference grammar's bounds, in characters.
+const MAX_PATH: usize = 255;
+const MAX_REGISTRY: usize = 255;
+const MAX_TAG: usize = 128;
+
+/// An image reference: `[registry/]path[:tag][@digest]`, read as every Docker client reads it.
+///
+/// It is shown as it was written, and compared by what it means: `nginx`, `nginx:latest` and
+/// `docker.io/library/nginx` are equal. The grammar is that of <https://github.com/distribution/reference>.
+#[derive(Clone, Debug)]
+pub struct ImageReference {
+    written: String,
+    registry: String,
+    path: String,
+    tag: Option<String>,
+    digest: Option<String>,
+}
+
+impl ImageReference {
+    /// The registry's host, with its port where one was written: `docker.io`, `localhost:5000`.
+    pub fn registry(&self) -> &str {
+        &self.registry
+    }
+
+    /// The path on the registry, `library/` included: `harness/delegate`, `library/nginx`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Registry and path: `docker.io/harness/delegate`.
+    pub fn repository(&self) -> String {
+        format!("{}/{}", self.registry, self.path)
+    }
+
+    /// The tag that counts: the one written, else `latest`, else none because a digest says it all.
+    pub fn tag(&self) -> Option<&str> {
+        match (&self.tag, &self.digest) {
+            (Some(tag), _) => Some(tag),
+            (None, None) => Some(DEFAULT_TAG),
+            (None, Some(_)) => None,
+        }
+    }
+
+    /// The digest, `sha256:` and 64 hex digits, if the reference is pinned to one.
+    pub fn digest(&self) -> Option<&str> {
+        self.digest.as_deref()
+    }
+
+    /// The one form of all references that mean the same: `docker.io/library/nginx:latest`.
+    pub fn normalised(&self) -> String {
+        compose(&self.repository(), self.tag(), self.digest())
+    }
+
+    /// The short form that people know: without `docker.io/` and `library/`.
+    pub fn familiar(&self) -> String {
+        compose(&self.familiar_name(), self.tag.as_deref(), self.digest.as_deref())
+    }
+
+    /// The same repository with this tag and no digest.
+    pub fn with_tag(&self, tag: &str) -> Result<Self, ReferenceError> {
+        compose(self.written_name(), Some(tag), None).parse()
+    }
+
+    /// What the engine's pull takes: `fromImage` (the whole repository, so that no engine guesses a registry) and
+    /// `tag` (the digest, if there is one: it alone decides).
+    pub fn pull_parts(&self) -> (String, String) {
+        let version = self.digest().or(self.tag()).unwrap_or(DEFAULT_TAG);
+        (self.repository(), version.to_owned())
+    }
+
+    /// Registry and path as they were written.
+    pub(super) fn written_name(&self) -> &str {
+        split(&self.written).name
+    }
+
+    /// Nothing is left out where the rest would be read as another registry's, or as an image's id.
+    pub(super) fn familiar_name(&self) -> String {
+        if self.registry != DEFAULT_REGISTRY {
+            return self.repository();
+        }
+        let short = match self.path.strip_prefix(OFFICIAL_PREFIX) {
+            Some(name) if !name.contains('/') => name,
+            _ => &self.path,
+        };
+        let misread = match short.split_once('/') {
+            Some((first, _)) => names_a_registry(first),
+            None => short == "sha256" || is_hex(short, 64),
+        };
+        if misread {
+            return self.repository();
+        }
+        short.to_owned()
+    }
+
+    fn meaning(&self) -> (&str, &str, Option<&str>, Option<&str>) {
+        (&self.registry, &self.path, self.tag(), self.digest())
+    }
+}
+
+impl PartialEq for ImageReference {
+    fn eq(&self, other: &Self) -> bool {
+        self.meaning() == other.meaning()
+    }
+}
+
+impl Eq for ImageReference {}
+
+impl Hash for ImageReference {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.meaning().hash(state);
+    }
+}
+
+impl fmt::Display for ImageReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.written)
+    }
+}
+
+impl FromStr for ImageReference {
+    type Err = ReferenceError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        parse(text).map_err(|problem| ReferenceError {
+            text: shown(text),
+            problem,
+        })
+    }
+}
+
+/// A text that is no image reference, and why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{text}\" is no image reference: {problem}")]
+pub struct ReferenceError {
+    text: String,
+    problem: ReferenceProblem,
+}
+
+impl ReferenceError {
+    /// What is wrong with the text.
+    pub fn problem(&self) -> ReferenceProblem {
+        self.problem
+    }
+}
+
+/// What keeps a text from being an image reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReferenceProblem {
+    /// Nothing was written.
+    #[error("it is empty")]
+    Empty,
+    /// `sha256:…` or 64 hex digits: the id of a local image, which no registry knows.
+    #[error("it is the id of a local image; name a repository, as in harness/delegate:26.02.88404")]
+    ImageId,
+    /// `https://…`.
+    #[error("it has a URL scheme; leave it out")]
+    Scheme,
+    /// The part before the first slash is no host.
+    #[error("its registry is no host name with an optional port")]
+    Registry,
+    /// Capital letters after the registry.
+    #[error("its path has capital letters; a path is lower-case")]
+    Capitals,
+    /// The path is not what a registry accepts.
+    #[error("its path may have lower-case letters and digits, joined by single . _ / or by __ or dashes")]
+    Path,
+    /// The path is longer than registries accept.
+    #[error("its path is longer than {MAX_PATH} characters")]
+    PathTooLong,
+    /// The tag is not what a registry accepts.
+    #[error("its tag may have up to {MAX_TAG} letters, digits and _ . - and starts with none of . -")]
+    Tag,
+    /// The digest is not one of the three known kinds.
+    #[error("its digest is not sha256: and 64 lower-case hex digits (or sha384: and 96, sha512: and 128)")]
+    Digest,
+}
+
+/// A reference's text, cut at its marks but not yet checked.
+struct Parts<'a> {
+    name: &'a str,
+    tag: Option<&'a str>,
+    digest: Option<&'a str>,
+}
+
+fn split(text: &str) -> Parts<'_> {
+    let (rest, digest) = match text.split_once('@') {
+        Some((rest, digest)) => (rest, Some(digest)),
+        None => (text, None),
+    };
+    // A colon before the last slash belongs to the registry's port.
+    match rest.rsplit_once(':') {
+        Some((name, tag)) if !tag.contains('/') => Parts {
+            name,
+            tag: Some(tag),
+            digest,
+        },
+        _ => Parts {
+            name: rest,
+            tag: None,
+            digest,
+        },
+    }
+}
+
+fn parse(text: &str) -> Result<ImageReference, ReferenceProblem> {
+    if text.is_empty() {
+        return Err(ReferenceProblem::Empty);
+    }
+    if text.starts_with("sha256:") || is_hex(text, 64) {
+        return Err(ReferenceProblem::ImageId);
+    }
+    if text.contains("://") {
+        return Err(ReferenceProblem::Scheme);
+    }
+    let Parts { name, tag, digest } = split(text);
+    let (registry, path) = match name.split_once('/') {
+        Some((LEGACY_DEFAULT_REGISTRY, path)) => (DEFAULT_REGISTRY, path),
+        Some((registry, path)) if names_a_registry(registry) => (registry, path),
+        _ => (DEFAULT_REGISTRY, name),
+    };
+    if !registry_is_valid(registry) {
+        return Err(ReferenceProblem::Registry);
+    }
+    let path = if registry == DEFAULT_REGISTRY && !path.contains('/') {
+        format!("{OFFICIAL_PREFIX}{path}")
+    } else {
+        path.to_owned()
+    };
+    check_path(&path)?;
+    if !tag.is_none_or(tag_is_valid) {
+        return Err(ReferenceProblem::Tag);
+    }
+    if !digest.is_none_or(digest_is_valid) {
+        return Err(ReferenceProblem::Digest);
+    }
+    Ok(ImageReference {
+        written: text.to_owned(),
+        registry: registry.to_owned(),
+        path,
+        tag: tag.map(str::to_owned),
+        digest: digest.map(str::to_owned),
+    })
+}
+
+/// Whether the part before the first slash is a registry, and not the first part of a path.
+fn names_a_registry(first: &str) -> bool {
+    first == "localhost" || first.contains(['.', ':']) || first.bytes().any(|b| b.is_ascii_uppercase())
+}
+
+fn registry_is_valid(registry: &str) -> bool {
+    if registry.len() > MAX_REGISTRY {
+        return false;
+    }
+    let (host_is_valid, port) = match registry.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, "")) => (address.parse::<Ipv6Addr>().is_ok(), None),
+        Some((address, port)) => match port.strip_prefix(':') {
+            Some(port) => (address.parse::<Ipv6Addr>().is_ok(), Some(port)),
+            None => (false, None),
+        },
+        None => match registry.split_once(':') {
+            Some((host, port)) => (host_is_valid(host), Some(port)),
+            None => (host_is_valid(registry), None),
+        },
+    };
+    host_is_valid && port.is_none_or(port_is_valid)
+}
+
+fn host_is_valid(host: &str) -> bool {
+    host.split('.').all(|label| {
+        !label.is_empty()
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+    })
+}
+
+fn port_is_valid(port: &str) -> bool {
+    port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0)
+}
+
+fn check_path(path: &str) -> Result<(), ReferenceProblem> {
+    if path.len() > MAX_PATH {
+        return Err(ReferenceProblem::PathTooLong);
+    }
+    if path.split('/').all(component_is_valid) {
+        return Ok(());
+    }
+    if path.to_ascii_lowercase().split('/').all(component_is_valid) {
+        return Err(ReferenceProblem::Capitals);
+    }
+    Err(ReferenceProblem::Path)
+}
+
+fn component_is_valid(component: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    component.starts_with(plain)
+        && component.ends_with(plain)
+        && component
+            .split(plain)
+            .all(|joint| matches!(joint, "" | "." | "_" | "__") || joint.bytes().all(|b| b == b'-'))
+}
+
+fn tag_is_valid(tag: &str) -> bool {
+    let word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    tag.len() <= MAX_TAG
+        && tag.bytes().next().is_some_and(word)
+        && tag.bytes().all(|b| word(b) || b == b'.' || b == b'-')
+}
+
+fn digest_is_valid(digest: &str) -> bool {
+    match digest.split_once(':') {
+        Some(("sha256", hex)) => is_hex(hex, 64),
+        Some(("sha384", hex)) => is_hex(hex, 96),
+        Some(("sha512", hex)) => is_hex(hex, 128),
+        _ => false,
+    }
+}
+
+fn is_hex(text: &str, digits: usize) -> bool {
+    text.len() == digits
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+}
+
+pub(super) fn compose(name: &str, tag: Option<&str>, digest: Option<&str>) -> String {
+    let tag = tag.map(|tag| format!(":{tag}")).unwrap_or_default();
+    let digest = digest.map(|digest| format!("@{digest}")).unwrap_or_default();
+    format!("{name}{tag}{digest}")
+}
+
+/// A text from outside, safe to print: nothing that moves a cursor, and not a novel.
+fn shown(text: &str) -> String {
+    const MOST: usize = 100;
+    let mut shown: String = text.chars().take(MOST).flat_map(char::escape_debug).collect();
+    if text.chars().nth(MOST).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+    fn reference(text: &str) -> ImageReference {
+        text.parse().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn a_reference_is_read_and_normalised_as_docker_does_it() {
+        // written | registry | path | tag that counts
+        for (written, registry, path, tag) in [
+            ("nginx", "docker.io", "library/nginx", "latest"),
+            ("nginx:1.27", "docker.io", "library/nginx", "1.27"),
+            ("docker.io/nginx", "docker.io", "library/nginx", "latest"),
+            ("index.docker.io/nginx", "docker.io", "library/nginx", "latest"),
+            ("docker.io/library/nginx", "docker.io", "library/nginx", "latest"),
+            ("library/nginx", "docker.io", "library/nginx", "latest"),
+            (
+                "harness/delegate:26.02.88404",
+                "docker.io",
+                "harness/delegate",
+                "26.02.88404",
+            ),
+            ("localhost/delegate", "localhost", "delegate", "latest"),
+            ("localhost:5000/d:1", "localhost:5000", "d", "1"),
+            ("localhost:5000", "docker.io", "library/localhost", "5000"),
+            ("registry:5000/d", "registry:5000", "d", "latest"),
+            ("registry/d", "docker.io", "registry/d", "latest"),
+            ("registry.corp/d", "registry.corp", "d", "latest"),
+            ("registry.corp/nginx", "registry.corp", "nginx", "latest"),
+            ("Registry/d", "Registry", "d", "latest"),
+            ("10.0.0.1:5000/a/b/c:x", "10.0.0.1:5000", "a/b/c", "x"),
+            ("[::1]:5000/d:2", "[::1]:5000", "d", "2"),
+            ("[fe80::1]/d", "[fe80::1]", "d", "latest"),
+            ("a--b/c__d.e_f:V1.0_x-y", "docker.io", "a--b/c__d.e_f", "V1.0_x-y"),
+            ("a:_", "docker.io", "library/a", "_"),
+        ] {
+            let read = reference(written);
+            assert_eq!(read.registry(), registry, "{written}");
+            assert_eq!(read.path(), path, "{written}");
+            assert_eq!(read.tag(), Some(tag), "{written}");
+            assert_eq!(read.digest(), None, "{written}");
+            assert_eq!(read.to_string(), written, "shown as it was written");
+            assert_eq!(read.normalised(), format!("{registry}/{path}:{tag}"), "{written}");
+        }
+    }
+
+    #[test]
+    fn a_digest_is_kept_and_needs_no_tag() {
+        let pinned = reference(&format!("harness/delegate@{DIGEST}"));
+        assert_eq!(pinned.tag(), None);
+        assert_eq!(pinned.digest(), Some(DIGEST));
+        assert_eq!(
+            pinned.normalised(),
+            format!("docker.io/harness/delegate@{DIGEST}")
+        );
+
+        let both = reference(&format!("harness/delegate:1.2@{DIGEST}"));
+        assert_eq!(both.tag(), Some("1.2"));
+        assert_eq!(
+            both.normalised(),
+            format!("docker.io/harness/delegate:1.2@{DIGEST}")
+        );
+        assert_ne!(both, pinned);
+    }
+
+    #[test]
+    fn references_are_equal_when_they_mean_the_same() {
+        let same = reference("docker.io/library/nginx:latest");
+        for other in [
+            "nginx",
+            "nginx:latest",
+            "docker.io/nginx",
+            "index.docker.io/library/nginx",
+        ] {
+            assert_eq!(reference(other), same, "{other}");
+        }
+        for other in [
+            "nginx:1",
+            "nginx2",
+            "quay.io/library/nginx",
+            &format!("nginx@{DIGEST}"),
+        ] {
+            assert_ne!(reference(other), same, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_familiar_form_is_the_short_one() {
+        for (written, familiar) in [
+            ("docker.io/library/nginx:1", "nginx:1"),
+            ("index.docker.io/harness/delegate", "harness/delegate"),
+            ("docker.io/library/a/b", "library/a/b"),
+            ("quay.io/library/nginx:1", "quay.io/library/nginx:1"),
+            // Shorter they would mean something else.
+            ("docker.io/localhost/x:1", "docker.io/localhost/x:1"),
+            ("docker.io/a.b/c:1", "docker.io/a.b/c:1"),
+            ("docker.io/sha256:5", "docker.io/library/sha256:5"),
+            (
+                &format!("docker.io/{}", "a".repeat(64)),
+                &format!("docker.io/library/{}", "a".repeat(64)),
+            ),
+        ] {
+            assert_eq!(reference(written).familiar(), familiar);
+            assert_eq!(reference(familiar), reference(written));
+        }
+    }
+
+    #[test]
+    fn another_tag_keeps_the_name_as_written_and_drops_the_digest() {
+        for (written, retagged) in [
+            ("harness/delegate", "harness/delegate:2"),
+            ("docker.io/harness/delegate:1", "docker.io/harness/delegate:2"),
+            ("localhost:5000/d", "localhost:5000/d:2"),
+            (&format!("d:1@{DIGEST}"), "d:2"),
+        ] {
+            assert_eq!(
+                reference(written).with_tag("2").map(|r| r.to_string()).as_deref(),
+                Ok(retagged)
+            );
+        }
+        assert_eq!(
+            reference("d").with_tag("no tag").map_err(|e| e.problem()),
+            Err(ReferenceProblem::Tag)
+        );
+    }
+
+    #[test]
+    fn a_pull_names_the_whole_repository_and_the_digest_wins_over_the_tag() {
+        for (written, image, tag) in [
+            ("nginx", "docker.io/library/nginx", "latest"),
+            ("localhost:5000/d:1", "localhost:5000/d", "1"),
+            (&format!("d:1@{DIGEST}"), "docker.io/library/d", DIGEST),
+        ] {
+            assert_eq!(
+                reference(written).pull_parts(),
+                (image.to_owned(), tag.to_owned())
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_reference_is_refused_with_the_reason() {
+        use ReferenceProblem as P;
+        let hex = DIGEST.trim_start_matches("sha256:");
+        let upper_digest = format!("d@sha256:{}", hex.to_uppercase());
+        for (text, problem) in [
+            ("", P::Empty),
+            (DIGEST, P::ImageId),
+            ("sha256:0123456789ab", P::ImageId),
+            (hex, P::ImageId),
+            ("https://registry.corp/d", P::Scheme),
+            ("Nginx", P::Capitals),
+            ("registry.corp/Delegate", P::Capitals),
+            (" ", P::Path),
+            ("a b", P::Path),
+            (" nginx", P::Path),
+            ("nginx\n", P::Path),
+            ("a/../b", P::Path),
+            ("a..b", P::Path),
+            ("../etc/passwd", P::Registry),
+            ("a//b", P::Path),
+            ("/a", P::Path),
+            ("a/", P::Path),
+            ("a._b", P::Path),
+            ("a___b", P::Path),
+            ("-a", P::Path),
+            ("a-", P::Path),
+            ("nginx\u{0}", P::Path),
+            ("nginx\u{1b}[2J", P::Path),
+            ("nginх", P::Path), // a Cyrillic letter at the end
+            ("a?b=c", P::Path),
+            ("a%2fb", P::Path),
+            (":tag", P::Path),
+            ("@", P::Path),
+            ("a:", P::Tag),
+            ("a:-b", P::Tag),
+            ("a:.b", P::Tag),
+            ("a:b c", P::Tag),
+            ("a:b\r\n", P::Tag),
+            ("a:b\r\nX-Evil: 1", P::Path),
+            ("a:b:c", P::Path),
+            (&format!("a:{}", "t".repeat(129)), P::Tag),
+            ("a@", P::Digest),
+            ("a@sha256:12", P::Digest),
+            ("a@md5:0123456789abcdef0123456789abcdef", P::Digest),
+            (&upper_digest, P::Digest),
+            (&format!("a@{DIGEST}@{DIGEST}"), P::Digest),
+            ("host:port/a", P::Registry),
+            ("host:/a", P::Registry),
+            ("host:0/a", P::Registry),
+            ("host:65536/a", P::Registry),
+            ("host:+80/a", P::Registry),
+            ("-host.corp/a", P::Registry),
+            ("host..corp/a", P::Registry),
+            ("[::1/a", P::Registry),
+            ("[zz:]/a", P::Registry),
+            ("us er@host:1/a", P::Path),
+            (&"a/".repeat(200), P::PathTooLong),
+            (&"a".repeat(1 << 20), P::PathTooLong),
+            (&format!("{}.corp/a", "h".repeat(300)), P::Registry),
+        ] {
+            let refused = text.parse::<ImageReference>().map_err(|error| error.problem());
+            assert_eq!(refused, Err(problem), "{text:.80?}");
+        }
+    }
+
+    #[test]
+    fn the_longest_tag_and_path_are_accepted() {
+        reference(&format!("a:{}", "t".repeat(128)));
+        reference(&format!("quay.io/{}", "a".repeat(255)));
+    }
+
+    #[test]
+    fn an_error_can_be_printed_whatever_was_given() {
+        let hostile = format!("\u{1b}[2Ja\n{}", "x".repeat(10_000));
+        let error = hostile.parse::<ImageReference>().unwrap_err().to_string();
+        assert!(!error.contains(char::is_control), "{error}");
+        assert!(error.chars().count() < 400, "{error}");
+
+        assert_eq!(
+            "Harness/delegate:1 "
+                .parse::<ImageReference>()
+                .unwrap_err()
+                .to_string(),
+            "\"Harness/delegate:1 \" is no image reference: its tag may have up to 128 letters, digits and _ . - \
+             and starts with none of . -"
+        );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_text_makes_it_panic(text in "\\PC*") {
+            let _ = text.parse::<ImageReference>();
+        }
+
+        // A dot in the first part would make it a registry, so the path has one in its second part only.
+        #[test]
+        fn a_normalised_reference_is_its_own_normal_form(
+            name in "([a-z]{1,5}(\\.[a-z]{2,3})?(:[1-9][0-9]{0,3})?/)?[a-z0-9]{1,5}([_-][a-z0-9]{1,3}){0,2}(/[a-z]{1,4}(\\.[a-z]{1,2})?)?",
+            tag in proptest::option::of("[A-Za-z0-9_][A-Za-z0-9_.-]{0,8}"),
+            pinned in any::<bool>(),
+        ) {
+            let read = reference(&compose(&name, tag.as_deref(), pinned.then_some(DIGEST)));
+            let normal = reference(&read.normalised());
+            prop_assert_eq!(&normal, &read);
+            prop_assert_eq!(normal.normalised(), read.normalised());
+            prop_assert_eq!(&reference(&read.familiar()), &read);
+        }
+    }
+}
