@@ -9,8 +9,8 @@ export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 10
 
-demo: static ## two delegates upgraded before your eyes, on an engine of its own if there is none
-	tests/lab/run examples/demo
+demo: static ## two delegates upgraded before your eyes; DEMO=private-registry or DEMO=air-gapped for such a site
+	tests/lab/run examples/$(or $(DEMO),demo)
 
 test: static ## all tests, those on a real engine and a real registry too
 	cargo test --locked --no-run
@@ -49,7 +49,7 @@ image: static ## delegate-upgrader:dev on the engine of DOCKER_HOST or the usual
 docs: ## the API documentation; a warning is an error
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps
 
-engines: ## newer Docker engines for tests/lab/run, from Debian's packages
+engines: ## Docker engines of other versions and Podman for tests/lab/run, from Debian's packages
 	tests/lab/engines all
 
 static: ## the static binaries that the images are made of

@@ -155,6 +155,12 @@ fn without_the_right_login_the_delegate_stays_and_the_log_says_what_to_do() {
 }
 
 #[test]
+fn the_walk_through_leads_where_it_says() {
+    let said = expect(Command::new(project().join("examples/private-registry")).current_dir(project()));
+    assert!(said.lines().any(|line| line.starts_with("As promised")), "{said}");
+}
+
+#[test]
 fn each_kind_of_login_is_taken() {
     let lab = Lab::new("login");
     let registry = PrivateRegistry::start(true);

@@ -1,5 +1,7 @@
 //! What Podman's Docker-compatible API is known to lose, each with the reason. Anything else that is lost there fails.
 
+use std::time::Duration;
+
 use crate::trial::SECOND;
 
 /// What the upgrader says before the differences for which it leaves a delegate as it was.
@@ -33,7 +35,7 @@ const REFUSED: [(&str, &str); 5] = [
 ];
 
 /// Rows whose option Podman shows together with another one, and whose create then answers 500, as for a fault of its
-/// own: it is tried again until the test's time is over.
+/// own: it is tried again for minutes, which is not waited for.
 const SHOWN_WITH_ANOTHER: [(&str, &str); 3] = [
     (
         "cpus",
@@ -48,6 +50,12 @@ const SHOWN_WITH_ANOTHER: [(&str, &str); 3] = [
         "it shows a size of /dev/shm beside it, and refuses both: not upgraded",
     ),
 ];
+
+/// How long is waited for the upgrade of a row that is known to be tried again and again.
+pub(crate) fn longest(title: &str) -> Option<Duration> {
+    let is_known = SHOWN_WITH_ANOTHER.iter().any(|(row, _)| *row == title);
+    is_known.then_some(Duration::from_secs(30))
+}
 
 /// Why Podman loses this, if that is known.
 pub(crate) fn explain(title: &str, loss: &str) -> Option<Vec<&'static str>> {

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use crate::diff::{Upgrade, is_nothing, keys};
 use crate::engine::Engine;
 use crate::lab::{env, static_binary};
+use crate::podman;
 use crate::row::Row;
 use crate::surroundings::Surroundings;
 
@@ -69,11 +70,17 @@ async fn try_named(row: &Row, name: &str, around: &Surroundings) -> Tried {
     for (network, endpoint) in &row.connect {
         asked["NetworkingConfig"]["EndpointsConfig"][network] = endpoint.clone();
     }
+    let longest = if around.is_podman {
+        podman::longest(row.title)
+    } else {
+        None
+    };
+    let longest = longest.unwrap_or(LONGEST);
     let mut old = first.clone();
     let mut losses = Vec::new();
     for (number, [before, after]) in [[0, 1], [1, 2]].into_iter().enumerate() {
         let told = ["", SECOND][number];
-        let new = match upgrade(name, &old, &images[after], engine).await {
+        let new = match upgrade(name, &old, &images[after], engine, longest).await {
             Ok(new) => new,
             Err(why) => {
                 losses.push(format!("{told}{why}"));
@@ -100,8 +107,14 @@ async fn try_named(row: &Row, name: &str, around: &Surroundings) -> Tried {
 }
 
 /// The delegate's document after an upgrade, or why there was none.
-async fn upgrade(name: &str, old: &Value, image: &str, engine: &Engine) -> Result<Value, String> {
-    let said = once(name, image).await;
+async fn upgrade(
+    name: &str,
+    old: &Value,
+    image: &str,
+    engine: &Engine,
+    longest: Duration,
+) -> Result<Value, String> {
+    let said = once(name, image, longest).await;
     let new = engine.inspect(name).await;
     let new = new.ok_or_else(|| format!("there is no {name} any more: {said}"))?;
     if new["Config"]["Image"] != *image || new["Id"] == old["Id"] {
@@ -191,7 +204,7 @@ fn knows(shown: &Value, asked: &Value) -> bool {
 }
 
 /// The whole of `delegate-upgrader once` for one delegate; how it ended, and its last words.
-async fn once(name: &str, image: &str) -> String {
+async fn once(name: &str, image: &str, longest: Duration) -> String {
     let child = Command::new(static_binary("delegate-upgrader"))
         .arg("once")
         .env_clear()
@@ -209,8 +222,8 @@ async fn once(name: &str, image: &str) -> String {
         .stderr(Stdio::piped())
         .kill_on_drop(true)
         .output();
-    let Ok(output) = timeout(LONGEST, child).await else {
-        return format!("it hung for {} s", LONGEST.as_secs());
+    let Ok(output) = timeout(longest, child).await else {
+        return format!("it hung for {} s", longest.as_secs());
     };
     let output = output.expect("the upgrader runs");
     let text = format!(
