@@ -1,6 +1,9 @@
 //! The Docker Engine API: bollard for what is only commanded, raw JSON for what is read and written.
 
-use std::collections::BTreeMap;
+mod answers;
+mod registry;
+mod signal;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,22 +12,22 @@ use bollard::Docker;
 use bollard::errors::Error as BollardError;
 use bollard::models::{ContainerUpdateBody, RestartPolicy};
 use bollard::query_parameters::{
-    KillContainerOptions, RemoveContainerOptions, RemoveImageOptions, RenameContainerOptions,
-    StopContainerOptions,
+    RemoveContainerOptions, RemoveImageOptions, RenameContainerOptions, StopContainerOptions,
 };
 use reqwest::Method;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::auth;
+use answers::{Created, Row, VersionAnswer};
+use signal::kills_when_the_client_leaves;
+
 use super::logins::Logins;
 use super::raw::{Call, Raw};
 use super::repaired::{self, in_stream, translate};
 use super::{
     ApiVersion, ContainerSummary, Engine, EngineError, EngineHost, EngineInfo, EngineSettings, Inspected,
-    PullProgress, RunState, Storage,
+    PullProgress, Storage,
 };
 use super::{Right, copied, logs, older, pull, rights};
 use crate::delegate::{ContainerId, ImageId};
@@ -437,72 +440,6 @@ impl DockerEngine {
         self.noting(rights::refusal(&self.shared.raw, api, right).await)
             .await
     }
-
-    /// What the registry says of a reference, asked through the engine: its digest, and the platforms it is for.
-    pub async fn distribution(&self, reference: &ImageReference) -> Result<Value, EngineError> {
-        let name = reference.to_string();
-        let login = self.login(reference).await?;
-        self.json(|raw, api| {
-            let call = raw.call(
-                Method::GET,
-                Some(api),
-                &reference_path("distribution", &name),
-                REGISTRY,
-            );
-            match &login {
-                Some(login) => call.header(auth::HEADER, login.header()),
-                None => call,
-            }
-        })
-        .await
-    }
-
-    async fn login(&self, reference: &ImageReference) -> Result<Option<auth::Login>, EngineError> {
-        let login = self.shared.logins.of(reference.registry()).await;
-        login.map_err(EngineError::NoLogin)
-    }
-
-    /// The stop signal alone, for engines that would kill at once when the client of a stop goes away. The
-    /// end of the grace is then for the caller to bring, with a grace of zero.
-    async fn signal_to_stop(&self, id: &ContainerId) -> Result<(), EngineError> {
-        let inspected = self.inspect(id).await?;
-        if !matches!(
-            inspected.state(),
-            RunState::Running | RunState::Paused | RunState::Restarting
-        ) {
-            return Ok(());
-        }
-        let signal = inspected
-            .document()
-            .pointer("/Config/StopSignal")
-            .and_then(Value::as_str)
-            .filter(|signal| !signal.is_empty())
-            .unwrap_or("SIGTERM")
-            .to_owned();
-        let options = KillContainerOptions { signal };
-        let id = plain(id)?;
-        match self
-            .command(|docker| async move { docker.kill_container(id, Some(options)).await })
-            .await
-        {
-            // 409: it stopped in between.
-            Err(EngineError::Conflict(_)) => Ok(()),
-            other => other,
-        }
-    }
-}
-
-/// Engines 23.0 and 24.0.0 to 24.0.2 end the grace of a stop when its client disconnects and send SIGKILL
-/// (moby 45731).
-fn kills_when_the_client_leaves(version: &str) -> bool {
-    let mut parts = version
-        .split(|c: char| !c.is_ascii_digit())
-        .map(str::parse::<u32>);
-    match (parts.next(), parts.next(), parts.next()) {
-        (Some(Ok(23)), Some(Ok(0)), _) => true,
-        (Some(Ok(24)), Some(Ok(0)), Some(Ok(patch))) => patch <= 2,
-        _ => false,
-    }
 }
 
 /// Whether the engine went away, or answers that our API version is none of its own.
@@ -556,76 +493,9 @@ fn reference_path<'a>(kind: &'a str, reference: &'a str) -> Vec<&'a str> {
         .collect()
 }
 
-#[derive(Deserialize)]
-struct VersionAnswer {
-    #[serde(rename = "ApiVersion")]
-    api: String,
-    #[serde(rename = "Version", default)]
-    release: String,
-    #[serde(rename = "Os", default)]
-    os: String,
-    #[serde(rename = "Arch", default)]
-    architecture: String,
-}
-
-#[derive(Deserialize)]
-struct Created {
-    #[serde(rename = "Id")]
-    id: String,
-}
-
-/// A row of the container list, as far as it is read.
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Row {
-    id: String,
-    #[serde(default)]
-    names: Option<Vec<String>>,
-    #[serde(default)]
-    state: String,
-    #[serde(default)]
-    labels: Option<BTreeMap<String, String>>,
-}
-
-impl From<Row> for ContainerSummary {
-    fn from(row: Row) -> Self {
-        let names = row.names.unwrap_or_default();
-        // A link shows as `/other/alias`.
-        let name = names
-            .iter()
-            .map(|name| name.trim_start_matches('/'))
-            .find(|name| !name.contains('/'));
-        Self {
-            id: ContainerId::new(row.id),
-            name: name.unwrap_or_default().to_owned(),
-            state: RunState::from(row.state.as_str()),
-            labels: row.labels.unwrap_or_default(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn engines_that_kill_when_the_client_of_a_stop_leaves_are_known() {
-        for version in ["23.0.0", "23.0.6", "24.0.0", "24.0.2", "24.0.0-rc.1"] {
-            assert!(kills_when_the_client_leaves(version), "{version}");
-        }
-        for version in [
-            "20.10.24+dfsg1",
-            "24.0.3",
-            "24.0.9",
-            "25.0.0",
-            "26.1.5",
-            "28.5.2",
-            "5.8.0",
-            "",
-        ] {
-            assert!(!kills_when_the_client_leaves(version), "{version}");
-        }
-    }
 
     #[test]
     fn an_unset_restart_policy_is_written_out() {
@@ -652,16 +522,6 @@ mod tests {
             assert!(matches!(error, EngineError::NotFound(_)), "{id}");
         }
         assert!(plain(&ContainerId::new("docker-delegate.draining-17")).is_ok());
-    }
-
-    #[test]
-    fn a_linked_container_keeps_its_own_name() {
-        let row: Row = serde_json::from_value(json!({
-            "Id": "f00", "Names": ["/other/alias", "/own"], "State": "running", "Labels": null, "Unknown": 1,
-        }))
-        .unwrap();
-        let summary = ContainerSummary::from(row);
-        assert_eq!((summary.name.as_str(), summary.state), ("own", RunState::Running));
     }
 
     #[tokio::test]
