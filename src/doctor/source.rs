@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{Delegate, Engine, Findings};
 use crate::config::{Settings, Source};
+use crate::engine::EngineError;
 use crate::image::{ImageReference, Target, as_manager_knows, resolve};
 use crate::manager::{Published, clock_problem};
 use crate::setup::{self, AnySource};
@@ -149,6 +150,13 @@ pub(super) async fn examine_targets(
         let about = "registry";
         let names = wanted.names.join(", ");
         match engine.distribution(target).await {
+            Err(EngineError::NotFound(words)) => {
+                let registry = target.registry();
+                found.fail(
+                    about,
+                    format!("{registry} has no {target}, for {names} ({words}): put it there, or publish another image"),
+                );
+            }
             Err(error) => {
                 let registry = target.registry();
                 found.fail(
@@ -163,7 +171,7 @@ pub(super) async fn examine_targets(
                 Some((needed, offered)) => {
                     found.fail(
                         "platform",
-                        format!("{target} is for {offered}, and {names} run on {needed}"),
+                        format!("{target} is for {offered}: publish one for {needed}, which {names} runs on"),
                     );
                 }
                 None => found.ok(about, format!("it has {target}, for {names}")),

@@ -129,7 +129,12 @@ pub(super) async fn refusal(
         Err(EngineError::Refused {
             status: status @ (401 | 403 | 405 | 501 | 502 | 503),
             message,
-        }) => Ok(Some(format!("{status} {message}").trim().to_owned())),
+        }) => {
+            // A page often repeats the status.
+            let status = status.to_string();
+            let words = message.strip_prefix(&status).unwrap_or(&message).trim();
+            Ok(Some(format!("{status} {words}").trim().to_owned()))
+        }
         Err(error @ (EngineError::Unreachable(_) | EngineError::TimedOut(_))) => Err(error),
         _ => Ok(None),
     }

@@ -10,11 +10,13 @@
 mod air_gapped;
 mod compose;
 mod daemon;
+mod doctor;
 mod documented;
 mod drains;
 mod failures;
 mod fleeting;
 mod lab;
+mod local_manager;
 mod operator;
 mod originals;
 mod private_registry;

@@ -2,7 +2,7 @@
 
 use delegate_upgrader::engine::{Need, Right};
 
-use crate::lab::{Lab, V1, V2, docker, image, image_of, inspect};
+use crate::lab::{Lab, V1, V2, docker, image, image_of};
 use crate::proxy::Proxy;
 
 fn all(_: &Right) -> bool {
@@ -46,43 +46,4 @@ fn health_checks_need_three_reads() {
         assert_eq!(run.code, Some(0), "{command}: {}", run.text);
     }
     assert_eq!(proxy.refused(), Vec::<String>::new());
-}
-
-#[test]
-fn doctor_names_what_is_refused_and_changes_nothing() {
-    let lab = Lab::new("doctor");
-    let name = lab.delegate("1", V1, &[]);
-    let before = (inspect(&name), lab.names());
-    let well = lab.upgrader(V2).run(&["doctor"]);
-    assert_eq!(well.code, Some(0), "{}", well.text);
-    assert!(!well.text.contains("FAIL"), "{}", well.text);
-    for told in [
-        "all ",
-        "calls are let through",
-        name.as_str(),
-        "it has ",
-        "MiB are left",
-    ] {
-        assert!(well.text.contains(told), "{told} is not in:\n{}", well.text);
-    }
-    let refused = [
-        ("POST", "/containers/create"),
-        ("GET", "/info"),
-        ("DELETE", "/containers/{id}"),
-    ];
-    let proxy = Proxy::that_allows(move |right| !refused.contains(&(right.method, right.path)));
-    let run = lab
-        .upgrader(V2)
-        .with("DOCKER_HOST", &proxy.host())
-        .run(&["doctor"]);
-    assert_eq!(run.code, Some(1), "{}", run.text);
-    for told in [
-        "FAIL  rights         POST /containers/create is refused (403",
-        "FAIL  rights         DELETE /containers/{id} is refused (403",
-        "warn  rights         GET /info is refused (403",
-    ] {
-        assert!(run.text.contains(told), "{told} is not in:\n{}", run.text);
-    }
-    assert_eq!(run.text.matches("is refused").count(), 3, "{}", run.text);
-    assert_eq!((inspect(&name), lab.names()), before);
 }
