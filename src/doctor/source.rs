@@ -6,13 +6,16 @@ use serde_json::Value;
 
 use super::{Delegate, Engine, Findings};
 use crate::config::{Settings, Source};
-use crate::engine::EngineError;
+use crate::engine::{EngineError, RIGHTS};
 use crate::image::{ImageReference, Target, as_manager_knows, resolve};
 use crate::manager::{Published, clock_problem};
 use crate::setup::{self, AnySource};
 
 /// Asked about where no delegate is found.
 const STOCK: &str = "harness/delegate:latest";
+
+/// The call that looks into a registry.
+const LOOKUP: (&str, &str) = ("GET", "/distribution/{name}/json");
 
 /// An image that some delegates should get, with the document of the one that they have.
 pub(super) struct Wanted {
@@ -157,6 +160,15 @@ pub(super) async fn examine_targets(
                     format!("{registry} has no {target}, for {names} ({words}): put it there, or publish another image"),
                 );
             }
+            Err(_) if is_kept_from_looking(engine).await => {
+                found.warn(
+                    about,
+                    format!(
+                        "{target}, for {names}, cannot be looked up without {} {}",
+                        LOOKUP.0, LOOKUP.1
+                    ),
+                );
+            }
             Err(error) => {
                 let registry = target.registry();
                 found.fail(
@@ -177,6 +189,15 @@ pub(super) async fn examine_targets(
                 None => found.ok(about, format!("it has {target}, for {names}")),
             },
         }
+    }
+}
+
+/// Whether a socket proxy is in the way of looking into registries. Upgrades can do without.
+async fn is_kept_from_looking(engine: &Engine) -> bool {
+    let right = RIGHTS.iter().find(|right| (right.method, right.path) == LOOKUP);
+    match right {
+        Some(right) => matches!(engine.refusal(right).await, Ok(Some(_))),
+        None => false,
     }
 }
 

@@ -175,6 +175,18 @@ async fn pull<E: Engine>(
             );
             return Err(refused(problem));
         }
+        // A socket proxy that does not let this through will not do so in a second look either.
+        Err(
+            error @ EngineError::Refused {
+                status: 401 | 403 | 405,
+                ..
+            },
+        ) => {
+            return Err(refused(problem(
+                &pulled.err().unwrap_or(error),
+                reference.registry(),
+            )));
+        }
         Err(error) => return Err(error.into()),
     };
     if let Err(error) = pulled {

@@ -24,4 +24,5 @@ mod proxy;
 mod relative;
 mod replacements;
 mod rights;
+mod socket_proxies;
 mod watching;

@@ -9,9 +9,9 @@ fn all(_: &Right) -> bool {
     true
 }
 
-#[test]
-fn an_upgrade_asks_for_nothing_that_is_not_documented() {
-    let lab = Lab::new("rights");
+/// Delegates that between them make every call of an upgrade: on two networks, with a published port, with `--rm`, by
+/// compose, with and without a memory limit.
+pub(crate) fn one_of_each_kind(lab: &Lab) -> [String; 4] {
     let network = format!("{}-net", lab.name);
     docker(&["network", "create", "--label", &lab.label(), &network]);
     let plain = lab.delegate("1", V1, &[]);
@@ -23,11 +23,18 @@ fn an_upgrade_asks_for_nothing_that_is_not_documented() {
         V1,
         &["--label", "com.docker.compose.project=site", "--memory", "64m"],
     );
+    [plain, published, fleeting, by_compose]
+}
+
+#[test]
+fn an_upgrade_asks_for_nothing_that_is_not_documented() {
+    let lab = Lab::new("rights");
+    let delegates = one_of_each_kind(&lab);
     let proxy = Proxy::that_allows(all);
     let run = lab.upgrader(V2).with("DOCKER_HOST", &proxy.host()).run(&["once"]);
     assert_eq!(proxy.refused(), Vec::<String>::new(), "{}", run.text);
     assert_eq!(run.code, Some(0), "{}", run.text);
-    for name in [plain, published, fleeting, by_compose] {
+    for name in delegates {
         assert_eq!(image_of(&name), image(V2), "{name}");
     }
 }
