@@ -198,11 +198,12 @@ mod tests {
         format!("\n    command:\n{lines}\n")
     }
 
+    /// Who writes the page writes what is between the other marks, too.
+    static PAGE: Mutex<()> = Mutex::new(());
+
     /// What stands between two marks of the page. With `UPDATE_DOCS=1` it is written anew.
     fn the_page_has(mark: &str, expected: &str) {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/usage/permissions.md");
-        // One at a time: what is between the other marks is written, too.
-        static PAGE: Mutex<()> = Mutex::new(());
         let _alone = PAGE.lock().unwrap_or_else(PoisonError::into_inner);
         let text = fs::read_to_string(&file).unwrap();
         let (begin, end) = (format!("<!-- {mark} -->\n"), format!("<!-- /{mark} -->\n"));

@@ -15,7 +15,7 @@ use crate::engine::{Engine, EngineError, PullProgress};
 use crate::image::ImageReference;
 use crate::reason::Reason;
 
-/// The pulls under way. Dropped, they end; the engine keeps the layers it has.
+/// The pulls under way. Dropped, they end, and the next one may have to begin anew.
 #[derive(Debug, Default)]
 pub struct Pulls {
     tasks: JoinSet<Pulled>,

@@ -21,6 +21,7 @@ mod operator;
 mod originals;
 mod private_registry;
 mod proxy;
+mod pulls;
 mod relative;
 mod replacements;
 mod rights;
