@@ -426,3 +426,28 @@ fn config(settings: &Settings) -> Exit {
     );
     say(&lines.join("\n"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_documentation_shows_the_help_as_it_is() {
+        let help = Cli::command().render_long_help().to_string();
+        let (help, _) = help.split_once("\nOptions:").unwrap();
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/usage/commands.md");
+        let page = std::fs::read_to_string(file).unwrap();
+        let shown: Vec<&str> = page
+            .lines()
+            .skip_while(|line| !line.ends_with("delegate-upgrader --help"))
+            .skip(1)
+            .take_while(|line| line.is_empty() || line.starts_with("    "))
+            .map(|line| line.strip_prefix("    ").unwrap_or(line))
+            .collect();
+        assert_eq!(shown.join("\n").trim_end(), help.trim_end());
+    }
+}

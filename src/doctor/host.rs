@@ -22,10 +22,15 @@ pub(super) async fn examine(
     let info = match engine.info().await {
         Ok(info) => info,
         Err(error) => {
-            found.fail(
-                "engine",
-                format!("{error}: is Docker running, and its socket mounted? DOCKER_HOST is {host}"),
-            );
+            let what_to_do = match &error {
+                EngineError::Unreachable(_) | EngineError::TimedOut(_) => {
+                    "is Docker running, its socket mounted, and this user let in (DOCKER_HOST)?".to_owned()
+                }
+                _ => format!(
+                    "does {host} (DOCKER_HOST) lead to an engine, and does its proxy allow GET /version?"
+                ),
+            };
+            found.fail("engine", format!("{error}; {what_to_do}"));
             return None;
         }
     };
@@ -119,6 +124,8 @@ async fn delegates(engine: &Engine, settings: &Settings) -> Result<Vec<Delegate>
             id: summary.id,
         });
     }
+    // The engine lists the youngest first.
+    delegates.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(delegates)
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{Delegate, Engine, Findings};
 use crate::config::{Settings, Source};
+use crate::engine::{EngineError, RIGHTS};
 use crate::image::{ImageReference, Target, as_manager_knows, resolve};
 use crate::manager::{Published, clock_problem};
 use crate::reason::Reason;
@@ -13,6 +14,9 @@ use crate::setup::{self, AnySource};
 
 /// Asked about where no delegate is found.
 const STOCK: &str = "harness/delegate:latest";
+
+/// The call that looks into a registry.
+const LOOKUP: (&str, &str) = ("GET", "/distribution/{name}/json");
 
 /// An image that some delegates should get, with the document of the one that they have.
 pub(super) struct Wanted {
@@ -157,6 +161,22 @@ pub(super) async fn examine_targets(
         let about = "registry";
         let names = wanted.names.join(", ");
         match engine.distribution(target).await {
+            Err(EngineError::NotFound(words)) => {
+                let registry = target.registry();
+                found.fail(
+                    about,
+                    format!("{registry} has no {target}, for {names} ({words}): put it there, or publish another image"),
+                );
+            }
+            Err(_) if is_kept_from_looking(engine).await => {
+                found.warn(
+                    about,
+                    format!(
+                        "{target}, for {names}, cannot be looked up without {} {}",
+                        LOOKUP.0, LOOKUP.1
+                    ),
+                );
+            }
             Err(error) => {
                 let registry = target.registry();
                 found.fail(
@@ -171,12 +191,21 @@ pub(super) async fn examine_targets(
                 Some((needed, offered)) => {
                     found.fail(
                         "platform",
-                        format!("{target} is for {offered}, and {names} run on {needed}"),
+                        format!("{target} is for {offered}: publish one for {needed}, which {names} runs on"),
                     );
                 }
                 None => found.ok(about, format!("it has {target}, for {names}")),
             },
         }
+    }
+}
+
+/// Whether a socket proxy is in the way of looking into registries. Upgrades can do without.
+async fn is_kept_from_looking(engine: &Engine) -> bool {
+    let right = RIGHTS.iter().find(|right| (right.method, right.path) == LOOKUP);
+    match right {
+        Some(right) => matches!(engine.refusal(right).await, Ok(Some(_))),
+        None => false,
     }
 }
 

@@ -38,7 +38,13 @@ pub(super) async fn pull(
     let mut layers = Layers::default();
     loop {
         match timeout(IDLE, stream.next()).await {
-            Err(_) => return Err(EngineError::TimedOut(IDLE)),
+            // The engine is there; it is the registry that it waits for.
+            Err(_) => {
+                let (seconds, registry) = (IDLE.as_secs(), reference.registry());
+                return Err(in_stream(format!(
+                    "nothing came for {seconds} s; does {registry} answer the engine?"
+                )));
+            }
             Ok(None) => return Ok(()),
             // bollard reports the end of a stream without a final line break as an error; whether
             // the pull succeeded is for the image to tell.

@@ -167,6 +167,7 @@ impl Call {
 
 /// What a status that is not a success means.
 pub(super) fn refusal(status: u16, message: String) -> EngineError {
+    let message = without_markup(message);
     match status {
         404 => EngineError::NotFound(message),
         409 => EngineError::Conflict(message),
@@ -182,6 +183,18 @@ fn message(body: &[u8]) -> String {
         .and_then(|value| Some(value.get("message")?.as_str()?.to_owned()))
         .unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
     text.trim().chars().take(LONGEST).collect()
+}
+
+/// The words of an error page on one line, as socket proxies answer with; the engine's own as they are.
+fn without_markup(text: String) -> String {
+    if !text.trim_start().starts_with('<') {
+        return text;
+    }
+    let words = text
+        .split('<')
+        .map(|part| part.split_once('>').map_or(part, |(_, words)| words));
+    let spaced = words.collect::<Vec<_>>().join(" ");
+    spaced.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn failure(error: &reqwest::Error, limit: Duration) -> EngineError {
@@ -267,6 +280,24 @@ mod tests {
             message: "no".to_owned(),
         };
         assert_eq!(refusal(403, message(br#"{"message":"no"}"#)), expected);
+    }
+
+    #[test]
+    fn an_error_page_is_told_on_one_line_without_its_markup() {
+        let page = b"<html><body><h1>403 Forbidden</h1>\nBy rule.\n</body></html>\n";
+        for (body, words) in [
+            (&page[..], "403 Forbidden By rule."),
+            (
+                br#"{"message":"no such image: <none>\nat all"}"#,
+                "no such image: <none>\nat all",
+            ),
+        ] {
+            let expected = EngineError::Refused {
+                status: 403,
+                message: words.to_owned(),
+            };
+            assert_eq!(refusal(403, message(body)), expected);
+        }
     }
 
     #[test]

@@ -129,7 +129,12 @@ pub(super) async fn refusal(
         Err(EngineError::Refused {
             status: status @ (401 | 403 | 405 | 501 | 502 | 503),
             message,
-        }) => Ok(Some(format!("{status} {message}").trim().to_owned())),
+        }) => {
+            // A page often repeats the status.
+            let status = status.to_string();
+            let words = message.strip_prefix(&status).unwrap_or(&message).trim();
+            Ok(Some(format!("{status} {words}").trim().to_owned()))
+        }
         Err(error @ (EngineError::Unreachable(_) | EngineError::TimedOut(_))) => Err(error),
         _ => Ok(None),
     }
@@ -159,11 +164,58 @@ fn body(path: &str) -> Option<Value> {
 mod tests {
     use std::fmt::Write as _;
     use std::path::Path;
+    use std::sync::{Mutex, PoisonError};
     use std::{env, fs};
 
     use super::*;
 
-    /// With `UPDATE_DOCS=1` it is written anew.
+    /// One pattern for each method, as a proxy with rules for methods and paths takes them.
+    fn patterns(is_needed: fn(Need) -> bool) -> String {
+        let mut lines = String::new();
+        for method in ["GET", "HEAD", "POST", "DELETE"] {
+            let mut paths: Vec<String> = Vec::new();
+            for right in RIGHTS
+                .iter()
+                .filter(|right| right.method == method && is_needed(right.need))
+            {
+                let path = right.path.strip_prefix("/v1.51").unwrap_or(right.path);
+                let path = path
+                    .trim_start_matches('/')
+                    .replace("{id}", "[^/]+")
+                    .replace("{name}", ".+");
+                if !paths.contains(&path) {
+                    paths.push(path);
+                }
+            }
+            if !paths.is_empty() {
+                let _ = writeln!(
+                    lines,
+                    "      - '-allow{method}=(/v1\\.[0-9]+)?/({})'",
+                    paths.join("|")
+                );
+            }
+        }
+        format!("\n    command:\n{lines}\n")
+    }
+
+    /// Who writes the page writes what is between the other marks, too.
+    static PAGE: Mutex<()> = Mutex::new(());
+
+    /// What stands between two marks of the page. With `UPDATE_DOCS=1` it is written anew.
+    fn the_page_has(mark: &str, expected: &str) {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/usage/permissions.md");
+        let _alone = PAGE.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = fs::read_to_string(&file).unwrap();
+        let (begin, end) = (format!("<!-- {mark} -->\n"), format!("<!-- /{mark} -->\n"));
+        let (before, rest) = text.split_once(&begin).unwrap();
+        let (listed, after) = rest.split_once(&end).unwrap();
+        if env::var_os("UPDATE_DOCS").is_some() {
+            fs::write(&file, format!("{before}{begin}{expected}{end}{after}")).unwrap();
+            return;
+        }
+        assert_eq!(listed, expected, "UPDATE_DOCS=1 writes it anew");
+    }
+
     #[test]
     fn the_documentation_lists_every_call() {
         let mut table = String::from("| call | needed for |\n|---|---|\n");
@@ -175,15 +227,12 @@ mod tests {
             };
             let _ = writeln!(table, "| `{method} {path}` | {need} |");
         }
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/usage/permissions.md");
-        let text = fs::read_to_string(&file).unwrap();
-        let (begin, end) = ("<!-- calls -->\n", "<!-- /calls -->\n");
-        let (before, rest) = text.split_once(begin).unwrap();
-        let (listed, after) = rest.split_once(end).unwrap();
-        if env::var_os("UPDATE_DOCS").is_some() {
-            fs::write(&file, format!("{before}{begin}{table}{end}{after}")).unwrap();
-            return;
-        }
-        assert_eq!(listed, table, "UPDATE_DOCS=1 writes it anew");
+        the_page_has("calls", &table);
+    }
+
+    #[test]
+    fn the_documentation_has_the_patterns_of_every_call() {
+        the_page_has("watch", &patterns(|need| need == Need::Watch));
+        the_page_has("upgrade", &patterns(|_| true));
     }
 }

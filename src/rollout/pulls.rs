@@ -15,7 +15,7 @@ use crate::engine::{Engine, EngineError, PullProgress};
 use crate::image::ImageReference;
 use crate::reason::Reason;
 
-/// The pulls under way. Dropped, they end; the engine keeps the layers it has.
+/// The pulls under way. Dropped, they end, and the next one may have to begin anew.
 #[derive(Debug, Default)]
 pub struct Pulls {
     tasks: JoinSet<Pulled>,
@@ -174,6 +174,18 @@ async fn pull<E: Engine>(
                 |e| problem(&e, reference.registry()),
             );
             return Err(refused(problem));
+        }
+        // A socket proxy that does not let this through will not do so in a second look either.
+        Err(
+            error @ EngineError::Refused {
+                status: 401 | 403 | 405,
+                ..
+            },
+        ) => {
+            return Err(refused(problem(
+                &pulled.err().unwrap_or(error),
+                reference.registry(),
+            )));
         }
         Err(error) => return Err(error.into()),
     };

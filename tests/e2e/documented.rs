@@ -10,10 +10,9 @@ use std::time::Duration;
 use crate::lab::{
     Lab, V1, V2, docker, eventually, expect, follow, image, image_of, life, logs, project, static_binary,
 };
+use crate::local_manager::{ACCOUNT, KEY};
 
-const ACCOUNT: &str = "acct-TEST_000000000000";
-const KEY: &str = "000102030405060708090a0b0c0d0e0f";
-/// The same key as the Manager's UI shows it.
+/// The Manager's key as its UI shows it.
 const TOKEN: &str = "MDAwMTAyMDMwNDA1MDYwNzA4MDkwYTBiMGMwZDBlMGY=";
 
 /// The Manager as a container beside the upgrader; its address.

@@ -10,10 +10,16 @@ use std::time::Duration;
 
 use delegate_upgrader::engine::{RIGHTS, Right};
 
-/// A proxy in front of the engine's socket that has no patience.
+type Calls = Arc<Mutex<Vec<String>>>;
+
+const FORBIDDEN: &str = "HTTP/1.1 403 Forbidden\r\nContent-Type: text/html\r\nContent-Length: 58\r\nConnection: close\r\n\r\n\
+                         <html><body><h1>403 Forbidden</h1>\nBy rule.\n</body></html>";
+
+/// A proxy in front of the engine's socket.
 pub(crate) struct Proxy {
     socket: PathBuf,
-    refused: Arc<Mutex<Vec<String>>>,
+    asked: Calls,
+    refused: Calls,
     _directory: tempfile::TempDir,
 }
 
@@ -40,21 +46,29 @@ impl Proxy {
     /// Lets through the calls of the documented list that this one takes, and answers 403 to all others, as socket
     /// proxies do.
     pub(crate) fn that_allows(takes: impl Fn(&Right) -> bool + Send + 'static) -> Self {
-        let refused = Arc::new(Mutex::new(Vec::new()));
-        let refusals = Arc::clone(&refused);
+        Self::with_rules(move |method, path| {
+            RIGHTS
+                .iter()
+                .any(|right| takes(right) && is_call_of(method, path, right))
+        })
+    }
+
+    /// Lets through what this one says of a method and a path, and answers 403 to all else, with a page as haproxy has
+    /// one.
+    pub(crate) fn with_rules(allows: impl Fn(&str, &str) -> bool + Send + 'static) -> Self {
+        let (asked, refused) = (Calls::default(), Calls::default());
+        let (told, refusals) = (Arc::clone(&asked), Arc::clone(&refused));
         let mut proxy = Self::start(move |client| {
             let mut client = BufReader::new(client);
             let mut head = String::new();
             while !head.ends_with("\r\n\r\n") && client.read_line(&mut head).is_ok_and(|count| count > 0) {}
-            let call = head.split(' ').take(2).collect::<Vec<_>>().join(" ");
-            let allowed = RIGHTS
-                .iter()
-                .any(|right| takes(right) && is_call_of(&call, right));
-            if !allowed {
+            let mut words = head.split([' ', '?']);
+            let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+            let call = format!("{method} {path}");
+            told.lock().expect("the calls").push(call.clone());
+            if !allows(method, path) {
                 refusals.lock().expect("the refusals").push(call);
-                let answer =
-                    "HTTP/1.1 403 Forbidden\r\nContent-Length: 9\r\nConnection: close\r\n\r\nForbidden";
-                let _ = client.get_mut().write_all(answer.as_bytes());
+                let _ = client.get_mut().write_all(FORBIDDEN.as_bytes());
                 return;
             }
             // One call a connection, so that each is looked at.
@@ -71,8 +85,13 @@ impl Proxy {
             );
             relay(engine, client);
         });
-        proxy.refused = refused;
+        (proxy.asked, proxy.refused) = (asked, refused);
         proxy
+    }
+
+    /// All calls, without their queries.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.asked.lock().expect("the calls").clone()
     }
 
     /// The calls that were answered with 403.
@@ -97,7 +116,8 @@ impl Proxy {
         });
         Self {
             socket,
-            refused: Arc::default(),
+            asked: Calls::default(),
+            refused: Calls::default(),
             _directory: directory,
         }
     }
@@ -108,13 +128,9 @@ impl Proxy {
     }
 }
 
-/// Whether `GET /v1.41/images/a/b:1/json?x=1` is a call of `GET /images/{name}/json`. An image's name has any number of
+/// Whether `GET` of `/v1.41/images/a/b:1/json` is a call of `GET /images/{name}/json`. An image's name has any number of
 /// segments.
-fn is_call_of(call: &str, right: &Right) -> bool {
-    let Some((method, target)) = call.split_once(' ') else {
-        return false;
-    };
-    let path = target.split('?').next().unwrap_or_default();
+fn is_call_of(method: &str, path: &str, right: &Right) -> bool {
     let mut segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     if segments.first().is_some_and(|first| first.starts_with("v1.")) {
         segments.remove(0);

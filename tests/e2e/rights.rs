@@ -2,16 +2,16 @@
 
 use delegate_upgrader::engine::{Need, Right};
 
-use crate::lab::{Lab, V1, V2, docker, image, image_of, inspect};
+use crate::lab::{Lab, V1, V2, docker, image, image_of};
 use crate::proxy::Proxy;
 
 fn all(_: &Right) -> bool {
     true
 }
 
-#[test]
-fn an_upgrade_asks_for_nothing_that_is_not_documented() {
-    let lab = Lab::new("rights");
+/// Delegates that between them make every call of an upgrade: on two networks, with a published port, with `--rm`, by
+/// compose, with and without a memory limit.
+pub(crate) fn one_of_each_kind(lab: &Lab) -> [String; 4] {
     let network = format!("{}-net", lab.name);
     docker(&["network", "create", "--label", &lab.label(), &network]);
     let plain = lab.delegate("1", V1, &[]);
@@ -23,11 +23,18 @@ fn an_upgrade_asks_for_nothing_that_is_not_documented() {
         V1,
         &["--label", "com.docker.compose.project=site", "--memory", "64m"],
     );
+    [plain, published, fleeting, by_compose]
+}
+
+#[test]
+fn an_upgrade_asks_for_nothing_that_is_not_documented() {
+    let lab = Lab::new("rights");
+    let delegates = one_of_each_kind(&lab);
     let proxy = Proxy::that_allows(all);
     let run = lab.upgrader(V2).with("DOCKER_HOST", &proxy.host()).run(&["once"]);
     assert_eq!(proxy.refused(), Vec::<String>::new(), "{}", run.text);
     assert_eq!(run.code, Some(0), "{}", run.text);
-    for name in [plain, published, fleeting, by_compose] {
+    for name in delegates {
         assert_eq!(image_of(&name), image(V2), "{name}");
     }
 }
@@ -46,43 +53,4 @@ fn health_checks_need_three_reads() {
         assert_eq!(run.code, Some(0), "{command}: {}", run.text);
     }
     assert_eq!(proxy.refused(), Vec::<String>::new());
-}
-
-#[test]
-fn doctor_names_what_is_refused_and_changes_nothing() {
-    let lab = Lab::new("doctor");
-    let name = lab.delegate("1", V1, &[]);
-    let before = (inspect(&name), lab.names());
-    let well = lab.upgrader(V2).run(&["doctor"]);
-    assert_eq!(well.code, Some(0), "{}", well.text);
-    assert!(!well.text.contains("FAIL"), "{}", well.text);
-    for told in [
-        "all ",
-        "calls are let through",
-        name.as_str(),
-        "it has ",
-        "MiB are left",
-    ] {
-        assert!(well.text.contains(told), "{told} is not in:\n{}", well.text);
-    }
-    let refused = [
-        ("POST", "/containers/create"),
-        ("GET", "/info"),
-        ("DELETE", "/containers/{id}"),
-    ];
-    let proxy = Proxy::that_allows(move |right| !refused.contains(&(right.method, right.path)));
-    let run = lab
-        .upgrader(V2)
-        .with("DOCKER_HOST", &proxy.host())
-        .run(&["doctor"]);
-    assert_eq!(run.code, Some(1), "{}", run.text);
-    for told in [
-        "FAIL  rights         POST /containers/create is refused (403",
-        "FAIL  rights         DELETE /containers/{id} is refused (403",
-        "warn  rights         GET /info is refused (403",
-    ] {
-        assert!(run.text.contains(told), "{told} is not in:\n{}", run.text);
-    }
-    assert_eq!(run.text.matches("is refused").count(), 3, "{}", run.text);
-    assert_eq!((inspect(&name), lab.names()), before);
 }
