@@ -75,6 +75,8 @@ impl Answer {
                 skew_seconds: self.skew_seconds(now),
             },
             (401, "INVALID_AGENT_MTLS_AUTHORITY") => PublishedError::WrongEndpoint,
+            // What nginx says by http to who shows no certificate, or one that it does not trust.
+            (400, "") if message.contains("SSL certificate") => PublishedError::ClientCertificate(message),
             (400, _) if message.to_ascii_lowercase().contains("access denied") => {
                 PublishedError::AccessDenied
             }
@@ -82,6 +84,7 @@ impl Answer {
                 code: code.to_owned(),
                 message,
             },
+            (407, _) => PublishedError::ProxyLogin,
             (429, _) => PublishedError::RateLimited {
                 retry_after: self.retry_after(now),
             },
@@ -211,7 +214,19 @@ mod tests {
                 "invalid_request",
             ),
             (400, "<html>Bad Request</html>".to_owned(), "refused"),
+            (
+                400,
+                "<center><h1>400 Bad Request</h1></center><center>No required SSL certificate was sent</center>"
+                    .to_owned(),
+                "client_certificate",
+            ),
+            (
+                400,
+                body("INVALID_ARGUMENT", "no SSL certificate"),
+                "invalid_request",
+            ),
             (403, "<html>proxy says no</html>".to_owned(), "refused"),
+            (407, "<html>proxy asks who we are</html>".to_owned(), "proxy_login"),
             (404, String::new(), "refused"),
             (429, String::new(), "rate_limited"),
             (500, body("UNKNOWN_ERROR", "oops"), "server"),

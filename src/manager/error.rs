@@ -14,11 +14,21 @@ pub enum PublishedError {
         "the Manager is out of reach: {0}; check MANAGER_HOST_AND_PORT, the host's DNS, the proxy and the firewall"
     )]
     Unreachable(String),
-    /// A connection, but no trust.
-    #[error(
-        "no trusted TLS connection to the Manager: {0}; a private CA belongs in CA_BUNDLE, and this host's clock must be right"
-    )]
+    /// A connection, but no trust: why, and what to do.
+    #[error("no trusted TLS connection to the Manager: {0}")]
     Tls(String),
+    /// It does not trust us, or does not know whom it talks to: mTLS.
+    #[error(
+        "the Manager takes no connection without a client certificate that it trusts: {0}; CLIENT_CERT and CLIENT_KEY \
+         are missing, or not what it wants"
+    )]
+    ClientCertificate(String),
+    /// 407: from a proxy, to our request or to our wish for a tunnel.
+    #[error(
+        "the proxy refused us (407 Proxy Authentication Required): PROXY_USER and PROXY_PASSWORD, or the login in \
+         HTTPS_PROXY, are missing or wrong"
+    )]
+    ProxyLogin,
     /// No whole answer in time.
     #[error("the Manager gave no answer within {}; check the proxy and the firewall", in_words(*.0))]
     Timeout(Duration),
@@ -119,6 +129,8 @@ impl PublishedError {
         match self {
             Self::Unreachable(_)
             | Self::Tls(_)
+            | Self::ClientCertificate(_)
+            | Self::ProxyLogin
             | Self::Timeout(_)
             | Self::Server { .. }
             | Self::RateLimited { .. } => true,
@@ -142,6 +154,8 @@ impl PublishedError {
         match self {
             Self::Unreachable(_) => "unreachable",
             Self::Tls(_) => "tls",
+            Self::ClientCertificate(_) => "client_certificate",
+            Self::ProxyLogin => "proxy_login",
             Self::Timeout(_) => "timeout",
             Self::TokenUnknown => "token_unknown",
             Self::TokenRevoked => "token_revoked",
@@ -267,6 +281,8 @@ mod tests {
         let errors = [
             PublishedError::Unreachable(text()),
             PublishedError::Tls(text()),
+            PublishedError::ClientCertificate(text()),
+            PublishedError::ProxyLogin,
             PublishedError::Timeout(Duration::from_secs(30)),
             PublishedError::TokenUnknown,
             PublishedError::TokenRevoked,
@@ -310,7 +326,15 @@ mod tests {
             .collect();
         assert_eq!(
             outages,
-            ["unreachable", "tls", "timeout", "rate_limited", "server"]
+            [
+                "unreachable",
+                "tls",
+                "client_certificate",
+                "proxy_login",
+                "timeout",
+                "rate_limited",
+                "server"
+            ]
         );
     }
 
