@@ -45,7 +45,7 @@ pub(crate) enum SetupError {
         error: std::io::Error,
     },
     /// The proxy.
-    #[error("PROXY_HOST, HTTPS_PROXY: the proxy cannot be used: {0}")]
+    #[error("PROXY_HOST, HTTPS_PROXY, HTTP_PROXY: the proxy cannot be used: {0}")]
     Proxy(String),
     /// The client for health endpoints.
     #[error("the HTTP client cannot start: {0}")]

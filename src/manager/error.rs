@@ -23,10 +23,9 @@ pub enum PublishedError {
          are missing, or not what it wants"
     )]
     ClientCertificate(String),
-    /// 407: from a proxy, to our request or to our wish for a tunnel.
+    /// A proxy does not know us: at our request, or at our wish for a tunnel.
     #[error(
-        "the proxy refused us (407 Proxy Authentication Required): PROXY_USER and PROXY_PASSWORD, or the login in \
-         HTTPS_PROXY, are missing or wrong"
+        "the proxy refuses the login: PROXY_USER and PROXY_PASSWORD, or those in HTTPS_PROXY or HTTP_PROXY, are missing or wrong"
     )]
     ProxyLogin,
     /// No whole answer in time.

@@ -29,7 +29,9 @@ pub(super) fn transport(error: reqwest::Error, timeout: Duration) -> PublishedEr
     match tunnel.as_deref() {
         Some("proxy authorization required") => return PublishedError::ProxyLogin,
         Some("unsuccessful") => {
-            return PublishedError::Unreachable("the proxy makes no connection to it".to_owned());
+            let reason =
+                "the proxy makes no connection to it, or refuses the login (PROXY_USER, PROXY_PASSWORD)";
+            return PublishedError::Unreachable(reason.to_owned());
         }
         _ => {}
     }

@@ -126,7 +126,7 @@ async fn a_server_without_tls_is_told_apart_from_one_that_is_down() {
 #[tokio::test]
 async fn a_proxy_that_refuses_the_tunnel_is_an_outage_and_its_password_is_not_shown() {
     for (status, kind, words, asked_again) in [
-        (407, "proxy_login", "PROXY_PASSWORD", false),
+        (407, "proxy_login", "PROXY_USER and PROXY_PASSWORD", false),
         (403, "unreachable", "the proxy makes no connection to it", true),
     ] {
         let refusal = answer_text(status, "", "who are you?").into_bytes();
