@@ -22,4 +22,6 @@ mod proxy;
 mod relative;
 mod replacements;
 mod rights;
+mod servers;
 mod watching;
+mod way_out;
