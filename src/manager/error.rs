@@ -209,10 +209,11 @@ pub(crate) fn clock_problem(skew_seconds: i64) -> Option<String> {
 /// `45 s`, `2 min 5 s`, `3 h 20 min`, `2 d 1 h`: the two leading units are enough.
 fn in_words(duration: Duration) -> String {
     const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
-    let mut rest = duration.as_secs();
-    if rest == 0 && !duration.is_zero() {
+    if duration.as_secs() == 0 && !duration.is_zero() {
         return format!("{} ms", duration.as_millis());
     }
+    // A question's half minute is a little less by the time that it is asked.
+    let mut rest = duration.saturating_add(Duration::from_millis(500)).as_secs();
     let mut words = Vec::new();
     for (seconds, unit) in UNITS {
         let count = rest / seconds;
@@ -241,6 +242,7 @@ mod tests {
         for (duration, words) in [
             (Duration::ZERO, "0 s"),
             (Duration::from_millis(250), "250 ms"),
+            (Duration::from_millis(29_999), "30 s"),
             (Duration::from_secs(45), "45 s"),
             (Duration::from_secs(125), "2 min 5 s"),
             (Duration::from_secs(120), "2 min"),
