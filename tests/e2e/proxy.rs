@@ -13,6 +13,7 @@ use delegate_upgrader::engine::{RIGHTS, Right};
 /// A proxy in front of the engine's socket that has no patience.
 pub(crate) struct Proxy {
     socket: PathBuf,
+    calls: Arc<Mutex<Vec<String>>>,
     refused: Arc<Mutex<Vec<String>>>,
     _directory: tempfile::TempDir,
 }
@@ -40,13 +41,14 @@ impl Proxy {
     /// Lets through the calls of the documented list that this one takes, and answers 403 to all others, as socket
     /// proxies do.
     pub(crate) fn that_allows(takes: impl Fn(&Right) -> bool + Send + 'static) -> Self {
-        let refused = Arc::new(Mutex::new(Vec::new()));
-        let refusals = Arc::clone(&refused);
+        let [calls, refused]: [Arc<Mutex<Vec<String>>>; 2] = Default::default();
+        let (made, refusals) = (Arc::clone(&calls), Arc::clone(&refused));
         let mut proxy = Self::start(move |client| {
             let mut client = BufReader::new(client);
             let mut head = String::new();
             while !head.ends_with("\r\n\r\n") && client.read_line(&mut head).is_ok_and(|count| count > 0) {}
             let call = head.split(' ').take(2).collect::<Vec<_>>().join(" ");
+            made.lock().expect("the calls").push(call.clone());
             let allowed = RIGHTS
                 .iter()
                 .any(|right| takes(right) && is_call_of(&call, right));
@@ -71,8 +73,16 @@ impl Proxy {
             );
             relay(engine, client);
         });
+        proxy.calls = calls;
         proxy.refused = refused;
         proxy
+    }
+
+    /// The calls that change something, `GET` and `HEAD` left out.
+    pub(crate) fn writes(&self) -> Vec<String> {
+        let calls = self.calls.lock().expect("the calls");
+        let reads = |call: &&String| call.starts_with("GET ") || call.starts_with("HEAD ");
+        calls.iter().filter(|call| !reads(call)).cloned().collect()
     }
 
     /// The calls that were answered with 403.
@@ -97,6 +107,7 @@ impl Proxy {
         });
         Self {
             socket,
+            calls: Arc::default(),
             refused: Arc::default(),
             _directory: directory,
         }

@@ -153,10 +153,9 @@ pub(crate) fn nginx(manager: &str, (certificate, key): (&str, &str), client_ca: 
             .map(|ca| format!("ssl_client_certificate {ca}; ssl_verify_client on;"))
             .unwrap_or_default();
         let at = directory.display();
-        let bodies: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-            .iter()
-            .map(|name| format!("{name}_temp_path {at}/{name}; "))
-            .collect();
+        let bodies = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .map(|name| format!("{name}_temp_path {at}/{name};"))
+            .join(" ");
         let config = format!(
             "daemon off; master_process off; pid {at}/pid; error_log {at}/error.log; events {{}}\n\
              http {{ access_log {at}/access.log; {bodies}\n\

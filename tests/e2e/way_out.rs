@@ -107,31 +107,37 @@ fn a_proxy_with_a_login_lets_the_question_through_by_http_and_by_https() {
     let squid_url = format!("http://{USER_IN_URL}:{PASSWORD_IN_URL}@{}", squid.address());
     let tinyproxy_url = format!("http://{PLAIN_USER}:{PLAIN_PASSWORD}@{}", tinyproxy.address());
     let [http, https] = both_ways(&manager, &tls);
-    let parts = |upgrader| with_parts(upgrader, &squid, USER, PASSWORD);
-    let other_parts = |upgrader| with_parts(upgrader, &tinyproxy, PLAIN_USER, PLAIN_PASSWORD);
-    let url = |name: &'static str, url: &str| {
-        let url = url.to_owned();
-        move |upgrader: Upgrader| upgrader.with(name, &url)
-    };
-    let ways: [(&Server, &str, &dyn Fn(Upgrader) -> Upgrader); 11] = [
-        (&squid, &http, &parts),
-        (&squid, &https, &parts),
-        (&squid, &http, &url("HTTP_PROXY", &squid_url)),
-        (&squid, &http, &url("http_proxy", &squid_url)),
-        (&squid, &http, &url("HTTPS_PROXY", &squid_url)),
-        (&squid, &https, &url("HTTPS_PROXY", &squid_url)),
-        (&squid, &https, &url("https_proxy", &squid_url)),
-        (&tinyproxy, &http, &other_parts),
-        (&tinyproxy, &https, &other_parts),
-        (&tinyproxy, &http, &url("HTTP_PROXY", &tinyproxy_url)),
-        (&tinyproxy, &https, &url("HTTPS_PROXY", &tinyproxy_url)),
-    ];
-    for (number, (proxy, manager_url, way)) in ways.into_iter().enumerate() {
-        let before = requests(proxy).len();
-        let upgrader = asking(&lab, manager_url)
+    let asking = |url| {
+        asking(&lab, url)
             .with("CA_BUNDLE", &fixture("ca.pem"))
-            .with("LOG_LEVEL", "trace");
-        let run = way(upgrader).run(&["plan"]);
+            .with("LOG_LEVEL", "trace")
+    };
+    let squid_parts = |url| with_parts(asking(url), &squid, USER, PASSWORD);
+    let tinyproxy_parts = |url| with_parts(asking(url), &tinyproxy, PLAIN_USER, PLAIN_PASSWORD);
+    let ways = [
+        (&squid, &http, squid_parts(&http)),
+        (&squid, &https, squid_parts(&https)),
+        (&squid, &http, asking(&http).with("HTTP_PROXY", &squid_url)),
+        (&squid, &http, asking(&http).with("http_proxy", &squid_url)),
+        (&squid, &http, asking(&http).with("HTTPS_PROXY", &squid_url)),
+        (&squid, &https, asking(&https).with("HTTPS_PROXY", &squid_url)),
+        (&squid, &https, asking(&https).with("https_proxy", &squid_url)),
+        (&tinyproxy, &http, tinyproxy_parts(&http)),
+        (&tinyproxy, &https, tinyproxy_parts(&https)),
+        (
+            &tinyproxy,
+            &http,
+            asking(&http).with("HTTP_PROXY", &tinyproxy_url),
+        ),
+        (
+            &tinyproxy,
+            &https,
+            asking(&https).with("HTTPS_PROXY", &tinyproxy_url),
+        ),
+    ];
+    for (number, (proxy, manager_url, upgrader)) in ways.into_iter().enumerate() {
+        let before = requests(proxy).len();
+        let run = upgrader.run(&["plan"]);
         assert_answered(&run);
         assert_no_secret(&run);
         assert_eq!(questions(&manager), number + 1);
