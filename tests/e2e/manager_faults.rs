@@ -162,9 +162,11 @@ fn in_turn(number: &str) {
         };
         let before = (daemon.log().len(), engine.writes());
         front.set((case.fault)(&scene));
-        says_after(&daemon, before.0, "which image is published is not known", case);
+        let told = says_after(&daemon, before.0, "which image is published is not known", case);
         let publish = ["publish", "--at", &format!("http://{}", manager.address()), &next];
         expect(Command::new(static_binary("manager")).args(publish));
+        // Until then it looks at the delegate once more.
+        says_after(&daemon, told, "scheduled pass", case);
         assert_eq!(engine.writes(), before.1, "{}: {}", case.name, daemon.log());
         assert_one_line_a_pass(daemon.log().split_at(before.0).1, &name, case);
         assert!(
@@ -200,15 +202,16 @@ fn in_turn(number: &str) {
     );
 }
 
-fn says_after(daemon: &Daemon, position: usize, text: &str, case: &Case) {
+/// Where in the log it says so, from this position on.
+fn says_after(daemon: &Daemon, position: usize, text: &str, case: &Case) -> usize {
     let begun = Instant::now();
-    while !daemon.log().split_at(position).1.contains(text) {
-        assert!(
-            begun.elapsed() < PATIENCE,
-            "{}: the daemon did not say {text:?}:\n{}",
-            case.name,
-            daemon.log()
-        );
+    loop {
+        let log = daemon.log();
+        if let Some(found) = log.split_at(position).1.find(text) {
+            return position + found;
+        }
+        let is_late = begun.elapsed() > PATIENCE;
+        assert!(!is_late, "{}: the daemon did not say {text:?}:\n{log}", case.name);
         thread::sleep(Duration::from_millis(20));
     }
 }
