@@ -4,7 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use chrono::Utc;
+use reqwest::header::HeaderValue;
 
 use crate::config::{ManagerSettings, Settings, Source, WayOut};
 use crate::disk::FreeDisk;
@@ -42,7 +45,7 @@ pub(crate) enum SetupError {
         error: std::io::Error,
     },
     /// The proxy.
-    #[error("PROXY_HOST, HTTPS_PROXY: the proxy cannot be used: {0}")]
+    #[error("PROXY_HOST, HTTPS_PROXY, HTTP_PROXY: the proxy cannot be used: {0}")]
     Proxy(String),
     /// The client for health endpoints.
     #[error("the HTTP client cannot start: {0}")]
@@ -188,7 +191,12 @@ fn proxy(way_out: &WayOut) -> Result<Option<reqwest::Proxy>, SetupError> {
     let problem = |error: reqwest::Error| SetupError::Proxy(error.without_url().to_string());
     let mut proxy = reqwest::Proxy::all(&settings.url).map_err(problem)?;
     if let (Some(user), Some(password)) = (&settings.username, &settings.password) {
-        proxy = proxy.basic_auth(user, password.expose());
+        // reqwest's own way leads through a URL, where %41 in a password would become A.
+        let login = BASE64_STANDARD.encode(format!("{user}:{}", password.expose()));
+        let mut login = HeaderValue::try_from(format!("Basic {login}"))
+            .map_err(|_| SetupError::Proxy("its login does not fit into a header".to_owned()))?;
+        login.set_sensitive(true);
+        proxy = proxy.custom_http_auth(login);
     }
     let exceptions = way_out
         .no_proxy

@@ -124,9 +124,11 @@ pub(super) fn docker_config(env: &Environment) -> Option<(PathBuf, bool)> {
     named.or_else(usual)
 }
 
-pub(super) fn way_out(found: &mut Findings, env: &Environment) -> WayOut {
+pub(super) fn way_out(found: &mut Findings, env: &Environment, source: Option<&Source>) -> WayOut {
+    let is_plain =
+        matches!(source, Some(Source::Manager(manager)) if manager.base_url.starts_with("http://"));
     let way_out = WayOut {
-        proxy: proxy(found, env),
+        proxy: proxy(found, env, is_plain),
         no_proxy: env.no_proxy.get().map(str::to_owned),
         ca_bundle: readable(found, &env.ca_bundle),
         client_cert: readable(found, &env.client_cert),
@@ -143,7 +145,7 @@ pub(super) fn way_out(found: &mut Findings, env: &Environment) -> WayOut {
     way_out
 }
 
-fn proxy(found: &mut Findings, env: &Environment) -> Option<ProxySettings> {
+fn proxy(found: &mut Findings, env: &Environment, is_plain: bool) -> Option<ProxySettings> {
     let parts = [
         &env.proxy_scheme,
         &env.proxy_port,
@@ -162,9 +164,14 @@ fn proxy(found: &mut Findings, env: &Environment) -> Option<ProxySettings> {
         _ => {}
     }
 
+    let whole = if is_plain && env.http_proxy.is_set() {
+        &env.http_proxy
+    } else {
+        &env.https_proxy
+    };
     if env.proxy_host.is_set() {
-        if env.https_proxy.is_set() {
-            found.warn(&env.https_proxy, "not used, PROXY_HOST names the proxy");
+        if whole.is_set() {
+            found.warn(whole, "not used, PROXY_HOST names the proxy");
         }
         let scheme = scheme.unwrap_or("http");
         let port = port.map(|port| format!(":{port}")).unwrap_or_default();
@@ -195,7 +202,7 @@ fn proxy(found: &mut Findings, env: &Environment) -> Option<ProxySettings> {
         );
     }
     let accepted = "the proxy's URL such as http://proxy.example:3128";
-    found.read(&env.https_proxy, accepted, |text| {
+    found.read(whole, accepted, |text| {
         let url = if text.contains("://") {
             text.to_owned()
         } else {

@@ -89,6 +89,7 @@ environment! {
     proxy_user = "PROXY_USER",
     proxy_password = "PROXY_PASSWORD",
     https_proxy = "HTTPS_PROXY",
+    http_proxy = "HTTP_PROXY",
     no_proxy = "NO_PROXY",
     ca_bundle = "CA_BUNDLE",
     client_cert = "CLIENT_CERT",
@@ -105,7 +106,7 @@ environment! {
 }
 
 /// Names of others that look like slips of ours.
-const FOREIGN: [&str; 3] = ["HTTP_PROXY", "ALL_PROXY", "FTP_PROXY"];
+const FOREIGN: [&str; 2] = ["ALL_PROXY", "FTP_PROXY"];
 
 impl Environment {
     /// Picks our variables out of all; empty ones are unset. Names that look like slips are warned of.
@@ -120,7 +121,7 @@ impl Environment {
         for (name, value) in vars {
             let Some(name) = name.to_str() else { continue };
             // curl knows these in lower case only, everybody else in both.
-            let is_lower_case = matches!(name, "https_proxy" | "no_proxy");
+            let is_lower_case = matches!(name, "https_proxy" | "http_proxy" | "no_proxy");
             let known = KNOWN
                 .iter()
                 .find(|known| **known == name || is_lower_case && known.eq_ignore_ascii_case(name));
@@ -245,8 +246,8 @@ mod tests {
             ("MANAGER_HOST_AND_PROT", Some("MANAGER_HOST_AND_PORT")),
             ("CONTAINER_STOP_TIMOUT", Some("CONTAINER_STOP_TIMEOUT")),
             ("LOGLEVEL", Some("LOG_LEVEL")),
-            ("HTTP_PROXY", None),
-            ("http_proxy", None),
+            ("ALL_PROXY", None),
+            ("all_proxy", None),
             ("PATH", None),
             ("HOSTNAME", None),
             ("HOMES", None),

@@ -158,7 +158,7 @@ pub struct RegistryLogin {
 /// The way to the Manager: proxy and certificates. The files are PEM and could be opened at start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WayOut {
-    /// `PROXY_*` or `HTTPS_PROXY`.
+    /// `PROXY_*`, `HTTPS_PROXY` or `HTTP_PROXY`.
     pub proxy: Option<ProxySettings>,
     /// `NO_PROXY`: hosts that are reached directly, comma-separated.
     pub no_proxy: Option<String>,

@@ -47,7 +47,7 @@ pub(super) fn settings(env: &Environment, mut findings: Findings) -> Result<Sett
     check_deadline(found, env, healthy_time, healthy_deadline);
     let health = read_health(found, env, disable_auto_upgrade);
     let registry = connections::registry(found, env);
-    let way_out = connections::way_out(found, env);
+    let way_out = connections::way_out(found, env, source.as_ref());
     let listen = read_listen(found, env);
     let webhook_url = connections::webhook(found, env);
     let log = read_log(found, env);

@@ -75,6 +75,8 @@ impl Answer {
                 skew_seconds: self.skew_seconds(now),
             },
             (401, "INVALID_AGENT_MTLS_AUTHORITY") => PublishedError::WrongEndpoint,
+            // What nginx says by http to who shows no certificate, or one that it does not trust.
+            (400, "") if message.contains("SSL certificate") => PublishedError::ClientCertificate(message),
             (400, _) if message.to_ascii_lowercase().contains("access denied") => {
                 PublishedError::AccessDenied
             }
@@ -82,6 +84,9 @@ impl Answer {
                 code: code.to_owned(),
                 message,
             },
+            (407, _) => PublishedError::ProxyLogin,
+            // tinyproxy's word for a wrong login. A Manager's 401 has a code.
+            (401, "") if message.contains("proxy") => PublishedError::ProxyLogin,
             (429, _) => PublishedError::RateLimited {
                 retry_after: self.retry_after(now),
             },
@@ -102,9 +107,7 @@ impl Answer {
         let text = |field: &str| first?.get(field)?.as_str().map(str::to_owned);
 
         let code = text("code").or_else(|| self.harness_error.clone());
-        let message = text("message").unwrap_or_else(|| {
-            String::from_utf8_lossy(self.body.get(..MOST_SHOWN).unwrap_or(&self.body)).into_owned()
-        });
+        let message = text("message").unwrap_or_else(|| without_markup(&String::from_utf8_lossy(&self.body)));
         let code = printable(&code.unwrap_or_default());
         let message = match printable(&message) {
             message if !message.is_empty() => message,
@@ -133,6 +136,20 @@ fn http_date(text: &str) -> Option<DateTime<Utc>> {
     DateTime::parse_from_rfc2822(text.trim())
         .ok()
         .map(|date| date.with_timezone(&Utc))
+}
+
+/// The words of an error page; what is no page is left as it is.
+fn without_markup(text: &str) -> String {
+    if !text.trim_start().starts_with('<') {
+        return text.to_owned();
+    }
+    let mut words = String::new();
+    for part in text.split('<').skip(1) {
+        // What is cut off in the middle of a tag has no words.
+        words.push_str(part.split_once('>').map_or("", |(_, words)| words));
+        words.push(' ');
+    }
+    words
 }
 
 /// Characters of somebody else's words that a log line gets.
@@ -211,7 +228,21 @@ mod tests {
                 "invalid_request",
             ),
             (400, "<html>Bad Request</html>".to_owned(), "refused"),
+            (
+                400,
+                "<center><h1>400 Bad Request</h1></center><center>No required SSL certificate was sent</center>"
+                    .to_owned(),
+                "client_certificate",
+            ),
+            (
+                400,
+                body("INVALID_ARGUMENT", "no SSL certificate"),
+                "invalid_request",
+            ),
             (403, "<html>proxy says no</html>".to_owned(), "refused"),
+            (407, "<html>proxy asks who we are</html>".to_owned(), "proxy_login"),
+            (401, "<html>this proxy does not know you</html>".to_owned(), "proxy_login"),
+            (401, "<html>who are you?</html>".to_owned(), "refused"),
             (404, String::new(), "refused"),
             (429, String::new(), "rate_limited"),
             (500, body("UNKNOWN_ERROR", "oops"), "server"),
@@ -351,6 +382,15 @@ mod tests {
         assert!(long.ends_with('…'));
         let error = read(503, &"é".repeat(50_000)).unwrap_err().to_string();
         assert!(error.chars().count() < 350, "{error}");
+    }
+
+    #[test]
+    fn of_an_error_page_the_words_are_told() {
+        let page = "<?xml version=\"1.0\"?>\n<html><head><title>403 Forbidden</title></head>\n<body><h1>No <b>way</b></h1><im";
+        let error = read(403, page).unwrap_err().to_string();
+        assert!(error.contains(": 403 Forbidden No way;"), "{error}");
+        let error = read(403, "1 < 2").unwrap_err().to_string();
+        assert!(error.contains(": 1 < 2;"), "{error}");
     }
 
     #[test]

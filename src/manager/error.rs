@@ -14,11 +14,20 @@ pub enum PublishedError {
         "the Manager is out of reach: {0}; check MANAGER_HOST_AND_PORT, the host's DNS, the proxy and the firewall"
     )]
     Unreachable(String),
-    /// A connection, but no trust.
-    #[error(
-        "no trusted TLS connection to the Manager: {0}; a private CA belongs in CA_BUNDLE, and this host's clock must be right"
-    )]
+    /// A connection, but no trust: why, and what to do.
+    #[error("no trusted TLS connection to the Manager: {0}")]
     Tls(String),
+    /// It does not trust us, or does not know whom it talks to: mTLS.
+    #[error(
+        "the Manager takes no connection without a client certificate that it trusts: {0}; CLIENT_CERT and CLIENT_KEY \
+         are missing, or not what it wants"
+    )]
+    ClientCertificate(String),
+    /// A proxy does not know us: at our request, or at our wish for a tunnel.
+    #[error(
+        "the proxy refuses the login: PROXY_USER and PROXY_PASSWORD, or those in HTTPS_PROXY or HTTP_PROXY, are missing or wrong"
+    )]
+    ProxyLogin,
     /// No whole answer in time.
     #[error("the Manager gave no answer within {}; check the proxy and the firewall", in_words(*.0))]
     Timeout(Duration),
@@ -119,6 +128,8 @@ impl PublishedError {
         match self {
             Self::Unreachable(_)
             | Self::Tls(_)
+            | Self::ClientCertificate(_)
+            | Self::ProxyLogin
             | Self::Timeout(_)
             | Self::Server { .. }
             | Self::RateLimited { .. } => true,
@@ -142,6 +153,8 @@ impl PublishedError {
         match self {
             Self::Unreachable(_) => "unreachable",
             Self::Tls(_) => "tls",
+            Self::ClientCertificate(_) => "client_certificate",
+            Self::ProxyLogin => "proxy_login",
             Self::Timeout(_) => "timeout",
             Self::TokenUnknown => "token_unknown",
             Self::TokenRevoked => "token_revoked",
@@ -196,10 +209,11 @@ pub(crate) fn clock_problem(skew_seconds: i64) -> Option<String> {
 /// `45 s`, `2 min 5 s`, `3 h 20 min`, `2 d 1 h`: the two leading units are enough.
 fn in_words(duration: Duration) -> String {
     const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
-    let mut rest = duration.as_secs();
-    if rest == 0 && !duration.is_zero() {
+    if duration.as_secs() == 0 && !duration.is_zero() {
         return format!("{} ms", duration.as_millis());
     }
+    // A question's half minute is a little less by the time that it is asked.
+    let mut rest = duration.saturating_add(Duration::from_millis(500)).as_secs();
     let mut words = Vec::new();
     for (seconds, unit) in UNITS {
         let count = rest / seconds;
@@ -228,6 +242,7 @@ mod tests {
         for (duration, words) in [
             (Duration::ZERO, "0 s"),
             (Duration::from_millis(250), "250 ms"),
+            (Duration::from_millis(29_999), "30 s"),
             (Duration::from_secs(45), "45 s"),
             (Duration::from_secs(125), "2 min 5 s"),
             (Duration::from_secs(120), "2 min"),
@@ -267,6 +282,8 @@ mod tests {
         let errors = [
             PublishedError::Unreachable(text()),
             PublishedError::Tls(text()),
+            PublishedError::ClientCertificate(text()),
+            PublishedError::ProxyLogin,
             PublishedError::Timeout(Duration::from_secs(30)),
             PublishedError::TokenUnknown,
             PublishedError::TokenRevoked,
@@ -310,7 +327,15 @@ mod tests {
             .collect();
         assert_eq!(
             outages,
-            ["unreachable", "tls", "timeout", "rate_limited", "server"]
+            [
+                "unreachable",
+                "tls",
+                "client_certificate",
+                "proxy_login",
+                "timeout",
+                "rate_limited",
+                "server"
+            ]
         );
     }
 

@@ -154,6 +154,35 @@ fn the_proxy_is_put_together_from_its_parts() {
 }
 
 #[test]
+fn http_proxy_is_for_a_manager_that_is_asked_by_http() {
+    let (http, https) = ("http://for-http.example", "http://for-https.example");
+    let [plain, tls] = ["http://m.example", "https://m.example"];
+    for (manager, given, expected) in [
+        (
+            plain,
+            vec![("HTTP_PROXY", http), ("HTTPS_PROXY", https)],
+            Some(http),
+        ),
+        (plain, vec![("http_proxy", http)], Some(http)),
+        (plain, vec![("HTTPS_PROXY", https)], Some(https)),
+        (
+            tls,
+            vec![("HTTP_PROXY", http), ("HTTPS_PROXY", https)],
+            Some(https),
+        ),
+        (tls, vec![("HTTP_PROXY", http), ("http_proxy", http)], None),
+        // Not read, so not wrong.
+        (tls, vec![("HTTP_PROXY", "socks5://x")], None),
+    ] {
+        let all = [vec![("MANAGER_HOST_AND_PORT", manager)], given].concat();
+        let settings = settings(&all);
+        let proxy = settings.way_out.proxy.map(|proxy| proxy.url);
+        assert_eq!(proxy.as_deref(), expected, "{all:?}");
+        assert_eq!(settings.warnings, Vec::<String>::new());
+    }
+}
+
+#[test]
 fn secrets_are_read_from_files() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {

@@ -94,6 +94,13 @@ impl Proxy {
         self.asked.lock().expect("the calls").clone()
     }
 
+    /// The calls that change something, `GET` and `HEAD` left out.
+    pub(crate) fn writes(&self) -> Vec<String> {
+        let mut calls = self.asked();
+        calls.retain(|call| !call.starts_with("GET ") && !call.starts_with("HEAD "));
+        calls
+    }
+
     /// The calls that were answered with 403.
     pub(crate) fn refused(&self) -> Vec<String> {
         self.refused.lock().expect("the refusals").clone()

@@ -177,7 +177,7 @@ async fn a_refusal_is_never_asked_again() {
         (400, "INVALID_REQUEST", "invalid_request"),
         (400, "INVALID_ARGUMENT", "invalid_request"),
         (403, "WHATEVER", "refused"),
-        (407, "WHATEVER", "refused"),
+        (407, "WHATEVER", "proxy_login"),
     ] {
         let local = start(settings()).await;
         local.manager.fail(Fault {

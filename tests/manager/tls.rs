@@ -69,23 +69,29 @@ fn client(url: &str, ca: &[u8], identity: Option<Vec<u8>>) -> HttpManager {
     .unwrap()
 }
 
-fn assert_untrusted(result: Result<impl std::fmt::Debug, PublishedError>) {
+/// No trust, and the line says what to do.
+fn assert_untrusted(result: Result<impl std::fmt::Debug, PublishedError>, what_to_do: &str) {
     let error = result.unwrap_err();
     assert!(matches!(error, PublishedError::Tls(_)), "{error:?}");
     assert!(error.is_outage());
+    assert!(error.to_string().contains(what_to_do), "{error}");
 }
 
 #[tokio::test]
 async fn a_manager_with_a_private_ca_is_trusted_if_the_ca_is_given() {
     let url = format!("https://localhost:{}", start(false));
     assert_eq!(ask(&client(&url, CA, None)).await, Ok(reference("a:1")));
-    assert_untrusted(ask(&client(&url, OTHER_CA, None)).await);
+    assert_untrusted(
+        ask(&client(&url, OTHER_CA, None)).await,
+        "a private CA belongs in CA_BUNDLE",
+    );
 }
 
 #[tokio::test]
 async fn a_certificate_for_another_name_is_not_trusted() {
     let url = format!("https://127.0.0.1:{}", start(false));
-    assert_untrusted(ask(&client(&url, CA, None)).await);
+    let what_to_do = "MANAGER_HOST_AND_PORT must have a name that the certificate is for";
+    assert_untrusted(ask(&client(&url, CA, None)).await, what_to_do);
 }
 
 #[tokio::test]
@@ -93,7 +99,13 @@ async fn a_manager_that_wants_a_client_certificate_gets_it() {
     let url = format!("https://localhost:{}", start(true));
     let identity = [CLIENT, CLIENT_KEY].concat();
     assert_eq!(ask(&client(&url, CA, Some(identity))).await, Ok(reference("a:1")));
-    assert_untrusted(ask(&client(&url, CA, None)).await);
+    let error = ask(&client(&url, CA, None)).await.unwrap_err();
+    assert!(matches!(error, PublishedError::ClientCertificate(_)), "{error:?}");
+    assert!(error.is_outage());
+    assert!(
+        error.to_string().contains("CLIENT_CERT and CLIENT_KEY"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -108,29 +120,34 @@ async fn a_server_without_tls_is_told_apart_from_one_that_is_down() {
             let _ = tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 4096]).await;
         }
     });
-    assert_untrusted(ask(&client(&url, CA, None)).await);
+    assert_untrusted(ask(&client(&url, CA, None)).await, "nobody speaks TLS there");
 }
 
 #[tokio::test]
 async fn a_proxy_that_refuses_the_tunnel_is_an_outage_and_its_password_is_not_shown() {
-    let refusal = answer_text(407, "", "who are you?").into_bytes();
-    let proxy = RawServer::start(vec![Reply::Bytes(refusal)]).await;
-    let with_password = proxy.url.replace("http://", "http://user:hunter2@");
-    let client = HttpManager::new(ManagerConfig {
-        proxy: Some(reqwest::Proxy::all(&with_password).unwrap()),
-        ca_bundle: Some(CA.to_vec()),
-        timing: HASTY,
-        ..config("https://manager.invalid")
-    })
-    .unwrap();
-    let error = ask(&client).await.unwrap_err();
-    assert!(matches!(error, PublishedError::Unreachable(_)), "{error:?}");
-    let shown = format!("{error} {error:?} {client:?}");
-    assert!(!shown.contains("hunter2"), "{shown}");
-    assert!(shown.contains("prox"), "it says that the proxy refused: {shown}");
-    assert!(
-        !proxy.requests()[0].contains("Delegate "),
-        "{:?}",
-        proxy.requests()
-    );
+    for (status, kind, words, asked_again) in [
+        (407, "proxy_login", "PROXY_USER and PROXY_PASSWORD", false),
+        (403, "unreachable", "the proxy makes no connection to it", true),
+    ] {
+        let refusal = answer_text(status, "", "who are you?").into_bytes();
+        let proxy = RawServer::start(vec![Reply::Bytes(refusal)]).await;
+        let with_password = proxy.url.replace("http://", "http://user:hunter2@");
+        let client = HttpManager::new(ManagerConfig {
+            proxy: Some(reqwest::Proxy::all(&with_password).unwrap()),
+            ca_bundle: Some(CA.to_vec()),
+            timing: HASTY,
+            ..config("https://manager.invalid")
+        })
+        .unwrap();
+        let error = ask(&client).await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{error:?}");
+        assert!(error.is_outage());
+        let shown = format!("{error} {error:?} {client:?}");
+        assert!(!shown.contains("hunter2"), "{shown}");
+        assert!(shown.contains(words), "{shown}");
+        let requests = proxy.requests();
+        assert!(!requests[0].contains("Delegate "), "{requests:?}");
+        // Somebody who was refused is locked out by asking again and again.
+        assert_eq!(requests.len() > 1, asked_again, "{requests:?}");
+    }
 }
