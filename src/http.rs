@@ -1,4 +1,4 @@
-//! What the HTTP clients share: TLS without roots, and errors in few words.
+//! What the HTTP clients share: TLS without roots, and errors and error pages in few words.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -25,4 +25,16 @@ pub(crate) fn innermost(error: &reqwest::Error) -> String {
         last = source;
     }
     last.to_string()
+}
+
+/// The words of an error page on one line, such as proxies answer with; what is no page is left as it is.
+pub(crate) fn without_markup(text: &str) -> String {
+    if !text.trim_start().starts_with('<') {
+        return text.to_owned();
+    }
+    // What is cut off in the middle of a tag has no words.
+    let parts = text.split('<').skip(1);
+    let words = parts.filter_map(|part| Some(part.split_once('>')?.1));
+    let words = words.flat_map(str::split_whitespace);
+    words.collect::<Vec<_>>().join(" ")
 }

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{ApiVersion, EngineError, EngineHost};
-use crate::http::{innermost, tls_builder, tls_without_roots};
+use crate::http::{innermost, tls_builder, tls_without_roots, without_markup};
 
 /// A client of the engine's API that neither models nor alters what it carries.
 #[derive(Clone, Debug)]
@@ -167,7 +167,7 @@ impl Call {
 
 /// What a status that is not a success means.
 pub(super) fn refusal(status: u16, message: String) -> EngineError {
-    let message = without_markup(message);
+    let message = without_markup(&message);
     match status {
         404 => EngineError::NotFound(message),
         409 => EngineError::Conflict(message),
@@ -183,18 +183,6 @@ fn message(body: &[u8]) -> String {
         .and_then(|value| Some(value.get("message")?.as_str()?.to_owned()))
         .unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
     text.trim().chars().take(LONGEST).collect()
-}
-
-/// The words of an error page on one line, as socket proxies answer with; the engine's own as they are.
-fn without_markup(text: String) -> String {
-    if !text.trim_start().starts_with('<') {
-        return text;
-    }
-    let words = text
-        .split('<')
-        .map(|part| part.split_once('>').map_or(part, |(_, words)| words));
-    let spaced = words.collect::<Vec<_>>().join(" ");
-    spaced.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn failure(error: &reqwest::Error, limit: Duration) -> EngineError {

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use super::PublishedError;
+use crate::http::without_markup;
 use crate::image::ImageReference;
 
 /// An answer, as far as it decides anything.
@@ -136,20 +137,6 @@ fn http_date(text: &str) -> Option<DateTime<Utc>> {
     DateTime::parse_from_rfc2822(text.trim())
         .ok()
         .map(|date| date.with_timezone(&Utc))
-}
-
-/// The words of an error page; what is no page is left as it is.
-fn without_markup(text: &str) -> String {
-    if !text.trim_start().starts_with('<') {
-        return text.to_owned();
-    }
-    let mut words = String::new();
-    for part in text.split('<').skip(1) {
-        // What is cut off in the middle of a tag has no words.
-        words.push_str(part.split_once('>').map_or("", |(_, words)| words));
-        words.push(' ');
-    }
-    words
 }
 
 /// Characters of somebody else's words that a log line gets.
