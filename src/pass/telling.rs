@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use chrono::{DateTime, Utc};
-use tracing::{debug, info, warn};
+use tracing::{debug, error, info, warn};
 
 use super::Reconciler;
 use crate::engine::Engine;
@@ -90,10 +90,12 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             reason => reason.to_string(),
         };
         if self.told.get(delegate) != Some(&telling) {
-            if reason.is_failure() {
-                warn!(delegate, reason = reason.kind(), "{reason}");
-            } else {
-                info!(delegate, reason = reason.kind(), "{reason}");
+            let kind = reason.kind();
+            match reason {
+                // No fault of the image's or the host's, but ours.
+                Reason::NotTheSame { .. } => error!(delegate, reason = kind, "{reason}"),
+                reason if reason.is_failure() => warn!(delegate, reason = kind, "{reason}"),
+                reason => info!(delegate, reason = kind, "{reason}"),
             }
             self.told.insert(delegate.to_owned(), telling);
         }

@@ -21,6 +21,7 @@ mod local_manager;
 mod manager_faults;
 mod operator;
 mod originals;
+mod pins;
 mod private_registry;
 mod proxy;
 mod pulls;
