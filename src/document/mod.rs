@@ -280,8 +280,8 @@ fn same_platform(images: Images<'_>) -> Result<(), Obstacle> {
     }
 }
 
-/// `os/architecture`, in Docker's words. The variant is left out: images often do not say it.
-fn image_platform(image: &Value) -> Option<String> {
+/// `os/architecture` of an image, in Docker's words. The variant is left out: images often do not say it.
+pub(crate) fn image_platform(image: &Value) -> Option<String> {
     let os = Some(text(image, "/Os")).filter(|os| !os.is_empty())?;
     let architecture = match text(image, "/Architecture") {
         "" => return None,

@@ -17,6 +17,8 @@ use crate::image::ImageReference;
 
 /// A pull may take any time, but not stand still for longer than this.
 pub(super) const IDLE: Duration = Duration::from_secs(120);
+/// tokio-util's words for what is left at the end of a stream of lines. All errors of a body are of one kind.
+const WITHOUT_LINE_BREAK: &str = "bytes remaining on stream";
 
 /// Pulls an image. A stream that ends well may still have brought nothing: that is for the image to tell.
 pub(super) async fn pull(
@@ -46,10 +48,13 @@ pub(super) async fn pull(
                 )));
             }
             Ok(None) => return Ok(()),
-            // bollard reports the end of a stream without a final line break as an error; whether
-            // the pull succeeded is for the image to tell.
-            Ok(Some(Err(BollardError::IOError { err }))) if err.kind() == std::io::ErrorKind::Other => {
+            // The end of a stream without a final line break is reported as an error; whether the pull succeeded is for
+            // the image to tell.
+            Ok(Some(Err(BollardError::IOError { err }))) if err.to_string() == WITHOUT_LINE_BREAK => {
                 return Ok(());
+            }
+            Ok(Some(Err(BollardError::IOError { err }))) => {
+                return Err(in_stream(format!("the engine's answer broke off: {err}")));
             }
             Ok(Some(Err(error))) => return Err(translate(error, IDLE)),
             // `{"error": …}` alone: bollard knows no such field, so the line comes out blank.
@@ -110,8 +115,49 @@ impl Layers {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
 
     use super::*;
+    use crate::engine::{DockerEngine, Engine as _, EngineHost, EngineSettings};
+
+    /// What a pull says of an engine that answers it with this body, as it is, and closes the connection. The image is
+    /// there all along.
+    async fn pull_with(body: &'static str) -> Result<(), EngineError> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut head = [0; 4096];
+                let count = stream.read(&mut head).await.unwrap_or(0);
+                let answer = if head[..count].starts_with(b"POST") {
+                    format!("Transfer-Encoding: chunked\r\n\r\n{body}")
+                } else {
+                    let document = json!({ "ApiVersion": "1.41", "Id": "sha256:old" }).to_string();
+                    format!("Content-Length: {}\r\n\r\n{document}", document.len())
+                };
+                let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n";
+                let _ = stream.write_all(format!("{head}{answer}").as_bytes()).await;
+            }
+        });
+        let host = EngineHost::Tcp { address, tls: None };
+        let engine = DockerEngine::connect(&EngineSettings { host }).unwrap();
+        engine.pull(&"r.example/x:1".parse().unwrap(), None, |_| {}).await
+    }
+
+    #[tokio::test]
+    async fn a_pull_whose_answer_breaks_off_has_failed() {
+        const WHOLE: &str = "15\r\n{\"status\":\"Pulling\"}\n\r\n0\r\n\r\n";
+        assert_eq!(pull_with(WHOLE).await, Ok(()));
+        assert_eq!(
+            pull_with("14\r\n{\"status\":\"Pulling\"}\r\n0\r\n\r\n").await,
+            Ok(())
+        );
+        for broken in ["15\r\n{\"status\":\"Pulling\"}\n\r\n", "15\r\n{\"status\":", ""] {
+            let error = pull_with(broken).await.unwrap_err().to_string();
+            assert!(error.contains("broke off"), "{broken:?}: {error}");
+        }
+    }
 
     #[test]
     fn progress_adds_up_over_layers() {

@@ -11,7 +11,8 @@ use tracing::{debug, info};
 use super::{Failure, Rollout};
 use crate::delegate::{ContainerId, ImageId};
 use crate::disk::{self, Disk};
-use crate::engine::{Engine, EngineError, PullProgress};
+use crate::document::image_platform;
+use crate::engine::{Engine, EngineError, EngineInfo, PullProgress};
 use crate::image::ImageReference;
 use crate::reason::Reason;
 
@@ -109,8 +110,9 @@ async fn too_little_disk<E: Engine>(
     })
 }
 
-/// What a pull failed of. Errors in its stream come with a status that says nothing.
-fn problem(error: &EngineError, registry: &str) -> String {
+/// What a question to a registry failed of, and what to do. Errors in the stream of a pull come with a status that says
+/// nothing.
+pub(crate) fn problem(error: &EngineError, registry: &str) -> String {
     let words = match error {
         EngineError::Refused { status: 200, message } => message.clone(),
         error => error.to_string(),
@@ -154,6 +156,12 @@ async fn pull<E: Engine>(
             problem,
         })
     };
+    let needed = image_platform(&engine.inspect_image(running.as_str()).await?);
+    let EngineInfo { os, architecture, .. } = engine.info().await?;
+    // One that is emulated here; the engine's own is what it takes anyway.
+    let foreign = needed
+        .as_deref()
+        .filter(|needed| *needed != format!("{os}/{architecture}"));
     let before = engine.inspect_image(&reference.to_string()).await.ok();
     let mut told = std::time::Instant::now();
     let progress = |progress: PullProgress| {
@@ -162,7 +170,7 @@ async fn pull<E: Engine>(
             info!(image = %reference, current_bytes = progress.current, total_bytes = progress.total, "pulling");
         }
     };
-    let pulled = engine.pull(reference, None, progress).await;
+    let pulled = engine.pull(reference, foreign, progress).await;
     if let Err(error @ EngineError::Unreachable(_)) = pulled {
         return Err(error.into());
     }
@@ -196,9 +204,9 @@ async fn pull<E: Engine>(
         }
         debug!(image = %reference, %error, "the pull complained, yet the image is there");
     }
-    let running = engine.inspect_image(running.as_str()).await?;
-    let (offered, needed) = (platform(&image), platform(&running));
-    if offered != needed {
+    if let (Some(offered), Some(needed)) = (image_platform(&image), needed)
+        && offered != needed
+    {
         return Err(Failure::Refused(Reason::WrongPlatform {
             image: reference.to_string(),
             offered,
@@ -210,17 +218,6 @@ async fn pull<E: Engine>(
 
 fn image_id(image: &Value) -> Option<ImageId> {
     image.get("Id").and_then(Value::as_str).map(ImageId::new)
-}
-
-/// `linux/arm64/v8`.
-fn platform(image: &Value) -> String {
-    let part = |key| image.get(key).and_then(Value::as_str).unwrap_or_default();
-    let mut platform = format!("{}/{}", part("Os"), part("Architecture"));
-    if !part("Variant").is_empty() {
-        platform.push('/');
-        platform.push_str(part("Variant"));
-    }
-    platform
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use delegate_upgrader::engine::Storage;
 
-use crate::host::{GROUP, Host, NEW, good, row};
+use crate::host::{GROUP, Host, NEW, OLD, good, row};
 use crate::support::twin::{Fault, Operation, delegate_body};
 
 const MIB: u64 = 1024 * 1024;
@@ -141,4 +141,29 @@ async fn nothing_is_created_from_an_image_for_another_platform() {
     assert_eq!(row(&report, "dd").reason, "wrong_platform");
     let writes: Vec<Operation> = host.twin.writes().iter().map(|call| call.operation).collect();
     assert_eq!(writes, [Operation::Pull]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_emulated_delegate_gets_the_image_for_its_own_platform() {
+    let host = Host::new();
+    let emulated = |reference| {
+        let mut image = host.twin.image(good());
+        image.architecture = "arm64".to_owned();
+        (reference, image)
+    };
+    let (reference, image) = emulated(OLD);
+    host.twin.add_image(reference, image);
+    let (reference, image) = emulated(NEW);
+    host.twin.publish(reference, image);
+    host.run("dd");
+    let report = host.once(NEW).await;
+    assert!(!report.has_failures(), "{report:?}");
+    host.assert_settled_on("dd", NEW, "");
+    let pulls = host.twin.calls();
+    let pulls: Vec<_> = pulls
+        .iter()
+        .filter(|call| call.operation == Operation::Pull)
+        .map(|call| call.detail.as_str())
+        .collect();
+    assert_eq!(pulls, ["linux/arm64"]);
 }

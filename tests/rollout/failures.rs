@@ -379,7 +379,7 @@ async fn a_tag_that_moves_right_after_the_pull_changes_nothing() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         // Until the next look takes in what was pulled.
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
         let other = host.twin.image(Behaviour::never_healthy());
         host.twin.add_image(NEW, other)
     };
