@@ -13,7 +13,7 @@ use super::{
     PROBES, ProbeKind, STRATEGIES, Settings, connections, values,
 };
 use crate::duration;
-use crate::image::{MaxVersion, Pins, TargetSettings};
+use crate::image::{MaxVersion, Pins, TargetSettings, check_mirror, check_repository};
 use crate::schedule::{self, Schedule};
 
 /// Checks every variable, whatever is wrong with the others.
@@ -169,10 +169,14 @@ fn read_listen(found: &mut Findings, env: &Environment) -> SocketAddr {
 
 fn read_target(found: &mut Findings, env: &Environment) -> TargetSettings {
     let registry_mirror = found.read(&env.registry_mirror, values::REPOSITORY, |text| {
-        values::repository(text, true)
+        let mirror = values::repository(text, true)?;
+        check_mirror(&mirror).map_err(|error| error.problem().to_string())?;
+        Ok(mirror)
     });
     let image_repository = found.read(&env.image_repository, values::REPOSITORY, |text| {
-        values::repository(text, false)
+        let repository = values::repository(text, false)?;
+        check_repository(&repository).map_err(|error| error.problem().to_string())?;
+        Ok(repository)
     });
     if registry_mirror.is_some() && image_repository.is_some() {
         found.warn(

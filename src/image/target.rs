@@ -5,6 +5,11 @@ use super::{Forbidden, ImageReference, MaxVersion, Pins, ReferenceError, compose
 /// The registry and the path of Harness's own delegate image.
 const STOCK_REGISTRY: &str = super::DEFAULT_REGISTRY;
 const STOCK_PATH: &str = "harness/delegate";
+/// Harness's other repository of it, with its registry.
+const OTHER_STOCK: (&str, &str) = (
+    "us-docker.pkg.dev",
+    "gar-prod-setup/harness-public/harness/delegate",
+);
 
 /// The builds of one version that Harness publishes beside the plain one; the longest first.
 const VARIANTS: [&str; 3] = [".minimal-fips", ".minimal", "-fips"];
@@ -60,7 +65,7 @@ pub enum Target {
 ///
 /// 1. `IMAGE_REPOSITORY`: that repository, the published tag. `REGISTRY_MIRROR`: the published repository under it.
 /// 2. A published repository other than the stock one is an administrator's override and followed as it is.
-/// 3. The stock image found under any prefix keeps its prefix; a custom image is not replaced by the stock one.
+/// 3. The stock image found under any prefix keeps its prefix; a custom image is not replaced by one of Harness's own.
 /// 4. The variant of the current tag is kept when the published tag is the plain one.
 /// 5. The same reference is current, unless its tag moves.
 /// 6. What the pins do not let in is not taken up.
@@ -69,7 +74,7 @@ pub enum Target {
 /// variant of the image it pins. A digest that pins only the current one does not make the same version differ.
 pub fn resolve(published: &ImageReference, current: &ImageReference, settings: &TargetSettings) -> Target {
     let stock = is_stock(published);
-    if settings.image_repository.is_none() && stock && !is_delegate(current) {
+    if settings.image_repository.is_none() && is_harness(published) && !is_delegate(current) {
         return Target::CustomImage;
     }
     match wanted(published, current, settings, stock) {
@@ -122,7 +127,7 @@ fn wanted(
         (None, None) if stock => current.written_name().to_owned(),
         (None, _) => published.written_name().to_owned(),
     };
-    let variant = if stock {
+    let variant = if is_harness(published) {
         variant_to_keep(published, current)
     } else {
         None
@@ -173,6 +178,11 @@ fn let_in(target: Target, pins: &Pins) -> Target {
 
 fn is_stock(reference: &ImageReference) -> bool {
     reference.registry() == STOCK_REGISTRY && reference.path() == STOCK_PATH
+}
+
+/// Whether this is a build of Harness's own: it lacks what a custom image has, and comes in variants.
+fn is_harness(reference: &ImageReference) -> bool {
+    is_stock(reference) || (reference.registry(), reference.path()) == OTHER_STOCK
 }
 
 /// Whether this is Harness's image, under whatever registry and prefix a mirror gives it.
@@ -312,6 +322,21 @@ mod tests {
                 ("harness/delegate:26.03.1", "delegate:26.03.1",                         "custom"),
             ]);
         }
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn harness_s_other_repository_is_followed_but_by_no_custom_image() {
+        assert_rows(&TargetSettings::default(), &[
+            ("us-docker.pkg.dev/gar-prod-setup/harness-public/harness/delegate:26.03.1", "corp/delegate:26.02.1",
+                "custom"),
+            ("us-docker.pkg.dev/gar-prod-setup/harness-public/harness/delegate:26.03.1", "harness/delegate:26.02.1",
+                "replace us-docker.pkg.dev/gar-prod-setup/harness-public/harness/delegate:26.03.1"),
+            ("us-docker.pkg.dev/gar-prod-setup/harness-public/harness/delegate:26.03.1", "harness/delegate:26.02.1.minimal",
+                "replace us-docker.pkg.dev/gar-prod-setup/harness-public/harness/delegate:26.03.1.minimal"),
+            ("us-docker.pkg.dev/other/harness/delegate:26.03.1", "harness/delegate:26.02.1.minimal",
+                "replace us-docker.pkg.dev/other/harness/delegate:26.03.1"),
+        ]);
     }
 
     #[test]

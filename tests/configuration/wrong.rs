@@ -110,6 +110,19 @@ fn each_wrong_environment_is_told_completely() {
             ],
         ),
         (
+            &[
+                ("REGISTRY_MIRROR", "my_registry.example:5000"),
+                ("IMAGE_REPOSITORY", "team/a..b"),
+            ],
+            &[
+                (
+                    "REGISTRY_MIRROR",
+                    "its registry is no host name with an optional port",
+                ),
+                ("IMAGE_REPOSITORY", "its path may have lower-case letters"),
+            ],
+        ),
+        (
             &[("REQUIRE_DIGEST", "sha256"), ("MAX_VERSION", "26")],
             &[
                 ("REQUIRE_DIGEST", r#""sha256" — true or false"#),
