@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::image::{ImageReference, Target, TargetSettings, as_manager_knows, resolve};
 use crate::manager::{Published, PublishedError};
 use crate::reason::Reason;
-use crate::rollout::{Demand, Rollout, Wish};
+use crate::rollout::{Demand, Rollout, Wish, problem};
 
 /// What a pass may do with what it learns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -294,7 +294,7 @@ async fn by_digest<E: Engine>(
         let answer = engine
             .registry_digest(&reference)
             .await
-            .map_err(|error| unknown(error.to_string()));
+            .map_err(|error| unknown(problem(&error, reference.registry())));
         digests.insert(key.clone(), answer);
     }
     let digest = match digests.get(&key) {

@@ -107,6 +107,8 @@ struct Delegate {
     image_document: Option<serde_json::Value>,
     /// Its id.
     id: crate::delegate::ContainerId,
+    /// Whether its owner wants it left alone.
+    opted_out: bool,
 }
 
 /// Used by both parts: the engine as it is, without the telling of each call.

@@ -422,7 +422,7 @@ async fn assemble<H: HealthEndpoint>(
     rollout
 }
 
-fn is_no(text: &str) -> bool {
+pub(crate) fn is_no(text: &str) -> bool {
     ["false", "no", "off", "0"].contains(&text.trim().to_ascii_lowercase().as_str())
 }
 

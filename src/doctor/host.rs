@@ -2,9 +2,10 @@
 
 use super::{Delegate, Engine, Findings};
 use crate::config::Settings;
-use crate::delegate::DELEGATE_NAME_VARIABLE;
+use crate::delegate::{DELEGATE_NAME_VARIABLE, Role, label};
 use crate::disk::{Disk, needed};
 use crate::engine::{ApiVersion, Engine as _, EngineError, Need, RIGHTS, Right};
+use crate::observe::is_no;
 use crate::report::none_found;
 use crate::setup;
 
@@ -41,7 +42,7 @@ pub(super) async fn examine(
     if info.api < OLDEST {
         found.warn(
             "engine",
-            format!("{text}: nothing older than API {OLDEST} was tried"),
+            format!("{text}: nothing older than API {OLDEST} was tried; update Docker"),
         );
     } else {
         found.ok("engine", text);
@@ -52,7 +53,7 @@ pub(super) async fn examine(
         Err(error) => {
             found.fail(
                 "delegates",
-                format!("the containers cannot be looked at: {error}"),
+                format!("the containers cannot be looked at: {error}; does a socket proxy allow what `rights` names?"),
             );
             return Some(Vec::new());
         }
@@ -111,6 +112,10 @@ async fn delegates(engine: &Engine, settings: &Settings) -> Result<Vec<Delegate>
         if !settings.workload_names.iter().any(|wanted| wanted == name) {
             continue;
         }
+        // Candidates, old ones and rejected ones are on their way to be gone.
+        if Role::parse(container.name()).1 != Role::Serving {
+            continue;
+        }
         let image_document = if settings.disable_auto_upgrade {
             None
         } else {
@@ -122,6 +127,7 @@ async fn delegates(engine: &Engine, settings: &Settings) -> Result<Vec<Delegate>
             image: container.image_reference().to_owned(),
             image_document,
             id: summary.id,
+            opted_out: container.label(label::ENABLE).is_some_and(is_no),
         });
     }
     // The engine lists the youngest first.

@@ -10,6 +10,7 @@ use crate::engine::{EngineError, RIGHTS};
 use crate::image::{ImageReference, Target, as_manager_knows, resolve};
 use crate::manager::{Published, clock_problem};
 use crate::reason::Reason;
+use crate::rollout::problem;
 use crate::setup::{self, AnySource};
 
 /// Asked about where no delegate is found.
@@ -21,6 +22,8 @@ const LOOKUP: (&str, &str) = ("GET", "/distribution/{name}/json");
 /// An image that some delegates should get, with the document of the one that they have.
 pub(super) struct Wanted {
     names: Vec<String>,
+    /// Whether nothing can be decided without looking into the registry.
+    moves: bool,
     image_document: Option<Value>,
 }
 
@@ -43,30 +46,46 @@ pub(super) async fn published(settings: &Settings, delegates: &[Delegate], found
     };
     let mut questions: BTreeMap<(String, String), Vec<&Delegate>> = BTreeMap::new();
     for delegate in delegates {
+        if delegate.opted_out {
+            found.ok(&delegate.name, Reason::OptedOut.to_string());
+            continue;
+        }
         let key = (delegate.group.clone(), delegate.image.clone());
         questions.entry(key).or_default().push(delegate);
     }
-    if questions.is_empty() {
+    if delegates.is_empty() {
         let name = settings.workload_names.first().cloned().unwrap_or_default();
         questions.insert((name, STOCK.to_owned()), Vec::new());
     }
-    let mut answered = None;
+    let (mut answered, mut failed) = (None, false);
     for ((delegate, image), replicas) in questions {
         let current: ImageReference = match image.parse() {
             Ok(current) => current,
             Err(problem) => {
-                found.fail(
-                    &delegate,
-                    format!("its image {image:?} is no reference: {problem}"),
-                );
+                for replica in replicas {
+                    let image = image.clone();
+                    let problem = problem.to_string();
+                    found.fail(
+                        &replica.name,
+                        Reason::UnknownReference { image, problem }.to_string(),
+                    );
+                }
                 continue;
             }
         };
         let asked = as_manager_knows(&current, &settings.target);
         match source.published(&asked, &delegate).await {
             Err(error) => {
-                found.fail("manager", error.to_string());
-                break;
+                let whose = if replicas.is_empty() {
+                    String::new()
+                } else {
+                    format!(" (asked for {delegate}, which runs {image})")
+                };
+                found.fail("manager", format!("{error}{whose}"));
+                failed = true;
+                if error.is_outage() {
+                    break;
+                }
             }
             Ok(published) => {
                 for replica in replicas {
@@ -82,7 +101,7 @@ pub(super) async fn published(settings: &Settings, delegates: &[Delegate], found
             }
         }
     }
-    if let Some(published) = answered {
+    if let (Some(published), false) = (answered, failed) {
         match &settings.source {
             Source::Fixed(_) => found.ok("manager", format!("not asked: PUBLISHED_IMAGE is {published}")),
             _ => found.ok(
@@ -97,13 +116,13 @@ pub(super) async fn published(settings: &Settings, delegates: &[Delegate], found
 
 fn tell(
     delegate: &Delegate,
-    target: &Target,
+    resolved: &Target,
     published: &ImageReference,
     targets: &mut Targets,
     found: &mut Findings,
 ) {
     let (name, image) = (delegate.name.as_str(), &delegate.image);
-    match target {
+    match resolved {
         Target::Current => found.ok(name, format!("runs what is published, {image}")),
         Target::CustomImage => found.warn(
             name,
@@ -113,23 +132,26 @@ fn tell(
             ),
         ),
         Target::Unresolvable(problem) => found.fail(name, problem.clone()),
-        Target::HeldBack(target, max) => found.ok(
-            name,
-            Reason::HeldBack { image: target.to_string(), max: max.clone() }.to_string(),
-        ),
+        Target::HeldBack(target, max) => {
+            let (image, max) = (target.to_string(), max.clone());
+            found.ok(name, Reason::HeldBack { image, max }.to_string());
+        }
         Target::NotPinned(target) => {
-            found.fail(name, Reason::NotPinned { image: target.to_string() }.to_string());
+            let image = target.to_string();
+            found.fail(name, Reason::NotPinned { image }.to_string());
         }
         Target::Replace(target) | Target::CheckDigest(target) => {
             found.ok(name, format!("runs {image}, its target is {target}"));
             let wanted = targets.entry(target.to_string()).or_insert_with(|| {
                 let wanted = Wanted {
                     names: Vec::new(),
+                    moves: false,
                     image_document: delegate.image_document.clone(),
                 };
                 (target.clone(), wanted)
             });
             wanted.1.names.push(name.to_owned());
+            wanted.1.moves |= matches!(resolved, Target::CheckDigest(_));
         }
     }
 }
@@ -169,22 +191,23 @@ pub(super) async fn examine_targets(
                 );
             }
             Err(_) if is_kept_from_looking(engine).await => {
-                found.warn(
-                    about,
-                    format!(
-                        "{target}, for {names}, cannot be looked up without {} {}",
-                        LOOKUP.0, LOOKUP.1
-                    ),
-                );
+                let (method, path) = LOOKUP;
+                let text = format!("{target}, for {names}, cannot be looked up without {method} {path}");
+                if wanted.moves {
+                    found.fail(
+                        about,
+                        format!("{text}, and its tag moves: allow it in the socket proxy"),
+                    );
+                } else {
+                    found.warn(about, text);
+                }
             }
             Err(error) => {
                 let registry = target.registry();
+                let problem = problem(&error, registry);
                 found.fail(
                     about,
-                    format!(
-                        "{target}, for {names}, cannot be looked up: {error}; does the engine reach {registry}, and is there \
-                         a login for it (REGISTRY_USERNAME, DOCKER_CONFIG)?"
-                    ),
+                    format!("{target}, for {names}, cannot be looked up: {problem}; does the engine reach {registry}?"),
                 );
             }
             Ok(answer) => match other_platforms(&answer, wanted.image_document.as_ref()) {
@@ -200,7 +223,7 @@ pub(super) async fn examine_targets(
     }
 }
 
-/// Whether a socket proxy is in the way of looking into registries. Upgrades can do without.
+/// Whether a socket proxy is in the way of looking into registries. Upgrades to a version can do without.
 async fn is_kept_from_looking(engine: &Engine) -> bool {
     let right = RIGHTS.iter().find(|right| (right.method, right.path) == LOOKUP);
     match right {

@@ -19,6 +19,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 pub use execute::{Failure, execute};
 pub use next::next;
+pub(crate) use pulls::problem;
 pub use pulls::{Pulled, Pulls};
 pub use step::Step;
 pub use watch::{Memory, Watch};

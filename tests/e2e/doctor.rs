@@ -315,3 +315,61 @@ fn doctor_names_what_is_refused_and_changes_nothing() {
     assert_eq!(run.text.matches("is refused").count(), 3, "{}", run.text);
     assert_eq!((inspect(&name), lab.names()), before);
 }
+
+#[test]
+fn doctor_asks_for_the_delegates_that_an_upgrade_would_look_at() {
+    let lab = Lab::new("doctor-parts");
+    let name = lab.delegate("1", V1, &[]);
+    let opted_out = lab.delegate("2", V1, &["--label", "io.delegate-upgrader.enable=false"]);
+    lab.delegate("1.failed-1", V1, &[]);
+    let run = lab.upgrader(V2).run(&["doctor"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    let told = lines(&run);
+    for line in [
+        ("ok", "delegates", format!("{name}, {opted_out}")),
+        (
+            "ok",
+            opted_out.as_str(),
+            "its owner set the label io.delegate-upgrader.enable=false".to_owned(),
+        ),
+        ("ok", "registry", format!("it has {}, for {name}", image(V2))),
+    ] {
+        assert!(
+            told.contains(&(line.0, line.1, &line.2)),
+            "{line:?}:\n{}",
+            run.text
+        );
+    }
+    assert!(!run.text.contains("failed-1"), "{}", run.text);
+}
+
+#[test]
+fn a_tag_that_moves_needs_a_look_into_the_registry() {
+    let lab = Lab::new("doctor-moving");
+    let moving = image(&format!("moving-{}", std::process::id()));
+    docker(&["tag", &image(V1), &moving]);
+    docker(&["push", "--quiet", &moving]);
+    let variable = format!("DELEGATE_NAME={}", lab.name);
+    lab.container("1", &["--env", &variable, &moving]);
+    let upgrader = lab.upgrader(V1).with("PUBLISHED_IMAGE", &moving);
+    let well = upgrader.run(&["doctor"]);
+    assert_eq!(well.code, Some(0), "{}", well.text);
+
+    let blind = Proxy::that_allows(|right| right.path != "/distribution/{name}/json");
+    let upgrader = upgrader.with("DOCKER_HOST", &blind.host());
+    let run = upgrader.run(&["doctor"]);
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    let told = "and its tag moves: allow it in the socket proxy";
+    assert!(
+        not_ok(&run)
+            .iter()
+            .any(|(verdict, about, text)| *verdict == "FAIL" && *about == "registry" && text.contains(told)),
+        "{}",
+        run.text
+    );
+    let once = upgrader.run(&["once"]);
+    assert_eq!(once.code, Some(1), "{}", once.text);
+    assert!(once.text.contains("did not say which image"), "{}", once.text);
+    docker(&["rm", "--force", &format!("{}-1", lab.name)]);
+    docker(&["rmi", &moving]);
+}

@@ -155,6 +155,26 @@ fn without_the_right_login_the_delegate_stays_and_the_log_says_what_to_do() {
 }
 
 #[test]
+fn a_tag_that_moves_in_a_registry_without_a_login_says_what_to_do_too() {
+    let lab = Lab::new("no-login-moving");
+    let registry = PrivateRegistry::start(false);
+    let moving = format!("{}/harness/delegate:latest", registry.address);
+    docker(&["tag", &image(V1), &moving]);
+    let variable = format!("DELEGATE_NAME={}", lab.name);
+    let name = lab.container("1", &["--env", &variable, &moving]);
+    let run = lab.upgrader(V1).with("PUBLISHED_IMAGE", &moving).run(&["once"]);
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    for told in [
+        "the registry did not say which image",
+        &format!("a login for {} belongs in REGISTRY_USERNAME", registry.address),
+    ] {
+        assert!(run.text.contains(told), "{told} is not in:\n{}", run.text);
+    }
+    docker(&["rm", "--force", &name]);
+    docker(&["rmi", &moving]);
+}
+
+#[test]
 fn the_walk_through_leads_where_it_says() {
     let said = expect(Command::new(project().join("examples/private-registry")).current_dir(project()));
     assert!(said.lines().any(|line| line.starts_with("As promised")), "{said}");
