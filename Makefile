@@ -14,9 +14,10 @@ demo: static ## two delegates upgraded before your eyes; DEMO=private-registry o
 
 test: static ## all tests, those on a real engine and a real registry too
 	cargo test --locked --no-run
-	@# What restarts the engine has one of its own, beside the others'.
+	@# What restarts the engine has one of its own, beside the others'. Most tests wait, so four at once are not too many
+	@# for two processors.
 	@tests/lab/run cargo test --locked --test restarts -- --ignored >$(TARGET_DIR)/restarts.log 2>&1 & restarts=$$!; \
-	code=0; LAB_COMPOSE=1 LAB_PROXY=1 tests/lab/run cargo test --locked || code=$$?; \
+	code=0; RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} LAB_COMPOSE=1 LAB_PROXY=1 tests/lab/run cargo test --locked || code=$$?; \
 	wait $$restarts || code=$$?; cat $(TARGET_DIR)/restarts.log; exit $$code
 
 matrix: static ## every call of an upgrade with every fault on a real engine; MATRIX='start-first kill' selects

@@ -156,7 +156,11 @@ async fn pull<E: Engine>(
             problem,
         })
     };
-    let needed = image_platform(&engine.inspect_image(running.as_str()).await?);
+    let needed = match engine.inspect_image(running.as_str()).await {
+        Ok(running) => image_platform(&running),
+        Err(error) if is_refused_for_good(&error) => None,
+        Err(error) => return Err(error.into()),
+    };
     let EngineInfo { os, architecture, .. } = engine.info().await?;
     // One that is emulated here; the engine's own is what it takes anyway.
     let foreign = needed
@@ -183,13 +187,7 @@ async fn pull<E: Engine>(
             );
             return Err(refused(problem));
         }
-        // A socket proxy that does not let this through will not do so in a second look either.
-        Err(
-            error @ EngineError::Refused {
-                status: 401 | 403 | 405,
-                ..
-            },
-        ) => {
+        Err(error) if is_refused_for_good(&error) => {
             return Err(refused(problem(
                 &pulled.err().unwrap_or(error),
                 reference.registry(),
@@ -214,6 +212,17 @@ async fn pull<E: Engine>(
         }));
     }
     image_id(&image).ok_or_else(|| refused("the engine shows an image without an id".to_owned()))
+}
+
+/// A socket proxy that does not let this through will not do so in a second look either.
+fn is_refused_for_good(error: &EngineError) -> bool {
+    matches!(
+        error,
+        EngineError::Refused {
+            status: 401 | 403 | 405,
+            ..
+        }
+    )
 }
 
 fn image_id(image: &Value) -> Option<ImageId> {
