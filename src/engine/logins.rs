@@ -88,7 +88,6 @@ fn read(file: &LoginFile) -> Result<Option<DockerConfig>, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
     use super::*;
@@ -154,57 +153,5 @@ mod tests {
         );
         fs::remove_file(directory.path().join("config.json")).unwrap();
         assert_eq!(username(&logins, "a.example").await, None);
-    }
-
-    /// A helper of this name, for as long as the directory is in the way of the search.
-    fn helper(directory: &Path, name: &str, script: &str) {
-        let path = directory.join(format!("docker-credential-{name}"));
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    }
-
-    #[tokio::test]
-    async fn helpers_are_asked_by_their_path() {
-        let directory = tempfile::tempdir().unwrap();
-        helper(
-            directory.path(),
-            "good",
-            r#"read server; echo "{\"Username\":\"for-$server\",\"Secret\":\"s\"}""#,
-        );
-        helper(
-            directory.path(),
-            "token",
-            r#"echo '{"Username":"<token>","Secret":"s"}'"#,
-        );
-        helper(
-            directory.path(),
-            "none",
-            "echo 'credentials not found in native keychain'; exit 1",
-        );
-        helper(directory.path(), "broken", "echo 'no network'; exit 1");
-        let ask = async |name: &str, registry: &str| {
-            let program = directory.path().join(format!("docker-credential-{name}"));
-            helper::run(&program, registry).await
-        };
-        let Ok(Some(Account::Password { username, .. })) = ask("good", "r.example:5000").await else {
-            panic!()
-        };
-        assert_eq!(username, "for-r.example:5000");
-        let Ok(Some(Account::Password { username, .. })) = ask("good", "docker.io").await else {
-            panic!()
-        };
-        assert_eq!(username, "for-https://index.docker.io/v1/");
-        assert!(matches!(
-            ask("token", "r.example").await,
-            Ok(Some(Account::IdentityToken(_)))
-        ));
-        assert!(matches!(ask("none", "r.example").await, Ok(None)));
-        let error = ask("broken", "r.example").await.unwrap_err();
-        assert!(
-            error.contains("docker-credential-broken") && error.contains("no network"),
-            "{error}"
-        );
-        let missing = ask("missing", "r.example").await.unwrap_err();
-        assert!(missing.contains("is not there"), "{missing}");
     }
 }
