@@ -112,6 +112,8 @@ pub(crate) fn needs_login(words: &str) -> bool {
         "access denied",
         "denied:",
         "docker login",
+        // What an engine says after it tried again by http, where the registry is an insecure one to it.
+        "http request to an https server",
     ];
     signs.iter().any(|sign| words.contains(sign))
 }
@@ -211,6 +213,7 @@ mod tests {
             "Head https://r.example/v2/x/manifests/1: no basic auth credentials",
             "Head https://r.example/v2/x/manifests/1: unauthorized: authentication required",
             "denied: Your authorization token has expired. Reauthenticate and try again.",
+            "error parsing HTTP 400 response body: \"Client sent an HTTP request to an HTTPS server.\\n\"",
         ] {
             assert!(needs_login(words), "{words}");
         }

@@ -28,7 +28,6 @@ struct PrivateRegistry {
 }
 
 impl PrivateRegistry {
-    /// Without a login the engine tries again by http, and then complains of TLS where there is some.
     fn start(has_tls: bool) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let port = TcpListener::bind("127.0.0.1:0")
@@ -112,8 +111,17 @@ impl Drop for PrivateRegistry {
 
 #[test]
 fn without_the_right_login_the_delegate_stays_and_the_log_says_what_to_do() {
-    let lab = Lab::new("no-login");
-    let registry = PrivateRegistry::start(false);
+    stays_without_the_right_login("no-login", false);
+}
+
+#[test]
+fn so_it_is_at_a_registry_with_tls_that_the_engine_does_not_know() {
+    stays_without_the_right_login("no-login-tls", true);
+}
+
+fn stays_without_the_right_login(test: &str, has_tls: bool) {
+    let lab = Lab::new(test);
+    let registry = PrivateRegistry::start(has_tls);
     let name = lab.delegate("1", V1, &[]);
     let published = registry.publish(V2);
     let before = inspect(&name)["Id"].clone();
