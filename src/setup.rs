@@ -172,6 +172,10 @@ fn manager_config(
     );
     config.stamps = stamps;
     config.proxy = proxy(way_out)?;
+    config.proxy_is_plain = way_out
+        .proxy
+        .as_ref()
+        .is_some_and(|proxy| proxy.url.starts_with("http://"));
     if let Some(path) = &way_out.ca_bundle {
         config.ca_bundle = Some(read("CA_BUNDLE", path)?);
     }

@@ -228,9 +228,16 @@ impl Engine for DockerEngine {
         progress: impl FnMut(PullProgress) + Send,
     ) -> Result<(), EngineError> {
         let session = self.session().await?;
-        let login = self.login(reference).await?;
-        let pulled = pull::pull(&session.docker, reference, platform, login.as_ref(), progress).await;
-        self.noting(pulled).await?;
+        let found = self.login(reference).await;
+        let pulled = pull::pull(
+            &session.docker,
+            reference,
+            platform,
+            found.login.as_ref(),
+            progress,
+        )
+        .await;
+        found.explain(self.noting(pulled).await)?;
         // A stream that ended without a word of an error may still have brought nothing.
         match self.inspect_image(&reference.to_string()).await {
             Err(EngineError::NotFound(_)) => Err(in_stream(format!(

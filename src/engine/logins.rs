@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
+use super::EngineError;
 use super::auth::{Account, Login};
 use super::docker_config::DockerConfig;
 use super::helper;
@@ -43,30 +44,78 @@ impl Logins {
         Self { given, file }
     }
 
-    /// The login for a registry; `None` for a pull without one. The error says what is wrong, and shows no secret.
-    pub(super) async fn of(&self, registry: &str) -> Result<Option<Login>, String> {
+    /// What there is for a registry.
+    pub(super) async fn of(&self, registry: &str) -> Found {
         let is_for = |given: &&GivenLogin| {
             given.registries.is_empty() || given.registries.iter().any(|r| r == registry)
         };
+        let mut found = Found::default();
         if let Some(given) = self.given.as_ref().filter(is_for) {
             let account = Account::Password {
                 username: given.username.clone(),
                 password: given.password.clone(),
             };
-            return Ok(Some(Login::new(account, registry)));
+            found.login = Some(Login::new(account, registry));
+            return found;
         }
-        let Some(config) = self.file.as_ref().map(read).transpose()?.flatten() else {
-            return Ok(None);
-        };
-        let account = match config.helper(registry) {
-            Some(helper) => match helper::ask(helper, registry).await? {
-                Some(account) => Some(account),
-                None => config.account(registry)?,
-            },
-            None => config.account(registry)?,
-        };
-        Ok(account.map(|account| Login::new(account, registry)))
+        let config = found.or_problem(self.file.as_ref().map_or(Ok(None), read));
+        if let Some(config) = config {
+            let mut account = match config.helper(registry) {
+                Some(helper) => found.or_problem(helper::ask(helper, registry).await),
+                None => None,
+            };
+            if account.is_none() {
+                account = found.or_problem(config.account(registry));
+            }
+            found.login = account.map(|account| Login::new(account, registry));
+        }
+        found
     }
+}
+
+/// A login to pull with, and what came in the way of one. Most images need none, so that stops nobody; it is told where
+/// the registry wants one. It shows no secret.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) login: Option<Login>,
+    pub(super) problem: Option<String>,
+}
+
+impl Found {
+    fn or_problem<T>(&mut self, outcome: Result<Option<T>, String>) -> Option<T> {
+        outcome.unwrap_or_else(|problem| {
+            self.problem.get_or_insert(problem);
+            None
+        })
+    }
+
+    /// The outcome of a pull or a look-up with this login.
+    pub(super) fn explain<T>(self, outcome: Result<T, EngineError>) -> Result<T, EngineError> {
+        match (outcome, self.problem) {
+            (Err(error @ (EngineError::Refused { .. } | EngineError::NotFound(_))), Some(problem))
+                if needs_login(&error.words()) =>
+            {
+                Err(EngineError::NoLogin(format!("{}; {problem}", error.words())))
+            }
+            (outcome, _) => outcome,
+        }
+    }
+}
+
+/// Whether a refusal is for want of a login. Registries and engines have no common word for it.
+pub(crate) fn needs_login(words: &str) -> bool {
+    let words = words.to_ascii_lowercase();
+    let signs = [
+        "unauthorized",
+        "authentication required",
+        "no basic auth credentials",
+        "access denied",
+        "denied:",
+        "docker login",
+        // What an engine says after it tried again by http, where the registry is an insecure one to it.
+        "http request to an https server",
+    ];
+    signs.iter().any(|sign| words.contains(sign))
 }
 
 fn read(file: &LoginFile) -> Result<Option<DockerConfig>, String> {
@@ -88,7 +137,6 @@ fn read(file: &LoginFile) -> Result<Option<DockerConfig>, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
     use super::*;
@@ -100,7 +148,7 @@ mod tests {
     }
 
     async fn username(logins: &Logins, registry: &str) -> Option<String> {
-        match logins.of(registry).await.unwrap()?.account() {
+        match logins.of(registry).await.login?.account() {
             Account::Password { username, .. } => Some(username.clone()),
             Account::IdentityToken(_) => Some("<token>".to_owned()),
         }
@@ -147,7 +195,9 @@ mod tests {
         .unwrap();
         assert_eq!(username(&logins, "a.example").await.as_deref(), Some("u2"));
         fs::write(directory.path().join("config.json"), r#"{"auths": "hunter2""#).unwrap();
-        let error = logins.of("a.example").await.unwrap_err();
+        let found = logins.of("a.example").await;
+        assert!(found.login.is_none());
+        let error = found.problem.unwrap();
         assert!(
             error.contains("config.json is not what `docker login` writes") && !error.contains("hunter2"),
             "{error}"
@@ -156,55 +206,70 @@ mod tests {
         assert_eq!(username(&logins, "a.example").await, None);
     }
 
-    /// A helper of this name, for as long as the directory is in the way of the search.
-    fn helper(directory: &Path, name: &str, script: &str) {
-        let path = directory.join(format!("docker-credential-{name}"));
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    #[test]
+    fn only_what_a_login_would_mend_asks_for_one() {
+        for words in [
+            "pull access denied for x, repository does not exist or may require 'docker login'",
+            "Head https://r.example/v2/x/manifests/1: no basic auth credentials",
+            "Head https://r.example/v2/x/manifests/1: unauthorized: authentication required",
+            "denied: Your authorization token has expired. Reauthenticate and try again.",
+            "error parsing HTTP 400 response body: \"Client sent an HTTP request to an HTTPS server.\\n\"",
+        ] {
+            assert!(needs_login(words), "{words}");
+        }
+        for words in [
+            "open /var/lib/docker/tmp/GetImageBlob1: permission denied",
+            "manifest unknown",
+            "dial tcp: lookup r.example: no such host",
+        ] {
+            assert!(!needs_login(words), "{words}");
+        }
     }
 
     #[tokio::test]
-    async fn helpers_are_asked_by_their_path() {
+    async fn what_is_wrong_with_a_login_is_told_only_where_one_is_wanted() {
         let directory = tempfile::tempdir().unwrap();
-        helper(
-            directory.path(),
-            "good",
-            r#"read server; echo "{\"Username\":\"for-$server\",\"Secret\":\"s\"}""#,
-        );
-        helper(
-            directory.path(),
-            "token",
-            r#"echo '{"Username":"<token>","Secret":"s"}'"#,
-        );
-        helper(
-            directory.path(),
-            "none",
-            "echo 'credentials not found in native keychain'; exit 1",
-        );
-        helper(directory.path(), "broken", "echo 'no network'; exit 1");
-        let ask = async |name: &str, registry: &str| {
-            let program = directory.path().join(format!("docker-credential-{name}"));
-            helper::run(&program, registry).await
+        let refused = |message: &str| {
+            Err::<(), _>(EngineError::Refused {
+                status: 500,
+                message: message.to_owned(),
+            })
         };
-        let Ok(Some(Account::Password { username, .. })) = ask("good", "r.example:5000").await else {
-            panic!()
-        };
-        assert_eq!(username, "for-r.example:5000");
-        let Ok(Some(Account::Password { username, .. })) = ask("good", "docker.io").await else {
-            panic!()
-        };
-        assert_eq!(username, "for-https://index.docker.io/v1/");
-        assert!(matches!(
-            ask("token", "r.example").await,
-            Ok(Some(Account::IdentityToken(_)))
-        ));
-        assert!(matches!(ask("none", "r.example").await, Ok(None)));
-        let error = ask("broken", "r.example").await.unwrap_err();
-        assert!(
-            error.contains("docker-credential-broken") && error.contains("no network"),
-            "{error}"
-        );
-        let missing = ask("missing", "r.example").await.unwrap_err();
-        assert!(missing.contains("is not there"), "{missing}");
+        for (config, problem) in [
+            (
+                r#"{"credsStore": "of-somewhere-else"}"#,
+                "docker-credential-of-somewhere-else, which is not there",
+            ),
+            (r#"{"auths":"#, "is not what `docker login` writes"),
+        ] {
+            let logins = logins(directory.path(), config);
+            let of = async || logins.of("r.example").await;
+            assert_eq!(of().await.explain(Ok(())), Ok(()));
+            let away = Err(EngineError::Unreachable(
+                "permission denied: docker.sock".to_owned(),
+            ));
+            for other in [refused("manifest unknown"), away] {
+                assert_eq!(of().await.explain(other.clone()), other);
+            }
+            let error = of()
+                .await
+                .explain(refused("no basic auth credentials"))
+                .unwrap_err();
+            let EngineError::NoLogin(words) = &error else {
+                panic!("{error:?}")
+            };
+            assert!(
+                words.contains("no basic auth credentials; ") && words.contains(problem),
+                "{words}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn the_file_s_own_login_is_taken_where_its_helper_is_missing() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = r#"{"credsStore": "of-somewhere-else", "auths": {"r.example": {"auth": "dTpw"}}}"#;
+        let logins = logins(directory.path(), config);
+        assert_eq!(username(&logins, "r.example").await.as_deref(), Some("u"));
     }
 }

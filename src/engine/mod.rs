@@ -27,6 +27,7 @@ use serde_json::Value;
 
 pub use docker::DockerEngine;
 pub use inspected::{Health, HealthStatus, Inspected};
+pub(crate) use logins::needs_login;
 pub use logins::{GivenLogin, LoginFile, Logins};
 pub use rights::{Need, RIGHTS, Right};
 pub use storage::Storage;
@@ -88,12 +89,22 @@ pub enum EngineError {
     /// The engine did not answer in time; whether it acted is for the next observation to tell.
     #[error("no answer from the engine within {0:?}")]
     TimedOut(Duration),
-    /// The registry logins are not in order; nothing was asked.
+    /// The registry wants a login, and those that there are are not in order.
     #[error("{0}")]
     NoLogin(String),
     /// An answer that is not what the API promises.
     #[error("unexpected answer from the engine: {0}")]
     Malformed(String),
+}
+
+impl EngineError {
+    /// What it says, without the status of an answer where that says nothing: errors in a stream come with 200.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Refused { status: 200, message } => message.clone(),
+            error => error.to_string(),
+        }
+    }
 }
 
 /// What the engine says of itself.

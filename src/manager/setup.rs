@@ -27,6 +27,8 @@ pub struct ManagerConfig {
     pub user_agent: String,
     /// The proxy to go through, with its exceptions; nothing is read from the environment here.
     pub proxy: Option<Proxy>,
+    /// Whether that proxy is spoken to by plain http.
+    pub proxy_is_plain: bool,
     /// PEM certificates to trust beside those of the system.
     pub ca_bundle: Option<Vec<u8>>,
     /// PEM certificate chain and private key, for mTLS.
@@ -53,6 +55,7 @@ impl ManagerConfig {
             stamps: false,
             user_agent: concat!("delegate-upgrader/", env!("CARGO_PKG_VERSION")).to_owned(),
             proxy: None,
+            proxy_is_plain: false,
             ca_bundle: None,
             client_identity: None,
             timing: Timing::default(),
@@ -109,7 +112,10 @@ pub enum ManagerSetupError {
     #[error("CLIENT_CERT, CLIENT_KEY: {0}; they are a certificate chain and its private key in PEM form")]
     ClientIdentity(String),
     /// The whole: most often there are no CA certificates on the system.
-    #[error("the HTTPS client cannot be set up: {0}")]
+    #[error(
+        "the HTTPS client cannot be set up: {0}; where CA certificates are missing, install them (ca-certificates), name a \
+         file of them in SSL_CERT_FILE, or the Manager's own in CA_BUNDLE"
+    )]
     Client(String),
 }
 
@@ -160,7 +166,7 @@ pub(super) fn client(config: &ManagerConfig, base: &Url) -> Result<Client, Manag
         .referer(false)
         .no_proxy()
         .connect_timeout(config.timing.connect);
-    let plain = base.scheme() == "http" && config.proxy.is_none();
+    let plain = base.scheme() == "http" && (config.proxy.is_none() || config.proxy_is_plain);
     if let Some(proxy) = &config.proxy {
         builder = builder.proxy(proxy.clone());
     }

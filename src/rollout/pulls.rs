@@ -12,7 +12,7 @@ use super::{Failure, Rollout};
 use crate::delegate::{ContainerId, ImageId};
 use crate::disk::{self, Disk};
 use crate::document::image_platform;
-use crate::engine::{Engine, EngineError, EngineInfo, PullProgress};
+use crate::engine::{Engine, EngineError, EngineInfo, PullProgress, needs_login};
 use crate::image::ImageReference;
 use crate::reason::Reason;
 
@@ -110,16 +110,12 @@ async fn too_little_disk<E: Engine>(
     })
 }
 
-/// What a question to a registry failed of, and what to do. Errors in the stream of a pull come with a status that says
-/// nothing.
+/// What a question to a registry failed of, and what to do.
 pub(crate) fn problem(error: &EngineError, registry: &str) -> String {
-    let words = match error {
-        EngineError::Refused { status: 200, message } => message.clone(),
-        error => error.to_string(),
-    };
+    let words = error.words();
     if words.contains("no space left on device") {
         format!("the engine's disk is full: {words}")
-    } else if needs_login(&words) {
+    } else if needs_login(&words) && !matches!(error, EngineError::NoLogin(_)) {
         format!(
             "{words}; a login for {registry} belongs in REGISTRY_USERNAME and REGISTRY_PASSWORD, or in the config.json of \
              DOCKER_CONFIG"
@@ -127,20 +123,6 @@ pub(crate) fn problem(error: &EngineError, registry: &str) -> String {
     } else {
         words
     }
-}
-
-/// Registries and engines have no common word for it.
-fn needs_login(words: &str) -> bool {
-    let words = words.to_ascii_lowercase();
-    let signs = [
-        "unauthorized",
-        "authentication required",
-        "no basic auth credentials",
-        "access denied",
-        "denied:",
-        "docker login",
-    ];
-    signs.iter().any(|sign| words.contains(sign))
 }
 
 /// The id behind the reference is read after the pull, whatever the pull said: errors arrive inside a 200 stream, and
@@ -227,28 +209,4 @@ fn is_refused_for_good(error: &EngineError) -> bool {
 
 fn image_id(image: &Value) -> Option<ImageId> {
     image.get("Id").and_then(Value::as_str).map(ImageId::new)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_a_login_would_mend_asks_for_one() {
-        for words in [
-            "pull access denied for x, repository does not exist or may require 'docker login'",
-            "Head https://r.example/v2/x/manifests/1: no basic auth credentials",
-            "Head https://r.example/v2/x/manifests/1: unauthorized: authentication required",
-            "denied: Your authorization token has expired. Reauthenticate and try again.",
-        ] {
-            assert!(needs_login(words), "{words}");
-        }
-        for words in [
-            "open /var/lib/docker/tmp/GetImageBlob1: permission denied",
-            "manifest unknown",
-            "dial tcp: lookup r.example: no such host",
-        ] {
-            assert!(!needs_login(words), "{words}");
-        }
-    }
 }

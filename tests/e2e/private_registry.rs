@@ -28,7 +28,6 @@ struct PrivateRegistry {
 }
 
 impl PrivateRegistry {
-    /// Without a login the engine tries again by http, and then complains of TLS where there is some.
     fn start(has_tls: bool) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let port = TcpListener::bind("127.0.0.1:0")
@@ -112,8 +111,17 @@ impl Drop for PrivateRegistry {
 
 #[test]
 fn without_the_right_login_the_delegate_stays_and_the_log_says_what_to_do() {
-    let lab = Lab::new("no-login");
-    let registry = PrivateRegistry::start(false);
+    stays_without_the_right_login("no-login", false);
+}
+
+#[test]
+fn so_it_is_at_a_registry_with_tls_that_the_engine_does_not_know() {
+    stays_without_the_right_login("no-login-tls", true);
+}
+
+fn stays_without_the_right_login(test: &str, has_tls: bool) {
+    let lab = Lab::new(test);
+    let registry = PrivateRegistry::start(has_tls);
     let name = lab.delegate("1", V1, &[]);
     let published = registry.publish(V2);
     let before = inspect(&name)["Id"].clone();
@@ -151,6 +159,27 @@ fn without_the_right_login_the_delegate_stays_and_the_log_says_what_to_do() {
         assert!(!run.text.contains("hunter2"), "{}", run.text);
         assert_eq!(inspect(&name)["Id"], before);
         assert_eq!(lab.names(), ["1"]);
+        if told != what_to_do {
+            let doctor = upgrader.run(&["doctor"]);
+            assert!(doctor.text.contains(told), "{told} is not in:\n{}", doctor.text);
+        }
+    }
+}
+
+#[test]
+fn an_image_for_everybody_needs_no_login_that_works() {
+    let lab = Lab::new("public");
+    let directory = tempfile::tempdir().expect("a directory");
+    for config in [r#"{"credsStore": "desktop"}"#, r#"{"auths": "hunter2""#] {
+        fs::write(directory.path().join("config.json"), config).expect("config.json");
+        let name = lab.delegate("1", V1, &[]);
+        let run = lab
+            .upgrader(V2)
+            .with("DOCKER_CONFIG", &directory.path().to_string_lossy())
+            .run(&["once"]);
+        assert_eq!(run.code, Some(0), "{}", run.text);
+        assert_eq!(image_of(&name), image(V2));
+        docker(&["rm", "--force", &name]);
     }
 }
 

@@ -276,6 +276,7 @@ async fn a_proxy_is_used_and_its_password_shown_nowhere() {
     let with_password = proxy.url.replace("http://", "http://user:hunter2@");
     let client = HttpManager::new(ManagerConfig {
         proxy: Some(reqwest::Proxy::all(&with_password).unwrap()),
+        proxy_is_plain: true,
         timing: HASTY,
         ..config("http://manager.invalid/gratis")
     })

@@ -473,4 +473,5 @@ async fn what_is_written_into_the_file_of_a_running_manager_counts_at_once() {
     let url = format!("{}/local/published", local.url);
     let (status, _, _) = super::protocol::get(url, None).await;
     assert_eq!(status.as_u16(), 404);
+    assert!(local.manager.requests().is_empty(), "nobody can read them there");
 }

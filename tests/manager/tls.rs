@@ -151,3 +151,38 @@ async fn a_proxy_that_refuses_the_tunnel_is_an_outage_and_its_password_is_not_sh
         assert_eq!(requests.len() > 1, asked_again, "{requests:?}");
     }
 }
+
+#[test]
+fn a_host_without_ca_certificates_is_told_what_to_do_where_they_are_needed() {
+    let plan = |variables: &[(&str, &str)]| {
+        std::process::Command::new(env!("CARGO_BIN_EXE_delegate-upgrader"))
+            .env_clear()
+            .env("SSL_CERT_FILE", "/dev/null")
+            .env("DOCKER_HOST", "unix:///nowhere/docker.sock")
+            .env("UPGRADER_WORKLOAD_NAME", "docker-delegate")
+            .env("ACCOUNT_ID", super::ACCOUNT)
+            .env("UPGRADER_TOKEN", "000102030405060708090a0b0c0d0e0f")
+            .envs(variables.iter().copied())
+            .arg("plan")
+            .output()
+            .unwrap()
+    };
+    let https = ("MANAGER_HOST_AND_PORT", "https://manager.example");
+    let http = ("MANAGER_HOST_AND_PORT", "http://manager.example");
+    let proxy = ("HTTP_PROXY", "http://proxy.example:3128");
+    let tls_proxy = ("HTTP_PROXY", "https://proxy.example:3128");
+    let ca = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/tls/ca.pem");
+    for (variables, needed) in [
+        ([http, proxy].as_slice(), false),
+        (&[https, proxy], true),
+        (&[http, tls_proxy], true),
+        (&[https, ("CA_BUNDLE", ca)], false),
+        (&[http], false),
+    ] {
+        let output = plan(variables);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code() == Some(78), needed, "{variables:?}: {text}");
+        let told = ["No CA certificates", "CA_BUNDLE", "SSL_CERT_FILE"].map(|words| text.contains(words));
+        assert_eq!(told, [needed; 3], "{variables:?}: {text}");
+    }
+}

@@ -1,4 +1,4 @@
-//! Delegates: listed, and made known.
+//! Delegates: listed, made known, forgotten.
 
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
@@ -30,22 +30,41 @@ enum DelegatesCommand {
         /// Its DELEGATE_NAME
         name: String,
     },
+    /// Take a delegate that is gone from the list, with its tags
+    Forget {
+        #[command(flatten)]
+        database: Database,
+        #[command(flatten)]
+        place: Place,
+        /// Its DELEGATE_NAME
+        name: String,
+    },
 }
 
 impl Delegates {
     pub(crate) fn run(&self, now: DateTime<Utc>) -> Said {
-        let Some(DelegatesCommand::Register {
-            database,
-            place,
-            tags,
-            name,
-        }) = &self.command
-        else {
-            return self.list(now);
-        };
-        let (scope, tags) = (place.scope()?, tags.iter().cloned().collect());
-        database.open()?.register(&scope, name, &tags, now.timestamp())?;
-        Ok(format!("registered {name} for {scope}{}\n", with_tags(&tags)))
+        match &self.command {
+            None => self.list(now),
+            Some(DelegatesCommand::Register {
+                database,
+                place,
+                tags,
+                name,
+            }) => {
+                let (scope, tags) = (place.scope()?, tags.iter().cloned().collect());
+                database.open()?.register(&scope, name, &tags, now.timestamp())?;
+                Ok(format!("registered {name} for {scope}{}\n", with_tags(&tags)))
+            }
+            Some(DelegatesCommand::Forget {
+                database,
+                place,
+                name,
+            }) => {
+                let scope = place.scope()?;
+                database.open()?.forget(&scope, name)?;
+                Ok(format!("forgot {name} for {scope}\n"))
+            }
+        }
     }
 
     fn list(&self, now: DateTime<Utc>) -> Said {

@@ -168,3 +168,25 @@ fn delegates_are_listed_with_their_versions_and_who_looks_after_them() {
          green  org o    linux  DETECTING     -     -                                 -\n"
     );
 }
+
+#[test]
+fn a_delegate_that_is_gone_can_be_forgotten() {
+    let site = Site::new();
+    site.store()
+        .stamp(&Scope::Account, "blue", "h1", "a:1", 0)
+        .unwrap();
+    site.run("delegates register blue --org o").unwrap();
+    assert_eq!(
+        site.run("delegates forget blue").unwrap(),
+        "forgot blue for account\n"
+    );
+    let [left] = site.store().delegates().unwrap().try_into().unwrap();
+    assert_eq!(left.scope, Scope::Org("o".to_owned()));
+    let error = site.run("delegates forget blue").unwrap_err();
+    assert_eq!(
+        error,
+        "there is no delegate blue for the scope account; `manager delegates` shows those there are"
+    );
+    site.run("delegates forget blue --org o").unwrap();
+    assert_eq!(site.store().delegates().unwrap(), []);
+}

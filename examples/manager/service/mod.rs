@@ -170,7 +170,7 @@ impl Manager {
         (self.0.clock.0)()
     }
 
-    /// Remembers and tells a question, with the status and code of its answer.
+    /// Tells a question, and remembers it for the control API, with the status and code of its answer.
     fn note(&self, mut asked: Asked, response: &Response) {
         asked.status = response.status().as_u16();
         asked.code = response
@@ -180,6 +180,10 @@ impl Manager {
         if self.0.print {
             // Whoever read the lines may be gone; the Manager goes on.
             let _ = writeln!(std::io::stdout(), "{}", asked.line());
+        }
+        // Only the control API shows them.
+        if !self.0.has_control {
+            return;
         }
         let mut lab = self.lab();
         if lab.requests.len() == MOST_REMEMBERED {

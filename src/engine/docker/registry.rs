@@ -2,8 +2,10 @@
 
 use reqwest::Method;
 use serde_json::Value;
+use tracing::debug;
 
 use super::{DockerEngine, REGISTRY, reference_path};
+use crate::engine::logins::Found;
 use crate::engine::{EngineError, auth};
 use crate::image::ImageReference;
 
@@ -11,24 +13,30 @@ impl DockerEngine {
     /// What the registry says of a reference, asked through the engine: its digest, and the platforms it is for.
     pub async fn distribution(&self, reference: &ImageReference) -> Result<Value, EngineError> {
         let name = reference.to_string();
-        let login = self.login(reference).await?;
-        self.json(|raw, api| {
-            let call = raw.call(
-                Method::GET,
-                Some(api),
-                &reference_path("distribution", &name),
-                REGISTRY,
-            );
-            match &login {
-                Some(login) => call.header(auth::HEADER, login.header()),
-                None => call,
-            }
-        })
-        .await
+        let found = self.login(reference).await;
+        let answer = self
+            .json(|raw, api| {
+                let call = raw.call(
+                    Method::GET,
+                    Some(api),
+                    &reference_path("distribution", &name),
+                    REGISTRY,
+                );
+                match &found.login {
+                    Some(login) => call.header(auth::HEADER, login.header()),
+                    None => call,
+                }
+            })
+            .await;
+        found.explain(answer)
     }
 
-    pub(super) async fn login(&self, reference: &ImageReference) -> Result<Option<auth::Login>, EngineError> {
-        let login = self.shared.logins.of(reference.registry()).await;
-        login.map_err(EngineError::NoLogin)
+    pub(super) async fn login(&self, reference: &ImageReference) -> Found {
+        let registry = reference.registry();
+        let found = self.shared.logins.of(registry).await;
+        if let Some(problem) = &found.problem {
+            debug!(registry, problem, "the registry logins are not in order");
+        }
+        found
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use chrono::TimeDelta;
 use rusqlite::{OptionalExtension as _, TransactionBehavior, params};
 
 use super::credentials::scope;
@@ -9,6 +10,10 @@ use super::{Store, StoreError, tags_from_column, tags_to_column};
 use crate::service::resolve::Tags;
 use crate::service::scope::Scope;
 use crate::service::support::SILENCE;
+
+/// An upgrader in a container has a host name of its own, so each new one is another host, and the last is never heard
+/// of again.
+const REMEMBERED: TimeDelta = TimeDelta::days(30);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Delegate {
@@ -87,7 +92,26 @@ impl Store {
             "INSERT OR REPLACE INTO replica (org, project, name, host, image, seen_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![org, project, name, host, image, now],
         )?;
+        transaction.execute(
+            "DELETE FROM replica WHERE seen_at < ?1",
+            [now - REMEMBERED.num_seconds()],
+        )?;
         Ok(transaction.commit()?)
+    }
+
+    /// With its tags and its replicas, until somebody asks for it again.
+    pub(crate) fn forget(&self, scope: &Scope, name: &str) -> Result<(), StoreError> {
+        let forgotten = self.connection.execute(
+            "DELETE FROM delegate WHERE org = ?1 AND project = ?2 AND name = ?3",
+            [scope.org().unwrap_or(""), scope.project().unwrap_or(""), name],
+        )?;
+        if forgotten == 0 {
+            return Err(StoreError::NoSuchDelegate {
+                name: name.to_owned(),
+                scope: scope.clone(),
+            });
+        }
+        Ok(())
     }
 
     /// The tags of a delegate; none if it is not known.
@@ -193,5 +217,26 @@ mod tests {
         assert_eq!((other.scope.clone(), other.asked_at), (org.clone(), None));
         assert_eq!(store.tags_of(&Scope::Account, "blue").unwrap(), tags);
         assert_eq!(store.tags_of(&org, "green").unwrap(), Tags::new());
+    }
+
+    #[test]
+    fn a_host_that_is_not_heard_of_any_more_is_forgotten_with_somebody_s_next_question() {
+        let mut store = Store::in_memory("acct").unwrap();
+        let day = 24 * 60 * 60;
+        store.stamp(&Scope::Account, "blue", "gone", "a:1", 0).unwrap();
+        store.stamp(&Scope::Account, "blue", "quiet", "a:1", 1).unwrap();
+        store
+            .stamp(&Scope::Account, "green", "other", "a:1", 30 * day + 1)
+            .unwrap();
+        let [blue, green] = store.delegates().unwrap().try_into().unwrap();
+        let hosts = |delegate: &Delegate| -> Vec<String> {
+            delegate
+                .replicas
+                .iter()
+                .map(|replica| replica.host.clone())
+                .collect()
+        };
+        assert_eq!(hosts(&blue), ["quiet"]);
+        assert_eq!(hosts(&green), ["other"]);
     }
 }

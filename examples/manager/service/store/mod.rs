@@ -19,6 +19,7 @@ pub(crate) use credentials::{Credential, Kind};
 pub(crate) use delegates::Delegate;
 
 use super::resolve::Release;
+use super::scope::Scope;
 
 /// The steps from each version of the schema to the next; the number of those taken is `PRAGMA user_version`.
 const SCHEMA: [&str; VERSION as usize] = [include_str!("schema.sql")];
@@ -60,6 +61,8 @@ pub(crate) enum StoreError {
     RevokedBefore { kind: Kind, name: String },
     #[error("{0}")]
     NoSuchOverride(String),
+    #[error("there is no delegate {name} for the scope {scope}; `manager delegates` shows those there are")]
+    NoSuchDelegate { name: String, scope: Scope },
     #[error("the database cannot be used: {0}")]
     Sqlite(#[from] rusqlite::Error),
 }
