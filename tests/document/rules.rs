@@ -696,3 +696,107 @@ fn no_restart_policy_has_two_spellings() {
     assert_eq!(unexplained(&unnamed, &always, images).len(), 1);
     assert_eq!(unexplained(&always, &unnamed, images).len(), 1);
 }
+
+/// What of a container's host configuration is told as different after it was recreated.
+fn differing(expected: Value, found: Value) -> Vec<String> {
+    let image = image(&json!({}));
+    let images = Images {
+        old: &image,
+        new: &image,
+    };
+    let [old, new] = [expected, found].map(|host_config| container(&json!({}), host_config));
+    unexplained(&old, &new, images)
+        .iter()
+        .map(|difference| difference.path().to_owned())
+        .collect()
+}
+
+#[test]
+fn what_the_engine_fills_in_at_the_create_is_no_difference() {
+    for (field, expected, found) in [
+        (
+            "LogConfig",
+            json!({"Type": "json-file", "Config": {"max-file": "3"}}),
+            json!({"Type": "json-file", "Config": {"max-file": "3", "max-size": "10m"}}),
+        ),
+        (
+            "LogConfig",
+            json!({"Type": "json-file", "Config": null}),
+            json!({"Type": "json-file", "Config": {}}),
+        ),
+        ("CgroupnsMode", json!(""), json!("private")),
+        ("CgroupnsMode", Value::Null, json!("host")),
+        ("IpcMode", json!(""), json!("private")),
+        ("MaskedPaths", Value::Null, json!(["/proc/kcore"])),
+        ("ReadonlyPaths", Value::Null, json!(["/proc/sys"])),
+        ("ShmSize", json!(0), json!(67_108_864)),
+        ("Runtime", json!(""), json!("runc")),
+    ] {
+        let (expected, found) = (json!({ field: expected }), json!({ field: found }));
+        assert!(
+            differing(expected.clone(), found.clone()).is_empty(),
+            "{expected} {found}"
+        );
+        assert!(
+            !differing(found.clone(), expected.clone()).is_empty(),
+            "{found} {expected}"
+        );
+    }
+    assert!(differing(json!({}), json!({"Runtime": "runc"})).is_empty());
+}
+
+#[test]
+fn a_limit_that_is_not_set_has_several_spellings() {
+    for (field, spellings, set) in [
+        ("PidsLimit", vec![json!(0), json!(-1), Value::Null], json!(100)),
+        ("OomKillDisable", vec![json!(false), Value::Null], json!(true)),
+    ] {
+        let set = json!({ field: set });
+        for one in &spellings {
+            let one = json!({ field: one });
+            for other in &spellings {
+                let other = json!({ field: other });
+                assert!(differing(one.clone(), other.clone()).is_empty(), "{one} {other}");
+            }
+            assert_eq!(differing(one.clone(), set.clone()).len(), 1, "{one} {set}");
+            assert_eq!(differing(set.clone(), one.clone()).len(), 1, "{set} {one}");
+        }
+    }
+}
+
+#[test]
+fn what_the_owner_set_and_the_engine_might_fill_in_is_missed() {
+    let log = |options: Value| json!({"LogConfig": {"Type": "json-file", "Config": options}});
+    for (expected, found) in [
+        // An option lost, one changed, and one that was given empty.
+        (log(json!({"max-size": "10m"})), log(json!({"max-file": "3"}))),
+        (log(json!({"max-size": "10m"})), log(json!({"max-size": "20m"}))),
+        (log(json!({"max-size": ""})), log(json!({"max-size": "10m"}))),
+        (
+            json!({"LogConfig": {"Type": "local", "Config": {}}}),
+            json!({"LogConfig": {"Type": "json-file", "Config": {}}}),
+        ),
+        // No path is masked with `--security-opt systempaths=unconfined`.
+        (
+            json!({"MaskedPaths": []}),
+            json!({"MaskedPaths": ["/proc/kcore"]}),
+        ),
+        (
+            json!({"ReadonlyPaths": []}),
+            json!({"ReadonlyPaths": ["/proc/sys"]}),
+        ),
+        (
+            json!({"CgroupnsMode": "host"}),
+            json!({"CgroupnsMode": "private"}),
+        ),
+        (json!({"ShmSize": 1}), json!({"ShmSize": 67_108_864})),
+        // Nothing that the engine fills in.
+        (json!({"Privileged": false}), json!({"Privileged": true})),
+        (json!({"PidMode": ""}), json!({"PidMode": "host"})),
+    ] {
+        assert!(
+            !differing(expected.clone(), found.clone()).is_empty(),
+            "{expected} {found}"
+        );
+    }
+}
