@@ -367,6 +367,7 @@ impl<'a> Comparison<'a> {
             name_no_restart_policy(side);
             drop_notes(side);
             drop_unset_limits(side);
+            sort_ulimits(side);
         }
         drop_what_was_filled_in(&mut old, &mut new);
         if same_network_mode(self.old, self.new) {
@@ -560,6 +561,13 @@ fn name_no_restart_policy(host_config: &mut Map<String, Value>) {
 fn drop_notes(host_config: &mut Map<String, Value>) {
     if let Some(Value::Object(annotations)) = host_config.get_mut("Annotations") {
         annotations.remove("io.podman.annotations.pids-limit");
+    }
+}
+
+/// Inspect adds the daemon's own ones, in a random order.
+fn sort_ulimits(host_config: &mut Map<String, Value>) {
+    if let Some(Value::Array(ulimits)) = host_config.get_mut("Ulimits") {
+        ulimits.sort_by(|one, other| text(one, "/Name").cmp(text(other, "/Name")));
     }
 }
 

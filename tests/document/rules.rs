@@ -800,3 +800,15 @@ fn what_the_owner_set_and_the_engine_might_fill_in_is_missed() {
         );
     }
 }
+
+#[test]
+fn the_order_of_ulimits_has_no_meaning() {
+    let [nofile, nproc] = ["nofile", "nproc"].map(|name| json!({"Name": name, "Soft": 1, "Hard": 2}));
+    let ulimits = |entries: &[&Value]| json!({ "Ulimits": entries });
+    assert!(differing(ulimits(&[&nofile, &nproc]), ulimits(&[&nproc, &nofile])).is_empty());
+    let lower = json!({"Name": "nproc", "Soft": 1, "Hard": 1});
+    for changed in [ulimits(&[&lower, &nofile]), ulimits(&[&nofile]), json!({})] {
+        let different = differing(ulimits(&[&nofile, &nproc]), changed.clone());
+        assert_eq!(different, ["/HostConfig/Ulimits"], "{changed}");
+    }
+}
