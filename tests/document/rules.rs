@@ -812,3 +812,19 @@ fn the_order_of_ulimits_has_no_meaning() {
         assert_eq!(different, ["/HostConfig/Ulimits"], "{changed}");
     }
 }
+
+#[test]
+fn a_link_local_address_is_a_fixed_one() {
+    let container = connected(
+        "mine",
+        json!({"mine": {"IPAMConfig": {"LinkLocalIPs": ["169.254.8.8", "fe80::8"]}}}),
+    );
+    let told: Vec<_> = forbids_two(&container).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "it has the fixed address 169.254.8.8 in the network mine",
+            "it has the fixed address fe80::8 in the network mine"
+        ]
+    );
+}
