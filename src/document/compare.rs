@@ -217,12 +217,14 @@ impl<'a> Comparison<'a> {
 
     fn labels(&mut self) {
         let [old, new, old_image, new_image] = self.maps("Labels");
+        let is_composed = old.is_some_and(defaults::is_composed);
         for name in keys([old, new, new_image]) {
             if label::OURS.contains(&name) {
                 continue;
             }
             let value = lookup(old, name);
-            let expected = if value == lookup(old_image, name) {
+            let is_composes = is_composed && defaults::is_label_of_compose(name);
+            let expected = if value == lookup(old_image, name) && !is_composes {
                 lookup(new_image, name)
             } else {
                 value.or(lookup(new_image, name))

@@ -828,3 +828,33 @@ fn a_link_local_address_is_a_fixed_one() {
         ]
     );
 }
+
+#[test]
+fn the_labels_by_which_compose_knows_a_container_are_never_the_images() {
+    let built = json!({"Labels": {
+        "com.docker.compose.project": "p", "com.docker.compose.service": "delegate", "tools": "1",
+    }});
+    let composed = json!({"Labels": {
+        "com.docker.compose.project": "p", "com.docker.compose.service": "delegate",
+        "com.docker.compose.container-number": "1",
+    }});
+    let otherwise = json!({"Labels": {"com.docker.compose.project": "q", "tools": "2"}});
+    let (old, new) = (image(&built), image(&otherwise));
+    let images = Images { old: &old, new: &new };
+
+    let container = inspect(ID, &composed, &built);
+    let made = body(&container, &built);
+    assert_eq!(made["Labels"], composed["Labels"]);
+    let recreated = inspect(OTHER_ID, &made, &otherwise);
+    assert_eq!(unexplained(&container, &recreated, images), []);
+    let mut lost = recreated;
+    lost["Config"]["Labels"]["com.docker.compose.project"] = json!("q");
+    assert_eq!(unexplained(&container, &lost, images).len(), 1);
+
+    // Without compose they are labels of the image like others.
+    let container = inspect(ID, &json!({}), &built);
+    let made = body(&container, &built);
+    assert_eq!(made["Labels"], json!({}));
+    let recreated = inspect(OTHER_ID, &made, &otherwise);
+    assert_eq!(unexplained(&container, &recreated, images), []);
+}
