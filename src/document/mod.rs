@@ -16,6 +16,7 @@
 //! - a value the owner gave that is just what the old image says: it is taken for the image's;
 //! - a MAC address the owner gave for a network other than the container's first one. From API 1.52 that of the first
 //!   one is not shown either; the engine port adds it as `Config.MacAddress` from an inspect at 1.51;
+//! - whether an address in a network of Swarm was asked for: it is taken for one that Swarm chose;
 //! - with the host's network, whether the host name was given or is the host's own: it is kept;
 //! - files that were copied into the container after its creation; those that compose puts there are recognised, and
 //!   such a delegate is left alone.

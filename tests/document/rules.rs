@@ -858,3 +858,46 @@ fn the_labels_by_which_compose_knows_a_container_are_never_the_images() {
     let recreated = inspect(OTHER_ID, &made, &otherwise);
     assert_eq!(unexplained(&container, &recreated, images), []);
 }
+
+/// An endpoint in a network with this id, as a running container has it. The engine was asked for `given`, or shows it
+/// as if it had been.
+fn at_work(network_id: &str, given: Value) -> Value {
+    json!({"NetworkID": network_id, "IPAddress": "10.0.1.4", "GlobalIPv6Address": "fd00::4", "IPAMConfig": given})
+}
+
+const SWARM_NETWORK: &str = "hy2w7sj3rgvqkcn81d0m4tzxa";
+
+#[test]
+fn b_an_address_that_swarm_chose_is_not_the_owners() {
+    let both = json!({"IPv4Address": "10.0.1.4", "IPv6Address": "fd00::4"});
+    let link_local = json!({"LinkLocalIPs": ["169.254.8.8"]});
+    let mut mixed = both.clone();
+    mixed["LinkLocalIPs"] = link_local["LinkLocalIPs"].clone();
+    let other = json!({"IPv4Address": "10.0.1.9"});
+    for (network_id, shown, kept) in [
+        (SWARM_NETWORK, &both, &Value::Null),
+        (SWARM_NETWORK, &mixed, &link_local),
+        (SWARM_NETWORK, &other, &other),
+        (SWARM_NETWORK, &Value::Null, &Value::Null),
+        (ID, &both, &both),
+    ] {
+        let running = connected("ov", json!({"ov": at_work(network_id, shown.clone())}));
+        let made = endpoints(&body(&running, &json!({})))["ov"].clone();
+        assert_eq!(made["IPAMConfig"], *kept, "{network_id} {shown}");
+
+        let conflicts = forbids_two(&running).len();
+        let expected = kept.as_object().map_or(0, serde_json::Map::len);
+        assert_eq!(conflicts, expected, "{network_id} {shown}");
+
+        // Before the first start, and after a stop, only what was asked for is shown.
+        let idle = json!({"NetworkID": network_id, "IPAMConfig": kept});
+        let idle = connected("ov", json!({ "ov": idle }));
+        let image = image(&json!({}));
+        let images = Images {
+            old: &image,
+            new: &image,
+        };
+        assert_eq!(unexplained(&running, &idle, images), [], "{network_id} {shown}");
+        assert_eq!(unexplained(&idle, &running, images), [], "{network_id} {shown}");
+    }
+}
