@@ -17,6 +17,11 @@
 //! - a MAC address the owner gave for a network other than the container's first one. From API 1.52 that of the first
 //!   one is not shown either; the engine port adds it as `Config.MacAddress` from an inspect at 1.51;
 //! - whether an address in a network of Swarm was asked for: it is taken for one that Swarm chose;
+//! - from 25 on a MAC address where the network was given by its id: inspect looks it up by the network's name;
+//! - what was filled in by the engine when the container was made: `MaskedPaths`, `ReadonlyPaths`, `Ulimits`, `LogConfig`,
+//!   `ShmSize`, `Runtime`, `IpcMode`, `CgroupnsMode` are kept as if the owner had set them;
+//! - whether a read-only bind (`-v …:ro`) is so with the mounts below it. From 25 on the new one is; one that was asked for
+//!   below API 1.44 is not;
 //! - with the host's network, whether the host name was given or is the host's own: it is kept;
 //! - files that were copied into the container after its creation; those that compose puts there are recognised, and
 //!   such a delegate is left alone.
