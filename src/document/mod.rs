@@ -39,6 +39,7 @@ use serde_json::{Map, Value, json};
 
 pub use compare::{Difference, unexplained};
 pub use conflicts::{Conflict, forbids_two};
+pub use networks::network_of_swarm;
 pub use ties::{Tie, ties};
 
 use crate::delegate::{ContainerId, label};
@@ -103,6 +104,15 @@ pub enum Obstacle {
         /// `network`, `pid`, `ipc` or `volumes`.
         what: &'static str,
     },
+    /// No engine up to 29.7 can rename a container that runs in a network of Swarm, so nothing could take its name.
+    #[error(
+        "it is in the network {network} of Swarm, where Docker cannot rename a container that runs: make it anew with the \
+         image, or in a network of this host"
+    )]
+    SwarmNetwork {
+        /// The network.
+        network: String,
+    },
     /// A file was put into it before its first start, as compose does with a config whose content is in its own file.
     #[error(
         "the file {path} was copied into it before its first start, as compose does with inline configs and secrets, and \
@@ -150,6 +160,7 @@ impl Obstacle {
             Self::Managed { .. } => "managed",
             Self::Tied { .. } => "tied",
             Self::Adrift { .. } => "adrift",
+            Self::SwarmNetwork { .. } => "swarm-network",
             Self::CopiedFile { .. } => "copied-file",
             Self::OtherPlatform { .. } => "other-platform",
             Self::Malformed { .. } => "malformed",

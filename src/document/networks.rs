@@ -112,6 +112,13 @@ fn drop_chosen_addresses(endpoint: &mut Map<String, Value>) {
     }
 }
 
+/// A network of Swarm that the container is in.
+pub fn network_of_swarm(inspect: &Value) -> Option<&str> {
+    distinct(inspect)
+        .find(|(_, endpoint)| is_id_of_swarm(text(endpoint, "/NetworkID")))
+        .map(|(network, _)| network)
+}
+
 /// The ids of the engine's own networks are 64 hexadecimal digits.
 fn is_id_of_swarm(network: &str) -> bool {
     network.len() == 25
