@@ -13,7 +13,7 @@ use tracing::{info, warn};
 use crate::config::{HealthSettings, Strategy};
 use crate::delegate::{ContainerId, DELEGATE_NAME_VARIABLE, ImageId, Role, label};
 use crate::disk::{Disk, FreeDisk};
-use crate::document::{self, Conflict, Tie};
+use crate::document::{self, Conflict, Obstacle, Tie};
 use crate::duration;
 use crate::engine::{ContainerSummary, Engine, EngineError, Inspected, RunState};
 use crate::health::{self, HealthEndpoint, HealthState, ProbedBy, Verdict};
@@ -92,7 +92,7 @@ pub async fn observe<E: Engine, H: HealthEndpoint>(
             rollout.delegate = delegate.unwrap_or(rollout.delegate);
             rollout.unread = Some(problem);
         }
-        rollout.obstacle = ties::obstacle(&rollout, &identities.ties, &containers);
+        rollout.obstacle = ties::obstacle(&rollout, &identities.ties, &containers).or(rollout.obstacle);
         rollouts.push(rollout);
     }
     let serving = rollouts.iter().filter_map(|rollout| rollout.serving.as_ref());
@@ -418,6 +418,10 @@ async fn assemble<H: HealthEndpoint>(
         rollout.opted_out = container.label(label::ENABLE).is_some_and(is_no);
         rollout.strategy = strategy(container);
         rollout.conflict = document::forbids_two(container.document()).into_iter().next();
+        rollout.obstacle =
+            document::network_of_swarm(container.document()).map(|network| Obstacle::SwarmNetwork {
+                network: network.to_owned(),
+            });
     }
     rollout
 }

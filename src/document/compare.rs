@@ -217,12 +217,14 @@ impl<'a> Comparison<'a> {
 
     fn labels(&mut self) {
         let [old, new, old_image, new_image] = self.maps("Labels");
+        let is_composed = old.is_some_and(defaults::is_composed);
         for name in keys([old, new, new_image]) {
             if label::OURS.contains(&name) {
                 continue;
             }
             let value = lookup(old, name);
-            let expected = if value == lookup(old_image, name) {
+            let is_composes = is_composed && defaults::is_label_of_compose(name);
+            let expected = if value == lookup(old_image, name) && !is_composes {
                 lookup(new_image, name)
             } else {
                 value.or(lookup(new_image, name))
@@ -366,7 +368,10 @@ impl<'a> Comparison<'a> {
             normalise_links(side);
             name_no_restart_policy(side);
             drop_notes(side);
+            drop_unset_limits(side);
+            sort_ulimits(side);
         }
+        drop_what_was_filled_in(&mut old, &mut new);
         if same_network_mode(self.old, self.new) {
             old.remove("NetworkMode");
             new.remove("NetworkMode");
@@ -558,6 +563,66 @@ fn name_no_restart_policy(host_config: &mut Map<String, Value>) {
 fn drop_notes(host_config: &mut Map<String, Value>) {
     if let Some(Value::Object(annotations)) = host_config.get_mut("Annotations") {
         annotations.remove("io.podman.annotations.pids-limit");
+    }
+}
+
+/// Inspect adds the daemon's own ones, in a random order.
+fn sort_ulimits(host_config: &mut Map<String, Value>) {
+    if let Some(Value::Array(ulimits)) = host_config.get_mut("Ulimits") {
+        ulimits.sort_by(|one, other| text(one, "/Name").cmp(text(other, "/Name")));
+    }
+}
+
+/// A limit that is not set has several spellings: an update to -1 shows as 0, and at the create the engine makes `null`
+/// of 0, and of all that the host's cgroups cannot do.
+fn drop_unset_limits(host_config: &mut Map<String, Value>) {
+    if is_blank(host_config.get("OomKillDisable")) {
+        host_config.remove("OomKillDisable");
+    }
+    let pids = host_config.get("PidsLimit");
+    if is_blank(pids) || pids.and_then(Value::as_i64) == Some(-1) {
+        host_config.remove("PidsLimit");
+    }
+}
+
+/// What the engine fills in at the create where the body has nothing. An older engine, or another configuration of this
+/// one, left it blank when the old container was made.
+const FILLED_IN: [&str; 6] = [
+    "CgroupnsMode",
+    "IpcMode",
+    "MaskedPaths",
+    "ReadonlyPaths",
+    "Runtime",
+    "ShmSize",
+];
+
+fn drop_what_was_filled_in(old: &mut Map<String, Value>, new: &mut Map<String, Value>) {
+    for field in FILLED_IN {
+        // An empty list of paths is the owner's: nothing is to be masked.
+        let is_unset = |value: Option<&Value>| is_blank(value) && !value.is_some_and(Value::is_array);
+        if is_unset(old.get(field)) {
+            old.remove(field);
+            new.remove(field);
+        }
+    }
+    if let (Some(Value::Object(old)), Some(Value::Object(new))) =
+        (old.get("LogConfig"), new.get_mut("LogConfig"))
+    {
+        drop_default_log_options(old, new);
+    }
+}
+
+/// The daemon's own options are added to those of the container, each where the container has none of that name.
+fn drop_default_log_options(old: &Map<String, Value>, new: &mut Map<String, Value>) {
+    let Some(Value::Object(found)) = new.get_mut("Config") else {
+        return;
+    };
+    match old.get("Config") {
+        Some(Value::Object(given)) => found.retain(|option, _| given.contains_key(option)),
+        None | Some(Value::Null) => {
+            new.remove("Config");
+        }
+        Some(_) => {}
     }
 }
 

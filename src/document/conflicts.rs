@@ -239,12 +239,14 @@ impl Binding<'_> {
 }
 
 fn fixed_addresses(inspect: &Value, conflicts: &mut Vec<Conflict>) {
-    for (network, endpoint) in super::networks::distinct(inspect) {
-        for pointer in ["/IPAMConfig/IPv4Address", "/IPAMConfig/IPv6Address"] {
-            let address = text(endpoint, pointer);
+    for (network, endpoint) in super::networks::settable(inspect) {
+        let given =
+            ["/IPAMConfig/IPv4Address", "/IPAMConfig/IPv6Address"].map(|pointer| text(&endpoint, pointer));
+        let link_local = list(&endpoint, "/IPAMConfig/LinkLocalIPs").iter();
+        for address in given.into_iter().chain(link_local.filter_map(Value::as_str)) {
             if !address.is_empty() {
                 conflicts.push(Conflict::FixedIp {
-                    network: network.to_owned(),
+                    network: network.clone(),
                     address: address.to_owned(),
                 });
             }

@@ -80,8 +80,23 @@ fn labels(config: &mut Map<String, Value>, image: &Map<String, Value>) {
         return;
     };
     if let Some(Value::Object(labels)) = config.get_mut("Labels") {
-        labels.retain(|name, value| defaults.get(name) != Some(value));
+        let is_composed = is_composed(labels);
+        labels.retain(|name, value| {
+            defaults.get(name) != Some(value) || (is_composed && is_label_of_compose(name))
+        });
     }
+}
+
+/// Whether compose made the container with these labels. Compose labels the images that it builds too, but none with a
+/// number.
+pub(super) fn is_composed(labels: &Map<String, Value>) -> bool {
+    labels.contains_key("com.docker.compose.container-number")
+}
+
+/// By these compose knows its containers. Those of one that it made are never its image's, though they may be the same:
+/// a next image that compose did not build has others or none.
+pub(super) fn is_label_of_compose(name: &str) -> bool {
+    name.starts_with("com.docker.compose.")
 }
 
 /// A published port stays exposed: `-p` exposes it, whether the image did so too or not, and the engine publishes

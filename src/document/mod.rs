@@ -16,6 +16,12 @@
 //! - a value the owner gave that is just what the old image says: it is taken for the image's;
 //! - a MAC address the owner gave for a network other than the container's first one. From API 1.52 that of the first
 //!   one is not shown either; the engine port adds it as `Config.MacAddress` from an inspect at 1.51;
+//! - whether an address in a network of Swarm was asked for: it is taken for one that Swarm chose;
+//! - from 25 on a MAC address where the network was given by its id: inspect looks it up by the network's name;
+//! - what was filled in by the engine when the container was made: `MaskedPaths`, `ReadonlyPaths`, `Ulimits`, `LogConfig`,
+//!   `ShmSize`, `Runtime`, `IpcMode`, `CgroupnsMode` are kept as if the owner had set them;
+//! - whether a read-only bind (`-v …:ro`) is so with the mounts below it. From 25 on the new one is; one that was asked for
+//!   below API 1.44 is not;
 //! - with the host's network, whether the host name was given or is the host's own: it is kept;
 //! - files that were copied into the container after its creation; those that compose puts there are recognised, and
 //!   such a delegate is left alone.
@@ -33,6 +39,7 @@ use serde_json::{Map, Value, json};
 
 pub use compare::{Difference, unexplained};
 pub use conflicts::{Conflict, forbids_two};
+pub use networks::network_of_swarm;
 pub use ties::{Tie, ties};
 
 use crate::delegate::{ContainerId, label};
@@ -97,6 +104,15 @@ pub enum Obstacle {
         /// `network`, `pid`, `ipc` or `volumes`.
         what: &'static str,
     },
+    /// No engine up to 29.7 can rename a container that runs in a network of Swarm, so nothing could take its name.
+    #[error(
+        "it is in the network {network} of Swarm, where Docker cannot rename a container that runs: make it anew with the \
+         image, or in a network of this host"
+    )]
+    SwarmNetwork {
+        /// The network.
+        network: String,
+    },
     /// A file was put into it before its first start, as compose does with a config whose content is in its own file.
     #[error(
         "the file {path} was copied into it before its first start, as compose does with inline configs and secrets, and \
@@ -144,6 +160,7 @@ impl Obstacle {
             Self::Managed { .. } => "managed",
             Self::Tied { .. } => "tied",
             Self::Adrift { .. } => "adrift",
+            Self::SwarmNetwork { .. } => "swarm-network",
             Self::CopiedFile { .. } => "copied-file",
             Self::OtherPlatform { .. } => "other-platform",
             Self::Malformed { .. } => "malformed",

@@ -80,11 +80,51 @@ pub(super) fn settable(inspect: &Value) -> Map<String, Value> {
     distinct(inspect)
         .map(|(network, endpoint)| {
             let mut endpoint = endpoint.as_object().cloned().unwrap_or_default();
+            drop_chosen_addresses(&mut endpoint);
             endpoint.retain(|field, _| !REPORTED.contains(&field.as_str()));
             keep_aliases(&mut endpoint, network, &own_alias);
             (network.to_owned(), Value::Object(endpoint))
         })
         .collect()
+}
+
+/// Where an address that was asked for is shown, and where the one in use.
+const ADDRESSES: [(&str, &str); 2] = [("IPv4Address", "IPAddress"), ("IPv6Address", "GlobalIPv6Address")];
+
+/// In a network of Swarm the address that was chosen for a container shows as if it had been asked for, as long as the
+/// container runs.
+fn drop_chosen_addresses(endpoint: &mut Map<String, Value>) {
+    let network = endpoint.get("NetworkID").and_then(Value::as_str);
+    if !network.is_some_and(is_id_of_swarm) {
+        return;
+    }
+    let in_use = ADDRESSES.map(|(_, in_use)| endpoint.get(in_use).cloned());
+    let Some(Value::Object(given)) = endpoint.get_mut("IPAMConfig") else {
+        return;
+    };
+    for ((field, _), in_use) in ADDRESSES.into_iter().zip(in_use) {
+        if given.get(field) == in_use.as_ref() {
+            given.remove(field);
+        }
+    }
+    if given.is_empty() {
+        endpoint.remove("IPAMConfig");
+    }
+}
+
+/// A network of Swarm that the container is in.
+pub fn network_of_swarm(inspect: &Value) -> Option<&str> {
+    distinct(inspect)
+        .find(|(_, endpoint)| is_id_of_swarm(text(endpoint, "/NetworkID")))
+        .map(|(network, _)| network)
+}
+
+/// The ids of the engine's own networks are 64 hexadecimal digits.
+fn is_id_of_swarm(network: &str) -> bool {
+    network.len() == 25
+        && network
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase())
 }
 
 /// The networks with their endpoints, each once.

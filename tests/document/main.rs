@@ -5,6 +5,7 @@
     reason = "clippy knows tests by their attribute only, and this is all test code"
 )]
 
+mod daemon;
 mod engine;
 mod golden;
 mod properties;

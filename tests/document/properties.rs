@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
 
+use crate::daemon::{Daemon, show};
 use crate::engine::{image, inspect, merge, object, strings};
 
 const OLD: &str = "1111111111111111111111111111111111111111111111111111111111111111";
@@ -84,6 +85,58 @@ fn config_of(words: Words) -> impl Strategy<Value = Value> {
                 })
             },
         )
+}
+
+fn daemon() -> impl Strategy<Value = Daemon> {
+    let log_options = btree_map(word(["max-size", "max-file", "mode"]), word(COMMON), 0..3);
+    (any::<bool>(), any::<bool>(), log_options).prop_map(|(fills_in, cgroup_v2, log_options)| Daemon {
+        fills_in,
+        cgroup_v2,
+        log_options: object(&json!(log_options)),
+    })
+}
+
+/// What an owner asks for where engines fill in or discard something.
+fn host_config() -> impl Strategy<Value = Value> {
+    let one_of = |values: Value| select(values.as_array().unwrap().clone());
+    let paths = || one_of(json!([null, [], ["/proc/mine"]]));
+    let log_options = btree_map(word(["max-size", "max-file", "mode"]), word(OTHER), 0..3);
+    let ulimit = json!({"Name": "nofile", "Soft": 3, "Hard": 3});
+    (
+        (
+            one_of(json!([null, "", "host"])),
+            one_of(json!([null, "", "private", "host"])),
+        ),
+        (paths(), paths(), log_options),
+        (one_of(json!([null, "", "mine"])), one_of(json!([null, 0, 1]))),
+        (one_of(json!([null, 0, -1, 100])), one_of(json!([null, false]))),
+        one_of(json!([null, [], [ulimit]])),
+    )
+        .prop_map(
+            |((cgroup, ipc), (masked, readonly, log), (runtime, shm), (pids, oom), ulimits)| {
+                json!({
+                    "CgroupnsMode": cgroup,
+                    "IpcMode": ipc,
+                    "MaskedPaths": masked,
+                    "ReadonlyPaths": readonly,
+                    "LogConfig": {"Type": "json-file", "Config": log},
+                    "Runtime": runtime,
+                    "ShmSize": shm,
+                    "PidsLimit": pids,
+                    "OomKillDisable": oom,
+                    "Ulimits": ulimits,
+                })
+            },
+        )
+}
+
+/// `default-ulimits` as they come at three looks.
+fn default_ulimits() -> impl Strategy<Value = [Vec<Value>; 3]> {
+    let ulimits: Vec<_> = ["core", "nofile", "nproc"]
+        .map(|name| json!({"Name": name, "Soft": 1, "Hard": 2}))
+        .into();
+    let look = || Just(ulimits.clone()).prop_shuffle();
+    [look(), look(), look()]
 }
 
 fn anything() -> impl Strategy<Value = Value> {
@@ -246,6 +299,30 @@ proptest! {
         let (_, made) = upgrade(NEW, &container, &old, &new);
         let (old, new) = (image(&old), image(&new));
         let differences = unexplained(&container, &made, Images { old: &old, new: &new });
+        prop_assert!(differences.is_empty(), "{:?}", differences);
+    }
+
+    #[test]
+    fn nothing_is_unexplained_where_the_engine_was_another_one_before(
+        asked in host_config(),
+        (before, now) in (daemon(), daemon()),
+        updated in option::of(select(vec![0, 100])),
+        [first, second, third] in default_ulimits(),
+    ) {
+        let mut kept = before.create(&asked);
+        if let Some(limit) = updated {
+            kept["PidsLimit"] = json!(limit);
+        }
+        let looked_at = |id, kept, ulimits: &[Value]| {
+            let mut document = inspect(id, &json!({}), &json!({}));
+            document["HostConfig"] = show(kept, ulimits);
+            document
+        };
+        let (body, _) = upgrade(NEW, &looked_at(OLD, &kept, &first), &json!({}), &json!({}));
+        let old = looked_at(OLD, &kept, &second);
+        let new = looked_at(NEW, &now.create(&body["HostConfig"]), &third);
+        let image = image(&json!({}));
+        let differences = unexplained(&old, &new, Images { old: &image, new: &image });
         prop_assert!(differences.is_empty(), "{:?}", differences);
     }
 

@@ -696,3 +696,208 @@ fn no_restart_policy_has_two_spellings() {
     assert_eq!(unexplained(&unnamed, &always, images).len(), 1);
     assert_eq!(unexplained(&always, &unnamed, images).len(), 1);
 }
+
+/// What of a container's host configuration is told as different after it was recreated.
+fn differing(expected: Value, found: Value) -> Vec<String> {
+    let image = image(&json!({}));
+    let images = Images {
+        old: &image,
+        new: &image,
+    };
+    let [old, new] = [expected, found].map(|host_config| container(&json!({}), host_config));
+    unexplained(&old, &new, images)
+        .iter()
+        .map(|difference| difference.path().to_owned())
+        .collect()
+}
+
+#[test]
+fn what_the_engine_fills_in_at_the_create_is_no_difference() {
+    for (field, expected, found) in [
+        (
+            "LogConfig",
+            json!({"Type": "json-file", "Config": {"max-file": "3"}}),
+            json!({"Type": "json-file", "Config": {"max-file": "3", "max-size": "10m"}}),
+        ),
+        (
+            "LogConfig",
+            json!({"Type": "json-file", "Config": null}),
+            json!({"Type": "json-file", "Config": {}}),
+        ),
+        ("CgroupnsMode", json!(""), json!("private")),
+        ("CgroupnsMode", Value::Null, json!("host")),
+        ("IpcMode", json!(""), json!("private")),
+        ("MaskedPaths", Value::Null, json!(["/proc/kcore"])),
+        ("ReadonlyPaths", Value::Null, json!(["/proc/sys"])),
+        ("ShmSize", json!(0), json!(67_108_864)),
+        ("Runtime", json!(""), json!("runc")),
+    ] {
+        let (expected, found) = (json!({ field: expected }), json!({ field: found }));
+        assert!(
+            differing(expected.clone(), found.clone()).is_empty(),
+            "{expected} {found}"
+        );
+        assert!(
+            !differing(found.clone(), expected.clone()).is_empty(),
+            "{found} {expected}"
+        );
+    }
+    assert!(differing(json!({}), json!({"Runtime": "runc"})).is_empty());
+}
+
+#[test]
+fn a_limit_that_is_not_set_has_several_spellings() {
+    for (field, spellings, set) in [
+        ("PidsLimit", vec![json!(0), json!(-1), Value::Null], json!(100)),
+        ("OomKillDisable", vec![json!(false), Value::Null], json!(true)),
+    ] {
+        let set = json!({ field: set });
+        for one in &spellings {
+            let one = json!({ field: one });
+            for other in &spellings {
+                let other = json!({ field: other });
+                assert!(differing(one.clone(), other.clone()).is_empty(), "{one} {other}");
+            }
+            assert_eq!(differing(one.clone(), set.clone()).len(), 1, "{one} {set}");
+            assert_eq!(differing(set.clone(), one.clone()).len(), 1, "{set} {one}");
+        }
+    }
+}
+
+#[test]
+fn what_the_owner_set_and_the_engine_might_fill_in_is_missed() {
+    let log = |options: Value| json!({"LogConfig": {"Type": "json-file", "Config": options}});
+    for (expected, found) in [
+        // An option lost, one changed, and one that was given empty.
+        (log(json!({"max-size": "10m"})), log(json!({"max-file": "3"}))),
+        (log(json!({"max-size": "10m"})), log(json!({"max-size": "20m"}))),
+        (log(json!({"max-size": ""})), log(json!({"max-size": "10m"}))),
+        (
+            json!({"LogConfig": {"Type": "local", "Config": {}}}),
+            json!({"LogConfig": {"Type": "json-file", "Config": {}}}),
+        ),
+        // No path is masked with `--security-opt systempaths=unconfined`.
+        (
+            json!({"MaskedPaths": []}),
+            json!({"MaskedPaths": ["/proc/kcore"]}),
+        ),
+        (
+            json!({"ReadonlyPaths": []}),
+            json!({"ReadonlyPaths": ["/proc/sys"]}),
+        ),
+        (
+            json!({"CgroupnsMode": "host"}),
+            json!({"CgroupnsMode": "private"}),
+        ),
+        (json!({"ShmSize": 1}), json!({"ShmSize": 67_108_864})),
+        // Nothing that the engine fills in.
+        (json!({"Privileged": false}), json!({"Privileged": true})),
+        (json!({"PidMode": ""}), json!({"PidMode": "host"})),
+    ] {
+        assert!(
+            !differing(expected.clone(), found.clone()).is_empty(),
+            "{expected} {found}"
+        );
+    }
+}
+
+#[test]
+fn the_order_of_ulimits_has_no_meaning() {
+    let [nofile, nproc] = ["nofile", "nproc"].map(|name| json!({"Name": name, "Soft": 1, "Hard": 2}));
+    let ulimits = |entries: &[&Value]| json!({ "Ulimits": entries });
+    assert!(differing(ulimits(&[&nofile, &nproc]), ulimits(&[&nproc, &nofile])).is_empty());
+    let lower = json!({"Name": "nproc", "Soft": 1, "Hard": 1});
+    for changed in [ulimits(&[&lower, &nofile]), ulimits(&[&nofile]), json!({})] {
+        let different = differing(ulimits(&[&nofile, &nproc]), changed.clone());
+        assert_eq!(different, ["/HostConfig/Ulimits"], "{changed}");
+    }
+}
+
+#[test]
+fn a_link_local_address_is_a_fixed_one() {
+    let container = connected(
+        "mine",
+        json!({"mine": {"IPAMConfig": {"LinkLocalIPs": ["169.254.8.8", "fe80::8"]}}}),
+    );
+    let told: Vec<_> = forbids_two(&container).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "it has the fixed address 169.254.8.8 in the network mine",
+            "it has the fixed address fe80::8 in the network mine"
+        ]
+    );
+}
+
+#[test]
+fn the_labels_by_which_compose_knows_a_container_are_never_the_images() {
+    let built = json!({"Labels": {
+        "com.docker.compose.project": "p", "com.docker.compose.service": "delegate", "tools": "1",
+    }});
+    let composed = json!({"Labels": {
+        "com.docker.compose.project": "p", "com.docker.compose.service": "delegate",
+        "com.docker.compose.container-number": "1",
+    }});
+    let otherwise = json!({"Labels": {"com.docker.compose.project": "q", "tools": "2"}});
+    let (old, new) = (image(&built), image(&otherwise));
+    let images = Images { old: &old, new: &new };
+
+    let container = inspect(ID, &composed, &built);
+    let made = body(&container, &built);
+    assert_eq!(made["Labels"], composed["Labels"]);
+    let recreated = inspect(OTHER_ID, &made, &otherwise);
+    assert_eq!(unexplained(&container, &recreated, images), []);
+    let mut lost = recreated;
+    lost["Config"]["Labels"]["com.docker.compose.project"] = json!("q");
+    assert_eq!(unexplained(&container, &lost, images).len(), 1);
+
+    // Without compose they are labels of the image like others.
+    let container = inspect(ID, &json!({}), &built);
+    let made = body(&container, &built);
+    assert_eq!(made["Labels"], json!({}));
+    let recreated = inspect(OTHER_ID, &made, &otherwise);
+    assert_eq!(unexplained(&container, &recreated, images), []);
+}
+
+/// An endpoint in a network with this id, as a running container has it. The engine was asked for `given`, or shows it
+/// as if it had been.
+fn at_work(network_id: &str, given: Value) -> Value {
+    json!({"NetworkID": network_id, "IPAddress": "10.0.1.4", "GlobalIPv6Address": "fd00::4", "IPAMConfig": given})
+}
+
+const SWARM_NETWORK: &str = "hy2w7sj3rgvqkcn81d0m4tzxa";
+
+#[test]
+fn b_an_address_that_swarm_chose_is_not_the_owners() {
+    let both = json!({"IPv4Address": "10.0.1.4", "IPv6Address": "fd00::4"});
+    let link_local = json!({"LinkLocalIPs": ["169.254.8.8"]});
+    let mut mixed = both.clone();
+    mixed["LinkLocalIPs"] = link_local["LinkLocalIPs"].clone();
+    let other = json!({"IPv4Address": "10.0.1.9"});
+    for (network_id, shown, kept) in [
+        (SWARM_NETWORK, &both, &Value::Null),
+        (SWARM_NETWORK, &mixed, &link_local),
+        (SWARM_NETWORK, &other, &other),
+        (SWARM_NETWORK, &Value::Null, &Value::Null),
+        (ID, &both, &both),
+    ] {
+        let running = connected("ov", json!({"ov": at_work(network_id, shown.clone())}));
+        let made = endpoints(&body(&running, &json!({})))["ov"].clone();
+        assert_eq!(made["IPAMConfig"], *kept, "{network_id} {shown}");
+
+        let conflicts = forbids_two(&running).len();
+        let expected = kept.as_object().map_or(0, serde_json::Map::len);
+        assert_eq!(conflicts, expected, "{network_id} {shown}");
+
+        // Before the first start, and after a stop, only what was asked for is shown.
+        let idle = json!({"NetworkID": network_id, "IPAMConfig": kept});
+        let idle = connected("ov", json!({ "ov": idle }));
+        let image = image(&json!({}));
+        let images = Images {
+            old: &image,
+            new: &image,
+        };
+        assert_eq!(unexplained(&running, &idle, images), [], "{network_id} {shown}");
+        assert_eq!(unexplained(&idle, &running, images), [], "{network_id} {shown}");
+    }
+}

@@ -197,6 +197,20 @@ async fn a_delegate_that_lives_in_a_namespace_of_a_container_that_does_not_run_i
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_delegate_in_a_network_of_swarm_is_left_alone() {
+    let host = Host::new();
+    host.twin.add_network("overlay");
+    host.run_with("dd", |body| {
+        body["HostConfig"]["NetworkMode"] = json!("overlay");
+    });
+    let report = host.once(NEW).await;
+    assert_eq!(row(&report, "dd").reason, "obstacle");
+    let why = &row(&report, "dd").why;
+    assert!(why.contains("the network overlay of Swarm"), "{why}");
+    assert_eq!(host.twin.writes(), []);
+}
+
 /// A sidecar in its network, say: it would be cut off, and to make that one again is not ours to do.
 #[tokio::test(start_paused = true)]
 async fn a_delegate_that_others_have_a_share_in_is_left_alone_until_they_are_gone() {

@@ -112,6 +112,9 @@ pub fn network_mode(host_config: &Map<String, Value>) -> String {
     }
 }
 
+/// A network with this name is Swarm's.
+const OVERLAY: &str = "overlay";
+
 /// The endpoints of a container as its document shows them.
 pub fn networks(
     endpoints: &BTreeMap<String, Value>,
@@ -127,7 +130,11 @@ pub fn networks(
             .map(Ipv4Addr::to_string)
             .unwrap_or_default();
         endpoint.insert("IPAddress".to_owned(), address.into());
-        endpoint.insert("NetworkID".to_owned(), format!("network-{network}").into());
+        let network_id = match network.as_str() {
+            OVERLAY => "hy2w7sj3rgvqkcn81d0m4tzxa".to_owned(),
+            _ => format!("network-{network}"),
+        };
+        endpoint.insert("NetworkID".to_owned(), network_id.into());
         let built_in = ["bridge", "host", "none"].contains(&network.as_str());
         if own_alias && !built_in {
             let mut aliases = list(endpoint.get("Aliases"));
