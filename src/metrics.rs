@@ -140,7 +140,7 @@ pub fn text(status: &Status) -> String {
         answered.set(manager.answered_at.map_or(0, |at| at.timestamp()));
         registry.register_with_unit(
             "manager_answered_time",
-            "When the Manager last answered; after 90 minutes without, its UI shows auto upgrade as off",
+            "When the Manager last answered for the delegate that has waited longest; after 90 minutes without, its UI shows auto upgrade as off",
             Unit::Seconds,
             answered,
         );

@@ -159,6 +159,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             ),
             None => None,
         };
+        self.heartbeat.keep(&self.questions);
         if let Some(campaign) = &self.campaign {
             self.heartbeat.note(campaign.answers().clone(), now);
         }
@@ -168,17 +169,17 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     pub fn beat(&mut self) {
         let now = self.now();
         if let Some(source) = &self.source {
-            self.heartbeat.beat(source, self.questions.clone(), now);
+            self.heartbeat.beat(source, &self.questions, now);
         }
     }
 
     /// How long until [`Self::beat`] has something to do.
     pub fn next_beat(&self) -> Duration {
-        self.heartbeat.wait()
+        self.heartbeat.wait(&self.questions)
     }
 
     /// What the Manager said the last time, to a pass or between two.
-    pub fn heard(&self) -> Option<&Heard> {
+    pub fn heard(&self) -> Option<Heard> {
         self.source.as_ref().map(|_| self.heartbeat.heard())
     }
 
