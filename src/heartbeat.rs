@@ -150,15 +150,17 @@ impl Heartbeat {
     }
 }
 
+/// A Manager that is down is not waited for once for each name. One that has something against one name hears of the
+/// others.
 async fn ask<M: Published>(source: &M, questions: Questions) -> Answers {
     let mut answers = Answers::new();
-    let mut failed: Option<PublishedError> = None;
+    let mut outage: Option<PublishedError> = None;
     for (delegate, image) in questions {
-        let answer = match &failed {
+        let answer = match &outage {
             Some(error) => Err(error.clone()),
             None => source.published(&image, &delegate).await,
         };
-        failed = answer.as_ref().err().cloned();
+        outage = answer.as_ref().err().filter(|error| error.is_outage()).cloned();
         answers.insert(delegate, answer.map(|published| published.to_string()));
     }
     answers

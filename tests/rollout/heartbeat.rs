@@ -137,3 +137,29 @@ async fn one_that_the_passes_leave_out_is_asked_for_beside_them() {
         assert!(silence < LIMIT, "{name}: {silence:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_that_the_manager_refuses_keeps_no_other_from_being_heard_of() {
+    let mut host = Host::new();
+    host.further = vec!["a-refused".to_owned(), "z-last".to_owned()];
+    host.refused = ["a-refused".to_owned()].into();
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.begin(Mode::Look).await.unwrap();
+    // All are due at once from here on.
+    for (container, name) in [("d1", GROUP), ("r1", "a-refused"), ("z1", "z-last")] {
+        host.twin.run(container, &delegate_body(name, OLD));
+    }
+    idle(&host, &mut upgrader, 10 * HOUR).await;
+    for name in [GROUP, "z-last"] {
+        let silence = longest_silence_about(&host, name);
+        assert!(silence < LIMIT, "{name}: {silence:?}");
+    }
+    let heard = upgrader.heard().unwrap();
+    assert_eq!(
+        heard.published.keys().collect::<Vec<_>>(),
+        [GROUP, "z-last"],
+        "what was answered is told"
+    );
+    assert!(heard.problem.unwrap().contains("not for a-refused"));
+    assert_eq!(heard.answered_at, None, "it never answered for all of them");
+}
