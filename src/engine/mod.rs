@@ -28,7 +28,7 @@ use serde_json::Value;
 pub use docker::DockerEngine;
 pub use inspected::{Health, HealthStatus, Inspected};
 pub use logins::{GivenLogin, LoginFile, Logins};
-pub use rights::{Need, RIGHTS, Right};
+pub use rights::{MOVING_TAGS, Need, RIGHTS, Right};
 pub use storage::Storage;
 pub use told::Told;
 
