@@ -115,7 +115,7 @@ impl Heartbeat {
             }
         }
         if was_told && self.problem().is_none() {
-            info!("the Manager answers again");
+            info!("the Manager says again what is published");
         }
     }
 
