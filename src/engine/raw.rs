@@ -112,7 +112,7 @@ impl Raw {
         if status.is_success() || status == StatusCode::NOT_MODIFIED {
             Ok(body)
         } else {
-            Err(refusal(status.as_u16(), message(&body)))
+            Err(refusal(status.as_u16(), &message(&body)))
         }
     }
 
@@ -122,7 +122,7 @@ impl Raw {
         let status = response.status();
         if !status.is_success() {
             // An answer to HEAD has no body to tell why.
-            return Err(refusal(status.as_u16(), status.to_string()));
+            return Err(refusal(status.as_u16(), &status.to_string()));
         }
         let value = response.headers().get(name).and_then(|value| value.to_str().ok());
         Ok(value.map(str::to_owned))
@@ -166,8 +166,8 @@ impl Call {
 }
 
 /// What a status that is not a success means.
-pub(super) fn refusal(status: u16, message: String) -> EngineError {
-    let message = without_markup(&message);
+pub(super) fn refusal(status: u16, message: &str) -> EngineError {
+    let message = without_markup(message);
     match status {
         404 => EngineError::NotFound(message),
         409 => EngineError::Conflict(message),
@@ -256,18 +256,18 @@ mod tests {
     fn statuses_become_observations_with_the_engine_s_words() {
         let body = br#"{"message":"No such container: x"}"#;
         assert_eq!(
-            refusal(404, message(body)),
+            refusal(404, &message(body)),
             EngineError::NotFound("No such container: x".to_owned())
         );
         assert_eq!(
-            refusal(409, message(b"taken\n")),
+            refusal(409, &message(b"taken\n")),
             EngineError::Conflict("taken".to_owned())
         );
         let expected = EngineError::Refused {
             status: 403,
             message: "no".to_owned(),
         };
-        assert_eq!(refusal(403, message(br#"{"message":"no"}"#)), expected);
+        assert_eq!(refusal(403, &message(br#"{"message":"no"}"#)), expected);
     }
 
     #[test]
@@ -284,7 +284,7 @@ mod tests {
                 status: 403,
                 message: words.to_owned(),
             };
-            assert_eq!(refusal(403, message(body)), expected);
+            assert_eq!(refusal(403, &message(body)), expected);
         }
     }
 

@@ -72,7 +72,7 @@ fn with_version_prefix(uri: &str, api: ApiVersion) -> Option<String> {
 
 pub(super) fn translate(error: BollardError, limit: Duration) -> EngineError {
     match error {
-        BollardError::DockerResponseServerError { status_code, message } => refusal(status_code, message),
+        BollardError::DockerResponseServerError { status_code, message } => refusal(status_code, &message),
         BollardError::RequestTimeoutError => EngineError::TimedOut(limit),
         BollardError::DockerStreamError { error } => in_stream(error),
         BollardError::JsonDataError { message, .. } => EngineError::Malformed(message),
