@@ -1,11 +1,12 @@
 //! What one scheduled pass wants: the answers it got, the images it pulled, what it gave up on.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 
 use crate::delegate::ImageId;
 use crate::engine::Engine;
+use crate::heartbeat::Answers;
 use crate::image::{ImageReference, Target, TargetSettings, as_manager_knows, resolve};
 use crate::manager::{Published, PublishedError};
 use crate::reason::Reason;
@@ -33,8 +34,8 @@ pub struct Campaign {
     vanished: HashSet<String>,
     given_up: HashMap<String, Reason>,
     halted: HashMap<String, (String, Reason)>,
-    /// What is published by `DELEGATE_NAME`, or why that is not known.
-    answers: Result<BTreeMap<String, String>, String>,
+    /// What the Manager was asked.
+    answers: Answers,
 }
 
 impl Campaign {
@@ -94,13 +95,6 @@ impl Campaign {
             };
             targets.insert(rollout.name.clone(), target);
         }
-        let answers = answers
-            .into_iter()
-            .map(|((delegate, _), answer)| match answer {
-                Ok(published) => Ok((delegate, published.to_string())),
-                Err(error) => Err(error.to_string()),
-            })
-            .collect();
         let serving = rollouts.iter().filter_map(|rollout| {
             let serving = rollout.replaceable()?;
             Some((rollout.name.clone(), serving.image_id.clone()))
@@ -115,7 +109,7 @@ impl Campaign {
             vanished: HashSet::new(),
             given_up: HashMap::new(),
             halted: HashMap::new(),
-            answers,
+            answers: by_delegate(answers),
         }
     }
 
@@ -134,12 +128,12 @@ impl Campaign {
             vanished: HashSet::new(),
             given_up: HashMap::new(),
             halted: HashMap::new(),
-            answers: Ok(BTreeMap::new()),
+            answers: Answers::new(),
         }
     }
 
     /// What the Manager said when the pass began.
-    pub(crate) fn answers(&self) -> &Result<BTreeMap<String, String>, String> {
+    pub(crate) fn answers(&self) -> &Answers {
         &self.answers
     }
 
@@ -276,6 +270,18 @@ impl Campaign {
                 .or_insert_with(|| (rollout.name.clone(), reason.clone()));
         }
     }
+}
+
+/// The Manager has heard of a delegate that it has answered for, whichever of its images the question was about.
+fn by_delegate(answers: HashMap<(String, String), Result<ImageReference, PublishedError>>) -> Answers {
+    let mut by_delegate = Answers::new();
+    for ((delegate, _), answer) in answers {
+        let answer = answer.map(|published| published.to_string());
+        if answer.is_ok() || !by_delegate.contains_key(&delegate) {
+            by_delegate.insert(delegate, answer);
+        }
+    }
+    by_delegate
 }
 
 /// A moving tag is the same reference for ever; only the registry knows whether it is the same image.

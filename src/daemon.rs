@@ -76,7 +76,7 @@ pub async fn run<E: Engine, M: Published, H: HealthEndpoint>(
             reconciler.beat();
             wait = wait.min(reconciler.next_beat());
         }
-        let heard = reconciler.heard().cloned();
+        let heard = reconciler.heard();
         let steps = reconciler.steps_taken().clone();
         status.send_modify(|status| {
             status.steps = steps;

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use crate::image::ImageReference;
-use crate::manager::Published;
+use crate::manager::{Published, PublishedError};
 
 /// Half of the Manager's 90 minutes, so that one failure does no harm.
 pub(crate) const EVERY: Duration = Duration::from_secs(45 * 60);
@@ -22,88 +22,146 @@ pub(crate) const AGAIN: Duration = Duration::from_secs(5 * 60);
 /// What to ask: for each `DELEGATE_NAME`, the image that one of its delegates runs.
 pub(crate) type Questions = BTreeMap<String, ImageReference>;
 
-/// What the Manager said the last time it was asked.
+/// What came of it: what is published, by `DELEGATE_NAME`. Who is not in it was not asked for.
+pub(crate) type Answers = BTreeMap<String, Result<String, PublishedError>>;
+
+/// What the Manager said the last time it was asked for each delegate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Heard {
-    /// When it answered for all delegates.
+    /// Since when it has answered for all delegates: the oldest of their last answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answered_at: Option<DateTime<Utc>>,
-    /// Why it did not, the last time.
+    /// Why it does not say what is published, of the first delegate for which it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// What it has published, by `DELEGATE_NAME`.
     pub published: BTreeMap<String, String>,
 }
 
-/// Asks beside the passes.
+/// What is known of one `DELEGATE_NAME`.
+#[derive(Debug)]
+struct Pulse {
+    /// When to ask for it.
+    due: Instant,
+    answered_at: Option<DateTime<Utc>>,
+    published: Option<String>,
+    problem: Option<PublishedError>,
+}
+
+impl Default for Pulse {
+    fn default() -> Self {
+        Self {
+            due: Instant::now(),
+            answered_at: None,
+            published: None,
+            problem: None,
+        }
+    }
+}
+
+/// Asks beside the passes. The Manager counts the minutes of each name, and so does this.
 #[derive(Debug, Default)]
 pub(crate) struct Heartbeat {
-    due: Option<Instant>,
-    asking: JoinSet<Result<BTreeMap<String, String>, String>>,
-    heard: Heard,
+    pulses: BTreeMap<String, Pulse>,
+    asking: JoinSet<Answers>,
 }
 
 impl Heartbeat {
     /// How long until there is something to do here.
-    pub(crate) fn wait(&self) -> Duration {
-        match self.due {
-            Some(due) => due.saturating_duration_since(Instant::now()),
-            None => EVERY,
+    pub(crate) fn wait(&self, questions: &Questions) -> Duration {
+        let now = Instant::now();
+        let waits = questions.keys().map(|delegate| match self.pulses.get(delegate) {
+            Some(pulse) => pulse.due.saturating_duration_since(now),
+            None => Duration::ZERO,
+        });
+        waits.min().unwrap_or(EVERY)
+    }
+
+    pub(crate) fn heard(&self) -> Heard {
+        let asked = |pulse: &&Pulse| pulse.answered_at.is_some() || pulse.problem.is_some();
+        let asked = self.pulses.values().filter(asked);
+        let published =
+            |(delegate, pulse): (&String, &Pulse)| Some((delegate.clone(), pulse.published.clone()?));
+        Heard {
+            // None is the oldest.
+            answered_at: asked.map(|pulse| pulse.answered_at).min().flatten(),
+            problem: self.problem().map(ToString::to_string),
+            published: self.pulses.iter().filter_map(published).collect(),
         }
     }
 
-    pub(crate) fn heard(&self) -> &Heard {
-        &self.heard
+    fn problem(&self) -> Option<&PublishedError> {
+        self.pulses.values().find_map(|pulse| pulse.problem.as_ref())
     }
 
-    /// A pass has asked by itself.
-    pub(crate) fn note(&mut self, answer: Result<BTreeMap<String, String>, String>, now: DateTime<Utc>) {
-        self.due = Some(Instant::now() + if answer.is_ok() { EVERY } else { AGAIN });
-        match answer {
-            Ok(published) => {
-                if self.heard.problem.take().is_some() {
-                    info!("the Manager answers again");
+    /// Forgets whom there is nothing to ask for.
+    pub(crate) fn keep(&mut self, questions: &Questions) {
+        self.pulses.retain(|delegate, _| questions.contains_key(delegate));
+    }
+
+    /// Takes in what came of a pass's questions, or of those asked here.
+    pub(crate) fn note(&mut self, answers: Answers, now: DateTime<Utc>) {
+        let was_told = self.problem().is_some();
+        for (delegate, answer) in answers {
+            let pulse = self.pulses.entry(delegate).or_default();
+            pulse.due = Instant::now() + if answer.is_ok() { EVERY } else { AGAIN };
+            match answer {
+                Ok(published) => {
+                    pulse.answered_at = Some(now);
+                    pulse.published = Some(published);
+                    pulse.problem = None;
                 }
-                self.heard.answered_at = Some(now);
-                self.heard.published = published;
+                Err(problem) => pulse.problem = Some(problem),
             }
-            Err(problem) => self.heard.problem = Some(problem),
+        }
+        if was_told && self.problem().is_none() {
+            info!("the Manager says again what is published");
         }
     }
 
     /// Takes in what came, and asks if it is time.
-    pub(crate) fn beat<M: Published>(&mut self, source: &Arc<M>, questions: Questions, now: DateTime<Utc>) {
+    pub(crate) fn beat<M: Published>(&mut self, source: &Arc<M>, questions: &Questions, now: DateTime<Utc>) {
         while let Some(ended) = self.asking.try_join_next() {
-            let answer = ended.unwrap_or_else(|error| Err(error.to_string()));
-            match &answer {
-                Ok(published) => debug!(?published, "the Manager has heard of us between two passes"),
-                Err(problem) if self.heard.problem.as_ref() != Some(problem) => {
-                    warn!(
-                        problem,
-                        "the Manager does not hear of us; its UI will show auto upgrade as off"
-                    );
-                }
-                Err(_) => {}
+            let answers = ended.unwrap_or_default();
+            debug!(?answers, "the Manager was asked between two passes");
+            let before = self.problem().map(PublishedError::kind);
+            self.note(answers, now);
+            if let Some(problem) = self.problem().filter(|problem| before != Some(problem.kind())) {
+                warn!(
+                    problem = problem.to_string(),
+                    "the Manager does not hear of us; its UI will show auto upgrade as off"
+                );
             }
-            self.note(answer, now);
         }
-        if self.due.is_none_or(|due| due > Instant::now()) {
-            return;
+        let mut due = Questions::new();
+        for (delegate, image) in questions {
+            let pulse = self.pulses.entry(delegate.clone()).or_default();
+            if pulse.due <= Instant::now() {
+                // Until the answer is in.
+                pulse.due = Instant::now() + AGAIN;
+                due.insert(delegate.clone(), image.clone());
+            }
         }
-        // Until the answer is in, or there is somebody to ask for.
-        self.due = Some(Instant::now() + AGAIN);
-        if !self.asking.is_empty() || questions.is_empty() {
+        if !self.asking.is_empty() || due.is_empty() {
             return;
         }
         let source = Arc::clone(source);
-        self.asking.spawn(async move {
-            let mut published = BTreeMap::new();
-            for (delegate, image) in questions {
-                let answer = source.published(&image, &delegate).await;
-                let answer = answer.map_err(|error| error.to_string())?;
-                published.insert(delegate, answer.to_string());
-            }
-            Ok(published)
-        });
+        self.asking.spawn(async move { ask(source.as_ref(), due).await });
     }
+}
+
+/// A Manager that is down is not waited for once for each name. One that has something against one name hears of the
+/// others.
+async fn ask<M: Published>(source: &M, questions: Questions) -> Answers {
+    let mut answers = Answers::new();
+    let mut outage: Option<PublishedError> = None;
+    for (delegate, image) in questions {
+        let answer = match &outage {
+            Some(error) => Err(error.clone()),
+            None => source.published(&image, &delegate).await,
+        };
+        outage = answer.as_ref().err().filter(|error| error.is_outage()).cloned();
+        answers.insert(delegate, answer.map(|published| published.to_string()));
+    }
+    answers
 }

@@ -10,5 +10,7 @@ pub use expiry::Expiry;
 pub use pins::{Forbidden, MaxVersion, Pins};
 use reference::{DEFAULT_REGISTRY, DEFAULT_TAG, compose};
 pub use reference::{ImageReference, ReferenceError, ReferenceProblem};
-pub use target::{Target, TargetSettings, as_manager_knows, check_mirror, check_repository, resolve};
+pub use target::{
+    Target, TargetSettings, as_manager_knows, check_mirror, check_repository, is_moving, resolve,
+};
 pub use version::Version;

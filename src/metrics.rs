@@ -7,6 +7,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::heartbeat::Heard;
 use crate::status::Status;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -135,12 +136,14 @@ pub fn text(status: &Status) -> String {
         next_run,
     );
 
-    if let Some(manager) = &status.manager {
+    // Before it was asked there is nothing to be late with.
+    let asked = |manager: &&Heard| manager.answered_at.is_some() || manager.problem.is_some();
+    if let Some(manager) = status.manager.as_ref().filter(asked) {
         let answered = Gauge::<i64>::default();
         answered.set(manager.answered_at.map_or(0, |at| at.timestamp()));
         registry.register_with_unit(
             "manager_answered_time",
-            "When the Manager last answered; after 90 minutes without, its UI shows auto upgrade as off",
+            "When the Manager last answered for the delegate that has waited longest; after 90 minutes without, its UI shows auto upgrade as off",
             Unit::Seconds,
             answered,
         );

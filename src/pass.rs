@@ -159,6 +159,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             ),
             None => None,
         };
+        self.heartbeat.keep(&self.questions);
         if let Some(campaign) = &self.campaign {
             self.heartbeat.note(campaign.answers().clone(), now);
         }
@@ -167,19 +168,29 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Lets the Manager hear of us where the last pass is long ago. Asks beside the passes, and changes nothing.
     pub fn beat(&mut self) {
         let now = self.now();
-        if let Some(source) = &self.source {
-            self.heartbeat.beat(source, self.questions.clone(), now);
+        if let Some(source) = &self.source
+            && source.is_manager()
+        {
+            self.heartbeat.beat(source, &self.questions, now);
         }
     }
 
     /// How long until [`Self::beat`] has something to do.
     pub fn next_beat(&self) -> Duration {
-        self.heartbeat.wait()
+        if self.has_manager() {
+            self.heartbeat.wait(&self.questions)
+        } else {
+            Duration::MAX
+        }
     }
 
-    /// What the Manager said the last time, to a pass or between two.
-    pub fn heard(&self) -> Option<&Heard> {
-        self.source.as_ref().map(|_| self.heartbeat.heard())
+    /// What the Manager said the last time, to a pass or between two; `None` where there is no Manager.
+    pub fn heard(&self) -> Option<Heard> {
+        self.has_manager().then(|| self.heartbeat.heard())
+    }
+
+    fn has_manager(&self) -> bool {
+        self.source.as_deref().is_some_and(Published::is_manager)
     }
 
     fn forget_last_pass(&mut self, rollouts: &[Rollout]) {

@@ -32,8 +32,8 @@ pub enum Reason {
     },
     /// `DISABLE_AUTO_UPGRADE=true`.
     HealthOnly {
-        /// The published image, where it differs from the one that runs.
-        published: Option<String>,
+        /// The published image, where it differs from the one that runs; or why that is not known.
+        published: Result<Option<String>, String>,
     },
     /// Its owner set the label `io.delegate-upgrader.enable=false`.
     OptedOut,
@@ -348,15 +348,22 @@ impl fmt::Display for Reason {
             } => {
                 write!(f, "{image} is published; changes are made on schedule only")
             }
-            Self::HealthOnly { published: None } => {
+            Self::HealthOnly { published: Ok(None) } => {
                 f.write_str("DISABLE_AUTO_UPGRADE is true: health checks only")
             }
             Self::HealthOnly {
-                published: Some(image),
+                published: Ok(Some(image)),
             } => {
                 write!(
                     f,
                     "{image} is published, but DISABLE_AUTO_UPGRADE is true: health checks only"
+                )
+            }
+            Self::HealthOnly { published: Err(why) } => {
+                write!(
+                    f,
+                    "DISABLE_AUTO_UPGRADE is true: health checks only; whether a newer version is published is not \
+                     known: {why}"
                 )
             }
             Self::OptedOut => f.write_str("its owner set the label io.delegate-upgrader.enable=false"),

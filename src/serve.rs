@@ -97,7 +97,7 @@ fn html(status: &Status) -> String {
     {
         let _ = write!(
             page,
-            "<p class=unhealthy>The Manager does not answer: {}</p>",
+            "<p class=unhealthy>The Manager does not say what is published: {}</p>",
             escaped(problem)
         );
     }
@@ -151,6 +151,18 @@ fn exhibit(evidence: &Evidence) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_page_says_of_a_manager_that_refuses_no_more_than_that() {
+        let mut status = Status::new(false, "@hourly", chrono::DateTime::UNIX_EPOCH);
+        status.manager = Some(crate::heartbeat::Heard {
+            problem: Some("the token was revoked".to_owned()),
+            ..Default::default()
+        });
+        let page = html(&status);
+        let told = "The Manager does not say what is published: the token was revoked";
+        assert!(page.contains(told), "{page}");
+    }
 
     #[test]
     fn what_a_rejected_candidate_printed_is_text_and_no_markup() {

@@ -71,6 +71,13 @@ impl Published for AnySource {
             Self::Fixed(fixed) => fixed.published(current, delegate).await,
         }
     }
+
+    fn is_manager(&self) -> bool {
+        match self {
+            Self::Manager(manager) => manager.is_manager(),
+            Self::Fixed(fixed) => fixed.is_manager(),
+        }
+    }
 }
 
 /// Puts the parts together. `stamps`: whether asking the Manager counts as an upgrader that is at work.

@@ -86,16 +86,7 @@ fn status_text(status: &serde_json::Value) -> String {
             field(status, "engine_error")
         ));
     }
-    if let Some(manager) = status.get("manager") {
-        lines.push(match manager.get("problem") {
-            Some(_) => format!(
-                "the Manager does not answer: {}; it last did at {}",
-                field(manager, "problem"),
-                field(manager, "answered_at")
-            ),
-            None => format!("the Manager answered at {}", field(manager, "answered_at")),
-        });
-    }
+    lines.extend(status.get("manager").map(manager_line));
     let delegates = status
         .pointer("/report/delegates")
         .and_then(serde_json::Value::as_array);
@@ -114,6 +105,23 @@ fn status_text(status: &serde_json::Value) -> String {
         lines.extend(delegate.get("evidence").into_iter().flat_map(evidence_lines));
     }
     lines.join("\n")
+}
+
+fn manager_line(manager: &serde_json::Value) -> String {
+    let field = |key: &str| manager.get(key).and_then(serde_json::Value::as_str);
+    match (field("problem"), field("answered_at")) {
+        (None, None) => "the Manager has not been asked yet".to_owned(),
+        (None, Some(at)) => format!("the Manager answered at {at}"),
+        // It may well answer, with a refusal.
+        (Some(problem), Some(at)) => {
+            format!("the Manager does not say what is published: {problem}; it last did at {at}")
+        }
+        (Some(problem), None) => {
+            format!(
+                "the Manager does not say what is published: {problem}; it has not done so since the start"
+            )
+        }
+    }
 }
 
 /// The last words of a rejected candidate.
@@ -149,6 +157,32 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_manager_that_answers_with_a_refusal_does_answer() {
+        let line = |manager: serde_json::Value| {
+            let text = status_text(&json!({ "manager": manager }));
+            text.lines().skip(1).collect::<Vec<_>>().join("\n")
+        };
+        let (problem, at) = ("the token was revoked", "2026-11-21T05:18:14Z");
+        assert_eq!(
+            line(json!({ "problem": problem, "answered_at": at, "published": {} })),
+            "the Manager does not say what is published: the token was revoked; it last did at 2026-11-21T05:18:14Z"
+        );
+        assert_eq!(
+            line(json!({ "problem": problem, "published": {} })),
+            "the Manager does not say what is published: the token was revoked; it has not done so since the start"
+        );
+        assert_eq!(
+            line(json!({ "answered_at": at, "published": {} })),
+            "the Manager answered at 2026-11-21T05:18:14Z"
+        );
+        assert_eq!(
+            line(json!({ "published": {} })),
+            "the Manager has not been asked yet"
+        );
+        assert_eq!(status_text(&json!({})).lines().count(), 1);
+    }
 
     #[test]
     fn the_last_words_of_a_rejected_candidate_stand_below_its_delegate() {

@@ -1,10 +1,11 @@
 //! The engine, what may be asked of it, and the delegates there.
 
 use super::{Delegate, Engine, Findings};
-use crate::config::Settings;
+use crate::config::{Settings, Source};
 use crate::delegate::{DELEGATE_NAME_VARIABLE, Role, label};
 use crate::disk::{Disk, needed};
-use crate::engine::{ApiVersion, Engine as _, EngineError, Need, RIGHTS, Right};
+use crate::engine::{ApiVersion, Engine as _, EngineError, MOVING_TAGS, Need, RIGHTS, Right};
+use crate::image::is_moving;
 use crate::observe::is_no;
 use crate::report::none_found;
 use crate::setup;
@@ -47,8 +48,14 @@ pub(super) async fn examine(
     } else {
         found.ok("engine", text);
     }
-    rights(engine, settings.disable_auto_upgrade, info.api, found).await;
-    let delegates = match delegates(engine, settings).await {
+    let delegates = delegates(engine, settings).await;
+    let purpose = Purpose {
+        upgrades: !settings.disable_auto_upgrade,
+        compares_tags: !matches!(settings.source, Source::None)
+            && delegates.as_ref().is_ok_and(|all| has_moving(all)),
+    };
+    rights(engine, purpose, info.api, found).await;
+    let delegates = match delegates {
         Ok(delegates) => delegates,
         Err(error) => {
             found.fail(
@@ -70,19 +77,32 @@ pub(super) async fn examine(
     Some(delegates)
 }
 
-async fn rights(engine: &Engine, health_only: bool, api: ApiVersion, found: &mut Findings) {
+/// What the engine is asked for on this host.
+#[derive(Clone, Copy)]
+struct Purpose {
+    upgrades: bool,
+    compares_tags: bool,
+}
+
+fn has_moving(delegates: &[Delegate]) -> bool {
+    let mut images = delegates
+        .iter()
+        .filter(|delegate| !delegate.opted_out)
+        .filter_map(|delegate| delegate.image.parse().ok());
+    images.any(|image| is_moving(&image))
+}
+
+async fn rights(engine: &Engine, purpose: Purpose, api: ApiVersion, found: &mut Findings) {
     let (mut allowed, mut refused) = (0, 0);
-    for right in RIGHTS.iter().filter(|right| is_needed(right, health_only, api)) {
+    for right in RIGHTS.iter().filter(|right| is_needed(right, purpose, api)) {
         match engine.refusal(right).await {
             Ok(None) => allowed += 1,
             Ok(Some(why)) => {
                 refused += 1;
                 let call = format!("{} {} is refused ({why})", right.method, right.path);
-                match right.need {
-                    Need::Watch | Need::Upgrade => {
-                        found.fail("rights", format!("{call}: allow it in the socket proxy"));
-                    }
-                    Need::Some(what) => found.warn("rights", format!("{call}; it is for {what}")),
+                match goes_on_without(right, purpose) {
+                    None => found.fail("rights", format!("{call}: allow it in the socket proxy")),
+                    Some(what) => found.warn("rights", format!("{call}; it is for {what}")),
                 }
             }
             Err(error) => {
@@ -96,9 +116,20 @@ async fn rights(engine: &Engine, health_only: bool, api: ApiVersion, found: &mut
     }
 }
 
-fn is_needed(right: &Right, health_only: bool, api: ApiVersion) -> bool {
+fn is_needed(right: &Right, purpose: Purpose, api: ApiVersion) -> bool {
     let is_versioned = right.path.starts_with("/v1.");
-    (right.need == Need::Watch || !health_only) && (!is_versioned || api >= ApiVersion::new(1, 52))
+    let compares_tags = right.compares_tags && purpose.compares_tags;
+    (right.need == Need::Watch || purpose.upgrades || compares_tags)
+        && (!is_versioned || api >= ApiVersion::new(1, 52))
+}
+
+/// What is not done without it, where all else is.
+fn goes_on_without(right: &Right, purpose: Purpose) -> Option<&'static str> {
+    match right.need {
+        Need::Some(what) => Some(what),
+        Need::Upgrade if !purpose.upgrades => Some(MOVING_TAGS),
+        Need::Watch | Need::Upgrade => None,
+    }
 }
 
 async fn delegates(engine: &Engine, settings: &Settings) -> Result<Vec<Delegate>, EngineError> {
@@ -158,5 +189,38 @@ async fn disk(engine: &Engine, settings: &Settings, delegates: &[Delegate], foun
             ),
         ),
         Some(available) => found.ok("disk", format!("{} MiB are left where the engine keeps images", available / MIB)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn health_checks_of_tags_that_move_go_on_without_the_two_calls_that_compare_them() {
+        let calls = |compares_tags| {
+            let purpose = Purpose {
+                upgrades: false,
+                compares_tags,
+            };
+            let needed = RIGHTS
+                .iter()
+                .filter(move |right| is_needed(right, purpose, OLDEST));
+            let calls: Vec<_> = needed
+                .map(|right| (right.path, goes_on_without(right, purpose)))
+                .collect();
+            calls
+        };
+        let always = [
+            ("/version", None),
+            ("/containers/json", None),
+            ("/containers/{id}/json", None),
+        ];
+        assert_eq!(calls(false), always);
+        let further = [
+            ("/images/{name}/json", Some(MOVING_TAGS)),
+            ("/distribution/{name}/json", Some(MOVING_TAGS)),
+        ];
+        assert_eq!(calls(true), [always.as_slice(), &further].concat());
     }
 }

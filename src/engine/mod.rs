@@ -29,7 +29,7 @@ pub use docker::DockerEngine;
 pub use inspected::{Health, HealthStatus, Inspected};
 pub(crate) use logins::needs_login;
 pub use logins::{GivenLogin, LoginFile, Logins};
-pub use rights::{Need, RIGHTS, Right};
+pub use rights::{MOVING_TAGS, Need, RIGHTS, Right};
 pub use storage::Storage;
 pub use told::Told;
 

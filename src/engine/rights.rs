@@ -31,18 +31,35 @@ pub struct Right {
     pub path: &'static str,
     /// What it is for.
     pub need: Need,
+    /// Whether it is made where there are health checks only, too: for tags that move, and they go on without it.
+    pub compares_tags: bool,
 }
 
 const fn right(method: &'static str, path: &'static str, need: Need) -> Right {
-    Right { method, path, need }
+    Right {
+        method,
+        path,
+        need,
+        compares_tags: false,
+    }
 }
+
+const fn comparing_tags(right: Right) -> Right {
+    Right {
+        compares_tags: true,
+        ..right
+    }
+}
+
+/// What those calls are for.
+pub const MOVING_TAGS: &str = "tags that move";
 
 /// All of them. What is not here is not called.
 pub const RIGHTS: [Right; 21] = [
     right("GET", "/version", Need::Watch),
     right("GET", "/containers/json", Need::Watch),
     right("GET", "/containers/{id}/json", Need::Watch),
-    right("GET", "/images/{name}/json", Need::Upgrade),
+    comparing_tags(right("GET", "/images/{name}/json", Need::Upgrade)),
     right("POST", "/images/create", Need::Upgrade),
     right("POST", "/containers/create", Need::Upgrade),
     right("POST", "/containers/{id}/start", Need::Upgrade),
@@ -60,7 +77,7 @@ pub const RIGHTS: [Right; 21] = [
         "/containers/{id}/kill",
         Need::Some("stops, on engines 23.0 to 24.0.2"),
     ),
-    right("GET", "/distribution/{name}/json", Need::Some("tags that move")),
+    comparing_tags(right("GET", "/distribution/{name}/json", Need::Some(MOVING_TAGS))),
     right(
         "GET",
         "/containers/{id}/logs",
@@ -219,13 +236,18 @@ mod tests {
     #[test]
     fn the_documentation_lists_every_call() {
         let mut table = String::from("| call | needed for |\n|---|---|\n");
-        for Right { method, path, need } in RIGHTS {
-            let need = match need {
+        for right in RIGHTS {
+            let need = match right.need {
                 Need::Watch => "everything",
                 Need::Upgrade => "upgrades",
                 Need::Some(what) => what,
             };
-            let _ = writeln!(table, "| `{method} {path}` | {need} |");
+            let watching = match (right.compares_tags, need) {
+                (false, _) => String::new(),
+                (true, MOVING_TAGS) => ", with health checks only too".to_owned(),
+                (true, _) => format!("; with health checks only, {MOVING_TAGS}"),
+            };
+            let _ = writeln!(table, "| `{} {}` | {need}{watching} |", right.method, right.path);
         }
         the_page_has("calls", &table);
     }

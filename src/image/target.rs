@@ -155,10 +155,12 @@ fn compare(wanted: ImageReference, current: &ImageReference) -> Target {
         Some(digest) => current.digest() == Some(digest),
         None => current.tag() == wanted.tag(),
     };
-    match wanted.tag() {
-        _ if !same_repository || !same => Target::Replace(wanted),
-        Some(tag) if wanted.digest().is_none() && moves(tag) => Target::CheckDigest(wanted),
-        _ => Target::Current,
+    if !same_repository || !same {
+        Target::Replace(wanted)
+    } else if is_moving(&wanted) {
+        Target::CheckDigest(wanted)
+    } else {
+        Target::Current
     }
 }
 
@@ -202,6 +204,11 @@ fn variant_to_keep(published: &ImageReference, current: &ImageReference) -> Opti
         Some(_) => None,
         None => variant(current.tag()?),
     }
+}
+
+/// Whether a reference may stand for another image tomorrow.
+pub fn is_moving(reference: &ImageReference) -> bool {
+    reference.digest().is_none() && reference.tag().is_some_and(moves)
 }
 
 /// Whether a tag may name another image tomorrow: it has no version in it, two numbers joined by a dot.

@@ -77,7 +77,7 @@ pub enum PublishedError {
         message: String,
     },
     /// 429.
-    #[error("the Manager limits the rate of requests (429){}; the next run asks again", .retry_after.map(|after| format!(" and asks to wait {}", in_words(after))).unwrap_or_default())]
+    #[error("the Manager limits the rate of requests (429){}", wait_in_words(*.retry_after))]
     RateLimited {
         /// How long the Manager asks to wait.
         retry_after: Option<Duration>,
@@ -179,6 +179,16 @@ impl PublishedError {
             self,
             Self::Unreachable(_) | Self::Timeout(_) | Self::Server { .. } | Self::RateLimited { .. }
         )
+    }
+}
+
+fn wait_in_words(retry_after: Option<Duration>) -> String {
+    match retry_after {
+        None => "; the next run asks again".to_owned(),
+        Some(wait) => format!(
+            " and asks to wait {}; the next run after that asks again",
+            in_words(wait)
+        ),
     }
 }
 
@@ -346,7 +356,8 @@ mod tests {
         };
         assert_eq!(
             error.to_string(),
-            "the Manager limits the rate of requests (429) and asks to wait 1 min 30 s; the next run asks again"
+            "the Manager limits the rate of requests (429) and asks to wait 1 min 30 s; the next run after \
+             that asks again"
         );
         let error = PublishedError::RateLimited { retry_after: None };
         assert_eq!(

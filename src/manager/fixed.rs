@@ -15,6 +15,10 @@ impl Published for FixedPublished {
     ) -> Result<ImageReference, PublishedError> {
         Ok(self.0.clone())
     }
+
+    fn is_manager(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

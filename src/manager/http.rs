@@ -25,6 +25,9 @@ const HARNESS_ERROR: HeaderName = HeaderName::from_static("x-harness-error");
 /// Bytes of the largest answer that is read: thirty times the usual one would do.
 const MOST_BODY: usize = 64 * 1024;
 
+/// No wait that a Manager asks for is kept for longer, so that one that is a mistake has an end.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
 /// A Harness Manager, asked over HTTP.
 pub struct HttpManager {
     client: Client,
@@ -39,6 +42,8 @@ pub struct HttpManager {
     token: Mutex<Option<Issued>>,
     /// This host's clock minus the Manager's, in seconds, as the last answer told it.
     skew: Mutex<Option<i64>>,
+    /// Until when it asked not to be asked, whoever would ask next. Nobody can set this clock.
+    not_before: Mutex<Option<Instant>>,
 }
 
 impl fmt::Debug for HttpManager {
@@ -69,6 +74,7 @@ impl HttpManager {
             clock: config.clock,
             token: Mutex::new(None),
             skew: Mutex::new(None),
+            not_before: Mutex::new(None),
         })
     }
 
@@ -116,13 +122,29 @@ impl HttpManager {
         *self.token.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
+    /// How long it wants to be left alone from now on.
+    fn left_to_wait(&self) -> Option<Duration> {
+        let not_before = *self.not_before.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = not_before?.saturating_duration_since(Instant::now());
+        Some(left).filter(|left| !left.is_zero())
+    }
+
+    fn keep_waiting(&self, asked: Duration) {
+        let until = Instant::now() + asked.min(LONGEST_WAIT);
+        *self.not_before.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+    }
+
     /// Asks until there is an answer that asking again would not change, or no time is left.
     async fn ask(&self, url: &Url) -> Result<ImageReference, PublishedError> {
         let deadline = Instant::now() + self.timing.total;
         let mut pause = self.timing.first_pause;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let error = match self.attempt(url, left).await {
+            let answer = match self.left_to_wait() {
+                None => self.attempt(url, left).await,
+                retry_after => Err(PublishedError::RateLimited { retry_after }),
+            };
+            let error = match answer {
                 Err(error) if error.is_transient() => error,
                 settled => return settled,
             };
@@ -166,6 +188,12 @@ impl HttpManager {
         // A proxy that lets nothing through tells its own time.
         let skew = (read != Err(PublishedError::ProxyLogin)).then(|| answer.skew_seconds(now));
         *self.skew.lock().unwrap_or_else(PoisonError::into_inner) = skew.flatten();
+        if let Err(PublishedError::RateLimited {
+            retry_after: Some(asked),
+        }) = &read
+        {
+            self.keep_waiting(*asked);
+        }
         read
     }
 }

@@ -28,4 +28,9 @@ pub trait Published: Send + Sync + 'static {
         current: &ImageReference,
         delegate_name: &str,
     ) -> impl Future<Output = Result<ImageReference, PublishedError>> + Send;
+
+    /// Whether there is a Manager behind it, which hears of those who ask.
+    fn is_manager(&self) -> bool {
+        true
+    }
 }

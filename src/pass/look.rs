@@ -86,9 +86,10 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             let id = serving(rollout);
             rollout.obstacle = id.and_then(|id| copied.get(&id)?.clone());
         }
+        // In the middle of a replacement, too: a delegate is there all the time, whoever is in service.
         questions.clear();
         for rollout in rollouts.iter().filter(|rollout| !rollout.opted_out) {
-            if let Some(Ok(image)) = rollout.replaceable().map(|serving| serving.image.parse()) {
+            if let Some(Ok(image)) = rollout.face().map(|member| member.image.parse()) {
                 let known = as_manager_knows(&image, &settings.target);
                 questions.entry(rollout.delegate.clone()).or_insert(known);
             }

@@ -60,12 +60,15 @@ pub fn next(rollout: &Rollout, wish: &Wish, policy: &Policy, now: DateTime<Utc>)
     }
 }
 
-fn wished(wish: &Wish) -> Option<String> {
+/// What else than it runs is wished for; or why nobody knows.
+fn wished(wish: &Wish) -> Result<Option<String>, String> {
     match wish {
-        Wish::Image { reference, .. } => Some(reference.to_string()),
-        Wish::Settle(Reason::AwaitingSchedule { published }) => published.clone(),
-        Wish::Settle(Reason::HeldBack { image, .. } | Reason::NotPinned { image }) => Some(image.clone()),
-        Wish::Settle(_) => None,
+        Wish::Image { reference, .. } => Ok(Some(reference.to_string())),
+        Wish::Settle(Reason::AwaitingSchedule { published }) => Ok(published.clone()),
+        Wish::Settle(Reason::HeldBack { image, .. } | Reason::NotPinned { image }) => Ok(Some(image.clone())),
+        Wish::Settle(Reason::Unpublished(error)) => Err(error.to_string()),
+        Wish::Settle(reason) if reason.is_failure() => Err(reason.to_string()),
+        Wish::Settle(_) => Ok(None),
     }
 }
 

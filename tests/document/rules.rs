@@ -861,7 +861,7 @@ fn the_labels_by_which_compose_knows_a_container_are_never_the_images() {
 
 /// An endpoint in a network with this id, as a running container has it. The engine was asked for `given`, or shows it
 /// as if it had been.
-fn at_work(network_id: &str, given: Value) -> Value {
+fn at_work(network_id: &str, given: &Value) -> Value {
     json!({"NetworkID": network_id, "IPAddress": "10.0.1.4", "GlobalIPv6Address": "fd00::4", "IPAMConfig": given})
 }
 
@@ -881,7 +881,7 @@ fn b_an_address_that_swarm_chose_is_not_the_owners() {
         (SWARM_NETWORK, &Value::Null, &Value::Null),
         (ID, &both, &both),
     ] {
-        let running = connected("ov", json!({"ov": at_work(network_id, shown.clone())}));
+        let running = connected("ov", json!({"ov": at_work(network_id, shown)}));
         let made = endpoints(&body(&running, &json!({})))["ov"].clone();
         assert_eq!(made["IPAMConfig"], *kept, "{network_id} {shown}");
 

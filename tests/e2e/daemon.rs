@@ -74,6 +74,10 @@ fn what_it_sees_is_shown() {
     let asking = upgrader.clone().with("LISTEN_ADDR", &address);
     assert_eq!(asking.run(&["healthcheck"]).code, Some(0));
     let told = asking.run(&["status"]);
+    for text in [&metrics, &status.to_string(), &told.text] {
+        let of_a_manager = text.to_lowercase().contains("manager");
+        assert!(!of_a_manager, "with PUBLISHED_IMAGE nobody is asked: {text}");
+    }
     assert!(
         told.text
             .contains("is published; changes are made on schedule only"),

@@ -35,7 +35,8 @@ const CASES: &[Case] = &[
     case("2", "100 MB", |scene| scene.endless("Content-Length: 104857600\r\n"), "the answer is larger than 65536 bytes"),
     case("2", "no end", |scene| scene.endless(""), "the answer is larger than 65536 bytes"),
     case("3", "a redirect", Scene::redirect, "redirects are not followed: set MANAGER_HOST_AND_PORT"),
-    case("3", "429", |scene| says("429 Slow", "Retry-After: 3600\r\n", &scene.right), "asks to wait 1 h; the next run"),
+    // More than a question waits out, and little enough for the pass after it: what is left then may be told, too.
+    case("3", "429", |scene| says("429 Slow", "Retry-After: 26\r\n", &scene.right), "(429) and asks to wait 2"),
     case("3", "expired", |_| refuses("EXPIRED_TOKEN"), "this host's clock is 2 h ahead of the Manager's: set"),
     case("3", "revoked", |_| refuses("REVOKED_TOKEN"), "the token was revoked (REVOKED_TOKEN); put a delegate token"),
     case("tls", "an unknown CA", |scene| Fault::Leads(scene.not_trusted.clone()), "a private CA belongs in CA_BUNDLE"),

@@ -54,3 +54,45 @@ fn health_checks_need_three_reads() {
     }
     assert_eq!(proxy.refused(), Vec::<String>::new());
 }
+
+/// Whether it still is what runs, only the registry and the image know.
+#[test]
+fn health_checks_of_a_tag_that_moves_go_on_without_the_two_reads_that_compare_it() {
+    let lab = Lab::new("moving-reads");
+    let tag = image(&lab.name);
+    docker(&["tag", &image(V1), &tag]);
+    docker(&["push", &tag]);
+    let variable = format!("DELEGATE_NAME={}", lab.name);
+    lab.container("1", &["--env", &variable, &tag]);
+    let watcher = lab
+        .upgrader(V1)
+        .with("PUBLISHED_IMAGE", &tag)
+        .with("DISABLE_AUTO_UPGRADE", "true");
+    let not_known = "whether a newer version is published is not known";
+
+    let three = Proxy::that_allows(|right| right.need == Need::Watch);
+    let kept_short = watcher.clone().with("DOCKER_HOST", &three.host());
+    for command in ["plan", "once"] {
+        let run = kept_short.run(&[command]);
+        assert_eq!(run.code, Some(0), "{command}: {}", run.text);
+        assert!(run.text.contains(not_known), "{command}: {}", run.text);
+    }
+    let doctor = kept_short.run(&["doctor"]);
+    assert_eq!(doctor.code, Some(0), "{}", doctor.text);
+    assert_eq!(
+        doctor.text.matches("it is for tags that move").count(),
+        2,
+        "{}",
+        doctor.text
+    );
+
+    let five = Proxy::that_allows(|right| right.need == Need::Watch || right.compares_tags);
+    let all = watcher.with("DOCKER_HOST", &five.host());
+    for command in ["plan", "once", "doctor"] {
+        let run = all.run(&[command]);
+        assert_eq!(run.code, Some(0), "{command}: {}", run.text);
+        assert!(!run.text.contains(not_known), "{command}: {}", run.text);
+    }
+    assert_eq!(five.refused(), Vec::<String>::new());
+    docker(&["rmi", &tag]);
+}

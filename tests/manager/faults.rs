@@ -62,6 +62,47 @@ async fn a_wait_that_does_not_fit_is_reported_at_once() {
     assert_eq!(server.requests().len(), 1);
 }
 
+/// Whoever asks next: a beat, another pass, the same one for another delegate.
+#[tokio::test]
+async fn until_the_time_is_over_no_question_is_sent() {
+    let limited = answer(429, "Retry-After: 2\r\n", "");
+    let server = RawServer::start(vec![limited, published("a:1")]).await;
+    let client = hasty(&server.url);
+    let begun = Instant::now();
+    assert_eq!(kind(ask(&client).await), "rate_limited");
+    let Err(PublishedError::RateLimited {
+        retry_after: Some(left),
+    }) = ask(&client).await
+    else {
+        panic!("it asks again");
+    };
+    assert!(left < Duration::from_secs(2), "{left:?} are left of 2 s");
+    assert!(begun.elapsed() < Duration::from_secs(1), "it is told at once");
+    assert_eq!(server.requests().len(), 1);
+    // What is left by then fits the bound, and is waited for.
+    tokio::time::sleep(left.saturating_sub(Duration::from_millis(300))).await;
+    assert_eq!(ask(&client).await, Ok(reference("a:1")));
+    assert!(begun.elapsed() >= Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert_eq!(server.requests().len(), 2);
+}
+
+/// Else a slip of a proxy's would keep us from asking for ever.
+#[tokio::test]
+async fn no_wait_is_kept_for_longer_than_an_hour() {
+    let server = RawServer::start(vec![answer(429, "Retry-After: 864000\r\n", "")]).await;
+    let client = hasty(&server.url);
+    assert_eq!(kind(ask(&client).await), "rate_limited");
+    let again = ask(&client).await;
+    let Err(PublishedError::RateLimited {
+        retry_after: Some(left),
+    }) = again
+    else {
+        panic!("{again:?}");
+    };
+    let hour = Duration::from_secs(3600);
+    assert!((hour / 2..=hour).contains(&left), "{left:?}");
+}
+
 #[tokio::test]
 async fn a_redirect_is_reported_and_the_token_stays_here() {
     let elsewhere = RawServer::start(vec![published("evil:1")]).await;

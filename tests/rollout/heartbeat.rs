@@ -5,8 +5,8 @@ use std::time::Duration;
 use delegate_upgrader::campaign::Mode;
 use serde_json::json;
 
-use crate::host::{GROUP, HOUR, Host, NEW, OLD, Upgrader, good};
-use crate::support::twin::delegate_body;
+use crate::host::{GROUP, HOUR, Host, NEW, OLD, Upgrader, good, host_network};
+use crate::support::twin::{Behaviour, delegate_body};
 
 /// After so long without a word the Manager shows AUTO UPGRADE as off.
 const LIMIT: Duration = Duration::from_secs(90 * 60);
@@ -22,8 +22,22 @@ async fn idle(host: &Host, upgrader: &mut Upgrader, time: Duration) {
     }
 }
 
+/// The same with a pass so often.
+async fn scheduled(host: &Host, upgrader: &mut Upgrader, every: Duration, passes: usize) {
+    for _ in 0..passes {
+        upgrader.begin(Mode::Act).await.unwrap();
+        idle(host, upgrader, every).await;
+    }
+}
+
 fn longest_silence(host: &Host) -> Duration {
-    let mut times: Vec<Duration> = host.asked.lock().unwrap().iter().map(|(at, ..)| *at).collect();
+    longest_silence_about(host, GROUP)
+}
+
+fn longest_silence_about(host: &Host, name: &str) -> Duration {
+    let asked = host.asked.lock().unwrap().clone();
+    let about = asked.iter().filter(|(_, asked, _)| asked == name);
+    let mut times: Vec<Duration> = about.map(|(at, ..)| *at).collect();
     times.push(host.twin.elapsed());
     times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap()
 }
@@ -79,8 +93,73 @@ async fn without_a_delegate_nothing_is_asked_and_the_first_one_is_asked_for() {
     upgrader.begin(Mode::Look).await.unwrap();
     idle(&host, &mut upgrader, 3 * HOUR).await;
     assert_eq!(host.asked.lock().unwrap().len(), 0);
+    assert_eq!(
+        upgrader.heard().unwrap().answered_at,
+        None,
+        "who was not asked has not answered"
+    );
     host.publish("harness/delegate:26.05.1", good());
     host.twin.run("d1", &delegate_body(GROUP, OLD));
     idle(&host, &mut upgrader, HOUR).await;
     assert!(!host.asked.lock().unwrap().is_empty());
+}
+
+/// Nobody is in service then for an hour: the old one has its name no more, the new one does not have it yet.
+#[tokio::test(start_paused = true)]
+async fn a_stop_first_drain_leaves_no_ninety_minutes_of_silence() {
+    let host = Host::new();
+    host.twin
+        .add_image(OLD, host.twin.image(Behaviour::ignores_stop()));
+    host.run_with("d1", host_network);
+    let mut upgrader = host.upgrader(NEW);
+    scheduled(&host, &mut upgrader, HOUR, 4).await;
+    host.assert_settled_on("d1", NEW, "");
+    assert!(longest_silence(&host) < LIMIT, "{:?}", longest_silence(&host));
+}
+
+/// What passes ask about one delegate tells nothing of the other, which they leave out.
+#[tokio::test(start_paused = true)]
+async fn one_that_the_passes_leave_out_is_asked_for_beside_them() {
+    let mut host = Host::new();
+    host.further = vec!["other".to_owned()];
+    host.twin
+        .add_image(OLD, host.twin.image(Behaviour::ignores_stop()));
+    host.run_with("d1", |body| {
+        host_network(body);
+        body["Labels"] = json!({ "io.delegate-upgrader.stop-timeout": "3h" });
+    });
+    host.twin.run("other-1", &delegate_body("other", OLD));
+    let mut upgrader = host.upgrader(NEW);
+    scheduled(&host, &mut upgrader, HOUR / 2, 8).await;
+    host.find("d1");
+    for name in [GROUP, "other"] {
+        let silence = longest_silence_about(&host, name);
+        assert!(silence < LIMIT, "{name}: {silence:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_the_manager_refuses_keeps_no_other_from_being_heard_of() {
+    let mut host = Host::new();
+    host.further = vec!["a-refused".to_owned(), "z-last".to_owned()];
+    host.refused = ["a-refused".to_owned()].into();
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.begin(Mode::Look).await.unwrap();
+    // All are due at once from here on.
+    for (container, name) in [("d1", GROUP), ("r1", "a-refused"), ("z1", "z-last")] {
+        host.twin.run(container, &delegate_body(name, OLD));
+    }
+    idle(&host, &mut upgrader, 10 * HOUR).await;
+    for name in [GROUP, "z-last"] {
+        let silence = longest_silence_about(&host, name);
+        assert!(silence < LIMIT, "{name}: {silence:?}");
+    }
+    let heard = upgrader.heard().unwrap();
+    assert_eq!(
+        heard.published.keys().collect::<Vec<_>>(),
+        [GROUP, "z-last"],
+        "what was answered is told"
+    );
+    assert!(heard.problem.unwrap().contains("not for a-refused"));
+    assert_eq!(heard.answered_at, None, "it never answered for all of them");
 }

@@ -1,6 +1,6 @@
 //! A host with an engine in memory, delegates on it, and upgraders that look after them; hours pass at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -40,6 +40,7 @@ pub struct Source {
     published: ImageReference,
     twin: Twin,
     asked: Asked,
+    refused: BTreeSet<String>,
 }
 
 /// When the Manager was asked, for whom and with which image.
@@ -53,7 +54,12 @@ impl Published for Source {
     ) -> Result<ImageReference, PublishedError> {
         let question = (self.twin.elapsed(), name.to_owned(), current.to_string());
         self.asked.lock().unwrap().push(question);
-        if self.twin.manager_reachable() {
+        if self.refused.contains(name) {
+            Err(PublishedError::InvalidRequest {
+                code: "INVALID_REQUEST".to_owned(),
+                message: format!("not for {name}"),
+            })
+        } else if self.twin.manager_reachable() {
             Ok(self.published.clone())
         } else {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -87,6 +93,10 @@ pub struct Host {
     pub free_memory: Option<u64>,
     pub free_disk: Option<u64>,
     pub asked: Asked,
+    /// Further `DELEGATE_NAME`s that are looked after.
+    pub further: Vec<String>,
+    /// Those of which the Manager wants to hear nothing.
+    pub refused: BTreeSet<String>,
 }
 
 impl Host {
@@ -104,6 +114,8 @@ impl Host {
             free_memory: None,
             free_disk: None,
             asked: Asked::default(),
+            further: Vec::new(),
+            refused: BTreeSet::new(),
         };
         host.twin
             .add_image(OLD, host.twin.image(Behaviour::drains(DRAIN)));
@@ -132,7 +144,7 @@ impl Host {
         let (free_memory, free_disk) = (self.free_memory, self.free_disk);
         let settings = Settings {
             scope: Scope {
-                workload_names: vec![GROUP.to_owned()],
+                workload_names: [&[GROUP.to_owned()], self.further.as_slice()].concat(),
                 health: HealthSettings {
                     interval: Duration::from_secs(60),
                     probe: ProbeKind::Auto,
@@ -160,6 +172,7 @@ impl Host {
                 published: published.parse().unwrap(),
                 twin: self.twin.clone(),
                 asked: Arc::clone(&self.asked),
+                refused: self.refused.clone(),
             }),
             Endpoint(self.twin.clone()),
             settings,

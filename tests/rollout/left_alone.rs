@@ -105,6 +105,29 @@ async fn health_only_writes_nothing() {
     assert_eq!(host.twin.writes(), []);
 }
 
+/// It is no failure, since nothing would be done about another answer either.
+#[tokio::test(start_paused = true)]
+async fn health_only_tells_that_what_is_published_is_not_known() {
+    let mut host = Host::new();
+    host.health_only = true;
+    host.refused = [GROUP.to_owned()].into();
+    host.run("dd");
+    let report = host.once(NEW).await;
+    let dd = row(&report, "dd");
+    assert_eq!((dd.reason, dd.failed), ("health_only", false));
+    assert_eq!(
+        dd.why,
+        "DISABLE_AUTO_UPGRADE is true: health checks only; whether a newer version is published is not known: the \
+         Manager refused the request (INVALID_REQUEST): not for docker-delegate; check ACCOUNT_ID and \
+         UPGRADER_WORKLOAD_NAME"
+    );
+    let plan = host.upgrader(NEW).plan().await.unwrap();
+    assert!(
+        plan[0].what.contains("is not known: the Manager refused"),
+        "{plan:?}"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn health_only_writes_nothing_even_where_a_rollout_is_half_done() {
     for change in [(|_: &mut serde_json::Value| ()) as fn(&mut _), host_network] {
