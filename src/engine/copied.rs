@@ -1,6 +1,8 @@
 //! Files that somebody put into a container between its creation and its first start, as compose does with a config or
 //! a secret whose content is in the compose file. They are in no document, and a successor would lack them.
 
+use std::collections::HashSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -26,13 +28,20 @@ pub(super) struct Change {
     kind: u8,
 }
 
-/// What has been added, the shortest paths first. Without a change the engine answers `null`.
-pub(super) fn added(changes: Option<Vec<Change>>) -> Vec<String> {
-    const ADDED: u8 = 1;
-    let added = changes.unwrap_or_default().into_iter();
-    let mut paths: Vec<String> = added
-        .filter(|change| change.kind == ADDED)
-        .map(|change| change.path)
+/// What is new, and what is no more as in the image, since a config may take the place of a file there. The shortest
+/// paths come first. Without a change the engine answers `null`.
+pub(super) fn written(changes: Option<Vec<Change>>) -> Vec<String> {
+    const REMOVED: u8 = 2;
+    let changes = changes.unwrap_or_default();
+    // With each file its directories are told as changed too. They need not be looked at.
+    let directories: HashSet<&str> = changes
+        .iter()
+        .filter_map(|change| Some(change.path.rsplit_once('/')?.0))
+        .collect();
+    let mut paths: Vec<String> = changes
+        .iter()
+        .filter(|change| change.kind != REMOVED && !directories.contains(change.path.as_str()))
+        .map(|change| change.path.clone())
         .collect();
     paths.sort_by_cached_key(|path| (path.matches('/').count(), path.clone()));
     paths.truncate(MOST_FILES);
@@ -112,13 +121,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_comes_with_short_paths_first() {
+    fn what_was_written_comes_with_short_paths_first_and_without_its_directories() {
         let changes = json!([
-            { "Path": "/opt/a/b", "Kind": 1 }, { "Path": "/etc", "Kind": 0 }, { "Path": "/gone", "Kind": 2 },
+            { "Path": "/opt/a", "Kind": 1 }, { "Path": "/opt/a/b", "Kind": 1 }, { "Path": "/opt", "Kind": 0 },
+            { "Path": "/etc", "Kind": 0 }, { "Path": "/etc/of-the-image.yml", "Kind": 0 },
+            { "Path": "/gone", "Kind": 2 }, { "Path": "/less", "Kind": 0 }, { "Path": "/less/gone", "Kind": 2 },
             { "Path": "/config", "Kind": 1 },
         ]);
         let changes: Option<Vec<Change>> = serde_json::from_value(changes).unwrap();
-        assert_eq!(added(changes), ["/config", "/opt/a/b"]);
-        assert_eq!(added(None), Vec::<String>::new());
+        assert_eq!(written(changes), ["/config", "/etc/of-the-image.yml", "/opt/a/b"]);
+        assert_eq!(written(None), Vec::<String>::new());
     }
 }

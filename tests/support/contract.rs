@@ -634,20 +634,20 @@ pub async fn what_was_copied_in_before_the_start_is_known<L: Lab>(lab: &L) {
     let writes = "echo x >/written; while :; do sleep 1 & wait $!; done";
     body["Cmd"] = json!(["/bin/sh", "-c", writes]);
     let id = created(lab, "copied", &body).await;
-    lab.copy_in(&id, "/etc/delegate/config.yml").await;
+    // One that is new, and one in the place of a file of the image's.
+    let both = ["/bin/probe", "/etc/delegate/config.yml"];
+    for path in both {
+        lab.copy_in(&id, path).await;
+    }
     for _ in 0..2 {
         let copied = lab.engine().copied_files(&id).await.expect("copied files");
-        assert_eq!(copied, ["/etc/delegate/config.yml"]);
+        assert_eq!(copied, both);
         lab.engine().start(&id).await.expect("start");
         sleep(Duration::from_millis(1_500)).await;
     }
     lab.copy_in(&id, "/later").await;
     let copied = lab.engine().copied_files(&id).await.expect("copied files");
-    assert_eq!(
-        copied,
-        ["/etc/delegate/config.yml"],
-        "a file of now is no file of then"
-    );
+    assert_eq!(copied, both, "a file of now is no file of then");
     let plain = created(lab, "plain", &lab.body(&image)).await;
     assert_eq!(lab.engine().copied_files(&plain).await, Ok(Vec::new()));
 }

@@ -644,7 +644,9 @@ impl Engine for Twin {
     async fn copied_files(&self, id: &ContainerId) -> Result<Vec<String>, EngineError> {
         self.call(Operation::CopiedFiles, id.as_str(), String::new(), |state| {
             let container = &state.containers[state.find(id.as_str())?];
-            Ok(container.copied.clone())
+            let mut copied = container.copied.clone();
+            copied.sort_by_key(|path| (path.matches('/').count(), path.clone()));
+            Ok(copied)
         })
         .await
     }
