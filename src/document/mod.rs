@@ -97,9 +97,9 @@ pub enum Obstacle {
         /// `network`, `pid`, `ipc` or `volumes`.
         what: &'static str,
     },
-    /// A file was put into it before its first start, as compose does with a config whose content is in its own file.
+    /// A file was put into it before it was started, as compose does with a config whose content is in its own file.
     #[error(
-        "the file {path} was copied into it before its first start, as compose does with inline configs and secrets, and \
+        "the file {path} was copied into it before it was started, as compose does with inline configs and secrets, and \
          a successor would lack it: upgrade it with compose, or mount the file"
     )]
     CopiedFile {

@@ -648,6 +648,17 @@ pub async fn what_was_copied_in_before_the_start_is_known<L: Lab>(lab: &L) {
     lab.copy_in(&id, "/later").await;
     let copied = lab.engine().copied_files(&id).await.expect("copied files");
     assert_eq!(copied, both, "a file of now is no file of then");
+    // compose writes them again before it starts a container that was stopped.
+    lab.engine().stop(&id, Duration::ZERO).await.expect("stop");
+    lab.copy_in(&id, "/new.yml").await;
+    lab.engine().start(&id).await.expect("start");
+    sleep(Duration::from_millis(1_500)).await;
+    let copied = lab.engine().copied_files(&id).await.expect("copied files");
+    assert_eq!(
+        copied,
+        ["/later", "/new.yml", "/bin/probe", "/etc/delegate/config.yml"],
+        "what came from outside before this life, and nothing that a life wrote"
+    );
     let plain = created(lab, "plain", &lab.body(&image)).await;
     assert_eq!(lab.engine().copied_files(&plain).await, Ok(Vec::new()));
 }

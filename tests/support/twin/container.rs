@@ -42,8 +42,8 @@ pub struct Container {
     pub addresses: BTreeMap<String, Ipv4Addr>,
     /// The results of its last probes, of earlier lives too.
     pub probed: Vec<(At, bool)>,
-    /// What was copied into it before its first start.
-    pub copied: Vec<String>,
+    /// What was copied into it, and when for the last time.
+    pub copied: BTreeMap<String, At>,
     /// What its lives have printed.
     pub printed: Vec<String>,
 }

@@ -422,7 +422,7 @@ impl State {
             backoff: Duration::ZERO,
             addresses: BTreeMap::new(),
             probed: Vec::new(),
-            copied: Vec::new(),
+            copied: BTreeMap::new(),
             printed: Vec::new(),
         });
         self.log(self.containers.len() - 1, Happened::Created);
