@@ -16,12 +16,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
+use tracing::warn;
 
 use super::Inspected;
 
 /// The header in which the engine tells of a path in a container: base64 of JSON.
 pub(super) const STAT: &str = "X-Docker-Container-Path-Stat";
-/// At most so many files are looked at, those with the shortest paths first: a config is put where a person says.
+/// At most so many files are looked at, those with the shortest paths first: a config is put where a person says. Each is a
+/// call, for which the engine mounts what the container mounts.
 pub(super) const MOST_FILES: usize = 500;
 /// By so much a tar archive may be off, which knows whole seconds only.
 const WHOLE_SECOND: TimeDelta = TimeDelta::seconds(1);
@@ -51,7 +53,14 @@ pub(super) fn written(changes: Option<Vec<Change>>) -> Vec<String> {
         .map(|change| change.path.clone())
         .collect();
     paths.sort_by_cached_key(|path| (path.matches('/').count(), path.clone()));
-    paths.truncate(MOST_FILES);
+    let left_out = paths.len().saturating_sub(MOST_FILES);
+    if left_out > 0 {
+        warn!(
+            left_out,
+            "too many files of it differ from its image to look at all of them"
+        );
+        paths.truncate(MOST_FILES);
+    }
     paths
 }
 
