@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::{list, text};
-use crate::delegate::ContainerId;
+use crate::engine::ContainerSummary;
 
 pub(super) const VOLUMES: &str = "volumes";
 
@@ -23,11 +23,20 @@ impl Tie {
         self.what != VOLUMES
     }
 
-    /// Whether it is to the container with this id and name.
-    pub fn leads_to(&self, id: &ContainerId, name: &str) -> bool {
-        let full = id.as_str();
-        let by_id = self.container.len() >= 12 && full.starts_with(&self.container);
-        by_id || self.container.trim_start_matches('/') == name
+    /// Which of all containers it is to: the one of that name, else the only one whose id begins so. The engine takes as
+    /// few digits as tell one, and keeps what it was given.
+    pub fn target<'a>(&self, containers: &'a [ContainerSummary]) -> Option<&'a ContainerSummary> {
+        let wanted = self.container.trim_start_matches('/');
+        if wanted.is_empty() {
+            return None;
+        }
+        let by_name = containers.iter().find(|container| container.name == wanted);
+        by_name.or_else(|| {
+            let mut by_id = containers
+                .iter()
+                .filter(|container| container.id.as_str().starts_with(wanted));
+            by_id.next().filter(|_| by_id.next().is_none())
+        })
     }
 }
 
@@ -65,29 +74,48 @@ pub fn ties(inspect: &Value) -> Vec<Tie> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde_json::json;
 
     use super::*;
+    use crate::delegate::ContainerId;
+    use crate::engine::RunState;
 
     #[test]
     fn a_tie_is_by_id_or_by_name() {
-        let id = ContainerId::new("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
+        let container = |id: &str, name: &str| ContainerSummary {
+            id: ContainerId::new(format!("{id:0<64}")),
+            name: name.to_owned(),
+            state: RunState::Running,
+            labels: BTreeMap::new(),
+        };
+        let all = [
+            container("0123456789abcdef", "d1"),
+            container("0124", "d2"),
+            container("f", "01234"),
+        ];
         let inspect = json!({ "HostConfig": {
-            "NetworkMode": format!("container:{}", id.as_str()), "PidMode": "container:d1", "IpcMode": "shareable",
-            "VolumesFrom": ["/d1:ro", "0123456789ab", "other"],
+            "NetworkMode": format!("container:{}", all[1].id.as_str()), "PidMode": "container:d1", "IpcMode": "shareable",
+            "VolumesFrom": ["/d1:ro", "0123456789ab", "0124", "012", "01234", "f", "other", ""],
         } });
         let found: Vec<_> = ties(&inspect)
             .into_iter()
-            .map(|tie| (tie.what, tie.leads_to(&id, "d1"), tie.leads_to(&id, "d2")))
+            .map(|tie| (tie.what, tie.target(&all).map_or("none", |target| &target.name)))
             .collect();
         assert_eq!(
             found,
             [
-                ("network", true, true),
-                ("pid", true, false),
-                ("volumes", true, false),
-                ("volumes", true, true),
-                ("volumes", false, false)
+                ("network", "d2"),
+                ("pid", "d1"),
+                ("volumes", "d1"),
+                ("volumes", "d1"),
+                ("volumes", "d2"),
+                ("volumes", "none"),
+                ("volumes", "01234"),
+                ("volumes", "01234"),
+                ("volumes", "none"),
+                ("volumes", "none"),
             ]
         );
         assert_eq!(ties(&json!({ "HostConfig": { "NetworkMode": "bridge" } })), []);

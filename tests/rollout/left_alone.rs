@@ -200,20 +200,23 @@ async fn a_delegate_that_lives_in_a_namespace_of_a_container_that_does_not_run_i
 /// A sidecar in its network, say: it would be cut off, and to make that one again is not ours to do.
 #[tokio::test(start_paused = true)]
 async fn a_delegate_that_others_have_a_share_in_is_left_alone_until_they_are_gone() {
-    for what in ["network", "pid", "ipc", "volumes"] {
+    for what in ["network", "pid", "ipc", "volumes", "volumes by id"] {
         let host = Host::new();
         let id = host.run("dd");
         let host_config = match what {
             "network" => json!({ "NetworkMode": format!("container:{}", id.as_str()) }),
             "pid" => json!({ "PidMode": "container:dd" }),
             "ipc" => json!({ "IpcMode": format!("container:{}", id.as_str()) }),
-            _ => json!({ "VolumesFrom": ["dd:ro"] }),
+            "volumes" => json!({ "VolumesFrom": ["dd:ro"] }),
+            // The engine takes as much of an id as is needed, and keeps what it was given.
+            _ => json!({ "VolumesFrom": [&id.as_str()[..5]] }),
         };
         host.twin
             .run("logger", &json!({ "Image": OLD, "HostConfig": host_config }));
         let report = host.once(NEW).await;
         assert_eq!(row(&report, "dd").reason, "obstacle");
         let why = &row(&report, "dd").why;
+        let what = what.trim_end_matches(" by id");
         assert!(why.contains(&format!("logger has its {what}")), "{why}");
         assert_eq!(host.writes_on("dd"), []);
         assert_eq!(host.writes_on("logger"), []);

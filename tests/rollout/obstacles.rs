@@ -185,7 +185,8 @@ async fn a_delegate_whose_namespace_has_lost_its_holder_is_left_alone() {
 #[tokio::test(start_paused = true)]
 async fn volumes_come_from_a_stopped_container_too_but_not_from_none() {
     let host = Host::new();
-    host.twin
+    let data = host
+        .twin
         .create("data", None, &json!({ "Image": OLD }))
         .await
         .unwrap();
@@ -195,8 +196,12 @@ async fn volumes_come_from_a_stopped_container_too_but_not_from_none() {
     host.run_with("lost", |body| {
         body["HostConfig"]["VolumesFrom"] = json!(["nobody"]);
     });
+    host.run_with("short", |body| {
+        body["HostConfig"]["VolumesFrom"] = json!([&data.as_str()[..11]]);
+    });
     let report = host.once(NEW).await;
     assert_eq!(host.find("dd").image, NEW);
+    assert_eq!(host.find("short").image, NEW);
     assert_eq!(row(&report, "lost").reason, "obstacle");
     assert_eq!(host.find("lost").image, OLD);
 }
