@@ -1,5 +1,5 @@
-//! What a container has of another one: a namespace, or its volumes. Nobody can take that along to the other one's
-//! successor, which has another id.
+//! What a container has of another one: a namespace, its volumes, or a link to it. Nobody can take that along to the
+//! other one's successor, which has another id.
 
 use serde_json::Value;
 
@@ -7,20 +7,27 @@ use super::{list, text};
 use crate::engine::ContainerSummary;
 
 pub(super) const VOLUMES: &str = "volumes";
+pub(super) const LINK: &str = "link";
 
 /// Something of another container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tie {
-    /// `network`, `pid`, `ipc` or `volumes`.
+    /// `network`, `pid`, `ipc`, `volumes` or `link`.
     pub what: &'static str,
     /// The other container, as the document names it: by its id, or by its name.
     pub container: String,
 }
 
 impl Tie {
-    /// Whether it ends with the other one's life.
-    pub fn is_namespace(&self) -> bool {
+    /// Whether nothing can be started with it unless the other one runs. A namespace ends with its holder's life, and the
+    /// engine refuses a link to what does not run.
+    pub fn needs_it_running(&self) -> bool {
         self.what != VOLUMES
+    }
+
+    /// Whether the name in it is that of now: of a link the engine keeps the container, and shows what that one is called.
+    pub fn follows_renames(&self) -> bool {
+        self.what == LINK
     }
 
     /// Which of all containers it is to: the one of that name, else the only one whose id begins so. The engine takes as
@@ -58,7 +65,7 @@ pub(super) fn namespaces(inspect: &Value) -> impl Iterator<Item = Tie> {
 }
 
 /// All that a container of this document has of others. `--volumes-from` is kept as it was given, with an optional mode
-/// behind a colon.
+/// behind a colon. A link is shown as `/name:/own-name/alias`; in networks that a person made there are none of these.
 pub fn ties(inspect: &Value) -> Vec<Tie> {
     let sources = list(inspect, "/HostConfig/VolumesFrom").iter();
     let volumes = sources.filter_map(|source| {
@@ -69,7 +76,15 @@ pub fn ties(inspect: &Value) -> Vec<Tie> {
             container: container.to_owned(),
         })
     });
-    namespaces(inspect).chain(volumes).collect()
+    let links = list(inspect, "/HostConfig/Links").iter().filter_map(|link| {
+        let link = link.as_str()?;
+        let container = link.split_once(':').map_or(link, |(container, _)| container);
+        Some(Tie {
+            what: LINK,
+            container: container.trim_start_matches('/').to_owned(),
+        })
+    });
+    namespaces(inspect).chain(volumes).chain(links).collect()
 }
 
 #[cfg(test)]
@@ -98,6 +113,7 @@ mod tests {
         let inspect = json!({ "HostConfig": {
             "NetworkMode": format!("container:{}", all[1].id.as_str()), "PidMode": "container:d1", "IpcMode": "shareable",
             "VolumesFrom": ["/d1:ro", "0123456789ab", "0124", "012", "01234", "f", "other", ""],
+            "Links": ["/d2:/own/db", "/gone:/own/d1"],
         } });
         let found: Vec<_> = ties(&inspect)
             .into_iter()
@@ -116,6 +132,8 @@ mod tests {
                 ("volumes", "01234"),
                 ("volumes", "none"),
                 ("volumes", "none"),
+                ("link", "d2"),
+                ("link", "none"),
             ]
         );
         assert_eq!(ties(&json!({ "HostConfig": { "NetworkMode": "bridge" } })), []);

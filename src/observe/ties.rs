@@ -42,10 +42,10 @@ pub(super) fn obstacle(
     })
 }
 
-/// Whether a container could be started with it. A namespace is there for as long as its holder runs, volumes as long
-/// as there is a container of them.
+/// Whether a container could be started with it. A namespace is there for as long as its holder runs, and so is a link;
+/// volumes as long as there is a container of them.
 fn is_there(tie: &Tie, containers: &[ContainerSummary]) -> bool {
     tie.target(containers).is_some_and(|holder| {
-        !tie.is_namespace() || matches!(holder.state, RunState::Running | RunState::Paused)
+        !tie.needs_it_running() || matches!(holder.state, RunState::Running | RunState::Paused)
     })
 }

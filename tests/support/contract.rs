@@ -663,6 +663,44 @@ pub async fn what_was_copied_in_before_the_start_is_known<L: Lab>(lab: &L) {
     assert_eq!(lab.engine().copied_files(&plain).await, Ok(Vec::new()));
 }
 
+pub async fn a_link_is_by_the_container_and_needs_it_running<L: Lab>(lab: &L) {
+    let target = started_of(lab, "target", Behaviour::default()).await;
+    let image = lab.image(Behaviour::default()).await;
+    let mut body = lab.body(&image);
+    body["HostConfig"]["Links"] = json!([format!("{}:db", lab.name("target"))]);
+    let id = created(lab, "linked", &body).await;
+    let shown =
+        async || lab.engine().inspect(&id).await.expect("inspect").document()["HostConfig"]["Links"].clone();
+    let expected = |target: &str| json!([format!("/{}:/{}/db", lab.name(target), lab.name("linked"))]);
+    assert_eq!(shown().await, expected("target"));
+    lab.engine()
+        .rename(&target, &lab.name("renamed"))
+        .await
+        .expect("rename");
+    assert_eq!(shown().await, expected("renamed"));
+    lab.engine().stop(&target, Duration::ZERO).await.expect("stop");
+    lab.engine()
+        .start(&id)
+        .await
+        .expect_err("what it is linked to does not run");
+    assert_eq!(state_of(lab, &id).await, RunState::Created);
+    lab.engine().start(&target).await.expect("start");
+    lab.engine().start(&id).await.expect("start");
+    // Neither another one of the name nor none at all takes its place.
+    lab.engine().stop(&target, Duration::ZERO).await.expect("stop");
+    until_exited(lab, &target).await;
+    lab.engine().remove(&target).await.expect("remove");
+    started_of(lab, "renamed", Behaviour::default()).await;
+    assert_eq!(shown().await, expected("renamed"));
+    assert_eq!(state_of(lab, &id).await, RunState::Running);
+    lab.engine().stop(&id, Duration::ZERO).await.expect("stop");
+    until_exited(lab, &id).await;
+    lab.engine()
+        .start(&id)
+        .await
+        .expect_err("what it is linked to is gone");
+}
+
 pub async fn an_unknown_network_is_found_out_at_the_start<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     let mut body = lab.body(&image);
