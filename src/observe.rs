@@ -148,7 +148,7 @@ async fn read<E: Engine>(
     let mut unread = Vec::new();
     let mut is_torn = false;
     for summary in &containers {
-        match look_at(engine, scope, identities, summary).await {
+        match look_at(engine, scope, identities, &containers, summary).await {
             Ok(Seen::Stranger) => {}
             Ok(Seen::Gone) => is_torn = true,
             Ok(Seen::Part(inspected, delegate)) => {
@@ -237,6 +237,7 @@ async fn look_at<E: Engine>(
     engine: &E,
     scope: &Scope,
     identities: &mut Identities,
+    containers: &[ContainerSummary],
     summary: &ContainerSummary,
 ) -> Result<Seen, EngineError> {
     let known = identities.known.get(&summary.id).cloned();
@@ -259,10 +260,16 @@ async fn look_at<E: Engine>(
             .cloned()
     });
     identities.unread.remove(&summary.id);
-    let ties = document::ties(inspected.document());
-    if !ties.is_empty() {
-        identities.ties.insert(summary.id.clone(), ties);
+    let mut ties = document::ties(inspected.document());
+    if delegate.is_none() {
+        // Nobody looks at it again.
+        for tie in ties.iter_mut().filter(|tie| tie.follows_renames()) {
+            if let Some(target) = tie.target(containers) {
+                tie.container = target.id.as_str().to_owned();
+            }
+        }
     }
+    identities.ties.insert(summary.id.clone(), ties);
     if identities
         .known
         .insert(summary.id.clone(), delegate.clone())

@@ -70,6 +70,7 @@ contract! {
     the_list_shows_stopped_and_created_ones_too,
     a_second_connect_is_no_error,
     what_was_copied_in_before_the_start_is_known,
+    a_link_is_by_the_container_and_needs_it_running,
     an_unknown_network_is_found_out_at_the_start,
     env_and_labels_are_read_back_with_the_image_s_defaults,
     a_running_container_has_an_address,

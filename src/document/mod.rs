@@ -89,11 +89,11 @@ pub enum Obstacle {
         label: &'static str,
     },
     /// Another container has something of it, which its successor cannot give.
-    #[error("the container {container} has its {what}, and would be cut off")]
+    #[error("{}", tied(.what, .container))]
     Tied {
         /// The other container's name.
         container: String,
-        /// `network`, `pid`, `ipc` or `volumes`.
+        /// `network`, `pid`, `ipc`, `volumes` or `link`.
         what: &'static str,
     },
     /// It has something of another container that is gone or does not run: nothing can be started with it.
@@ -101,7 +101,7 @@ pub enum Obstacle {
     Adrift {
         /// The other container, as the document names it.
         container: String,
-        /// `network`, `pid`, `ipc` or `volumes`.
+        /// `network`, `pid`, `ipc`, `volumes` or `link`.
         what: &'static str,
     },
     /// No engine up to 29.7 can rename a container that runs in a network of Swarm, so nothing could take its name.
@@ -113,9 +113,9 @@ pub enum Obstacle {
         /// The network.
         network: String,
     },
-    /// A file was put into it before its first start, as compose does with a config whose content is in its own file.
+    /// A file was put into it before it was started, as compose does with a config whose content is in its own file.
     #[error(
-        "the file {path} was copied into it before its first start, as compose does with inline configs and secrets, and \
+        "the file {path} was copied into it before it was started, as compose does with inline configs and secrets, and \
          a successor would lack it: upgrade it with compose, or mount the file"
     )]
     CopiedFile {
@@ -142,9 +142,21 @@ pub enum Obstacle {
     },
 }
 
+fn tied(what: &str, container: &str) -> String {
+    if what == ties::LINK {
+        format!("the container {container} is linked to it, and could not be started again")
+    } else {
+        format!("the container {container} has its {what}, and would be cut off")
+    }
+}
+
 fn adrift(what: &str, container: &str) -> String {
     if what == ties::VOLUMES {
         format!("it has the volumes of the container {container}, which is gone, so no new one could be made")
+    } else if what == ties::LINK {
+        format!(
+            "it is linked to the container {container}, which does not run, so neither it nor a new one could be started"
+        )
     } else {
         format!(
             "it lives in the {what} namespace of the container {container}, which does not run, so neither it nor a new one \

@@ -1,33 +1,49 @@
-//! What a container has of another one: a namespace, or its volumes. Nobody can take that along to the other one's
-//! successor, which has another id.
+//! What a container has of another one: a namespace, its volumes, or a link to it. Nobody can take that along to the
+//! other one's successor, which has another id.
 
 use serde_json::Value;
 
 use super::{list, text};
-use crate::delegate::ContainerId;
+use crate::engine::ContainerSummary;
 
 pub(super) const VOLUMES: &str = "volumes";
+pub(super) const LINK: &str = "link";
 
 /// Something of another container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tie {
-    /// `network`, `pid`, `ipc` or `volumes`.
+    /// `network`, `pid`, `ipc`, `volumes` or `link`.
     pub what: &'static str,
     /// The other container, as the document names it: by its id, or by its name.
     pub container: String,
 }
 
 impl Tie {
-    /// Whether it ends with the other one's life.
-    pub fn is_namespace(&self) -> bool {
+    /// Whether nothing can be started with it unless the other one runs. A namespace ends with its holder's life, and the
+    /// engine refuses a link to what does not run.
+    pub fn needs_it_running(&self) -> bool {
         self.what != VOLUMES
     }
 
-    /// Whether it is to the container with this id and name.
-    pub fn leads_to(&self, id: &ContainerId, name: &str) -> bool {
-        let full = id.as_str();
-        let by_id = self.container.len() >= 12 && full.starts_with(&self.container);
-        by_id || self.container.trim_start_matches('/') == name
+    /// Whether the name in it is that of now: of a link the engine keeps the container, and shows what that one is called.
+    pub fn follows_renames(&self) -> bool {
+        self.what == LINK
+    }
+
+    /// Which of all containers it is to: the one of that name, else the only one whose id begins so. The engine takes as
+    /// few digits as tell one, and keeps what it was given.
+    pub fn target<'a>(&self, containers: &'a [ContainerSummary]) -> Option<&'a ContainerSummary> {
+        let wanted = self.container.trim_start_matches('/');
+        if wanted.is_empty() {
+            return None;
+        }
+        let by_name = containers.iter().find(|container| container.name == wanted);
+        by_name.or_else(|| {
+            let mut by_id = containers
+                .iter()
+                .filter(|container| container.id.as_str().starts_with(wanted));
+            by_id.next().filter(|_| by_id.next().is_none())
+        })
     }
 }
 
@@ -49,7 +65,7 @@ pub(super) fn namespaces(inspect: &Value) -> impl Iterator<Item = Tie> {
 }
 
 /// All that a container of this document has of others. `--volumes-from` is kept as it was given, with an optional mode
-/// behind a colon.
+/// behind a colon. A link is shown as `/name:/own-name/alias`; in networks that a person made there are none of these.
 pub fn ties(inspect: &Value) -> Vec<Tie> {
     let sources = list(inspect, "/HostConfig/VolumesFrom").iter();
     let volumes = sources.filter_map(|source| {
@@ -60,34 +76,64 @@ pub fn ties(inspect: &Value) -> Vec<Tie> {
             container: container.to_owned(),
         })
     });
-    namespaces(inspect).chain(volumes).collect()
+    let links = list(inspect, "/HostConfig/Links").iter().filter_map(|link| {
+        let link = link.as_str()?;
+        let container = link.split_once(':').map_or(link, |(container, _)| container);
+        Some(Tie {
+            what: LINK,
+            container: container.trim_start_matches('/').to_owned(),
+        })
+    });
+    namespaces(inspect).chain(volumes).chain(links).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde_json::json;
 
     use super::*;
+    use crate::delegate::ContainerId;
+    use crate::engine::RunState;
 
     #[test]
     fn a_tie_is_by_id_or_by_name() {
-        let id = ContainerId::new("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
+        let container = |id: &str, name: &str| ContainerSummary {
+            id: ContainerId::new(format!("{id:0<64}")),
+            name: name.to_owned(),
+            state: RunState::Running,
+            labels: BTreeMap::new(),
+        };
+        let all = [
+            container("0123456789abcdef", "d1"),
+            container("0124", "d2"),
+            container("f", "01234"),
+        ];
         let inspect = json!({ "HostConfig": {
-            "NetworkMode": format!("container:{}", id.as_str()), "PidMode": "container:d1", "IpcMode": "shareable",
-            "VolumesFrom": ["/d1:ro", "0123456789ab", "other"],
+            "NetworkMode": format!("container:{}", all[1].id.as_str()), "PidMode": "container:d1", "IpcMode": "shareable",
+            "VolumesFrom": ["/d1:ro", "0123456789ab", "0124", "012", "01234", "f", "other", ""],
+            "Links": ["/d2:/own/db", "/gone:/own/d1"],
         } });
         let found: Vec<_> = ties(&inspect)
             .into_iter()
-            .map(|tie| (tie.what, tie.leads_to(&id, "d1"), tie.leads_to(&id, "d2")))
+            .map(|tie| (tie.what, tie.target(&all).map_or("none", |target| &target.name)))
             .collect();
         assert_eq!(
             found,
             [
-                ("network", true, true),
-                ("pid", true, false),
-                ("volumes", true, false),
-                ("volumes", true, true),
-                ("volumes", false, false)
+                ("network", "d2"),
+                ("pid", "d1"),
+                ("volumes", "d1"),
+                ("volumes", "d1"),
+                ("volumes", "d2"),
+                ("volumes", "none"),
+                ("volumes", "01234"),
+                ("volumes", "01234"),
+                ("volumes", "none"),
+                ("volumes", "none"),
+                ("link", "d2"),
+                ("link", "none"),
             ]
         );
         assert_eq!(ties(&json!({ "HostConfig": { "NetworkMode": "bridge" } })), []);

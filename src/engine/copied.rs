@@ -1,19 +1,30 @@
-//! Files that somebody put into a container between its creation and its first start, as compose does with a config or
-//! a secret whose content is in the compose file. They are in no document, and a successor would lack them.
+//! Files that somebody put into a container before its present life began, as compose does with a config or a secret
+//! whose content is in the compose file: right after the creation, and from 2.38 on right before each start. They are in
+//! no document, and a successor would lack them.
+//!
+//! They are told by their time, so some are taken for such that are none:
+//! - what a process of an earlier life took out of an archive that is younger than the container, or downloaded with the
+//!   time that a server gave;
+//! - all that an earlier life wrote, where the engine's file system keeps whole seconds only.
+//!
+//! A delegate with such a file is left alone until it is made anew. The other way round, a file is missed where the clocks
+//! of compose's host and of the engine's differ.
+
+use std::collections::HashSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
+use tracing::warn;
 
 use super::Inspected;
 
 /// The header in which the engine tells of a path in a container: base64 of JSON.
 pub(super) const STAT: &str = "X-Docker-Container-Path-Stat";
-/// At most so many files are looked at, those with the shortest paths first: a config is put where a person says.
+/// At most so many files are looked at, those with the shortest paths first: a config is put where a person says. Each is a
+/// call, for which the engine mounts what the container mounts.
 pub(super) const MOST_FILES: usize = 500;
-/// So soon after its creation a container is first started. When that was is not told of one that was restarted.
-const FIRST_START: TimeDelta = TimeDelta::seconds(60);
 /// By so much a tar archive may be off, which knows whole seconds only.
 const WHOLE_SECOND: TimeDelta = TimeDelta::seconds(1);
 
@@ -26,16 +37,30 @@ pub(super) struct Change {
     kind: u8,
 }
 
-/// What has been added, the shortest paths first. Without a change the engine answers `null`.
-pub(super) fn added(changes: Option<Vec<Change>>) -> Vec<String> {
-    const ADDED: u8 = 1;
-    let added = changes.unwrap_or_default().into_iter();
-    let mut paths: Vec<String> = added
-        .filter(|change| change.kind == ADDED)
-        .map(|change| change.path)
+/// What is new, and what is no more as in the image, since a config may take the place of a file there. The shortest
+/// paths come first. Without a change the engine answers `null`.
+pub(super) fn written(changes: Option<Vec<Change>>) -> Vec<String> {
+    const REMOVED: u8 = 2;
+    let changes = changes.unwrap_or_default();
+    // With each file its directories are told as changed too. They need not be looked at.
+    let directories: HashSet<&str> = changes
+        .iter()
+        .filter_map(|change| Some(change.path.rsplit_once('/')?.0))
+        .collect();
+    let mut paths: Vec<String> = changes
+        .iter()
+        .filter(|change| change.kind != REMOVED && !directories.contains(change.path.as_str()))
+        .map(|change| change.path.clone())
         .collect();
     paths.sort_by_cached_key(|path| (path.matches('/').count(), path.clone()));
-    paths.truncate(MOST_FILES);
+    let left_out = paths.len().saturating_sub(MOST_FILES);
+    if left_out > 0 {
+        warn!(
+            left_out,
+            "too many files of it differ from its image to look at all of them"
+        );
+        paths.truncate(MOST_FILES);
+    }
     paths
 }
 
@@ -46,10 +71,11 @@ struct Stat {
     mtime: DateTime<Utc>,
 }
 
-/// Whether the path with this header is a regular file that was put there before the first start.
+/// Whether the path with this header is a regular file that was put there before the present life.
 ///
 /// compose sends a tar archive with the time of sending, and a time in an archive has no fraction of a second; what a
-/// process writes has one, and is later.
+/// process writes has one. What a process takes out of an archive has none either, but mostly a time from before the
+/// container was created.
 pub(super) fn was_put_there(container: &Inspected, header: &str) -> bool {
     const NOT_REGULAR: u32 = 0x8f28_0000;
     let Some(stat) = STANDARD
@@ -63,13 +89,10 @@ pub(super) fn was_put_there(container: &Inspected, header: &str) -> bool {
         return false;
     };
     let started = container.started_at();
-    let until = started.map_or(created + FIRST_START, |started| {
-        started.min(created + FIRST_START)
-    });
-    let while_created = created - WHOLE_SECOND..=until + WHOLE_SECOND;
     stat.mode & NOT_REGULAR == 0
         && stat.mtime.timestamp_subsec_nanos() == 0
-        && while_created.contains(&stat.mtime)
+        && stat.mtime >= created - WHOLE_SECOND
+        && started.is_none_or(|started| stat.mtime <= started + WHOLE_SECOND)
 }
 
 #[cfg(test)]
@@ -90,13 +113,22 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_whole_seconds_from_before_the_start_was_put_there() {
+    fn a_file_of_whole_seconds_from_before_this_life_was_put_there() {
         let running = container("2026-11-21T10:00:01.2Z");
         let restarted = container("2026-11-21T12:00:00Z");
+        let never_started = container("0001-01-01T00:00:00Z");
         let put = |container: &Inspected, mode, mtime| was_put_there(container, &stat(mode, mtime));
         assert!(put(&running, 0o444, "2026-11-21T10:00:01Z"));
         assert!(put(&running, 0o444, "2026-11-21T10:00:00Z"), "rounded down");
-        assert!(put(&restarted, 0o444, "2026-11-21T10:00:40Z"));
+        for before_this_life in [
+            "2026-11-21T10:00:40Z",
+            "2026-11-21T10:07:00Z",
+            "2026-11-21T12:00:01Z",
+        ] {
+            assert!(put(&restarted, 0o444, before_this_life), "{before_this_life}");
+        }
+        assert!(!put(&restarted, 0o444, "2026-11-21T12:00:02Z"), "in this life");
+        assert!(put(&never_started, 0o444, "2026-11-21T10:07:00Z"));
         assert!(
             !put(&running, 0o644, "2026-11-21T10:00:01.123Z"),
             "a process wrote it"
@@ -112,13 +144,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_comes_with_short_paths_first() {
+    fn what_was_written_comes_with_short_paths_first_and_without_its_directories() {
         let changes = json!([
-            { "Path": "/opt/a/b", "Kind": 1 }, { "Path": "/etc", "Kind": 0 }, { "Path": "/gone", "Kind": 2 },
+            { "Path": "/opt/a", "Kind": 1 }, { "Path": "/opt/a/b", "Kind": 1 }, { "Path": "/opt", "Kind": 0 },
+            { "Path": "/etc", "Kind": 0 }, { "Path": "/etc/of-the-image.yml", "Kind": 0 },
+            { "Path": "/gone", "Kind": 2 }, { "Path": "/less", "Kind": 0 }, { "Path": "/less/gone", "Kind": 2 },
             { "Path": "/config", "Kind": 1 },
         ]);
         let changes: Option<Vec<Change>> = serde_json::from_value(changes).unwrap();
-        assert_eq!(added(changes), ["/config", "/opt/a/b"]);
-        assert_eq!(added(None), Vec::<String>::new());
+        assert_eq!(written(changes), ["/config", "/etc/of-the-image.yml", "/opt/a/b"]);
+        assert_eq!(written(None), Vec::<String>::new());
     }
 }

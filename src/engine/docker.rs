@@ -412,7 +412,7 @@ impl Engine for DockerEngine {
             })
             .await?;
         let mut files = Vec::new();
-        for path in copied::added(changes) {
+        for path in copied::written(changes) {
             let session = self.session().await?;
             let raw = &self.shared.raw;
             let archive = ["containers", id.as_str(), "archive"];

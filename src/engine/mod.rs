@@ -314,7 +314,7 @@ pub trait Engine: Send + Sync + 'static {
     /// The memory a running container uses now, in bytes.
     fn memory_usage(&self, id: &ContainerId) -> impl Future<Output = Result<u64, EngineError>> + Send;
 
-    /// The files that somebody put into a container before its first start; no document tells of them.
+    /// The files that somebody put into a container before its present life; no document tells of them.
     fn copied_files(&self, id: &ContainerId)
     -> impl Future<Output = Result<Vec<String>, EngineError>> + Send;
 

@@ -21,7 +21,11 @@ pub(super) fn obstacle(
     let tied = strangers
         .filter_map(|container| Some((container, ties.get(&container.id)?)))
         .find_map(|(container, ties)| {
-            let tie = ties.iter().find(|tie| tie.leads_to(&serving.id, &serving.name))?;
+            let is_ours = |tie: &&Tie| {
+                tie.target(containers)
+                    .is_some_and(|target| target.id == serving.id)
+            };
+            let tie = ties.iter().find(is_ours)?;
             Some(Obstacle::Tied {
                 container: container.name.clone(),
                 what: tie.what,
@@ -38,13 +42,10 @@ pub(super) fn obstacle(
     })
 }
 
-/// Whether a container could be started with it. A namespace is there for as long as its holder runs, volumes as long
-/// as there is a container of them.
+/// Whether a container could be started with it. A namespace is there for as long as its holder runs, and so is a link;
+/// volumes as long as there is a container of them.
 fn is_there(tie: &Tie, containers: &[ContainerSummary]) -> bool {
-    let holder = containers
-        .iter()
-        .find(|container| tie.leads_to(&container.id, &container.name));
-    holder.is_some_and(|holder| {
-        !tie.is_namespace() || matches!(holder.state, RunState::Running | RunState::Paused)
+    tie.target(containers).is_some_and(|holder| {
+        !tie.needs_it_running() || matches!(holder.state, RunState::Running | RunState::Paused)
     })
 }

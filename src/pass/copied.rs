@@ -1,6 +1,6 @@
 //! Files that were copied into a delegate: asked for when it is about to be replaced, and once.
 
-use tracing::{debug, warn};
+use tracing::warn;
 
 use super::Reconciler;
 use crate::document::Obstacle;
@@ -11,6 +11,9 @@ use crate::rollout::{Rollout, Step};
 
 /// compose puts this on all it makes. Others that copy files in would have to be told by their own signs.
 const COMPOSE_PROJECT: &str = "com.docker.compose.project";
+
+/// What is troubled where the engine does not tell.
+const LOOK_FOR_FILES: &str = "look for copied files";
 
 impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     /// A replacement that is about to begin may be forbidden by what no document tells. `true` where that was looked at
@@ -36,18 +39,31 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         };
         let obstacle = match copied.await {
             Ok(files) => files.into_iter().next().map(|path| Obstacle::CopiedFile { path }),
-            // The next look finds out what that means.
-            Err(error @ (EngineError::Unreachable(_) | EngineError::NotFound(_))) => {
-                debug!(delegate = rollout.name, %error, "cannot ask for copied files now");
-                return false;
-            }
-            Err(error) => {
+            Err(error) if is_for_good(&error) => {
                 let delegate = rollout.name.as_str();
                 warn!(delegate, %error, "whether files were copied into it cannot be told; taken for no");
                 None
             }
+            // Nothing is done before it is known.
+            Err(error) => {
+                let now = self.now();
+                self.trouble(rollout, LOOK_FOR_FILES, error.to_string(), now);
+                return true;
+            }
         };
+        self.troubled.remove(&rollout.name);
         self.copied.insert(serving.id.clone(), obstacle);
         true
     }
+}
+
+/// What a proxy lets nobody ask, it lets nobody ask later either. The question needs no right that an upgrade needs.
+fn is_for_good(error: &EngineError) -> bool {
+    matches!(
+        error,
+        EngineError::Refused {
+            status: 401 | 403 | 405,
+            ..
+        }
+    )
 }

@@ -93,8 +93,8 @@ fn compose_still_knows_a_delegate_that_was_upgraded() {
     assert_eq!(project.state(), "running");
 }
 
-/// An inline config is copied into the container before its first start. This does by hand what compose does from
-/// 2.23.1 on.
+/// An inline config is copied into the container before it is started. This does by hand what compose does from 2.23.1
+/// on.
 #[test]
 fn a_delegate_with_an_inline_config_is_left_alone() {
     let lab = Lab::new("config");
@@ -115,7 +115,7 @@ fn a_delegate_with_an_inline_config_is_left_alone() {
     let run = lab.upgrader(V2).run(&["once"]);
     for run in [planned, run] {
         assert_eq!(run.code, Some(1), "{}", run.text);
-        let why = "the file /config.yml was copied into it before its first start";
+        let why = "the file /config.yml was copied into it before it was started";
         assert!(run.text.contains(why), "{}", run.text);
     }
     assert_eq!(

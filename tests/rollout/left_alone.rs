@@ -234,23 +234,82 @@ async fn a_delegate_in_a_network_of_swarm_is_left_alone() {
     assert_eq!(host.twin.writes(), []);
 }
 
+/// The engine creates a successor all the same, and starts neither that one nor, once stopped, the old one.
+#[tokio::test(start_paused = true)]
+async fn a_delegate_that_is_linked_to_a_container_that_does_not_run_is_left_alone() {
+    for is_removed in [false, true] {
+        let host = Host::new();
+        host.twin.run("proxy", &json!({ "Image": OLD }));
+        host.run_with("dd", |body| {
+            body["HostConfig"]["Links"] = json!(["proxy:web"]);
+        });
+        host.twin.by_hand(Hand::Stop("proxy".to_owned())).unwrap();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        if is_removed {
+            host.twin.by_hand(Hand::Remove("proxy".to_owned())).unwrap();
+        }
+        let report = host.once(NEW).await;
+        assert_eq!(row(&report, "dd").reason, "obstacle");
+        let why = &row(&report, "dd").why;
+        assert!(
+            why.contains("linked to the container proxy, which does not run"),
+            "{why}"
+        );
+        assert_eq!(host.writes_on("dd"), []);
+        if !is_removed {
+            host.twin.by_hand(Hand::Restart("proxy".to_owned())).unwrap();
+            assert!(!host.once(NEW).await.has_failures());
+            assert_eq!(host.find("dd").image, NEW);
+        }
+    }
+}
+
+/// A link is to the container, whatever it is called, and to no other one after it.
+#[tokio::test(start_paused = true)]
+async fn a_delegate_that_a_container_is_linked_to_is_left_alone_under_another_name_too() {
+    let host = Host::new();
+    host.run("dd");
+    host.twin.run(
+        "app",
+        &json!({ "Image": OLD, "HostConfig": { "Links": ["dd:d"] } }),
+    );
+    let mut upgrader = host.upgrader(NEW);
+    for name in ["dd", "ee"] {
+        let report = host.pass(&mut upgrader).await;
+        assert_eq!(row(&report, name).reason, "obstacle");
+        let why = &row(&report, name).why;
+        assert!(why.contains("the container app is linked to it"), "{why}");
+        assert_eq!(host.find(name).image, OLD);
+        if name == "dd" {
+            let renamed = Hand::Rename("dd".to_owned(), "ee".to_owned());
+            host.twin.by_hand(renamed).unwrap();
+        }
+    }
+    host.twin.by_hand(Hand::Remove("app".to_owned())).unwrap();
+    assert!(!host.pass(&mut upgrader).await.has_failures());
+    assert_eq!(host.find("ee").image, NEW);
+}
+
 /// A sidecar in its network, say: it would be cut off, and to make that one again is not ours to do.
 #[tokio::test(start_paused = true)]
 async fn a_delegate_that_others_have_a_share_in_is_left_alone_until_they_are_gone() {
-    for what in ["network", "pid", "ipc", "volumes"] {
+    for what in ["network", "pid", "ipc", "volumes", "volumes by id"] {
         let host = Host::new();
         let id = host.run("dd");
         let host_config = match what {
             "network" => json!({ "NetworkMode": format!("container:{}", id.as_str()) }),
             "pid" => json!({ "PidMode": "container:dd" }),
             "ipc" => json!({ "IpcMode": format!("container:{}", id.as_str()) }),
-            _ => json!({ "VolumesFrom": ["dd:ro"] }),
+            "volumes" => json!({ "VolumesFrom": ["dd:ro"] }),
+            // The engine takes as much of an id as is needed, and keeps what it was given.
+            _ => json!({ "VolumesFrom": [&id.as_str()[..5]] }),
         };
         host.twin
             .run("logger", &json!({ "Image": OLD, "HostConfig": host_config }));
         let report = host.once(NEW).await;
         assert_eq!(row(&report, "dd").reason, "obstacle");
         let why = &row(&report, "dd").why;
+        let what = what.trim_end_matches(" by id");
         assert!(why.contains(&format!("logger has its {what}")), "{why}");
         assert_eq!(host.writes_on("dd"), []);
         assert_eq!(host.writes_on("logger"), []);

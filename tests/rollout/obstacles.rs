@@ -70,9 +70,70 @@ async fn only_what_compose_copies_in_is_looked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn files_are_asked_for_once_and_an_engine_that_does_not_tell_keeps_nobody_back() {
-    for fault in [Fault::None, Fault::Refuse(403), Fault::Hang] {
-        asked_once(fault).await;
+async fn files_are_asked_for_once_and_a_proxy_that_lets_nobody_ask_keeps_nobody_back() {
+    for status in [None, Some(401), Some(403), Some(405)] {
+        asked_once(status.map_or(Fault::None, Fault::Refuse)).await;
+    }
+}
+
+/// Without an answer a file may be there, and would be lost. There is one mostly at the next look.
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_cannot_tell_of_files_now_is_asked_again_before_anything_is_done() {
+    for fault in [
+        Fault::Refuse(404),
+        Fault::Refuse(500),
+        Fault::Refuse(503),
+        Fault::Hang,
+        Fault::ErrBefore,
+    ] {
+        for has_file in [false, true] {
+            // It gets over it, or it does not.
+            for faulty in [2, usize::MAX] {
+                asked_again(fault.clone(), has_file, faulty).await;
+            }
+        }
+    }
+}
+
+async fn asked_again(fault: Fault, has_file: bool, mut faulty: usize) {
+    let context = format!("{fault:?} {has_file} {faulty}");
+    let host = Host::new();
+    if has_file {
+        with_config(&host, json!({ COMPOSE: "site" })).await;
+    } else {
+        host.run_with("dd", |body| body["Labels"] = json!({ COMPOSE: "site" }));
+    }
+    let is_cured = faulty < usize::MAX;
+    host.twin.set_faults(move |call| {
+        if call.operation != Operation::CopiedFiles || faulty == 0 {
+            return Fault::None;
+        }
+        faulty -= 1;
+        fault.clone()
+    });
+    let planned = host.upgrader(NEW).plan().await.unwrap();
+    assert_ne!(planned[0].action, "replace", "{context}");
+    let report = host.once(NEW).await;
+    let told = row(&report, "dd");
+    let expected = match (is_cured, has_file) {
+        (false, _) => "engine",
+        (true, true) => "obstacle",
+        (true, false) => "up_to_date",
+    };
+    assert_eq!(told.reason, expected, "{context}");
+    assert_eq!(report.has_failures(), expected != "up_to_date", "{context}");
+    let image = if expected == "up_to_date" { NEW } else { OLD };
+    assert_eq!(host.find("dd").image, image, "{context}");
+    if !is_cured {
+        assert_eq!(
+            host.twin
+                .writes()
+                .into_iter()
+                .filter(|call| call.operation == Operation::Pull)
+                .count(),
+            0
+        );
+        assert!(told.why.starts_with("look for copied files: "), "{}", told.why);
     }
 }
 
@@ -124,7 +185,8 @@ async fn a_delegate_whose_namespace_has_lost_its_holder_is_left_alone() {
 #[tokio::test(start_paused = true)]
 async fn volumes_come_from_a_stopped_container_too_but_not_from_none() {
     let host = Host::new();
-    host.twin
+    let data = host
+        .twin
         .create("data", None, &json!({ "Image": OLD }))
         .await
         .unwrap();
@@ -134,8 +196,12 @@ async fn volumes_come_from_a_stopped_container_too_but_not_from_none() {
     host.run_with("lost", |body| {
         body["HostConfig"]["VolumesFrom"] = json!(["nobody"]);
     });
+    host.run_with("short", |body| {
+        body["HostConfig"]["VolumesFrom"] = json!([&data.as_str()[..11]]);
+    });
     let report = host.once(NEW).await;
     assert_eq!(host.find("dd").image, NEW);
+    assert_eq!(host.find("short").image, NEW);
     assert_eq!(row(&report, "lost").reason, "obstacle");
     assert_eq!(host.find("lost").image, OLD);
 }

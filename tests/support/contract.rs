@@ -634,22 +634,71 @@ pub async fn what_was_copied_in_before_the_start_is_known<L: Lab>(lab: &L) {
     let writes = "echo x >/written; while :; do sleep 1 & wait $!; done";
     body["Cmd"] = json!(["/bin/sh", "-c", writes]);
     let id = created(lab, "copied", &body).await;
-    lab.copy_in(&id, "/etc/delegate/config.yml").await;
+    // One that is new, and one in the place of a file of the image's.
+    let both = ["/bin/probe", "/etc/delegate/config.yml"];
+    for path in both {
+        lab.copy_in(&id, path).await;
+    }
     for _ in 0..2 {
         let copied = lab.engine().copied_files(&id).await.expect("copied files");
-        assert_eq!(copied, ["/etc/delegate/config.yml"]);
+        assert_eq!(copied, both);
         lab.engine().start(&id).await.expect("start");
         sleep(Duration::from_millis(1_500)).await;
     }
     lab.copy_in(&id, "/later").await;
     let copied = lab.engine().copied_files(&id).await.expect("copied files");
+    assert_eq!(copied, both, "a file of now is no file of then");
+    // compose writes them again before it starts a container that was stopped.
+    lab.engine().stop(&id, Duration::ZERO).await.expect("stop");
+    lab.copy_in(&id, "/new.yml").await;
+    lab.engine().start(&id).await.expect("start");
+    sleep(Duration::from_millis(1_500)).await;
+    let copied = lab.engine().copied_files(&id).await.expect("copied files");
     assert_eq!(
         copied,
-        ["/etc/delegate/config.yml"],
-        "a file of now is no file of then"
+        ["/later", "/new.yml", "/bin/probe", "/etc/delegate/config.yml"],
+        "what came from outside before this life, and nothing that a life wrote"
     );
     let plain = created(lab, "plain", &lab.body(&image)).await;
     assert_eq!(lab.engine().copied_files(&plain).await, Ok(Vec::new()));
+}
+
+pub async fn a_link_is_by_the_container_and_needs_it_running<L: Lab>(lab: &L) {
+    let target = started_of(lab, "target", Behaviour::default()).await;
+    let image = lab.image(Behaviour::default()).await;
+    let mut body = lab.body(&image);
+    body["HostConfig"]["Links"] = json!([format!("{}:db", lab.name("target"))]);
+    let id = created(lab, "linked", &body).await;
+    let shown =
+        async || lab.engine().inspect(&id).await.expect("inspect").document()["HostConfig"]["Links"].clone();
+    let expected = |target: &str| json!([format!("/{}:/{}/db", lab.name(target), lab.name("linked"))]);
+    assert_eq!(shown().await, expected("target"));
+    lab.engine()
+        .rename(&target, &lab.name("renamed"))
+        .await
+        .expect("rename");
+    assert_eq!(shown().await, expected("renamed"));
+    lab.engine().stop(&target, Duration::ZERO).await.expect("stop");
+    lab.engine()
+        .start(&id)
+        .await
+        .expect_err("what it is linked to does not run");
+    assert_eq!(state_of(lab, &id).await, RunState::Created);
+    lab.engine().start(&target).await.expect("start");
+    lab.engine().start(&id).await.expect("start");
+    // Neither another one of the name nor none at all takes its place.
+    lab.engine().stop(&target, Duration::ZERO).await.expect("stop");
+    until_exited(lab, &target).await;
+    lab.engine().remove(&target).await.expect("remove");
+    started_of(lab, "renamed", Behaviour::default()).await;
+    assert_eq!(shown().await, expected("renamed"));
+    assert_eq!(state_of(lab, &id).await, RunState::Running);
+    lab.engine().stop(&id, Duration::ZERO).await.expect("stop");
+    until_exited(lab, &id).await;
+    lab.engine()
+        .start(&id)
+        .await
+        .expect_err("what it is linked to is gone");
 }
 
 pub async fn an_unknown_network_is_found_out_at_the_start<L: Lab>(lab: &L) {

@@ -34,6 +34,8 @@ pub use state::{Cause, Event, Happened, TwinSettings};
 use container::Status;
 use state::{Down, State};
 
+/// A file that was copied in so shortly after a start is taken for one from before: its time has whole seconds only.
+const COPIED_LATE: Duration = Duration::from_secs(1);
 /// How long a stop is waited for, as the real client does.
 const STOP_WAIT: Duration = Duration::from_secs(1);
 
@@ -224,10 +226,8 @@ impl Twin {
     pub fn copy_in(&self, name_or_id: &str, path: &str) {
         let mut state = self.state();
         let index = state.find(name_or_id).expect("a container to copy to");
-        let container = &mut state.containers[index];
-        if matches!(container.status, Status::Created) {
-            container.copied.push(path.to_owned());
-        }
+        let now = state.now;
+        state.containers[index].copied.insert(path.to_owned(), now);
     }
 
     /// What a person does at the host, past all faults.
@@ -644,7 +644,11 @@ impl Engine for Twin {
     async fn copied_files(&self, id: &ContainerId) -> Result<Vec<String>, EngineError> {
         self.call(Operation::CopiedFiles, id.as_str(), String::new(), |state| {
             let container = &state.containers[state.find(id.as_str())?];
-            Ok(container.copied.clone())
+            let until = container.started.map_or(Duration::MAX, |at| at + COPIED_LATE);
+            let before = container.copied.iter().filter(|(_, at)| **at <= until);
+            let mut copied: Vec<String> = before.map(|(path, _)| path.clone()).collect();
+            copied.sort_by_key(|path| (path.matches('/').count(), path.clone()));
+            Ok(copied)
         })
         .await
     }

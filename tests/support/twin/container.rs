@@ -42,10 +42,21 @@ pub struct Container {
     pub addresses: BTreeMap<String, Ipv4Addr>,
     /// The results of its last probes, of earlier lives too.
     pub probed: Vec<(At, bool)>,
-    /// What was copied into it before its first start.
-    pub copied: Vec<String>,
+    /// The containers it is linked to.
+    pub links: Vec<Link>,
+    /// What was copied into it, and when for the last time.
+    pub copied: BTreeMap<String, At>,
     /// What its lives have printed.
     pub printed: Vec<String>,
+}
+
+/// A link, by the container and not by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    pub target: String,
+    /// The name that one has, or had at its end.
+    pub name: String,
+    pub alias: String,
 }
 
 /// The state of a container.

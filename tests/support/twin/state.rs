@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::behaviour::OnStop;
 use super::calls::{Call, FaultHook};
-use super::container::{At, Container, Life, Status};
+use super::container::{At, Container, Life, Link, Status};
 use super::document::{self, merge};
 use super::images::Images;
 
@@ -404,6 +404,7 @@ impl State {
         if body.host_config["AutoRemove"] == Value::Bool(true) && policy != "no" {
             return refused(400, "can't create 'AutoRemove' container with restart policy");
         }
+        let links = self.links(&mut body.host_config)?;
         self.containers.push(Container {
             id: id.clone(),
             name: name.to_owned(),
@@ -422,11 +423,30 @@ impl State {
             backoff: Duration::ZERO,
             addresses: BTreeMap::new(),
             probed: Vec::new(),
-            copied: Vec::new(),
+            links,
+            copied: BTreeMap::new(),
             printed: Vec::new(),
         });
         self.log(self.containers.len() - 1, Happened::Created);
         Ok(id)
+    }
+
+    /// Takes the links out of a create body: `name:alias`, or `/name:/own-name/alias` as a document shows them.
+    fn links(&self, host_config: &mut Value) -> Outcome<Vec<Link>> {
+        let given = host_config.as_object_mut().and_then(|all| all.remove("Links"));
+        let given = given.as_ref().and_then(Value::as_array).into_iter().flatten();
+        given
+            .filter_map(Value::as_str)
+            .map(|link| {
+                let (name, alias) = link.split_once(':').unwrap_or((link, link));
+                let target = &self.containers[self.find(name.trim_start_matches('/'))?];
+                Ok(Link {
+                    target: target.id.clone(),
+                    name: target.name.clone(),
+                    alias: alias.rsplit('/').next().unwrap_or_default().to_owned(),
+                })
+            })
+            .collect()
     }
 
     fn check_name(&self, name: &str) -> Outcome<()> {
@@ -468,6 +488,16 @@ impl State {
             *gone = None;
         }
         self.log(index, Happened::Renamed { from });
+        let (id, name) = (self.containers[index].id.clone(), name.to_owned());
+        for link in self
+            .containers
+            .iter_mut()
+            .flat_map(|container| &mut container.links)
+        {
+            if link.target == id {
+                link.name.clone_from(&name);
+            }
+        }
         Ok(())
     }
 
@@ -510,6 +540,20 @@ impl State {
             let joined = self.find(other)?;
             if self.containers[joined].life().is_none() {
                 return conflict(format!("cannot join network of a non running container: {other}"));
+            }
+        }
+        for link in &container.links {
+            let runs = self
+                .find(&link.target)
+                .map(|target| self.containers[target].is_running());
+            if runs != Ok(true) {
+                return refused(
+                    500,
+                    format!(
+                        "Cannot link to a non running container: /{} AS /{}/{}",
+                        link.name, container.name, link.alias
+                    ),
+                );
             }
         }
         if let Some(missing) = container
@@ -751,6 +795,11 @@ impl State {
         if let Some(health) = container.health_document(|at| document::time(Some(self.wall(at)))) {
             state["Health"] = health;
         }
+        let mut host_config = container.body.host_config.clone();
+        if !container.links.is_empty() {
+            let shown = |link: &Link| format!("/{}:/{}/{}", link.name, container.name, link.alias);
+            host_config["Links"] = container.links.iter().map(shown).collect();
+        }
         let own_alias = self.settings.api < ApiVersion::new(1, 44);
         json!({
             "Id": container.id,
@@ -761,7 +810,7 @@ impl State {
             "RestartCount": container.restart_count,
             "Platform": "linux",
             "Config": container.body.config,
-            "HostConfig": container.body.host_config,
+            "HostConfig": host_config,
             "NetworkSettings": {
                 "Networks": document::networks(
                     &container.body.endpoints, &container.addresses, &container.id, own_alias),
