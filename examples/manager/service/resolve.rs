@@ -262,6 +262,16 @@ mod tests {
             ("o/p", "a", &["o/p a = ?T", "o/p = P"], "T"),
             ("o/p", "", &["o/p = ~P", "o = !O", "- = A"], "A"),
             ("o/p", "a b", &["o/p a = !P", "o a b = ~O", "- b = A"], "A"),
+            ("", "", &["- = !A"], "latest"),
+            ("", "a", &["- a = !A", "- = B"], "B"),
+            ("o", "a", &["o a = !O", "- a = A"], "A"),
+            ("o", "", &["o = ~O", "- = A"], "A"),
+            ("o/p", "", &["- = ?A"], "A"),
+            ("o/p", "", &["- = ~A"], "latest"),
+            ("o/p", "", &["o/p a = F", "o a = D", "- a = B"], "latest"),
+            ("o/p", "a", &["o/p a = !F", "o/p = E", "o a = D"], "D"),
+            ("o/p", "a", &["o/p a = ~F", "o/p = E", "o a = !D"], "E"),
+            ("o/p", "a", &["- = !A", "- a = !B", "o = !C", "o a = !D", "o/p = !E", "o/p a = !F"], "latest"),
         ];
         for (place, tagged, overrides, image) in rows {
             let overrides: Vec<_> = overrides.iter().map(|text| entry(text)).collect();
