@@ -271,7 +271,19 @@ mod tests {
             ("o/p", "", &["o/p a = F", "o a = D", "- a = B"], "latest"),
             ("o/p", "a", &["o/p a = !F", "o/p = E", "o a = D"], "D"),
             ("o/p", "a", &["o/p a = ~F", "o/p = E", "o a = !D"], "E"),
-            ("o/p", "a", &["- = !A", "- a = !B", "o = !C", "o a = !D", "o/p = !E", "o/p a = !F"], "latest"),
+            (
+                "o/p",
+                "a",
+                &[
+                    "- = !A",
+                    "- a = !B",
+                    "o = !C",
+                    "o a = !D",
+                    "o/p = !E",
+                    "o/p a = !F",
+                ],
+                "latest",
+            ),
         ];
         for (place, tagged, overrides, image) in rows {
             let overrides: Vec<_> = overrides.iter().map(|text| entry(text)).collect();
