@@ -20,7 +20,7 @@ pub struct Excuse {
     pub no_way_back: bool,
     /// Somebody gave another name to a container that has its ports.
     pub ports_are_taken: bool,
-    /// Somebody started its copy, which does not vanish and so has no `--rm`.
+    /// Somebody started its copy, which does not vanish and so has no `--rm`; or ended the one that was made from it.
     pub copy_serves: bool,
 }
 
@@ -136,6 +136,7 @@ impl Excuses {
                     let excuse = self.on(base);
                     excuse.may_be_stopped = true;
                     excuse.may_be_gone |= auto_remove;
+                    excuse.copy_serves |= auto_remove;
                 }
             }
             Hand::Restart(name) => {
@@ -149,7 +150,7 @@ impl Excuses {
                 if auto_remove && role == Role::Serving {
                     self.on(base).may_be_gone = true;
                 }
-                self.on(base).copy_serves |= role == Role::Standby;
+                self.on(base).copy_serves |= role == Role::Standby || auto_remove && role == Role::Serving;
             }
             Hand::PruneContainers => {
                 for container in glance {
