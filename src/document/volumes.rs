@@ -82,8 +82,8 @@ fn name_in_mounts(host_config: &mut Map<String, Value>, name: &str, destination:
 }
 
 fn bind(host_config: &mut Map<String, Value>, name: &str, destination: &str, writable: bool) {
-    if destination.contains(':') {
-        // Cannot be written as a bind.
+    if destination.contains(':') || name.contains(':') {
+        // Cannot be written as a bind: it would be read as another one.
         push(
             host_config,
             "Mounts",
