@@ -104,7 +104,8 @@ pub enum Obstacle {
         /// `network`, `pid`, `ipc`, `volumes` or `link`.
         what: &'static str,
     },
-    /// No engine up to 29.7 can rename a container that runs in a network of Swarm, so nothing could take its name.
+    /// No engine can rename a container that runs in a network of Swarm (seen on 20.10, and the same code is in 29.7), so
+    /// nothing could take its name.
     #[error(
         "it is in the network {network} of Swarm, where Docker cannot rename a container that runs: make it anew with the \
          image, or in a network of this host"

@@ -72,18 +72,6 @@ impl ImageReference {
         compose(&self.familiar_name(), self.tag.as_deref(), self.digest.as_deref())
     }
 
-    /// The same repository with this tag and no digest.
-    pub fn with_tag(&self, tag: &str) -> Result<Self, ReferenceError> {
-        compose(self.written_name(), Some(tag), None).parse()
-    }
-
-    /// What the engine's pull takes: `fromImage` (the whole repository, so that no engine guesses a registry) and
-    /// `tag` (the digest, if there is one: it alone decides).
-    pub fn pull_parts(&self) -> (String, String) {
-        let version = self.digest().or(self.tag()).unwrap_or(DEFAULT_TAG);
-        (self.repository(), version.to_owned())
-    }
-
     /// Registry and path as they were written.
     pub(super) fn written_name(&self) -> &str {
         split(&self.written).name
@@ -465,39 +453,6 @@ mod tests {
         ] {
             assert_eq!(reference(written).familiar(), familiar);
             assert_eq!(reference(familiar), reference(written));
-        }
-    }
-
-    #[test]
-    fn another_tag_keeps_the_name_as_written_and_drops_the_digest() {
-        for (written, retagged) in [
-            ("harness/delegate", "harness/delegate:2"),
-            ("docker.io/harness/delegate:1", "docker.io/harness/delegate:2"),
-            ("localhost:5000/d", "localhost:5000/d:2"),
-            (&format!("d:1@{DIGEST}"), "d:2"),
-        ] {
-            assert_eq!(
-                reference(written).with_tag("2").map(|r| r.to_string()).as_deref(),
-                Ok(retagged)
-            );
-        }
-        assert_eq!(
-            reference("d").with_tag("no tag").map_err(|e| e.problem()),
-            Err(ReferenceProblem::Tag)
-        );
-    }
-
-    #[test]
-    fn a_pull_names_the_whole_repository_and_the_digest_wins_over_the_tag() {
-        for (written, image, tag) in [
-            ("nginx", "docker.io/library/nginx", "latest"),
-            ("localhost:5000/d:1", "localhost:5000/d", "1"),
-            (&format!("d:1@{DIGEST}"), "docker.io/library/d", DIGEST),
-        ] {
-            assert_eq!(
-                reference(written).pull_parts(),
-                (image.to_owned(), tag.to_owned())
-            );
         }
     }
 

@@ -52,16 +52,6 @@ fn alone(text: &str, reference: &ImageReference) {
         *reference,
         "the short form of {text}"
     );
-    let (name, version) = reference.pull_parts();
-    assert_eq!(name, reference.repository());
-    let mark = if reference.digest().is_some() { '@' } else { ':' };
-    let pulled = again(&format!("{name}{mark}{version}"));
-    assert_eq!(pulled.repository(), reference.repository());
-    assert_eq!(pulled.digest(), reference.digest());
-    if let Ok(tagged) = reference.with_tag("7") {
-        assert_eq!(tagged.repository(), reference.repository());
-        assert_eq!((tagged.tag(), tagged.digest()), (Some("7"), None));
-    }
 }
 
 /// Nothing that a URL, a header, a shell or a terminal takes for more than a letter.
