@@ -8,15 +8,15 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
-use crate::campaign::Mode;
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::manager::Published;
-use crate::pass::Reconciler;
-use crate::report::{DelegateReport, Report};
+use crate::reconcile::Reconciler;
+use crate::reconcile::upgrade_run::Mode;
 use crate::schedule::Schedule;
+use crate::schedule::trigger::Trigger;
 use crate::status::Publisher;
-use crate::trigger::Trigger;
+use crate::status::report::{DelegateReport, Report};
 
 /// How soon an engine that cannot be reached is tried again.
 const ENGINE_RETRY: Duration = Duration::from_secs(5);

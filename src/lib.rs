@@ -39,38 +39,23 @@
 //! `docs/development` has the decisions, and the rollout's states as a table.
 #![warn(missing_docs)]
 
-pub mod campaign;
+mod app;
 pub mod cli;
-pub mod clock;
 pub mod config;
+pub mod container;
 pub mod daemon;
-pub mod delegate;
-pub mod demand;
-pub mod disk;
-mod disturbance;
 mod doctor;
 pub mod document;
-pub mod duration;
-pub mod endpoint;
 pub mod engine;
-pub mod evidence;
 pub mod health;
-pub mod heartbeat;
 pub mod host;
-mod http;
 pub mod image;
 pub mod manager;
-pub mod mask;
-pub mod metrics;
+mod net;
 pub mod observe;
-pub mod pass;
-pub mod reason;
-pub mod report;
+pub mod reconcile;
 pub mod rollout;
 pub mod schedule;
-pub mod secret;
-pub mod serve;
-mod setup;
 pub mod status;
 pub mod telemetry;
-pub mod trigger;
+pub mod text;

@@ -4,8 +4,9 @@ mod support;
 
 use std::time::Duration;
 
-use delegate_upgrader::delegate::ContainerId;
-use delegate_upgrader::engine::{Engine, EngineError, HealthStatus, RunState};
+use delegate_upgrader::container::ContainerId;
+use delegate_upgrader::container::{HealthStatus, RunState};
+use delegate_upgrader::engine::{Engine, EngineError};
 use serde_json::json;
 use support::twin::{
     Behaviour, CLIENT_TIMEOUT, Exit, Fault, Happened, Operation, Twin, TwinSettings, Wellness, delegate_body,
@@ -351,7 +352,7 @@ async fn unknown_fields_survive_and_image_defaults_are_merged() {
 #[tokio::test(start_paused = true)]
 async fn older_engines_take_one_endpoint_at_create() {
     for (minor, accepted) in [(41, false), (43, false), (44, true)] {
-        let api = delegate_upgrader::engine::ApiVersion::new(1, minor);
+        let api = delegate_upgrader::container::ApiVersion::new(1, minor);
         let twin = Twin::new(TwinSettings {
             api,
             ..TwinSettings::default()

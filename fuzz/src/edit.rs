@@ -4,7 +4,8 @@ use libfuzzer_sys::fuzzer_mutate;
 use serde_json::Value;
 
 use crate::random::Random;
-use crate::{nodes, words};
+use crate::nodes;
+use crate::words;
 
 pub(crate) fn edit(document: &mut Value, random: &mut Random) {
     if random.one_in(5) {

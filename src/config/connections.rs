@@ -11,7 +11,7 @@ use super::problems::Findings;
 use super::{AccountToken, ManagerSettings, ProxySettings, RegistryLogin, Source, WayOut, values};
 use crate::engine::{EngineHost, EngineSettings};
 use crate::image::ImageReference;
-use crate::secret::Secret;
+use crate::text::secret::Secret;
 
 const TOKEN: &str = "the delegate token: 32 hex digits, or the base64 of them that the Manager shows";
 const READABLE: &str = "the path of a file that can be read";

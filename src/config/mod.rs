@@ -24,7 +24,7 @@ use problems::Findings;
 pub use problems::{ConfigErrors, Problem};
 pub use secret::AccountToken;
 
-use crate::secret::Secret;
+use crate::text::secret::Secret;
 
 /// All that can be set, checked. One field per variable or group of variables of the documentation.
 #[derive(Clone, Debug)]

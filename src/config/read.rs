@@ -12,9 +12,9 @@ use super::{
     ACTIONS, ConfigErrors, FORMATS, HealthAction, HealthSettings, LEVELS, LogFormat, LogLevel, LogSettings,
     PROBES, ProbeKind, STRATEGIES, Settings, connections, values,
 };
-use crate::duration;
 use crate::image::{MaxVersion, Pins, TargetSettings, check_mirror, check_repository};
 use crate::schedule::{self, Schedule};
+use crate::text::duration;
 
 /// Checks every variable, whatever is wrong with the others.
 pub(super) fn settings(env: &Environment, mut findings: Findings) -> Result<Settings, ConfigErrors> {

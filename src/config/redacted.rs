@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::{ACTIONS, FORMATS, LEVELS, PROBES, Settings, Source, problems::without_userinfo, word_of};
-use crate::duration;
 use crate::engine::EngineHost;
+use crate::text::duration;
 
 const SET: &str = "(set)";
 const UNSET: &str = "(unset)";

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use reqwest::Url;
 
-use crate::duration;
+use crate::text::duration;
 
 /// Longer than anything meant: a slip of a unit or of a digit.
 const LONGEST: Duration = Duration::from_secs(30 * 86_400);

@@ -27,10 +27,10 @@
 //!   such a delegate is left alone.
 
 mod compare;
-mod conflicts;
 mod defaults;
+mod dependencies;
 mod networks;
-mod ties;
+mod single_instance;
 mod volumes;
 
 use std::fmt;
@@ -38,12 +38,12 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 
 pub use compare::{Difference, unexplained};
-pub use conflicts::{Conflict, forbids_two};
+pub use dependencies::{Tie, ties};
 pub use networks::network_of_swarm;
-pub use ties::{Tie, ties};
+pub use single_instance::{Conflict, forbids_two};
 
-use crate::delegate::{ContainerId, label};
-use crate::engine::ApiVersion;
+use crate::container::ApiVersion;
+use crate::container::{ContainerId, label};
 
 /// What a create call for the successor needs.
 #[derive(Clone, PartialEq)]
@@ -144,7 +144,7 @@ pub enum Obstacle {
 }
 
 fn tied(what: &str, container: &str) -> String {
-    if what == ties::LINK {
+    if what == dependencies::LINK {
         format!("the container {container} is linked to it, and could not be started again")
     } else {
         format!("the container {container} has its {what}, and would be cut off")
@@ -152,9 +152,9 @@ fn tied(what: &str, container: &str) -> String {
 }
 
 fn adrift(what: &str, container: &str) -> String {
-    if what == ties::VOLUMES {
+    if what == dependencies::VOLUMES {
         format!("it has the volumes of the container {container}, which is gone, so no new one could be made")
-    } else if what == ties::LINK {
+    } else if what == dependencies::LINK {
         format!(
             "it is linked to the container {container}, which does not run, so neither it nor a new one could be started"
         )

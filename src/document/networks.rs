@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{map, short_id, text};
-use crate::engine::ApiVersion;
+use crate::container::ApiVersion;
 
 /// From here on a create call takes any number of endpoints, and a MAC address for each.
 const MANY_ENDPOINTS: ApiVersion = ApiVersion::new(1, 44);

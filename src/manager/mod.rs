@@ -1,20 +1,21 @@
 //! Who says which image is published: a Harness Manager, or a fixed reference.
 
-pub mod answer;
+mod client;
+mod client_config;
 mod error;
 mod fixed;
-mod http;
-mod setup;
+pub(crate) mod heartbeat;
+pub mod response;
 pub mod token;
-mod transport;
+mod transport_error;
 
 use std::future::Future;
 
+pub use client::HttpManager;
+pub use client_config::{ManagerConfig, ManagerSetupError, Timing};
 pub use error::PublishedError;
 pub(crate) use error::clock_problem;
 pub use fixed::FixedPublished;
-pub use http::HttpManager;
-pub use setup::{ManagerConfig, ManagerSetupError, Timing};
 
 use crate::image::ImageReference;
 

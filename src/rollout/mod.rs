@@ -4,33 +4,31 @@
 //! the one step to take, and the executor takes it. What a restart of this program loses ([`Watch`]) is only how long
 //! something has been watched, never what was done.
 
-mod create;
-mod equip;
 mod execute;
+mod history;
 mod next;
-mod pulls;
+pub mod reason;
 mod step;
-mod watch;
 
 use std::fmt;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-pub use execute::{Failure, execute};
+pub(crate) use execute::problem;
+pub use execute::{Failure, Pulled, Pulls, execute};
 pub use next::next;
-pub(crate) use pulls::problem;
-pub use pulls::{Pulled, Pulls};
+
+pub use history::{Memory, Watch};
 pub use step::Step;
-pub use watch::{Memory, Watch};
 
 use crate::config::Strategy;
-use crate::delegate::{ContainerId, ImageId, Role, label};
+use crate::container::{ContainerId, ImageId, Role, label};
+use crate::container::{Inspected, RunState};
 use crate::document::{Conflict, Obstacle};
-use crate::engine::{Inspected, RunState};
 use crate::health::Verdict;
 use crate::image::ImageReference;
-use crate::reason::Reason;
+use crate::rollout::reason::Reason;
 
 /// The image a rollback went back from: left alone for as long as it is the published one.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::Demand;
-use crate::delegate::{ContainerId, ImageId};
+use crate::container::{ContainerId, ImageId};
 use crate::image::ImageReference;
-use crate::reason::Reason;
+use crate::rollout::reason::Reason;
 
 /// The one thing to do next. Each is safe to repeat.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,9 +7,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use delegate_upgrader::delegate::label;
+use delegate_upgrader::container::ApiVersion;
+use delegate_upgrader::container::label;
 use delegate_upgrader::document::{Images, successor, unexplained};
-use delegate_upgrader::engine::ApiVersion;
 use serde_json::{Value, json};
 
 const ENGINES: [(&str, ApiVersion); 2] = [

@@ -1,7 +1,7 @@
 //! Random owners, random images, random fields nobody has heard of.
 
+use delegate_upgrader::container::ApiVersion;
 use delegate_upgrader::document::{Images, forbids_two, successor, unexplained};
-use delegate_upgrader::engine::ApiVersion;
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;

@@ -1,11 +1,11 @@
 //! The rules one by one. The letters are those of docs on what other tools got wrong: networks (B), volumes (C),
 //! configuration (D).
 
-use delegate_upgrader::delegate::label;
+use delegate_upgrader::container::label;
+use delegate_upgrader::container::{ApiVersion, Inspected};
 use delegate_upgrader::document::{
     Conflict, Images, Obstacle, Successor, forbids_two, successor, unexplained,
 };
-use delegate_upgrader::engine::{ApiVersion, Inspected};
 use serde_json::{Value, json};
 
 use crate::engine::{image, inspect};

@@ -19,7 +19,7 @@ fn get(url: &str) -> (u16, String) {
         .build()
         .expect("a runtime");
     runtime.block_on(async {
-        let client = delegate_upgrader::endpoint::plain_client().expect("a client");
+        let client = delegate_upgrader::health::http::plain_client().expect("a client");
         let answer = client.get(url).send().await.expect("an answer");
         (answer.status().as_u16(), answer.text().await.expect("a text"))
     })

@@ -5,7 +5,7 @@
 use chrono::{DateTime, Utc};
 use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::manager::PublishedError;
-use delegate_upgrader::manager::answer::Answer;
+use delegate_upgrader::manager::response::Answer;
 
 /// The most bytes of a body that are read.
 const MOST_BODY: usize = 64 * 1024;

@@ -1,7 +1,7 @@
 //! What becomes of `--rm` delegates and their standbys, of candidates that are withdrawn, and of operators' words.
 
-use delegate_upgrader::delegate::ContainerId;
-use delegate_upgrader::engine::RunState;
+use delegate_upgrader::container::ContainerId;
+use delegate_upgrader::container::RunState;
 use delegate_upgrader::rollout::{Demand, LeftImage, Member, Vanished};
 
 use crate::scene::{DEADLINE, HEALTHY_TIME, Scene, Told, V1, V2, V3, ago, image_id, new, now, old, standby};

@@ -1,10 +1,10 @@
 //! Row by row.
 
 use delegate_upgrader::config::Strategy;
+use delegate_upgrader::container::RunState;
 use delegate_upgrader::document::Obstacle;
-use delegate_upgrader::engine::RunState;
-use delegate_upgrader::reason::Reason;
 use delegate_upgrader::rollout::Vanished;
+use delegate_upgrader::rollout::reason::Reason;
 
 use crate::scene::{DEADLINE, HEALTHY_TIME, STOP_TIMEOUT, Scene, Told, V1, V2, V3, ago, image_id, new, old};
 

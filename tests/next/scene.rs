@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::config::Strategy;
-use delegate_upgrader::delegate::{ContainerId, ImageId, Role};
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::container::{ContainerId, ImageId, Role};
 use delegate_upgrader::document::Conflict;
-use delegate_upgrader::engine::RunState;
 use delegate_upgrader::health::{HealthState, ProbedBy, Verdict};
 use delegate_upgrader::image::ImageReference;
-use delegate_upgrader::reason::Reason;
+use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{Demand, Member, Policy, Rollout, Step, Watch, Wish, next};
 
 pub const V1: &str = "harness/delegate:26.01.1";

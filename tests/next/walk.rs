@@ -1,10 +1,10 @@
 //! Every combination of what the containers of a rollout can be: what is never decided, and that it comes to rest.
 
 use chrono::{DateTime, TimeDelta};
-use delegate_upgrader::delegate::{ContainerId, Role};
-use delegate_upgrader::engine::RunState;
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::container::{ContainerId, Role};
 use delegate_upgrader::health::HealthState;
-use delegate_upgrader::reason::Reason;
+use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{Approach, Demand, Member, Step, Wish, next};
 
 use crate::scene::{

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::engine::RunState;
-use delegate_upgrader::evidence::Evidence;
-use delegate_upgrader::report::Report;
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::status::evidence::Evidence;
+use delegate_upgrader::status::report::Report;
 use serde_json::json;
 
 use crate::host::{Host, NEW, NEWER, auto_remove, good, host_network, row};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::delegate::ContainerId;
-use delegate_upgrader::engine::RunState;
-use delegate_upgrader::report::Report;
+use delegate_upgrader::container::ContainerId;
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::status::report::Report;
 
 use crate::host::{HOUR, Host, NEW, NEWER, OLD, STOP_TIMEOUT, good, row};
 use crate::support::twin::{Behaviour, Fault, Happened, Operation};

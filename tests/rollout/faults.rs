@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use delegate_upgrader::engine::{ApiVersion, Engine};
+use delegate_upgrader::container::ApiVersion;
+use delegate_upgrader::engine::Engine;
 use serde_json::json;
 use tokio::sync::Notify;
 

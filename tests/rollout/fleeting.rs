@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::engine::RunState;
+use delegate_upgrader::container::RunState;
 use serde_json::Value;
 
 use crate::faults::killed_when;

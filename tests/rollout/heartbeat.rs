@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::campaign::Mode;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::json;
 
 use crate::host::{GROUP, HOUR, Host, NEW, OLD, Upgrader, good, host_network};

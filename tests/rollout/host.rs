@@ -5,17 +5,17 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use delegate_upgrader::campaign::Mode;
 use delegate_upgrader::config::{HealthAction, HealthSettings, ProbeKind, Strategy};
-use delegate_upgrader::delegate::{ContainerId, ImageId};
-use delegate_upgrader::engine::RunState;
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::container::{ContainerId, ImageId};
 use delegate_upgrader::health::{HealthEndpoint, HttpOutcome};
 use delegate_upgrader::image::{ImageReference, TargetSettings};
 use delegate_upgrader::manager::{Published, PublishedError};
 use delegate_upgrader::observe::Scope;
-use delegate_upgrader::pass::{Reconciler, Settings};
-use delegate_upgrader::report::{DelegateReport, Report};
+use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::reconcile::{Reconciler, Settings};
 use delegate_upgrader::rollout::Policy;
+use delegate_upgrader::status::report::{DelegateReport, Report};
 use serde_json::{Value, json};
 
 use crate::support::twin::{Behaviour, Call, Event, Glance, Happened, Twin, delegate_body};

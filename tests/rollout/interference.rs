@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use delegate_upgrader::campaign::Mode;
-use delegate_upgrader::engine::{Engine, RunState};
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::engine::Engine;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::json;
 
 use crate::host::{DRAIN, Host, NEW, OLD, auto_remove, host_network, row};
@@ -12,7 +13,7 @@ use crate::support::twin::{Behaviour, Hand, Happened};
 
 const CRASHING: &str = "harness/delegate:26.02.0";
 
-fn count(host: &Host, id: &delegate_upgrader::delegate::ContainerId, what: &Happened) -> usize {
+fn count(host: &Host, id: &delegate_upgrader::container::ContainerId, what: &Happened) -> usize {
     host.events_of(id)
         .iter()
         .filter(|event| event.what == *what)

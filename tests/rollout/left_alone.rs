@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::campaign::Mode;
-use delegate_upgrader::engine::{Engine, RunState};
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::engine::Engine;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::json;
 
 use crate::host::{GROUP, Host, NEW, NEWER, OLD, good, host_network, row};

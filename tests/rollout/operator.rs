@@ -1,17 +1,17 @@
 //! `retry` and `rollback`: what an operator asks for one delegate.
 
-use delegate_upgrader::demand::Refusal;
+use delegate_upgrader::reconcile::demand::Refusal;
 
 use crate::host::{HOUR, Host, NEW, NEWER, OLD, auto_remove, good, host_network, row};
 use crate::support::twin::Behaviour;
 
-async fn rolled_back(host: &Host, name: &str) -> Result<delegate_upgrader::report::Report, Refusal> {
+async fn rolled_back(host: &Host, name: &str) -> Result<delegate_upgrader::status::report::Report, Refusal> {
     let mut upgrader = host.upgrader(NEW);
     upgrader.rollback(name).await?;
     Ok(host.finish(&mut upgrader).await)
 }
 
-async fn retried(host: &Host, name: &str) -> Result<delegate_upgrader::report::Report, Refusal> {
+async fn retried(host: &Host, name: &str) -> Result<delegate_upgrader::status::report::Report, Refusal> {
     let mut upgrader = host.upgrader(NEW);
     upgrader.retry(name).await?;
     Ok(host.finish(&mut upgrader).await)

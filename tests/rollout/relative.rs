@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::campaign::Mode;
-use delegate_upgrader::delegate::ContainerId;
+use delegate_upgrader::container::ContainerId;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
 
 use crate::host::{HOUR, Host, NEW, OLD, auto_remove, good, host_network, published_port, row};
 use crate::support::twin::{Behaviour, Happened};
 
 /// The Manager goes away right after it has been asked, and is back after so long.
-async fn with_an_outage(host: &Host, outage: Duration) -> delegate_upgrader::report::Report {
+async fn with_an_outage(host: &Host, outage: Duration) -> delegate_upgrader::status::report::Report {
     let outage = async {
         tokio::time::sleep(Duration::from_secs(3)).await;
         host.twin.set_manager_reachable(false);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::engine::RunState;
+use delegate_upgrader::container::RunState;
 
 use crate::host::{HOUR, Host, NEW, NEWER, OLD, auto_remove, good, row};
 use crate::support::twin::{Behaviour, Happened, Operation};

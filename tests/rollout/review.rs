@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::campaign::Mode;
 use delegate_upgrader::config::Strategy;
-use delegate_upgrader::engine::{Engine, RunState};
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::engine::Engine;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::json;
 
 use crate::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, auto_remove, good, host_network, row};

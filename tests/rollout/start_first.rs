@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use delegate_upgrader::campaign::Mode;
-use delegate_upgrader::engine::RunState;
+use delegate_upgrader::container::RunState;
 use delegate_upgrader::health::{HealthState, ProbedBy, Verdict};
+use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::rollout::Watch;
 use serde_json::json;
 
@@ -226,7 +226,7 @@ async fn a_newer_release_goes_ahead_while_the_one_before_still_drains() {
     host.publish(NEWER, good());
     let mut upgrader = host.upgrader(NEW);
     upgrader
-        .begin(delegate_upgrader::campaign::Mode::Act)
+        .begin(delegate_upgrader::reconcile::upgrade_run::Mode::Act)
         .await
         .unwrap();
     host.go_on(&mut upgrader, Duration::from_secs(120)).await;

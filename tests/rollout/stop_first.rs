@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use delegate_upgrader::config::Strategy;
-use delegate_upgrader::engine::RunState;
+use delegate_upgrader::container::RunState;
 use serde_json::{Value, json};
 
 use crate::host::{DRAIN, Host, NEW, good, host_network, published_port, row};
 use crate::support::twin::{Behaviour, Happened, Operation};
 
-fn at(host: &Host, id: &delegate_upgrader::delegate::ContainerId, what: &Happened) -> Duration {
+fn at(host: &Host, id: &delegate_upgrader::container::ContainerId, what: &Happened) -> Duration {
     host.events_of(id)
         .iter()
         .find(|event| event.what == *what)

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::campaign::Mode;
-use delegate_upgrader::engine::RunState;
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::json;
 
 use crate::faults::killed_when;

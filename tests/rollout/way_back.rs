@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::engine::RunState;
+use delegate_upgrader::container::RunState;
 
 use crate::faults::{Way, killed_when};
 use crate::host::{HOUR, Host, NEW, OLD, good, row};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use delegate_upgrader::delegate::Role;
+use delegate_upgrader::container::Role;
 
 use crate::scenario::Scenario;
 use crate::support::twin::{Glance, Hand};

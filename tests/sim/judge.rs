@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use delegate_upgrader::delegate::{Role, label};
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::container::{Role, label};
 use delegate_upgrader::document::{self, Images};
-use delegate_upgrader::engine::RunState;
 use serde_json::{Value, json};
 
 use crate::excuses::Excuse;

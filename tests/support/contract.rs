@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::delegate::{ContainerId, ImageId};
-use delegate_upgrader::engine::{Engine, EngineError, HealthStatus, Inspected, RunState};
+use delegate_upgrader::container::{ContainerId, ImageId};
+use delegate_upgrader::container::{HealthStatus, Inspected, RunState};
+use delegate_upgrader::engine::{Engine, EngineError};
 use delegate_upgrader::image::ImageReference;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};

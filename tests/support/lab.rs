@@ -6,7 +6,7 @@ mod tar;
 use std::future::Future;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use delegate_upgrader::delegate::ContainerId;
+use delegate_upgrader::container::ContainerId;
 use delegate_upgrader::engine::Engine;
 use serde_json::{Value, json};
 

@@ -17,10 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use delegate_upgrader::delegate::{ContainerId, ImageId};
-use delegate_upgrader::engine::{
-    ContainerSummary, Engine, EngineError, EngineInfo, Inspected, PullProgress, RunState, Storage,
-};
+use delegate_upgrader::container::{ContainerId, ImageId};
+use delegate_upgrader::container::{ContainerSummary, Inspected, RunState};
+use delegate_upgrader::engine::{Engine, EngineError, EngineInfo, PullProgress, Storage};
 use delegate_upgrader::image::ImageReference;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};

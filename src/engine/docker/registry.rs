@@ -5,8 +5,9 @@ use serde_json::Value;
 use tracing::debug;
 
 use super::{DockerEngine, REGISTRY, reference_path};
-use crate::engine::logins::Found;
-use crate::engine::{EngineError, auth};
+use crate::engine::EngineError;
+use crate::engine::credentials::Found;
+use crate::engine::credentials::header;
 use crate::image::ImageReference;
 
 impl DockerEngine {
@@ -23,7 +24,7 @@ impl DockerEngine {
                     REGISTRY,
                 );
                 match &found.login {
-                    Some(login) => call.header(auth::HEADER, login.header()),
+                    Some(login) => call.header(header::HEADER, login.header()),
                     None => call,
                 }
             })

@@ -5,8 +5,8 @@ use chrono::TimeDelta;
 use super::proof::{may_still_be_proven, refusal};
 use super::stopping::set_policy;
 use super::{Decision, Proof, start};
-use crate::engine::RunState;
-use crate::reason::Reason;
+use crate::container::RunState;
+use crate::rollout::reason::Reason;
 use crate::rollout::{Member, Step, Wish};
 
 impl Decision<'_> {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Decision, is_between_lives, is_left, remove, span, timestamp};
-use crate::delegate::{ContainerId, ImageId, Role};
-use crate::engine::RunState;
-use crate::reason::Reason;
+use crate::container::RunState;
+use crate::container::{ContainerId, ImageId, Role};
+use crate::rollout::reason::Reason;
 use crate::rollout::{Member, Step};
 
 /// Restarts after which a candidate counts as crashing rather than as slow.

@@ -2,9 +2,9 @@
 
 use super::stopping::{set_policy, waiting};
 use super::{Decision, can_come_back, start, timestamp};
-use crate::delegate::Role;
-use crate::engine::RunState;
-use crate::reason::Reason;
+use crate::container::Role;
+use crate::container::RunState;
+use crate::rollout::reason::Reason;
 use crate::rollout::{Member, START_ATTEMPTS, Step};
 
 impl Decision<'_> {

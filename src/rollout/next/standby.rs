@@ -6,8 +6,8 @@ use chrono::TimeDelta;
 use super::proof::refusal;
 use super::stopping::waiting;
 use super::{Decision, Proof, is_left, remove, start};
-use crate::engine::RunState;
-use crate::reason::Reason;
+use crate::container::RunState;
+use crate::rollout::reason::Reason;
 use crate::rollout::{Member, Step};
 
 /// How long a standby that ended is left alone before it is started again.

@@ -7,9 +7,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::proof::is_disturbed_since;
 use super::{Decision, can_come_back, is_between_lives, is_left, remove, span, timestamp};
-use crate::delegate::{ImageId, Role};
-use crate::engine::RunState;
-use crate::reason::Reason;
+use crate::container::RunState;
+use crate::container::{ImageId, Role};
+use crate::rollout::reason::Reason;
 use crate::rollout::{Member, Rollout, Step};
 
 /// How long after its deadline a container that was told to stop is told again, to stop at once. Engines 23.0 to

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use delegate_upgrader::delegate::label;
+use delegate_upgrader::container::ApiVersion;
+use delegate_upgrader::container::label;
 use delegate_upgrader::document::{Images, Successor};
-use delegate_upgrader::engine::ApiVersion;
 use serde_json::{Map, Value, json};
 
 use super::owner::is_volume_name;

@@ -1,8 +1,8 @@
 //! Whole lives of a container on an engine: created by an owner, replaced, and replaced again.
 
-use delegate_upgrader::delegate::label;
+use delegate_upgrader::container::ApiVersion;
+use delegate_upgrader::container::label;
 use delegate_upgrader::document::{Images, Obstacle, Successor, unexplained};
-use delegate_upgrader::engine::ApiVersion;
 use serde_json::{Value, json};
 
 use super::shown::{connected, created};

@@ -11,9 +11,9 @@ mod owner;
 mod paths;
 mod shown;
 
-use delegate_upgrader::delegate::label;
+use delegate_upgrader::container::ApiVersion;
+use delegate_upgrader::container::label;
 use delegate_upgrader::document::{Images, Obstacle, Successor, forbids_two, successor, ties, unexplained};
-use delegate_upgrader::engine::ApiVersion;
 use serde_json::{Map, Value};
 
 const REFERENCE: &str = "harness/delegate:2";

@@ -13,7 +13,7 @@ use bollard::query_parameters::{
     CreateImageOptions, ListContainersOptions, ListImagesOptions, ListNetworksOptions,
     RemoveContainerOptions, RemoveImageOptions, UploadToContainerOptions,
 };
-use delegate_upgrader::delegate::ContainerId;
+use delegate_upgrader::container::ContainerId;
 use delegate_upgrader::engine::{DockerEngine, EngineHost, EngineSettings};
 use futures_util::{FutureExt, TryStreamExt};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::delegate::ContainerId;
+use delegate_upgrader::container::ContainerId;
 use delegate_upgrader::engine::EngineError;
 
 /// One call of the `Engine` trait.

@@ -5,7 +5,8 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, TimeZone, Utc};
-use delegate_upgrader::engine::{ApiVersion, EngineError, Storage};
+use delegate_upgrader::container::ApiVersion;
+use delegate_upgrader::engine::{EngineError, Storage};
 use serde_json::{Value, json};
 
 use super::behaviour::OnStop;

@@ -1,0 +1,225 @@
+//! Puts the parts together: settings → engine, Manager, reconciler.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use chrono::Utc;
+use reqwest::header::HeaderValue;
+
+use crate::config::{ManagerSettings, Settings, Source, WayOut};
+use crate::engine::{DockerEngine, EngineError, EngineHost, GivenLogin, LoginFile, Logins, Told};
+use crate::health::http::HttpEndpoint;
+use crate::host;
+use crate::host::capacity::FreeDisk;
+use crate::image::ImageReference;
+use crate::manager::{
+    FixedPublished, HttpManager, ManagerConfig, ManagerSetupError, Published, PublishedError,
+};
+use crate::observe::Scope;
+use crate::reconcile::{self, Reconciler};
+use crate::rollout::Policy;
+
+/// The upgrader, on a real engine.
+pub(crate) type Upgrader = Reconciler<Told<DockerEngine>, AnySource, HttpEndpoint>;
+
+/// Why the parts could not be put together: the configuration is wrong in a way only using it shows.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SetupError {
+    /// The way to the engine.
+    #[error("DOCKER_HOST, DOCKER_CERT_PATH: {0}")]
+    Engine(#[from] EngineError),
+    /// The way to the Manager.
+    #[error("{0}")]
+    Manager(#[from] ManagerSetupError),
+    /// A file that was there when the settings were read.
+    #[error("{variable}: {path} cannot be read: {error}")]
+    File {
+        /// Its variable.
+        variable: &'static str,
+        /// Its path.
+        path: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The proxy.
+    #[error("PROXY_HOST, HTTPS_PROXY, HTTP_PROXY: the proxy cannot be used: {0}")]
+    Proxy(String),
+    /// The client for health endpoints.
+    #[error("the HTTP client cannot start: {0}")]
+    Http(#[from] reqwest::Error),
+}
+
+/// The published image's source, whichever is configured.
+pub(crate) enum AnySource {
+    /// A Manager.
+    Manager(Box<HttpManager>),
+    /// `PUBLISHED_IMAGE`.
+    Fixed(FixedPublished),
+}
+
+impl Published for AnySource {
+    async fn published(
+        &self,
+        current: &ImageReference,
+        delegate: &str,
+    ) -> Result<ImageReference, PublishedError> {
+        match self {
+            Self::Manager(manager) => manager.published(current, delegate).await,
+            Self::Fixed(fixed) => fixed.published(current, delegate).await,
+        }
+    }
+
+    fn is_manager(&self) -> bool {
+        match self {
+            Self::Manager(manager) => manager.is_manager(),
+            Self::Fixed(fixed) => fixed.is_manager(),
+        }
+    }
+}
+
+/// Puts the parts together. `stamps`: whether asking the Manager counts as an upgrader that is at work.
+pub(crate) async fn upgrader(settings: &Settings, stamps: bool) -> Result<Upgrader, SetupError> {
+    let engine = Told(engine(settings)?);
+    let own_id = host::own_container();
+    let endpoint = HttpEndpoint::new(host::host_address(&engine, own_id.as_ref()).await)?;
+    let source = source(settings, stamps)?;
+    let local = is_local(settings);
+    let free_disk = free_disk(settings);
+    let settings = reconcile::Settings {
+        scope: Scope {
+            workload_names: settings.workload_names.clone(),
+            health: settings.health.clone(),
+            stop_timeout: settings.stop_timeout,
+            own_id,
+            free_memory: Arc::new(move || if local { host::free_memory() } else { None }),
+            free_disk,
+        },
+        policy: Policy {
+            health_only: settings.disable_auto_upgrade,
+            strategy: settings.strategy,
+            healthy_time: settings.healthy_time,
+            healthy_deadline: settings.healthy_deadline,
+        },
+        target: settings.target.clone(),
+    };
+    Ok(Reconciler::new(
+        engine,
+        source,
+        endpoint,
+        settings,
+        Arc::new(Utc::now),
+    ))
+}
+
+/// Only beside the engine are this host's memory and disk the delegates'.
+fn is_local(settings: &Settings) -> bool {
+    matches!(settings.engine.host, EngineHost::Unix(_))
+}
+
+/// The room on the engine's disk, where it is this host's.
+pub(crate) fn free_disk(settings: &Settings) -> FreeDisk {
+    let local = is_local(settings);
+    Arc::new(move |root, container| {
+        if local {
+            host::free_disk(root, container)
+        } else {
+            None
+        }
+    })
+}
+
+/// The engine, with the registry logins. Nothing is sent yet.
+pub(crate) fn engine(settings: &Settings) -> Result<DockerEngine, SetupError> {
+    Ok(DockerEngine::connect(&settings.engine)?.with_logins(logins(settings)))
+}
+
+/// Who says what is published. `stamps` as for [`upgrader`].
+pub(crate) fn source(settings: &Settings, stamps: bool) -> Result<Option<AnySource>, SetupError> {
+    Ok(match &settings.source {
+        Source::None => None,
+        Source::Fixed(image) => Some(AnySource::Fixed(FixedPublished(image.clone()))),
+        Source::Manager(manager) => {
+            let config = manager_config(manager, &settings.way_out, stamps)?;
+            Some(AnySource::Manager(Box::new(HttpManager::new(config)?)))
+        }
+    })
+}
+
+/// A login beside a mirror or a repository of one's own is for these, and not for wherever a published image is from.
+fn logins(settings: &Settings) -> Logins {
+    let target = &settings.target;
+    let given = settings.registry.clone().map(|login| GivenLogin {
+        username: login.username,
+        password: login.password,
+        registries: target.own_registries(),
+    });
+    let file = settings
+        .docker_config
+        .clone()
+        .map(|(directory, named)| LoginFile {
+            path: directory.join("config.json"),
+            named,
+        });
+    Logins::new(given, file)
+}
+
+fn manager_config(
+    manager: &ManagerSettings,
+    way_out: &WayOut,
+    stamps: bool,
+) -> Result<ManagerConfig, SetupError> {
+    let mut config = ManagerConfig::new(
+        &manager.base_url,
+        &manager.account_id,
+        *manager.token.key(),
+        host::name(),
+    );
+    config.stamps = stamps;
+    config.proxy = proxy(way_out)?;
+    config.proxy_is_plain = way_out
+        .proxy
+        .as_ref()
+        .is_some_and(|proxy| proxy.url.starts_with("http://"));
+    if let Some(path) = &way_out.ca_bundle {
+        config.ca_bundle = Some(read("CA_BUNDLE", path)?);
+    }
+    if let (Some(certificate), Some(key)) = (&way_out.client_cert, &way_out.client_key) {
+        let mut identity = read("CLIENT_CERT", certificate)?;
+        identity.push(b'\n');
+        identity.extend(read("CLIENT_KEY", key)?);
+        config.client_identity = Some(identity);
+    }
+    Ok(config)
+}
+
+fn proxy(way_out: &WayOut) -> Result<Option<reqwest::Proxy>, SetupError> {
+    let Some(settings) = &way_out.proxy else {
+        return Ok(None);
+    };
+    let problem = |error: reqwest::Error| SetupError::Proxy(error.without_url().to_string());
+    let mut proxy = reqwest::Proxy::all(&settings.url).map_err(problem)?;
+    if let (Some(user), Some(password)) = (&settings.username, &settings.password) {
+        // reqwest's own way leads through a URL, where %41 in a password would become A.
+        let login = BASE64_STANDARD.encode(format!("{user}:{}", password.expose()));
+        let mut login = HeaderValue::try_from(format!("Basic {login}"))
+            .map_err(|_| SetupError::Proxy("its login does not fit into a header".to_owned()))?;
+        login.set_sensitive(true);
+        proxy = proxy.custom_http_auth(login);
+    }
+    let exceptions = way_out
+        .no_proxy
+        .as_deref()
+        .and_then(reqwest::NoProxy::from_string);
+    Ok(Some(proxy.no_proxy(exceptions)))
+}
+
+fn read(variable: &'static str, path: &Path) -> Result<Vec<u8>, SetupError> {
+    fs::read(path).map_err(|error| SetupError::File {
+        variable,
+        path: path.display().to_string(),
+        error,
+    })
+}

@@ -1,0 +1,293 @@
+//! Reading a container's raw document: typed views of the few fields decisions rest on.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value};
+
+use super::{ContainerId, ImageId, RunState, label};
+
+/// A container's document as the engine gave it, and typed views of what we decide on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inspected(Value);
+
+/// What the engine says of a container's HEALTHCHECK.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// The engine's verdict.
+    pub status: HealthStatus,
+    /// Failures in a row.
+    pub failing_streak: u64,
+    /// What the last probe printed, trimmed.
+    pub last_output: String,
+}
+
+/// The engine's verdict on a container with a HEALTHCHECK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HealthStatus {
+    /// In its start period.
+    Starting,
+    /// The last probe succeeded.
+    Healthy,
+    /// Too many probes failed in a row.
+    Unhealthy,
+}
+
+impl Inspected {
+    /// Takes a document; `None` unless it has an id.
+    pub fn new(document: Value) -> Option<Self> {
+        document.get("Id")?.as_str().filter(|id| !id.is_empty())?;
+        Some(Self(document))
+    }
+
+    /// The whole document.
+    pub fn document(&self) -> &Value {
+        &self.0
+    }
+
+    fn text(&self, pointer: &str) -> &str {
+        self.0
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+
+    fn time(&self, pointer: &str) -> Option<DateTime<Utc>> {
+        let time = DateTime::parse_from_rfc3339(self.text(pointer))
+            .ok()?
+            .with_timezone(&Utc);
+        // The engine writes the year 1 for "never".
+        (time.timestamp() > 0).then_some(time)
+    }
+
+    /// The full id.
+    pub fn id(&self) -> ContainerId {
+        ContainerId::new(self.text("/Id"))
+    }
+
+    /// The name, without the leading slash.
+    pub fn name(&self) -> &str {
+        self.text("/Name").trim_start_matches('/')
+    }
+
+    /// Its state.
+    pub fn state(&self) -> RunState {
+        RunState::from(self.text("/State/Status"))
+    }
+
+    /// The image reference it was created from, as its owner wrote it. One that we had to create by the image's id
+    /// has the reference on a label.
+    pub fn image_reference(&self) -> &str {
+        let image = self.text("/Config/Image");
+        if image.starts_with("sha256:") {
+            self.label(label::IMAGE).unwrap_or(image)
+        } else {
+            image
+        }
+    }
+
+    /// Whether the engine removes it when it stops, or would, had it not been made as a copy that must stay.
+    pub fn should_auto_remove(&self) -> bool {
+        self.auto_remove() || self.label(label::AUTO_REMOVE) == Some("true")
+    }
+
+    /// The id of the image it runs.
+    pub fn image_id(&self) -> ImageId {
+        ImageId::new(self.text("/Image"))
+    }
+
+    /// The value of a variable in its environment; the last one wins, as in the container.
+    pub fn env(&self, name: &str) -> Option<&str> {
+        self.0
+            .pointer("/Config/Env")?
+            .as_array()?
+            .iter()
+            .rev()
+            .find_map(|entry| {
+                let (key, value) = entry.as_str()?.split_once('=')?;
+                (key == name).then_some(value)
+            })
+    }
+
+    /// Its environment, each variable with its value.
+    pub fn environment(&self) -> impl Iterator<Item = (&str, &str)> {
+        let entries = self.0.pointer("/Config/Env").and_then(Value::as_array);
+        entries
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry.as_str()?.split_once('='))
+    }
+
+    /// The value of a label; an empty one is none.
+    pub fn label(&self, name: &str) -> Option<&str> {
+        let value = self.0.pointer("/Config/Labels")?.get(name)?.as_str();
+        value.filter(|value| !value.is_empty())
+    }
+
+    /// When it was created.
+    pub fn created_at(&self) -> Option<DateTime<Utc>> {
+        self.time("/Created")
+    }
+
+    /// When its present life began.
+    pub fn started_at(&self) -> Option<DateTime<Utc>> {
+        self.time("/State/StartedAt")
+    }
+
+    /// When its last life ended.
+    pub fn finished_at(&self) -> Option<DateTime<Utc>> {
+        self.time("/State/FinishedAt")
+    }
+
+    /// How its last life ended.
+    pub fn exit_code(&self) -> i64 {
+        self.0
+            .pointer("/State/ExitCode")
+            .and_then(Value::as_i64)
+            .unwrap_or_default()
+    }
+
+    /// What the engine has to say about a start that failed. Nothing where only its caller went away, which makes
+    /// engines from 26.1 on give it up: that says nothing of the container.
+    pub fn error(&self) -> &str {
+        let error = self.text("/State/Error");
+        if error.ends_with("context canceled") {
+            ""
+        } else {
+            error
+        }
+    }
+
+    /// Whether the kernel killed it for memory.
+    pub fn oom_killed(&self) -> bool {
+        self.0
+            .pointer("/State/OOMKilled")
+            .and_then(Value::as_bool)
+            .unwrap_or_default()
+    }
+
+    /// How often its restart policy has restarted it.
+    pub fn restart_count(&self) -> u64 {
+        self.0
+            .get("RestartCount")
+            .and_then(Value::as_u64)
+            .unwrap_or_default()
+    }
+
+    /// The name of its restart policy, `no` where none is set.
+    fn restart_policy_name(&self) -> &str {
+        match self.text("/HostConfig/RestartPolicy/Name") {
+            "" => "no",
+            name => name,
+        }
+    }
+
+    /// Its restart policy as `docker run --restart` takes it: `no`, `always`, `on-failure:5`.
+    pub fn restart_policy_text(&self) -> String {
+        let name = self.restart_policy_name();
+        let retries = self
+            .0
+            .pointer("/HostConfig/RestartPolicy/MaximumRetryCount")
+            .and_then(Value::as_u64);
+        match retries {
+            Some(retries) if retries > 0 => format!("{name}:{retries}"),
+            _ => name.to_owned(),
+        }
+    }
+
+    /// Whether the engine removes it when it stops (`--rm`).
+    pub fn auto_remove(&self) -> bool {
+        self.0
+            .pointer("/HostConfig/AutoRemove")
+            .and_then(Value::as_bool)
+            .unwrap_or_default()
+    }
+
+    /// Its network mode: `default`, `bridge`, `host`, `none`, `container:<id>`, or a network's name or id.
+    pub fn network_mode(&self) -> &str {
+        self.text("/HostConfig/NetworkMode")
+    }
+
+    /// Whether it is connected to the network of this name, or will be when it starts.
+    pub fn is_in(&self, network: &str) -> bool {
+        self.networks()
+            .is_some_and(|networks| networks.contains_key(network))
+    }
+
+    fn networks(&self) -> Option<&Map<String, Value>> {
+        self.0
+            .pointer("/NetworkSettings/Networks")
+            .and_then(Value::as_object)
+    }
+
+    /// The time to stop that its owner gave it (`--stop-timeout`); `None` too where it is without an end.
+    pub fn stop_timeout(&self) -> Option<Duration> {
+        const YEAR: u64 = 365 * 86_400;
+        let seconds = self.0.pointer("/Config/StopTimeout").and_then(Value::as_u64);
+        seconds.map(|seconds| Duration::from_secs(seconds.min(YEAR)))
+    }
+
+    /// Its memory limit in bytes, if it has one.
+    pub fn memory_limit(&self) -> Option<u64> {
+        self.0
+            .pointer("/HostConfig/Memory")
+            .and_then(Value::as_u64)
+            .filter(|bytes| *bytes > 0)
+    }
+
+    /// Its addresses, one per network it is connected to, in the order of the networks' names.
+    pub fn addresses(&self) -> Vec<IpAddr> {
+        let mut addresses = Vec::new();
+        for endpoint in self.networks().into_iter().flat_map(Map::values) {
+            for key in ["IPAddress", "GlobalIPv6Address"] {
+                if let Some(address) = endpoint
+                    .get(key)
+                    .and_then(Value::as_str)
+                    .and_then(|text| text.parse().ok())
+                {
+                    addresses.push(address);
+                }
+            }
+        }
+        addresses
+    }
+
+    /// The exit code and the output of the last so many probes of its HEALTHCHECK, the latest at the end.
+    pub fn health_log(&self, last: usize) -> impl Iterator<Item = (i64, &str)> {
+        let log = self.0.pointer("/State/Health/Log").and_then(Value::as_array);
+        let log = log.map(Vec::as_slice).unwrap_or_default();
+        log.iter().skip(log.len().saturating_sub(last)).map(|entry| {
+            let code = entry.get("ExitCode").and_then(Value::as_i64);
+            let output = entry.get("Output").and_then(Value::as_str);
+            (code.unwrap_or_default(), output.unwrap_or_default().trim())
+        })
+    }
+
+    /// The engine's verdict on its HEALTHCHECK; `None` where it has none.
+    pub fn health(&self) -> Option<Health> {
+        let health = self.0.pointer("/State/Health")?;
+        let status = match health.get("Status")?.as_str()? {
+            "starting" => HealthStatus::Starting,
+            "healthy" => HealthStatus::Healthy,
+            "unhealthy" => HealthStatus::Unhealthy,
+            _ => return None,
+        };
+        let last = health
+            .get("Log")
+            .and_then(Value::as_array)
+            .and_then(|log| log.last());
+        Some(Health {
+            status,
+            failing_streak: health
+                .get("FailingStreak")
+                .and_then(Value::as_u64)
+                .unwrap_or_default(),
+            last_output: last
+                .and_then(|entry| entry.get("Output")?.as_str())
+                .unwrap_or_default()
+                .trim()
+                .to_owned(),
+        })
+    }
+}

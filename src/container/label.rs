@@ -1,0 +1,59 @@
+//! Labels we read from a delegate (set by its owner) or write on a container we create.
+
+/// `false` on a delegate: leave it alone.
+pub const ENABLE: &str = "io.delegate-upgrader.enable";
+/// On a delegate: `start-first` or `stop-first`, over `UPGRADE_STRATEGY`.
+pub const STRATEGY: &str = "io.delegate-upgrader.strategy";
+/// On a delegate: its own `CONTAINER_STOP_TIMEOUT`.
+pub const STOP_TIMEOUT: &str = "io.delegate-upgrader.stop-timeout";
+/// On a container we created: the full id of the one it replaces.
+pub const REPLACES: &str = "io.delegate-upgrader.replaces";
+/// On a container we created: the name it was made to take. An owner's delegate may be called `x.candidate`; by
+/// this label its successor in service is told from a candidate for `x`.
+pub const NAME: &str = "io.delegate-upgrader.name";
+/// On a container we created: how many times this delegate was replaced, from 1.
+pub const RELEASE: &str = "io.delegate-upgrader.release";
+/// On a container we created: the image reference of the one it replaces.
+pub const PREVIOUS_IMAGE: &str = "io.delegate-upgrader.previous-image";
+/// On a container we created: the image id of the one it replaces.
+pub const PREVIOUS_IMAGE_ID: &str = "io.delegate-upgrader.previous-image-id";
+/// On a container we created: the restart policy of the one it replaces, as `docker run --restart` takes it.
+/// Whatever we stop gets the policy `no` first; this label is where the true one is read from to restore it.
+pub const RESTART_POLICY: &str = "io.delegate-upgrader.previous-restart-policy";
+/// `true` on a copy that was made without `--rm` of a delegate that has it: a standby must not vanish. What is made
+/// from it gets `--rm` again.
+pub const AUTO_REMOVE: &str = "io.delegate-upgrader.auto-remove";
+/// On a standby: the networks it is connected to after it was made, with the endpoints' settings. Its original may
+/// vanish before that is done.
+pub const NETWORKS: &str = "io.delegate-upgrader.networks";
+/// On a container we created by an image's id, since its reference is gone or another image now: the reference.
+pub const IMAGE: &str = "io.delegate-upgrader.image";
+/// On a container that `rollback` made: the image reference it went back from. That image is left alone as long as
+/// it is the published one.
+pub const ROLLED_BACK_FROM: &str = "io.delegate-upgrader.rolled-back-from";
+/// On a container that `rollback` made: the id of the image it went back from.
+pub const ROLLED_BACK_FROM_ID: &str = "io.delegate-upgrader.rolled-back-from-id";
+
+/// The labels that only we write; a release's are replaced by the next one's, never piled up.
+pub const OURS: [&str; 11] = [
+    REPLACES,
+    NAME,
+    RELEASE,
+    PREVIOUS_IMAGE,
+    PREVIOUS_IMAGE_ID,
+    RESTART_POLICY,
+    AUTO_REMOVE,
+    NETWORKS,
+    IMAGE,
+    ROLLED_BACK_FROM,
+    ROLLED_BACK_FROM_ID,
+];
+
+/// The labels that tell a delegate's own past: a copy of it has them too.
+pub const HISTORY: [&str; 5] = [
+    RELEASE,
+    PREVIOUS_IMAGE,
+    PREVIOUS_IMAGE_ID,
+    ROLLED_BACK_FROM,
+    ROLLED_BACK_FROM_ID,
+];

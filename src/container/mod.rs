@@ -1,0 +1,15 @@
+//! Plain nouns of a container: ids, names as parts of a rollout, labels, states, its document.
+
+mod id;
+mod inspect;
+pub mod label;
+mod role;
+mod state;
+
+pub use id::{ContainerId, ImageId};
+pub use inspect::{Health, HealthStatus, Inspected};
+pub use role::Role;
+pub use state::{ApiVersion, ContainerSummary, RunState};
+
+/// The environment variable by which a container says which delegate it is a replica of.
+pub const DELEGATE_NAME_VARIABLE: &str = "DELEGATE_NAME";

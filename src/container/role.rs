@@ -1,0 +1,104 @@
+//! The part a container plays in a rollout, as its name says.
+
+use crate::text::duration::digits;
+
+/// The part a container plays in the rollout of the delegate `NAME`, as its own name tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// `NAME`: the delegate in service.
+    Serving,
+    /// `NAME.candidate`: new, not yet proven.
+    Candidate,
+    /// `NAME.draining-<unix>`: old, told to stop at that second.
+    Draining {
+        /// Seconds since the epoch.
+        since: i64,
+    },
+    /// `NAME.withdrawn-<unix>`: a candidate that nobody wants any more, through no fault of its own; told to stop.
+    Withdrawn {
+        /// Seconds since the epoch.
+        since: i64,
+    },
+    /// `NAME.standby`: a copy of an `--rm` delegate, never started, made before its replacement begins.
+    Standby,
+    /// `NAME.failed-<attempt>`: a rejected candidate, evidence and quarantine of its image. For an `--rm` candidate,
+    /// which vanishes when it stops, a container of its image that was never started.
+    Failed {
+        /// How many times this image was rejected in a row, from 1.
+        attempt: u32,
+    },
+}
+
+impl Role {
+    /// Splits a container name (no leading slash) into the delegate's name and the role.
+    pub fn parse(name: &str) -> (&str, Self) {
+        if let Some((base, suffix)) = name.rsplit_once('.')
+            && !base.is_empty()
+        {
+            if suffix == "candidate" {
+                return (base, Self::Candidate);
+            }
+            if suffix == "standby" {
+                return (base, Self::Standby);
+            }
+            if let Some(since) = suffix.strip_prefix("draining-").and_then(digits) {
+                return (base, Self::Draining { since });
+            }
+            if let Some(since) = suffix.strip_prefix("withdrawn-").and_then(digits) {
+                return (base, Self::Withdrawn { since });
+            }
+            if let Some(attempt) = suffix.strip_prefix("failed-").and_then(digits) {
+                return (base, Self::Failed { attempt });
+            }
+        }
+        (name, Self::Serving)
+    }
+
+    /// The container name this role has for the delegate `base`.
+    pub fn name(self, base: &str) -> String {
+        match self {
+            Self::Serving => base.to_owned(),
+            Self::Candidate => format!("{base}.candidate"),
+            Self::Draining { since } => format!("{base}.draining-{since}"),
+            Self::Withdrawn { since } => format!("{base}.withdrawn-{since}"),
+            Self::Standby => format!("{base}.standby"),
+            Self::Failed { attempt } => format!("{base}.failed-{attempt}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_role_is_read_back_from_the_name_it_writes() {
+        for role in [
+            Role::Serving,
+            Role::Candidate,
+            Role::Draining { since: 1_700_000_000 },
+            Role::Withdrawn { since: 1_700_000_000 },
+            Role::Standby,
+            Role::Failed { attempt: 3 },
+        ] {
+            let name = role.name("docker-delegate");
+            assert_eq!(Role::parse(&name), ("docker-delegate", role), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_that_only_look_like_ours_are_plain_delegates() {
+        for name in [
+            "a.draining-",
+            "a.draining-+5",
+            "a.failed-x",
+            ".candidate",
+            "a.b",
+            "candidate",
+            "a.draining-1x",
+            "a.withdrawn-",
+        ] {
+            assert_eq!(Role::parse(name), (name, Role::Serving), "{name}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What an engine says of itself and of a container in a list: API versions, states, summaries.
+
+use std::collections::BTreeMap;
+
+use super::ContainerId;
+
+/// An API version, `1.41`; ordered as numbers, not as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ApiVersion {
+    /// Before the point.
+    pub major: u16,
+    /// After the point.
+    pub minor: u16,
+}
+
+impl ApiVersion {
+    /// A version from its two numbers.
+    pub const fn new(major: u16, minor: u16) -> Self {
+        Self { major, minor }
+    }
+}
+
+impl std::str::FromStr for ApiVersion {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.split_once('.')
+            .and_then(|(major, minor)| {
+                Some(Self {
+                    major: major.parse().ok()?,
+                    minor: minor.parse().ok()?,
+                })
+            })
+            .ok_or_else(|| format!("{text:?} is no API version such as 1.41"))
+    }
+}
+
+impl std::fmt::Display for ApiVersion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// A container's state, as the list and inspect endpoints name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunState {
+    /// Never started.
+    Created,
+    /// Its process runs.
+    Running,
+    /// Frozen by its owner.
+    Paused,
+    /// Between two lives of a restart policy.
+    Restarting,
+    /// The engine is taking it away.
+    Removing,
+    /// Stopped.
+    Exited,
+    /// Stopped, and the engine could not clean up.
+    Dead,
+    /// A word this version does not know.
+    Other(String),
+}
+
+impl RunState {
+    /// The engine's word.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Created => "created",
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Restarting => "restarting",
+            Self::Removing => "removing",
+            Self::Exited => "exited",
+            Self::Dead => "dead",
+            Self::Other(word) => word,
+        }
+    }
+}
+
+impl From<&str> for RunState {
+    fn from(text: &str) -> Self {
+        match text {
+            "created" => Self::Created,
+            "running" => Self::Running,
+            "paused" => Self::Paused,
+            "restarting" => Self::Restarting,
+            "removing" => Self::Removing,
+            "exited" => Self::Exited,
+            "dead" => Self::Dead,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+}
+
+/// A row of the container list: enough to know which containers to look at more closely.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContainerSummary {
+    /// The full id.
+    pub id: ContainerId,
+    /// The container's own name, without the leading slash (links add more names; they are left out).
+    pub name: String,
+    /// Its state; some engines (26.1) are a moment late with it here, and only an inspect tells what is now.
+    pub state: RunState,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+}

@@ -1,0 +1,117 @@
+//! bollard, with its faults repaired and its errors in our words.
+
+use std::path::Path;
+use std::time::Duration;
+
+use bollard::errors::Error as BollardError;
+use bollard::{ClientVersion, Docker};
+
+use super::http::refusal;
+use super::pull;
+use crate::container::ApiVersion;
+use crate::engine::credentials::header;
+use crate::engine::{EngineError, EngineHost};
+
+/// bollard's client, with two faults repaired: it leaves out the version prefix, and writes registry
+/// credentials in an alphabet that engines do not read.
+pub(super) fn client(host: &EngineHost, api: ApiVersion) -> Result<Docker, BollardError> {
+    let newest = ApiVersion::new(
+        u16::try_from(bollard::API_DEFAULT_VERSION.major_version).unwrap_or(u16::MAX),
+        u16::try_from(bollard::API_DEFAULT_VERSION.minor_version).unwrap_or(u16::MAX),
+    );
+    let api = api.min(newest);
+    let version = ClientVersion {
+        major_version: api.major.into(),
+        minor_version: api.minor.into(),
+    };
+    // Each call has its own, shorter.
+    let seconds = pull::IDLE.as_secs();
+    let docker = match host {
+        EngineHost::Unix(path) => Docker::connect_with_unix(&path.to_string_lossy(), seconds, &version)?,
+        EngineHost::Tcp { address, tls: None } => Docker::connect_with_http(address, seconds, &version)?,
+        EngineHost::Tcp {
+            address,
+            tls: Some(directory),
+        } => {
+            let file = |name: &str| Path::join(directory, name);
+            Docker::connect_with_ssl(
+                address,
+                &file("key.pem"),
+                &file("cert.pem"),
+                &file("ca.pem"),
+                seconds,
+                &version,
+            )?
+        }
+    };
+    Ok(docker.with_request_modifier(move |mut request| {
+        if let Some(uri) =
+            with_version_prefix(&request.uri().to_string(), api).and_then(|uri| uri.parse().ok())
+        {
+            *request.uri_mut() = uri;
+        }
+        if let Some(header) = request.headers_mut().get_mut(header::HEADER)
+            && let Some(repaired) = header
+                .to_str()
+                .ok()
+                .and_then(|text| header::url_safe(text).parse().ok())
+        {
+            *header = repaired;
+        }
+        request
+    }))
+}
+
+/// The address with `/v1.41` before its path; `None` where it has a version already.
+fn with_version_prefix(uri: &str, api: ApiVersion) -> Option<String> {
+    let (scheme, rest) = uri.split_once("://")?;
+    let (authority, path) = rest.split_once('/')?;
+    let versioned = path
+        .strip_prefix('v')
+        .and_then(|rest| rest.split('/').next())
+        .is_some_and(|version| version.parse::<ApiVersion>().is_ok());
+    (!versioned).then(|| format!("{scheme}://{authority}/v{api}/{path}"))
+}
+
+pub(super) fn translate(error: BollardError, limit: Duration) -> EngineError {
+    match error {
+        BollardError::DockerResponseServerError { status_code, message } => refusal(status_code, &message),
+        BollardError::RequestTimeoutError => EngineError::TimedOut(limit),
+        BollardError::DockerStreamError { error } => in_stream(error),
+        BollardError::JsonDataError { message, .. } => EngineError::Malformed(message),
+        BollardError::JsonSerdeError { err } => EngineError::Malformed(err.to_string()),
+        other => {
+            let mut cause: &dyn std::error::Error = &other;
+            while let Some(next) = cause.source() {
+                cause = next;
+            }
+            EngineError::Unreachable(cause.to_string())
+        }
+    }
+}
+
+/// An error told inside a stream whose status was 200.
+pub(super) fn in_stream(message: String) -> EngineError {
+    EngineError::Refused { status: 200, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_prefix_is_added_once() {
+        let api = ApiVersion::new(1, 41);
+        for (given, expected) in [
+            (
+                "unix://2f64/containers/json?all=1",
+                Some("unix://2f64/v1.41/containers/json?all=1"),
+            ),
+            ("http://h:2375/version", Some("http://h:2375/v1.41/version")),
+            ("unix://2f64/v1.41/containers/json", None),
+            ("unix://2f64/v1.53/info", None),
+        ] {
+            assert_eq!(with_version_prefix(given, api).as_deref(), expected, "{given}");
+        }
+    }
+}

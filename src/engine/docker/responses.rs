@@ -1,0 +1,75 @@
+//! The engine's answers, as far as they are read.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::container::ContainerId;
+use crate::container::{ContainerSummary, RunState};
+
+/// What the engine says of itself.
+#[derive(Deserialize)]
+pub(super) struct VersionAnswer {
+    #[serde(rename = "ApiVersion")]
+    pub(super) api: String,
+    #[serde(rename = "Version", default)]
+    pub(super) release: String,
+    #[serde(rename = "Os", default)]
+    pub(super) os: String,
+    #[serde(rename = "Arch", default)]
+    pub(super) architecture: String,
+}
+
+/// The id of what was created.
+#[derive(Deserialize)]
+pub(super) struct Created {
+    #[serde(rename = "Id")]
+    pub(super) id: String,
+}
+
+/// A row of the container list, as far as it is read.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Row {
+    id: String,
+    #[serde(default)]
+    names: Option<Vec<String>>,
+    #[serde(default)]
+    state: String,
+    #[serde(default)]
+    labels: Option<BTreeMap<String, String>>,
+}
+
+impl From<Row> for ContainerSummary {
+    fn from(row: Row) -> Self {
+        let names = row.names.unwrap_or_default();
+        // A link shows as `/other/alias`.
+        let name = names
+            .iter()
+            .map(|name| name.trim_start_matches('/'))
+            .find(|name| !name.contains('/'));
+        Self {
+            id: ContainerId::new(row.id),
+            name: name.unwrap_or_default().to_owned(),
+            state: RunState::from(row.state.as_str()),
+            labels: row.labels.unwrap_or_default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_linked_container_keeps_its_own_name() {
+        let row: Row = serde_json::from_value(json!({
+            "Id": "f00", "Names": ["/other/alias", "/own"], "State": "running", "Labels": null, "Unknown": 1,
+        }))
+        .unwrap();
+        let summary = ContainerSummary::from(row);
+        assert_eq!((summary.name.as_str(), summary.state), ("own", RunState::Running));
+    }
+}

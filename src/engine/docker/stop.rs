@@ -1,0 +1,76 @@
+//! Stops of engines that kill at once when the client of a stop goes away: they get the signal alone.
+
+use bollard::query_parameters::KillContainerOptions;
+use serde_json::Value;
+
+use super::{DockerEngine, plain};
+use crate::container::ContainerId;
+use crate::container::RunState;
+use crate::engine::{Engine, EngineError};
+
+impl DockerEngine {
+    /// The stop signal. The end of the grace is then for the caller to bring, with a grace of zero.
+    pub(super) async fn signal_to_stop(&self, id: &ContainerId) -> Result<(), EngineError> {
+        let inspected = self.inspect(id).await?;
+        if !matches!(
+            inspected.state(),
+            RunState::Running | RunState::Paused | RunState::Restarting
+        ) {
+            return Ok(());
+        }
+        let signal = inspected
+            .document()
+            .pointer("/Config/StopSignal")
+            .and_then(Value::as_str)
+            .filter(|signal| !signal.is_empty())
+            .unwrap_or("SIGTERM")
+            .to_owned();
+        let options = KillContainerOptions { signal };
+        let id = plain(id)?;
+        match self
+            .command(|docker| async move { docker.kill_container(id, Some(options)).await })
+            .await
+        {
+            // 409: it stopped in between.
+            Err(EngineError::Conflict(_)) => Ok(()),
+            other => other,
+        }
+    }
+}
+
+/// Engines 23.0 and 24.0.0 to 24.0.2 end the grace of a stop when its client disconnects and send SIGKILL
+/// (moby 45731).
+pub(super) fn kills_when_the_client_leaves(version: &str) -> bool {
+    let mut parts = version
+        .split(|c: char| !c.is_ascii_digit())
+        .map(str::parse::<u32>);
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(Ok(23)), Some(Ok(0)), _) => true,
+        (Some(Ok(24)), Some(Ok(0)), Some(Ok(patch))) => patch <= 2,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn engines_that_kill_when_the_client_of_a_stop_leaves_are_known() {
+        for version in ["23.0.0", "23.0.6", "24.0.0", "24.0.2", "24.0.0-rc.1"] {
+            assert!(kills_when_the_client_leaves(version), "{version}");
+        }
+        for version in [
+            "20.10.24+dfsg1",
+            "24.0.3",
+            "24.0.9",
+            "25.0.0",
+            "26.1.5",
+            "28.5.2",
+            "5.8.0",
+            "",
+        ] {
+            assert!(!kills_when_the_client_leaves(version), "{version}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Health of a delegate: what was seen → a verdict, and who gave it.
+
+pub mod http;
+
+use std::fmt;
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use crate::config::{HealthSettings, ProbeKind};
+use crate::container::{HealthStatus, Inspected, RunState};
+
+/// A delegate's health, who said so, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Healthy or not.
+    pub state: HealthState,
+    /// Which probe gave the verdict.
+    pub by: ProbedBy,
+    /// What was seen, in a few words.
+    pub cause: String,
+}
+
+/// A verdict's first word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HealthState {
+    /// It works.
+    Healthy,
+    /// It has not said yet.
+    Starting,
+    /// It does not work.
+    Unhealthy,
+}
+
+impl HealthState {
+    /// The word for logs and metric labels.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Healthy => "healthy",
+            Self::Starting => "starting",
+            Self::Unhealthy => "unhealthy",
+        }
+    }
+}
+
+/// Which probe gave a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ProbedBy {
+    /// The engine runs the container's HEALTHCHECK.
+    Engine,
+    /// `GET /api/health` on the delegate's own port.
+    Http,
+    /// No probe reaches it: the engine says that it runs.
+    Running,
+}
+
+impl ProbedBy {
+    /// The word for logs and metric labels.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Engine => "engine",
+            Self::Http => "http",
+            Self::Running => "running",
+        }
+    }
+}
+
+impl Verdict {
+    fn new(state: HealthState, by: ProbedBy, cause: impl Into<String>) -> Self {
+        Self {
+            state,
+            by,
+            cause: cause.into(),
+        }
+    }
+
+    /// Whether it works.
+    pub fn is_healthy(&self) -> bool {
+        self.state == HealthState::Healthy
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.state.as_str(), self.cause)
+    }
+}
+
+/// How a `GET` of the health endpoint went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HttpOutcome {
+    /// It answered with this status.
+    Answered(u16),
+    /// The host is there, and nothing listens on the port.
+    Refused,
+    /// Connected, and no proper answer came.
+    Broken(String),
+    /// No way there from here: another network, a firewall.
+    NoRoute(String),
+}
+
+/// The way to a delegate's health endpoint.
+pub trait HealthEndpoint: Send + Sync + 'static {
+    /// Asks once.
+    fn get(&self, address: SocketAddr, path: &str) -> impl Future<Output = HttpOutcome> + Send;
+
+    /// Where a delegate on the host's network is reached from here, if anywhere.
+    fn host_address(&self) -> Option<IpAddr>;
+}
+
+/// Judges a container by its document and, where that is what counts, by its health endpoint.
+pub async fn judge(
+    container: &Inspected,
+    settings: &HealthSettings,
+    endpoint: &impl HealthEndpoint,
+) -> Verdict {
+    match container.state() {
+        RunState::Running => {}
+        RunState::Restarting => {
+            let cause = format!("restarting, {} time(s) so far", container.restart_count());
+            return Verdict::new(HealthState::Unhealthy, ProbedBy::Running, cause);
+        }
+        RunState::Exited | RunState::Dead => {
+            return Verdict::new(HealthState::Unhealthy, ProbedBy::Running, ending(container));
+        }
+        state => {
+            return Verdict::new(
+                HealthState::Unhealthy,
+                ProbedBy::Running,
+                state.as_str().to_owned(),
+            );
+        }
+    }
+    match settings.probe {
+        ProbeKind::Running => running(),
+        ProbeKind::Engine => by_engine(container).unwrap_or_else(|| {
+            Verdict::new(
+                HealthState::Unhealthy,
+                ProbedBy::Engine,
+                "HEALTH_PROBE is engine, but the container has no HEALTHCHECK",
+            )
+        }),
+        ProbeKind::Http => match by_http(container, settings, endpoint).await {
+            Ok(verdict) => verdict,
+            Err(no_route) => Verdict::new(HealthState::Unhealthy, ProbedBy::Http, no_route),
+        },
+        // A probe by exec is a write; settings that ask for it are answered with a warning and `auto`.
+        ProbeKind::Auto | ProbeKind::Exec => {
+            if let Some(verdict) = by_engine(container) {
+                return verdict;
+            }
+            match by_http(container, settings, endpoint).await {
+                Ok(verdict) => verdict,
+                Err(no_route) => Verdict::new(
+                    HealthState::Healthy,
+                    ProbedBy::Running,
+                    format!("running; {no_route}"),
+                ),
+            }
+        }
+    }
+}
+
+/// How a container's last life ended, in a few words.
+pub fn ending(container: &Inspected) -> String {
+    let mut text = format!("exited with code {}", container.exit_code());
+    if container.oom_killed() {
+        text.push_str(", killed for memory");
+    }
+    if !container.error().is_empty() {
+        text.push_str(": ");
+        text.push_str(container.error());
+    }
+    text
+}
+
+fn running() -> Verdict {
+    Verdict::new(HealthState::Healthy, ProbedBy::Running, "running")
+}
+
+fn by_engine(container: &Inspected) -> Option<Verdict> {
+    let health = container.health()?;
+    let verdict = match health.status {
+        HealthStatus::Healthy => {
+            Verdict::new(HealthState::Healthy, ProbedBy::Engine, "its HEALTHCHECK passes")
+        }
+        HealthStatus::Starting => Verdict::new(
+            HealthState::Starting,
+            ProbedBy::Engine,
+            "its HEALTHCHECK has not passed yet",
+        ),
+        HealthStatus::Unhealthy => Verdict::new(
+            HealthState::Unhealthy,
+            ProbedBy::Engine,
+            format!(
+                "its HEALTHCHECK failed {} time(s): {}",
+                health.failing_streak,
+                first_line(&health.last_output)
+            ),
+        ),
+    };
+    Some(verdict)
+}
+
+fn first_line(text: &str) -> String {
+    text.lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .take(200)
+        .collect()
+}
+
+/// `Err`: there is no way there from here, in words.
+async fn by_http(
+    container: &Inspected,
+    settings: &HealthSettings,
+    endpoint: &impl HealthEndpoint,
+) -> Result<Verdict, String> {
+    let addresses = match container.network_mode() {
+        "host" => Vec::from_iter(endpoint.host_address()),
+        _ => container.addresses(),
+    };
+    if addresses.is_empty() {
+        return Err("it has no address that could be asked".to_owned());
+    }
+    let mut no_route = String::new();
+    for address in addresses {
+        let address = SocketAddr::new(address, settings.port);
+        let url = format!("http://{address}{}", settings.path);
+        let verdict = match endpoint.get(address, &settings.path).await {
+            HttpOutcome::Answered(status @ 200..=299) => {
+                (HealthState::Healthy, format!("{url} answers {status}"))
+            }
+            HttpOutcome::Answered(status) => (HealthState::Unhealthy, format!("{url} answers {status}")),
+            HttpOutcome::Refused => (HealthState::Unhealthy, format!("nothing listens at {url}")),
+            HttpOutcome::Broken(problem) => (HealthState::Unhealthy, format!("{url}: {problem}")),
+            HttpOutcome::NoRoute(problem) => {
+                no_route = format!("{url} cannot be reached from here ({problem})");
+                continue;
+            }
+        };
+        return Ok(Verdict::new(verdict.0, ProbedBy::Http, verdict.1));
+    }
+    Err(no_route)
+}
+
+/// How long a connection to a health endpoint may take; a longer silence means that there is no way.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long the whole answer may take.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,0 +1,330 @@
+//! The client of a Harness Manager.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, DATE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
+};
+use reqwest::{Client, Url};
+use ring::rand::{SecureRandom, SystemRandom};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::client_config::{ManagerConfig, ManagerSetupError, Timing, audience, base_url, client, endpoint};
+use super::response::{Answer, printable};
+use super::token::{self, Claims, Issued, KEY_LEN};
+use super::transport_error::transport;
+use super::{Published, PublishedError};
+use crate::image::ImageReference;
+
+const HARNESS_ERROR: HeaderName = HeaderName::from_static("x-harness-error");
+
+/// Bytes of the largest answer that is read: thirty times the usual one would do.
+const MOST_BODY: usize = 64 * 1024;
+
+/// No wait that a Manager asks for is kept for longer, so that one that is a mistake has an end.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
+/// A Harness Manager, asked over HTTP.
+pub struct HttpManager {
+    client: Client,
+    endpoint: Url,
+    account_id: String,
+    key: [u8; KEY_LEN],
+    host_name: String,
+    audience: String,
+    stamps: bool,
+    timing: Timing,
+    clock: fn() -> DateTime<Utc>,
+    token: Mutex<Option<Issued>>,
+    /// This host's clock minus the Manager's, in seconds, as the last answer told it.
+    skew: Mutex<Option<i64>>,
+    /// Until when it asked not to be asked, whoever would ask next. Nobody can set this clock.
+    not_before: Mutex<Option<Instant>>,
+}
+
+impl fmt::Debug for HttpManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpManager")
+            .field("endpoint", &self.endpoint.as_str())
+            .field("account_id", &self.account_id)
+            .field("stamps", &self.stamps)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HttpManager {
+    /// A client of the Manager that the configuration names. Nothing is sent yet.
+    pub fn new(config: ManagerConfig) -> Result<Self, ManagerSetupError> {
+        let base = base_url(&config.base_url)?;
+        let endpoint = endpoint(&base, config.stamps)?;
+        let client = client(&config, &base)?;
+        Ok(Self {
+            client,
+            endpoint,
+            audience: audience(&base),
+            account_id: config.account_id,
+            key: config.key,
+            host_name: config.host_name,
+            stamps: config.stamps,
+            timing: config.timing,
+            clock: config.clock,
+            token: Mutex::new(None),
+            skew: Mutex::new(None),
+            not_before: Mutex::new(None),
+        })
+    }
+
+    fn question(&self, current: &ImageReference, delegate_name: &str) -> Url {
+        let mut url = self.endpoint.clone();
+        let mut query = url.query_pairs_mut();
+        query
+            .append_pair("accountId", &self.account_id)
+            .append_pair("currentDelegateImageTag", &current.to_string());
+        if self.stamps {
+            query.append_pair("delegateGroupName", delegate_name);
+        }
+        drop(query);
+        url
+    }
+
+    /// The token for this moment: the last one while it is good, else a new one.
+    fn token(&self) -> Result<String, PublishedError> {
+        let now = (self.clock)().timestamp();
+        let mut kept = self.token.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(issued) = kept.as_ref().filter(|issued| issued.is_good_at(now)) {
+            return Ok(issued.compact.clone());
+        }
+        let claims = Claims {
+            iss: self.host_name.clone(),
+            sub: self.account_id.clone(),
+            aud: self.audience.clone(),
+            exp: now + Issued::LIFETIME,
+            nbf: now,
+            iat: now,
+            jti: Uuid::new_v4().to_string(),
+        };
+        let compact =
+            token::seal(&self.key, &claims).map_err(|error| PublishedError::NoToken(error.to_string()))?;
+        *kept = Some(Issued::new(compact.clone(), now));
+        Ok(compact)
+    }
+
+    /// This host's clock minus the Manager's, in seconds, by the last answer; `None` where it told no time.
+    pub fn skew_seconds(&self) -> Option<i64> {
+        *self.skew.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn forget_token(&self) {
+        *self.token.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// How long it wants to be left alone from now on.
+    fn left_to_wait(&self) -> Option<Duration> {
+        let not_before = *self.not_before.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = not_before?.saturating_duration_since(Instant::now());
+        Some(left).filter(|left| !left.is_zero())
+    }
+
+    fn keep_waiting(&self, asked: Duration) {
+        let until = Instant::now() + asked.min(LONGEST_WAIT);
+        *self.not_before.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+    }
+
+    /// Asks until there is an answer that asking again would not change, or no time is left.
+    async fn ask(&self, url: &Url) -> Result<ImageReference, PublishedError> {
+        let deadline = Instant::now() + self.timing.total;
+        let mut pause = self.timing.first_pause;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let answer = match self.left_to_wait() {
+                None => self.attempt(url, left).await,
+                retry_after => Err(PublishedError::RateLimited { retry_after }),
+            };
+            let error = match answer {
+                Err(error) if error.is_transient() => error,
+                settled => return settled,
+            };
+            let wait = match &error {
+                PublishedError::RateLimited {
+                    retry_after: Some(asked),
+                } => jittered(pause).max(*asked),
+                _ => jittered(pause),
+            };
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left < wait.saturating_add(self.timing.least_attempt) {
+                return Err(error);
+            }
+            tracing::debug!(%error, wait = ?wait, "the Manager is asked again");
+            tokio::time::sleep(wait).await;
+            pause = pause.saturating_mul(2);
+        }
+    }
+
+    async fn attempt(&self, url: &Url, timeout: Duration) -> Result<ImageReference, PublishedError> {
+        let token = self.token()?;
+        let mut authorization = HeaderValue::try_from(format!("Delegate {token}"))
+            .map_err(|_| PublishedError::NoToken("it does not fit into a header".to_owned()))?;
+        authorization.set_sensitive(true);
+        let response = self
+            .client
+            .get(url.clone())
+            .header(AUTHORIZATION, authorization)
+            .header(ACCEPT, "application/json")
+            .timeout(timeout)
+            .send()
+            .await
+            .map_err(|error| transport(error, timeout))?;
+        let answer = receive(response, &token, timeout).await?;
+        if answer.status == 401 {
+            // Whatever is wrong with it: once that is mended, the next question shall not carry the old one.
+            self.forget_token();
+        }
+        let now = (self.clock)();
+        let read = answer.read(now);
+        // A proxy that lets nothing through tells its own time.
+        let skew = (read != Err(PublishedError::ProxyLogin)).then(|| answer.skew_seconds(now));
+        *self.skew.lock().unwrap_or_else(PoisonError::into_inner) = skew.flatten();
+        if let Err(PublishedError::RateLimited {
+            retry_after: Some(asked),
+        }) = &read
+        {
+            self.keep_waiting(*asked);
+        }
+        read
+    }
+}
+
+impl Published for HttpManager {
+    async fn published(
+        &self,
+        current: &ImageReference,
+        delegate_name: &str,
+    ) -> Result<ImageReference, PublishedError> {
+        self.ask(&self.question(current, delegate_name)).await
+    }
+}
+
+/// Reads an answer within the bound. Should anybody echo the request's token, it goes no further than this.
+async fn receive(
+    mut response: reqwest::Response,
+    token: &str,
+    timeout: Duration,
+) -> Result<Answer, PublishedError> {
+    let header = |headers: &HeaderMap, name| {
+        let value = headers.get(name)?.to_str().ok()?;
+        Some(value.replace(token, "***"))
+    };
+    let headers = response.headers();
+    let mut answer = Answer {
+        status: response.status().as_u16(),
+        date: header(headers, DATE),
+        retry_after: header(headers, RETRY_AFTER),
+        harness_error: header(headers, HARNESS_ERROR),
+        redirected_to: header(headers, LOCATION).map(|location| redirected_to(response.url(), &location)),
+        body: Vec::new(),
+    };
+    // Of an error page of any length, the status is the news.
+    let is_success = response.status().is_success();
+    let most = u64::try_from(MOST_BODY).unwrap_or(u64::MAX);
+    let mut too_large = response.content_length().is_some_and(|length| length > most);
+    while !too_large {
+        let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| transport(error, timeout))?
+        else {
+            break;
+        };
+        too_large = answer.body.len() + chunk.len() > MOST_BODY;
+        if !too_large {
+            answer.body.extend_from_slice(&chunk);
+        }
+    }
+    if too_large && is_success {
+        return Err(PublishedError::TooLarge { limit: MOST_BODY });
+    }
+    let text = String::from_utf8_lossy(&answer.body);
+    if text.contains(token) {
+        answer.body = text.replace(token, "***").into_bytes();
+    }
+    Ok(answer)
+}
+
+/// Scheme, host and port of where a redirect leads: the rest may hold secrets.
+fn redirected_to(from: &Url, location: &str) -> String {
+    from.join(location).map_or_else(
+        |_| "an address that is none".to_owned(),
+        |to| printable(&to.origin().ascii_serialization()),
+    )
+}
+
+/// Between a half of it and the whole, so that many hosts do not ask at once.
+fn jittered(pause: Duration) -> Duration {
+    let mut byte = [u8::MAX];
+    // Without random numbers the pause is the whole one.
+    let _ = SystemRandom::new().fill(&mut byte);
+    let [byte] = byte;
+    pause.mul_f64(0.5 + f64::from(byte) / f64::from(u8::MAX) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(base_url: &str, stamps: bool) -> String {
+        let current = "localhost:5000/harness/delegate:1".parse().unwrap();
+        let config = ManagerConfig {
+            stamps,
+            ..ManagerConfig::new(base_url, "acct id&x=1", [7; 16], "host-1")
+        };
+        HttpManager::new(config)
+            .unwrap()
+            .question(&current, "a b/ü")
+            .to_string()
+    }
+
+    #[test]
+    fn the_question_goes_below_the_base_urls_path_with_its_values_encoded() {
+        let query =
+            "accountId=acct+id%26x%3D1&currentDelegateImageTag=localhost%3A5000%2Fharness%2Fdelegate%3A1";
+        for (base, path) in [
+            ("http://m", "http://m/api"),
+            ("http://m/", "http://m/api"),
+            ("http://m:8080/gratis", "http://m:8080/gratis/api"),
+            ("http://m/a/b/", "http://m/a/b/api"),
+            (" http://m ", "http://m/api"),
+        ] {
+            assert_eq!(
+                question(base, false),
+                format!("{path}/upgrade-check/delegate?{query}")
+            );
+            assert_eq!(
+                question(base, true),
+                format!("{path}/upgrade-check/delegate-v2?{query}&delegateGroupName=a+b%2F%C3%BC")
+            );
+        }
+    }
+
+    #[test]
+    fn no_debug_text_holds_the_key_or_the_token() {
+        let config = ManagerConfig::new("http://m", "acct", [0xAB; 16], "host-1");
+        let shown = format!("{config:?}");
+        let manager = HttpManager::new(config).unwrap();
+        let token = manager.token().unwrap();
+        let shown = format!("{shown} {manager:?} {manager:#?} {:?}", manager.token);
+        assert!(!shown.contains(&token), "{shown}");
+        assert!(!shown.contains("171"), "{shown}"); // 0xAB as Debug writes it
+    }
+
+    #[test]
+    fn a_pause_is_between_a_half_and_the_whole_and_not_always_the_same() {
+        let pause = Duration::from_secs(8);
+        let pauses: Vec<_> = (0..200).map(|_| jittered(pause)).collect();
+        assert!(pauses.iter().all(|p| (pause / 2..=pause).contains(p)));
+        assert!(pauses.iter().any(|p| *p != pauses[0]));
+    }
+}

@@ -1,0 +1,388 @@
+//! What an answer of the Manager means: pure.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+use super::PublishedError;
+use crate::image::ImageReference;
+use crate::net::without_markup;
+
+/// An answer, as far as it decides anything.
+#[derive(Default)]
+pub struct Answer {
+    /// The HTTP status
+    pub status: u16,
+    /// `Date`
+    pub date: Option<String>,
+    /// `Retry-After`
+    pub retry_after: Option<String>,
+    /// `X-Harness-Error`
+    pub harness_error: Option<String>,
+    /// Scheme, host and port of `Location`
+    pub redirected_to: Option<String>,
+    /// As many bytes as were read
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// The published image, or why the answer does not tell it. `now` is this host's clock.
+    pub fn read(&self, now: DateTime<Utc>) -> Result<ImageReference, PublishedError> {
+        match self.status {
+            200..=299 => self.published(),
+            300..=399 => Err(PublishedError::Redirect {
+                status: self.status,
+                to: self
+                    .redirected_to
+                    .clone()
+                    .unwrap_or_else(|| "an unnamed place".to_owned()),
+            }),
+            _ => Err(self.failure(now)),
+        }
+    }
+
+    /// This host's clock minus the Manager's.
+    pub(super) fn skew_seconds(&self, now: DateTime<Utc>) -> Option<i64> {
+        self.date().map(|date| (now - date).num_seconds())
+    }
+
+    /// `shouldUpgrade` is not read: it is text inequality on the server, and decides nothing here.
+    fn published(&self) -> Result<ImageReference, PublishedError> {
+        let malformed = |what: &str| PublishedError::Malformed(what.to_owned());
+        if self.body.is_empty() {
+            return Err(malformed("it is empty"));
+        }
+        let envelope: Value = serde_json::from_slice(&self.body)
+            .map_err(|error| malformed(&printable(&format!("it is no JSON: {error}"))))?;
+        let resource = envelope
+            .get("resource")
+            .filter(|resource| resource.is_object())
+            .ok_or_else(|| malformed("there is no resource in it"))?;
+        resource
+            .get("imageTag")
+            .and_then(Value::as_str)
+            .ok_or_else(|| malformed("its resource has no imageTag that is text"))?
+            .parse()
+            .map_err(PublishedError::BadReference)
+    }
+
+    fn failure(&self, now: DateTime<Utc>) -> PublishedError {
+        let (code, message) = self.complaint();
+        match (self.status, code.as_str()) {
+            (401, "INVALID_TOKEN") => PublishedError::TokenUnknown,
+            (401, "REVOKED_TOKEN") => PublishedError::TokenRevoked,
+            (401, "EXPIRED_TOKEN") => PublishedError::TokenExpired {
+                skew_seconds: self.skew_seconds(now),
+            },
+            (401, "INVALID_AGENT_MTLS_AUTHORITY") => PublishedError::WrongEndpoint,
+            // What nginx says by http to who shows no certificate, or one that it does not trust.
+            (400, "") if message.contains("SSL certificate") => PublishedError::ClientCertificate(message),
+            (400, _) if message.to_ascii_lowercase().contains("access denied") => {
+                PublishedError::AccessDenied
+            }
+            (400, code) if !code.is_empty() => PublishedError::InvalidRequest {
+                code: code.to_owned(),
+                message,
+            },
+            (407, _) => PublishedError::ProxyLogin,
+            // tinyproxy's word for a wrong login. A Manager's 401 has a code.
+            (401, "") if message.contains("proxy") => PublishedError::ProxyLogin,
+            (429, _) => PublishedError::RateLimited {
+                retry_after: self.retry_after(now),
+            },
+            (status @ 500..=599, _) => PublishedError::Server { status, message },
+            (status, _) => PublishedError::Refused { status, message },
+        }
+    }
+
+    /// The first complaint in the envelope, made printable: its code and its words, each as good as there is.
+    fn complaint(&self) -> (String, String) {
+        let envelope: Value = serde_json::from_slice(&self.body).unwrap_or_default();
+        let messages = envelope.get("responseMessages").and_then(Value::as_array);
+        let first = messages.and_then(|messages| {
+            messages
+                .iter()
+                .find(|message| message.get("code").is_some_and(Value::is_string))
+        });
+        let text = |field: &str| first?.get(field)?.as_str().map(str::to_owned);
+
+        let code = text("code").or_else(|| self.harness_error.clone());
+        let message = text("message").unwrap_or_else(|| without_markup(&String::from_utf8_lossy(&self.body)));
+        let code = printable(&code.unwrap_or_default());
+        let message = match printable(&message) {
+            message if !message.is_empty() => message,
+            _ if !code.is_empty() => code.clone(),
+            _ => "no reason given".to_owned(),
+        };
+        (code, message)
+    }
+
+    fn date(&self) -> Option<DateTime<Utc>> {
+        http_date(self.date.as_deref()?)
+    }
+
+    /// `Retry-After` in either of its forms. A date is compared with the server's own clock where that is told.
+    fn retry_after(&self, now: DateTime<Utc>) -> Option<Duration> {
+        let text = self.retry_after.as_deref()?.trim();
+        if let Ok(seconds) = text.parse::<u32>() {
+            return Some(Duration::from_secs(seconds.into()));
+        }
+        let wait = http_date(text)? - self.date().unwrap_or(now);
+        Some(wait.to_std().unwrap_or_default())
+    }
+}
+
+fn http_date(text: &str) -> Option<DateTime<Utc>> {
+    DateTime::parse_from_rfc2822(text.trim())
+        .ok()
+        .map(|date| date.with_timezone(&Utc))
+}
+
+/// Characters of somebody else's words that a log line gets.
+const MOST_SHOWN: usize = 200;
+
+/// Somebody else's words on one line of a log: no control characters, runs of white space as one blank, cut short.
+pub(super) fn printable(text: &str) -> String {
+    let mut printable = String::new();
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
+        if word.is_empty() {
+            continue;
+        }
+        if !printable.is_empty() {
+            printable.push(' ');
+        }
+        printable.push_str(word);
+        if let Some((end, _)) = printable.char_indices().nth(MOST_SHOWN) {
+            printable.truncate(end);
+            printable.push('…');
+            break;
+        }
+    }
+    printable
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> DateTime<Utc> {
+        http_date("Fri, 20 Nov 2026 12:00:00 GMT").unwrap()
+    }
+
+    fn read(status: u16, body: &str) -> Result<ImageReference, PublishedError> {
+        Answer {
+            status,
+            body: body.as_bytes().to_vec(),
+            ..Answer::default()
+        }
+        .read(now())
+    }
+
+    fn complaint(code: &str, message: &str) -> String {
+        serde_json::json!({
+            "metaData": {}, "resource": null,
+            "responseMessages": [{"code": code, "level": "ERROR", "message": message}],
+        })
+        .to_string()
+    }
+
+    #[test]
+    fn the_published_image_is_read_from_the_envelope() {
+        let body = r#"{"metaData":{},"resource":{"imageTag":"harness/delegate:26.03.88501","shouldUpgrade":true},"responseMessages":[]}"#;
+        assert_eq!(
+            read(200, body),
+            Ok("harness/delegate:26.03.88501".parse().unwrap())
+        );
+        let no_more_than_needed = r#"{"resource":{"imageTag":"a:1","isNew":[1]},"responseMessages":null}"#;
+        assert_eq!(read(200, no_more_than_needed), Ok("a:1".parse().unwrap()));
+    }
+
+    #[test]
+    fn each_row_of_the_protocols_error_table_is_told_apart() {
+        let body = complaint;
+        for (status, body, kind) in [
+            (401, body("INVALID_TOKEN", "Token is not valid"), "token_unknown"),
+            (401, body("REVOKED_TOKEN", "Token is revoked"), "token_revoked"),
+            (401, body("EXPIRED_TOKEN", "Token has expired"), "token_expired"),
+            (401, body("INVALID_AGENT_MTLS_AUTHORITY", "x"), "wrong_endpoint"),
+            (401, body("SOMETHING_NEW", "x"), "refused"),
+            (400, body("INVALID_REQUEST", "Access denied"), "access_denied"),
+            (400, body("INVALID_REQUEST", "no such thing"), "invalid_request"),
+            (
+                400,
+                body("INVALID_ARGUMENT", "accountId is null"),
+                "invalid_request",
+            ),
+            (400, "<html>Bad Request</html>".to_owned(), "refused"),
+            (
+                400,
+                "<center><h1>400 Bad Request</h1></center><center>No required SSL certificate was sent</center>"
+                    .to_owned(),
+                "client_certificate",
+            ),
+            (
+                400,
+                body("INVALID_ARGUMENT", "no SSL certificate"),
+                "invalid_request",
+            ),
+            (403, "<html>proxy says no</html>".to_owned(), "refused"),
+            (407, "<html>proxy asks who we are</html>".to_owned(), "proxy_login"),
+            (401, "<html>this proxy does not know you</html>".to_owned(), "proxy_login"),
+            (401, "<html>who are you?</html>".to_owned(), "refused"),
+            (404, String::new(), "refused"),
+            (429, String::new(), "rate_limited"),
+            (500, body("UNKNOWN_ERROR", "oops"), "server"),
+            (503, "<html>".to_owned(), "server"),
+            (302, String::new(), "redirect"),
+            (304, String::new(), "redirect"),
+        ] {
+            let error = read(status, &body).expect_err("an error");
+            assert_eq!(error.kind(), kind, "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_not_the_protocols_is_malformed() {
+        for (body, told) in [
+            ("", "it is empty"),
+            ("<html>Sign in to the hotel's network</html>", "it is no JSON"),
+            ("{", "it is no JSON"),
+            (r#"{"resource":{"imageTag":"a:1"}} and more"#, "it is no JSON"),
+            ("{\"resource\":{\"imageTag\":\"a\u{0}", "it is no JSON"),
+            (
+                r#"{"metaData":{},"resource":null,"responseMessages":[]}"#,
+                "no resource",
+            ),
+            (r#"{"metaData":{}}"#, "no resource"),
+            (r#"{"resource":["a"]}"#, "no resource"),
+            (r#"{"resource":"a:1"}"#, "no resource"),
+            ("[]", "no resource"),
+            (r#""harness/delegate:1""#, "no resource"),
+            (r#"{"resource":{}}"#, "no imageTag"),
+            (r#"{"resource":{"imageTag":5}}"#, "no imageTag"),
+            (r#"{"resource":{"imageTag":null}}"#, "no imageTag"),
+            (r#"{"resource":{"imageTag":["a:1"]}}"#, "no imageTag"),
+        ] {
+            match read(200, body) {
+                Err(PublishedError::Malformed(reason)) => assert!(reason.contains(told), "{body}: {reason}"),
+                other => panic!("{body}: {other:?}"),
+            }
+        }
+        let deep = "[".repeat(60_000);
+        assert!(matches!(read(200, &deep), Err(PublishedError::Malformed(_))));
+        let not_utf8 = Answer {
+            status: 200,
+            body: vec![0xff; 64],
+            ..Answer::default()
+        };
+        assert!(matches!(not_utf8.read(now()), Err(PublishedError::Malformed(_))));
+    }
+
+    #[test]
+    fn a_published_image_that_cannot_be_pulled_is_refused() {
+        for tag in [
+            "",
+            "harness/delegate:1; rm -rf /",
+            "../x",
+            "a//b",
+            "sha256:0123",
+            "a\\nb",
+        ] {
+            let body = format!(r#"{{"resource":{{"imageTag":"{tag}","shouldUpgrade":true}}}}"#);
+            assert!(
+                matches!(read(200, &body), Err(PublishedError::BadReference(_))),
+                "{tag}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_error_header_speaks_where_the_body_does_not() {
+        let answer = Answer {
+            status: 401,
+            harness_error: Some("REVOKED_TOKEN".to_owned()),
+            body: b"<html>".to_vec(),
+            ..Answer::default()
+        };
+        assert_eq!(answer.read(now()), Err(PublishedError::TokenRevoked));
+    }
+
+    #[test]
+    fn the_clocks_are_compared_by_the_date_header() {
+        for (date, skew_seconds) in [
+            (Some("Fri, 20 Nov 2026 12:00:00 GMT"), Some(0)),
+            (Some("Fri, 20 Nov 2026 14:00:00 GMT"), Some(-7_200)),
+            (Some("Fri, 20 Nov 2026 11:00:00 GMT"), Some(3_600)),
+            (Some("yesterday"), None),
+            (None, None),
+        ] {
+            let answer = Answer {
+                status: 401,
+                date: date.map(str::to_owned),
+                body: complaint("EXPIRED_TOKEN", "x").into_bytes(),
+                ..Answer::default()
+            };
+            assert_eq!(
+                answer.read(now()),
+                Err(PublishedError::TokenExpired { skew_seconds }),
+                "{date:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn retry_after_is_read_in_both_forms() {
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        let server = Some("Fri, 20 Nov 2026 15:00:00 GMT");
+        for (retry_after, date, expected) in [
+            (Some("7"), None, seconds(7)),
+            (Some(" 120 "), None, seconds(120)),
+            (Some("Fri, 20 Nov 2026 12:00:09 GMT"), None, seconds(9)),
+            (Some("Fri, 20 Nov 2026 15:00:05 GMT"), server, seconds(5)),
+            (Some("Fri, 20 Nov 2026 11:00:00 GMT"), None, seconds(0)),
+            (Some("-1"), None, None),
+            (Some("99999999999999999999"), None, None),
+            (Some("soon"), None, None),
+            (None, None, None),
+        ] {
+            let answer = Answer {
+                status: 429,
+                retry_after: retry_after.map(str::to_owned),
+                date: date.map(str::to_owned),
+                ..Answer::default()
+            };
+            assert_eq!(
+                answer.read(now()),
+                Err(PublishedError::RateLimited {
+                    retry_after: expected
+                })
+            );
+        }
+    }
+
+    #[test]
+    fn somebody_elses_words_are_one_short_line() {
+        assert_eq!(printable("  a\r\n\tb \u{1b}[31m c\u{0}"), "a b [31m c");
+        let long = printable(&"word ".repeat(10_000));
+        assert_eq!(long.chars().count(), MOST_SHOWN + 1);
+        assert!(long.ends_with('…'));
+        let error = read(503, &"é".repeat(50_000)).unwrap_err().to_string();
+        assert!(error.chars().count() < 350, "{error}");
+    }
+
+    #[test]
+    fn of_an_error_page_the_words_are_told() {
+        let page = "<?xml version=\"1.0\"?>\n<html><head><title>403 Forbidden</title></head>\n<body><h1>No <b>way</b></h1><im";
+        let error = read(403, page).unwrap_err().to_string();
+        assert!(error.contains(": 403 Forbidden No way;"), "{error}");
+        let error = read(403, "1 < 2").unwrap_err().to_string();
+        assert!(error.contains(": 1 < 2;"), "{error}");
+    }
+
+    #[test]
+    fn an_error_without_words_still_says_something() {
+        let error = read(502, "").unwrap_err().to_string();
+        assert!(error.contains("no reason given"), "{error}");
+    }
+}

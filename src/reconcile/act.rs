@@ -1,0 +1,164 @@
+//! Taking a step, and what is known after it.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tracing::{info, warn};
+
+use super::log::{announce, once_settled};
+use super::{Reconciler, Trouble};
+use crate::engine::Engine;
+use crate::health::HealthEndpoint;
+use crate::manager::Published;
+use crate::observe::too_little_memory;
+use crate::rollout::reason::Reason;
+use crate::rollout::{Failure, Pulled, Rollout, Step, execute};
+
+impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
+    /// Two containers at once need memory for two. What the host has is looked at when a second one is about to be
+    /// made or started, and until the rollout is over the answer stands. `true` where it was looked at just now.
+    pub(super) async fn learns_of_memory(&mut self, rollout: &Rollout, step: &Step) -> bool {
+        let Some(serving) = &rollout.serving else {
+            return false;
+        };
+        let second = matches!(
+            step,
+            Step::Standby { .. } | Step::Create { .. } | Step::Start { .. }
+        );
+        if !second || rollout.conflict.is_some() || self.cramped.contains_key(&rollout.name) {
+            return false;
+        }
+        let conflict = too_little_memory(self.engine.as_ref(), &self.settings.scope, serving).await;
+        self.cramped.insert(rollout.name.clone(), conflict);
+        true
+    }
+
+    pub(super) async fn take(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
+        announce(rollout, step, &rollout.approach(&self.settings.policy));
+        *self.steps_taken.entry(step.kind()).or_default() += 1;
+        self.collect_evidence(rollout, step, now).await;
+        if let Step::Pull { reference } = step {
+            let disk = self.settings.scope.disk();
+            self.pulls.begin(&self.engine, rollout, reference, disk);
+            return;
+        }
+        let outcome = execute(self.engine.as_ref(), rollout, step, &mut self.memory, now).await;
+        if let (Step::Stop { id, .. }, Ok(())) = (step, &outcome) {
+            let told = self.now();
+            self.memory.note_told(id, told);
+        }
+        if outcome.is_ok() {
+            // An old one that is only dated anew is where it was.
+            if !is_dated_anew(rollout, step) {
+                self.troubled.remove(&rollout.name);
+            }
+            if let Some(told) = once_settled(rollout, step) {
+                self.in_flight.insert(rollout.name.clone(), told);
+            }
+        }
+        let Some(campaign) = &mut self.campaign else {
+            if let Err(failure) = outcome {
+                self.trouble(rollout, &step.to_string(), problem(&failure), now);
+            }
+            return;
+        };
+        match (step, outcome) {
+            (
+                Step::Withdraw {
+                    because: Some(reason),
+                    ..
+                },
+                Ok(()),
+            ) => campaign.give_up(rollout, reason.clone()),
+            (Step::Reject { image, cause, .. } | Step::Mark { image, cause, .. }, Ok(())) => {
+                let reason = Reason::Rejected {
+                    image: image.clone(),
+                    cause: cause.clone(),
+                };
+                campaign.give_up(rollout, reason);
+            }
+            (_, Ok(())) => {}
+            // What is needed to go on is not given up; what is to begin is.
+            (Step::Standby { .. }, Err(failure)) if rollout.serving.is_none() => {
+                self.trouble(rollout, &step.to_string(), problem(&failure), now);
+            }
+            (_, Err(Failure::Refused(reason))) => {
+                campaign.give_up(rollout, reason);
+            }
+            (Step::Create { reference, .. }, Err(Failure::ImageVanished)) => {
+                warn!(delegate = rollout.name, image = %reference, "the image is gone again");
+                if !campaign.forget_pulled(reference) {
+                    let problem = format!("{reference} was removed or retagged after each of two pulls");
+                    campaign.give_up(rollout, Reason::CreateRefused { problem });
+                }
+            }
+            (step, Err(failure)) => self.trouble(rollout, &step.to_string(), problem(&failure), now),
+        }
+    }
+
+    /// Takes in the pulls that have ended.
+    pub(super) fn take_pulled(&mut self, now: DateTime<Utc>) {
+        while let Some(Pulled {
+            rollout,
+            reference,
+            outcome,
+        }) = self.pulls.ended()
+        {
+            let result = match outcome {
+                Ok(id) => {
+                    info!(image = %reference, %id, "pulled");
+                    Ok(id)
+                }
+                Err(Failure::Refused(reason)) => Err(reason),
+                Err(failure) => {
+                    let step = Step::Pull { reference };
+                    self.trouble(&rollout, &step.to_string(), problem(&failure), now);
+                    continue;
+                }
+            };
+            self.troubled.remove(&rollout.name);
+            if let Some(campaign) = &mut self.campaign {
+                if let Err(reason) = &result {
+                    campaign.note_failure(&rollout, reason);
+                }
+                campaign.note_pulled(&reference, result);
+            }
+        }
+    }
+
+    /// After an error nothing is known but that it has to be looked at again, a little later, and later each time.
+    pub(super) fn trouble(&mut self, rollout: &Rollout, step: &str, problem: String, now: DateTime<Utc>) {
+        warn!(
+            delegate = rollout.name,
+            step, problem, "the engine did not do it; looking again"
+        );
+        let reason = Reason::Engine {
+            step: step.to_owned(),
+            problem,
+        };
+        let times = self
+            .troubled
+            .get(&rollout.name)
+            .map_or(1, |trouble| trouble.times + 1);
+        let pause = TimeDelta::seconds(1 << times.min(6)).min(TimeDelta::seconds(60));
+        let trouble = Trouble {
+            reason,
+            times,
+            until: now + pause,
+        };
+        self.troubled.insert(rollout.name.clone(), trouble);
+    }
+}
+
+fn is_dated_anew(rollout: &Rollout, step: &Step) -> bool {
+    let Step::Retire { id, .. } = step else {
+        return false;
+    };
+    rollout.draining.iter().any(|old| old.id == *id)
+}
+
+fn problem(failure: &Failure) -> String {
+    match failure {
+        Failure::Engine(error) => error.to_string(),
+        Failure::Refused(reason) => reason.to_string(),
+        Failure::ImageVanished => "the image is gone".to_owned(),
+    }
+}

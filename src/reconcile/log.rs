@@ -1,0 +1,187 @@
+//! What a pass tells: the log, the report, a rejected candidate's last words.
+
+use std::collections::HashSet;
+
+use chrono::{DateTime, Utc};
+use tracing::{debug, error, info, warn};
+
+use super::Reconciler;
+use crate::engine::Engine;
+use crate::health::HealthEndpoint;
+use crate::image::{Expiry, Version};
+use crate::manager::Published;
+use crate::rollout::reason::Reason;
+use crate::rollout::{Approach, Demand, Rollout, Step};
+use crate::status::report::{DelegateReport, Report};
+
+impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
+    /// At `LOG_LEVEL=debug`, what was decided where it is something else than at the last look.
+    pub(super) fn tell_decision(&mut self, rollout: &Rollout, step: &Step) {
+        let reason = match step {
+            Step::Rest(reason) | Step::Wait { reason, .. } => reason.kind(),
+            _ => "",
+        };
+        let decision = (step.kind(), reason);
+        if self.decided.insert(rollout.name.clone(), decision) != Some(decision) {
+            debug!(delegate = rollout.name, decision = step.kind(), "{step}");
+        }
+    }
+
+    /// A rejected candidate is heard before it is told to stop.
+    pub(super) async fn collect_evidence(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
+        let engine = self.engine.as_ref();
+        match step {
+            Step::Reject { id, to, cause, .. } => {
+                if let Some(candidate) = rollout.member(id) {
+                    let records = &mut self.evidence;
+                    records.note(engine, rollout, candidate, to, cause, now).await;
+                }
+            }
+            Step::Mark {
+                id,
+                image,
+                to,
+                cause,
+                replaces,
+                ..
+            } => {
+                let mut made = rollout.candidate.iter().chain(&rollout.serving);
+                match made.find(|made| made.image_id == *id && made.replaces.as_ref() == Some(replaces)) {
+                    Some(candidate) => {
+                        let records = &mut self.evidence;
+                        records.note(engine, rollout, candidate, to, cause, now).await;
+                    }
+                    None => self.evidence.note_vanished(to, id, image, cause, now),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) async fn add_evidence(&mut self, report: &mut Report, rollouts: &[Rollout]) {
+        self.evidence.forget_absent(rollouts);
+        for delegate in &mut report.delegates {
+            if let Some(rollout) = rollouts.iter().find(|rollout| rollout.name == delegate.name) {
+                delegate.evidence = self.evidence.of(self.engine.as_ref(), rollout).await;
+            }
+        }
+    }
+
+    /// Enters a delegate in the report, and tells the log where its state is another one than the last time.
+    pub(super) fn note(
+        &mut self,
+        report: &mut Report,
+        rollout: &Rollout,
+        reason: &Reason,
+        until: Option<DateTime<Utc>>,
+    ) {
+        if let Some(until) = until {
+            report.wake_by(until);
+        }
+        let delegate = rollout.name.as_str();
+        if !rollout.is_under_way() && rollout.unread.is_none() {
+            self.cramped.remove(delegate);
+            if let (Some(done), Some(serving)) = (self.in_flight.remove(delegate), &rollout.serving) {
+                info!(delegate, container = %serving.id, image = serving.image, health = %serving.health, "{done}");
+            }
+        }
+        let telling = match reason {
+            Reason::Proving { verdict, .. } => format!("proving {verdict}"),
+            reason => reason.to_string(),
+        };
+        if self.told.get(delegate) != Some(&telling) {
+            let kind = reason.kind();
+            match reason {
+                // No fault of the image's or the host's, but ours.
+                Reason::NotTheSame { .. } => error!(delegate, reason = kind, "{reason}"),
+                reason if reason.is_failure() => warn!(delegate, reason = kind, "{reason}"),
+                reason => info!(delegate, reason = kind, "{reason}"),
+            }
+            self.told.insert(delegate.to_owned(), telling);
+        }
+        report.delegates.push(DelegateReport::new(rollout, reason, until));
+    }
+
+    /// Versions that are not supported any more, or soon will not be: once, and again when there is more to say.
+    pub(super) fn tell_expiry(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
+        for rollout in rollouts {
+            let Some(serving) = &rollout.serving else { continue };
+            let expiry = serving.image.parse().ok().and_then(|image| Expiry::of(&image));
+            let Some(notice) = expiry.and_then(|expiry| expiry.notice(now.date_naive())) else {
+                continue;
+            };
+            let told = format!("{}: {notice}", serving.image);
+            if self.expiring.insert(rollout.name.clone(), told.clone()) != Some(told) {
+                warn!(delegate = rollout.name, image = serving.image, "{notice}");
+            }
+        }
+    }
+
+    /// A delegate that was there when the pass began, and of which nothing is left, was not served.
+    pub(super) fn tell_gone(&self, report: &mut Report, rollouts: &[Rollout]) {
+        let is_there = |name: &String| rollouts.iter().any(|rollout| rollout.name == *name);
+        let gone = self.begun.iter().filter(|(name, _)| !is_there(name));
+        report
+            .delegates
+            .extend(gone.map(|(name, delegate)| DelegateReport::gone(name, delegate)));
+    }
+
+    pub(super) fn forget_absent(&mut self, rollouts: &[Rollout]) {
+        let present: HashSet<&str> = rollouts.iter().map(|rollout| rollout.name.as_str()).collect();
+        for gone in self.told.extract_if(|name, _| !present.contains(name.as_str())) {
+            info!(delegate = gone.0, "no container of this delegate is left");
+        }
+        self.decided.retain(|name, _| present.contains(name.as_str()));
+        self.troubled.retain(|name, _| present.contains(name.as_str()));
+        self.in_flight.retain(|name, _| present.contains(name.as_str()));
+        self.expiring.retain(|name, _| present.contains(name.as_str()));
+    }
+}
+
+/// What to tell of a delegate at whose next look nothing is under way any more. A candidate that was withdrawn is
+/// removed like an old one, but has replaced nobody.
+pub(super) fn once_settled(rollout: &Rollout, step: &Step) -> Option<&'static str> {
+    let predecessor = rollout
+        .serving
+        .as_ref()
+        .and_then(|serving| serving.replaces.as_ref());
+    match step {
+        Step::Promote { .. } if is_made_again(rollout) => Some("restored; the old container serves"),
+        Step::Promote { .. } => Some("replaced; the old container is gone"),
+        Step::Remove { id, .. } if predecessor == Some(id) => Some("replaced; the old container is gone"),
+        Step::Restore { .. } => Some("restored; the old container serves"),
+        _ => None,
+    }
+}
+
+pub(super) fn announce(rollout: &Rollout, step: &Step, approach: &Approach) {
+    let delegate = rollout.name.as_str();
+    match step {
+        Step::Reject { cause, image, .. } | Step::Mark { cause, image, .. } => {
+            warn!(delegate, image, cause, "{step}");
+        }
+        Step::Withdraw {
+            because: Some(reason),
+            ..
+        } => warn!(delegate, because = %reason, "{step}"),
+        Step::Create {
+            reference, demand, ..
+        } => {
+            let runs = rollout.face().map_or("", |member| &member.image);
+            if *demand != Demand::Rollback && Version::is_older(reference, runs) {
+                info!(delegate, "a downgrade: {reference} is published, and {runs} runs");
+            }
+            info!(delegate, approach = %approach, "{step}");
+        }
+        _ => info!(delegate, "{step}"),
+    }
+}
+
+/// Whether the candidate is the old container once more.
+fn is_made_again(rollout: &Rollout) -> bool {
+    let candidate = rollout.candidate.as_ref();
+    let mut old_ones = rollout.draining.iter().chain(&rollout.standby);
+    candidate.is_some_and(|candidate| {
+        old_ones.any(|old| candidate.is_successor_of(old) && candidate.image_id == old.image_id)
+    })
+}

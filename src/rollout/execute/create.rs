@@ -1,0 +1,193 @@
+//! Makes containers: successors, standbys, copies and marks.
+
+use serde_json::{Value, json};
+
+use super::Failure;
+use crate::container::Inspected;
+use crate::container::{ContainerId, DELEGATE_NAME_VARIABLE, ImageId, label};
+use crate::document::{self, Images};
+use crate::engine::{Engine, EngineError, EngineInfo};
+use crate::rollout::reason::Reason;
+use crate::rollout::{Demand, Rollout, Step};
+
+/// A container to be made from another one.
+pub(super) struct Successor<'a> {
+    pub(super) name: String,
+    pub(super) image: &'a ImageId,
+    pub(super) reference: String,
+    /// Whether the image may be named by its id, where the reference is gone or stands for another one by now.
+    pub(super) by_id: bool,
+    pub(super) auto_remove: bool,
+    /// Whether its networks are written down on it, since it may have to do without its original soon.
+    pub(super) keeps_networks: bool,
+    pub(super) labels: Vec<(&'static str, String)>,
+}
+
+/// Our labels on the successor of a delegate.
+pub(super) fn labels(
+    rollout: &Rollout,
+    old: &Inspected,
+    release: u64,
+    demand: Demand,
+) -> Vec<(&'static str, String)> {
+    let (image, image_id) = (
+        old.image_reference().to_owned(),
+        old.image_id().as_str().to_owned(),
+    );
+    let mut labels = vec![
+        (label::REPLACES, old.id().as_str().to_owned()),
+        (label::NAME, rollout.name.clone()),
+        (label::RELEASE, release.to_string()),
+        (label::PREVIOUS_IMAGE, image.clone()),
+        (label::PREVIOUS_IMAGE_ID, image_id.clone()),
+        (label::RESTART_POLICY, old.restart_policy_text()),
+    ];
+    if demand == Demand::Rollback {
+        labels.push((label::ROLLED_BACK_FROM, image));
+        labels.push((label::ROLLED_BACK_FROM_ID, image_id));
+    }
+    labels
+}
+
+/// The same container once more, of the same image, with or without `--rm`.
+pub(super) async fn copy<E: Engine>(
+    engine: &E,
+    rollout: &Rollout,
+    original: &Inspected,
+    name: String,
+    auto_remove: bool,
+) -> Result<ContainerId, Failure> {
+    let mut labels = vec![
+        (label::REPLACES, original.id().as_str().to_owned()),
+        (label::NAME, rollout.name.clone()),
+        (label::RESTART_POLICY, original.restart_policy_text()),
+    ];
+    for history in label::HISTORY {
+        if let Some(value) = original.label(history) {
+            labels.push((history, value.to_owned()));
+        }
+    }
+    if !auto_remove && original.should_auto_remove() {
+        labels.push((label::AUTO_REMOVE, "true".to_owned()));
+    }
+    let image = original.image_id();
+    let wanted = Successor {
+        name,
+        image: &image,
+        reference: original.image_reference().to_owned(),
+        by_id: true,
+        auto_remove,
+        keeps_networks: !auto_remove,
+        labels,
+    };
+    create(engine, original, wanted).await
+}
+
+pub(super) async fn create<E: Engine>(
+    engine: &E,
+    old: &Inspected,
+    mut wanted: Successor<'_>,
+) -> Result<ContainerId, Failure> {
+    let EngineInfo { api, .. } = engine.info().await?;
+    let image = wanted.image;
+    let old_image = engine.inspect_image(old.image_id().as_str()).await?;
+    let new_image = match engine.inspect_image(image.as_str()).await {
+        Err(EngineError::NotFound(_)) => return Err(Failure::ImageVanished),
+        answer => answer?,
+    };
+    let images = Images {
+        old: &old_image,
+        new: &new_image,
+    };
+    if wanted.by_id && !stands_for(engine, &wanted.reference, image).await? {
+        let reference = std::mem::replace(&mut wanted.reference, image.as_str().to_owned());
+        wanted.labels.push((label::IMAGE, reference));
+    }
+    let mut successor = document::successor(old.document(), images, &wanted.reference, &wanted.labels, api)
+        .map_err(|obstacle| Failure::Refused(Reason::Obstacle(obstacle)))?;
+    if let Some(host_config) = successor
+        .body
+        .get_mut("HostConfig")
+        .and_then(Value::as_object_mut)
+    {
+        host_config.insert("AutoRemove".to_owned(), Value::from(wanted.auto_remove));
+    }
+    if wanted.keeps_networks
+        && !successor.connect.is_empty()
+        && let Some(labels) = successor.body.get_mut("Labels").and_then(Value::as_object_mut)
+    {
+        let networks: Value = successor.connect.iter().cloned().collect();
+        labels.insert(label::NETWORKS.to_owned(), Value::from(networks.to_string()));
+    }
+    match engine
+        .create(&wanted.name, successor.platform.as_deref(), &successor.body)
+        .await
+    {
+        // The tag may have moved since the pull.
+        Ok(id) if engine.inspect(&id).await?.image_id() != *image => {
+            engine.remove(&id).await?;
+            Err(Failure::ImageVanished)
+        }
+        Ok(id) => Ok(id),
+        Err(EngineError::NotFound(problem)) => match engine.inspect_image(image.as_str()).await {
+            Err(EngineError::NotFound(_)) => Err(Failure::ImageVanished),
+            _ => Err(Failure::Refused(Reason::CreateRefused { problem })),
+        },
+        Err(EngineError::Refused {
+            status: 400..=499,
+            message,
+        }) => Err(Failure::Refused(Reason::CreateRefused { problem: message })),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(super) async fn stands_for<E: Engine>(
+    engine: &E,
+    reference: &str,
+    image: &ImageId,
+) -> Result<bool, EngineError> {
+    match engine.inspect_image(reference).await {
+        Err(EngineError::NotFound(_)) => Ok(false),
+        answer => Ok(answer?.get("Id").and_then(Value::as_str) == Some(image.as_str())),
+    }
+}
+
+/// Stands for a rejected `--rm` candidate, which vanishes by stopping. It is found like a delegate, by the variable,
+/// and told from one by its name and labels.
+pub(super) async fn mark<E: Engine>(engine: &E, rollout: &Rollout, step: &Step) -> Result<(), Failure> {
+    let Step::Mark {
+        id: image,
+        image: reference,
+        to: name,
+        replaces,
+        release,
+        ..
+    } = step
+    else {
+        return Ok(());
+    };
+    let mut labels = json!({
+        label::REPLACES: replaces.as_str(),
+        label::NAME: rollout.name,
+        label::RELEASE: release.to_string(),
+    });
+    let mut named = reference.as_str();
+    if !stands_for(engine, reference, image).await? {
+        named = image.as_str();
+        if let Some(labels) = labels.as_object_mut() {
+            labels.insert(label::IMAGE.to_owned(), Value::from(reference.as_str()));
+        }
+    }
+    let body = json!({
+        "Image": named,
+        "Env": [format!("{DELEGATE_NAME_VARIABLE}={}", rollout.delegate)],
+        "Cmd": ["never-started"],
+        "Labels": labels,
+        "HostConfig": { "NetworkMode": "none", "RestartPolicy": { "Name": "no" } },
+    });
+    match engine.create(name, None, &body).await {
+        // Another process was as quick.
+        Ok(_) | Err(EngineError::Conflict(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,129 @@
+//! Readies containers for their first start: networks, and whether they are what they replace.
+
+use serde_json::{Map, Value};
+use tracing::warn;
+
+use super::{Failure, policy_document};
+use crate::container::Inspected;
+use crate::container::{ContainerId, label};
+use crate::document::{self, Images};
+use crate::engine::{Engine, EngineError, EngineInfo};
+use crate::rollout::reason::Reason;
+use crate::rollout::{Member, Memory, Rollout};
+
+pub(super) fn fresh_candidate(rollout: &Rollout) -> Option<&Member> {
+    rollout
+        .candidate
+        .as_ref()
+        .filter(|candidate| candidate.is_created())
+}
+
+/// Readies a candidate for its first start: it gets its networks and is compared with the one it replaces. This is
+/// done before the old one is touched and again before the start, and not after the create, so that a restart of this
+/// program leaves nothing out. `false` where it must not be started.
+pub(super) async fn equip<E: Engine>(
+    engine: &E,
+    rollout: &Rollout,
+    candidate: &Member,
+    memory: &mut Memory,
+) -> Result<bool, Failure> {
+    let Some(replaces) = &candidate.replaces else {
+        return Ok(true);
+    };
+    let old = match engine.inspect(replaces).await {
+        // Nothing to compare with: its predecessor is gone.
+        Err(EngineError::NotFound(_)) => return Ok(true),
+        answer => answer?,
+    };
+    let Some(reason) = unlike(engine, &old, &candidate.id).await? else {
+        return Ok(true);
+    };
+    if rollout.serving.is_some() {
+        engine.remove(&candidate.id).await?;
+        return Err(Failure::Refused(reason));
+    }
+    // The old one was told to stop, and the way back to its restart policy is the label on this one: it is kept.
+    memory.watch(&candidate.id).start_refused = Some(reason.to_string());
+    Ok(false)
+}
+
+/// A standby gets its networks while there is something to copy them from.
+pub(super) async fn equip_standby<E: Engine>(engine: &E, rollout: &Rollout) -> Result<(), Failure> {
+    let Some(standby) = rollout.standby.as_ref().filter(|standby| standby.is_created()) else {
+        return Ok(());
+    };
+    let original = standby.replaces.as_ref().and_then(|id| rollout.member(id));
+    let Some(original) = original else { return Ok(()) };
+    let original = engine.inspect(&original.id).await?;
+    match unlike(engine, &original, &standby.id).await? {
+        Some(reason) => Err(Failure::Refused(reason)),
+        None => Ok(()),
+    }
+}
+
+/// Connects a standby to the networks it says it has: its original may have vanished before they were connected.
+pub(super) async fn connect_standby<E: Engine>(engine: &E, id: &ContainerId) -> Result<(), EngineError> {
+    let standby = engine.inspect(id).await?;
+    let networks = standby.label(label::NETWORKS).unwrap_or("{}");
+    let networks: Map<String, Value> = serde_json::from_str(networks).unwrap_or_default();
+    for (network, endpoint) in networks.iter().filter(|(network, _)| !standby.is_in(network)) {
+        match engine.connect(network, id, endpoint).await {
+            // A delegate without it is better than none.
+            Err(EngineError::NotFound(problem)) => warn!(container = %id, problem, "a network is left out"),
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+/// Connects a candidate to its networks, and tells what makes it another one than it replaces.
+pub(super) async fn unlike<E: Engine>(
+    engine: &E,
+    old: &Inspected,
+    id: &ContainerId,
+) -> Result<Option<Reason>, EngineError> {
+    let mut candidate = engine.inspect(id).await?;
+    let EngineInfo { api, .. } = engine.info().await?;
+    let old_image = engine.inspect_image(old.image_id().as_str()).await?;
+    let new_image = engine.inspect_image(candidate.image_id().as_str()).await?;
+    let images = Images {
+        old: &old_image,
+        new: &new_image,
+    };
+    let successor = match document::successor(old.document(), images, candidate.image_reference(), &[], api) {
+        Ok(successor) => successor,
+        Err(obstacle) => return Ok(Some(Reason::Obstacle(obstacle))),
+    };
+    // An old one that was told to stop has lost its policy by now; the candidate's label remembers it.
+    let mut before = old.document().clone();
+    if let (Some(policy), Some(slot)) = (
+        candidate.label(label::RESTART_POLICY),
+        before.pointer_mut("/HostConfig/RestartPolicy"),
+    ) {
+        *slot = policy_document(policy);
+    }
+    // A copy without `--rm` says on a label that its original had it.
+    if old.should_auto_remove() == candidate.should_auto_remove()
+        && let Some(slot) = before.pointer_mut("/HostConfig/AutoRemove")
+    {
+        *slot = Value::from(candidate.auto_remove());
+    }
+    let mut missing = successor.connect;
+    missing.retain(|(network, _)| !candidate.is_in(network));
+    for (network, endpoint) in &missing {
+        engine.connect(network, id, endpoint).await?;
+    }
+    if !missing.is_empty() {
+        candidate = engine.inspect(id).await?;
+    }
+    let differences = document::unexplained(&before, candidate.document(), images);
+    if differences.is_empty() {
+        return Ok(None);
+    }
+    let differences = differences
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("; ");
+    Ok(Some(Reason::NotTheSame { differences }))
+}

@@ -1,0 +1,314 @@
+//! What this process has seen of a container: hints that a restart may lose.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{Member, Vanished};
+use crate::container::{ContainerId, ImageId};
+use crate::health::Verdict;
+
+/// Two looks further apart than this do not vouch for the time between them.
+const LONGEST_BLINK: Duration = Duration::from_secs(120);
+
+/// What this process has seen of one container.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Watch {
+    /// Since when this process has seen it started, restarts included.
+    pub seen_since: Option<DateTime<Utc>>,
+    /// Since when it has been healthy at every look.
+    pub healthy_since: Option<DateTime<Utc>>,
+    /// Since when it has not been healthy at any look.
+    pub unhealthy_since: Option<DateTime<Utc>>,
+    /// When this process told it to stop.
+    pub told_to_stop: Option<DateTime<Utc>>,
+    /// Whether it lives again after this process told it to stop.
+    pub came_back: bool,
+    /// Whether this process has started it again.
+    pub revived: bool,
+    /// Its restart policy before this process took it off.
+    pub policy_before: Option<String>,
+    /// The most restarts the engine has counted; it forgets them when a container is stopped.
+    pub most_restarts: u64,
+    /// Why the engine would not start it, for good.
+    pub start_refused: Option<String>,
+    /// How often the engine failed to start it, in a way that may pass.
+    pub failed_starts: u32,
+    /// The last time something from outside kept delegates from being healthy, and what. A verdict on this one is then
+    /// none on its image.
+    pub disturbed: Option<(DateTime<Utc>, String)>,
+    /// The restarts that were counted by then.
+    pub excused_restarts: u64,
+    last_look: Option<DateTime<Utc>>,
+    restart_count: u64,
+    started_at: Option<DateTime<Utc>>,
+    verdict: Option<(DateTime<Utc>, Verdict)>,
+}
+
+impl Watch {
+    /// The last verdict, if it was given within `age` before `now` and in the life that began at `started_at`.
+    pub fn recent_verdict(
+        &self,
+        now: DateTime<Utc>,
+        age: Duration,
+        started_at: Option<DateTime<Utc>>,
+    ) -> Option<Verdict> {
+        let (at, verdict) = self.verdict.as_ref()?;
+        let recent = (now - *at).to_std().is_ok_and(|elapsed| elapsed < age);
+        (recent && self.started_at == started_at).then(|| verdict.clone())
+    }
+
+    /// Moves all moments along with a clock that was set by so much.
+    fn shift(&mut self, by: TimeDelta) {
+        let moments = [
+            &mut self.seen_since,
+            &mut self.healthy_since,
+            &mut self.unhealthy_since,
+            &mut self.told_to_stop,
+            &mut self.last_look,
+        ];
+        for moment in moments.into_iter().flatten() {
+            *moment += by;
+        }
+        if let Some((at, _)) = &mut self.disturbed {
+            *at += by;
+        }
+        if let Some((at, _)) = &mut self.verdict {
+            *at += by;
+        }
+    }
+
+    /// How long it has been healthy at every look. A clock that is set between the last look and `now` adds nothing.
+    pub fn healthy_for(&self, now: DateTime<Utc>) -> Option<Duration> {
+        let vouched = self.last_look.map_or(now, |last| last.min(now));
+        let since = self.healthy_since?;
+        Some((vouched - since).to_std().unwrap_or_default())
+    }
+
+    /// The last verdict, however old.
+    pub fn last_verdict(&self) -> Option<&Verdict> {
+        self.verdict.as_ref().map(|(_, verdict)| verdict)
+    }
+
+    /// Notes that something from outside keeps delegates from being healthy.
+    pub fn disturb(&mut self, now: DateTime<Utc>, cause: String) {
+        self.disturbed = Some((now, cause));
+        self.excused_restarts = self.most_restarts;
+    }
+
+    /// Takes in one look. `fresh` says whether the verdict was given now or is remembered.
+    pub fn look(
+        &mut self,
+        now: DateTime<Utc>,
+        verdict: &Verdict,
+        started_at: Option<DateTime<Utc>>,
+        restart_count: u64,
+        fresh: bool,
+    ) {
+        let blinked = self.last_look.is_some_and(|last| {
+            (now - last)
+                .to_std()
+                .map_or(true, |elapsed| elapsed > LONGEST_BLINK)
+        });
+        let another_life = self.started_at != started_at || restart_count > self.restart_count;
+        if blinked || another_life {
+            self.healthy_since = None;
+            self.unhealthy_since = None;
+        }
+        if self.started_at != started_at {
+            self.came_back = self.told_to_stop.take().is_some();
+        }
+        if started_at.is_some() {
+            self.seen_since.get_or_insert(now);
+        }
+        self.last_look = Some(now);
+        self.restart_count = restart_count;
+        self.most_restarts = self.most_restarts.max(restart_count);
+        self.started_at = started_at;
+        if verdict.is_healthy() {
+            self.healthy_since.get_or_insert(now);
+            self.unhealthy_since = None;
+        } else {
+            self.unhealthy_since.get_or_insert(now);
+            self.healthy_since = None;
+        }
+        if fresh {
+            self.verdict = Some((now, verdict.clone()));
+        }
+    }
+}
+
+/// Everything this process remembers between looks. Losing it costs time, never a container.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    watches: HashMap<ContainerId, Watch>,
+    /// Candidates this process created, by the delegate's name, to notice one that vanished.
+    created: HashMap<String, Vec<(ContainerId, Vanished)>>,
+    /// The `--rm` containers of each delegate at the last look.
+    fleeting: HashMap<String, Vec<ContainerId>>,
+    /// The containers that this process told to stop. Where they had `--rm`, they are expected to go.
+    told: HashSet<ContainerId>,
+    /// Images whose removal was tried; the engine's answer is not asked for twice.
+    discarded: HashSet<ImageId>,
+}
+
+impl Memory {
+    /// What is remembered of a container.
+    pub fn watch(&mut self, id: &ContainerId) -> &mut Watch {
+        self.watches.entry(id.clone()).or_default()
+    }
+
+    /// What is remembered of a container, if anything.
+    pub fn watch_of(&self, id: &ContainerId) -> Option<&Watch> {
+        self.watches.get(id)
+    }
+
+    /// Moves all moments along with a clock that was set by so much.
+    pub fn shift(&mut self, by: TimeDelta) {
+        for watch in self.watches.values_mut() {
+            watch.shift(by);
+        }
+    }
+
+    /// Forgets containers that are gone.
+    pub fn keep(&mut self, exists: impl Fn(&ContainerId) -> bool) {
+        self.watches.retain(|id, _| exists(id));
+    }
+
+    /// Notes the candidate that was created for the delegate `name`.
+    pub fn note_created(&mut self, name: &str, candidate: ContainerId, image: ImageId) {
+        let vanished = Vanished {
+            image,
+            auto_remove: false,
+            cause: None,
+        };
+        let created = self.created.entry(name.to_owned()).or_default();
+        created.push((candidate, vanished));
+    }
+
+    /// Notes that the candidate is about to be started: from then on, one with `--rm` may go by itself.
+    pub fn note_start(&mut self, name: &str, candidate: &Member) {
+        let created = self.created.entry(name.to_owned()).or_default();
+        if candidate.auto_remove && created.iter().all(|(id, _)| *id != candidate.id) {
+            // Another process created it.
+            let vanished = Vanished {
+                image: candidate.image_id.clone(),
+                auto_remove: true,
+                cause: None,
+            };
+            created.push((candidate.id.clone(), vanished));
+        }
+        for (_, vanished) in created.iter_mut().filter(|(id, _)| *id == candidate.id) {
+            vanished.auto_remove = candidate.auto_remove;
+        }
+    }
+
+    /// Notes why the candidate could not be started: an `--rm` container does not outlive that, whoever created it.
+    pub fn note_refused(&mut self, name: &str, candidate: &Member, cause: &str) {
+        let created = self.created.entry(name.to_owned()).or_default();
+        for (_, vanished) in created.iter_mut().filter(|(id, _)| *id == candidate.id) {
+            vanished.cause = Some(cause.to_owned());
+        }
+    }
+
+    /// The candidates this process created for the delegate `name`, and what to say of them should they be gone.
+    pub fn created(&self, name: &str) -> &[(ContainerId, Vanished)] {
+        self.created.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Forgets one that is no candidate any more.
+    pub fn forget_candidate(&mut self, name: &str, candidate: &ContainerId) {
+        if let Some(created) = self.created.get_mut(name) {
+            created.retain(|(id, _)| id != candidate);
+        }
+    }
+
+    /// Forgets the candidates that were created for the delegate `name`.
+    pub fn forget_candidates(&mut self, name: &str) {
+        self.created.remove(name);
+    }
+
+    /// Notes that a container was told to stop by `now`: its time begins when the engine has the word, not when it was
+    /// sent.
+    pub fn note_told(&mut self, id: &ContainerId, now: DateTime<Utc>) {
+        self.watch(id).told_to_stop = Some(now);
+        self.told.insert(id.clone());
+    }
+
+    /// Notes which `--rm` containers a delegate has. More than one gone at once: that was an engine that restarted, and
+    /// says nothing about any of them.
+    pub fn note_fleeting(&mut self, name: &str, present: Vec<ContainerId>) {
+        let before = self.fleeting.get(name).into_iter().flatten();
+        let gone = before.filter(|id| !present.contains(id) && !self.told.contains(*id));
+        if gone.count() > 1 {
+            self.forget_candidates(name);
+        }
+        self.fleeting.insert(name.to_owned(), present);
+    }
+
+    /// Forgets which candidates were created: a new scheduled pass may try again.
+    pub fn forget_created(&mut self) {
+        self.created.clear();
+    }
+
+    /// Whether the removal of this image is still to be tried; notes that it is being tried.
+    pub fn first_discard(&mut self, image: &ImageId) -> bool {
+        self.discarded.insert(image.clone())
+    }
+
+    /// Whether the removal of this image was tried.
+    pub fn was_discarded(&self, image: &ImageId) -> bool {
+        self.discarded.contains(image)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::health::{HealthState, ProbedBy};
+
+    fn at(second: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(1_700_000_000 + second, 0).unwrap_or_default()
+    }
+
+    fn verdict(state: HealthState) -> Verdict {
+        Verdict {
+            state,
+            by: ProbedBy::Running,
+            cause: String::new(),
+        }
+    }
+
+    #[test]
+    fn health_counts_from_the_first_healthy_look_without_a_break() {
+        let mut watch = Watch::default();
+        let healthy = verdict(HealthState::Healthy);
+        watch.look(at(0), &verdict(HealthState::Starting), Some(at(0)), 0, true);
+        watch.look(at(5), &healthy, Some(at(0)), 0, true);
+        watch.look(at(10), &healthy, Some(at(0)), 0, true);
+        assert_eq!(watch.healthy_since, Some(at(5)));
+        watch.look(at(15), &verdict(HealthState::Unhealthy), Some(at(0)), 0, true);
+        assert_eq!((watch.healthy_since, watch.unhealthy_since), (None, Some(at(15))));
+    }
+
+    #[test]
+    fn a_restart_between_two_healthy_looks_is_a_break() {
+        let mut watch = Watch::default();
+        let healthy = verdict(HealthState::Healthy);
+        watch.look(at(0), &healthy, Some(at(0)), 0, true);
+        watch.look(at(10), &healthy, Some(at(8)), 1, true);
+        assert_eq!(watch.healthy_since, Some(at(10)));
+    }
+
+    #[test]
+    fn time_nobody_watched_does_not_count_and_neither_does_time_running_backwards() {
+        let mut watch = Watch::default();
+        let healthy = verdict(HealthState::Healthy);
+        watch.look(at(0), &healthy, Some(at(0)), 0, true);
+        watch.look(at(3600), &healthy, Some(at(0)), 0, true);
+        assert_eq!(watch.healthy_since, Some(at(3600)));
+        watch.look(at(100), &healthy, Some(at(0)), 0, true);
+        assert_eq!(watch.healthy_since, Some(at(100)));
+    }
+}

@@ -1,0 +1,231 @@
+//! What a pass found and did, for people and machines: one row per delegate, each with its reason.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use crate::image::{Expiry, Version};
+use crate::rollout::reason::Reason;
+use crate::rollout::{Approach, Rollout, Step};
+use crate::status::evidence::Evidence;
+
+/// The outcome of a pass, read from the engine after its last step.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// When the engine was last looked at.
+    pub at: DateTime<Utc>,
+    /// One row per delegate, by name.
+    pub delegates: Vec<DelegateReport>,
+    /// When to look again at what is under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wake: Option<DateTime<Utc>>,
+}
+
+/// One delegate.
+#[derive(Clone, Debug, Serialize)]
+pub struct DelegateReport {
+    /// The container's name.
+    pub name: String,
+    /// Its `DELEGATE_NAME`.
+    pub delegate: String,
+    /// The short id of the container in service, or of the one that is to be.
+    pub container: String,
+    /// The image it runs, as its configuration names it.
+    pub image: String,
+    /// How long its version is supported, where the tag tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expiry: Option<Expiry>,
+    /// `healthy`, `starting` or `unhealthy`.
+    pub health: &'static str,
+    /// Which probe said so.
+    pub health_by: &'static str,
+    /// What the probe saw.
+    pub health_cause: String,
+    /// Since when the health has been so, as far as this process has seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health_since: Option<DateTime<Utc>>,
+    /// The metric label of the reason.
+    pub reason: &'static str,
+    /// Why nothing (more) happens now, as a sentence.
+    pub why: String,
+    /// Whether a replacement is under way.
+    pub under_way: bool,
+    /// Whether the delegate could not be served.
+    pub failed: bool,
+    /// When it is looked at again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_look: Option<DateTime<Utc>>,
+    /// The last rejected candidate, as long as it is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
+}
+
+impl Report {
+    /// An empty report.
+    pub fn new(at: DateTime<Utc>) -> Self {
+        Self {
+            at,
+            delegates: Vec::new(),
+            wake: None,
+        }
+    }
+
+    /// Looks again by then, or sooner.
+    pub fn wake_by(&mut self, until: DateTime<Utc>) {
+        self.wake = Some(self.wake.map_or(until, |sooner| sooner.min(until)));
+    }
+
+    /// Whether something is still going on that a later look must finish.
+    pub fn is_under_way(&self) -> bool {
+        self.wake.is_some()
+    }
+
+    /// Whether there is a delegate for which no published image was asked, since it was not in service then.
+    pub fn has_unasked(&self) -> bool {
+        let unasked = Reason::AwaitingSchedule { published: None };
+        self.delegates
+            .iter()
+            .any(|delegate| delegate.reason == unasked.kind())
+    }
+
+    /// Whether a delegate could not be served.
+    pub fn has_failures(&self) -> bool {
+        self.delegates.iter().any(|delegate| delegate.failed)
+    }
+}
+
+/// That there is nothing to look after.
+pub fn none_found(workload_names: &[String]) -> String {
+    format!(
+        "no container on this host has DELEGATE_NAME={}",
+        workload_names.join(" or ")
+    )
+}
+
+impl DelegateReport {
+    /// Whether it runs the image it is to run.
+    pub fn runs_the_target(&self) -> bool {
+        ["up_to_date", "same_image", "rolled_back"].contains(&self.reason)
+    }
+
+    /// Whether no container of it is left.
+    pub fn is_gone(&self) -> bool {
+        self.reason == Reason::Gone.kind()
+    }
+
+    /// The row of one delegate.
+    pub fn new(rollout: &Rollout, reason: &Reason, next_look: Option<DateTime<Utc>>) -> Self {
+        let face = rollout.face();
+        let health = face.map(|member| &member.health);
+        Self {
+            name: rollout.name.clone(),
+            delegate: rollout.delegate.clone(),
+            container: face
+                .map(|member| member.id.short().to_owned())
+                .unwrap_or_default(),
+            image: face.map(|member| member.image.clone()).unwrap_or_default(),
+            expiry: face.and_then(|member| Expiry::of(&member.image.parse().ok()?)),
+            health: health.map_or("unhealthy", |health| health.state.as_str()),
+            health_by: health.map_or("running", |health| health.by.as_str()),
+            health_cause: health.map_or_else(|| "no container".to_owned(), |health| health.cause.clone()),
+            health_since: face.and_then(|member| member.watch.healthy_since.or(member.watch.unhealthy_since)),
+            reason: reason.kind(),
+            failed: reason.is_failure(),
+            why: reason.to_string(),
+            under_way: rollout.is_under_way(),
+            next_look,
+            evidence: None,
+        }
+    }
+
+    /// The row of a delegate of which no container is left.
+    pub fn gone(name: &str, delegate: &str) -> Self {
+        let reason = Reason::Gone;
+        Self {
+            name: name.to_owned(),
+            delegate: delegate.to_owned(),
+            container: String::new(),
+            image: String::new(),
+            expiry: None,
+            health: "unhealthy",
+            health_by: "running",
+            health_cause: "no container".to_owned(),
+            health_since: None,
+            reason: reason.kind(),
+            failed: reason.is_failure(),
+            why: reason.to_string(),
+            under_way: false,
+            next_look: None,
+            evidence: None,
+        }
+    }
+}
+
+/// What a scheduled pass would do to one delegate.
+#[derive(Clone, Debug, Serialize)]
+pub struct Planned {
+    /// The container's name.
+    pub name: String,
+    /// Its `DELEGATE_NAME`.
+    pub delegate: String,
+    /// The image it runs.
+    pub image: String,
+    /// `healthy`, `starting` or `unhealthy`.
+    pub health: &'static str,
+    /// `replace`, `continue` or `leave`.
+    pub action: &'static str,
+    /// What would be done first, or why nothing would be.
+    pub what: String,
+    /// `start-first` or `stop-first`, where it would be replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approach: Option<String>,
+    /// The metric label of the reason, where it would be left alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'static str>,
+    /// Whether the delegate could not be served.
+    pub failed: bool,
+}
+
+impl Planned {
+    /// The row of one delegate.
+    pub fn new(rollout: &Rollout, step: &Step, approach: &Approach) -> Self {
+        let face = rollout.face();
+        let image = face.map(|member| member.image.clone()).unwrap_or_default();
+        let because = rollout
+            .conflict
+            .as_ref()
+            .map(|conflict| format!(", since {conflict}"))
+            .unwrap_or_default();
+        let (action, what, reason) = match step {
+            Step::Pull { reference } | Step::Create { reference, .. } => {
+                let because = if *approach == Approach::StopFirst {
+                    because.as_str()
+                } else {
+                    ""
+                };
+                let older = if Version::is_older(reference, &image) {
+                    "the older "
+                } else {
+                    ""
+                };
+                (
+                    "replace",
+                    format!("replace {image} with {older}{reference}, {approach}{because}"),
+                    None,
+                )
+            }
+            Step::Rest(reason) | Step::Wait { reason, .. } => ("leave", reason.to_string(), Some(reason)),
+            step => ("continue", step.to_string(), None),
+        };
+        Self {
+            name: rollout.name.clone(),
+            delegate: rollout.delegate.clone(),
+            image,
+            health: face.map_or("unhealthy", |member| member.health.state.as_str()),
+            action,
+            what,
+            approach: (action == "replace").then(|| approach.to_string()),
+            failed: reason.is_some_and(Reason::is_failure),
+            reason: reason.map(Reason::kind),
+        }
+    }
+}
