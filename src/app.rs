@@ -9,21 +9,21 @@ use base64::prelude::BASE64_STANDARD;
 use chrono::Utc;
 use reqwest::header::HeaderValue;
 
-use crate::config::{ManagerSettings, Settings, Source, WayOut};
-use crate::engine::{DockerEngine, EngineError, EngineHost, GivenLogin, LoginFile, Logins, Told};
+use crate::config::{Egress, ManagerSettings, Settings, Source};
+use crate::engine::{
+    ConfigFile, Credentials, DockerEngine, EngineError, EngineHost, Logged, StaticCredentials,
+};
 use crate::health::http::HttpEndpoint;
 use crate::host;
 use crate::host::capacity::FreeDisk;
 use crate::image::ImageReference;
-use crate::manager::{
-    FixedPublished, HttpManager, ManagerConfig, ManagerSetupError, Published, PublishedError,
-};
+use crate::manager::{FixedImage, HttpManager, ImageSource, ManagerConfig, ManagerError, ManagerSetupError};
 use crate::observe::Scope;
 use crate::reconcile::{self, Reconciler};
 use crate::rollout::Policy;
 
 /// The upgrader, on a real engine.
-pub(crate) type Upgrader = Reconciler<Told<DockerEngine>, AnySource, HttpEndpoint>;
+pub(crate) type Upgrader = Reconciler<Logged<DockerEngine>, ConfiguredSource, HttpEndpoint>;
 
 /// Why the parts could not be put together: the configuration is wrong in a way only using it shows.
 #[derive(Debug, thiserror::Error)]
@@ -53,39 +53,39 @@ pub(crate) enum SetupError {
 }
 
 /// The published image's source, whichever is configured.
-pub(crate) enum AnySource {
+pub(crate) enum ConfiguredSource {
     /// A Manager.
     Manager(Box<HttpManager>),
     /// `PUBLISHED_IMAGE`.
-    Fixed(FixedPublished),
+    Fixed(FixedImage),
 }
 
-impl Published for AnySource {
+impl ImageSource for ConfiguredSource {
     async fn published(
         &self,
         current: &ImageReference,
         delegate: &str,
-    ) -> Result<ImageReference, PublishedError> {
+    ) -> Result<ImageReference, ManagerError> {
         match self {
             Self::Manager(manager) => manager.published(current, delegate).await,
             Self::Fixed(fixed) => fixed.published(current, delegate).await,
         }
     }
 
-    fn is_manager(&self) -> bool {
+    fn needs_check_in(&self) -> bool {
         match self {
-            Self::Manager(manager) => manager.is_manager(),
-            Self::Fixed(fixed) => fixed.is_manager(),
+            Self::Manager(manager) => manager.needs_check_in(),
+            Self::Fixed(fixed) => fixed.needs_check_in(),
         }
     }
 }
 
-/// Puts the parts together. `stamps`: whether asking the Manager counts as an upgrader that is at work.
-pub(crate) async fn upgrader(settings: &Settings, stamps: bool) -> Result<Upgrader, SetupError> {
-    let engine = Told(engine(settings)?);
+/// Puts the parts together. `reports_upgrader`: whether asking the Manager counts as an upgrader that is at work.
+pub(crate) async fn upgrader(settings: &Settings, reports_upgrader: bool) -> Result<Upgrader, SetupError> {
+    let engine = Logged(engine(settings)?);
     let own_id = host::own_container();
     let endpoint = HttpEndpoint::new(host::host_address(&engine, own_id.as_ref()).await)?;
-    let source = source(settings, stamps)?;
+    let source = source(settings, reports_upgrader)?;
     let local = is_local(settings);
     let free_disk = free_disk(settings);
     let settings = reconcile::Settings {
@@ -136,22 +136,25 @@ pub(crate) fn engine(settings: &Settings) -> Result<DockerEngine, SetupError> {
     Ok(DockerEngine::connect(&settings.engine)?.with_logins(logins(settings)))
 }
 
-/// Who says what is published. `stamps` as for [`upgrader`].
-pub(crate) fn source(settings: &Settings, stamps: bool) -> Result<Option<AnySource>, SetupError> {
+/// Who says what is published. `reports_upgrader` as for [`upgrader`].
+pub(crate) fn source(
+    settings: &Settings,
+    reports_upgrader: bool,
+) -> Result<Option<ConfiguredSource>, SetupError> {
     Ok(match &settings.source {
         Source::None => None,
-        Source::Fixed(image) => Some(AnySource::Fixed(FixedPublished(image.clone()))),
+        Source::Fixed(image) => Some(ConfiguredSource::Fixed(FixedImage(image.clone()))),
         Source::Manager(manager) => {
-            let config = manager_config(manager, &settings.way_out, stamps)?;
-            Some(AnySource::Manager(Box::new(HttpManager::new(config)?)))
+            let config = manager_config(manager, &settings.egress, reports_upgrader)?;
+            Some(ConfiguredSource::Manager(Box::new(HttpManager::new(config)?)))
         }
     })
 }
 
 /// A login beside a mirror or a repository of one's own is for these, and not for wherever a published image is from.
-fn logins(settings: &Settings) -> Logins {
+fn logins(settings: &Settings) -> Credentials {
     let target = &settings.target;
-    let given = settings.registry.clone().map(|login| GivenLogin {
+    let given = settings.registry.clone().map(|login| StaticCredentials {
         username: login.username,
         password: login.password,
         registries: target.own_registries(),
@@ -159,17 +162,17 @@ fn logins(settings: &Settings) -> Logins {
     let file = settings
         .docker_config
         .clone()
-        .map(|(directory, named)| LoginFile {
+        .map(|(directory, named)| ConfigFile {
             path: directory.join("config.json"),
             named,
         });
-    Logins::new(given, file)
+    Credentials::new(given, file)
 }
 
 fn manager_config(
     manager: &ManagerSettings,
-    way_out: &WayOut,
-    stamps: bool,
+    egress: &Egress,
+    reports_upgrader: bool,
 ) -> Result<ManagerConfig, SetupError> {
     let mut config = ManagerConfig::new(
         &manager.base_url,
@@ -177,16 +180,16 @@ fn manager_config(
         *manager.token.key(),
         host::name(),
     );
-    config.stamps = stamps;
-    config.proxy = proxy(way_out)?;
-    config.proxy_is_plain = way_out
+    config.reports_upgrader = reports_upgrader;
+    config.proxy = proxy(egress)?;
+    config.proxy_is_plain = egress
         .proxy
         .as_ref()
         .is_some_and(|proxy| proxy.url.starts_with("http://"));
-    if let Some(path) = &way_out.ca_bundle {
+    if let Some(path) = &egress.ca_bundle {
         config.ca_bundle = Some(read("CA_BUNDLE", path)?);
     }
-    if let (Some(certificate), Some(key)) = (&way_out.client_cert, &way_out.client_key) {
+    if let (Some(certificate), Some(key)) = (&egress.client_cert, &egress.client_key) {
         let mut identity = read("CLIENT_CERT", certificate)?;
         identity.push(b'\n');
         identity.extend(read("CLIENT_KEY", key)?);
@@ -195,8 +198,8 @@ fn manager_config(
     Ok(config)
 }
 
-fn proxy(way_out: &WayOut) -> Result<Option<reqwest::Proxy>, SetupError> {
-    let Some(settings) = &way_out.proxy else {
+fn proxy(egress: &Egress) -> Result<Option<reqwest::Proxy>, SetupError> {
+    let Some(settings) = &egress.proxy else {
         return Ok(None);
     };
     let problem = |error: reqwest::Error| SetupError::Proxy(error.without_url().to_string());
@@ -209,10 +212,7 @@ fn proxy(way_out: &WayOut) -> Result<Option<reqwest::Proxy>, SetupError> {
         login.set_sensitive(true);
         proxy = proxy.custom_http_auth(login);
     }
-    let exceptions = way_out
-        .no_proxy
-        .as_deref()
-        .and_then(reqwest::NoProxy::from_string);
+    let exceptions = egress.no_proxy.as_deref().and_then(reqwest::NoProxy::from_string);
     Ok(Some(proxy.no_proxy(exceptions)))
 }
 

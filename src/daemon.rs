@@ -10,7 +10,7 @@ use tracing::{error, info, warn};
 
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
-use crate::manager::Published;
+use crate::manager::ImageSource;
 use crate::reconcile::Reconciler;
 use crate::reconcile::upgrade_run::Mode;
 use crate::schedule::Schedule;
@@ -40,7 +40,7 @@ pub struct Options {
 ///
 /// Whatever it is doing then is dropped where it stands. That is safe at every point, because what was begun is on
 /// the containers and not in here; so the end comes at once, and the next start goes on.
-pub async fn run<E: Engine, M: Published, H: HealthEndpoint>(
+pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
     mut reconciler: Reconciler<E, M, H>,
     mut trigger: Trigger,
     options: Options,
@@ -49,14 +49,14 @@ pub async fn run<E: Engine, M: Published, H: HealthEndpoint>(
 ) {
     let mut shutdown = pin!(shutdown);
     let scheduled = if options.health_only {
-        Mode::Look
+        Mode::ReportOnly
     } else {
-        Mode::Act
+        Mode::Upgrade
     };
     let mut begin = Some(if options.run_on_start {
         scheduled
     } else {
-        Mode::Look
+        Mode::ReportOnly
     });
     let mut engine_error = None;
     loop {
@@ -73,14 +73,14 @@ pub async fn run<E: Engine, M: Published, H: HealthEndpoint>(
         };
         // Who only watches is no auto upgrade, and the Manager is right to show that.
         if !options.health_only {
-            reconciler.beat();
-            wait = wait.min(reconciler.next_beat());
+            reconciler.check_in();
+            wait = wait.min(reconciler.next_check_in());
         }
-        let heard = reconciler.heard();
+        let manager_status = reconciler.manager_status();
         let steps = reconciler.steps_taken().clone();
         status.send_modify(|status| {
             status.steps = steps;
-            status.manager = heard;
+            status.manager = manager_status;
             match outcome {
                 Ok(report) => {
                     status.engine_error = None;
@@ -105,7 +105,7 @@ pub async fn run<E: Engine, M: Published, H: HealthEndpoint>(
 }
 
 /// A pass that could not begin, because the engine was away, begins when it is back.
-async fn look<E: Engine, M: Published, H: HealthEndpoint>(
+async fn look<E: Engine, M: ImageSource, H: HealthEndpoint>(
     reconciler: &mut Reconciler<E, M, H>,
     begin: &mut Option<Mode>,
 ) -> Result<Report, EngineError> {
@@ -148,26 +148,26 @@ fn tell_engine(before: &mut Option<String>, now: Option<&EngineError>) {
 /// the image of its day; then it is asked once more.
 ///
 /// An engine that is out of reach at the start is an error. One that goes away later, for a restart say, is waited for.
-pub async fn once<E: Engine, M: Published, H: HealthEndpoint>(
+pub async fn once<E: Engine, M: ImageSource, H: HealthEndpoint>(
     reconciler: &mut Reconciler<E, M, H>,
 ) -> Result<Report, EngineError> {
-    reconciler.begin(Mode::Act).await?;
-    settle(reconciler, true).await
+    reconciler.begin(Mode::Upgrade).await?;
+    run_to_completion(reconciler, true).await
 }
 
-/// Goes on until nothing is under way. With `ask_again`, delegates that were not in service when the pass began are
+/// Goes on until nothing is under way. With `recheck`, delegates that were not in service when the pass began are
 /// asked for once they are.
-pub async fn settle<E: Engine, M: Published, H: HealthEndpoint>(
+pub async fn run_to_completion<E: Engine, M: ImageSource, H: HealthEndpoint>(
     reconciler: &mut Reconciler<E, M, H>,
-    ask_again: bool,
+    recheck: bool,
 ) -> Result<Report, EngineError> {
     let mut begin = None;
-    let mut asked_again = !ask_again;
+    let mut asked_again = !recheck;
     let mut lost = Vec::new();
     let mut away_since = None;
     loop {
         let pause = match look(reconciler, &mut begin).await {
-            Ok(report) if report.is_under_way() => {
+            Ok(report) if report.is_in_progress() => {
                 away_since = None;
                 until(report.wake)
             }
@@ -179,7 +179,7 @@ pub async fn settle<E: Engine, M: Published, H: HealthEndpoint>(
                     .into_iter()
                     .filter(DelegateReport::is_gone)
                     .collect();
-                begin = Some(Mode::Act);
+                begin = Some(Mode::Upgrade);
                 Duration::ZERO
             }
             Ok(mut report) => {

@@ -28,7 +28,7 @@
 //! | the program | [`cli`], [`telemetry`], `setup` |
 //! | settings | [`config`], [`secret`], [`duration`] |
 //! | when | [`schedule`] (pure), [`trigger`], [`daemon`] |
-//! | which image | [`manager`] asks, [`image`] (pure) finds the target, [`campaign`] keeps the answers of one pass |
+//! | which image | [`manager`] asks, [`image`] (pure) finds the target, [`upgrade_run`] keeps the answers of one pass |
 //! | what is there | [`engine`] (the port to Docker), [`delegate`] (names), [`observe`] (the look), [`host`] (our place), [`disk`] (its room) |
 //! | how it is | [`health`] judges, [`endpoint`] asks over HTTP |
 //! | what to do | [`pass`], [`rollout`], [`document`] (pure): the same container with a new image |

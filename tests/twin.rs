@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use delegate_upgrader::container::ContainerId;
-use delegate_upgrader::container::{HealthStatus, RunState};
+use delegate_upgrader::container::{HealthcheckStatus, RunState};
 use delegate_upgrader::engine::{Engine, EngineError};
 use serde_json::json;
 use support::twin::{
@@ -265,16 +265,16 @@ async fn without_a_manager_nobody_is_healthy() {
     let id = twin.run("delegate", &body);
     sleep(seconds(15)).await;
     let verdict = async || twin.inspect(&id).await.unwrap().health().unwrap();
-    assert_eq!(verdict().await.status, HealthStatus::Healthy);
+    assert_eq!(verdict().await.status, HealthcheckStatus::Healthy);
     twin.set_manager_reachable(false);
     assert_eq!(twin.health(&id), Some(false));
     sleep(seconds(35)).await;
-    assert_eq!(verdict().await.status, HealthStatus::Unhealthy);
+    assert_eq!(verdict().await.status, HealthcheckStatus::Unhealthy);
     twin.set_manager_reachable(true);
     sleep(seconds(10)).await;
     assert_eq!(
         (verdict().await.status, verdict().await.failing_streak),
-        (HealthStatus::Healthy, 0)
+        (HealthcheckStatus::Healthy, 0)
     );
 }
 

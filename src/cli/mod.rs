@@ -14,9 +14,9 @@ use tracing::{info, warn};
 use crate::app::{Upgrader, upgrader};
 use crate::config::{Settings, Source};
 use crate::daemon;
-use crate::doctor::{Verdict, examine};
-use crate::reconcile::demand::Refusal;
-use crate::rollout::Demand;
+use crate::doctor::{Severity, run_checks};
+use crate::reconcile::operator::OperatorError;
+use crate::rollout::Intent;
 use crate::schedule::trigger;
 use crate::status::Status;
 use crate::status::report::{DelegateReport, Planned, Report, none_found};
@@ -114,7 +114,7 @@ pub fn main() -> Exit {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     match runtime {
         Ok(runtime) => runtime.block_on(dispatch(cli.command.unwrap_or(Command::Run))),
-        Err(error) => complain(&format!("the runtime cannot start: {error}"), Exit::Unavailable),
+        Err(error) => fail(&format!("the runtime cannot start: {error}"), Exit::Unavailable),
     }
 }
 
@@ -133,12 +133,12 @@ async fn dispatch(command: Command) -> Exit {
     }
     let settings = match Settings::from_process_env() {
         Ok(settings) => settings,
-        Err(errors) => return complain(&errors.to_string(), Exit::Config),
+        Err(errors) => return fail(&errors.to_string(), Exit::Config),
     };
     match command {
         Command::Once => once(settings).await,
-        Command::Retry { container } => demand(settings, Demand::Retry, &container).await,
-        Command::Rollback { container } => demand(settings, Demand::Rollback, &container).await,
+        Command::Retry { container } => intent(settings, Intent::Retry, &container).await,
+        Command::Rollback { container } => intent(settings, Intent::Rollback, &container).await,
         Command::Plan { json } => plan(settings, json).await,
         Command::Doctor { json } => doctor(&settings, json).await,
         Command::Config => config(&settings),
@@ -147,12 +147,12 @@ async fn dispatch(command: Command) -> Exit {
 }
 
 /// Standard error may be closed; the exit code says it all the same.
-fn complain(problem: &str, exit: Exit) -> Exit {
+fn fail(problem: &str, exit: Exit) -> Exit {
     let _ = writeln!(std::io::stderr(), "{problem}");
     exit
 }
 
-fn say(text: &str) -> Exit {
+fn print(text: &str) -> Exit {
     match writeln!(std::io::stdout(), "{text}") {
         Ok(()) => Exit::Ok,
         Err(_) => Exit::Unavailable,
@@ -161,7 +161,7 @@ fn say(text: &str) -> Exit {
 
 /// Completes when the process is told to end. As process 1 of a container it hears of that only by asking.
 fn shutdown() -> Result<impl Future<Output = ()>, Exit> {
-    let problem = |error| complain(&format!("signals cannot be received: {error}"), Exit::Unavailable);
+    let problem = |error| fail(&format!("signals cannot be received: {error}"), Exit::Unavailable);
     let mut terminate = signal(SignalKind::terminate()).map_err(problem)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(problem)?;
     Ok(async move {
@@ -174,7 +174,7 @@ fn shutdown() -> Result<impl Future<Output = ()>, Exit> {
 
 async fn run(settings: Settings) -> Exit {
     telemetry::start(&settings.log);
-    introduce(&settings);
+    log_startup(&settings);
     let shutdown = match shutdown() {
         Ok(shutdown) => shutdown,
         Err(exit) => return exit,
@@ -183,7 +183,7 @@ async fn run(settings: Settings) -> Exit {
         Ok(listener) => listener,
         Err(error) => {
             let problem = format!("LISTEN_ADDR: {} cannot be listened at: {error}", settings.listen);
-            return complain(&problem, Exit::Config);
+            return fail(&problem, Exit::Config);
         }
     };
     if let Ok(address) = listener.local_addr() {
@@ -191,11 +191,11 @@ async fn run(settings: Settings) -> Exit {
     }
     let upgrader = match upgrader(&settings, !settings.disable_auto_upgrade).await {
         Ok(upgrader) => upgrader,
-        Err(error) => return complain(&error.to_string(), Exit::Config),
+        Err(error) => return fail(&error.to_string(), Exit::Config),
     };
     let trigger = match trigger::start(settings.schedule.clone(), settings.schedule_jitter).await {
         Ok(trigger) => trigger,
-        Err(error) => return complain(&format!("the schedule cannot start: {error}"), Exit::Config),
+        Err(error) => return fail(&format!("the schedule cannot start: {error}"), Exit::Config),
     };
     let state = Status::new(
         settings.disable_auto_upgrade,
@@ -219,7 +219,7 @@ async fn run(settings: Settings) -> Exit {
     Exit::Ok
 }
 
-fn introduce(settings: &Settings) {
+fn log_startup(settings: &Settings) {
     let source = match &settings.source {
         Source::Manager(manager) => manager.base_url.clone(),
         Source::Fixed(image) => format!("PUBLISHED_IMAGE {image}"),
@@ -251,18 +251,18 @@ fn introduce(settings: &Settings) {
 }
 
 async fn doctor(settings: &Settings, json: bool) -> Exit {
-    let found = examine(settings).await;
-    let fails = found.iter().any(|finding| finding.verdict == Verdict::Fail);
+    let found = run_checks(settings).await;
+    let fails = found.iter().any(|finding| finding.verdict == Severity::Fail);
     let text = if json {
         match serde_json::to_string_pretty(&found) {
             Ok(text) => text,
-            Err(error) => return complain(&error.to_string(), Exit::Unavailable),
+            Err(error) => return fail(&error.to_string(), Exit::Unavailable),
         }
     } else {
         let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
         lines.join("\n")
     };
-    match say(&text) {
+    match print(&text) {
         Exit::Ok if fails => Exit::NotServed,
         exit => exit,
     }
@@ -275,7 +275,7 @@ async fn for_one_pass(settings: &Settings) -> Result<Upgrader, Exit> {
         warn!("{warning}");
     }
     let made = upgrader(settings, !settings.disable_auto_upgrade).await;
-    made.map_err(|error| complain(&error.to_string(), Exit::Config))
+    made.map_err(|error| fail(&error.to_string(), Exit::Config))
 }
 
 async fn once(settings: Settings) -> Exit {
@@ -295,13 +295,13 @@ async fn once(settings: Settings) -> Exit {
         }
         outcome = daemon::once(&mut upgrader) => match outcome {
             Ok(report) => verdict(&report),
-            Err(error) => complain(&error.to_string(), Exit::Unavailable),
+            Err(error) => fail(&error.to_string(), Exit::Unavailable),
         },
     }
 }
 
 /// What an operator asks for one delegate. The daemon may go on beside it: a name is a mutex.
-async fn demand(settings: Settings, demand: Demand, container: &str) -> Exit {
+async fn intent(settings: Settings, intent: Intent, container: &str) -> Exit {
     let mut upgrader = match for_one_pass(&settings).await {
         Ok(upgrader) => upgrader,
         Err(exit) => return exit,
@@ -311,20 +311,20 @@ async fn demand(settings: Settings, demand: Demand, container: &str) -> Exit {
         Err(exit) => return exit,
     };
     let work = async {
-        let begun = match demand {
-            Demand::Rollback => upgrader.rollback(container).await,
-            Demand::Retry | Demand::Published => upgrader.retry(container).await,
+        let begun = match intent {
+            Intent::Rollback => upgrader.rollback(container).await,
+            Intent::Retry | Intent::Upgrade => upgrader.retry(container).await,
         };
         if let Err(refusal) = begun {
             let exit = match &refusal {
-                Refusal::Engine(_) => Exit::Unavailable,
-                Refusal::HealthOnly => Exit::Config,
-                Refusal::NoSuchDelegate { .. } => Exit::Usage,
+                OperatorError::Engine(_) => Exit::Unavailable,
+                OperatorError::HealthOnly => Exit::Config,
+                OperatorError::NoSuchDelegate { .. } => Exit::Usage,
                 _ => Exit::NotServed,
             };
-            return complain(&refusal.to_string(), exit);
+            return fail(&refusal.to_string(), exit);
         }
-        match daemon::settle(&mut upgrader, false).await {
+        match daemon::run_to_completion(&mut upgrader, false).await {
             Ok(report)
                 if !report.delegates.is_empty()
                     && report.delegates.iter().all(DelegateReport::runs_the_target) =>
@@ -337,7 +337,7 @@ async fn demand(settings: Settings, demand: Demand, container: &str) -> Exit {
                 }
                 Exit::NotServed
             }
-            Err(error) => complain(&error.to_string(), Exit::Unavailable),
+            Err(error) => fail(&error.to_string(), Exit::Unavailable),
         }
     };
     tokio::select! {
@@ -367,11 +367,11 @@ fn verdict(report: &Report) -> Exit {
 async fn plan(settings: Settings, json: bool) -> Exit {
     let mut upgrader = match upgrader(&settings, false).await {
         Ok(upgrader) => upgrader,
-        Err(error) => return complain(&error.to_string(), Exit::Config),
+        Err(error) => return fail(&error.to_string(), Exit::Config),
     };
     let plan = match upgrader.plan().await {
         Ok(plan) => plan,
-        Err(error) => return complain(&error.to_string(), Exit::Unavailable),
+        Err(error) => return fail(&error.to_string(), Exit::Unavailable),
     };
     let exit = if plan.iter().any(|planned| planned.failed) {
         Exit::NotServed
@@ -383,7 +383,7 @@ async fn plan(settings: Settings, json: bool) -> Exit {
     } else {
         plan_text(&plan, &settings.workload_names)
     };
-    match say(&text) {
+    match print(&text) {
         Exit::Ok => exit,
         broken => broken,
     }
@@ -426,7 +426,7 @@ fn config(settings: &Settings) -> Exit {
             .iter()
             .map(|warning| format!("# warning: {warning}")),
     );
-    say(&lines.join("\n"))
+    print(&lines.join("\n"))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use chrono::Utc;
 
-use super::{Exit, complain, say};
+use super::{Exit, fail, print};
 use crate::config::Settings;
 use crate::health::http::plain_client;
 use crate::image::Expiry;
@@ -44,21 +44,21 @@ pub(super) async fn healthcheck() -> Exit {
     match ask("/livez").await {
         Ok(_) => Exit::Ok,
         // Docker wants 1, whatever the matter is.
-        Err((problem, _)) => complain(&problem, Exit::NotServed),
+        Err((problem, _)) => fail(&problem, Exit::NotServed),
     }
 }
 
 pub(super) async fn status(json: bool) -> Exit {
     let text = match ask("/status").await {
         Ok(text) => text,
-        Err((problem, exit)) => return complain(&problem, exit),
+        Err((problem, exit)) => return fail(&problem, exit),
     };
     if json {
-        return say(text.trim_end());
+        return print(text.trim_end());
     }
     match serde_json::from_str::<serde_json::Value>(&text) {
-        Ok(status) => say(&status_text(&status)),
-        Err(error) => complain(
+        Ok(status) => print(&status_text(&status)),
+        Err(error) => fail(
             &format!("the daemon's answer cannot be read: {error}"),
             Exit::Unavailable,
         ),

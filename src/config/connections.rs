@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use reqwest::Url;
 
 use super::environment::{Environment, Variable};
-use super::problems::Findings;
-use super::{AccountToken, ManagerSettings, ProxySettings, RegistryLogin, Source, WayOut, values};
+use super::problems::Problems;
+use super::{AccountToken, Egress, ManagerSettings, ProxySettings, RegistryLogin, Source, values};
 use crate::engine::{EngineHost, EngineSettings};
 use crate::image::ImageReference;
 use crate::text::secret::Secret;
@@ -17,7 +17,7 @@ const TOKEN: &str = "the delegate token: 32 hex digits, or the base64 of them th
 const READABLE: &str = "the path of a file that can be read";
 const DEFAULT_SOCKET: &str = "/var/run/docker.sock";
 
-pub(super) fn source(found: &mut Findings, env: &Environment, health_only: bool) -> Option<Source> {
+pub(super) fn source(found: &mut Problems, env: &Environment, health_only: bool) -> Option<Source> {
     let manager = [
         &env.account_id,
         &env.manager_host_and_port,
@@ -83,7 +83,7 @@ pub(super) fn source(found: &mut Findings, env: &Environment, health_only: bool)
     }))
 }
 
-pub(super) fn registry(found: &mut Findings, env: &Environment) -> Option<RegistryLogin> {
+pub(super) fn registry(found: &mut Problems, env: &Environment) -> Option<RegistryLogin> {
     let username = env.registry_username.get();
     let username_wrong = found.names(&env.registry_username);
     match (
@@ -124,10 +124,10 @@ pub(super) fn docker_config(env: &Environment) -> Option<(PathBuf, bool)> {
     named.or_else(usual)
 }
 
-pub(super) fn way_out(found: &mut Findings, env: &Environment, source: Option<&Source>) -> WayOut {
+pub(super) fn egress(found: &mut Problems, env: &Environment, source: Option<&Source>) -> Egress {
     let is_plain =
         matches!(source, Some(Source::Manager(manager)) if manager.base_url.starts_with("http://"));
-    let way_out = WayOut {
+    let egress = Egress {
         proxy: proxy(found, env, is_plain),
         no_proxy: env.no_proxy.get().map(str::to_owned),
         ca_bundle: readable(found, &env.ca_bundle),
@@ -142,10 +142,10 @@ pub(super) fn way_out(found: &mut Findings, env: &Environment, source: Option<&S
             found.missing(missing, &format!("{READABLE}, since {} is set", given.name));
         }
     }
-    way_out
+    egress
 }
 
-fn proxy(found: &mut Findings, env: &Environment, is_plain: bool) -> Option<ProxySettings> {
+fn proxy(found: &mut Problems, env: &Environment, is_plain: bool) -> Option<ProxySettings> {
     let parts = [
         &env.proxy_scheme,
         &env.proxy_port,
@@ -224,7 +224,7 @@ fn proxy(found: &mut Findings, env: &Environment, is_plain: bool) -> Option<Prox
     })
 }
 
-pub(super) fn webhook(found: &mut Findings, env: &Environment) -> Option<Secret> {
+pub(super) fn webhook(found: &mut Problems, env: &Environment) -> Option<Secret> {
     let text = env.webhook_url.get()?;
     if values::http_url(text).is_err() {
         found.problem(
@@ -239,7 +239,7 @@ pub(super) fn webhook(found: &mut Findings, env: &Environment) -> Option<Secret>
 
 /// As Docker's own clients read `DOCKER_HOST`, `DOCKER_TLS_VERIFY` and `DOCKER_CERT_PATH`, except that the engine's
 /// certificate is verified whenever there is one.
-pub(super) fn engine(found: &mut Findings, env: &Environment) -> EngineSettings {
+pub(super) fn engine(found: &mut Problems, env: &Environment) -> EngineSettings {
     const ACCEPTED: &str = "unix:///path/of/the.sock or tcp://host:port";
     let default = EngineSettings {
         host: EngineHost::Unix(PathBuf::from(DEFAULT_SOCKET)),
@@ -292,7 +292,7 @@ fn tcp_address(text: &str, tls: bool) -> Result<String, String> {
 }
 
 /// The directory of the client's certificate: `DOCKER_CERT_PATH`, else where Docker keeps its configuration.
-fn certificates(found: &mut Findings, env: &Environment) -> Option<PathBuf> {
+fn certificates(found: &mut Problems, env: &Environment) -> Option<PathBuf> {
     if env
         .docker_tls_verify
         .get()
@@ -336,7 +336,7 @@ enum Given<'a> {
     Not,
 }
 
-fn secret<'a>(found: &mut Findings, plain: &'a Variable, file: &'a Variable) -> Given<'a> {
+fn secret<'a>(found: &mut Problems, plain: &'a Variable, file: &'a Variable) -> Given<'a> {
     if found.names(plain) || found.names(file) {
         return Given::Wrong;
     }
@@ -376,7 +376,7 @@ fn secret_file(path: &Path) -> Result<Secret, String> {
     Ok(Secret::new(secret))
 }
 
-fn readable(found: &mut Findings, variable: &Variable) -> Option<PathBuf> {
+fn readable(found: &mut Problems, variable: &Variable) -> Option<PathBuf> {
     let path = PathBuf::from(variable.get()?);
     match open(&path) {
         Ok(()) => Some(path),

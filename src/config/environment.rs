@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use serde::Deserialize;
 
-use super::problems::Findings;
+use super::problems::Problems;
 
 /// One variable of ours: its name, and its text if it is set.
 #[derive(Clone)]
@@ -112,7 +112,7 @@ impl Environment {
     /// Picks our variables out of all; empty ones are unset. Names that look like slips are warned of.
     pub(super) fn read(
         vars: impl IntoIterator<Item = (OsString, OsString)>,
-        findings: &mut Findings,
+        findings: &mut Problems,
     ) -> Self {
         let mut texts: Vec<(&'static str, String)> = Vec::new();
         let mut lower_case = Vec::new();
@@ -282,7 +282,7 @@ mod tests {
     fn every_name_is_the_field_of_the_same_name() {
         for name in KNOWN {
             let pairs = [(OsString::from(name), OsString::from("text"))];
-            let mut findings = Findings::default();
+            let mut findings = Problems::default();
             Environment::read(pairs, &mut findings);
             let (_, errors) = findings.finish(&[]);
             assert_eq!(errors, None, "{name}");

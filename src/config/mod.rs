@@ -19,7 +19,7 @@ use crate::engine::EngineSettings;
 use crate::image::{ImageReference, TargetSettings};
 use crate::schedule::Schedule;
 use environment::Environment;
-use problems::Findings;
+use problems::Problems;
 
 pub use problems::{ConfigErrors, Problem};
 pub use secret::AccountToken;
@@ -58,7 +58,7 @@ pub struct Settings {
     /// The directory of Docker's `config.json`, and whether `DOCKER_CONFIG` names it: `$HOME/.docker` is the usual one.
     pub docker_config: Option<(PathBuf, bool)>,
     /// The way to the Manager.
-    pub way_out: WayOut,
+    pub egress: Egress,
     /// `LISTEN_ADDR`.
     pub listen: SocketAddr,
     /// `WEBHOOK_URL`, a secret since its path often is the key.
@@ -157,7 +157,7 @@ pub struct RegistryLogin {
 
 /// The way to the Manager: proxy and certificates. The files are PEM and could be opened at start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WayOut {
+pub struct Egress {
     /// `PROXY_*`, `HTTPS_PROXY` or `HTTP_PROXY`.
     pub proxy: Option<ProxySettings>,
     /// `NO_PROXY`: hosts that are reached directly, comma-separated.
@@ -291,7 +291,7 @@ impl Settings {
 
     /// Reads and checks `LISTEN_ADDR` alone, for the commands that ask a running daemon.
     pub fn listen_from_process_env() -> Result<SocketAddr, ConfigErrors> {
-        let mut findings = Findings::default();
+        let mut findings = Problems::default();
         let env = Environment::read(std::env::vars_os(), &mut findings);
         read::listen_alone(&env, findings)
     }
@@ -299,7 +299,7 @@ impl Settings {
     /// Reads and checks an environment. Variables that are not ours are ignored; empty ones are unset. The files
     /// that hold secrets are read, those that hold certificates are opened.
     pub fn from_env(vars: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Self, ConfigErrors> {
-        let mut findings = Findings::default();
+        let mut findings = Problems::default();
         let env = Environment::read(vars, &mut findings);
         read::settings(&env, findings)
     }

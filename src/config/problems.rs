@@ -40,9 +40,9 @@ impl fmt::Display for ConfigErrors {
 
 /// What the parsers find on their way through the environment.
 #[derive(Debug, Default)]
-pub(super) struct Findings(ConfigErrors);
+pub(super) struct Problems(ConfigErrors);
 
-impl Findings {
+impl Problems {
     /// A variable whose value must not be shown, or that has none.
     pub(super) fn problem(
         &mut self,

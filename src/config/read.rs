@@ -7,17 +7,17 @@ use std::time::Duration;
 use chrono_tz::Tz;
 
 use super::environment::{Environment, Variable};
-use super::problems::Findings;
+use super::problems::Problems;
 use super::{
     ACTIONS, ConfigErrors, FORMATS, HealthAction, HealthSettings, LEVELS, LogFormat, LogLevel, LogSettings,
     PROBES, ProbeKind, STRATEGIES, Settings, connections, values,
 };
-use crate::image::{MaxVersion, Pins, TargetSettings, check_mirror, check_repository};
+use crate::image::{ImagePolicy, MaxVersion, TargetSettings, check_mirror, check_repository};
 use crate::schedule::{self, Schedule};
 use crate::text::duration;
 
 /// Checks every variable, whatever is wrong with the others.
-pub(super) fn settings(env: &Environment, mut findings: Findings) -> Result<Settings, ConfigErrors> {
+pub(super) fn settings(env: &Environment, mut findings: Problems) -> Result<Settings, ConfigErrors> {
     let found = &mut findings;
     let disable_auto_upgrade = read_bool(found, &env.disable_auto_upgrade);
     let source = connections::source(found, env, disable_auto_upgrade);
@@ -47,7 +47,7 @@ pub(super) fn settings(env: &Environment, mut findings: Findings) -> Result<Sett
     check_deadline(found, env, healthy_time, healthy_deadline);
     let health = read_health(found, env, disable_auto_upgrade);
     let registry = connections::registry(found, env);
-    let way_out = connections::way_out(found, env, source.as_ref());
+    let egress = connections::egress(found, env, source.as_ref());
     let listen = read_listen(found, env);
     let webhook_url = connections::webhook(found, env);
     let log = read_log(found, env);
@@ -71,7 +71,7 @@ pub(super) fn settings(env: &Environment, mut findings: Findings) -> Result<Sett
             health,
             registry,
             docker_config: connections::docker_config(env),
-            way_out,
+            egress,
             listen,
             webhook_url,
             audit_log: env.audit_log.get().map(PathBuf::from),
@@ -84,14 +84,14 @@ pub(super) fn settings(env: &Environment, mut findings: Findings) -> Result<Sett
     }
 }
 
-fn read_bool(found: &mut Findings, variable: &Variable) -> bool {
+fn read_bool(found: &mut Problems, variable: &Variable) -> bool {
     found
         .read(variable, values::BOOL, values::boolean)
         .unwrap_or(false)
 }
 
 fn read_duration(
-    found: &mut Findings,
+    found: &mut Problems,
     variable: &Variable,
     default: Duration,
     least_seconds: u64,
@@ -109,7 +109,7 @@ fn read_duration(
         .unwrap_or(default)
 }
 
-fn read_schedule(found: &mut Findings, env: &Environment) -> Option<Schedule> {
+fn read_schedule(found: &mut Problems, env: &Environment) -> Option<Schedule> {
     const DEFAULT: &str = "0 */1 * * *";
     let zone = match env.tz.get() {
         // A wrong zone is a problem; the schedule is checked all the same.
@@ -148,7 +148,7 @@ fn time_zone(text: &str) -> Result<Tz, String> {
 }
 
 /// Of all variables only the address matters, and of all problems only those with it.
-pub(super) fn listen_alone(env: &Environment, mut findings: Findings) -> Result<SocketAddr, ConfigErrors> {
+pub(super) fn listen_alone(env: &Environment, mut findings: Problems) -> Result<SocketAddr, ConfigErrors> {
     let listen = read_listen(&mut findings, env);
     if !findings.names(&env.listen_addr) {
         return Ok(listen);
@@ -157,7 +157,7 @@ pub(super) fn listen_alone(env: &Environment, mut findings: Findings) -> Result<
     Err(errors.unwrap_or_default())
 }
 
-fn read_listen(found: &mut Findings, env: &Environment) -> SocketAddr {
+fn read_listen(found: &mut Problems, env: &Environment) -> SocketAddr {
     found
         .read(
             &env.listen_addr,
@@ -167,7 +167,7 @@ fn read_listen(found: &mut Findings, env: &Environment) -> SocketAddr {
         .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 9464)))
 }
 
-fn read_target(found: &mut Findings, env: &Environment) -> TargetSettings {
+fn read_target(found: &mut Problems, env: &Environment) -> TargetSettings {
     let registry_mirror = found.read(&env.registry_mirror, values::REPOSITORY, |text| {
         let mirror = values::repository(text, true)?;
         check_mirror(&mirror).map_err(|error| error.problem().to_string())?;
@@ -192,14 +192,14 @@ fn read_target(found: &mut Findings, env: &Environment) -> TargetSettings {
     TargetSettings {
         registry_mirror,
         image_repository,
-        pins: Pins {
+        pins: ImagePolicy {
             require_digest: read_bool(found, &env.require_digest),
             max_version,
         },
     }
 }
 
-fn check_deadline(found: &mut Findings, env: &Environment, time: Duration, deadline: Duration) {
+fn check_deadline(found: &mut Problems, env: &Environment, time: Duration, deadline: Duration) {
     let both_read = !found.names(&env.healthy_time) && !found.names(&env.healthy_deadline);
     if both_read && deadline <= time {
         // The variable that was given is the one to change.
@@ -220,7 +220,7 @@ fn check_deadline(found: &mut Findings, env: &Environment, time: Duration, deadl
     }
 }
 
-fn read_health(found: &mut Findings, env: &Environment, health_only: bool) -> HealthSettings {
+fn read_health(found: &mut Problems, env: &Environment, health_only: bool) -> HealthSettings {
     let mut health = HealthSettings {
         interval: read_duration(found, &env.health_interval, Duration::from_secs(60), 1),
         probe: found
@@ -275,7 +275,7 @@ fn read_health(found: &mut Findings, env: &Environment, health_only: bool) -> He
 }
 
 /// What is checked already and not acted on by this version must not pass for working.
-fn warn_of_later_settings(found: &mut Findings, env: &Environment) {
+fn warn_of_later_settings(found: &mut Problems, env: &Environment) {
     for variable in [&env.webhook_url, &env.audit_log] {
         if variable.is_set() {
             found.warn(variable, "set, but this version does not use it");
@@ -283,7 +283,7 @@ fn warn_of_later_settings(found: &mut Findings, env: &Environment) {
     }
 }
 
-fn read_log(found: &mut Findings, env: &Environment) -> LogSettings {
+fn read_log(found: &mut Problems, env: &Environment) -> LogSettings {
     LogSettings {
         level: found
             .read(&env.log_level, "error, warn, info, debug or trace", |text| {

@@ -27,7 +27,7 @@ impl Settings {
             Source::Manager(_) | Source::None => None,
         };
         let max_version = self.target.pins.max_version.as_ref().map(ToString::to_string);
-        let proxy = self.way_out.proxy.as_ref();
+        let proxy = self.egress.proxy.as_ref();
         let host = self.engine.host.to_string();
         let tls = match &self.engine.host {
             EngineHost::Unix(_) => None,
@@ -88,10 +88,10 @@ impl Settings {
                 "PROXY_PASSWORD",
                 secret(proxy.is_some_and(|proxy| proxy.password.is_some())),
             ),
-            ("NO_PROXY", text(self.way_out.no_proxy.as_deref())),
-            ("CA_BUNDLE", path(self.way_out.ca_bundle.as_deref())),
-            ("CLIENT_CERT", path(self.way_out.client_cert.as_deref())),
-            ("CLIENT_KEY", path(self.way_out.client_key.as_deref())),
+            ("NO_PROXY", text(self.egress.no_proxy.as_deref())),
+            ("CA_BUNDLE", path(self.egress.ca_bundle.as_deref())),
+            ("CLIENT_CERT", path(self.egress.client_cert.as_deref())),
+            ("CLIENT_KEY", path(self.egress.client_key.as_deref())),
             ("LISTEN_ADDR", self.listen.to_string()),
             ("WEBHOOK_URL", secret(self.webhook_url.is_some())),
             ("AUDIT_LOG", path(self.audit_log.as_deref())),

@@ -14,9 +14,9 @@ pub struct Inspected(Value);
 
 /// What the engine says of a container's HEALTHCHECK.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Health {
+pub struct Healthcheck {
     /// The engine's verdict.
-    pub status: HealthStatus,
+    pub status: HealthcheckStatus,
     /// Failures in a row.
     pub failing_streak: u64,
     /// What the last probe printed, trimmed.
@@ -25,7 +25,7 @@ pub struct Health {
 
 /// The engine's verdict on a container with a HEALTHCHECK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HealthStatus {
+pub enum HealthcheckStatus {
     /// In its start period.
     Starting,
     /// The last probe succeeded.
@@ -265,19 +265,19 @@ impl Inspected {
     }
 
     /// The engine's verdict on its HEALTHCHECK; `None` where it has none.
-    pub fn health(&self) -> Option<Health> {
+    pub fn health(&self) -> Option<Healthcheck> {
         let health = self.0.pointer("/State/Health")?;
         let status = match health.get("Status")?.as_str()? {
-            "starting" => HealthStatus::Starting,
-            "healthy" => HealthStatus::Healthy,
-            "unhealthy" => HealthStatus::Unhealthy,
+            "starting" => HealthcheckStatus::Starting,
+            "healthy" => HealthcheckStatus::Healthy,
+            "unhealthy" => HealthcheckStatus::Unhealthy,
             _ => return None,
         };
         let last = health
             .get("Log")
             .and_then(Value::as_array)
             .and_then(|log| log.last());
-        Some(Health {
+        Some(Healthcheck {
             status,
             failing_streak: health
                 .get("FailingStreak")

@@ -7,7 +7,7 @@ mod role;
 mod state;
 
 pub use id::{ContainerId, ImageId};
-pub use inspect::{Health, HealthStatus, Inspected};
+pub use inspect::{Healthcheck, HealthcheckStatus, Inspected};
 pub use role::Role;
 pub use state::{ApiVersion, ContainerSummary, RunState};
 

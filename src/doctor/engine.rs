@@ -1,13 +1,13 @@
 //! The engine, what may be asked of it, and the delegates there.
 
-use super::{Delegate, Engine, Findings};
+use super::{Checks, Delegate, Engine};
 use crate::app;
 use crate::config::{Settings, Source};
 use crate::container::ApiVersion;
 use crate::container::{DELEGATE_NAME_VARIABLE, Role, label};
-use crate::engine::{Engine as _, EngineError, MOVING_TAGS, Need, RIGHTS, Right};
+use crate::engine::{API_CALLS, Engine as _, EngineError, MUTABLE_TAGS, Need, Right};
 use crate::host::capacity::{Disk, needed};
-use crate::image::is_moving;
+use crate::image::is_mutable_tag;
 use crate::observe::is_no;
 use crate::status::report::none_found;
 
@@ -16,10 +16,10 @@ const OLDEST: ApiVersion = ApiVersion::new(1, 41);
 const MIB: u64 = 1024 * 1024;
 
 /// `None` where the engine is out of reach.
-pub(super) async fn examine(
+pub(super) async fn run_checks(
     engine: &Engine,
     settings: &Settings,
-    found: &mut Findings,
+    found: &mut Checks,
 ) -> Option<Vec<Delegate>> {
     let host = &settings.engine.host;
     let info = match engine.info().await {
@@ -90,12 +90,12 @@ fn has_moving(delegates: &[Delegate]) -> bool {
         .iter()
         .filter(|delegate| !delegate.opted_out)
         .filter_map(|delegate| delegate.image.parse().ok());
-    images.any(|image| is_moving(&image))
+    images.any(|image| is_mutable_tag(&image))
 }
 
-async fn rights(engine: &Engine, purpose: Purpose, api: ApiVersion, found: &mut Findings) {
+async fn rights(engine: &Engine, purpose: Purpose, api: ApiVersion, found: &mut Checks) {
     let (mut allowed, mut refused) = (0, 0);
-    for right in RIGHTS.iter().filter(|right| is_needed(right, purpose, api)) {
+    for right in API_CALLS.iter().filter(|right| is_needed(right, purpose, api)) {
         match engine.refusal(right).await {
             Ok(None) => allowed += 1,
             Ok(Some(why)) => {
@@ -128,7 +128,7 @@ fn is_needed(right: &Right, purpose: Purpose, api: ApiVersion) -> bool {
 fn goes_on_without(right: &Right, purpose: Purpose) -> Option<&'static str> {
     match right.need {
         Need::Some(what) => Some(what),
-        Need::Upgrade if !purpose.upgrades => Some(MOVING_TAGS),
+        Need::Upgrade if !purpose.upgrades => Some(MUTABLE_TAGS),
         Need::Watch | Need::Upgrade => None,
     }
 }
@@ -167,7 +167,7 @@ async fn delegates(engine: &Engine, settings: &Settings) -> Result<Vec<Delegate>
     Ok(delegates)
 }
 
-async fn disk(engine: &Engine, settings: &Settings, delegates: &[Delegate], found: &mut Findings) {
+async fn disk(engine: &Engine, settings: &Settings, delegates: &[Delegate], found: &mut Checks) {
     let size = |delegate: &Delegate| delegate.image_document.as_ref()?.get("Size")?.as_u64();
     let largest = delegates
         .iter()
@@ -204,7 +204,7 @@ mod tests {
                 upgrades: false,
                 compares_tags,
             };
-            let needed = RIGHTS
+            let needed = API_CALLS
                 .iter()
                 .filter(move |right| is_needed(right, purpose, OLDEST));
             let calls: Vec<_> = needed
@@ -219,8 +219,8 @@ mod tests {
         ];
         assert_eq!(calls(false), always);
         let further = [
-            ("/images/{name}/json", Some(MOVING_TAGS)),
-            ("/distribution/{name}/json", Some(MOVING_TAGS)),
+            ("/images/{name}/json", Some(MUTABLE_TAGS)),
+            ("/distribution/{name}/json", Some(MUTABLE_TAGS)),
         ];
         assert_eq!(calls(true), [always.as_slice(), &further].concat());
     }

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Delegate, Engine, Findings};
-use crate::app::{self, AnySource};
+use super::{Checks, Delegate, Engine};
+use crate::app::{self, ConfiguredSource};
 use crate::config::{Settings, Source};
-use crate::engine::{EngineError, RIGHTS};
-use crate::image::{ImageReference, Target, as_manager_knows, resolve};
-use crate::manager::{Published, clock_problem};
+use crate::engine::{API_CALLS, EngineError};
+use crate::image::{ImageReference, Target, manager_reference, resolve};
+use crate::manager::{ImageSource, clock_problem};
 use crate::rollout::problem;
 use crate::rollout::reason::Reason;
 
@@ -30,7 +30,7 @@ pub(super) struct Wanted {
 /// The targets by reference.
 pub(super) type Targets = BTreeMap<String, (ImageReference, Wanted)>;
 
-pub(super) async fn published(settings: &Settings, delegates: &[Delegate], found: &mut Findings) -> Targets {
+pub(super) async fn published(settings: &Settings, delegates: &[Delegate], found: &mut Checks) -> Targets {
     let mut targets = Targets::new();
     // Without leave to upgrade, so that the Manager does not take this for an upgrader at work.
     let source = match app::source(settings, false) {
@@ -44,21 +44,21 @@ pub(super) async fn published(settings: &Settings, delegates: &[Delegate], found
             return targets;
         }
     };
-    let mut questions: BTreeMap<(String, String), Vec<&Delegate>> = BTreeMap::new();
+    let mut queries: BTreeMap<(String, String), Vec<&Delegate>> = BTreeMap::new();
     for delegate in delegates {
         if delegate.opted_out {
             found.ok(&delegate.name, Reason::OptedOut.to_string());
             continue;
         }
         let key = (delegate.group.clone(), delegate.image.clone());
-        questions.entry(key).or_default().push(delegate);
+        queries.entry(key).or_default().push(delegate);
     }
     if delegates.is_empty() {
         let name = settings.workload_names.first().cloned().unwrap_or_default();
-        questions.insert((name, STOCK.to_owned()), Vec::new());
+        queries.insert((name, STOCK.to_owned()), Vec::new());
     }
     let (mut answered, mut failed) = (None, false);
-    for ((delegate, image), replicas) in questions {
+    for ((delegate, image), replicas) in queries {
         let current: ImageReference = match image.parse() {
             Ok(current) => current,
             Err(problem) => {
@@ -73,7 +73,7 @@ pub(super) async fn published(settings: &Settings, delegates: &[Delegate], found
                 continue;
             }
         };
-        let asked = as_manager_knows(&current, &settings.target);
+        let asked = manager_reference(&current, &settings.target);
         match source.published(&asked, &delegate).await {
             Err(error) => {
                 let whose = if replicas.is_empty() {
@@ -119,7 +119,7 @@ fn tell(
     resolved: &Target,
     published: &ImageReference,
     targets: &mut Targets,
-    found: &mut Findings,
+    found: &mut Checks,
 ) {
     let (name, image) = (delegate.name.as_str(), &delegate.image);
     match resolved {
@@ -156,8 +156,8 @@ fn tell(
     }
 }
 
-fn clock(source: &AnySource, found: &mut Findings) {
-    let AnySource::Manager(manager) = source else {
+fn clock(source: &ConfiguredSource, found: &mut Checks) {
+    let ConfiguredSource::Manager(manager) = source else {
         return;
     };
     let Some(skew) = manager.skew_seconds() else {
@@ -174,7 +174,7 @@ pub(super) async fn examine_targets(
     engine: &Engine,
     settings: &Settings,
     targets: &Targets,
-    found: &mut Findings,
+    found: &mut Checks,
 ) {
     if settings.disable_auto_upgrade {
         return;
@@ -225,7 +225,9 @@ pub(super) async fn examine_targets(
 
 /// Whether a socket proxy is in the way of looking into registries. Upgrades to a version can do without.
 async fn is_kept_from_looking(engine: &Engine) -> bool {
-    let right = RIGHTS.iter().find(|right| (right.method, right.path) == LOOKUP);
+    let right = API_CALLS
+        .iter()
+        .find(|right| (right.method, right.path) == LOOKUP);
     match right {
         Some(right) => matches!(engine.refusal(right).await, Ok(Some(_))),
         None => false,

@@ -14,7 +14,7 @@ use crate::engine::DockerEngine;
 /// How it is with something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Verdict {
+pub(crate) enum Severity {
     /// As it should be.
     Ok,
     /// It works, but not all of it.
@@ -25,21 +25,21 @@ pub(crate) enum Verdict {
 
 /// One line.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Finding {
+pub(crate) struct Check {
     /// How it is.
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: Severity,
     /// With what: `engine`, `manager`, a delegate's name.
     pub(crate) about: String,
     /// In words, with what to do.
     pub(crate) text: String,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = match self.verdict {
-            Verdict::Ok => "ok",
-            Verdict::Warn => "warn",
-            Verdict::Fail => "FAIL",
+            Severity::Ok => "ok",
+            Severity::Warn => "warn",
+            Severity::Fail => "FAIL",
         };
         write!(f, "{verdict:4}  {:13}  {}", self.about, self.text)
     }
@@ -47,11 +47,11 @@ impl fmt::Display for Finding {
 
 /// What has been found so far.
 #[derive(Debug, Default)]
-struct Findings(Vec<Finding>);
+struct Checks(Vec<Check>);
 
-impl Findings {
-    fn add(&mut self, verdict: Verdict, about: &str, text: impl Into<String>) {
-        self.0.push(Finding {
+impl Checks {
+    fn add(&mut self, verdict: Severity, about: &str, text: impl Into<String>) {
+        self.0.push(Check {
             verdict,
             about: about.to_owned(),
             text: text.into(),
@@ -59,21 +59,21 @@ impl Findings {
     }
 
     fn ok(&mut self, about: &str, text: impl Into<String>) {
-        self.add(Verdict::Ok, about, text);
+        self.add(Severity::Ok, about, text);
     }
 
     fn warn(&mut self, about: &str, text: impl Into<String>) {
-        self.add(Verdict::Warn, about, text);
+        self.add(Severity::Warn, about, text);
     }
 
     fn fail(&mut self, about: &str, text: impl Into<String>) {
-        self.add(Verdict::Fail, about, text);
+        self.add(Severity::Fail, about, text);
     }
 }
 
 /// Looks at everything, each as far as what it needs is there.
-pub(crate) async fn examine(settings: &Settings) -> Vec<Finding> {
-    let mut found = Findings::default();
+pub(crate) async fn run_checks(settings: &Settings) -> Vec<Check> {
+    let mut found = Checks::default();
     for warning in &settings.warnings {
         found.warn("configuration", warning.clone());
     }
@@ -82,7 +82,7 @@ pub(crate) async fn examine(settings: &Settings) -> Vec<Finding> {
     }
     let engine = app::engine(settings);
     let delegates = match &engine {
-        Ok(engine) => engine::examine(engine, settings, &mut found).await,
+        Ok(engine) => engine::run_checks(engine, settings, &mut found).await,
         Err(error) => {
             found.fail("engine", error.to_string());
             None

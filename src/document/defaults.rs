@@ -10,7 +10,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{is_blank, same_or_blank};
+use super::{is_unset, same_or_unset};
 
 /// Fields whose value is the image's where the owner gave none.
 pub(super) const SCALARS: [&str; 4] = ["User", "WorkingDir", "StopSignal", "ArgsEscaped"];
@@ -22,7 +22,7 @@ pub(super) fn subtract(
     host_config: &Map<String, Value>,
 ) {
     for field in SCALARS {
-        if same_or_blank(config.get(field), image.get(field)) {
+        if same_or_unset(config.get(field), image.get(field)) {
             config.remove(field);
         }
     }
@@ -145,18 +145,18 @@ impl Command {
     pub(super) fn of(config: &Map<String, Value>, image: &Map<String, Value>) -> Self {
         let (entrypoint, command) = (given(config, "Entrypoint"), given(config, "Cmd"));
         let (image_entrypoint, image_command) = (entrypoint_of_image(image), given(image, "Cmd"));
-        let command_is_default = same_or_blank(command, image_command);
+        let command_is_default = same_or_unset(command, image_command);
         let own = |own_entrypoint, own_command| Self {
             own_entrypoint,
             own_command,
         };
         match entrypoint {
             // Taken away with `[""]`, which needs a command, or never there.
-            None if !is_blank(image_entrypoint) => own(true, true),
+            None if !is_unset(image_entrypoint) => own(true, true),
             Some(_) if entrypoint != image_entrypoint => {
-                own(true, !is_blank(entrypoint) || !command_is_default)
+                own(true, !is_unset(entrypoint) || !command_is_default)
             }
-            Some(_) if !is_blank(entrypoint) && is_blank(command) => {
+            Some(_) if !is_unset(entrypoint) && is_unset(command) => {
                 let repeated =
                     !command_is_default || (command.is_some() && image.get("Cmd") == Some(&Value::Null));
                 own(repeated, repeated)
@@ -199,7 +199,7 @@ fn healthcheck(config: &mut Map<String, Value>, image: &Map<String, Value>) {
         return;
     };
     if let Value::Object(check) = slot {
-        check.retain(|field, value| !same_or_blank(Some(value), defaults.get(field)));
+        check.retain(|field, value| !same_or_unset(Some(value), defaults.get(field)));
         if check.is_empty() {
             *slot = Value::Null;
         }

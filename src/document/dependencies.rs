@@ -11,14 +11,14 @@ pub(super) const LINK: &str = "link";
 
 /// Something of another container.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tie {
+pub struct Dependency {
     /// `network`, `pid`, `ipc`, `volumes` or `link`.
     pub what: &'static str,
     /// The other container, as the document names it: by its id, or by its name.
     pub container: String,
 }
 
-impl Tie {
+impl Dependency {
     /// Whether nothing can be started with it unless the other one runs. A namespace ends with its holder's life, and the
     /// engine refuses a link to what does not run.
     pub fn needs_it_running(&self) -> bool {
@@ -26,7 +26,7 @@ impl Tie {
     }
 
     /// Whether the name in it is that of now: of a link the engine keeps the container, and shows what that one is called.
-    pub fn follows_renames(&self) -> bool {
+    pub fn tracks_renames(&self) -> bool {
         self.what == LINK
     }
 
@@ -48,7 +48,7 @@ impl Tie {
 }
 
 /// The namespaces that a container of this document shares with others. The engine writes them as `container:<id>`.
-pub(super) fn namespaces(inspect: &Value) -> impl Iterator<Item = Tie> {
+pub(super) fn namespaces(inspect: &Value) -> impl Iterator<Item = Dependency> {
     [
         ("network", "/HostConfig/NetworkMode"),
         ("pid", "/HostConfig/PidMode"),
@@ -57,7 +57,7 @@ pub(super) fn namespaces(inspect: &Value) -> impl Iterator<Item = Tie> {
     .into_iter()
     .filter_map(|(what, pointer)| {
         let container = text(inspect, pointer).strip_prefix("container:")?;
-        Some(Tie {
+        Some(Dependency {
             what,
             container: container.to_owned(),
         })
@@ -66,12 +66,12 @@ pub(super) fn namespaces(inspect: &Value) -> impl Iterator<Item = Tie> {
 
 /// All that a container of this document has of others. `--volumes-from` is kept as it was given, with an optional mode
 /// behind a colon. A link is shown as `/name:/own-name/alias`; in networks that a person made there are none of these.
-pub fn ties(inspect: &Value) -> Vec<Tie> {
+pub fn dependencies(inspect: &Value) -> Vec<Dependency> {
     let sources = list(inspect, "/HostConfig/VolumesFrom").iter();
     let volumes = sources.filter_map(|source| {
         let source = source.as_str()?;
         let container = source.split_once(':').map_or(source, |(container, _)| container);
-        Some(Tie {
+        Some(Dependency {
             what: VOLUMES,
             container: container.to_owned(),
         })
@@ -79,7 +79,7 @@ pub fn ties(inspect: &Value) -> Vec<Tie> {
     let links = list(inspect, "/HostConfig/Links").iter().filter_map(|link| {
         let link = link.as_str()?;
         let container = link.split_once(':').map_or(link, |(container, _)| container);
-        Some(Tie {
+        Some(Dependency {
             what: LINK,
             container: container.trim_start_matches('/').to_owned(),
         })
@@ -115,9 +115,14 @@ mod tests {
             "VolumesFrom": ["/d1:ro", "0123456789ab", "0124", "012", "01234", "f", "other", ""],
             "Links": ["/d2:/own/db", "/gone:/own/d1"],
         } });
-        let found: Vec<_> = ties(&inspect)
+        let found: Vec<_> = dependencies(&inspect)
             .into_iter()
-            .map(|tie| (tie.what, tie.target(&all).map_or("none", |target| &target.name)))
+            .map(|dependency| {
+                (
+                    dependency.what,
+                    dependency.target(&all).map_or("none", |target| &target.name),
+                )
+            })
             .collect();
         assert_eq!(
             found,
@@ -136,6 +141,9 @@ mod tests {
                 ("link", "none"),
             ]
         );
-        assert_eq!(ties(&json!({ "HostConfig": { "NetworkMode": "bridge" } })), []);
+        assert_eq!(
+            dependencies(&json!({ "HostConfig": { "NetworkMode": "bridge" } })),
+            []
+        );
     }
 }

@@ -37,17 +37,17 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-pub use compare::{Difference, unexplained};
-pub use dependencies::{Tie, ties};
+pub use compare::{Difference, differences};
+pub use dependencies::{Dependency, dependencies};
 pub use networks::network_of_swarm;
-pub use single_instance::{Conflict, forbids_two};
+pub use single_instance::{SingleInstance, single_instance_reasons};
 
 use crate::container::ApiVersion;
 use crate::container::{ContainerId, label};
 
 /// What a create call for the successor needs.
 #[derive(Clone, PartialEq)]
-pub struct Successor {
+pub struct CreateRequest {
     /// The create body. It holds the container's environment, so it is never logged as it is.
     pub body: Value,
     /// The platform the create call must name, `os/architecture[/variant]`: only where the engine's image store
@@ -58,7 +58,7 @@ pub struct Successor {
     pub connect: Vec<(String, Value)>,
 }
 
-impl fmt::Debug for Successor {
+impl fmt::Debug for CreateRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let networks: Vec<_> = self.connect.iter().map(|(network, _)| network).collect();
         f.debug_struct("Successor")
@@ -90,7 +90,7 @@ pub enum Obstacle {
     },
     /// Another container has something of it, which its successor cannot give.
     #[error("{}", tied(.what, .container))]
-    Tied {
+    HasDependent {
         /// The other container's name.
         container: String,
         /// `network`, `pid`, `ipc`, `volumes` or `link`.
@@ -98,7 +98,7 @@ pub enum Obstacle {
     },
     /// It has something of another container that is gone or does not run: nothing can be started with it.
     #[error("{}", adrift(.what, .container))]
-    Adrift {
+    DependencyMissing {
         /// The other container, as the document names it.
         container: String,
         /// `network`, `pid`, `ipc`, `volumes` or `link`.
@@ -171,8 +171,8 @@ impl Obstacle {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Managed { .. } => "managed",
-            Self::Tied { .. } => "tied",
-            Self::Adrift { .. } => "adrift",
+            Self::HasDependent { .. } => "tied",
+            Self::DependencyMissing { .. } => "adrift",
             Self::SwarmNetwork { .. } => "swarm-network",
             Self::CopiedFile { .. } => "copied-file",
             Self::OtherPlatform { .. } => "other-platform",
@@ -209,7 +209,7 @@ pub fn successor(
     reference: &str,
     labels: &[(&str, String)],
     api: ApiVersion,
-) -> Result<Successor, Obstacle> {
+) -> Result<CreateRequest, Obstacle> {
     check("container", inspect, &CONTAINER)?;
     check("old image", images.old, &IMAGE)?;
     check("new image", images.new, &IMAGE)?;
@@ -236,7 +236,7 @@ pub fn successor(
             json!({ "EndpointsConfig": endpoints.at_create }),
         );
     }
-    Ok(Successor {
+    Ok(CreateRequest {
         body: Value::Object(body),
         platform: stored_platform(inspect),
         connect: endpoints.connect,
@@ -445,7 +445,7 @@ fn short_id(inspect: &Value) -> String {
 }
 
 /// What Go, and so the engine, takes for "not set": null, an empty string, list or object, zero, false.
-fn is_blank(value: Option<&Value>) -> bool {
+fn is_unset(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null | Value::Bool(false)) => true,
         Some(Value::Bool(true)) => false,
@@ -457,6 +457,6 @@ fn is_blank(value: Option<&Value>) -> bool {
 }
 
 /// Equal to the engine's eyes where "not set" has several spellings.
-fn same_or_blank(a: Option<&Value>, b: Option<&Value>) -> bool {
-    a == b || (is_blank(a) && is_blank(b))
+fn same_or_unset(a: Option<&Value>, b: Option<&Value>) -> bool {
+    a == b || (is_unset(a) && is_unset(b))
 }

@@ -60,7 +60,7 @@ pub(super) fn endpoints(config: &mut Map<String, Value>, inspect: &Value, api: A
 /// `Config.MacAddress` is shown only where the owner set it. From API 1.44 it belongs into the first network's
 /// endpoint, and API 1.52 refuses it anywhere else.
 fn move_mac(config: &mut Map<String, Value>, endpoints: &mut Map<String, Value>, first: Option<&str>) {
-    let Some(mac) = config.get("MacAddress").filter(|mac| !super::is_blank(Some(mac))) else {
+    let Some(mac) = config.get("MacAddress").filter(|mac| !super::is_unset(Some(mac))) else {
         return;
     };
     if let Some(Value::Object(endpoint)) = first.and_then(|first| endpoints.get_mut(first)) {

@@ -30,7 +30,7 @@ const SHARED_DEVICES: [&str; 12] = [
 
 /// A reason why the old container must stop before its successor starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Conflict {
+pub enum SingleInstance {
     /// It listens in the host's own network.
     HostNetwork,
     /// A fixed port of the host leads to it, or one of a range with room for one container only.
@@ -73,7 +73,7 @@ pub enum Conflict {
     },
 }
 
-impl Conflict {
+impl SingleInstance {
     /// One word for metrics and logs.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -88,7 +88,7 @@ impl Conflict {
     }
 }
 
-impl fmt::Display for Conflict {
+impl fmt::Display for SingleInstance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::HostNetwork => write!(
@@ -128,17 +128,19 @@ impl fmt::Display for Conflict {
 }
 
 /// Why two containers of this document cannot live at once; empty where they can.
-pub fn forbids_two(inspect: &Value) -> Vec<Conflict> {
+pub fn single_instance_reasons(inspect: &Value) -> Vec<SingleInstance> {
     let mut conflicts = Vec::new();
     let network_mode = text(inspect, "/HostConfig/NetworkMode");
     if network_mode == "host" {
-        conflicts.push(Conflict::HostNetwork);
+        conflicts.push(SingleInstance::HostNetwork);
     }
     conflicts.extend(devices(inspect));
-    conflicts.extend(namespaces(inspect).map(|tie| Conflict::ContainerNamespace {
-        namespace: tie.what,
-        container: tie.container,
-    }));
+    conflicts.extend(
+        namespaces(inspect).map(|dependency| SingleInstance::ContainerNamespace {
+            namespace: dependency.what,
+            container: dependency.container,
+        }),
+    );
     // The engine ignores the rest where the container has no network of its own.
     if matches!(network_mode, "host" | "none") || super::networks::shares_namespace(network_mode) {
         return conflicts;
@@ -147,14 +149,14 @@ pub fn forbids_two(inspect: &Value) -> Vec<Conflict> {
     fixed_addresses(inspect, &mut conflicts);
     let mac = text(inspect, "/Config/MacAddress");
     if !mac.is_empty() {
-        conflicts.push(Conflict::FixedMac {
+        conflicts.push(SingleInstance::FixedMac {
             address: mac.to_owned(),
         });
     }
     conflicts
 }
 
-fn published_ports(inspect: &Value, conflicts: &mut Vec<Conflict>) {
+fn published_ports(inspect: &Value, conflicts: &mut Vec<SingleInstance>) {
     let wanted: Vec<_> = bindings(inspect).collect();
     for binding in &wanted {
         let Some(ports) = binding.ports() else { continue };
@@ -166,12 +168,12 @@ fn published_ports(inspect: &Value, conflicts: &mut Vec<Conflict>) {
     }
 }
 
-fn devices(inspect: &Value) -> impl Iterator<Item = Conflict> {
+fn devices(inspect: &Value) -> impl Iterator<Item = SingleInstance> {
     let devices = list(inspect, "/HostConfig/Devices").iter();
     devices
         .map(|device| text(device, "/PathOnHost"))
         .filter(|path| !is_shared(path))
-        .map(|path| Conflict::Device {
+        .map(|path| SingleInstance::Device {
             path: path.to_owned(),
         })
 }
@@ -225,27 +227,27 @@ impl Binding<'_> {
             .map_or("tcp", |(_, protocol)| protocol)
     }
 
-    fn conflict(&self) -> Conflict {
+    fn conflict(&self) -> SingleInstance {
         let host = match self.address {
             "" => self.port.to_owned(),
             address if address.contains(':') => format!("[{address}]:{}", self.port),
             address => format!("{address}:{}", self.port),
         };
-        Conflict::PublishedPort {
+        SingleInstance::PublishedPort {
             host,
             container: self.container.to_owned(),
         }
     }
 }
 
-fn fixed_addresses(inspect: &Value, conflicts: &mut Vec<Conflict>) {
+fn fixed_addresses(inspect: &Value, conflicts: &mut Vec<SingleInstance>) {
     for (network, endpoint) in super::networks::settable(inspect) {
         let given =
             ["/IPAMConfig/IPv4Address", "/IPAMConfig/IPv6Address"].map(|pointer| text(&endpoint, pointer));
         let link_local = list(&endpoint, "/IPAMConfig/LinkLocalIPs").iter();
         for address in given.into_iter().chain(link_local.filter_map(Value::as_str)) {
             if !address.is_empty() {
-                conflicts.push(Conflict::FixedIp {
+                conflicts.push(SingleInstance::FixedIp {
                     network: network.clone(),
                     address: address.to_owned(),
                 });

@@ -45,7 +45,7 @@ pub(super) fn name(mount: &Value) -> &str {
 fn is_anonymous(host_config: &Map<String, Value>, inspect: &Value, destination: &str) -> bool {
     let declared = map(inspect, "/Config/Volumes")
         .is_some_and(|volumes| volumes.keys().any(|path| clean(path) == clean(destination)));
-    declared || super::is_blank(host_config.get("VolumesFrom"))
+    declared || super::is_unset(host_config.get("VolumesFrom"))
 }
 
 /// Whether `Binds` has the destination; a bind that is nothing but a destination gets the volume's name.

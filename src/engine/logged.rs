@@ -15,7 +15,7 @@ use crate::image::ImageReference;
 
 /// Tells every call to the engine within.
 #[derive(Clone, Debug)]
-pub struct Told<E>(pub E);
+pub struct Logged<E>(pub E);
 
 async fn told<T>(
     call: &'static str,
@@ -32,7 +32,7 @@ async fn told<T>(
     outcome
 }
 
-impl<E: Engine> Engine for Told<E> {
+impl<E: Engine> Engine for Logged<E> {
     async fn info(&self) -> Result<EngineInfo, EngineError> {
         told("info", "", self.0.info()).await
     }

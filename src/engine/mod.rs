@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-pub(crate) use credentials::needs_login;
-pub use credentials::{GivenLogin, LoginFile, Logins};
+pub(crate) use credentials::is_auth_error;
+pub use credentials::{ConfigFile, Credentials, StaticCredentials};
 pub use docker::DockerEngine;
-pub use logged::Told;
-pub use permissions::{MOVING_TAGS, Need, RIGHTS, Right};
+pub use logged::Logged;
+pub use permissions::{API_CALLS, MUTABLE_TAGS, Need, Right};
 pub use storage::Storage;
 
 use crate::container::{ApiVersion, ContainerId, ContainerSummary, ImageId, Inspected};
@@ -79,7 +79,7 @@ pub enum EngineError {
     TimedOut(Duration),
     /// The registry wants a login, and those that there are are not in order.
     #[error("{0}")]
-    NoLogin(String),
+    Unauthorized(String),
     /// An answer that is not what the API promises.
     #[error("unexpected answer from the engine: {0}")]
     Malformed(String),

@@ -52,10 +52,10 @@ const fn comparing_tags(right: Right) -> Right {
 }
 
 /// What those calls are for.
-pub const MOVING_TAGS: &str = "tags that move";
+pub const MUTABLE_TAGS: &str = "tags that move";
 
 /// All of them. What is not here is not called.
-pub const RIGHTS: [Right; 21] = [
+pub const API_CALLS: [Right; 21] = [
     right("GET", "/version", Need::Watch),
     right("GET", "/containers/json", Need::Watch),
     right("GET", "/containers/{id}/json", Need::Watch),
@@ -77,7 +77,11 @@ pub const RIGHTS: [Right; 21] = [
         "/containers/{id}/kill",
         Need::Some("stops, on engines 23.0 to 24.0.2"),
     ),
-    comparing_tags(right("GET", "/distribution/{name}/json", Need::Some(MOVING_TAGS))),
+    comparing_tags(right(
+        "GET",
+        "/distribution/{name}/json",
+        Need::Some(MUTABLE_TAGS),
+    )),
     right(
         "GET",
         "/containers/{id}/logs",
@@ -191,7 +195,7 @@ mod tests {
         let mut lines = String::new();
         for method in ["GET", "HEAD", "POST", "DELETE"] {
             let mut paths: Vec<String> = Vec::new();
-            for right in RIGHTS
+            for right in API_CALLS
                 .iter()
                 .filter(|right| right.method == method && is_needed(right.need))
             {
@@ -236,7 +240,7 @@ mod tests {
     #[test]
     fn the_documentation_lists_every_call() {
         let mut table = String::from("| call | needed for |\n|---|---|\n");
-        for right in RIGHTS {
+        for right in API_CALLS {
             let need = match right.need {
                 Need::Watch => "everything",
                 Need::Upgrade => "upgrades",
@@ -244,8 +248,8 @@ mod tests {
             };
             let watching = match (right.compares_tags, need) {
                 (false, _) => String::new(),
-                (true, MOVING_TAGS) => ", with health checks only too".to_owned(),
-                (true, _) => format!("; with health checks only, {MOVING_TAGS}"),
+                (true, MUTABLE_TAGS) => ", with health checks only too".to_owned(),
+                (true, _) => format!("; with health checks only, {MUTABLE_TAGS}"),
             };
             let _ = writeln!(table, "| `{} {}` | {need}{watching} |", right.method, right.path);
         }

@@ -8,22 +8,22 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use crate::config::{HealthSettings, ProbeKind};
-use crate::container::{HealthStatus, Inspected, RunState};
+use crate::container::{HealthcheckStatus, Inspected, RunState};
 
 /// A delegate's health, who said so, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Health {
     /// Healthy or not.
-    pub state: HealthState,
+    pub state: HealthStatus,
     /// Which probe gave the verdict.
-    pub by: ProbedBy,
+    pub by: Probe,
     /// What was seen, in a few words.
     pub cause: String,
 }
 
 /// A verdict's first word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum HealthState {
+pub enum HealthStatus {
     /// It works.
     Healthy,
     /// It has not said yet.
@@ -32,7 +32,7 @@ pub enum HealthState {
     Unhealthy,
 }
 
-impl HealthState {
+impl HealthStatus {
     /// The word for logs and metric labels.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl HealthState {
 
 /// Which probe gave a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ProbedBy {
+pub enum Probe {
     /// The engine runs the container's HEALTHCHECK.
     Engine,
     /// `GET /api/health` on the delegate's own port.
@@ -54,7 +54,7 @@ pub enum ProbedBy {
     Running,
 }
 
-impl ProbedBy {
+impl Probe {
     /// The word for logs and metric labels.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -65,8 +65,8 @@ impl ProbedBy {
     }
 }
 
-impl Verdict {
-    fn new(state: HealthState, by: ProbedBy, cause: impl Into<String>) -> Self {
+impl Health {
+    fn new(state: HealthStatus, by: Probe, cause: impl Into<String>) -> Self {
         Self {
             state,
             by,
@@ -76,11 +76,11 @@ impl Verdict {
 
     /// Whether it works.
     pub fn is_healthy(&self) -> bool {
-        self.state == HealthState::Healthy
+        self.state == HealthStatus::Healthy
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.state.as_str(), self.cause)
     }
@@ -109,40 +109,36 @@ pub trait HealthEndpoint: Send + Sync + 'static {
 }
 
 /// Judges a container by its document and, where that is what counts, by its health endpoint.
-pub async fn judge(
+pub async fn check(
     container: &Inspected,
     settings: &HealthSettings,
     endpoint: &impl HealthEndpoint,
-) -> Verdict {
+) -> Health {
     match container.state() {
         RunState::Running => {}
         RunState::Restarting => {
             let cause = format!("restarting, {} time(s) so far", container.restart_count());
-            return Verdict::new(HealthState::Unhealthy, ProbedBy::Running, cause);
+            return Health::new(HealthStatus::Unhealthy, Probe::Running, cause);
         }
         RunState::Exited | RunState::Dead => {
-            return Verdict::new(HealthState::Unhealthy, ProbedBy::Running, ending(container));
+            return Health::new(HealthStatus::Unhealthy, Probe::Running, ending(container));
         }
         state => {
-            return Verdict::new(
-                HealthState::Unhealthy,
-                ProbedBy::Running,
-                state.as_str().to_owned(),
-            );
+            return Health::new(HealthStatus::Unhealthy, Probe::Running, state.as_str().to_owned());
         }
     }
     match settings.probe {
         ProbeKind::Running => running(),
         ProbeKind::Engine => by_engine(container).unwrap_or_else(|| {
-            Verdict::new(
-                HealthState::Unhealthy,
-                ProbedBy::Engine,
+            Health::new(
+                HealthStatus::Unhealthy,
+                Probe::Engine,
                 "HEALTH_PROBE is engine, but the container has no HEALTHCHECK",
             )
         }),
         ProbeKind::Http => match by_http(container, settings, endpoint).await {
             Ok(verdict) => verdict,
-            Err(no_route) => Verdict::new(HealthState::Unhealthy, ProbedBy::Http, no_route),
+            Err(no_route) => Health::new(HealthStatus::Unhealthy, Probe::Http, no_route),
         },
         // A probe by exec is a write; settings that ask for it are answered with a warning and `auto`.
         ProbeKind::Auto | ProbeKind::Exec => {
@@ -151,9 +147,9 @@ pub async fn judge(
             }
             match by_http(container, settings, endpoint).await {
                 Ok(verdict) => verdict,
-                Err(no_route) => Verdict::new(
-                    HealthState::Healthy,
-                    ProbedBy::Running,
+                Err(no_route) => Health::new(
+                    HealthStatus::Healthy,
+                    Probe::Running,
                     format!("running; {no_route}"),
                 ),
             }
@@ -174,24 +170,24 @@ pub fn ending(container: &Inspected) -> String {
     text
 }
 
-fn running() -> Verdict {
-    Verdict::new(HealthState::Healthy, ProbedBy::Running, "running")
+fn running() -> Health {
+    Health::new(HealthStatus::Healthy, Probe::Running, "running")
 }
 
-fn by_engine(container: &Inspected) -> Option<Verdict> {
+fn by_engine(container: &Inspected) -> Option<Health> {
     let health = container.health()?;
     let verdict = match health.status {
-        HealthStatus::Healthy => {
-            Verdict::new(HealthState::Healthy, ProbedBy::Engine, "its HEALTHCHECK passes")
+        HealthcheckStatus::Healthy => {
+            Health::new(HealthStatus::Healthy, Probe::Engine, "its HEALTHCHECK passes")
         }
-        HealthStatus::Starting => Verdict::new(
-            HealthState::Starting,
-            ProbedBy::Engine,
+        HealthcheckStatus::Starting => Health::new(
+            HealthStatus::Starting,
+            Probe::Engine,
             "its HEALTHCHECK has not passed yet",
         ),
-        HealthStatus::Unhealthy => Verdict::new(
-            HealthState::Unhealthy,
-            ProbedBy::Engine,
+        HealthcheckStatus::Unhealthy => Health::new(
+            HealthStatus::Unhealthy,
+            Probe::Engine,
             format!(
                 "its HEALTHCHECK failed {} time(s): {}",
                 health.failing_streak,
@@ -216,7 +212,7 @@ async fn by_http(
     container: &Inspected,
     settings: &HealthSettings,
     endpoint: &impl HealthEndpoint,
-) -> Result<Verdict, String> {
+) -> Result<Health, String> {
     let addresses = match container.network_mode() {
         "host" => Vec::from_iter(endpoint.host_address()),
         _ => container.addresses(),
@@ -230,17 +226,17 @@ async fn by_http(
         let url = format!("http://{address}{}", settings.path);
         let verdict = match endpoint.get(address, &settings.path).await {
             HttpOutcome::Answered(status @ 200..=299) => {
-                (HealthState::Healthy, format!("{url} answers {status}"))
+                (HealthStatus::Healthy, format!("{url} answers {status}"))
             }
-            HttpOutcome::Answered(status) => (HealthState::Unhealthy, format!("{url} answers {status}")),
-            HttpOutcome::Refused => (HealthState::Unhealthy, format!("nothing listens at {url}")),
-            HttpOutcome::Broken(problem) => (HealthState::Unhealthy, format!("{url}: {problem}")),
+            HttpOutcome::Answered(status) => (HealthStatus::Unhealthy, format!("{url} answers {status}")),
+            HttpOutcome::Refused => (HealthStatus::Unhealthy, format!("nothing listens at {url}")),
+            HttpOutcome::Broken(problem) => (HealthStatus::Unhealthy, format!("{url}: {problem}")),
             HttpOutcome::NoRoute(problem) => {
                 no_route = format!("{url} cannot be reached from here ({problem})");
                 continue;
             }
         };
-        return Ok(Verdict::new(verdict.0, ProbedBy::Http, verdict.1));
+        return Ok(Health::new(verdict.0, Probe::Http, verdict.1));
     }
     Err(no_route)
 }

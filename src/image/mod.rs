@@ -6,11 +6,11 @@ mod support;
 mod target;
 mod version;
 
-pub use policy::{Forbidden, MaxVersion, Pins};
+pub use policy::{ImagePolicy, MaxVersion, Violation};
 use reference::{DEFAULT_REGISTRY, DEFAULT_TAG, compose};
 pub use reference::{ImageReference, ReferenceError, ReferenceProblem};
 pub use support::Expiry;
 pub use target::{
-    Target, TargetSettings, as_manager_knows, check_mirror, check_repository, is_moving, resolve,
+    Target, TargetSettings, check_mirror, check_repository, is_mutable_tag, manager_reference, resolve,
 };
 pub use version::Version;

@@ -7,7 +7,7 @@ use super::{ImageReference, Version};
 
 /// `REQUIRE_DIGEST` and `MAX_VERSION`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pins {
+pub struct ImagePolicy {
     /// `REQUIRE_DIGEST`: nothing but what a digest pins.
     pub require_digest: bool,
     /// `MAX_VERSION`: nothing newer.
@@ -16,7 +16,7 @@ pub struct Pins {
 
 /// Why an image is not let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Forbidden {
+pub enum Violation {
     /// Nothing pins it.
     NoDigest,
     /// It is newer than this.
@@ -25,17 +25,17 @@ pub enum Forbidden {
     NotKnown(MaxVersion),
 }
 
-impl Pins {
+impl ImagePolicy {
     /// Why this image is not let in; `None` where it is.
-    pub fn forbid(&self, image: &ImageReference) -> Option<Forbidden> {
+    pub fn forbid(&self, image: &ImageReference) -> Option<Violation> {
         if self.require_digest && image.digest().is_none() {
-            return Some(Forbidden::NoDigest);
+            return Some(Violation::NoDigest);
         }
         let max = self.max_version.as_ref()?;
         match Version::of(image).and_then(|version| max.allows(&version)) {
             Some(true) => None,
-            Some(false) => Some(Forbidden::NewerThan(max.clone())),
-            None => Some(Forbidden::NotKnown(max.clone())),
+            Some(false) => Some(Violation::NewerThan(max.clone())),
+            None => Some(Violation::NotKnown(max.clone())),
         }
     }
 }
@@ -74,14 +74,14 @@ impl fmt::Display for MaxVersion {
 mod tests {
     use super::*;
 
-    fn pins(max: &str) -> Pins {
-        Pins {
+    fn pins(max: &str) -> ImagePolicy {
+        ImagePolicy {
             require_digest: false,
             max_version: Some(max.parse().unwrap()),
         }
     }
 
-    fn forbid(pins: &Pins, tag: &str) -> Option<Forbidden> {
+    fn forbid(pins: &ImagePolicy, tag: &str) -> Option<Violation> {
         pins.forbid(&format!("harness/delegate{tag}").parse().unwrap())
     }
 
@@ -108,7 +108,7 @@ mod tests {
         ] {
             let told = match forbid(&pins(max), tag) {
                 None => Some(true),
-                Some(Forbidden::NewerThan(_)) => Some(false),
+                Some(Violation::NewerThan(_)) => Some(false),
                 Some(_) => None,
             };
             assert_eq!(told, expected, "{tag} by {max}");
@@ -117,14 +117,14 @@ mod tests {
 
     #[test]
     fn what_no_digest_pins_is_not_let_in_where_one_is_required() {
-        let pins = Pins {
+        let pins = ImagePolicy {
             require_digest: true,
             max_version: None,
         };
         let digest = format!("@sha256:{}", "a".repeat(64));
-        assert_eq!(forbid(&pins, ":26.03.1"), Some(Forbidden::NoDigest));
+        assert_eq!(forbid(&pins, ":26.03.1"), Some(Violation::NoDigest));
         assert_eq!(forbid(&pins, &digest), None);
         assert_eq!(forbid(&pins, &format!(":26.03.1{digest}")), None);
-        assert_eq!(forbid(&Pins::default(), ":26.03.1"), None);
+        assert_eq!(forbid(&ImagePolicy::default(), ":26.03.1"), None);
     }
 }

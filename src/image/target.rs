@@ -1,6 +1,6 @@
 //! From the published image to the target: what a delegate should run.
 
-use super::{Forbidden, ImageReference, MaxVersion, Pins, ReferenceError, compose};
+use super::{ImagePolicy, ImageReference, MaxVersion, ReferenceError, Violation, compose};
 
 /// The registry and the path of Harness's own delegate image.
 const STOCK_REGISTRY: &str = super::DEFAULT_REGISTRY;
@@ -22,7 +22,7 @@ pub struct TargetSettings {
     /// `IMAGE_REPOSITORY`: the repository of your own build of the delegate, without tag.
     pub image_repository: Option<String>,
     /// What is let in.
-    pub pins: Pins,
+    pub pins: ImagePolicy,
 }
 
 impl TargetSettings {
@@ -78,14 +78,14 @@ pub fn resolve(published: &ImageReference, current: &ImageReference, settings: &
         return Target::CustomImage;
     }
     match wanted(published, current, settings, stock) {
-        Ok(wanted) => let_in(compare(wanted, current), &settings.pins),
+        Ok(wanted) => apply_policy(compare(wanted, current), &settings.pins),
         Err(reason) => Target::Unresolvable(reason),
     }
 }
 
 /// The reference by which the Manager knows `current`: in its familiar form, without the mirror, and without a digest
 /// beside a tag. The Manager compares references as text.
-pub fn as_manager_knows(current: &ImageReference, settings: &TargetSettings) -> ImageReference {
+pub fn manager_reference(current: &ImageReference, settings: &TargetSettings) -> ImageReference {
     let name = current.familiar_name();
     let name = settings
         .registry_mirror
@@ -157,22 +157,22 @@ fn compare(wanted: ImageReference, current: &ImageReference) -> Target {
     };
     if !same_repository || !same {
         Target::Replace(wanted)
-    } else if is_moving(&wanted) {
+    } else if is_mutable_tag(&wanted) {
         Target::CheckDigest(wanted)
     } else {
         Target::Current
     }
 }
 
-fn let_in(target: Target, pins: &Pins) -> Target {
+fn apply_policy(target: Target, pins: &ImagePolicy) -> Target {
     let (Target::Replace(wanted) | Target::CheckDigest(wanted)) = &target else {
         return target;
     };
     match pins.forbid(wanted) {
         None => target,
-        Some(Forbidden::NoDigest) => Target::NotPinned(wanted.clone()),
-        Some(Forbidden::NewerThan(max)) => Target::HeldBack(wanted.clone(), max),
-        Some(Forbidden::NotKnown(max)) => Target::Unresolvable(format!(
+        Some(Violation::NoDigest) => Target::NotPinned(wanted.clone()),
+        Some(Violation::NewerThan(max)) => Target::HeldBack(wanted.clone(), max),
+        Some(Violation::NotKnown(max)) => Target::Unresolvable(format!(
             "the tag of {wanted} does not tell whether it is newer than MAX_VERSION={max}"
         )),
     }
@@ -207,7 +207,7 @@ fn variant_to_keep(published: &ImageReference, current: &ImageReference) -> Opti
 }
 
 /// Whether a reference may stand for another image tomorrow.
-pub fn is_moving(reference: &ImageReference) -> bool {
+pub fn is_mutable_tag(reference: &ImageReference) -> bool {
     reference.digest().is_none() && reference.tag().is_some_and(moves)
 }
 
@@ -462,7 +462,7 @@ mod tests {
     #[test]
     #[rustfmt::skip]
     fn what_the_pins_do_not_let_in_is_not_taken_up() {
-        let newest = Pins { max_version: "26.03".parse().ok(), ..Pins::default() };
+        let newest = ImagePolicy { max_version: "26.03".parse().ok(), ..ImagePolicy::default() };
         let newest = TargetSettings { pins: newest, ..TargetSettings::default() };
         assert_rows(&newest, &[
             ("harness/delegate:26.03.1",         "harness/delegate:26.02.1",          "replace harness/delegate:26.03.1"),
@@ -477,7 +477,7 @@ mod tests {
             ("registry.corp/delegate:26.05",     "harness/delegate:26.02.1",          "held back registry.corp/delegate:26.05 by 26.03"),
             ("harness/delegate:26.04.1",         "corp/delegate:26.02.1",             "custom"),
         ]);
-        let pinned = Pins { require_digest: true, ..Pins::default() };
+        let pinned = ImagePolicy { require_digest: true, ..ImagePolicy::default() };
         let pinned = |settings: TargetSettings| TargetSettings { pins: pinned.clone(), ..settings };
         assert_rows(&pinned(TargetSettings::default()), &[
             ("harness/delegate:26.03.1@A", "harness/delegate:26.02.1",         "replace harness/delegate:26.03.1@A"),
@@ -545,7 +545,7 @@ mod tests {
             ("hub/harness/delegate:1.2",                  Some("hub"),         "harness/delegate:1.2"),
         ] {
             let settings = TargetSettings { registry_mirror: mirror_setting.map(str::to_owned), ..TargetSettings::default() };
-            assert_eq!(as_manager_knows(&reference(current), &settings).to_string(), expand(known));
+            assert_eq!(manager_reference(&reference(current), &settings).to_string(), expand(known));
         }
     }
 

@@ -17,7 +17,7 @@ use super::client_config::{ManagerConfig, ManagerSetupError, Timing, audience, b
 use super::response::{Answer, printable};
 use super::token::{self, Claims, Issued, KEY_LEN};
 use super::transport_error::transport;
-use super::{Published, PublishedError};
+use super::{ImageSource, ManagerError};
 use crate::image::ImageReference;
 
 const HARNESS_ERROR: HeaderName = HeaderName::from_static("x-harness-error");
@@ -36,7 +36,7 @@ pub struct HttpManager {
     key: [u8; KEY_LEN],
     host_name: String,
     audience: String,
-    stamps: bool,
+    reports_upgrader: bool,
     timing: Timing,
     clock: fn() -> DateTime<Utc>,
     token: Mutex<Option<Issued>>,
@@ -51,7 +51,7 @@ impl fmt::Debug for HttpManager {
         f.debug_struct("HttpManager")
             .field("endpoint", &self.endpoint.as_str())
             .field("account_id", &self.account_id)
-            .field("stamps", &self.stamps)
+            .field("stamps", &self.reports_upgrader)
             .finish_non_exhaustive()
     }
 }
@@ -60,7 +60,7 @@ impl HttpManager {
     /// A client of the Manager that the configuration names. Nothing is sent yet.
     pub fn new(config: ManagerConfig) -> Result<Self, ManagerSetupError> {
         let base = base_url(&config.base_url)?;
-        let endpoint = endpoint(&base, config.stamps)?;
+        let endpoint = endpoint(&base, config.reports_upgrader)?;
         let client = client(&config, &base)?;
         Ok(Self {
             client,
@@ -69,7 +69,7 @@ impl HttpManager {
             account_id: config.account_id,
             key: config.key,
             host_name: config.host_name,
-            stamps: config.stamps,
+            reports_upgrader: config.reports_upgrader,
             timing: config.timing,
             clock: config.clock,
             token: Mutex::new(None),
@@ -84,7 +84,7 @@ impl HttpManager {
         query
             .append_pair("accountId", &self.account_id)
             .append_pair("currentDelegateImageTag", &current.to_string());
-        if self.stamps {
+        if self.reports_upgrader {
             query.append_pair("delegateGroupName", delegate_name);
         }
         drop(query);
@@ -92,7 +92,7 @@ impl HttpManager {
     }
 
     /// The token for this moment: the last one while it is good, else a new one.
-    fn token(&self) -> Result<String, PublishedError> {
+    fn token(&self) -> Result<String, ManagerError> {
         let now = (self.clock)().timestamp();
         let mut kept = self.token.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(issued) = kept.as_ref().filter(|issued| issued.is_good_at(now)) {
@@ -108,7 +108,7 @@ impl HttpManager {
             jti: Uuid::new_v4().to_string(),
         };
         let compact =
-            token::seal(&self.key, &claims).map_err(|error| PublishedError::NoToken(error.to_string()))?;
+            token::seal(&self.key, &claims).map_err(|error| ManagerError::NoToken(error.to_string()))?;
         *kept = Some(Issued::new(compact.clone(), now));
         Ok(compact)
     }
@@ -135,21 +135,21 @@ impl HttpManager {
     }
 
     /// Asks until there is an answer that asking again would not change, or no time is left.
-    async fn ask(&self, url: &Url) -> Result<ImageReference, PublishedError> {
+    async fn ask(&self, url: &Url) -> Result<ImageReference, ManagerError> {
         let deadline = Instant::now() + self.timing.total;
         let mut pause = self.timing.first_pause;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let answer = match self.left_to_wait() {
                 None => self.attempt(url, left).await,
-                retry_after => Err(PublishedError::RateLimited { retry_after }),
+                retry_after => Err(ManagerError::RateLimited { retry_after }),
             };
             let error = match answer {
                 Err(error) if error.is_transient() => error,
                 settled => return settled,
             };
             let wait = match &error {
-                PublishedError::RateLimited {
+                ManagerError::RateLimited {
                     retry_after: Some(asked),
                 } => jittered(pause).max(*asked),
                 _ => jittered(pause),
@@ -164,10 +164,10 @@ impl HttpManager {
         }
     }
 
-    async fn attempt(&self, url: &Url, timeout: Duration) -> Result<ImageReference, PublishedError> {
+    async fn attempt(&self, url: &Url, timeout: Duration) -> Result<ImageReference, ManagerError> {
         let token = self.token()?;
         let mut authorization = HeaderValue::try_from(format!("Delegate {token}"))
-            .map_err(|_| PublishedError::NoToken("it does not fit into a header".to_owned()))?;
+            .map_err(|_| ManagerError::NoToken("it does not fit into a header".to_owned()))?;
         authorization.set_sensitive(true);
         let response = self
             .client
@@ -186,9 +186,9 @@ impl HttpManager {
         let now = (self.clock)();
         let read = answer.read(now);
         // A proxy that lets nothing through tells its own time.
-        let skew = (read != Err(PublishedError::ProxyLogin)).then(|| answer.skew_seconds(now));
+        let skew = (read != Err(ManagerError::ProxyLogin)).then(|| answer.skew_seconds(now));
         *self.skew.lock().unwrap_or_else(PoisonError::into_inner) = skew.flatten();
-        if let Err(PublishedError::RateLimited {
+        if let Err(ManagerError::RateLimited {
             retry_after: Some(asked),
         }) = &read
         {
@@ -198,12 +198,12 @@ impl HttpManager {
     }
 }
 
-impl Published for HttpManager {
+impl ImageSource for HttpManager {
     async fn published(
         &self,
         current: &ImageReference,
         delegate_name: &str,
-    ) -> Result<ImageReference, PublishedError> {
+    ) -> Result<ImageReference, ManagerError> {
         self.ask(&self.question(current, delegate_name)).await
     }
 }
@@ -213,7 +213,7 @@ async fn receive(
     mut response: reqwest::Response,
     token: &str,
     timeout: Duration,
-) -> Result<Answer, PublishedError> {
+) -> Result<Answer, ManagerError> {
     let header = |headers: &HeaderMap, name| {
         let value = headers.get(name)?.to_str().ok()?;
         Some(value.replace(token, "***"))
@@ -245,7 +245,7 @@ async fn receive(
         }
     }
     if too_large && is_success {
-        return Err(PublishedError::TooLarge { limit: MOST_BODY });
+        return Err(ManagerError::TooLarge { limit: MOST_BODY });
     }
     let text = String::from_utf8_lossy(&answer.body);
     if text.contains(token) {
@@ -275,10 +275,10 @@ fn jittered(pause: Duration) -> Duration {
 mod tests {
     use super::*;
 
-    fn question(base_url: &str, stamps: bool) -> String {
+    fn question(base_url: &str, reports_upgrader: bool) -> String {
         let current = "localhost:5000/harness/delegate:1".parse().unwrap();
         let config = ManagerConfig {
-            stamps,
+            reports_upgrader,
             ..ManagerConfig::new(base_url, "acct id&x=1", [7; 16], "host-1")
         };
         HttpManager::new(config)

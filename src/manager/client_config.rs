@@ -22,7 +22,7 @@ pub struct ManagerConfig {
     pub host_name: String,
     /// Whether asking counts as "auto upgrade is on" in the Manager's UI: true for an upgrader that upgrades, false
     /// for one that only looks.
-    pub stamps: bool,
+    pub reports_upgrader: bool,
     /// `User-Agent`.
     pub user_agent: String,
     /// The proxy to go through, with its exceptions; nothing is read from the environment here.
@@ -52,7 +52,7 @@ impl ManagerConfig {
             account_id: account_id.into(),
             key,
             host_name: host_name.into(),
-            stamps: false,
+            reports_upgrader: false,
             user_agent: concat!("delegate-upgrader/", env!("CARGO_PKG_VERSION")).to_owned(),
             proxy: None,
             proxy_is_plain: false,
@@ -69,7 +69,7 @@ impl fmt::Debug for ManagerConfig {
         f.debug_struct("ManagerConfig")
             .field("account_id", &self.account_id)
             .field("host_name", &self.host_name)
-            .field("stamps", &self.stamps)
+            .field("stamps", &self.reports_upgrader)
             .field("timing", &self.timing)
             .finish_non_exhaustive()
     }
@@ -138,9 +138,13 @@ pub(super) fn base_url(text: &str) -> Result<Url, ManagerSetupError> {
 }
 
 /// Where the question goes. Only `delegate-v2` stamps the time that the Manager's UI shows as auto upgrade.
-pub(super) fn endpoint(base: &Url, stamps: bool) -> Result<Url, ManagerSetupError> {
+pub(super) fn endpoint(base: &Url, reports_upgrader: bool) -> Result<Url, ManagerSetupError> {
     let mut endpoint = base.clone();
-    let question = if stamps { "delegate-v2" } else { "delegate" };
+    let question = if reports_upgrader {
+        "delegate-v2"
+    } else {
+        "delegate"
+    };
     endpoint
         .path_segments_mut()
         .map_err(|()| ManagerSetupError::BaseUrl("it can have no path".to_owned()))?

@@ -8,7 +8,7 @@ use crate::image::ReferenceError;
 ///
 /// Texts in it that came from outside are cut short, free of control characters and of the token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PublishedError {
+pub enum ManagerError {
     /// No connection, or it broke.
     #[error(
         "the Manager is out of reach: {0}; check MANAGER_HOST_AND_PORT, the host's DNS, the proxy and the firewall"
@@ -121,7 +121,7 @@ pub enum PublishedError {
     NoToken(String),
 }
 
-impl PublishedError {
+impl ManagerError {
     /// Whether the Manager itself is out of reach: it would be for the delegates too, so their health says nothing
     /// about their image.
     pub fn is_outage(&self) -> bool {
@@ -281,7 +281,7 @@ mod tests {
             ),
             (None, "compare this host's clock with the Manager's"),
         ] {
-            let error = PublishedError::TokenExpired { skew_seconds }.to_string();
+            let error = ManagerError::TokenExpired { skew_seconds }.to_string();
             assert!(error.ends_with(words), "{error}");
         }
     }
@@ -290,39 +290,39 @@ mod tests {
     fn every_error_is_one_line_with_its_own_kind() {
         let text = || "reason".to_owned();
         let errors = [
-            PublishedError::Unreachable(text()),
-            PublishedError::Tls(text()),
-            PublishedError::ClientCertificate(text()),
-            PublishedError::ProxyLogin,
-            PublishedError::Timeout(Duration::from_secs(30)),
-            PublishedError::TokenUnknown,
-            PublishedError::TokenRevoked,
-            PublishedError::TokenExpired { skew_seconds: None },
-            PublishedError::WrongEndpoint,
-            PublishedError::AccessDenied,
-            PublishedError::InvalidRequest {
+            ManagerError::Unreachable(text()),
+            ManagerError::Tls(text()),
+            ManagerError::ClientCertificate(text()),
+            ManagerError::ProxyLogin,
+            ManagerError::Timeout(Duration::from_secs(30)),
+            ManagerError::TokenUnknown,
+            ManagerError::TokenRevoked,
+            ManagerError::TokenExpired { skew_seconds: None },
+            ManagerError::WrongEndpoint,
+            ManagerError::AccessDenied,
+            ManagerError::InvalidRequest {
                 code: text(),
                 message: text(),
             },
-            PublishedError::Refused {
+            ManagerError::Refused {
                 status: 404,
                 message: text(),
             },
-            PublishedError::RateLimited {
+            ManagerError::RateLimited {
                 retry_after: Some(Duration::from_secs(90)),
             },
-            PublishedError::Server {
+            ManagerError::Server {
                 status: 503,
                 message: text(),
             },
-            PublishedError::Redirect {
+            ManagerError::Redirect {
                 status: 302,
                 to: text(),
             },
-            PublishedError::TooLarge { limit: 65_536 },
-            PublishedError::Malformed(text()),
-            PublishedError::BadReference("a b".parse::<crate::image::ImageReference>().unwrap_err()),
-            PublishedError::NoToken(text()),
+            ManagerError::TooLarge { limit: 65_536 },
+            ManagerError::Malformed(text()),
+            ManagerError::BadReference("a b".parse::<crate::image::ImageReference>().unwrap_err()),
+            ManagerError::NoToken(text()),
         ];
         let mut kinds = std::collections::BTreeSet::new();
         for error in &errors {
@@ -333,7 +333,7 @@ mod tests {
         let outages: Vec<_> = errors
             .iter()
             .filter(|e| e.is_outage())
-            .map(PublishedError::kind)
+            .map(ManagerError::kind)
             .collect();
         assert_eq!(
             outages,
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn a_rate_limit_says_how_long_to_wait_if_the_manager_does() {
-        let error = PublishedError::RateLimited {
+        let error = ManagerError::RateLimited {
             retry_after: Some(Duration::from_secs(90)),
         };
         assert_eq!(
@@ -359,7 +359,7 @@ mod tests {
             "the Manager limits the rate of requests (429) and asks to wait 1 min 30 s; the next run after \
              that asks again"
         );
-        let error = PublishedError::RateLimited { retry_after: None };
+        let error = ManagerError::RateLimited { retry_after: None };
         assert_eq!(
             error.to_string(),
             "the Manager limits the rate of requests (429); the next run asks again"

@@ -1,22 +1,22 @@
 //! A fixed reference instead of a Manager: air-gapped hosts, the demo, tests.
 
-use super::{Published, PublishedError};
+use super::{ImageSource, ManagerError};
 use crate::image::ImageReference;
 
 /// The same published image for everyone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FixedPublished(pub ImageReference);
+pub struct FixedImage(pub ImageReference);
 
-impl Published for FixedPublished {
+impl ImageSource for FixedImage {
     async fn published(
         &self,
         _current: &ImageReference,
         _delegate_name: &str,
-    ) -> Result<ImageReference, PublishedError> {
+    ) -> Result<ImageReference, ManagerError> {
         Ok(self.0.clone())
     }
 
-    fn is_manager(&self) -> bool {
+    fn needs_check_in(&self) -> bool {
         false
     }
 }
@@ -28,7 +28,7 @@ mod tests {
     #[tokio::test]
     async fn everyone_is_told_the_fixed_reference() {
         let fixed: ImageReference = "harness/delegate:26.03.1".parse().unwrap();
-        let source = FixedPublished(fixed.clone());
+        let source = FixedImage(fixed.clone());
         for current in ["harness/delegate:26.02.1", "corp/other:1"] {
             let answer = source.published(&current.parse().unwrap(), "any").await;
             assert_eq!(answer, Ok(fixed.clone()));

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use crate::image::ImageReference;
-use crate::manager::{Published, PublishedError};
+use crate::manager::{ImageSource, ManagerError};
 
 /// Half of the Manager's 90 minutes, so that one failure does no harm.
 pub(crate) const EVERY: Duration = Duration::from_secs(45 * 60);
@@ -20,14 +20,14 @@ pub(crate) const EVERY: Duration = Duration::from_secs(45 * 60);
 pub(crate) const AGAIN: Duration = Duration::from_secs(5 * 60);
 
 /// What to ask: for each `DELEGATE_NAME`, the image that one of its delegates runs.
-pub(crate) type Questions = BTreeMap<String, ImageReference>;
+pub(crate) type Queries = BTreeMap<String, ImageReference>;
 
 /// What came of it: what is published, by `DELEGATE_NAME`. Who is not in it was not asked for.
-pub(crate) type Answers = BTreeMap<String, Result<String, PublishedError>>;
+pub(crate) type Answers = BTreeMap<String, Result<String, ManagerError>>;
 
 /// What the Manager said the last time it was asked for each delegate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Heard {
+pub struct ManagerStatus {
     /// Since when it has answered for all delegates: the oldest of their last answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answered_at: Option<DateTime<Utc>>,
@@ -40,15 +40,15 @@ pub struct Heard {
 
 /// What is known of one `DELEGATE_NAME`.
 #[derive(Debug)]
-struct Pulse {
+struct CheckIn {
     /// When to ask for it.
     due: Instant,
     answered_at: Option<DateTime<Utc>>,
     published: Option<String>,
-    problem: Option<PublishedError>,
+    problem: Option<ManagerError>,
 }
 
-impl Default for Pulse {
+impl Default for CheckIn {
     fn default() -> Self {
         Self {
             due: Instant::now(),
@@ -62,56 +62,59 @@ impl Default for Pulse {
 /// Asks beside the passes. The Manager counts the minutes of each name, and so does this.
 #[derive(Debug, Default)]
 pub(crate) struct Heartbeat {
-    pulses: BTreeMap<String, Pulse>,
+    check_ins: BTreeMap<String, CheckIn>,
     asking: JoinSet<Answers>,
 }
 
 impl Heartbeat {
     /// How long until there is something to do here.
-    pub(crate) fn wait(&self, questions: &Questions) -> Duration {
+    pub(crate) fn wait(&self, queries: &Queries) -> Duration {
         let now = Instant::now();
-        let waits = questions.keys().map(|delegate| match self.pulses.get(delegate) {
-            Some(pulse) => pulse.due.saturating_duration_since(now),
+        let waits = queries.keys().map(|delegate| match self.check_ins.get(delegate) {
+            Some(check_in) => check_in.due.saturating_duration_since(now),
             None => Duration::ZERO,
         });
         waits.min().unwrap_or(EVERY)
     }
 
-    pub(crate) fn heard(&self) -> Heard {
-        let asked = |pulse: &&Pulse| pulse.answered_at.is_some() || pulse.problem.is_some();
-        let asked = self.pulses.values().filter(asked);
+    pub(crate) fn manager_status(&self) -> ManagerStatus {
+        let asked = |check_in: &&CheckIn| check_in.answered_at.is_some() || check_in.problem.is_some();
+        let asked = self.check_ins.values().filter(asked);
         let published =
-            |(delegate, pulse): (&String, &Pulse)| Some((delegate.clone(), pulse.published.clone()?));
-        Heard {
+            |(delegate, check_in): (&String, &CheckIn)| Some((delegate.clone(), check_in.published.clone()?));
+        ManagerStatus {
             // None is the oldest.
-            answered_at: asked.map(|pulse| pulse.answered_at).min().flatten(),
+            answered_at: asked.map(|check_in| check_in.answered_at).min().flatten(),
             problem: self.problem().map(ToString::to_string),
-            published: self.pulses.iter().filter_map(published).collect(),
+            published: self.check_ins.iter().filter_map(published).collect(),
         }
     }
 
-    fn problem(&self) -> Option<&PublishedError> {
-        self.pulses.values().find_map(|pulse| pulse.problem.as_ref())
+    fn problem(&self) -> Option<&ManagerError> {
+        self.check_ins
+            .values()
+            .find_map(|check_in| check_in.problem.as_ref())
     }
 
     /// Forgets whom there is nothing to ask for.
-    pub(crate) fn keep(&mut self, questions: &Questions) {
-        self.pulses.retain(|delegate, _| questions.contains_key(delegate));
+    pub(crate) fn keep(&mut self, queries: &Queries) {
+        self.check_ins
+            .retain(|delegate, _| queries.contains_key(delegate));
     }
 
     /// Takes in what came of a pass's questions, or of those asked here.
     pub(crate) fn note(&mut self, answers: Answers, now: DateTime<Utc>) {
         let was_told = self.problem().is_some();
         for (delegate, answer) in answers {
-            let pulse = self.pulses.entry(delegate).or_default();
-            pulse.due = Instant::now() + if answer.is_ok() { EVERY } else { AGAIN };
+            let check_in = self.check_ins.entry(delegate).or_default();
+            check_in.due = Instant::now() + if answer.is_ok() { EVERY } else { AGAIN };
             match answer {
                 Ok(published) => {
-                    pulse.answered_at = Some(now);
-                    pulse.published = Some(published);
-                    pulse.problem = None;
+                    check_in.answered_at = Some(now);
+                    check_in.published = Some(published);
+                    check_in.problem = None;
                 }
-                Err(problem) => pulse.problem = Some(problem),
+                Err(problem) => check_in.problem = Some(problem),
             }
         }
         if was_told && self.problem().is_none() {
@@ -120,11 +123,16 @@ impl Heartbeat {
     }
 
     /// Takes in what came, and asks if it is time.
-    pub(crate) fn beat<M: Published>(&mut self, source: &Arc<M>, questions: &Questions, now: DateTime<Utc>) {
+    pub(crate) fn check_in<M: ImageSource>(
+        &mut self,
+        source: &Arc<M>,
+        queries: &Queries,
+        now: DateTime<Utc>,
+    ) {
         while let Some(ended) = self.asking.try_join_next() {
             let answers = ended.unwrap_or_default();
             debug!(?answers, "the Manager was asked between two passes");
-            let before = self.problem().map(PublishedError::kind);
+            let before = self.problem().map(ManagerError::kind);
             self.note(answers, now);
             if let Some(problem) = self.problem().filter(|problem| before != Some(problem.kind())) {
                 warn!(
@@ -133,12 +141,12 @@ impl Heartbeat {
                 );
             }
         }
-        let mut due = Questions::new();
-        for (delegate, image) in questions {
-            let pulse = self.pulses.entry(delegate.clone()).or_default();
-            if pulse.due <= Instant::now() {
+        let mut due = Queries::new();
+        for (delegate, image) in queries {
+            let check_in = self.check_ins.entry(delegate.clone()).or_default();
+            if check_in.due <= Instant::now() {
                 // Until the answer is in.
-                pulse.due = Instant::now() + AGAIN;
+                check_in.due = Instant::now() + AGAIN;
                 due.insert(delegate.clone(), image.clone());
             }
         }
@@ -152,10 +160,10 @@ impl Heartbeat {
 
 /// A Manager that is down is not waited for once for each name. One that has something against one name hears of the
 /// others.
-async fn ask<M: Published>(source: &M, questions: Questions) -> Answers {
+async fn ask<M: ImageSource>(source: &M, queries: Queries) -> Answers {
     let mut answers = Answers::new();
-    let mut outage: Option<PublishedError> = None;
-    for (delegate, image) in questions {
+    let mut outage: Option<ManagerError> = None;
+    for (delegate, image) in queries {
         let answer = match &outage {
             Some(error) => Err(error.clone()),
             None => source.published(&image, &delegate).await,

@@ -13,25 +13,25 @@ use std::future::Future;
 
 pub use client::HttpManager;
 pub use client_config::{ManagerConfig, ManagerSetupError, Timing};
-pub use error::PublishedError;
+pub use error::ManagerError;
 pub(crate) use error::clock_problem;
-pub use fixed::FixedPublished;
+pub use fixed::FixedImage;
 
 use crate::image::ImageReference;
 
 /// The source of the published image.
-pub trait Published: Send + Sync + 'static {
+pub trait ImageSource: Send + Sync + 'static {
     /// The image published for a delegate that runs `current` under the name `delegate_name`.
     ///
-    /// `current` is sent as it is: see [`as_manager_knows`](crate::image::as_manager_knows).
+    /// `current` is sent as it is: see [`manager_reference`](crate::image::as_manager_knows).
     fn published(
         &self,
         current: &ImageReference,
         delegate_name: &str,
-    ) -> impl Future<Output = Result<ImageReference, PublishedError>> + Send;
+    ) -> impl Future<Output = Result<ImageReference, ManagerError>> + Send;
 
     /// Whether there is a Manager behind it, which hears of those who ask.
-    fn is_manager(&self) -> bool {
+    fn needs_check_in(&self) -> bool {
         true
     }
 }

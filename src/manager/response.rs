@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::PublishedError;
+use super::ManagerError;
 use crate::image::ImageReference;
 use crate::net::without_markup;
 
@@ -28,10 +28,10 @@ pub struct Answer {
 
 impl Answer {
     /// The published image, or why the answer does not tell it. `now` is this host's clock.
-    pub fn read(&self, now: DateTime<Utc>) -> Result<ImageReference, PublishedError> {
+    pub fn read(&self, now: DateTime<Utc>) -> Result<ImageReference, ManagerError> {
         match self.status {
             200..=299 => self.published(),
-            300..=399 => Err(PublishedError::Redirect {
+            300..=399 => Err(ManagerError::Redirect {
                 status: self.status,
                 to: self
                     .redirected_to
@@ -48,8 +48,8 @@ impl Answer {
     }
 
     /// `shouldUpgrade` is not read: it is text inequality on the server, and decides nothing here.
-    fn published(&self) -> Result<ImageReference, PublishedError> {
-        let malformed = |what: &str| PublishedError::Malformed(what.to_owned());
+    fn published(&self) -> Result<ImageReference, ManagerError> {
+        let malformed = |what: &str| ManagerError::Malformed(what.to_owned());
         if self.body.is_empty() {
             return Err(malformed("it is empty"));
         }
@@ -64,35 +64,33 @@ impl Answer {
             .and_then(Value::as_str)
             .ok_or_else(|| malformed("its resource has no imageTag that is text"))?
             .parse()
-            .map_err(PublishedError::BadReference)
+            .map_err(ManagerError::BadReference)
     }
 
-    fn failure(&self, now: DateTime<Utc>) -> PublishedError {
+    fn failure(&self, now: DateTime<Utc>) -> ManagerError {
         let (code, message) = self.complaint();
         match (self.status, code.as_str()) {
-            (401, "INVALID_TOKEN") => PublishedError::TokenUnknown,
-            (401, "REVOKED_TOKEN") => PublishedError::TokenRevoked,
-            (401, "EXPIRED_TOKEN") => PublishedError::TokenExpired {
+            (401, "INVALID_TOKEN") => ManagerError::TokenUnknown,
+            (401, "REVOKED_TOKEN") => ManagerError::TokenRevoked,
+            (401, "EXPIRED_TOKEN") => ManagerError::TokenExpired {
                 skew_seconds: self.skew_seconds(now),
             },
-            (401, "INVALID_AGENT_MTLS_AUTHORITY") => PublishedError::WrongEndpoint,
+            (401, "INVALID_AGENT_MTLS_AUTHORITY") => ManagerError::WrongEndpoint,
             // What nginx says by http to who shows no certificate, or one that it does not trust.
-            (400, "") if message.contains("SSL certificate") => PublishedError::ClientCertificate(message),
-            (400, _) if message.to_ascii_lowercase().contains("access denied") => {
-                PublishedError::AccessDenied
-            }
-            (400, code) if !code.is_empty() => PublishedError::InvalidRequest {
+            (400, "") if message.contains("SSL certificate") => ManagerError::ClientCertificate(message),
+            (400, _) if message.to_ascii_lowercase().contains("access denied") => ManagerError::AccessDenied,
+            (400, code) if !code.is_empty() => ManagerError::InvalidRequest {
                 code: code.to_owned(),
                 message,
             },
-            (407, _) => PublishedError::ProxyLogin,
+            (407, _) => ManagerError::ProxyLogin,
             // tinyproxy's word for a wrong login. A Manager's 401 has a code.
-            (401, "") if message.contains("proxy") => PublishedError::ProxyLogin,
-            (429, _) => PublishedError::RateLimited {
+            (401, "") if message.contains("proxy") => ManagerError::ProxyLogin,
+            (429, _) => ManagerError::RateLimited {
                 retry_after: self.retry_after(now),
             },
-            (status @ 500..=599, _) => PublishedError::Server { status, message },
-            (status, _) => PublishedError::Refused { status, message },
+            (status @ 500..=599, _) => ManagerError::Server { status, message },
+            (status, _) => ManagerError::Refused { status, message },
         }
     }
 
@@ -170,7 +168,7 @@ mod tests {
         http_date("Fri, 20 Nov 2026 12:00:00 GMT").unwrap()
     }
 
-    fn read(status: u16, body: &str) -> Result<ImageReference, PublishedError> {
+    fn read(status: u16, body: &str) -> Result<ImageReference, ManagerError> {
         Answer {
             status,
             body: body.as_bytes().to_vec(),
@@ -265,18 +263,18 @@ mod tests {
             (r#"{"resource":{"imageTag":["a:1"]}}"#, "no imageTag"),
         ] {
             match read(200, body) {
-                Err(PublishedError::Malformed(reason)) => assert!(reason.contains(told), "{body}: {reason}"),
+                Err(ManagerError::Malformed(reason)) => assert!(reason.contains(told), "{body}: {reason}"),
                 other => panic!("{body}: {other:?}"),
             }
         }
         let deep = "[".repeat(60_000);
-        assert!(matches!(read(200, &deep), Err(PublishedError::Malformed(_))));
+        assert!(matches!(read(200, &deep), Err(ManagerError::Malformed(_))));
         let not_utf8 = Answer {
             status: 200,
             body: vec![0xff; 64],
             ..Answer::default()
         };
-        assert!(matches!(not_utf8.read(now()), Err(PublishedError::Malformed(_))));
+        assert!(matches!(not_utf8.read(now()), Err(ManagerError::Malformed(_))));
     }
 
     #[test]
@@ -291,7 +289,7 @@ mod tests {
         ] {
             let body = format!(r#"{{"resource":{{"imageTag":"{tag}","shouldUpgrade":true}}}}"#);
             assert!(
-                matches!(read(200, &body), Err(PublishedError::BadReference(_))),
+                matches!(read(200, &body), Err(ManagerError::BadReference(_))),
                 "{tag}"
             );
         }
@@ -305,7 +303,7 @@ mod tests {
             body: b"<html>".to_vec(),
             ..Answer::default()
         };
-        assert_eq!(answer.read(now()), Err(PublishedError::TokenRevoked));
+        assert_eq!(answer.read(now()), Err(ManagerError::TokenRevoked));
     }
 
     #[test]
@@ -325,7 +323,7 @@ mod tests {
             };
             assert_eq!(
                 answer.read(now()),
-                Err(PublishedError::TokenExpired { skew_seconds }),
+                Err(ManagerError::TokenExpired { skew_seconds }),
                 "{date:?}"
             );
         }
@@ -354,7 +352,7 @@ mod tests {
             };
             assert_eq!(
                 answer.read(now()),
-                Err(PublishedError::RateLimited {
+                Err(ManagerError::RateLimited {
                     retry_after: expected
                 })
             );

@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use rustls::AlertDescription;
 
-use super::PublishedError;
+use super::ManagerError;
 use super::response::printable;
 
 /// What went wrong on the way to the Manager, or on the way back. `timeout` was the whole attempt's.
-pub(super) fn transport(error: reqwest::Error, timeout: Duration) -> PublishedError {
+pub(super) fn transport(error: reqwest::Error, timeout: Duration) -> ManagerError {
     let error = error.without_url();
     if error.is_timeout() {
         // A connection that was not made says so; the whole attempt's bound says how long it was.
         return if error.is_connect() {
-            PublishedError::Unreachable("no connection in time".to_owned())
+            ManagerError::Unreachable("no connection in time".to_owned())
         } else {
-            PublishedError::Timeout(timeout)
+            ManagerError::Timeout(timeout)
         };
     }
     // reqwest's type for it is not public.
@@ -27,21 +27,21 @@ pub(super) fn transport(error: reqwest::Error, timeout: Duration) -> PublishedEr
             .map(str::to_owned)
     });
     match tunnel.as_deref() {
-        Some("proxy authorization required") => return PublishedError::ProxyLogin,
+        Some("proxy authorization required") => return ManagerError::ProxyLogin,
         Some("unsuccessful") => {
             let reason =
                 "the proxy makes no connection to it, or refuses the login (PROXY_USER, PROXY_PASSWORD)";
-            return PublishedError::Unreachable(reason.to_owned());
+            return ManagerError::Unreachable(reason.to_owned());
         }
         _ => {}
     }
     let text = printable(&reason(&error));
     match causes(&error).find_map(<dyn Error>::downcast_ref) {
         Some(rustls::Error::AlertReceived(alert)) if is_about_our_certificate(*alert) => {
-            PublishedError::ClientCertificate(text)
+            ManagerError::ClientCertificate(text)
         }
-        Some(tls) => PublishedError::Tls(format!("{text}; {}", advice(tls))),
-        None => PublishedError::Unreachable(text),
+        Some(tls) => ManagerError::Tls(format!("{text}; {}", advice(tls))),
+        None => ManagerError::Unreachable(text),
     }
 }
 

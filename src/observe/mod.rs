@@ -13,9 +13,9 @@ use tracing::{info, warn};
 use crate::config::{HealthSettings, Strategy};
 use crate::container::{ContainerId, DELEGATE_NAME_VARIABLE, ImageId, Role, label};
 use crate::container::{ContainerSummary, Inspected, RunState};
-use crate::document::{self, Conflict, Obstacle, Tie};
+use crate::document::{self, Dependency, Obstacle, SingleInstance};
 use crate::engine::{Engine, EngineError};
-use crate::health::{self, HealthEndpoint, HealthState, ProbedBy, Verdict};
+use crate::health::{self, Health, HealthEndpoint, HealthStatus, Probe};
 use crate::host::capacity::{Disk, FreeDisk};
 use crate::rollout::{Member, Memory, Rollout};
 use crate::text::duration;
@@ -55,9 +55,9 @@ impl Scope {
 pub struct Identities {
     known: HashMap<ContainerId, Option<String>>,
     /// What some have of others.
-    ties: HashMap<ContainerId, Vec<Tie>>,
+    dependencies: HashMap<ContainerId, Vec<Dependency>>,
     /// Those nothing is known of, since they could not be inspected: told once.
-    unread: HashSet<ContainerId>,
+    uninspectable: HashSet<ContainerId>,
 }
 
 /// Looks at all delegates of the scope: one list, and one inspect for each of their containers and for each container
@@ -86,15 +86,15 @@ pub async fn observe<E: Engine, H: HealthEndpoint>(
     let mut problems = unread_families(unread, &mut families, identities)?;
     let mut rollouts = Vec::new();
     for (name, members) in families {
-        let foreign = foreign_name(&name, &members, &containers);
+        let name_conflict = conflicting_name(&name, &members, &containers);
         let unread = problems.remove(&name);
-        let mut rollout = assemble(endpoint, scope, memory, now, name, members, foreign).await;
+        let mut rollout = assemble(endpoint, scope, memory, now, name, members, name_conflict).await;
         if let Some((delegate, problem)) = unread {
             rollout.delegate = delegate.unwrap_or(rollout.delegate);
-            rollout.unread = Some(problem);
+            rollout.inspect_error = Some(problem);
         }
         rollout.obstacle =
-            dependencies::obstacle(&rollout, &identities.ties, &containers).or(rollout.obstacle);
+            dependencies::obstacle(&rollout, &identities.dependencies, &containers).or(rollout.obstacle);
         rollouts.push(rollout);
     }
     let serving = rollouts.iter().filter_map(|rollout| rollout.serving.as_ref());
@@ -107,12 +107,13 @@ pub async fn observe<E: Engine, H: HealthEndpoint>(
         .filter_map(|rollout| Some(rollout.serving.as_ref()?.id.clone()))
         .collect();
     for rollout in &mut rollouts {
-        rollout.kept_images.clone_from(&kept);
+        rollout.retained_images.clone_from(&kept);
         let replaced = rollout
             .candidate
             .as_ref()
             .and_then(|candidate| candidate.replaces.as_ref());
-        rollout.is_renamed = rollout.serving.is_none() && replaced.is_some_and(|id| serving.contains(id));
+        rollout.predecessor_was_renamed =
+            rollout.serving.is_none() && replaced.is_some_and(|id| serving.contains(id));
     }
     Ok(rollouts)
 }
@@ -142,8 +143,8 @@ async fn read<E: Engine>(
     let containers = engine.containers().await?;
     let exists = |id: &ContainerId| containers.iter().any(|container| container.id == *id);
     identities.known.retain(|id, _| exists(id));
-    identities.ties.retain(|id, _| exists(id));
-    identities.unread.retain(exists);
+    identities.dependencies.retain(|id, _| exists(id));
+    identities.uninspectable.retain(exists);
     memory.keep(exists);
 
     let mut families: Families = BTreeMap::new();
@@ -180,7 +181,7 @@ fn is_about_one_container(error: &EngineError) -> bool {
         EngineError::NotFound(_)
         | EngineError::Unreachable(_)
         | EngineError::TimedOut(_)
-        | EngineError::NoLogin(_) => false,
+        | EngineError::Unauthorized(_) => false,
     }
 }
 
@@ -214,7 +215,7 @@ fn unread_families(
             problems.insert(family.to_owned(), (delegate, problem));
             continue;
         }
-        if identities.unread.insert(summary.id.clone()) {
+        if identities.uninspectable.insert(summary.id.clone()) {
             let id = &summary.id;
             warn!(container = name, %id, problem = %error, "a container cannot be inspected; it is left out");
         }
@@ -261,17 +262,20 @@ async fn look_at<E: Engine>(
             .find(|wanted| *wanted == name)
             .cloned()
     });
-    identities.unread.remove(&summary.id);
-    let mut ties = document::ties(inspected.document());
+    identities.uninspectable.remove(&summary.id);
+    let mut dependencies = document::dependencies(inspected.document());
     if delegate.is_none() {
         // Nobody looks at it again.
-        for tie in ties.iter_mut().filter(|tie| tie.follows_renames()) {
-            if let Some(target) = tie.target(containers) {
-                tie.container = target.id.as_str().to_owned();
+        for dependency in dependencies
+            .iter_mut()
+            .filter(|dependency| dependency.tracks_renames())
+        {
+            if let Some(target) = dependency.target(containers) {
+                dependency.container = target.id.as_str().to_owned();
             }
         }
     }
-    identities.ties.insert(summary.id.clone(), ties);
+    identities.dependencies.insert(summary.id.clone(), dependencies);
     if identities
         .known
         .insert(summary.id.clone(), delegate.clone())
@@ -307,7 +311,7 @@ fn part(container: &Inspected) -> (String, Role) {
     }
 }
 
-fn foreign_name(
+fn conflicting_name(
     name: &str,
     members: &[(Role, Inspected, String)],
     containers: &[ContainerSummary],
@@ -330,18 +334,18 @@ async fn assemble<H: HealthEndpoint>(
     now: DateTime<Utc>,
     name: String,
     members: Vec<(Role, Inspected, String)>,
-    foreign: Option<String>,
+    name_conflict: Option<String>,
 ) -> Rollout {
     let quiet = members
         .iter()
         .all(|(role, ..)| matches!(role, Role::Serving | Role::Failed { .. }));
     let verdicts = join_all(members.iter().map(|(role, container, _)| {
         let recent = memory
-            .watch_of(&container.id())
-            .and_then(|watch| watch.recent_verdict(now, scope.health.interval, container.started_at()));
+            .history_of(&container.id())
+            .and_then(|history| history.recent_health(now, scope.health.interval, container.started_at()));
         let recent = recent
             .filter(|_| quiet && container.state() == RunState::Running && container.health().is_none());
-        judge(*role, container, scope, endpoint, recent)
+        check(*role, container, scope, endpoint, recent)
     }))
     .await;
 
@@ -359,19 +363,19 @@ async fn assemble<H: HealthEndpoint>(
         standby: None,
         failed: Vec::new(),
         opted_out: false,
-        conflict: None,
+        single_instance: None,
         strategy: None,
-        foreign,
+        name_conflict,
         vanished: Vec::new(),
-        is_renamed: false,
-        kept_images: Vec::new(),
+        predecessor_was_renamed: false,
+        retained_images: Vec::new(),
         obstacle: None,
-        unread: None,
+        inspect_error: None,
     };
     for ((role, container, _), (verdict, fresh)) in members.iter().zip(verdicts) {
-        let watch = memory.watch(&container.id());
-        let before = watch.last_verdict().map(|verdict| verdict.state);
-        watch.look(
+        let history = memory.history(&container.id());
+        let before = history.last_health().map(|verdict| verdict.state);
+        history.record(
             now,
             &verdict,
             container.started_at(),
@@ -380,13 +384,13 @@ async fn assemble<H: HealthEndpoint>(
         );
         if matches!(role, Role::Serving) {
             // An earlier story of its: it has its name, and the next stop is another one.
-            watch.came_back = false;
-            watch.revived = false;
+            history.restarted_since_stop = false;
+            history.restarted_by_us = false;
             tell_change(container, before, &verdict);
         }
         let own = container.stop_timeout().unwrap_or_default();
         let timeout = stop_timeout(container).unwrap_or_else(|| scope.stop_timeout.max(own));
-        let mut member = Member::read(container, *role, verdict, timeout, watch.clone());
+        let mut member = Member::read(container, *role, verdict, timeout, history.clone());
         member.previous_image_id = member
             .previous_image_id
             .filter(|image| !memory.was_discarded(image));
@@ -413,10 +417,10 @@ async fn assemble<H: HealthEndpoint>(
             memory.forget_candidate(&rollout.name, &serving.id);
         }
     }
-    let fleeting = members.iter().filter(|(_, member, _)| member.auto_remove());
-    memory.note_fleeting(
+    let auto_remove = members.iter().filter(|(_, member, _)| member.auto_remove());
+    memory.note_auto_remove(
         &rollout.name,
-        fleeting.map(|(_, member, _)| member.id()).collect(),
+        auto_remove.map(|(_, member, _)| member.id()).collect(),
     );
     let is_gone = |id: &ContainerId| !members.iter().any(|(_, member, _)| member.id() == *id);
     let created = memory.created(&rollout.name).iter();
@@ -426,7 +430,9 @@ async fn assemble<H: HealthEndpoint>(
     if let Some((_, container, _)) = members.iter().min_by_key(|(role, ..)| *role) {
         rollout.opted_out = container.label(label::ENABLE).is_some_and(is_no);
         rollout.strategy = strategy(container);
-        rollout.conflict = document::forbids_two(container.document()).into_iter().next();
+        rollout.single_instance = document::single_instance_reasons(container.document())
+            .into_iter()
+            .next();
         rollout.obstacle =
             document::network_of_swarm(container.document()).map(|network| Obstacle::SwarmNetwork {
                 network: network.to_owned(),
@@ -472,13 +478,13 @@ fn tell_wrong_labels(container: &Inspected) {
 }
 
 /// A verdict, and whether it is a new one. Containers on their way out are not asked.
-async fn judge(
+async fn check(
     role: Role,
     container: &Inspected,
     scope: &Scope,
     endpoint: &impl HealthEndpoint,
-    recent: Option<Verdict>,
-) -> (Verdict, bool) {
+    recent: Option<Health>,
+) -> (Health, bool) {
     if let Some(verdict) = recent {
         return (verdict, false);
     }
@@ -486,23 +492,23 @@ async fn judge(
         Role::Draining { .. } | Role::Withdrawn { .. } | Role::Failed { .. } | Role::Standby
             if container.state() == RunState::Running =>
         {
-            let verdict = Verdict {
-                state: HealthState::Unhealthy,
-                by: ProbedBy::Running,
+            let verdict = Health {
+                state: HealthStatus::Unhealthy,
+                by: Probe::Running,
                 cause: "on its way out".to_owned(),
             };
             (verdict, true)
         }
-        _ => (health::judge(container, &scope.health, endpoint).await, true),
+        _ => (health::check(container, &scope.health, endpoint).await, true),
     }
 }
 
-fn tell_change(container: &Inspected, before: Option<HealthState>, verdict: &Verdict) {
+fn tell_change(container: &Inspected, before: Option<HealthStatus>, verdict: &Health) {
     if before == Some(verdict.state) {
         return;
     }
     let (name, id, by) = (container.name(), container.id(), verdict.by.as_str());
-    if verdict.state == HealthState::Unhealthy {
+    if verdict.state == HealthStatus::Unhealthy {
         warn!(container = name, %id, by, cause = verdict.cause, "delegate is unhealthy");
     } else {
         info!(container = name, %id, by, cause = verdict.cause, "delegate is {}", verdict.state.as_str());
@@ -511,11 +517,15 @@ fn tell_change(container: &Inspected, before: Option<HealthState>, verdict: &Ver
 
 /// Whether the host has no memory for a second container. Asked only when one is about to start: where the container
 /// has no limit, its present use is sampled by the engine, which takes a second.
-pub async fn too_little_memory<E: Engine>(engine: &E, scope: &Scope, member: &Member) -> Option<Conflict> {
+pub async fn too_little_memory<E: Engine>(
+    engine: &E,
+    scope: &Scope,
+    member: &Member,
+) -> Option<SingleInstance> {
     let available = (scope.free_memory)().filter(|_| member.state == RunState::Running)?;
     let needed = match member.memory_limit {
         Some(limit) => limit,
         None => engine.memory_usage(&member.id).await.ok()?,
     };
-    (needed > available).then_some(Conflict::TooLittleMemory { needed, available })
+    (needed > available).then_some(SingleInstance::TooLittleMemory { needed, available })
 }

@@ -3,16 +3,16 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use tracing::{info, warn};
 
-use super::log::{announce, once_settled};
-use super::{Reconciler, Trouble};
+use super::log::{completion_message, log_step};
+use super::{Backoff, Reconciler};
 use crate::engine::Engine;
 use crate::health::HealthEndpoint;
-use crate::manager::Published;
+use crate::manager::ImageSource;
 use crate::observe::too_little_memory;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Failure, Pulled, Rollout, Step, execute};
 
-impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
+impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Two containers at once need memory for two. What the host has is looked at when a second one is about to be
     /// made or started, and until the rollout is over the answer stands. `true` where it was looked at just now.
     pub(super) async fn learns_of_memory(&mut self, rollout: &Rollout, step: &Step) -> bool {
@@ -21,9 +21,9 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         };
         let second = matches!(
             step,
-            Step::Standby { .. } | Step::Create { .. } | Step::Start { .. }
+            Step::CreateStandby { .. } | Step::Create { .. } | Step::Start { .. }
         );
-        if !second || rollout.conflict.is_some() || self.cramped.contains_key(&rollout.name) {
+        if !second || rollout.single_instance.is_some() || self.cramped.contains_key(&rollout.name) {
             return false;
         }
         let conflict = too_little_memory(self.engine.as_ref(), &self.settings.scope, serving).await;
@@ -31,8 +31,8 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         true
     }
 
-    pub(super) async fn take(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
-        announce(rollout, step, &rollout.approach(&self.settings.policy));
+    pub(super) async fn apply(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
+        log_step(rollout, step, &rollout.update_order(&self.settings.policy));
         *self.steps_taken.entry(step.kind()).or_default() += 1;
         self.collect_evidence(rollout, step, now).await;
         if let Step::Pull { reference } = step {
@@ -43,20 +43,20 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         let outcome = execute(self.engine.as_ref(), rollout, step, &mut self.memory, now).await;
         if let (Step::Stop { id, .. }, Ok(())) = (step, &outcome) {
             let told = self.now();
-            self.memory.note_told(id, told);
+            self.memory.note_stop_requested(id, told);
         }
         if outcome.is_ok() {
             // An old one that is only dated anew is where it was.
             if !is_dated_anew(rollout, step) {
-                self.troubled.remove(&rollout.name);
+                self.backoffs.remove(&rollout.name);
             }
-            if let Some(told) = once_settled(rollout, step) {
+            if let Some(told) = completion_message(rollout, step) {
                 self.in_flight.insert(rollout.name.clone(), told);
             }
         }
-        let Some(campaign) = &mut self.campaign else {
+        let Some(upgrade_run) = &mut self.upgrade_run else {
             if let Err(failure) = outcome {
-                self.trouble(rollout, &step.to_string(), problem(&failure), now);
+                self.backoff(rollout, &step.to_string(), problem(&failure), now);
             }
             return;
         };
@@ -67,35 +67,38 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                     ..
                 },
                 Ok(()),
-            ) => campaign.give_up(rollout, reason.clone()),
-            (Step::Reject { image, cause, .. } | Step::Mark { image, cause, .. }, Ok(())) => {
+            ) => upgrade_run.give_up(rollout, reason.clone()),
+            (
+                Step::Reject { image, cause, .. } | Step::CreateQuarantineMarker { image, cause, .. },
+                Ok(()),
+            ) => {
                 let reason = Reason::Rejected {
                     image: image.clone(),
                     cause: cause.clone(),
                 };
-                campaign.give_up(rollout, reason);
+                upgrade_run.give_up(rollout, reason);
             }
             (_, Ok(())) => {}
             // What is needed to go on is not given up; what is to begin is.
-            (Step::Standby { .. }, Err(failure)) if rollout.serving.is_none() => {
-                self.trouble(rollout, &step.to_string(), problem(&failure), now);
+            (Step::CreateStandby { .. }, Err(failure)) if rollout.serving.is_none() => {
+                self.backoff(rollout, &step.to_string(), problem(&failure), now);
             }
             (_, Err(Failure::Refused(reason))) => {
-                campaign.give_up(rollout, reason);
+                upgrade_run.give_up(rollout, reason);
             }
             (Step::Create { reference, .. }, Err(Failure::ImageVanished)) => {
                 warn!(delegate = rollout.name, image = %reference, "the image is gone again");
-                if !campaign.forget_pulled(reference) {
+                if !upgrade_run.forget_pulled(reference) {
                     let problem = format!("{reference} was removed or retagged after each of two pulls");
-                    campaign.give_up(rollout, Reason::CreateRefused { problem });
+                    upgrade_run.give_up(rollout, Reason::CreateRefused { problem });
                 }
             }
-            (step, Err(failure)) => self.trouble(rollout, &step.to_string(), problem(&failure), now),
+            (step, Err(failure)) => self.backoff(rollout, &step.to_string(), problem(&failure), now),
         }
     }
 
     /// Takes in the pulls that have ended.
-    pub(super) fn take_pulled(&mut self, now: DateTime<Utc>) {
+    pub(super) fn collect_pulls(&mut self, now: DateTime<Utc>) {
         while let Some(Pulled {
             rollout,
             reference,
@@ -110,22 +113,22 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                 Err(Failure::Refused(reason)) => Err(reason),
                 Err(failure) => {
                     let step = Step::Pull { reference };
-                    self.trouble(&rollout, &step.to_string(), problem(&failure), now);
+                    self.backoff(&rollout, &step.to_string(), problem(&failure), now);
                     continue;
                 }
             };
-            self.troubled.remove(&rollout.name);
-            if let Some(campaign) = &mut self.campaign {
+            self.backoffs.remove(&rollout.name);
+            if let Some(upgrade_run) = &mut self.upgrade_run {
                 if let Err(reason) = &result {
-                    campaign.note_failure(&rollout, reason);
+                    upgrade_run.note_failure(&rollout, reason);
                 }
-                campaign.note_pulled(&reference, result);
+                upgrade_run.note_pulled(&reference, result);
             }
         }
     }
 
     /// After an error nothing is known but that it has to be looked at again, a little later, and later each time.
-    pub(super) fn trouble(&mut self, rollout: &Rollout, step: &str, problem: String, now: DateTime<Utc>) {
+    pub(super) fn backoff(&mut self, rollout: &Rollout, step: &str, problem: String, now: DateTime<Utc>) {
         warn!(
             delegate = rollout.name,
             step, problem, "the engine did not do it; looking again"
@@ -135,16 +138,16 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             problem,
         };
         let times = self
-            .troubled
+            .backoffs
             .get(&rollout.name)
-            .map_or(1, |trouble| trouble.times + 1);
+            .map_or(1, |backoff| backoff.times + 1);
         let pause = TimeDelta::seconds(1 << times.min(6)).min(TimeDelta::seconds(60));
-        let trouble = Trouble {
+        let backoff = Backoff {
             reason,
             times,
             until: now + pause,
         };
-        self.troubled.insert(rollout.name.clone(), trouble);
+        self.backoffs.insert(rollout.name.clone(), backoff);
     }
 }
 

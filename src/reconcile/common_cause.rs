@@ -9,9 +9,9 @@ use tokio::task::JoinSet;
 
 use crate::container::Role;
 use crate::container::RunState;
-use crate::health::HealthState;
+use crate::health::HealthStatus;
 use crate::image::ImageReference;
-use crate::manager::Published;
+use crate::manager::ImageSource;
 use crate::rollout::{Member, Memory, Rollout};
 
 /// An answer is good for so long.
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Notes on each container that is to prove itself, or has just taken over, which other delegates have lost their health
 /// in the same minutes: not longer than `patience` before it was first seen to run.
-pub(crate) fn note_ill_others(
+pub(crate) fn note_unhealthy_peers(
     rollouts: &mut [Rollout],
     memory: &mut Memory,
     patience: TimeDelta,
@@ -30,12 +30,12 @@ pub(crate) fn note_ill_others(
     let notes: Vec<(usize, String)> = rollouts
         .iter()
         .enumerate()
-        .filter_map(|(index, rollout)| Some((index, ill_other(rollout, rollouts, patience, now)?)))
+        .filter_map(|(index, rollout)| Some((index, unhealthy_peer(rollout, rollouts, patience, now)?)))
         .collect();
     for (index, cause) in notes {
         if let Some(subject) = rollouts.get_mut(index).and_then(subject_mut) {
-            memory.watch(&subject.id).disturb(now, cause.clone());
-            subject.watch.disturb(now, cause);
+            memory.history(&subject.id).note_common_cause(now, cause.clone());
+            subject.history.note_common_cause(now, cause);
         }
     }
 }
@@ -60,10 +60,15 @@ fn subject_mut(rollout: &mut Rollout) -> Option<&mut Member> {
     named.find(|member| member.id == id)
 }
 
-fn ill_other(rollout: &Rollout, all: &[Rollout], patience: TimeDelta, now: DateTime<Utc>) -> Option<String> {
+fn unhealthy_peer(
+    rollout: &Rollout,
+    all: &[Rollout],
+    patience: TimeDelta,
+    now: DateTime<Utc>,
+) -> Option<String> {
     let subject = subject(rollout).filter(|subject| !subject.is_created() && !subject.health.is_healthy())?;
     // What stays ill is not waited for without an end: no longer than an extended proof takes.
-    let lost = subject.watch.unhealthy_since;
+    let lost = subject.history.unhealthy_since;
     let twice = patience.checked_mul(2).unwrap_or(TimeDelta::MAX);
     if subject.role == Role::Serving && lost.is_some_and(|lost| now - lost > twice) {
         return None;
@@ -78,7 +83,7 @@ fn ill_other(rollout: &Rollout, all: &[Rollout], patience: TimeDelta, now: DateT
         .filter_map(|other| other.serving.as_ref())
         // The same image may fail in the same way.
         .filter(|serving| serving.image_id != subject.image_id);
-    let since = subject.watch.seen_since?.checked_sub_signed(patience)?;
+    let since = subject.history.seen_since?.checked_sub_signed(patience)?;
     let ill = own
         .into_iter()
         .chain(others)
@@ -92,8 +97,8 @@ fn ill_other(rollout: &Rollout, all: &[Rollout], patience: TimeDelta, now: DateT
 /// One that has been ill for ever says nothing about today.
 fn has_lost_health(serving: &Member, since: DateTime<Utc>) -> bool {
     let in_use = matches!(serving.state, RunState::Running | RunState::Restarting);
-    let lost_it = serving.watch.unhealthy_since.is_some_and(|lost| lost >= since);
-    in_use && serving.health.state == HealthState::Unhealthy && lost_it
+    let lost_it = serving.history.unhealthy_since.is_some_and(|lost| lost >= since);
+    in_use && serving.health.state == HealthStatus::Unhealthy && lost_it
 }
 
 /// What is known of the Manager.
@@ -115,7 +120,7 @@ pub(crate) struct Reachability {
 
 impl Reachability {
     /// Whether the Manager can be reached now; asks it if that is not known.
-    pub(crate) fn of<M: Published>(
+    pub(crate) fn of<M: ImageSource>(
         &mut self,
         source: &Arc<M>,
         question: (ImageReference, String),

@@ -6,7 +6,7 @@ use super::Reconciler;
 use crate::document::Obstacle;
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
-use crate::manager::Published;
+use crate::manager::ImageSource;
 use crate::rollout::{Rollout, Step};
 
 /// compose puts this on all it makes. Others that copy files in would have to be told by their own signs.
@@ -15,13 +15,13 @@ const COMPOSE_PROJECT: &str = "com.docker.compose.project";
 /// What is troubled where the engine does not tell.
 const LOOK_FOR_FILES: &str = "look for copied files";
 
-impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
+impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// A replacement that is about to begin may be forbidden by what no document tells. `true` where that was looked at
     /// just now.
     pub(super) async fn learns_of_copied_files(&mut self, rollout: &Rollout, step: &Step) -> bool {
         let begins = matches!(
             step,
-            Step::Pull { .. } | Step::Standby { .. } | Step::Create { .. }
+            Step::Pull { .. } | Step::CreateStandby { .. } | Step::Create { .. }
         );
         let Some(serving) = rollout.serving.as_ref().filter(|_| begins) else {
             return false;
@@ -47,11 +47,11 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             // Nothing is done before it is known.
             Err(error) => {
                 let now = self.now();
-                self.trouble(rollout, LOOK_FOR_FILES, error.to_string(), now);
+                self.backoff(rollout, LOOK_FOR_FILES, error.to_string(), now);
                 return true;
             }
         };
-        self.troubled.remove(&rollout.name);
+        self.backoffs.remove(&rollout.name);
         self.copied.insert(serving.id.clone(), obstacle);
         true
     }

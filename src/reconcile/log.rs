@@ -9,14 +9,14 @@ use super::Reconciler;
 use crate::engine::Engine;
 use crate::health::HealthEndpoint;
 use crate::image::{Expiry, Version};
-use crate::manager::Published;
+use crate::manager::ImageSource;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Approach, Demand, Rollout, Step};
+use crate::rollout::{Intent, Rollout, Step, UpdateOrder};
 use crate::status::report::{DelegateReport, Report};
 
-impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
+impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// At `LOG_LEVEL=debug`, what was decided where it is something else than at the last look.
-    pub(super) fn tell_decision(&mut self, rollout: &Rollout, step: &Step) {
+    pub(super) fn log_decision(&mut self, rollout: &Rollout, step: &Step) {
         let reason = match step {
             Step::Rest(reason) | Step::Wait { reason, .. } => reason.kind(),
             _ => "",
@@ -37,7 +37,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                     records.note(engine, rollout, candidate, to, cause, now).await;
                 }
             }
-            Step::Mark {
+            Step::CreateQuarantineMarker {
                 id,
                 image,
                 to,
@@ -68,7 +68,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     /// Enters a delegate in the report, and tells the log where its state is another one than the last time.
-    pub(super) fn note(
+    pub(super) fn report(
         &mut self,
         report: &mut Report,
         rollout: &Rollout,
@@ -79,7 +79,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             report.wake_by(until);
         }
         let delegate = rollout.name.as_str();
-        if !rollout.is_under_way() && rollout.unread.is_none() {
+        if !rollout.is_in_progress() && rollout.inspect_error.is_none() {
             self.cramped.remove(delegate);
             if let (Some(done), Some(serving)) = (self.in_flight.remove(delegate), &rollout.serving) {
                 info!(delegate, container = %serving.id, image = serving.image, health = %serving.health, "{done}");
@@ -103,7 +103,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     /// Versions that are not supported any more, or soon will not be: once, and again when there is more to say.
-    pub(super) fn tell_expiry(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
+    pub(super) fn log_expiry(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         for rollout in rollouts {
             let Some(serving) = &rollout.serving else { continue };
             let expiry = serving.image.parse().ok().and_then(|image| Expiry::of(&image));
@@ -118,7 +118,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     /// A delegate that was there when the pass began, and of which nothing is left, was not served.
-    pub(super) fn tell_gone(&self, report: &mut Report, rollouts: &[Rollout]) {
+    pub(super) fn report_gone(&self, report: &mut Report, rollouts: &[Rollout]) {
         let is_there = |name: &String| rollouts.iter().any(|rollout| rollout.name == *name);
         let gone = self.begun.iter().filter(|(name, _)| !is_there(name));
         report
@@ -132,7 +132,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             info!(delegate = gone.0, "no container of this delegate is left");
         }
         self.decided.retain(|name, _| present.contains(name.as_str()));
-        self.troubled.retain(|name, _| present.contains(name.as_str()));
+        self.backoffs.retain(|name, _| present.contains(name.as_str()));
         self.in_flight.retain(|name, _| present.contains(name.as_str()));
         self.expiring.retain(|name, _| present.contains(name.as_str()));
     }
@@ -140,7 +140,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
 
 /// What to tell of a delegate at whose next look nothing is under way any more. A candidate that was withdrawn is
 /// removed like an old one, but has replaced nobody.
-pub(super) fn once_settled(rollout: &Rollout, step: &Step) -> Option<&'static str> {
+pub(super) fn completion_message(rollout: &Rollout, step: &Step) -> Option<&'static str> {
     let predecessor = rollout
         .serving
         .as_ref()
@@ -154,10 +154,10 @@ pub(super) fn once_settled(rollout: &Rollout, step: &Step) -> Option<&'static st
     }
 }
 
-pub(super) fn announce(rollout: &Rollout, step: &Step, approach: &Approach) {
+pub(super) fn log_step(rollout: &Rollout, step: &Step, update_order: &UpdateOrder) {
     let delegate = rollout.name.as_str();
     match step {
-        Step::Reject { cause, image, .. } | Step::Mark { cause, image, .. } => {
+        Step::Reject { cause, image, .. } | Step::CreateQuarantineMarker { cause, image, .. } => {
             warn!(delegate, image, cause, "{step}");
         }
         Step::Withdraw {
@@ -165,13 +165,13 @@ pub(super) fn announce(rollout: &Rollout, step: &Step, approach: &Approach) {
             ..
         } => warn!(delegate, because = %reason, "{step}"),
         Step::Create {
-            reference, demand, ..
+            reference, intent, ..
         } => {
-            let runs = rollout.face().map_or("", |member| &member.image);
-            if *demand != Demand::Rollback && Version::is_older(reference, runs) {
+            let runs = rollout.representative().map_or("", |member| &member.image);
+            if *intent != Intent::Rollback && Version::is_older(reference, runs) {
                 info!(delegate, "a downgrade: {reference} is published, and {runs} runs");
             }
-            info!(delegate, approach = %approach, "{step}");
+            info!(delegate, update_order = %update_order, "{step}");
         }
         _ => info!(delegate, "{step}"),
     }

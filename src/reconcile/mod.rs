@@ -3,11 +3,10 @@
 mod act;
 pub mod clock;
 pub(crate) mod common_cause;
-pub mod demand;
 mod facts;
 mod log;
 mod observation;
-mod operator;
+pub mod operator;
 pub mod upgrade_run;
 
 use std::collections::{BTreeMap, HashMap};
@@ -18,41 +17,41 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tracing::warn;
 
 use crate::container::ContainerId;
-use crate::document::{Conflict, Obstacle};
+use crate::document::{Obstacle, SingleInstance};
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
-use crate::image::{ImageReference, TargetSettings, as_manager_knows};
-use crate::manager::Published;
-use crate::manager::heartbeat::{Heard, Heartbeat, Questions};
+use crate::image::{ImageReference, TargetSettings, manager_reference};
+use crate::manager::ImageSource;
+use crate::manager::heartbeat::{Heartbeat, ManagerStatus, Queries};
 use crate::observe::{Identities, Scope};
 use crate::reconcile::clock::{Clock, Timekeeper};
 use crate::reconcile::common_cause::{Reach, Reachability};
-use crate::reconcile::upgrade_run::{Campaign, Mode};
+use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Demand, Memory, Policy, Pulls, Rollout, Step, Wish, next};
-use crate::status::evidence::Records;
+use crate::rollout::{Desired, Intent, Memory, Policy, Pulls, Rollout, Step, next};
+use crate::status::evidence::EvidenceStore;
 use crate::status::report::{DelegateReport, Planned, Report, none_found};
 
 /// After this many steps a pass comes up for air; what is left goes on a moment later.
 const STEPS_A_PASS: usize = 200;
 
 /// After this many errors in a row, five minutes, a delegate's next step is no longer waited for.
-const TROUBLE_PATIENCE: u32 = 9;
+const MAX_AWAITED_RETRIES: u32 = 9;
 
 /// What is troubled where a container cannot be inspected.
-const LOOK: &str = "inspect";
+const INSPECT: &str = "inspect";
 
 /// A step that the engine did not take.
 #[derive(Debug)]
-struct Trouble {
+struct Backoff {
     reason: Reason,
     times: u32,
     until: DateTime<Utc>,
 }
 
-impl Trouble {
-    fn is_unread(&self) -> bool {
-        matches!(&self.reason, Reason::Engine { step, .. } if step == LOOK)
+impl Backoff {
+    fn is_inspect_error(&self) -> bool {
+        matches!(&self.reason, Reason::Engine { step, .. } if step == INSPECT)
     }
 }
 
@@ -76,7 +75,7 @@ pub struct Reconciler<E, M, H> {
     source: Option<Arc<M>>,
     reachability: Reachability,
     heartbeat: Heartbeat,
-    questions: Questions,
+    queries: Queries,
     /// The only delegate that is decided on, where an operator named one.
     only: Option<String>,
     /// The delegates there were when the pass began: by name, whose replica each is.
@@ -86,20 +85,20 @@ pub struct Reconciler<E, M, H> {
     timekeeper: Timekeeper,
     identities: Identities,
     memory: Memory,
-    campaign: Option<Campaign>,
+    upgrade_run: Option<UpgradeRun>,
     pulls: Pulls,
-    troubled: HashMap<String, Trouble>,
+    backoffs: HashMap<String, Backoff>,
     told: HashMap<String, String>,
     expiring: HashMap<String, String>,
     decided: HashMap<String, (&'static str, &'static str)>,
     in_flight: HashMap<String, &'static str>,
-    cramped: HashMap<String, Option<Conflict>>,
+    cramped: HashMap<String, Option<SingleInstance>>,
     copied: HashMap<ContainerId, Option<Obstacle>>,
     steps_taken: BTreeMap<&'static str, u64>,
-    evidence: Records,
+    evidence: EvidenceStore,
 }
 
-impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
+impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// A reconciler that knows nothing yet.
     pub fn new(engine: E, source: Option<M>, endpoint: H, settings: Settings, clock: Clock) -> Self {
         Self {
@@ -107,7 +106,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             source: source.map(Arc::new),
             reachability: Reachability::default(),
             heartbeat: Heartbeat::default(),
-            questions: Questions::new(),
+            queries: Queries::new(),
             only: None,
             begun: BTreeMap::new(),
             endpoint,
@@ -115,9 +114,9 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             timekeeper: Timekeeper::new(clock),
             identities: Identities::default(),
             memory: Memory::default(),
-            campaign: None,
+            upgrade_run: None,
             pulls: Pulls::default(),
-            troubled: HashMap::new(),
+            backoffs: HashMap::new(),
             told: HashMap::new(),
             expiring: HashMap::new(),
             decided: HashMap::new(),
@@ -125,7 +124,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             cramped: HashMap::new(),
             copied: HashMap::new(),
             steps_taken: BTreeMap::new(),
-            evidence: Records::default(),
+            evidence: EvidenceStore::default(),
         }
     }
 
@@ -136,23 +135,23 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// Begins a scheduled pass: asks what is published. What it leads to is for [`Self::reconcile`] to do.
     pub async fn begin(&mut self, mode: Mode) -> Result<(), EngineError> {
-        let (rollouts, _) = self.look().await?;
-        self.begin_with(mode, Demand::Published, &rollouts).await;
+        let (rollouts, _) = self.observe().await?;
+        self.begin_with(mode, Intent::Upgrade, &rollouts).await;
         Ok(())
     }
 
-    async fn begin_with(&mut self, mode: Mode, demand: Demand, rollouts: &[Rollout]) {
+    async fn begin_with(&mut self, mode: Mode, intent: Intent, rollouts: &[Rollout]) {
         let now = self.now();
         if rollouts.is_empty() {
             warn!("{}", none_found(&self.settings.scope.workload_names));
         }
-        self.tell_expiry(rollouts, now);
+        self.log_expiry(rollouts, now);
         self.forget_last_pass(rollouts);
-        self.campaign = match &self.source {
+        self.upgrade_run = match &self.source {
             Some(source) => Some(
-                Campaign::begin(
+                UpgradeRun::start(
                     mode,
-                    demand,
+                    intent,
                     self.engine.as_ref(),
                     source.as_ref(),
                     &self.settings.target,
@@ -163,38 +162,38 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             ),
             None => None,
         };
-        self.heartbeat.keep(&self.questions);
-        if let Some(campaign) = &self.campaign {
-            self.heartbeat.note(campaign.answers().clone(), now);
+        self.heartbeat.keep(&self.queries);
+        if let Some(upgrade_run) = &self.upgrade_run {
+            self.heartbeat.note(upgrade_run.answers().clone(), now);
         }
     }
 
     /// Lets the Manager hear of us where the last pass is long ago. Asks beside the passes, and changes nothing.
-    pub fn beat(&mut self) {
+    pub fn check_in(&mut self) {
         let now = self.now();
         if let Some(source) = &self.source
-            && source.is_manager()
+            && source.needs_check_in()
         {
-            self.heartbeat.beat(source, &self.questions, now);
+            self.heartbeat.check_in(source, &self.queries, now);
         }
     }
 
-    /// How long until [`Self::beat`] has something to do.
-    pub fn next_beat(&self) -> Duration {
+    /// How long until [`Self::check_in`] has something to do.
+    pub fn next_check_in(&self) -> Duration {
         if self.has_manager() {
-            self.heartbeat.wait(&self.questions)
+            self.heartbeat.wait(&self.queries)
         } else {
             Duration::MAX
         }
     }
 
     /// What the Manager said the last time, to a pass or between two; `None` where there is no Manager.
-    pub fn heard(&self) -> Option<Heard> {
-        self.has_manager().then(|| self.heartbeat.heard())
+    pub fn manager_status(&self) -> Option<ManagerStatus> {
+        self.has_manager().then(|| self.heartbeat.manager_status())
     }
 
     fn has_manager(&self) -> bool {
-        self.source.as_deref().is_some_and(Published::is_manager)
+        self.source.as_deref().is_some_and(ImageSource::needs_check_in)
     }
 
     fn forget_last_pass(&mut self, rollouts: &[Rollout]) {
@@ -204,16 +203,16 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         // Each scheduled pass says of each delegate what became of it.
         self.told.clear();
         self.cramped.clear();
-        self.troubled.clear();
+        self.backoffs.clear();
     }
 
     /// Does all that can be done now, and tells when to come back.
     pub async fn reconcile(&mut self) -> Result<Report, EngineError> {
         for _ in 0..STEPS_A_PASS {
-            let (rollouts, now) = self.look().await?;
+            let (rollouts, now) = self.observe().await?;
             let mut report = Report::new(now);
             let mut stepped = false;
-            self.take_pulled(now);
+            self.collect_pulls(now);
             self.note_failures(&rollouts, now);
             let mut stuck = HashMap::new();
             for rollout in in_order(&rollouts, self.only.as_deref()) {
@@ -222,7 +221,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                     stepped = true;
                     break;
                 };
-                self.tell_decision(rollout, &step);
+                self.log_decision(rollout, &step);
                 if self.learns_of_copied_files(rollout, &step).await
                     || self.learns_of_memory(rollout, &step).await
                 {
@@ -231,14 +230,14 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                 }
                 match step {
                     Step::Rest(reason) => {
-                        self.note(&mut report, rollout, &reason, None);
+                        self.report(&mut report, rollout, &reason, None);
                         if reason.is_failure() {
                             stuck.insert(rollout.name.clone(), reason.to_string());
                         }
                     }
-                    Step::Wait { reason, until } => self.note(&mut report, rollout, &reason, Some(until)),
+                    Step::Wait { reason, until } => self.report(&mut report, rollout, &reason, Some(until)),
                     step => {
-                        self.take(rollout, &step, now).await;
+                        self.apply(rollout, &step, now).await;
                         stepped = true;
                         break;
                     }
@@ -246,13 +245,13 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             }
             if !stepped {
                 self.forget_absent(&rollouts);
-                self.tell_gone(&mut report, &rollouts);
+                self.report_gone(&mut report, &rollouts);
                 self.add_evidence(&mut report, &rollouts).await;
                 report.delegates.sort_by(|a, b| a.name.cmp(&b.name));
                 return Ok(report);
             }
         }
-        let (rollouts, now) = self.look().await?;
+        let (rollouts, now) = self.observe().await?;
         let mut report = Report::new(now);
         report.wake_by(now + TimeDelta::seconds(1));
         for rollout in in_order(&rollouts, self.only.as_deref()) {
@@ -267,15 +266,15 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// What a scheduled pass would do to each delegate, without doing it.
     pub async fn plan(&mut self) -> Result<Vec<Planned>, EngineError> {
-        self.begin(Mode::Act).await?;
-        let (mut rollouts, mut now) = self.look().await?;
+        self.begin(Mode::Upgrade).await?;
+        let (mut rollouts, mut now) = self.observe().await?;
         let mut learned = false;
         for rollout in &rollouts {
             let step = self.decide(rollout, &rollouts, now);
             learned |= self.learns_of_copied_files(rollout, &step).await;
         }
         if learned {
-            (rollouts, now) = self.look().await?;
+            (rollouts, now) = self.observe().await?;
         }
         Ok(rollouts
             .iter()
@@ -288,42 +287,42 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
                     },
                     step => step,
                 };
-                Planned::new(rollout, &step, &rollout.approach(&self.settings.policy))
+                Planned::new(rollout, &step, &rollout.update_order(&self.settings.policy))
             })
             .collect())
     }
 
     fn decide(&self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> Step {
-        if let Some(trouble) = self
-            .troubled
+        if let Some(backoff) = self
+            .backoffs
             .get(&rollout.name)
-            .filter(|trouble| trouble.until > now || rollout.unread.is_some())
+            .filter(|backoff| backoff.until > now || rollout.inspect_error.is_some())
         {
-            let reason = trouble.reason.clone();
+            let reason = backoff.reason.clone();
             // What does not get better is no longer waited for, only tried again when there is something else to do.
-            return if trouble.times > TROUBLE_PATIENCE {
+            return if backoff.times > MAX_AWAITED_RETRIES {
                 Step::Rest(reason)
             } else {
                 Step::Wait {
                     reason,
-                    until: trouble.until,
+                    until: backoff.until,
                 }
             };
         }
-        if let Some(problem) = &rollout.unread {
+        if let Some(problem) = &rollout.inspect_error {
             let reason = Reason::Engine {
-                step: LOOK.to_owned(),
+                step: INSPECT.to_owned(),
                 problem: problem.clone(),
             };
             let until = now + TimeDelta::seconds(1);
             return Step::Wait { reason, until };
         }
-        let wish = match &self.campaign {
-            Some(campaign) => campaign.wish(rollout, all),
-            None => Wish::Settle(Reason::AwaitingSchedule { published: None }),
+        let desired = match &self.upgrade_run {
+            Some(upgrade_run) => upgrade_run.desired(rollout, all),
+            None => Desired::Keep(Reason::AwaitingSchedule { published: None }),
         };
-        match next(rollout, &wish, &self.settings.policy, now) {
-            Step::Pull { reference } if self.pulls.is_under_way(&reference) => Step::Wait {
+        match next(rollout, &desired, &self.settings.policy, now) {
+            Step::Pull { reference } if self.pulls.is_in_progress(&reference) => Step::Wait {
                 reason: Reason::Pulling {
                     image: reference.to_string(),
                 },
@@ -336,7 +335,8 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     /// A candidate is rejected only when the Manager can be reached: without it no delegate is healthy. `None` where
     /// that changes what is known of the candidate.
     fn confirm(&mut self, rollout: &Rollout, step: Step, now: DateTime<Utc>) -> Option<Step> {
-        let (Step::Reject { image, cause, .. } | Step::Mark { image, cause, .. }) = &step else {
+        let (Step::Reject { image, cause, .. } | Step::CreateQuarantineMarker { image, cause, .. }) = &step
+        else {
             return Some(step);
         };
         let subject = common_cause::subject(rollout);
@@ -346,7 +346,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         let (Some(source), Ok(question)) = (&self.source, image.parse::<ImageReference>()) else {
             return Some(step);
         };
-        let question = as_manager_knows(&question, &self.settings.target);
+        let question = manager_reference(&question, &self.settings.target);
         match self
             .reachability
             .of(source, (question, rollout.delegate.clone()), now)
@@ -362,14 +362,14 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             Reach::Away(problem) => {
                 let outside = format!("the Manager is out of reach: {problem}");
                 if let Some(subject) = subject {
-                    self.memory.watch(&subject.id).disturb(now, outside);
+                    self.memory.history(&subject.id).note_common_cause(now, outside);
                 } else {
                     // It has vanished already.
                     let reason = Reason::Inconclusive {
                         image: image.clone(),
                         cause: format!("{cause}; but {outside}"),
                     };
-                    self.campaign.as_mut()?.give_up(rollout, reason);
+                    self.upgrade_run.as_mut()?.give_up(rollout, reason);
                 }
                 None
             }
@@ -380,9 +380,9 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     fn note_failures(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         for rollout in in_order(rollouts, self.only.as_deref()) {
             if let Step::Rest(reason) | Step::Wait { reason, .. } = self.decide(rollout, rollouts, now)
-                && let Some(campaign) = &mut self.campaign
+                && let Some(upgrade_run) = &mut self.upgrade_run
             {
-                campaign.note_failure(rollout, &reason);
+                upgrade_run.note_failure(rollout, &reason);
             }
         }
     }
@@ -408,6 +408,6 @@ fn in_order<'a>(rollouts: &'a [Rollout], only: Option<&str>) -> Vec<&'a Rollout>
         .iter()
         .filter(|rollout| only.is_none_or(|only| rollout.name == only))
         .collect();
-    ordered.sort_by_key(|rollout| (!rollout.holds_up_replicas(), rollout.name.clone()));
+    ordered.sort_by_key(|rollout| (!rollout.blocks_replicas(), rollout.name.clone()));
     ordered
 }

@@ -5,17 +5,17 @@ use std::collections::HashSet;
 use chrono::{DateTime, TimeDelta, Utc};
 use tracing::warn;
 
-use super::{LOOK, Reconciler, Trouble};
+use super::{Backoff, INSPECT, Reconciler};
 use crate::container::ContainerId;
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
-use crate::image::as_manager_knows;
-use crate::manager::Published;
+use crate::image::manager_reference;
+use crate::manager::ImageSource;
 use crate::observe::observe;
-use crate::reconcile::common_cause::note_ill_others;
+use crate::reconcile::common_cause::note_unhealthy_peers;
 use crate::rollout::Rollout;
 
-impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
+impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// The time. What is remembered is moved along where the clock was set.
     pub(super) fn now(&mut self) -> DateTime<Utc> {
         let (now, jump) = self.timekeeper.now();
@@ -28,16 +28,16 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     fn shift(&mut self, by: TimeDelta) {
         warn!("the clock was set by {} s", by.num_seconds());
         self.memory.shift(by);
-        for trouble in self.troubled.values_mut() {
-            trouble.until += by;
+        for backoff in self.backoffs.values_mut() {
+            backoff.until += by;
         }
     }
 
     /// What there is, and at what time. A clock that is set meanwhile makes it nobody's time.
-    pub(super) async fn look(&mut self) -> Result<(Vec<Rollout>, DateTime<Utc>), EngineError> {
+    pub(super) async fn observe(&mut self) -> Result<(Vec<Rollout>, DateTime<Utc>), EngineError> {
         loop {
             let before = self.now();
-            let rollouts = self.look_at(before).await?;
+            let rollouts = self.observe_at(before).await?;
             let (now, jump) = self.timekeeper.now();
             match jump {
                 None => return Ok((rollouts, now)),
@@ -46,7 +46,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    async fn look_at(&mut self, now: DateTime<Utc>) -> Result<Vec<Rollout>, EngineError> {
+    async fn observe_at(&mut self, now: DateTime<Utc>) -> Result<Vec<Rollout>, EngineError> {
         let Self {
             engine,
             endpoint,
@@ -55,7 +55,7 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             memory,
             cramped,
             copied,
-            questions,
+            queries,
             ..
         } = self;
         let observed = observe(
@@ -75,9 +75,12 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             }
         };
         let patience = TimeDelta::from_std(settings.policy.healthy_deadline).unwrap_or(TimeDelta::MAX);
-        note_ill_others(&mut rollouts, memory, patience, now);
-        for rollout in rollouts.iter_mut().filter(|rollout| rollout.conflict.is_none()) {
-            rollout.conflict = cramped.get(&rollout.name).cloned().flatten();
+        note_unhealthy_peers(&mut rollouts, memory, patience, now);
+        for rollout in rollouts
+            .iter_mut()
+            .filter(|rollout| rollout.single_instance.is_none())
+        {
+            rollout.single_instance = cramped.get(&rollout.name).cloned().flatten();
         }
         let serving = |rollout: &Rollout| Some(rollout.serving.as_ref()?.id.clone());
         let ids: HashSet<ContainerId> = rollouts.iter().filter_map(serving).collect();
@@ -87,11 +90,11 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
             rollout.obstacle = id.and_then(|id| copied.get(&id)?.clone());
         }
         // In the middle of a replacement, too: a delegate is there all the time, whoever is in service.
-        questions.clear();
+        queries.clear();
         for rollout in rollouts.iter().filter(|rollout| !rollout.opted_out) {
-            if let Some(Ok(image)) = rollout.face().map(|member| member.image.parse()) {
-                let known = as_manager_knows(&image, &settings.target);
-                questions.entry(rollout.delegate.clone()).or_insert(known);
+            if let Some(Ok(image)) = rollout.representative().map(|member| member.image.parse()) {
+                let known = manager_reference(&image, &settings.target);
+                queries.entry(rollout.delegate.clone()).or_insert(known);
             }
         }
         self.note_unread(&rollouts, now);
@@ -101,13 +104,13 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     /// What cannot be looked at is looked at again, later each time, as after any other error.
     pub(super) fn note_unread(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         for rollout in rollouts {
-            let trouble = self.troubled.get(&rollout.name);
-            match &rollout.unread {
-                Some(problem) if trouble.is_none_or(|trouble| trouble.until <= now) => {
-                    self.trouble(rollout, LOOK, problem.clone(), now);
+            let backoff = self.backoffs.get(&rollout.name);
+            match &rollout.inspect_error {
+                Some(problem) if backoff.is_none_or(|backoff| backoff.until <= now) => {
+                    self.backoff(rollout, INSPECT, problem.clone(), now);
                 }
-                None if trouble.is_some_and(Trouble::is_unread) => {
-                    self.troubled.remove(&rollout.name);
+                None if backoff.is_some_and(Backoff::is_inspect_error) => {
+                    self.backoffs.remove(&rollout.name);
                 }
                 _ => {}
             }

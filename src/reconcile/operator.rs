@@ -1,32 +1,160 @@
-//! What an operator asks for one delegate.
+//! What an operator can ask for one delegate: to retry a rejected image, or to go back to the image before.
 
+use serde_json::Value;
 use tracing::info;
 
 use super::Reconciler;
-use crate::engine::Engine;
+use crate::container::ImageId;
+use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
-use crate::manager::Published;
-use crate::reconcile::demand::{Refusal, find, way_back};
-use crate::reconcile::upgrade_run::{Campaign, Mode};
-use crate::rollout::{Demand, Rollout};
+use crate::image::ImageReference;
+use crate::manager::ImageSource;
+use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
+use crate::rollout::{Intent, Rollout};
 
-impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
+/// Why what an operator asked for is not begun.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum OperatorError {
+    /// The engine could not be asked.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// `DISABLE_AUTO_UPGRADE`: not one write reaches the engine.
+    #[error("DISABLE_AUTO_UPGRADE is true: nothing is changed; call it with DISABLE_AUTO_UPGRADE=false")]
+    HealthOnly,
+    /// The argument names none of the delegates that are looked after.
+    #[error("{container:?} is no delegate that is looked after; {}", known(.delegates, .workload_names))]
+    NoSuchDelegate {
+        /// What was asked for.
+        container: String,
+        /// The delegates there are.
+        delegates: Vec<String>,
+        /// `UPGRADER_WORKLOAD_NAME`.
+        workload_names: Vec<String>,
+    },
+    /// Nobody has its name, so something is under way.
+    #[error("{0} is being replaced or restored at this moment; try again when that is over")]
+    InProgress(String),
+    /// It was not made by an upgrade.
+    #[error("{0} was not upgraded by delegate-upgrader, so there is no image before to go back to")]
+    NothingBefore(String),
+    /// A rollback is never rolled back.
+    #[error(
+        "{name} was rolled back from {from} already; to get {from} again, call `delegate-upgrader retry {name}`"
+    )]
+    RolledBack {
+        /// The delegate.
+        name: String,
+        /// The image it was rolled back from.
+        from: String,
+    },
+    /// The image before was removed from the host.
+    #[error("the image before, {reference} ({image}), is not on this host any more; pull it and try again")]
+    ImageGone {
+        /// Its reference.
+        reference: String,
+        /// Its id.
+        image: ImageId,
+    },
+}
+
+fn known(delegates: &[String], workload_names: &[String]) -> String {
+    if delegates.is_empty() {
+        crate::status::report::none_found(workload_names)
+    } else {
+        format!("there are: {}", delegates.join(", "))
+    }
+}
+
+/// Where a rollback leads.
+pub(crate) struct RollbackTarget {
+    /// The image that is left.
+    pub(crate) from: String,
+    /// The image before.
+    pub(crate) reference: ImageReference,
+    /// Its id.
+    pub(crate) image: ImageId,
+}
+
+/// The delegate of that container name or id.
+pub(crate) fn find<'a>(
+    container: &str,
+    rollouts: &'a [Rollout],
+    workload_names: &[String],
+) -> Result<&'a Rollout, OperatorError> {
+    let is_it = |rollout: &&Rollout| {
+        let serving = rollout.serving.as_ref();
+        let by_id =
+            container.len() >= 4 && serving.is_some_and(|serving| serving.id.as_str().starts_with(container));
+        rollout.name == container.trim_start_matches('/') || by_id
+    };
+    rollouts
+        .iter()
+        .find(is_it)
+        .ok_or_else(|| OperatorError::NoSuchDelegate {
+            container: container.to_owned(),
+            delegates: rollouts.iter().map(|rollout| rollout.name.clone()).collect(),
+            workload_names: workload_names.to_vec(),
+        })
+}
+
+/// The image before, as the container's labels tell, if the host still has it.
+pub(crate) async fn rollback_target<E: Engine>(
+    engine: &E,
+    rollout: &Rollout,
+) -> Result<RollbackTarget, OperatorError> {
+    let name = rollout.name.clone();
+    let Some(serving) = rollout.serving.as_ref().filter(|_| rollout.candidate.is_none()) else {
+        return Err(OperatorError::InProgress(name));
+    };
+    if let Some(left) = &serving.rolled_back_from {
+        return Err(OperatorError::RolledBack {
+            name,
+            from: left.reference.clone(),
+        });
+    }
+    let before = serving
+        .previous_image
+        .as_ref()
+        .zip(serving.previous_image_id.as_ref());
+    let Some((reference, image)) = before else {
+        return Err(OperatorError::NothingBefore(name));
+    };
+    let gone = || OperatorError::ImageGone {
+        reference: reference.clone(),
+        image: image.clone(),
+    };
+    match engine.inspect_image(image.as_str()).await {
+        Err(EngineError::NotFound(_)) => return Err(gone()),
+        found => {
+            found?.get("Id").and_then(Value::as_str).ok_or_else(gone)?;
+        }
+    }
+    Ok(RollbackTarget {
+        from: serving.image.clone(),
+        reference: reference
+            .parse()
+            .map_err(|_| OperatorError::NothingBefore(name))?,
+        image: image.clone(),
+    })
+}
+
+impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Begins a pass over one delegate, at an operator's word, in spite of what was rejected there before.
     ///
     /// # Errors
     /// Why there is nothing to do.
-    pub async fn retry(&mut self, container: &str) -> Result<(), Refusal> {
-        let (rollouts, _) = self.look().await?;
+    pub async fn retry(&mut self, container: &str) -> Result<(), OperatorError> {
+        let (rollouts, _) = self.observe().await?;
         let rollout = self.named(container, &rollouts)?;
         let name = rollout.name.clone();
         if rollout.serving.is_none() {
-            return Err(Refusal::UnderWay(name));
+            return Err(OperatorError::InProgress(name));
         }
         let only: Vec<Rollout> = rollouts
             .into_iter()
             .filter(|rollout| rollout.name == name)
             .collect();
-        self.begin_with(Mode::Act, Demand::Retry, &only).await;
+        self.begin_with(Mode::Upgrade, Intent::Retry, &only).await;
         self.only = Some(name);
         Ok(())
     }
@@ -35,22 +163,22 @@ impl<E: Engine, M: Published, H: HealthEndpoint> Reconciler<E, M, H> {
     ///
     /// # Errors
     /// Why it cannot go back.
-    pub async fn rollback(&mut self, container: &str) -> Result<(), Refusal> {
-        let (rollouts, _) = self.look().await?;
+    pub async fn rollback(&mut self, container: &str) -> Result<(), OperatorError> {
+        let (rollouts, _) = self.observe().await?;
         let rollout = self.named(container, &rollouts)?;
-        let back = way_back(self.engine.as_ref(), rollout).await?;
+        let back = rollback_target(self.engine.as_ref(), rollout).await?;
         let name = rollout.name.clone();
         self.forget_last_pass(std::slice::from_ref(rollout));
         info!(delegate = name, from = back.from, to = %back.reference, "rolling back");
         let now = self.now();
-        self.campaign = Some(Campaign::rollback(&name, back.reference, back.image, now));
+        self.upgrade_run = Some(UpgradeRun::rollback(&name, back.reference, back.image, now));
         self.only = Some(name);
         Ok(())
     }
 
-    fn named<'a>(&self, container: &str, rollouts: &'a [Rollout]) -> Result<&'a Rollout, Refusal> {
+    fn named<'a>(&self, container: &str, rollouts: &'a [Rollout]) -> Result<&'a Rollout, OperatorError> {
         if self.settings.policy.health_only {
-            return Err(Refusal::HealthOnly);
+            return Err(OperatorError::HealthOnly);
         }
         find(container, rollouts, &self.settings.scope.workload_names)
     }

@@ -6,26 +6,26 @@ use chrono::{DateTime, Utc};
 
 use crate::container::ImageId;
 use crate::engine::Engine;
-use crate::image::{ImageReference, Target, TargetSettings, as_manager_knows, resolve};
+use crate::image::{ImageReference, Target, TargetSettings, manager_reference, resolve};
 use crate::manager::heartbeat::Answers;
-use crate::manager::{Published, PublishedError};
+use crate::manager::{ImageSource, ManagerError};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Demand, Rollout, Wish, problem};
+use crate::rollout::{Desired, Intent, Rollout, problem};
 
 /// What a pass may do with what it learns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Replace what differs.
-    Act,
+    Upgrade,
     /// Only tell.
-    Look,
+    ReportOnly,
 }
 
 /// One scheduled pass, from the tick until everything it began is settled. Another tick begins another one.
 #[derive(Debug)]
-pub struct Campaign {
+pub struct UpgradeRun {
     mode: Mode,
-    demand: Demand,
+    intent: Intent,
     asked_at: DateTime<Utc>,
     /// The images that were in service then.
     asked_for: HashMap<String, ImageId>,
@@ -38,23 +38,23 @@ pub struct Campaign {
     answers: Answers,
 }
 
-impl Campaign {
+impl UpgradeRun {
     /// Asks for the published image, once for each distinct image and delegate name, and finds each delegate's target.
     ///
-    /// With [`Demand::Retry`] what was rejected before is tried again.
-    pub async fn begin<E: Engine, M: Published>(
+    /// With [`Intent::Retry`] what was rejected before is tried again.
+    pub async fn start<E: Engine, M: ImageSource>(
         mode: Mode,
-        demand: Demand,
+        intent: Intent,
         engine: &E,
         source: &M,
         settings: &TargetSettings,
         rollouts: &[Rollout],
         now: DateTime<Utc>,
     ) -> Self {
-        let mut answers: HashMap<(String, String), Result<ImageReference, PublishedError>> = HashMap::new();
+        let mut answers: HashMap<(String, String), Result<ImageReference, ManagerError>> = HashMap::new();
         let mut digests: HashMap<String, Result<String, Reason>> = HashMap::new();
         let mut targets = HashMap::new();
-        let mut outage: Option<PublishedError> = None;
+        let mut outage: Option<ManagerError> = None;
         for rollout in rollouts.iter().filter(|rollout| !rollout.opted_out) {
             let Some(serving) = rollout.replaceable() else {
                 continue;
@@ -76,7 +76,7 @@ impl Campaign {
                 let answer = if let Some(error) = &outage {
                     Err(error.clone())
                 } else {
-                    let asked = as_manager_knows(&current, settings);
+                    let asked = manager_reference(&current, settings);
                     source.published(&asked, &rollout.delegate).await
                 };
                 outage = answer.as_ref().err().filter(|error| error.is_outage()).cloned();
@@ -101,7 +101,7 @@ impl Campaign {
         });
         Self {
             mode,
-            demand,
+            intent,
             asked_at: now,
             asked_for: serving.collect(),
             targets,
@@ -119,8 +119,8 @@ impl Campaign {
         // Where its tag moves, the image before has the same reference.
         let targets = HashMap::from([(name.to_owned(), Ok(Target::CheckDigest(reference)))]);
         Self {
-            mode: Mode::Act,
-            demand: Demand::Rollback,
+            mode: Mode::Upgrade,
+            intent: Intent::Rollback,
             asked_at: now,
             asked_for: HashMap::new(),
             targets,
@@ -138,12 +138,12 @@ impl Campaign {
     }
 
     /// What this pass wants of a delegate, given all others.
-    pub fn wish(&self, rollout: &Rollout, all: &[Rollout]) -> Wish {
+    pub fn desired(&self, rollout: &Rollout, all: &[Rollout]) -> Desired {
         if let Some(reason) = self.given_up.get(&rollout.name) {
-            return Wish::Settle(reason.clone());
+            return Desired::Keep(reason.clone());
         }
         let Some(serving) = rollout.replaceable() else {
-            return Wish::Settle(Reason::AwaitingSchedule { published: None });
+            return Desired::Keep(Reason::AwaitingSchedule { published: None });
         };
         // Made after these answers were given, here or by another upgrader that may know better: it is not judged by
         // them, and is finished.
@@ -152,7 +152,7 @@ impl Campaign {
             .as_ref()
             .is_some_and(|candidate| candidate.created_at > self.asked_at)
         {
-            return Wish::Settle(Reason::AwaitingSchedule { published: None });
+            return Desired::Keep(Reason::AwaitingSchedule { published: None });
         }
         // Another image by now, by its owner or by another upgrader: unless it is what these answers led to, they are
         // not about it.
@@ -160,69 +160,69 @@ impl Campaign {
         let is_another = asked_for.is_some_and(|asked_for| *asked_for != serving.image_id);
         let reference = match self.targets.get(&rollout.name) {
             Some(Ok(Target::Current)) if is_another => {
-                return Wish::Settle(Reason::AwaitingSchedule { published: None });
+                return Desired::Keep(Reason::AwaitingSchedule { published: None });
             }
             Some(Ok(Target::Replace(reference) | Target::CheckDigest(reference)))
                 if is_another && !serving.runs(reference) =>
             {
-                return Wish::Settle(Reason::AwaitingSchedule { published: None });
+                return Desired::Keep(Reason::AwaitingSchedule { published: None });
             }
-            None => return Wish::Settle(Reason::AwaitingSchedule { published: None }),
-            Some(Err(reason)) => return Wish::Settle(reason.clone()),
+            None => return Desired::Keep(Reason::AwaitingSchedule { published: None }),
+            Some(Err(reason)) => return Desired::Keep(reason.clone()),
             Some(Ok(Target::Current)) => {
-                return Wish::Settle(Reason::UpToDate {
+                return Desired::Keep(Reason::UpToDate {
                     image: serving.image.clone(),
                 });
             }
             Some(Ok(Target::Unresolvable(problem))) => {
-                return Wish::Settle(Reason::UnknownReference {
+                return Desired::Keep(Reason::UnknownReference {
                     image: serving.image.clone(),
                     problem: problem.clone(),
                 });
             }
             Some(Ok(Target::HeldBack(image, max))) => {
-                return Wish::Settle(Reason::HeldBack {
+                return Desired::Keep(Reason::HeldBack {
                     image: image.to_string(),
                     max: max.clone(),
                 });
             }
             Some(Ok(Target::NotPinned(image))) => {
-                return Wish::Settle(Reason::NotPinned {
+                return Desired::Keep(Reason::NotPinned {
                     image: image.to_string(),
                 });
             }
             Some(Ok(Target::CustomImage)) => {
-                return Wish::Settle(Reason::CustomImage {
+                return Desired::Keep(Reason::CustomImage {
                     image: serving.image.clone(),
                 });
             }
             // Replaced since the target was found.
             Some(Ok(Target::Replace(reference))) if serving.runs(reference) => {
-                return Wish::Settle(Reason::UpToDate {
+                return Desired::Keep(Reason::UpToDate {
                     image: serving.image.clone(),
                 });
             }
             Some(Ok(Target::Replace(reference) | Target::CheckDigest(reference))) => reference,
         };
         let id = match self.pulled.get(&reference.normalised()) {
-            Some(Err(reason)) => return Wish::Settle(reason.clone()),
+            Some(Err(reason)) => return Desired::Keep(reason.clone()),
             Some(Ok(id)) => Some(id.clone()),
             None => None,
         };
-        if self.mode == Mode::Look {
-            return Wish::Settle(Reason::AwaitingSchedule {
+        if self.mode == Mode::ReportOnly {
+            return Desired::Keep(Reason::AwaitingSchedule {
                 published: Some(reference.to_string()),
             });
         }
         if rollout.candidate.is_none()
             && let Some(reason) = self.others_first(rollout, all)
         {
-            return Wish::Settle(reason);
+            return Desired::Keep(reason);
         }
-        Wish::Image {
+        Desired::Image {
             reference: reference.clone(),
             id,
-            demand: self.demand,
+            intent: self.intent,
         }
     }
 
@@ -238,7 +238,7 @@ impl Campaign {
         }
         all.iter()
             .find(|other| {
-                other.name != rollout.name && other.delegate == rollout.delegate && other.holds_up_replicas()
+                other.name != rollout.name && other.delegate == rollout.delegate && other.blocks_replicas()
             })
             .map(|other| Reason::AnotherReplica {
                 name: other.name.clone(),
@@ -273,7 +273,7 @@ impl Campaign {
 }
 
 /// The Manager has heard of a delegate that it has answered for, whichever of its images the question was about.
-fn by_delegate(answers: HashMap<(String, String), Result<ImageReference, PublishedError>>) -> Answers {
+fn by_delegate(answers: HashMap<(String, String), Result<ImageReference, ManagerError>>) -> Answers {
     let mut by_delegate = Answers::new();
     for ((delegate, _), answer) in answers {
         let answer = answer.map(|published| published.to_string());

@@ -7,14 +7,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Member, Vanished};
 use crate::container::{ContainerId, ImageId};
-use crate::health::Verdict;
+use crate::health::Health;
 
 /// Two looks further apart than this do not vouch for the time between them.
-const LONGEST_BLINK: Duration = Duration::from_secs(120);
+const MAX_OBSERVATION_GAP: Duration = Duration::from_secs(120);
 
 /// What this process has seen of one container.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Watch {
+pub struct History {
     /// Since when this process has seen it started, restarts included.
     pub seen_since: Option<DateTime<Utc>>,
     /// Since when it has been healthy at every look.
@@ -22,38 +22,38 @@ pub struct Watch {
     /// Since when it has not been healthy at any look.
     pub unhealthy_since: Option<DateTime<Utc>>,
     /// When this process told it to stop.
-    pub told_to_stop: Option<DateTime<Utc>>,
+    pub stop_requested_at: Option<DateTime<Utc>>,
     /// Whether it lives again after this process told it to stop.
-    pub came_back: bool,
+    pub restarted_since_stop: bool,
     /// Whether this process has started it again.
-    pub revived: bool,
+    pub restarted_by_us: bool,
     /// Its restart policy before this process took it off.
-    pub policy_before: Option<String>,
+    pub original_policy: Option<String>,
     /// The most restarts the engine has counted; it forgets them when a container is stopped.
-    pub most_restarts: u64,
+    pub max_restart_count: u64,
     /// Why the engine would not start it, for good.
     pub start_refused: Option<String>,
     /// How often the engine failed to start it, in a way that may pass.
     pub failed_starts: u32,
     /// The last time something from outside kept delegates from being healthy, and what. A verdict on this one is then
     /// none on its image.
-    pub disturbed: Option<(DateTime<Utc>, String)>,
+    pub common_cause: Option<(DateTime<Utc>, String)>,
     /// The restarts that were counted by then.
     pub excused_restarts: u64,
     last_look: Option<DateTime<Utc>>,
     restart_count: u64,
     started_at: Option<DateTime<Utc>>,
-    verdict: Option<(DateTime<Utc>, Verdict)>,
+    verdict: Option<(DateTime<Utc>, Health)>,
 }
 
-impl Watch {
+impl History {
     /// The last verdict, if it was given within `age` before `now` and in the life that began at `started_at`.
-    pub fn recent_verdict(
+    pub fn recent_health(
         &self,
         now: DateTime<Utc>,
         age: Duration,
         started_at: Option<DateTime<Utc>>,
-    ) -> Option<Verdict> {
+    ) -> Option<Health> {
         let (at, verdict) = self.verdict.as_ref()?;
         let recent = (now - *at).to_std().is_ok_and(|elapsed| elapsed < age);
         (recent && self.started_at == started_at).then(|| verdict.clone())
@@ -65,13 +65,13 @@ impl Watch {
             &mut self.seen_since,
             &mut self.healthy_since,
             &mut self.unhealthy_since,
-            &mut self.told_to_stop,
+            &mut self.stop_requested_at,
             &mut self.last_look,
         ];
         for moment in moments.into_iter().flatten() {
             *moment += by;
         }
-        if let Some((at, _)) = &mut self.disturbed {
+        if let Some((at, _)) = &mut self.common_cause {
             *at += by;
         }
         if let Some((at, _)) = &mut self.verdict {
@@ -87,21 +87,21 @@ impl Watch {
     }
 
     /// The last verdict, however old.
-    pub fn last_verdict(&self) -> Option<&Verdict> {
+    pub fn last_health(&self) -> Option<&Health> {
         self.verdict.as_ref().map(|(_, verdict)| verdict)
     }
 
     /// Notes that something from outside keeps delegates from being healthy.
-    pub fn disturb(&mut self, now: DateTime<Utc>, cause: String) {
-        self.disturbed = Some((now, cause));
-        self.excused_restarts = self.most_restarts;
+    pub fn note_common_cause(&mut self, now: DateTime<Utc>, cause: String) {
+        self.common_cause = Some((now, cause));
+        self.excused_restarts = self.max_restart_count;
     }
 
     /// Takes in one look. `fresh` says whether the verdict was given now or is remembered.
-    pub fn look(
+    pub fn record(
         &mut self,
         now: DateTime<Utc>,
-        verdict: &Verdict,
+        verdict: &Health,
         started_at: Option<DateTime<Utc>>,
         restart_count: u64,
         fresh: bool,
@@ -109,7 +109,7 @@ impl Watch {
         let blinked = self.last_look.is_some_and(|last| {
             (now - last)
                 .to_std()
-                .map_or(true, |elapsed| elapsed > LONGEST_BLINK)
+                .map_or(true, |elapsed| elapsed > MAX_OBSERVATION_GAP)
         });
         let another_life = self.started_at != started_at || restart_count > self.restart_count;
         if blinked || another_life {
@@ -117,14 +117,14 @@ impl Watch {
             self.unhealthy_since = None;
         }
         if self.started_at != started_at {
-            self.came_back = self.told_to_stop.take().is_some();
+            self.restarted_since_stop = self.stop_requested_at.take().is_some();
         }
         if started_at.is_some() {
             self.seen_since.get_or_insert(now);
         }
         self.last_look = Some(now);
         self.restart_count = restart_count;
-        self.most_restarts = self.most_restarts.max(restart_count);
+        self.max_restart_count = self.max_restart_count.max(restart_count);
         self.started_at = started_at;
         if verdict.is_healthy() {
             self.healthy_since.get_or_insert(now);
@@ -142,11 +142,11 @@ impl Watch {
 /// Everything this process remembers between looks. Losing it costs time, never a container.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    watches: HashMap<ContainerId, Watch>,
+    histories: HashMap<ContainerId, History>,
     /// Candidates this process created, by the delegate's name, to notice one that vanished.
     created: HashMap<String, Vec<(ContainerId, Vanished)>>,
     /// The `--rm` containers of each delegate at the last look.
-    fleeting: HashMap<String, Vec<ContainerId>>,
+    auto_remove: HashMap<String, Vec<ContainerId>>,
     /// The containers that this process told to stop. Where they had `--rm`, they are expected to go.
     told: HashSet<ContainerId>,
     /// Images whose removal was tried; the engine's answer is not asked for twice.
@@ -155,25 +155,25 @@ pub struct Memory {
 
 impl Memory {
     /// What is remembered of a container.
-    pub fn watch(&mut self, id: &ContainerId) -> &mut Watch {
-        self.watches.entry(id.clone()).or_default()
+    pub fn history(&mut self, id: &ContainerId) -> &mut History {
+        self.histories.entry(id.clone()).or_default()
     }
 
     /// What is remembered of a container, if anything.
-    pub fn watch_of(&self, id: &ContainerId) -> Option<&Watch> {
-        self.watches.get(id)
+    pub fn history_of(&self, id: &ContainerId) -> Option<&History> {
+        self.histories.get(id)
     }
 
     /// Moves all moments along with a clock that was set by so much.
     pub fn shift(&mut self, by: TimeDelta) {
-        for watch in self.watches.values_mut() {
-            watch.shift(by);
+        for history in self.histories.values_mut() {
+            history.shift(by);
         }
     }
 
     /// Forgets containers that are gone.
     pub fn keep(&mut self, exists: impl Fn(&ContainerId) -> bool) {
-        self.watches.retain(|id, _| exists(id));
+        self.histories.retain(|id, _| exists(id));
     }
 
     /// Notes the candidate that was created for the delegate `name`.
@@ -231,20 +231,20 @@ impl Memory {
 
     /// Notes that a container was told to stop by `now`: its time begins when the engine has the word, not when it was
     /// sent.
-    pub fn note_told(&mut self, id: &ContainerId, now: DateTime<Utc>) {
-        self.watch(id).told_to_stop = Some(now);
+    pub fn note_stop_requested(&mut self, id: &ContainerId, now: DateTime<Utc>) {
+        self.history(id).stop_requested_at = Some(now);
         self.told.insert(id.clone());
     }
 
     /// Notes which `--rm` containers a delegate has. More than one gone at once: that was an engine that restarted, and
     /// says nothing about any of them.
-    pub fn note_fleeting(&mut self, name: &str, present: Vec<ContainerId>) {
-        let before = self.fleeting.get(name).into_iter().flatten();
+    pub fn note_auto_remove(&mut self, name: &str, present: Vec<ContainerId>) {
+        let before = self.auto_remove.get(name).into_iter().flatten();
         let gone = before.filter(|id| !present.contains(id) && !self.told.contains(*id));
         if gone.count() > 1 {
             self.forget_candidates(name);
         }
-        self.fleeting.insert(name.to_owned(), present);
+        self.auto_remove.insert(name.to_owned(), present);
     }
 
     /// Forgets which candidates were created: a new scheduled pass may try again.
@@ -266,49 +266,52 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::health::{HealthState, ProbedBy};
+    use crate::health::{HealthStatus, Probe};
 
     fn at(second: i64) -> DateTime<Utc> {
         DateTime::from_timestamp(1_700_000_000 + second, 0).unwrap_or_default()
     }
 
-    fn verdict(state: HealthState) -> Verdict {
-        Verdict {
+    fn verdict(state: HealthStatus) -> Health {
+        Health {
             state,
-            by: ProbedBy::Running,
+            by: Probe::Running,
             cause: String::new(),
         }
     }
 
     #[test]
     fn health_counts_from_the_first_healthy_look_without_a_break() {
-        let mut watch = Watch::default();
-        let healthy = verdict(HealthState::Healthy);
-        watch.look(at(0), &verdict(HealthState::Starting), Some(at(0)), 0, true);
-        watch.look(at(5), &healthy, Some(at(0)), 0, true);
-        watch.look(at(10), &healthy, Some(at(0)), 0, true);
-        assert_eq!(watch.healthy_since, Some(at(5)));
-        watch.look(at(15), &verdict(HealthState::Unhealthy), Some(at(0)), 0, true);
-        assert_eq!((watch.healthy_since, watch.unhealthy_since), (None, Some(at(15))));
+        let mut history = History::default();
+        let healthy = verdict(HealthStatus::Healthy);
+        history.record(at(0), &verdict(HealthStatus::Starting), Some(at(0)), 0, true);
+        history.record(at(5), &healthy, Some(at(0)), 0, true);
+        history.record(at(10), &healthy, Some(at(0)), 0, true);
+        assert_eq!(history.healthy_since, Some(at(5)));
+        history.record(at(15), &verdict(HealthStatus::Unhealthy), Some(at(0)), 0, true);
+        assert_eq!(
+            (history.healthy_since, history.unhealthy_since),
+            (None, Some(at(15)))
+        );
     }
 
     #[test]
     fn a_restart_between_two_healthy_looks_is_a_break() {
-        let mut watch = Watch::default();
-        let healthy = verdict(HealthState::Healthy);
-        watch.look(at(0), &healthy, Some(at(0)), 0, true);
-        watch.look(at(10), &healthy, Some(at(8)), 1, true);
-        assert_eq!(watch.healthy_since, Some(at(10)));
+        let mut history = History::default();
+        let healthy = verdict(HealthStatus::Healthy);
+        history.record(at(0), &healthy, Some(at(0)), 0, true);
+        history.record(at(10), &healthy, Some(at(8)), 1, true);
+        assert_eq!(history.healthy_since, Some(at(10)));
     }
 
     #[test]
     fn time_nobody_watched_does_not_count_and_neither_does_time_running_backwards() {
-        let mut watch = Watch::default();
-        let healthy = verdict(HealthState::Healthy);
-        watch.look(at(0), &healthy, Some(at(0)), 0, true);
-        watch.look(at(3600), &healthy, Some(at(0)), 0, true);
-        assert_eq!(watch.healthy_since, Some(at(3600)));
-        watch.look(at(100), &healthy, Some(at(0)), 0, true);
-        assert_eq!(watch.healthy_since, Some(at(100)));
+        let mut history = History::default();
+        let healthy = verdict(HealthStatus::Healthy);
+        history.record(at(0), &healthy, Some(at(0)), 0, true);
+        history.record(at(3600), &healthy, Some(at(0)), 0, true);
+        assert_eq!(history.healthy_since, Some(at(3600)));
+        history.record(at(100), &healthy, Some(at(0)), 0, true);
+        assert_eq!(history.healthy_since, Some(at(100)));
     }
 }

@@ -1,7 +1,7 @@
 //! The replacement of one delegate, as Docker's own state tells it.
 //!
 //! There is no state file: `Rollout` is read from container names, labels and states at every look, [`next`] decides
-//! the one step to take, and the executor takes it. What a restart of this program loses ([`Watch`]) is only how long
+//! the one step to take, and the executor takes it. What a restart of this program loses ([`History`]) is only how long
 //! something has been watched, never what was done.
 
 mod execute;
@@ -19,20 +19,20 @@ pub(crate) use execute::problem;
 pub use execute::{Failure, Pulled, Pulls, execute};
 pub use next::next;
 
-pub use history::{Memory, Watch};
+pub use history::{History, Memory};
 pub use step::Step;
 
 use crate::config::Strategy;
 use crate::container::{ContainerId, ImageId, Role, label};
 use crate::container::{Inspected, RunState};
-use crate::document::{Conflict, Obstacle};
-use crate::health::Verdict;
+use crate::document::{Obstacle, SingleInstance};
+use crate::health::Health;
 use crate::image::ImageReference;
 use crate::rollout::reason::Reason;
 
 /// The image a rollback went back from: left alone for as long as it is the published one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftImage {
+pub struct RolledBackImage {
     /// Its reference.
     pub reference: String,
     /// Its id.
@@ -54,7 +54,7 @@ pub struct Member {
     /// The engine's word for its state.
     pub state: RunState,
     /// The verdict on it now.
-    pub health: Verdict,
+    pub health: Health,
     /// The image it runs.
     pub image_id: ImageId,
     /// That image, as the container's configuration names it.
@@ -74,7 +74,7 @@ pub struct Member {
     /// Whether the engine removes it when it stops.
     pub auto_remove: bool,
     /// What it was rolled back from, where `rollback` made it.
-    pub rolled_back_from: Option<LeftImage>,
+    pub rolled_back_from: Option<RolledBackImage>,
     /// Its memory limit, in bytes.
     pub memory_limit: Option<u64>,
     /// When it was created.
@@ -92,7 +92,7 @@ pub struct Member {
     /// How long it may take to stop.
     pub stop_timeout: Duration,
     /// What this process has seen of it.
-    pub watch: Watch,
+    pub history: History,
 }
 
 impl Member {
@@ -100,9 +100,9 @@ impl Member {
     pub fn read(
         container: &Inspected,
         role: Role,
-        health: Verdict,
+        health: Health,
         stop_timeout: Duration,
-        watch: Watch,
+        history: History,
     ) -> Self {
         Self {
             id: container.id(),
@@ -133,7 +133,7 @@ impl Member {
                 .map(str::to_owned),
             ending: crate::health::ending(container),
             stop_timeout,
-            watch,
+            history,
         }
     }
 
@@ -193,21 +193,21 @@ pub struct Rollout {
     /// Whether its owner wants it left alone.
     pub opted_out: bool,
     /// Why two of it cannot run at once, if so.
-    pub conflict: Option<Conflict>,
+    pub single_instance: Option<SingleInstance>,
     /// The owner's choice for this delegate, over `UPGRADE_STRATEGY`.
     pub strategy: Option<Strategy>,
     /// A container of somebody else's that has a name this rollout needs.
-    pub foreign: Option<String>,
+    pub name_conflict: Option<String>,
     /// Candidates that this process created and that are gone again.
     pub vanished: Vec<Vanished>,
     /// Whether the container that the candidate was to replace serves under another name by now.
-    pub is_renamed: bool,
+    pub predecessor_was_renamed: bool,
     /// The images that delegates of this host keep, this one and all others: what each runs, and what it ran before.
-    pub kept_images: Vec<ImageId>,
+    pub retained_images: Vec<ImageId>,
     /// Why the one in service cannot be replaced, by what else is on the host or was put into it.
     pub obstacle: Option<Obstacle>,
     /// Why one of its containers could not be inspected: then its state is not known, and nothing is done to it.
-    pub unread: Option<String>,
+    pub inspect_error: Option<String>,
 }
 
 /// A candidate that is gone, and was not removed by this process.
@@ -223,7 +223,7 @@ pub struct Vanished {
 
 impl Rollout {
     /// Whether something was begun that has to be finished.
-    pub fn is_under_way(&self) -> bool {
+    pub fn is_in_progress(&self) -> bool {
         self.candidate.is_some()
             || self.serving.is_none()
             || self.standby.is_some()
@@ -233,7 +233,7 @@ impl Rollout {
 
     /// Whether a replacement is at the stage where other replicas wait: not yet proven, or without a holder of the
     /// name. A drain after the commit holds up nobody.
-    pub fn holds_up_replicas(&self) -> bool {
+    pub fn blocks_replicas(&self) -> bool {
         let old_ones = self.draining.iter().chain(&self.standby).next();
         self.candidate.is_some() || (self.serving.is_none() && old_ones.is_some())
     }
@@ -253,18 +253,20 @@ impl Rollout {
     }
 
     /// The candidate, where it is all there is.
-    pub fn left_alone(&self) -> Option<&Member> {
+    pub fn sole_candidate(&self) -> Option<&Member> {
         let others = self.serving.is_some() || self.standby.is_some() || !self.draining.is_empty();
-        self.candidate.as_ref().filter(|_| !others && !self.is_renamed)
+        self.candidate
+            .as_ref()
+            .filter(|_| !others && !self.predecessor_was_renamed)
     }
 
     /// The member whose image may be replaced by what is published.
     pub fn replaceable(&self) -> Option<&Member> {
-        self.serving.as_ref().or_else(|| self.left_alone())
+        self.serving.as_ref().or_else(|| self.sole_candidate())
     }
 
     /// The member that stands for the delegate in reports: the one that works, or would.
-    pub fn face(&self) -> Option<&Member> {
+    pub fn representative(&self) -> Option<&Member> {
         self.serving
             .as_ref()
             .or_else(|| self.draining.last())
@@ -275,9 +277,9 @@ impl Rollout {
 
 /// Which image a delegate should run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Wish {
+pub enum Desired {
     /// Nothing new: only what is under way is finished, or, with a reason, why nothing new is begun.
-    Settle(Reason),
+    Keep(Reason),
     /// This image.
     Image {
         /// The target.
@@ -285,15 +287,15 @@ pub enum Wish {
         /// The id behind the reference, known once it was pulled.
         id: Option<ImageId>,
         /// Who wants it.
-        demand: Demand,
+        intent: Intent,
     },
 }
 
 /// Who wants another image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Demand {
+pub enum Intent {
     /// It is published.
-    Published,
+    Upgrade,
     /// An operator does, in spite of what was rejected before: `retry`.
     Retry,
     /// An operator does, who goes back to the image before: `rollback`.
@@ -315,21 +317,21 @@ pub struct Policy {
 
 /// How an old and a new container change places.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Approach {
+pub enum UpdateOrder {
     /// The new one proves itself beside the old one.
     StartFirst,
     /// The old one stops before the new one starts.
     StopFirst,
     /// Neither way is open.
-    Neither(Reason),
+    Blocked(Reason),
 }
 
-impl fmt::Display for Approach {
+impl fmt::Display for UpdateOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::StartFirst => f.write_str("start-first"),
             Self::StopFirst => f.write_str("stop-first"),
-            Self::Neither(reason) => write!(f, "{reason}"),
+            Self::Blocked(reason) => write!(f, "{reason}"),
         }
     }
 }
@@ -337,13 +339,13 @@ impl fmt::Display for Approach {
 impl Rollout {
     /// How this delegate is replaced: its owner's label before the operator's setting before what its configuration
     /// forbids.
-    pub fn approach(&self, policy: &Policy) -> Approach {
-        match (self.strategy.unwrap_or(policy.strategy), &self.conflict) {
-            (Strategy::StartFirst | Strategy::Auto, None) => Approach::StartFirst,
+    pub fn update_order(&self, policy: &Policy) -> UpdateOrder {
+        match (self.strategy.unwrap_or(policy.strategy), &self.single_instance) {
+            (Strategy::StartFirst | Strategy::Auto, None) => UpdateOrder::StartFirst,
             (Strategy::StartFirst, Some(conflict)) => {
-                Approach::Neither(Reason::CannotStartFirst(conflict.clone()))
+                UpdateOrder::Blocked(Reason::CannotStartFirst(conflict.clone()))
             }
-            (Strategy::Auto, Some(_)) | (Strategy::StopFirst, _) => Approach::StopFirst,
+            (Strategy::Auto, Some(_)) | (Strategy::StopFirst, _) => UpdateOrder::StopFirst,
         }
     }
 }
@@ -353,9 +355,9 @@ impl Rollout {
     /// back from it.
     pub fn quarantined(&self, reference: &ImageReference, now: DateTime<Utc>) -> Option<Reason> {
         if let Some(serving) = &self.serving
-            && serving.went_back_from(reference, None)
+            && serving.was_rolled_back_from(reference, None)
         {
-            return Some(serving.rolled_back(reference));
+            return Some(serving.rolled_back_reason(reference));
         }
         self.failed
             .iter()
@@ -368,7 +370,7 @@ impl Rollout {
 impl Member {
     /// Whether it is the result of a rollback from this image. By the reference alone only where that stands for one
     /// image: a tag that moves is the same reference for the image before and for the next.
-    pub fn went_back_from(&self, reference: &ImageReference, id: Option<&ImageId>) -> bool {
+    pub fn was_rolled_back_from(&self, reference: &ImageReference, id: Option<&ImageId>) -> bool {
         self.rolled_back_from.as_ref().is_some_and(|left| match id {
             Some(id) => left.id == *id,
             None => !self.runs(reference) && names(&left.reference, reference),
@@ -376,7 +378,7 @@ impl Member {
     }
 
     /// Why it does not get the image it was rolled back from.
-    pub fn rolled_back(&self, reference: &ImageReference) -> Reason {
+    pub fn rolled_back_reason(&self, reference: &ImageReference) -> Reason {
         Reason::RolledBack {
             image: reference.to_string(),
             to: self.image.clone(),
@@ -404,8 +406,8 @@ fn names(image: &str, reference: &ImageReference) -> bool {
         .is_ok_and(|image| image == *reference)
 }
 
-fn rolled_back_from(container: &Inspected) -> Option<LeftImage> {
-    Some(LeftImage {
+fn rolled_back_from(container: &Inspected) -> Option<RolledBackImage> {
+    Some(RolledBackImage {
         reference: container.label(label::ROLLED_BACK_FROM)?.to_owned(),
         id: ImageId::new(container.label(label::ROLLED_BACK_FROM_ID)?),
     })

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
-use crate::document::{Conflict, Obstacle};
+use crate::document::{Obstacle, SingleInstance};
 use crate::image::MaxVersion;
-use crate::manager::PublishedError;
+use crate::manager::ManagerError;
 
 const MIB: u64 = 1024 * 1024;
 
@@ -67,7 +67,7 @@ pub enum Reason {
         problem: String,
     },
     /// The Manager did not say which image is published.
-    Unpublished(PublishedError),
+    Unpublished(ManagerError),
     /// The registry did not say which image a moving tag stands for.
     DigestUnknown {
         /// The moving reference.
@@ -117,7 +117,7 @@ pub enum Reason {
     /// The container cannot be recreated as it is.
     Obstacle(Obstacle),
     /// `start-first` is asked for, but two cannot live at once.
-    CannotStartFirst(Conflict),
+    CannotStartFirst(SingleInstance),
     /// The name the candidate needs belongs to somebody else's container.
     NameTaken {
         /// The name.

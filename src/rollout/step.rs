@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::Demand;
+use super::Intent;
 use crate::container::{ContainerId, ImageId};
 use crate::image::ImageReference;
 use crate::rollout::reason::Reason;
@@ -38,10 +38,10 @@ pub enum Step {
         /// Its release number.
         release: u64,
         /// Who wants it.
-        demand: Demand,
+        intent: Intent,
     },
     /// Make `NAME.standby`, a copy of an `--rm` delegate that stays when the original vanishes.
-    Standby {
+    CreateStandby {
         /// The delegate.
         from: ContainerId,
     },
@@ -52,7 +52,7 @@ pub enum Step {
         from: ContainerId,
     },
     /// Make a container of a rejected image that is never started, since the candidate itself vanishes by stopping.
-    Mark {
+    CreateQuarantineMarker {
         /// The rejected candidate's image.
         id: ImageId,
         /// That image, as the candidate's configuration names it.
@@ -140,7 +140,7 @@ pub enum Step {
         name: String,
     },
     /// Remove an image nobody will go back to.
-    DiscardImage {
+    RemoveImage {
         /// Which.
         id: ImageId,
     },
@@ -154,9 +154,9 @@ impl Step {
             Self::Wait { .. } => "wait",
             Self::Pull { .. } => "pull",
             Self::Create { .. } => "create",
-            Self::Standby { .. } => "standby",
+            Self::CreateStandby { .. } => "create_standby",
             Self::Recreate { .. } => "recreate",
-            Self::Mark { .. } => "mark",
+            Self::CreateQuarantineMarker { .. } => "create_quarantine_marker",
             Self::Start { .. } => "start",
             Self::Retire { .. } => "retire",
             Self::Withdraw { .. } => "withdraw",
@@ -166,7 +166,7 @@ impl Step {
             Self::SetRestartPolicy { .. } => "set_restart_policy",
             Self::Stop { .. } => "stop",
             Self::Remove { .. } => "remove",
-            Self::DiscardImage { .. } => "discard_image",
+            Self::RemoveImage { .. } => "remove_image",
         }
     }
 }
@@ -177,9 +177,9 @@ impl fmt::Display for Step {
             Self::Rest(reason) | Self::Wait { reason, .. } => write!(f, "{reason}"),
             Self::Pull { reference } => write!(f, "pull {reference}"),
             Self::Create { reference, .. } => write!(f, "create the candidate with {reference}"),
-            Self::Standby { from } => write!(f, "make a standby copy of the old container ({from})"),
+            Self::CreateStandby { from } => write!(f, "make a standby copy of the old container ({from})"),
             Self::Recreate { from } => write!(f, "create the old container again, from {from}"),
-            Self::Mark { image, to, .. } => write!(f, "mark {image} as rejected by {to}"),
+            Self::CreateQuarantineMarker { image, to, .. } => write!(f, "mark {image} as rejected by {to}"),
             Self::Start { id, name } => write!(f, "start {name} ({id})"),
             Self::Retire { id, to } => write!(f, "retire the old container ({id}) as {to}"),
             Self::Withdraw { id, to, .. } => write!(f, "withdraw the candidate ({id}) as {to}"),
@@ -193,7 +193,7 @@ impl fmt::Display for Step {
                 write!(f, "tell {name} ({id}) to stop within {} s", grace.as_secs())
             }
             Self::Remove { id, name } => write!(f, "remove {name} ({id})"),
-            Self::DiscardImage { id } => write!(f, "remove the image {id}, two releases old"),
+            Self::RemoveImage { id } => write!(f, "remove the image {id}, two releases old"),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::container::{ContainerId, ImageId};
 use crate::engine::Engine;
 use crate::health;
 use crate::rollout::{Member, Rollout};
-use crate::text::redact::Mask;
+use crate::text::redact::Redactor;
 
 /// How many lines of its log are kept.
 const LINES: usize = 20;
@@ -70,7 +70,7 @@ impl Evidence {
             debug!(container = name, "no evidence: the container cannot be inspected");
             return evidence;
         };
-        let mask = Mask::of(&container);
+        let mask = Redactor::of(&container);
         if rejected.has_ended() || rejected.state == RunState::Restarting {
             evidence.ending = Some(mask.line(&health::ending(&container)));
         }
@@ -109,7 +109,7 @@ impl Evidence {
 
 /// The evidence of the rejected containers on the host, by their names.
 #[derive(Debug, Default)]
-pub struct Records(HashMap<String, Record>);
+pub struct EvidenceStore(HashMap<String, Record>);
 
 #[derive(Debug)]
 struct Record {
@@ -119,7 +119,7 @@ struct Record {
     evidence: Evidence,
 }
 
-impl Records {
+impl EvidenceStore {
     /// Collects and tells the evidence on a candidate that is about to be rejected, and kept, or marked, under that name.
     pub async fn note<E: Engine>(
         &mut self,

@@ -7,7 +7,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::manager::heartbeat::Heard;
+use crate::manager::heartbeat::ManagerStatus;
 use crate::status::Status;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -137,7 +137,7 @@ pub fn text(status: &Status) -> String {
     );
 
     // Before it was asked there is nothing to be late with.
-    let asked = |manager: &&Heard| manager.answered_at.is_some() || manager.problem.is_some();
+    let asked = |manager: &&ManagerStatus| manager.answered_at.is_some() || manager.problem.is_some();
     if let Some(manager) = status.manager.as_ref().filter(asked) {
         let answered = Gauge::<i64>::default();
         answered.set(manager.answered_at.map_or(0, |at| at.timestamp()));

@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::manager::heartbeat::Heard;
+use crate::manager::heartbeat::ManagerStatus;
 use crate::status::report::Report;
 
 /// The daemon's state.
@@ -33,7 +33,7 @@ pub struct Status {
     pub last_run: Option<DateTime<Utc>>,
     /// What the Manager said the last time it was asked, where there is one to ask.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub manager: Option<Heard>,
+    pub manager: Option<ManagerStatus>,
     /// Why the engine could not be looked at the last time, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine_error: Option<String>,

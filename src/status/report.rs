@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::image::{Expiry, Version};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Approach, Rollout, Step};
+use crate::rollout::{Rollout, Step, UpdateOrder};
 use crate::status::evidence::Evidence;
 
 /// The outcome of a pass, read from the engine after its last step.
@@ -48,7 +48,7 @@ pub struct DelegateReport {
     /// Why nothing (more) happens now, as a sentence.
     pub why: String,
     /// Whether a replacement is under way.
-    pub under_way: bool,
+    pub in_progress: bool,
     /// Whether the delegate could not be served.
     pub failed: bool,
     /// When it is looked at again.
@@ -75,7 +75,7 @@ impl Report {
     }
 
     /// Whether something is still going on that a later look must finish.
-    pub fn is_under_way(&self) -> bool {
+    pub fn is_in_progress(&self) -> bool {
         self.wake.is_some()
     }
 
@@ -114,24 +114,27 @@ impl DelegateReport {
 
     /// The row of one delegate.
     pub fn new(rollout: &Rollout, reason: &Reason, next_look: Option<DateTime<Utc>>) -> Self {
-        let face = rollout.face();
-        let health = face.map(|member| &member.health);
+        let representative = rollout.representative();
+        let health = representative.map(|member| &member.health);
         Self {
             name: rollout.name.clone(),
             delegate: rollout.delegate.clone(),
-            container: face
+            container: representative
                 .map(|member| member.id.short().to_owned())
                 .unwrap_or_default(),
-            image: face.map(|member| member.image.clone()).unwrap_or_default(),
-            expiry: face.and_then(|member| Expiry::of(&member.image.parse().ok()?)),
+            image: representative
+                .map(|member| member.image.clone())
+                .unwrap_or_default(),
+            expiry: representative.and_then(|member| Expiry::of(&member.image.parse().ok()?)),
             health: health.map_or("unhealthy", |health| health.state.as_str()),
             health_by: health.map_or("running", |health| health.by.as_str()),
             health_cause: health.map_or_else(|| "no container".to_owned(), |health| health.cause.clone()),
-            health_since: face.and_then(|member| member.watch.healthy_since.or(member.watch.unhealthy_since)),
+            health_since: representative
+                .and_then(|member| member.history.healthy_since.or(member.history.unhealthy_since)),
             reason: reason.kind(),
             failed: reason.is_failure(),
             why: reason.to_string(),
-            under_way: rollout.is_under_way(),
+            in_progress: rollout.is_in_progress(),
             next_look,
             evidence: None,
         }
@@ -153,7 +156,7 @@ impl DelegateReport {
             reason: reason.kind(),
             failed: reason.is_failure(),
             why: reason.to_string(),
-            under_way: false,
+            in_progress: false,
             next_look: None,
             evidence: None,
         }
@@ -177,7 +180,7 @@ pub struct Planned {
     pub what: String,
     /// `start-first` or `stop-first`, where it would be replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub approach: Option<String>,
+    pub update_order: Option<String>,
     /// The metric label of the reason, where it would be left alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
@@ -187,17 +190,19 @@ pub struct Planned {
 
 impl Planned {
     /// The row of one delegate.
-    pub fn new(rollout: &Rollout, step: &Step, approach: &Approach) -> Self {
-        let face = rollout.face();
-        let image = face.map(|member| member.image.clone()).unwrap_or_default();
+    pub fn new(rollout: &Rollout, step: &Step, update_order: &UpdateOrder) -> Self {
+        let representative = rollout.representative();
+        let image = representative
+            .map(|member| member.image.clone())
+            .unwrap_or_default();
         let because = rollout
-            .conflict
+            .single_instance
             .as_ref()
             .map(|conflict| format!(", since {conflict}"))
             .unwrap_or_default();
         let (action, what, reason) = match step {
             Step::Pull { reference } | Step::Create { reference, .. } => {
-                let because = if *approach == Approach::StopFirst {
+                let because = if *update_order == UpdateOrder::StopFirst {
                     because.as_str()
                 } else {
                     ""
@@ -209,7 +214,7 @@ impl Planned {
                 };
                 (
                     "replace",
-                    format!("replace {image} with {older}{reference}, {approach}{because}"),
+                    format!("replace {image} with {older}{reference}, {update_order}{because}"),
                     None,
                 )
             }
@@ -220,10 +225,10 @@ impl Planned {
             name: rollout.name.clone(),
             delegate: rollout.delegate.clone(),
             image,
-            health: face.map_or("unhealthy", |member| member.health.state.as_str()),
+            health: representative.map_or("unhealthy", |member| member.health.state.as_str()),
             action,
             what,
-            approach: (action == "replace").then(|| approach.to_string()),
+            update_order: (action == "replace").then(|| update_order.to_string()),
             failed: reason.is_some_and(Reason::is_failure),
             reason: reason.map(Reason::kind),
         }

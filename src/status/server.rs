@@ -122,7 +122,7 @@ fn html(status: &Status) -> String {
                 delegate.health,
                 escaped(&delegate.health_cause),
                 escaped(&delegate.why),
-                delegate.evidence.as_ref().map(exhibit).unwrap_or_default(),
+                delegate.evidence.as_ref().map(evidence_html).unwrap_or_default(),
             );
         }
         page.push_str("</table>");
@@ -134,7 +134,7 @@ fn html(status: &Status) -> String {
 }
 
 /// The last words of a rejected candidate, folded up.
-fn exhibit(evidence: &Evidence) -> String {
+fn evidence_html(evidence: &Evidence) -> String {
     let mut text = format!("{} at {:.0}\n", evidence.image, evidence.when);
     let cause = evidence.cause.iter().chain(&evidence.ending);
     for line in cause.chain(&evidence.health_log).chain(&evidence.log_tail) {
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn the_page_says_of_a_manager_that_refuses_no_more_than_that() {
         let mut status = Status::new(false, "@hourly", chrono::DateTime::UNIX_EPOCH);
-        status.manager = Some(crate::manager::heartbeat::Heard {
+        status.manager = Some(crate::manager::heartbeat::ManagerStatus {
             problem: Some("the token was revoked".to_owned()),
             ..Default::default()
         });
@@ -175,15 +175,15 @@ mod tests {
             log_tail: vec!["</pre><script>alert(1)</script>".to_owned()],
             health_log: vec!["exit code 1: ill".to_owned()],
         };
-        let exhibit = exhibit(&evidence);
-        assert!(!exhibit.contains("<script>"), "{exhibit}");
+        let evidence_html = evidence_html(&evidence);
+        assert!(!evidence_html.contains("<script>"), "{evidence_html}");
         for text in [
             "dd.failed-1",
             "exited with code 3",
             "exit code 1: ill",
             "&lt;script&gt;",
         ] {
-            assert!(exhibit.contains(text), "{exhibit}");
+            assert!(evidence_html.contains(text), "{evidence_html}");
         }
     }
 }

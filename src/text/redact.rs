@@ -24,14 +24,14 @@ const SECRET: [&str; 11] = [
 ];
 
 /// The secrets of one container, as far as its environment tells them.
-pub struct Mask {
+pub struct Redactor {
     /// Hidden wherever they occur, the longest first.
     anywhere: Vec<String>,
     /// What they are hidden in where they are too short for that, and what is shown then: `NAME=value`.
     assigned: Vec<(String, String)>,
 }
 
-impl Mask {
+impl Redactor {
     /// For what this container prints.
     pub fn of(container: &Inspected) -> Self {
         let mut mask = Self {
@@ -53,7 +53,7 @@ impl Mask {
 
     /// A value may have several lines, a private key for one, and a line is all that is seen at once.
     fn hide(&mut self, name: &str, value: &str) {
-        for line in value.lines().map(harmless) {
+        for line in value.lines().map(sanitize) {
             let line = line.trim();
             if line.chars().count() >= SHORTEST {
                 self.anywhere.push(line.to_owned());
@@ -89,7 +89,7 @@ impl Mask {
 
     /// One line, fit to be shown.
     pub fn line(&self, text: &str) -> String {
-        let mut line = harmless(text).trim_end().to_owned();
+        let mut line = sanitize(text).trim_end().to_owned();
         for secret in &self.anywhere {
             line = line.replace(secret, HIDDEN);
         }
@@ -110,7 +110,7 @@ fn looks_secret(name: &str) -> bool {
 }
 
 /// Colours go; what else could move a terminal's cursor or turn its text around is shown as what it is not.
-fn harmless(text: &str) -> String {
+fn sanitize(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.trim_end_matches(['\r', '\n']).chars();
     while let Some(c) = rest.next() {
@@ -149,9 +149,9 @@ mod tests {
 
     use super::*;
 
-    fn mask(environment: &[&str]) -> Mask {
+    fn mask(environment: &[&str]) -> Redactor {
         let document = json!({ "Id": "1", "Config": { "Env": environment } });
-        Mask::of(&Inspected::new(document).unwrap())
+        Redactor::of(&Inspected::new(document).unwrap())
     }
 
     #[test]

@@ -42,9 +42,7 @@ fn the_documented_command_gives_the_documented_defaults() {
         settings.engine.host,
         EngineHost::Unix(PathBuf::from("/var/run/docker.sock"))
     );
-    assert!(
-        settings.registry.is_none() && settings.webhook_url.is_none() && settings.way_out.proxy.is_none()
-    );
+    assert!(settings.registry.is_none() && settings.webhook_url.is_none() && settings.egress.proxy.is_none());
     assert_eq!(settings.warnings, Vec::<String>::new());
 }
 
@@ -107,7 +105,7 @@ fn every_accepted_form_is_read() {
         (ProbeKind::Running, HealthAction::Report)
     );
     assert_eq!(settings.registry.as_ref().unwrap().password.expose(), PASSWORD);
-    let proxy = settings.way_out.proxy.as_ref().unwrap();
+    let proxy = settings.egress.proxy.as_ref().unwrap();
     assert_eq!(proxy.url, "http://proxy.example:3128");
     assert_eq!(proxy.username.as_deref(), Some("me"));
     assert_eq!(proxy.password.as_ref().unwrap().expose(), "p@ss");
@@ -144,7 +142,7 @@ fn the_proxy_is_put_together_from_its_parts() {
         ("PROXY_PASSWORD", PASSWORD),
         ("HTTPS_PROXY", "http://other.example"),
     ]);
-    let proxy = settings.way_out.proxy.as_ref().unwrap();
+    let proxy = settings.egress.proxy.as_ref().unwrap();
     assert_eq!(proxy.url, "http://proxy.example:3128");
     assert_eq!(proxy.password.as_ref().unwrap().expose(), PASSWORD);
     assert_eq!(
@@ -176,7 +174,7 @@ fn http_proxy_is_for_a_manager_that_is_asked_by_http() {
     ] {
         let all = [vec![("MANAGER_HOST_AND_PORT", manager)], given].concat();
         let settings = settings(&all);
-        let proxy = settings.way_out.proxy.map(|proxy| proxy.url);
+        let proxy = settings.egress.proxy.map(|proxy| proxy.url);
         assert_eq!(proxy.as_deref(), expected, "{all:?}");
         assert_eq!(settings.warnings, Vec::<String>::new());
     }

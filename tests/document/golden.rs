@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use delegate_upgrader::container::ApiVersion;
 use delegate_upgrader::container::label;
-use delegate_upgrader::document::{Images, successor, unexplained};
+use delegate_upgrader::document::{Images, differences, successor};
 use serde_json::{Value, json};
 
 const ENGINES: [(&str, ApiVersion); 2] = [
@@ -101,7 +101,7 @@ fn every_recorded_container_leads_to_the_reviewed_body() {
 #[test]
 fn every_recorded_successor_differs_in_nothing_unexplained() {
     for case in recorded() {
-        let differences = unexplained(&case.container, &case.recreated, case.images());
+        let differences = differences(&case.container, &case.recreated, case.images());
         assert_eq!(differences, [], "{}", case.name());
     }
 }
@@ -149,7 +149,7 @@ fn any_single_change_of_a_recorded_successor_is_noticed() {
             }
             let mut changed = case.recreated.clone();
             *changed.pointer_mut(&path).unwrap() = json!("CHANGED=changed");
-            let differences = unexplained(&case.container, &changed, case.images());
+            let differences = differences(&case.container, &changed, case.images());
             assert!(!differences.is_empty(), "{}: {path}", case.name());
             tried += 1;
         }
@@ -165,7 +165,7 @@ fn any_entry_more_or_less_is_noticed() {
             for key in entries.into_iter().flat_map(|entries| entries.keys()) {
                 let mut changed = case.recreated.clone();
                 changed["Config"][field].as_object_mut().unwrap().remove(key);
-                let noticed = !unexplained(&case.container, &changed, case.images()).is_empty();
+                let noticed = !differences(&case.container, &changed, case.images()).is_empty();
                 assert_eq!(
                     noticed,
                     !label::OURS.contains(&key.as_str()),
@@ -177,7 +177,7 @@ fn any_entry_more_or_less_is_noticed() {
         for part in ["ExposedPorts", "Volumes", "Labels", "Healthcheck", "Unknown"] {
             let mut changed = case.recreated.clone();
             changed["Config"][part]["more"] = json!("more");
-            let differences = unexplained(&case.container, &changed, case.images());
+            let differences = differences(&case.container, &changed, case.images());
             assert!(!differences.is_empty(), "{}: more in {part}", case.name());
         }
     }
@@ -205,7 +205,7 @@ fn a_lost_network_setting_is_noticed() {
                     continue;
                 }
                 *value = Value::Null;
-                let differences = unexplained(&case.container, &changed, case.images());
+                let differences = differences(&case.container, &changed, case.images());
                 assert!(!differences.is_empty(), "{}: {pointer}", case.name());
             }
         }
@@ -224,7 +224,7 @@ fn a_lost_mount_or_another_volume_is_noticed() {
             let mut changed = case.recreated.clone();
             changed["Mounts"].as_array_mut().unwrap().remove(index);
             assert!(
-                !unexplained(&case.container, &changed, case.images()).is_empty(),
+                !differences(&case.container, &changed, case.images()).is_empty(),
                 "{}: without {mount}",
                 case.name()
             );
@@ -232,7 +232,7 @@ fn a_lost_mount_or_another_volume_is_noticed() {
                 let mut changed = case.recreated.clone();
                 changed["Mounts"][index]["Name"] = json!("another");
                 assert!(
-                    !unexplained(&case.container, &changed, case.images()).is_empty(),
+                    !differences(&case.container, &changed, case.images()).is_empty(),
                     "{}: another volume in place of {mount}",
                     case.name()
                 );

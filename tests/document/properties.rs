@@ -1,7 +1,7 @@
 //! Random owners, random images, random fields nobody has heard of.
 
 use delegate_upgrader::container::ApiVersion;
-use delegate_upgrader::document::{Images, forbids_two, successor, unexplained};
+use delegate_upgrader::document::{Images, differences, single_instance_reasons, successor};
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -298,7 +298,7 @@ proptest! {
         let container = inspect(OLD, &owner, &old);
         let (_, made) = upgrade(NEW, &container, &old, &new);
         let (old, new) = (image(&old), image(&new));
-        let differences = unexplained(&container, &made, Images { old: &old, new: &new });
+        let differences = differences(&container, &made, Images { old: &old, new: &new });
         prop_assert!(differences.is_empty(), "{:?}", differences);
     }
 
@@ -322,7 +322,7 @@ proptest! {
         let old = looked_at(OLD, &kept, &second);
         let new = looked_at(NEW, &now.create(&body["HostConfig"]), &third);
         let image = image(&json!({}));
-        let differences = unexplained(&old, &new, Images { old: &image, new: &image });
+        let differences = differences(&old, &new, Images { old: &image, new: &image });
         prop_assert!(differences.is_empty(), "{:?}", differences);
     }
 
@@ -351,8 +351,8 @@ proptest! {
             for api in [ApiVersion::new(1, 41), API] {
                 let _ = successor(&container, images, "new", &[], api);
             }
-            let _ = unexplained(&container, &container, images);
+            let _ = differences(&container, &container, images);
         }
-        let _ = forbids_two(&container);
+        let _ = single_instance_reasons(&container);
     }
 }

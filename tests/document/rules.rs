@@ -4,7 +4,7 @@
 use delegate_upgrader::container::label;
 use delegate_upgrader::container::{ApiVersion, Inspected};
 use delegate_upgrader::document::{
-    Conflict, Images, Obstacle, Successor, forbids_two, successor, unexplained,
+    CreateRequest, Images, Obstacle, SingleInstance, differences, single_instance_reasons, successor,
 };
 use serde_json::{Value, json};
 
@@ -16,7 +16,12 @@ const OTHER_ID: &str = "123456789abcdef0123456789abcdef0123456789abcdef012345678
 const OLD_ENGINE: ApiVersion = ApiVersion::new(1, 41);
 const NEW_ENGINE: ApiVersion = ApiVersion::new(1, 44);
 
-fn upgrade_on(api: ApiVersion, container: &Value, old: &Value, new: &Value) -> Result<Successor, Obstacle> {
+fn upgrade_on(
+    api: ApiVersion,
+    container: &Value,
+    old: &Value,
+    new: &Value,
+) -> Result<CreateRequest, Obstacle> {
     let (old, new) = (image(old), image(new));
     successor(
         container,
@@ -123,11 +128,11 @@ fn d3_a_host_name_the_engine_made_up_is_no_variable_of_the_owner() {
     };
     let mut new = inspect(OTHER_ID, &json!({"Env": ["MINE=1"]}), &json!({}));
     new["HostConfig"] = json!({});
-    assert_eq!(unexplained(&old, &new, images), []);
+    assert_eq!(differences(&old, &new, images), []);
     new["Config"]["Env"] = json!([format!("HOSTNAME={}", &OTHER_ID[..12]), "MINE=1"]);
-    assert_eq!(unexplained(&old, &new, images), []);
+    assert_eq!(differences(&old, &new, images), []);
     new["Config"]["Env"] = json!([format!("HOSTNAME={SHORT}"), "MINE=1"]);
-    assert_eq!(unexplained(&old, &new, images).len(), 1);
+    assert_eq!(differences(&old, &new, images).len(), 1);
 }
 
 #[test]
@@ -209,7 +214,7 @@ fn an_image_without_entrypoint_may_say_so_by_an_empty_word() {
         );
         let (old, new) = (image(old), image(new));
         let images = Images { old: &old, new: &new };
-        assert_eq!(unexplained(&container, &made, images), []);
+        assert_eq!(differences(&container, &made, images), []);
     }
 }
 
@@ -354,7 +359,7 @@ fn b9_an_endpoint_that_is_shown_twice_is_connected_once() {
         &json!({"mine": {"IPAMConfig": {"IPv4Address": "10.0.0.9"}}})
     );
     assert_eq!(made.connect, []);
-    assert_eq!(forbids_two(&container).len(), 1);
+    assert_eq!(single_instance_reasons(&container).len(), 1);
 }
 
 #[test]
@@ -552,8 +557,8 @@ fn only_what_two_containers_cannot_share_forbids_two() {
             vec![],
         ),
     ] {
-        let found = forbids_two(&container(&json!({}), host_config.clone()));
-        let found: Vec<_> = found.iter().map(Conflict::kind).collect();
+        let found = single_instance_reasons(&container(&json!({}), host_config.clone()));
+        let found: Vec<_> = found.iter().map(SingleInstance::kind).collect();
         assert_eq!(found, kinds, "{host_config}");
     }
     let mut container = connected(
@@ -561,7 +566,10 @@ fn only_what_two_containers_cannot_share_forbids_two() {
         json!({"mine": {"IPAMConfig": {"IPv6Address": "fd00::9"}}}),
     );
     container["Config"]["MacAddress"] = json!("02:00:00:00:00:01");
-    let told: Vec<_> = forbids_two(&container).iter().map(ToString::to_string).collect();
+    let told: Vec<_> = single_instance_reasons(&container)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     assert_eq!(
         told,
         [
@@ -582,7 +590,7 @@ fn a_published_port_is_told_with_its_address() {
         (json!({"HostIp": "::1", "HostPort": "80"}), "on port [::1]:80 of"),
     ] {
         let container = container(&json!({}), json!({"PortBindings": {"1/tcp": [binding]}}));
-        let sentence = forbids_two(&container)[0].to_string();
+        let sentence = single_instance_reasons(&container)[0].to_string();
         assert!(sentence.contains(told), "{sentence}");
     }
 }
@@ -598,7 +606,7 @@ fn a_default_of_the_old_image_that_was_frozen_is_a_difference() {
     let container = inspect(ID, &json!({}), &old);
     let frozen = inspect(ID, &container["Config"], &new);
     let (old, new) = (image(&old), image(&new));
-    let paths: Vec<_> = unexplained(&container, &frozen, Images { old: &old, new: &new })
+    let paths: Vec<_> = differences(&container, &frozen, Images { old: &old, new: &new })
         .iter()
         .map(|difference| difference.path().to_owned())
         .collect();
@@ -616,7 +624,7 @@ fn a_mount_more_is_a_difference_unless_the_new_image_declares_it() {
         old: &old_image,
         new: &new_image,
     };
-    let differences = unexplained(&old, &new, images);
+    let differences = differences(&old, &new, images);
     assert_eq!(differences.len(), 1, "{differences:?}");
     assert_eq!(differences[0].path(), "/Mounts/more");
 }
@@ -639,7 +647,7 @@ fn no_secret_is_shown_in_a_difference_or_a_successor() {
     );
     let empty = inspect(ID, &json!({}), &json!({}));
     let image = image(&json!({}));
-    let differences = unexplained(
+    let differences = differences(
         &container,
         &empty,
         Images {
@@ -676,9 +684,9 @@ fn a_note_of_podmans_own_is_no_difference() {
     let with = |annotations: Value| container(&json!({}), json!({ "Annotations": annotations }));
     let old = with(json!({ "mine": "1" }));
     let noted = with(json!({ "mine": "1", "io.podman.annotations.pids-limit": "0" }));
-    assert_eq!(unexplained(&old, &noted, images), []);
+    assert_eq!(differences(&old, &noted, images), []);
     let changed = with(json!({ "mine": "2" }));
-    assert_eq!(unexplained(&old, &changed, images).len(), 1);
+    assert_eq!(differences(&old, &changed, images).len(), 1);
 }
 
 #[test]
@@ -691,10 +699,10 @@ fn no_restart_policy_has_two_spellings() {
     let unnamed = with(json!({ "Name": "", "MaximumRetryCount": 0 }));
     let none = with(json!({ "Name": "no", "MaximumRetryCount": 0 }));
     let always = with(json!({ "Name": "always", "MaximumRetryCount": 0 }));
-    assert_eq!(unexplained(&none, &unnamed, images), []);
-    assert_eq!(unexplained(&unnamed, &none, images), []);
-    assert_eq!(unexplained(&unnamed, &always, images).len(), 1);
-    assert_eq!(unexplained(&always, &unnamed, images).len(), 1);
+    assert_eq!(differences(&none, &unnamed, images), []);
+    assert_eq!(differences(&unnamed, &none, images), []);
+    assert_eq!(differences(&unnamed, &always, images).len(), 1);
+    assert_eq!(differences(&always, &unnamed, images).len(), 1);
 }
 
 /// What of a container's host configuration is told as different after it was recreated.
@@ -705,7 +713,7 @@ fn differing(expected: Value, found: Value) -> Vec<String> {
         new: &image,
     };
     let [old, new] = [expected, found].map(|host_config| container(&json!({}), host_config));
-    unexplained(&old, &new, images)
+    differences(&old, &new, images)
         .iter()
         .map(|difference| difference.path().to_owned())
         .collect()
@@ -819,7 +827,10 @@ fn a_link_local_address_is_a_fixed_one() {
         "mine",
         json!({"mine": {"IPAMConfig": {"LinkLocalIPs": ["169.254.8.8", "fe80::8"]}}}),
     );
-    let told: Vec<_> = forbids_two(&container).iter().map(ToString::to_string).collect();
+    let told: Vec<_> = single_instance_reasons(&container)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     assert_eq!(
         told,
         [
@@ -846,17 +857,17 @@ fn the_labels_by_which_compose_knows_a_container_are_never_the_images() {
     let made = body(&container, &built);
     assert_eq!(made["Labels"], composed["Labels"]);
     let recreated = inspect(OTHER_ID, &made, &otherwise);
-    assert_eq!(unexplained(&container, &recreated, images), []);
+    assert_eq!(differences(&container, &recreated, images), []);
     let mut lost = recreated;
     lost["Config"]["Labels"]["com.docker.compose.project"] = json!("q");
-    assert_eq!(unexplained(&container, &lost, images).len(), 1);
+    assert_eq!(differences(&container, &lost, images).len(), 1);
 
     // Without compose they are labels of the image like others.
     let container = inspect(ID, &json!({}), &built);
     let made = body(&container, &built);
     assert_eq!(made["Labels"], json!({}));
     let recreated = inspect(OTHER_ID, &made, &otherwise);
-    assert_eq!(unexplained(&container, &recreated, images), []);
+    assert_eq!(differences(&container, &recreated, images), []);
 }
 
 /// An endpoint in a network with this id, as a running container has it. The engine was asked for `given`, or shows it
@@ -885,7 +896,7 @@ fn b_an_address_that_swarm_chose_is_not_the_owners() {
         let made = endpoints(&body(&running, &json!({})))["ov"].clone();
         assert_eq!(made["IPAMConfig"], *kept, "{network_id} {shown}");
 
-        let conflicts = forbids_two(&running).len();
+        let conflicts = single_instance_reasons(&running).len();
         let expected = kept.as_object().map_or(0, serde_json::Map::len);
         assert_eq!(conflicts, expected, "{network_id} {shown}");
 
@@ -897,7 +908,7 @@ fn b_an_address_that_swarm_chose_is_not_the_owners() {
             old: &image,
             new: &image,
         };
-        assert_eq!(unexplained(&running, &idle, images), [], "{network_id} {shown}");
-        assert_eq!(unexplained(&idle, &running, images), [], "{network_id} {shown}");
+        assert_eq!(differences(&running, &idle, images), [], "{network_id} {shown}");
+        assert_eq!(differences(&idle, &running, images), [], "{network_id} {shown}");
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use delegate_upgrader::engine::{RIGHTS, Right};
+use delegate_upgrader::engine::{API_CALLS, Right};
 
 type Calls = Arc<Mutex<Vec<String>>>;
 
@@ -47,7 +47,7 @@ impl Proxy {
     /// proxies do.
     pub(crate) fn that_allows(takes: impl Fn(&Right) -> bool + Send + 'static) -> Self {
         Self::with_rules(move |method, path| {
-            RIGHTS
+            API_CALLS
                 .iter()
                 .any(|right| takes(right) && is_call_of(method, path, right))
         })

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use delegate_upgrader::engine::{Need, RIGHTS};
+use delegate_upgrader::engine::{API_CALLS, Need};
 
 use crate::lab::{Lab, V2, env, eventually, image, image_of, inspect, project};
 use crate::proxy::Proxy;
@@ -273,7 +273,7 @@ fn holds(test: &str, front: impl Fn(For) -> Front) {
     let by_now = (watching.refused)().len();
     let run = upgrader.run(&["doctor"]);
     assert_eq!(run.code, Some(1), "{}", run.text);
-    for right in RIGHTS
+    for right in API_CALLS
         .iter()
         .filter(|right| right.need == Need::Upgrade && right.method != "GET")
     {

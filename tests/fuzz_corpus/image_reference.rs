@@ -1,6 +1,6 @@
 //! What holds of image references, whoever wrote them.
 
-use delegate_upgrader::image::{ImageReference, Target, TargetSettings, as_manager_knows, resolve};
+use delegate_upgrader::image::{ImageReference, Target, TargetSettings, manager_reference, resolve};
 
 /// Checks each line of a text, and the first two with each other.
 pub(crate) fn check(data: &[u8]) {
@@ -92,7 +92,7 @@ fn together(published: &ImageReference, current: &ImageReference, mirror: Option
         registry_mirror: mirror.map(str::to_owned),
         ..TargetSettings::default()
     };
-    let known = as_manager_knows(current, &settings);
+    let known = manager_reference(current, &settings);
     assert_is_plain(&known.to_string());
     if let Target::Replace(target) = resolve(published, current, &settings) {
         alone(&target.to_string(), &target);

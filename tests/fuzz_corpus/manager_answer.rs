@@ -4,7 +4,7 @@
 
 use chrono::{DateTime, Utc};
 use delegate_upgrader::image::ImageReference;
-use delegate_upgrader::manager::PublishedError;
+use delegate_upgrader::manager::ManagerError;
 use delegate_upgrader::manager::response::Answer;
 
 /// The most bytes of a body that are read.
@@ -65,17 +65,14 @@ fn published(answer: &Answer, image: &ImageReference) {
 }
 
 /// Told on one line of a log, and not at length.
-fn refused(answer: &Answer, error: &PublishedError) {
+fn refused(answer: &Answer, error: &ManagerError) {
     let told = error.to_string();
     assert!(!told.contains(char::is_control), "{told:?}");
     assert!(told.chars().count() < 1000, "a novel: {told}");
     assert!(!error.kind().is_empty());
     match answer.status {
         200..=299 => assert!(
-            matches!(
-                error,
-                PublishedError::Malformed(_) | PublishedError::BadReference(_)
-            ),
+            matches!(error, ManagerError::Malformed(_) | ManagerError::BadReference(_)),
             "{error}"
         ),
         300..=399 => assert_eq!(error.kind(), "redirect"),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use delegate_upgrader::manager::{HttpManager, ManagerConfig, PublishedError};
+use delegate_upgrader::manager::{HttpManager, ManagerConfig, ManagerError};
 use tokio::net::TcpListener;
 
 use super::raw::{RawServer, Reply, answer, answer_text, published};
@@ -16,7 +16,7 @@ fn hasty(base_url: &str) -> HttpManager {
     .unwrap()
 }
 
-fn kind<T>(result: Result<T, PublishedError>) -> &'static str {
+fn kind<T>(result: Result<T, ManagerError>) -> &'static str {
     result.map_or_else(|error| error.kind(), |_| "ok")
 }
 
@@ -27,7 +27,7 @@ async fn a_manager_that_keeps_failing_is_given_up_within_the_bound() {
     let error = ask(&hasty(&server.url)).await.unwrap_err();
     assert_eq!(
         error,
-        PublishedError::Server {
+        ManagerError::Server {
             status: 503,
             message: "down for maintenance".to_owned()
         }
@@ -54,7 +54,7 @@ async fn a_wait_that_does_not_fit_is_reported_at_once() {
     let begun = Instant::now();
     assert_eq!(
         ask(&client(&server.url)).await,
-        Err(PublishedError::RateLimited {
+        Err(ManagerError::RateLimited {
             retry_after: Some(Duration::from_secs(3600))
         })
     );
@@ -70,7 +70,7 @@ async fn until_the_time_is_over_no_question_is_sent() {
     let client = hasty(&server.url);
     let begun = Instant::now();
     assert_eq!(kind(ask(&client).await), "rate_limited");
-    let Err(PublishedError::RateLimited {
+    let Err(ManagerError::RateLimited {
         retry_after: Some(left),
     }) = ask(&client).await
     else {
@@ -93,7 +93,7 @@ async fn no_wait_is_kept_for_longer_than_an_hour() {
     let client = hasty(&server.url);
     assert_eq!(kind(ask(&client).await), "rate_limited");
     let again = ask(&client).await;
-    let Err(PublishedError::RateLimited {
+    let Err(ManagerError::RateLimited {
         retry_after: Some(left),
     }) = again
     else {
@@ -115,7 +115,7 @@ async fn a_redirect_is_reported_and_the_token_stays_here() {
         let error = ask(&client(&server.url)).await.unwrap_err();
         assert_eq!(
             error,
-            PublishedError::Redirect {
+            ManagerError::Redirect {
                 status,
                 to: elsewhere.url.clone()
             }
@@ -139,7 +139,7 @@ async fn a_body_without_end_is_cut_off() {
     let server = RawServer::start(vec![Reply::Endless(head, vec![b' '; 16 * 1024])]).await;
     assert_eq!(
         ask(&client(&server.url)).await,
-        Err(PublishedError::TooLarge { limit: 65_536 })
+        Err(ManagerError::TooLarge { limit: 65_536 })
     );
     tokio::time::sleep(Duration::from_millis(100)).await;
     // What the two sockets' buffers took, and no more.
@@ -153,7 +153,7 @@ async fn a_body_announced_as_100_megabytes_is_not_even_read() {
     let server = RawServer::start(vec![Reply::Hang(head)]).await;
     assert_eq!(
         ask(&client(&server.url)).await,
-        Err(PublishedError::TooLarge { limit: 65_536 })
+        Err(ManagerError::TooLarge { limit: 65_536 })
     );
 }
 
@@ -334,7 +334,7 @@ async fn a_proxy_is_used_and_its_password_shown_nowhere() {
     );
 
     let error = ask(&client).await.unwrap_err();
-    assert_eq!(error, PublishedError::ProxyLogin);
+    assert_eq!(error, ManagerError::ProxyLogin);
     drop(proxy);
     let shown = format!("{error} {error:?} {client:?}");
     assert!(!shown.contains("hunter2"), "{shown}");

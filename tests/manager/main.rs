@@ -17,7 +17,7 @@ mod tls;
 use std::time::Duration;
 
 use delegate_upgrader::image::ImageReference;
-use delegate_upgrader::manager::{HttpManager, ManagerConfig, Published as _, PublishedError, Timing};
+use delegate_upgrader::manager::{HttpManager, ImageSource as _, ManagerConfig, ManagerError, Timing};
 
 const ACCOUNT: &str = "acct-TEST_000000000000";
 const TOKEN: &str = "000102030405060708090a0b0c0d0e0f";
@@ -40,7 +40,7 @@ const HASTY: Timing = Timing {
 
 fn config(base_url: &str) -> ManagerConfig {
     ManagerConfig {
-        stamps: true,
+        reports_upgrader: true,
         timing: QUICK,
         ..ManagerConfig::new(base_url, ACCOUNT, KEY, "upgrader-host")
     }
@@ -54,7 +54,7 @@ fn reference(text: &str) -> ImageReference {
     text.parse().unwrap()
 }
 
-async fn ask(client: &HttpManager) -> Result<ImageReference, PublishedError> {
+async fn ask(client: &HttpManager) -> Result<ImageReference, ManagerError> {
     client
         .published(&reference("harness/delegate:26.02.88404"), "docker-delegate")
         .await

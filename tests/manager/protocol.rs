@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use delegate_upgrader::manager::{HttpManager, ManagerConfig, Published as _, PublishedError};
+use delegate_upgrader::manager::{HttpManager, ImageSource as _, ManagerConfig, ManagerError};
 use reqwest::StatusCode;
 use reqwest::header::AUTHORIZATION;
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ async fn the_published_image_is_asked_with_everything_the_manager_wants_to_know(
 async fn one_that_only_looks_leaves_no_stamp() {
     let local = start(settings()).await;
     let looking = HttpManager::new(ManagerConfig {
-        stamps: false,
+        reports_upgrader: false,
         ..config(&local.url)
     })
     .unwrap();
@@ -96,7 +96,7 @@ async fn a_manager_below_a_path_is_found() {
     }
     let wrong = ask(&client(&local.url.replace("/gratis", "/other"))).await;
     assert!(
-        matches!(wrong, Err(PublishedError::Refused { status: 404, .. })),
+        matches!(wrong, Err(ManagerError::Refused { status: 404, .. })),
         "{wrong:?}"
     );
 }
@@ -120,11 +120,11 @@ async fn names_and_references_with_odd_characters_arrive_as_they_are() {
 #[tokio::test]
 async fn what_is_wrong_with_the_token_is_told_apart_and_not_asked_twice() {
     for (tokens, revoked_tokens, expected) in [
-        (vec!["ff".repeat(16)], vec![], PublishedError::TokenUnknown),
+        (vec!["ff".repeat(16)], vec![], ManagerError::TokenUnknown),
         (
             vec!["ff".repeat(16)],
             vec![TOKEN.to_owned()],
-            PublishedError::TokenRevoked,
+            ManagerError::TokenRevoked,
         ),
     ] {
         let local = start(Settings {
@@ -147,7 +147,7 @@ async fn a_clock_that_is_wrong_is_told_by_how_much() {
     })
     .unwrap();
     let error = ask(&late).await.unwrap_err();
-    let PublishedError::TokenExpired {
+    let ManagerError::TokenExpired {
         skew_seconds: Some(skew),
     } = error
     else {
@@ -165,7 +165,7 @@ async fn an_unknown_account_is_told() {
         ..config(&local.url)
     })
     .unwrap();
-    assert_eq!(ask(&other).await, Err(PublishedError::AccessDenied));
+    assert_eq!(ask(&other).await, Err(ManagerError::AccessDenied));
     assert_eq!(local.endpoints().len(), 1);
 }
 

@@ -1,7 +1,7 @@
 //! The local Manager's REST, and what the client is told after it was used.
 
 use chrono::{DateTime, Utc};
-use delegate_upgrader::manager::{HttpManager, ManagerConfig, Published as _, PublishedError};
+use delegate_upgrader::manager::{HttpManager, ImageSource as _, ManagerConfig, ManagerError};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -95,7 +95,7 @@ impl Local {
             .add_token(name, &[key; 16], scope, 0)
             .unwrap();
         HttpManager::new(ManagerConfig {
-            stamps: true,
+            reports_upgrader: true,
             ..ManagerConfig::new(&self.url, ACCOUNT, [key; 16], "host-1")
         })
         .unwrap()
@@ -368,7 +368,7 @@ async fn delegates_are_listed_with_what_their_upgraders_asked() {
     image(&asking, "asked-for").await;
     let looking = HttpManager::new(ManagerConfig {
         clock: start_of_2027,
-        stamps: false,
+        reports_upgrader: false,
         ..config(&local.url)
     })
     .unwrap();
@@ -457,7 +457,7 @@ async fn what_is_written_into_the_file_of_a_running_manager_counts_at_once() {
     .await;
     let client = client(&local.url);
     let mut file = Store::open(&path).unwrap();
-    assert_eq!(super::ask(&client).await, Err(PublishedError::TokenUnknown));
+    assert_eq!(super::ask(&client).await, Err(ManagerError::TokenUnknown));
 
     file.add_token("docker", &super::KEY, &Scope::Account, 0).unwrap();
     let error = super::ask(&client).await.unwrap_err().to_string();
@@ -467,7 +467,7 @@ async fn what_is_written_into_the_file_of_a_running_manager_counts_at_once() {
     assert_eq!(super::ask(&client).await, Ok(reference(PUBLISHED)));
 
     file.revoke(Kind::Token, "docker", 0).unwrap();
-    assert_eq!(super::ask(&client).await, Err(PublishedError::TokenRevoked));
+    assert_eq!(super::ask(&client).await, Err(ManagerError::TokenRevoked));
 
     // What asks nobody who they are is not there.
     let url = format!("{}/local/published", local.url);

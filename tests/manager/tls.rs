@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use delegate_upgrader::manager::{HttpManager, ManagerConfig, PublishedError};
+use delegate_upgrader::manager::{HttpManager, ManagerConfig, ManagerError};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -70,9 +70,9 @@ fn client(url: &str, ca: &[u8], identity: Option<Vec<u8>>) -> HttpManager {
 }
 
 /// No trust, and the line says what to do.
-fn assert_untrusted(result: Result<impl std::fmt::Debug, PublishedError>, what_to_do: &str) {
+fn assert_untrusted(result: Result<impl std::fmt::Debug, ManagerError>, what_to_do: &str) {
     let error = result.unwrap_err();
-    assert!(matches!(error, PublishedError::Tls(_)), "{error:?}");
+    assert!(matches!(error, ManagerError::Tls(_)), "{error:?}");
     assert!(error.is_outage());
     assert!(error.to_string().contains(what_to_do), "{error}");
 }
@@ -100,7 +100,7 @@ async fn a_manager_that_wants_a_client_certificate_gets_it() {
     let identity = [CLIENT, CLIENT_KEY].concat();
     assert_eq!(ask(&client(&url, CA, Some(identity))).await, Ok(reference("a:1")));
     let error = ask(&client(&url, CA, None)).await.unwrap_err();
-    assert!(matches!(error, PublishedError::ClientCertificate(_)), "{error:?}");
+    assert!(matches!(error, ManagerError::ClientCertificate(_)), "{error:?}");
     assert!(error.is_outage());
     assert!(
         error.to_string().contains("CLIENT_CERT and CLIENT_KEY"),

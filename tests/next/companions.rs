@@ -2,9 +2,11 @@
 
 use delegate_upgrader::container::ContainerId;
 use delegate_upgrader::container::RunState;
-use delegate_upgrader::rollout::{Demand, LeftImage, Member, Vanished};
+use delegate_upgrader::rollout::{Intent, Member, RolledBackImage, Vanished};
 
-use crate::scene::{DEADLINE, HEALTHY_TIME, Scene, Told, V1, V2, V3, ago, image_id, new, now, old, standby};
+use crate::scene::{
+    DEADLINE, HEALTHY_TIME, Logged, Scene, V1, V2, V3, ago, image_id, new, now, old, standby,
+};
 
 fn scene() -> Scene {
     Scene::new()
@@ -248,28 +250,30 @@ fn a_verdict_is_none_while_something_from_outside_is_in_the_way() {
     let base = |candidate: Member| scene().serving(old()).candidate(candidate).pulled(V2);
     // Extended once,
     assert_eq!(
-        base(new().ill(DEADLINE, DEADLINE).disturbed(30)).reason().kind(),
+        base(new().ill(DEADLINE, DEADLINE).common_cause(30))
+            .reason()
+            .kind(),
         "proving"
     );
     // then withdrawn without quarantine,
-    let still = new().ill(2 * DEADLINE, DEADLINE).disturbed(30);
+    let still = new().ill(2 * DEADLINE, DEADLINE).common_cause(30);
     assert_eq!(
         base(still).next(),
         "withdraw new as d.withdrawn-now: inconclusive"
     );
     // unless the second time was undisturbed.
-    let in_peace = new().ill(2 * DEADLINE, DEADLINE).disturbed(2 * DEADLINE - 1);
+    let in_peace = new().ill(2 * DEADLINE, DEADLINE).common_cause(2 * DEADLINE - 1);
     assert!(base(in_peace).next().starts_with("reject new as d.failed-1"));
     // What happened before it was first seen says nothing.
-    let before = new().ill(DEADLINE, DEADLINE).disturbed(DEADLINE + 1);
+    let before = new().ill(DEADLINE, DEADLINE).common_cause(DEADLINE + 1);
     assert!(base(before).next().starts_with("reject new as d.failed-1"));
     // One that ended cannot be waited for.
     assert_eq!(
-        base(new().running(90, 0).exited(30).disturbed(60)).next(),
+        base(new().running(90, 0).exited(30).common_cause(60)).next(),
         "withdraw new as d.withdrawn-now: inconclusive"
     );
     assert!(
-        base(new().running(90, 0).exited(30).disturbed(DEADLINE + 1))
+        base(new().running(90, 0).exited(30).common_cause(DEADLINE + 1))
             .next()
             .starts_with("reject new as d.failed-1")
     );
@@ -279,7 +283,7 @@ fn a_verdict_is_none_while_something_from_outside_is_in_the_way() {
             new()
                 .ill(2 * DEADLINE, 9)
                 .state(RunState::Restarting)
-                .disturbed(30)
+                .common_cause(30)
         )
         .next(),
         "set the restart policy of d.candidate (new) to no"
@@ -288,11 +292,11 @@ fn a_verdict_is_none_while_something_from_outside_is_in_the_way() {
 
 #[test]
 fn a_start_that_an_engine_s_own_crash_prevents_is_no_verdict() {
-    let refused = || new().change(|m| m.watch.start_refused = Some("task already exists".to_owned()));
+    let refused = || new().change(|m| m.history.start_refused = Some("task already exists".to_owned()));
     let base = |candidate| scene().serving(old()).candidate(candidate).pulled(V2).next();
     assert!(base(refused()).starts_with("reject new as d.failed-1"));
     assert_eq!(
-        base(refused().disturbed(1)),
+        base(refused().common_cause(1)),
         "withdraw new as d.withdrawn-now: inconclusive"
     );
 }
@@ -304,7 +308,7 @@ fn restarts_during_a_disturbance_are_excused() {
             new()
                 .running(90, 0)
                 .restarts(5)
-                .change(|m| m.watch.excused_restarts = excused),
+                .change(|m| m.history.excused_restarts = excused),
         )
     };
     assert!(crashing(2).next().starts_with("reject"));
@@ -321,12 +325,12 @@ fn a_successor_is_not_rejected_for_an_illness_that_comes_from_outside() {
     };
     let ill = || new().ill(1000, DEADLINE);
     assert!(lost(ill()).starts_with("reject new"));
-    assert_eq!(lost(ill().disturbed(30)), "wait 5 s: successor_unhealthy");
+    assert_eq!(lost(ill().common_cause(30)), "wait 5 s: successor_unhealthy");
     // One that has ended cannot be waited for.
     let ended = || new().running(1000, 900).exited(30);
     assert!(lost(ended()).starts_with("reject new"));
     assert_eq!(
-        lost(ended().disturbed(60)),
+        lost(ended().common_cause(60)),
         "withdraw new as d.withdrawn-now: inconclusive"
     );
 }
@@ -388,7 +392,7 @@ fn a_crashing_one_that_lost_its_policy_gets_it_back_before_the_candidate_that_re
 #[test]
 fn an_old_one_that_the_engine_cannot_start_any_more_is_made_again() {
     let base = |failed| {
-        let old = old().exited(70).change(|m| m.watch.failed_starts = failed);
+        let old = old().exited(70).change(|m| m.history.failed_starts = failed);
         scene()
             .draining(90, old)
             .failed(1, new().id("f1").policy("no").exited(60))
@@ -410,7 +414,7 @@ fn an_old_one_that_the_engine_cannot_start_any_more_is_made_again() {
 fn an_image_that_somebody_went_back_from_is_left_alone_until_another_one_is_published() {
     let back = || {
         old().change(|m| {
-            m.rolled_back_from = Some(LeftImage {
+            m.rolled_back_from = Some(RolledBackImage {
                 reference: V2.to_owned(),
                 id: image_id(V2),
             });
@@ -426,19 +430,19 @@ fn an_image_that_somebody_went_back_from_is_left_alone_until_another_one_is_publ
     );
     // An operator may want it all the same.
     assert_eq!(
-        base().pulled(V2).demanded(Demand::Retry).next(),
+        base().pulled(V2).demanded(Intent::Retry).next(),
         format!("create from old: {V2}, release 1")
     );
     // A tag that moves is one reference for two images: the id tells.
     let moving = |id: &str| {
         let mut scene = base().pulled(V1).with(|r| {
             let serving = r.serving.as_mut().unwrap();
-            serving.rolled_back_from = Some(LeftImage {
+            serving.rolled_back_from = Some(RolledBackImage {
                 reference: V1.to_owned(),
                 id: image_id("moved"),
             });
         });
-        if let delegate_upgrader::rollout::Wish::Image { id: wished, .. } = &mut scene.wish {
+        if let delegate_upgrader::rollout::Desired::Image { id: wished, .. } = &mut scene.desired {
             *wished = Some(image_id(id));
         }
         scene.next()
@@ -465,7 +469,7 @@ fn an_image_that_somebody_went_back_from_is_left_alone_until_another_one_is_publ
 #[test]
 fn a_rollback_that_another_process_began_is_finished() {
     let candidate = new().image(V1).replaces("bad").running(90, 3).change(|m| {
-        m.rolled_back_from = Some(LeftImage {
+        m.rolled_back_from = Some(RolledBackImage {
             reference: V2.to_owned(),
             id: image_id(V2),
         });
@@ -481,9 +485,9 @@ fn an_operator_s_word_comes_before_a_quarantine() {
     let rejected = || new().id("f1").policy("no").exited(60);
     let base = || scene().serving(old()).failed(1, rejected()).pulled(V2);
     assert_eq!(base().next(), "rest: quarantined");
-    for demand in [Demand::Retry, Demand::Rollback] {
+    for intent in [Intent::Retry, Intent::Rollback] {
         assert_eq!(
-            base().demanded(demand).next(),
+            base().demanded(intent).next(),
             format!("create from old: {V2}, release 1")
         );
     }
@@ -518,10 +522,13 @@ fn of_a_story_that_another_one_began_nothing_is_taken_for_granted() {
 fn a_candidate_whose_delegate_somebody_renamed_is_not_all_there_is() {
     let base = scene()
         .candidate(new().running(90, 3))
-        .with(|r| r.is_renamed = true);
+        .with(|r| r.predecessor_was_renamed = true);
     assert_eq!(base.next(), "withdraw new as d.withdrawn-now");
     assert_eq!(
-        scene().candidate(new()).with(|r| r.is_renamed = true).next(),
+        scene()
+            .candidate(new())
+            .with(|r| r.predecessor_was_renamed = true)
+            .next(),
         "remove d.candidate (new)"
     );
 }
@@ -552,7 +559,7 @@ fn an_image_that_another_replica_keeps_stays() {
     let base = scene().serving(new().running(90, 90)).draining(90, ended);
     assert!(base.clone().next().starts_with("remove the image"));
     assert_eq!(
-        base.with(|r| r.kept_images = vec![image_id(V3)]).next(),
+        base.with(|r| r.retained_images = vec![image_id(V3)]).next(),
         "remove d.draining-90 (old)"
     );
 }

@@ -6,7 +6,9 @@ use delegate_upgrader::document::Obstacle;
 use delegate_upgrader::rollout::Vanished;
 use delegate_upgrader::rollout::reason::Reason;
 
-use crate::scene::{DEADLINE, HEALTHY_TIME, STOP_TIMEOUT, Scene, Told, V1, V2, V3, ago, image_id, new, old};
+use crate::scene::{
+    DEADLINE, HEALTHY_TIME, Logged, STOP_TIMEOUT, Scene, V1, V2, V3, ago, image_id, new, old,
+};
 
 fn scene() -> Scene {
     Scene::new()
@@ -134,7 +136,7 @@ fn a_candidate_proves_itself_by_unbroken_health() {
     // What this process has not watched is no proof, however long it runs.
     let unseen = new()
         .running(86_400, 0)
-        .change(|m| m.watch.seen_since = Some(ago(0)));
+        .change(|m| m.history.seen_since = Some(ago(0)));
     assert_eq!(with(unseen), "wait 5 s: proving");
 }
 
@@ -173,10 +175,10 @@ fn a_candidate_that_crashes_is_rejected() {
 
 #[test]
 fn a_candidate_that_cannot_be_started_is_rejected_in_the_engine_s_words() {
-    let refused = || new().change(|m| m.watch.start_refused = Some("no such file".to_owned()));
+    let refused = || new().change(|m| m.history.start_refused = Some("no such file".to_owned()));
     let reject = "reject new as d.failed-1: it could not be started: no such file";
     assert_eq!(scene().serving(old()).candidate(refused()).next(), reject);
-    let told = new().change(|m| m.watch.start_refused = Some("no such file".to_owned()));
+    let told = new().change(|m| m.history.start_refused = Some("no such file".to_owned()));
     assert_eq!(scene().serving(old()).candidate(told).next(), reject);
     assert_eq!(
         scene().draining(20, old().exited(10)).candidate(refused()).next(),
@@ -548,7 +550,7 @@ fn an_old_one_without_a_successor_comes_back_policy_first_name_last() {
 fn an_old_one_whose_successor_somebody_removed_is_stopped_and_started_once() {
     let base = |old| scene().draining(90, old).next();
     let remembered = |old: delegate_upgrader::rollout::Member| {
-        old.change(|m| m.watch.policy_before = Some("always".to_owned()))
+        old.change(|m| m.history.original_policy = Some("always".to_owned()))
     };
     assert_eq!(base(old().told(50)), "wait 5 s: draining");
     let stopped = || old().policy("no").exited(30);
@@ -568,13 +570,13 @@ fn an_old_one_whose_successor_somebody_removed_is_stopped_and_started_once() {
     let by_a_late_clock = old()
         .policy("no")
         .running(600, 0)
-        .change(|m| m.watch.came_back = true);
+        .change(|m| m.history.restarted_since_stop = true);
     assert_eq!(base(by_a_late_clock), "restore the old container (old) as d");
     // It ended in that life. By a clock that was set back the life may be the one that was ended here.
     let ended = || old().policy("no").running(60, 0).exited(5);
     assert_eq!(base(ended()), "start d.draining-90 (old)");
     assert_eq!(
-        base(ended().change(|m| m.watch.revived = true)),
+        base(ended().change(|m| m.history.restarted_by_us = true)),
         "restore the old container (old) as d"
     );
 }
@@ -636,12 +638,12 @@ fn the_policy_of_one_that_keeps_crashing_is_not_lost_with_its_candidate() {
         "set the restart policy of d (old) to unless-stopped"
     );
     // It lives again, but this process knows what it took off.
-    let revived = old()
+    let restarted_by_us = old()
         .policy("no")
-        .change(|m| m.watch.policy_before = Some("unless-stopped".to_owned()));
+        .change(|m| m.history.original_policy = Some("unless-stopped".to_owned()));
     assert_eq!(
         scene()
-            .serving(revived)
+            .serving(restarted_by_us)
             .candidate(running().restarts(3))
             .pulled(V2)
             .next(),
@@ -862,7 +864,9 @@ fn a_candidate_that_is_all_there_is_is_kept_whatever_it_is_worth() {
 fn what_stands_in_the_way_is_told() {
     let base = || scene().serving(old()).pulled(V2);
     assert_eq!(
-        base().with(|r| r.foreign = Some("d.candidate".to_owned())).next(),
+        base()
+            .with(|r| r.name_conflict = Some("d.candidate".to_owned()))
+            .next(),
         "rest: name_taken"
     );
     assert_eq!(
@@ -875,7 +879,7 @@ fn what_stands_in_the_way_is_told() {
     );
     let tied = |scene: Scene| {
         scene.with(|r| {
-            r.obstacle = Some(Obstacle::Tied {
+            r.obstacle = Some(Obstacle::HasDependent {
                 container: "logger".to_owned(),
                 what: "network",
             });

@@ -6,11 +6,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::config::Strategy;
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::container::{ContainerId, ImageId, Role};
-use delegate_upgrader::document::Conflict;
-use delegate_upgrader::health::{HealthState, ProbedBy, Verdict};
+use delegate_upgrader::document::SingleInstance;
+use delegate_upgrader::health::{Health, HealthStatus, Probe};
 use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::rollout::reason::Reason;
-use delegate_upgrader::rollout::{Demand, Member, Policy, Rollout, Step, Watch, Wish, next};
+use delegate_upgrader::rollout::{Desired, History, Intent, Member, Policy, Rollout, Step, next};
 
 pub const V1: &str = "harness/delegate:26.01.1";
 pub const V2: &str = "harness/delegate:26.02.1";
@@ -41,7 +41,7 @@ fn delegate(id: &str, reference: &str) -> Member {
         name: String::new(),
         role: Role::Serving,
         state: RunState::Running,
-        health: verdict(HealthState::Healthy),
+        health: verdict(HealthStatus::Healthy),
         image_id: image_id(reference),
         image: reference.to_owned(),
         replaces: None,
@@ -60,15 +60,15 @@ fn delegate(id: &str, reference: &str) -> Member {
         start_error: None,
         ending: "exited with code 3".to_owned(),
         stop_timeout: Duration::from_secs(3600),
-        watch: Watch::default(),
+        history: History::default(),
     }
     .seen_healthy_for(86_400)
 }
 
-fn verdict(state: HealthState) -> Verdict {
-    Verdict {
+fn verdict(state: HealthStatus) -> Health {
+    Health {
         state,
-        by: ProbedBy::Http,
+        by: Probe::Http,
         cause: format!("/api/health says {}", state.as_str()),
     }
 }
@@ -99,7 +99,7 @@ pub fn standby() -> Member {
 }
 
 /// What can be said of a member.
-pub trait Told: Sized {
+pub trait Logged: Sized {
     fn change(self, change: impl FnOnce(&mut Member)) -> Self;
 
     fn id(self, id: &str) -> Self {
@@ -122,8 +122,8 @@ pub trait Told: Sized {
         self.change(|m| {
             m.state = RunState::Created;
             m.started_at = None;
-            m.health = verdict(HealthState::Unhealthy);
-            m.watch = Watch::default();
+            m.health = verdict(HealthStatus::Unhealthy);
+            m.history = History::default();
         })
     }
 
@@ -132,7 +132,7 @@ pub trait Told: Sized {
         self.change(|m| {
             m.state = RunState::Running;
             m.started_at = Some(ago(since));
-            m.watch.seen_since = Some(ago(since));
+            m.history.seen_since = Some(ago(since));
         })
         .seen_healthy_for(healthy)
     }
@@ -140,25 +140,25 @@ pub trait Told: Sized {
     /// Running, but not healthy since so many seconds.
     fn ill(self, since: i64, unhealthy: i64) -> Self {
         self.running(since, 0).change(|m| {
-            m.health = verdict(HealthState::Unhealthy);
-            m.watch.healthy_since = None;
-            m.watch.unhealthy_since = Some(ago(unhealthy));
+            m.health = verdict(HealthStatus::Unhealthy);
+            m.history.healthy_since = None;
+            m.history.unhealthy_since = Some(ago(unhealthy));
         })
     }
 
     fn seen_healthy_for(self, seconds: i64) -> Self {
         self.change(|m| {
-            m.health = verdict(HealthState::Healthy);
-            m.watch.healthy_since = Some(ago(seconds));
-            m.watch.unhealthy_since = None;
+            m.health = verdict(HealthStatus::Healthy);
+            m.history.healthy_since = Some(ago(seconds));
+            m.history.unhealthy_since = None;
         })
     }
 
     fn state(self, state: RunState) -> Self {
         self.change(|m| {
             if state != RunState::Running {
-                m.health = verdict(HealthState::Unhealthy);
-                m.watch.healthy_since = None;
+                m.health = verdict(HealthStatus::Unhealthy);
+                m.history.healthy_since = None;
             }
             m.state = state;
         })
@@ -181,12 +181,14 @@ pub trait Told: Sized {
     /// Told to stop by this process so many seconds ago, its policy off.
     fn told(self, seconds: i64) -> Self {
         self.policy("no")
-            .change(|m| m.watch.told_to_stop = Some(ago(seconds)))
+            .change(|m| m.history.stop_requested_at = Some(ago(seconds)))
     }
 
     /// Something from outside was seen to be in the way so many seconds ago.
-    fn disturbed(self, seconds: i64) -> Self {
-        self.change(|m| m.watch.disturbed = Some((ago(seconds), "the Manager is out of reach".to_owned())))
+    fn common_cause(self, seconds: i64) -> Self {
+        self.change(|m| {
+            m.history.common_cause = Some((ago(seconds), "the Manager is out of reach".to_owned()));
+        })
     }
 
     fn auto_remove(self) -> Self {
@@ -194,7 +196,7 @@ pub trait Told: Sized {
     }
 }
 
-impl Told for Member {
+impl Logged for Member {
     fn change(mut self, change: impl FnOnce(&mut Member)) -> Self {
         change(&mut self);
         self
@@ -205,7 +207,7 @@ impl Told for Member {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scene {
     pub rollout: Rollout,
-    pub wish: Wish,
+    pub desired: Desired,
     pub policy: Policy,
 }
 
@@ -223,16 +225,16 @@ impl Scene {
                 standby: None,
                 failed: Vec::new(),
                 opted_out: false,
-                conflict: None,
+                single_instance: None,
                 strategy: None,
-                foreign: None,
+                name_conflict: None,
                 vanished: Vec::new(),
-                is_renamed: false,
-                kept_images: Vec::new(),
+                predecessor_was_renamed: false,
+                retained_images: Vec::new(),
                 obstacle: None,
-                unread: None,
+                inspect_error: None,
             },
-            wish: Wish::Settle(Reason::AwaitingSchedule { published: None }),
+            desired: Desired::Keep(Reason::AwaitingSchedule { published: None }),
             policy: Policy {
                 health_only: false,
                 strategy: Strategy::Auto,
@@ -283,34 +285,34 @@ impl Scene {
 
     /// The published image, not pulled yet in this pass.
     pub fn published(mut self, reference: &str) -> Self {
-        self.wish = Wish::Image {
+        self.desired = Desired::Image {
             reference: parsed(reference),
             id: None,
-            demand: Demand::Published,
+            intent: Intent::Upgrade,
         };
         self
     }
 
     /// Who wants the image.
-    pub fn demanded(mut self, by: Demand) -> Self {
-        if let Wish::Image { demand, .. } = &mut self.wish {
-            *demand = by;
+    pub fn demanded(mut self, by: Intent) -> Self {
+        if let Desired::Image { intent, .. } = &mut self.desired {
+            *intent = by;
         }
         self
     }
 
     /// The published image, pulled.
     pub fn pulled(mut self, reference: &str) -> Self {
-        self.wish = Wish::Image {
+        self.desired = Desired::Image {
             reference: parsed(reference),
             id: Some(image_id(reference)),
-            demand: Demand::Published,
+            intent: Intent::Upgrade,
         };
         self
     }
 
     pub fn settle(mut self, reason: Reason) -> Self {
-        self.wish = Wish::Settle(reason);
+        self.desired = Desired::Keep(reason);
         self
     }
 
@@ -320,7 +322,7 @@ impl Scene {
     }
 
     pub fn host_network(self) -> Self {
-        self.with(|rollout| rollout.conflict = Some(Conflict::HostNetwork))
+        self.with(|rollout| rollout.single_instance = Some(SingleInstance::HostNetwork))
     }
 
     pub fn strategy(mut self, strategy: Strategy) -> Self {
@@ -329,7 +331,7 @@ impl Scene {
     }
 
     pub fn step(&self) -> Step {
-        next(&self.rollout, &self.wish, &self.policy, now())
+        next(&self.rollout, &self.desired, &self.policy, now())
     }
 
     /// The step in words, with its reason or cause where it has one.
@@ -356,7 +358,7 @@ impl Scene {
                 to,
                 because: Some(reason),
             } => format!("withdraw {id} as {}: {}", relative(&to), reason.kind()),
-            Step::Mark { to, cause, image, .. } => format!("mark {image} as {to}: {cause}"),
+            Step::CreateQuarantineMarker { to, cause, image, .. } => format!("mark {image} as {to}: {cause}"),
             Step::Retire { id, to } => format!("retire {id} as {}", relative(&to)),
             step => {
                 let text = step.to_string();

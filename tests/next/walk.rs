@@ -3,12 +3,12 @@
 use chrono::{DateTime, TimeDelta};
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::container::{ContainerId, Role};
-use delegate_upgrader::health::HealthState;
+use delegate_upgrader::health::HealthStatus;
 use delegate_upgrader::rollout::reason::Reason;
-use delegate_upgrader::rollout::{Approach, Demand, Member, Step, Wish, next};
+use delegate_upgrader::rollout::{Desired, Intent, Member, Step, UpdateOrder, next};
 
 use crate::scene::{
-    DEADLINE, HEALTHY_TIME, STOP_TIMEOUT, Scene, Told, V1, V2, V3, ago, image_id, new, now, old, standby,
+    DEADLINE, HEALTHY_TIME, Logged, STOP_TIMEOUT, Scene, V1, V2, V3, ago, image_id, new, now, old, standby,
 };
 
 /// Steps in a row without a wait, at most: a whole rollout has a dozen.
@@ -49,14 +49,14 @@ fn candidates(replaces: &str) -> Vec<Option<Member>> {
         all.extend(
             [
                 base(),
-                base().change(|m| m.watch.start_refused = Some("no such file".to_owned())),
+                base().change(|m| m.history.start_refused = Some("no such file".to_owned())),
                 base().running(90, HEALTHY_TIME),
                 base().running(90, 3),
                 base().ill(DEADLINE, DEADLINE),
                 base().ill(DEADLINE, DEADLINE).told(30),
-                base().ill(DEADLINE, DEADLINE).disturbed(30),
-                base().ill(2 * DEADLINE, DEADLINE).disturbed(30),
-                base().exited(30).disturbed(60),
+                base().ill(DEADLINE, DEADLINE).common_cause(30),
+                base().ill(2 * DEADLINE, DEADLINE).common_cause(30),
+                base().exited(30).common_cause(60),
                 base().state(RunState::Restarting).restarts(5),
                 base().exited(30),
                 base().exited(3),
@@ -158,12 +158,12 @@ fn companions() -> Vec<(Option<Member>, Option<Member>)> {
     ]
 }
 
-fn wishes() -> [Wish; 4] {
+fn desires() -> [Desired; 4] {
     [
-        Scene::new().wish,
-        Scene::new().published(V2).wish,
-        Scene::new().pulled(V2).wish,
-        Wish::Settle(Reason::UpToDate { image: V1.to_owned() }),
+        Scene::new().desired,
+        Scene::new().published(V2).desired,
+        Scene::new().pulled(V2).desired,
+        Desired::Keep(Reason::UpToDate { image: V1.to_owned() }),
     ]
 }
 
@@ -196,10 +196,10 @@ fn each_scene(mut visit: impl FnMut(Scene)) {
                     .take(if few { 3 } else { 5 })
                     .step_by(if few { 2 } else { 1 })
                 {
-                    for wish in wishes().into_iter().step_by(if few { 2 } else { 1 }) {
+                    for desired in desires().into_iter().step_by(if few { 2 } else { 1 }) {
                         for conflict in [false, true] {
                             let mut scene = Scene::new();
-                            scene.wish = wish.clone();
+                            scene.desired = desired.clone();
                             if let Some(serving) = &serving {
                                 scene = scene.serving(serving.clone());
                             }
@@ -274,10 +274,11 @@ impl Scene {
         let proven = candidate.state == RunState::Running
             && candidate.health.is_healthy()
             && candidate
-                .watch
+                .history
                 .healthy_since
                 .is_some_and(|since| since <= ago(HEALTHY_TIME));
-        let stop_first = candidate.is_created() && self.rollout.approach(&self.policy) == Approach::StopFirst;
+        let stop_first =
+            candidate.is_created() && self.rollout.update_order(&self.policy) == UpdateOrder::StopFirst;
         let crashed = stop_first && self.member(id).has_ended();
         let comes_back = !self.member(id).auto_remove || self.rollout.standby.is_some();
         (proven || stop_first || crashed) && comes_back
@@ -298,7 +299,7 @@ impl Scene {
                 let comes_back =
                     !member.auto_remove || standby.is_some_and(|standby| standby.is_successor_of(member));
                 let may_have_been_told = comes_back && member.restart_is_off();
-                member.watch.told_to_stop.is_some()
+                member.history.stop_requested_at.is_some()
                     || self.successor_works()
                     || self.stop_first_is_under_way()
                     || may_have_been_told
@@ -357,10 +358,10 @@ impl Scene {
     fn forbids(&self, step: &Step) -> bool {
         let rollout = &self.rollout;
         let allowed = match step {
-            Step::Rest(_) | Step::Mark { .. } => true,
+            Step::Rest(_) | Step::CreateQuarantineMarker { .. } => true,
             Step::Wait { until, .. } => *until > now(),
             // A pull that tells whether another image could take the place of the only container there is.
-            Step::Pull { .. } if rollout.left_alone().is_some() => true,
+            Step::Pull { .. } if rollout.sole_candidate().is_some() => true,
             Step::Pull { .. } | Step::Create { .. } => {
                 let vanishes = rollout
                     .serving
@@ -370,23 +371,23 @@ impl Scene {
                     && rollout.serving.as_ref().is_some_and(Member::is_up)
                     && (matches!(step, Step::Pull { .. }) || !vanishes || rollout.standby.is_some())
             }
-            Step::Standby { from } => {
+            Step::CreateStandby { from } => {
                 rollout.standby.is_none() && self.member(from).auto_remove && self.member(from).is_up()
             }
             Step::Recreate { from } => {
                 let up = |member: &Member| member.is_up() && member.role != Role::Standby;
                 let alone = rollout.serving.is_none() && rollout.candidate.is_none();
                 let beside = rollout.members().any(up);
-                let broken = self.member(from).watch.failed_starts > 0;
+                let broken = self.member(from).history.failed_starts > 0;
                 let is_old = self.member(from).role == Role::Standby || broken;
-                alone && is_old && !(beside && rollout.conflict.is_some())
+                alone && is_old && !(beside && rollout.single_instance.is_some())
             }
             Step::Start { id, .. } => {
                 let member = self.member(id);
                 let owner_s = member.role == Role::Serving;
                 let replaced_by = |old: &Member| old.is_up() && member.replaces.as_ref() == Some(&old.id);
                 let beside = rollout.serving.iter().chain(&rollout.draining).any(replaced_by);
-                let two_at_once = rollout.conflict.is_some() && beside;
+                let two_at_once = rollout.single_instance.is_some() && beside;
                 !member.is_up() && !owner_s && !two_at_once
             }
             Step::Retire { id, .. } => self.may_retire(id),
@@ -411,7 +412,7 @@ impl Scene {
                 self.may_end(id) && (member.restart_is_off() || about_to_retire) && member.is_up()
             }
             Step::Remove { id, .. } => self.may_remove(id),
-            Step::DiscardImage { id } => {
+            Step::RemoveImage { id } => {
                 self.successor_works() && rollout.serving.iter().all(|member| member.image_id != *id)
             }
         };
@@ -425,10 +426,10 @@ impl Scene {
         match step {
             Step::Rest(_) | Step::Wait { .. } => {}
             Step::Pull { reference } => {
-                self.wish = Wish::Image {
+                self.desired = Desired::Image {
                     reference: reference.clone(),
                     id: Some(image_id(&reference.to_string())),
-                    demand: Demand::Published,
+                    intent: Intent::Upgrade,
                 };
             }
             Step::Create { from, reference, .. } => {
@@ -441,7 +442,7 @@ impl Scene {
                 member.name = Role::Candidate.name("d");
                 rollout.candidate = Some(member);
             }
-            Step::Standby { from } => {
+            Step::CreateStandby { from } => {
                 let made = standby().replaces(from.as_str());
                 *self = self.clone().standby(made);
             }
@@ -453,7 +454,7 @@ impl Scene {
                     .created();
                 *self = self.clone().candidate(made);
             }
-            Step::Mark {
+            Step::CreateQuarantineMarker {
                 id,
                 to,
                 replaces,
@@ -473,15 +474,15 @@ impl Scene {
                 *self = self.clone().failed(attempt, made);
             }
             Step::Start { id, .. } => {
-                let (seen, health) = (Some(moment), HealthState::Starting);
+                let (seen, health) = (Some(moment), HealthStatus::Starting);
                 change(self, id, |member| {
                     member.state = RunState::Running;
                     member.started_at = seen;
                     member.health.state = health;
-                    member.watch.seen_since = seen;
-                    member.watch.unhealthy_since = seen;
-                    member.watch.healthy_since = None;
-                    member.watch.told_to_stop = None;
+                    member.history.seen_since = seen;
+                    member.history.unhealthy_since = seen;
+                    member.history.healthy_since = None;
+                    member.history.stop_requested_at = None;
                 });
             }
             Step::Retire { id, to }
@@ -493,7 +494,7 @@ impl Scene {
                 change(self, id, |member| policy.clone_into(&mut member.restart_policy));
             }
             Step::Stop { id, .. } => change(self, id, |member| {
-                member.watch.told_to_stop = Some(moment);
+                member.history.stop_requested_at = Some(moment);
                 if member.state == RunState::Restarting {
                     member.state = RunState::Exited;
                     member.finished_at = Some(moment);
@@ -502,7 +503,7 @@ impl Scene {
             Step::Remove { id, .. } => {
                 self.pull_out(id);
             }
-            Step::DiscardImage { id } => {
+            Step::RemoveImage { id } => {
                 for old in rollout.draining.iter_mut().chain(&mut rollout.standby) {
                     old.previous_image_id = old.previous_image_id.take().filter(|image| image != id);
                 }
@@ -608,7 +609,7 @@ fn odd_clocks_do_no_harm() {
             if scenes % 7 != 0 {
                 return;
             }
-            let step = next(&scene.rollout, &scene.wish, &scene.policy, moment);
+            let step = next(&scene.rollout, &scene.desired, &scene.policy, moment);
             if let Step::Remove { id, .. } = &step {
                 assert!(!scene.member(id).is_up());
             }

@@ -335,7 +335,7 @@ async fn what_the_engine_never_does_is_told_in_the_end_and_done_when_it_can_be()
         _ => Fault::None,
     });
     let report = host.once(NEW).await;
-    assert!(report.has_failures() && !report.is_under_way(), "{report:?}");
+    assert!(report.has_failures() && !report.is_in_progress(), "{report:?}");
     assert_eq!(row(&report, "dd").reason, "engine");
     host.twin.clear_faults();
     host.once(NEW).await;

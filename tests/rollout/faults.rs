@@ -272,7 +272,7 @@ async fn an_engine_that_restarts_at_every_moment_ends_with_the_delegate_running(
 /// Below API 1.44 a second network is connected after the create, and the engine may go between the two.
 #[tokio::test(start_paused = true)]
 async fn a_delegate_that_comes_back_from_its_standby_has_all_its_networks() {
-    let mut came_back = 0;
+    let mut restarted_since_stop = 0;
     for k in 0.. {
         let host = Host::on(Twin::new(TwinSettings {
             api: ApiVersion::new(1, 41),
@@ -287,7 +287,7 @@ async fn a_delegate_that_comes_back_from_its_standby_has_all_its_networks() {
         host.twin.restart_engine(Duration::from_secs(3));
         tokio::time::sleep(Duration::from_secs(5)).await;
         if has_standby {
-            came_back += 1;
+            restarted_since_stop += 1;
             host.once(NEW).await;
             let document = host.twin.document("dd").unwrap();
             let corp = &document["NetworkSettings"]["Networks"]["corp"];
@@ -297,5 +297,5 @@ async fn a_delegate_that_comes_back_from_its_standby_has_all_its_networks() {
             break;
         }
     }
-    assert!(came_back > 10, "{came_back}");
+    assert!(restarted_since_stop > 10, "{restarted_since_stop}");
 }

@@ -17,15 +17,15 @@ async fn idle(host: &Host, upgrader: &mut Upgrader, time: Duration) {
     let end = host.twin.elapsed() + time;
     while host.twin.elapsed() < end {
         upgrader.reconcile().await.unwrap();
-        upgrader.beat();
-        tokio::time::sleep(MINUTE.min(upgrader.next_beat())).await;
+        upgrader.check_in();
+        tokio::time::sleep(MINUTE.min(upgrader.next_check_in())).await;
     }
 }
 
 /// The same with a pass so often.
 async fn scheduled(host: &Host, upgrader: &mut Upgrader, every: Duration, passes: usize) {
     for _ in 0..passes {
-        upgrader.begin(Mode::Act).await.unwrap();
+        upgrader.begin(Mode::Upgrade).await.unwrap();
         idle(host, upgrader, every).await;
     }
 }
@@ -49,7 +49,7 @@ async fn a_nightly_window_leaves_no_ninety_minutes_of_silence_and_changes_nothin
     host.run("d2");
     let mut upgrader = host.upgrader(NEW);
     // The check at start, without leave to change anything.
-    upgrader.begin(Mode::Look).await.unwrap();
+    upgrader.begin(Mode::ReportOnly).await.unwrap();
     idle(&host, &mut upgrader, 23 * HOUR).await;
     assert!(longest_silence(&host) < LIMIT, "{:?}", longest_silence(&host));
     assert_eq!(host.twin.writes(), [], "nothing is changed outside the schedule");
@@ -57,12 +57,12 @@ async fn a_nightly_window_leaves_no_ninety_minutes_of_silence_and_changes_nothin
     // Two replicas are one question, with the image they run.
     assert!(asked.len() < 40, "{} questions", asked.len());
     assert!(asked.iter().all(|(_, name, image)| name == GROUP && image == OLD));
-    let heard = upgrader.heard().unwrap();
+    let manager_status = upgrader.manager_status().unwrap();
     assert_eq!(
-        heard.published[GROUP], NEW,
+        manager_status.published[GROUP], NEW,
         "status tells that there is a newer one"
     );
-    assert_eq!(heard.problem, None);
+    assert_eq!(manager_status.problem, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -70,15 +70,15 @@ async fn an_outage_is_told_and_over_within_minutes_of_its_end() {
     let host = Host::new();
     host.run("d1");
     let mut upgrader = host.upgrader(NEW);
-    upgrader.begin(Mode::Look).await.unwrap();
+    upgrader.begin(Mode::ReportOnly).await.unwrap();
     idle(&host, &mut upgrader, HOUR).await;
     host.twin.set_manager_reachable(false);
     idle(&host, &mut upgrader, 3 * HOUR).await;
-    let problem = upgrader.heard().unwrap().problem.clone();
+    let problem = upgrader.manager_status().unwrap().problem.clone();
     assert!(problem.unwrap().contains("out of reach"));
     host.twin.set_manager_reachable(true);
     idle(&host, &mut upgrader, 10 * MINUTE).await;
-    assert_eq!(upgrader.heard().unwrap().problem, None);
+    assert_eq!(upgrader.manager_status().unwrap().problem, None);
     assert_eq!(host.twin.writes(), []);
 }
 
@@ -90,11 +90,11 @@ async fn without_a_delegate_nothing_is_asked_and_the_first_one_is_asked_for() {
         body["Labels"] = json!({ "io.delegate-upgrader.enable": "false" });
     });
     let mut upgrader = host.upgrader(NEW);
-    upgrader.begin(Mode::Look).await.unwrap();
+    upgrader.begin(Mode::ReportOnly).await.unwrap();
     idle(&host, &mut upgrader, 3 * HOUR).await;
     assert_eq!(host.asked.lock().unwrap().len(), 0);
     assert_eq!(
-        upgrader.heard().unwrap().answered_at,
+        upgrader.manager_status().unwrap().answered_at,
         None,
         "who was not asked has not answered"
     );
@@ -144,7 +144,7 @@ async fn one_that_the_manager_refuses_keeps_no_other_from_being_heard_of() {
     host.further = vec!["a-refused".to_owned(), "z-last".to_owned()];
     host.refused = ["a-refused".to_owned()].into();
     let mut upgrader = host.upgrader(NEW);
-    upgrader.begin(Mode::Look).await.unwrap();
+    upgrader.begin(Mode::ReportOnly).await.unwrap();
     // All are due at once from here on.
     for (container, name) in [("d1", GROUP), ("r1", "a-refused"), ("z1", "z-last")] {
         host.twin.run(container, &delegate_body(name, OLD));
@@ -154,12 +154,15 @@ async fn one_that_the_manager_refuses_keeps_no_other_from_being_heard_of() {
         let silence = longest_silence_about(&host, name);
         assert!(silence < LIMIT, "{name}: {silence:?}");
     }
-    let heard = upgrader.heard().unwrap();
+    let manager_status = upgrader.manager_status().unwrap();
     assert_eq!(
-        heard.published.keys().collect::<Vec<_>>(),
+        manager_status.published.keys().collect::<Vec<_>>(),
         [GROUP, "z-last"],
         "what was answered is told"
     );
-    assert!(heard.problem.unwrap().contains("not for a-refused"));
-    assert_eq!(heard.answered_at, None, "it never answered for all of them");
+    assert!(manager_status.problem.unwrap().contains("not for a-refused"));
+    assert_eq!(
+        manager_status.answered_at, None,
+        "it never answered for all of them"
+    );
 }

@@ -10,7 +10,7 @@ use delegate_upgrader::container::RunState;
 use delegate_upgrader::container::{ContainerId, ImageId};
 use delegate_upgrader::health::{HealthEndpoint, HttpOutcome};
 use delegate_upgrader::image::{ImageReference, TargetSettings};
-use delegate_upgrader::manager::{Published, PublishedError};
+use delegate_upgrader::manager::{ImageSource, ManagerError};
 use delegate_upgrader::observe::Scope;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::reconcile::{Reconciler, Settings};
@@ -46,16 +46,12 @@ pub struct Source {
 /// When the Manager was asked, for whom and with which image.
 pub type Asked = Arc<Mutex<Vec<(Duration, String, String)>>>;
 
-impl Published for Source {
-    async fn published(
-        &self,
-        current: &ImageReference,
-        name: &str,
-    ) -> Result<ImageReference, PublishedError> {
+impl ImageSource for Source {
+    async fn published(&self, current: &ImageReference, name: &str) -> Result<ImageReference, ManagerError> {
         let question = (self.twin.elapsed(), name.to_owned(), current.to_string());
         self.asked.lock().unwrap().push(question);
         if self.refused.contains(name) {
-            Err(PublishedError::InvalidRequest {
+            Err(ManagerError::InvalidRequest {
                 code: "INVALID_REQUEST".to_owned(),
                 message: format!("not for {name}"),
             })
@@ -63,7 +59,7 @@ impl Published for Source {
             Ok(self.published.clone())
         } else {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            Err(PublishedError::Unreachable("connection refused".to_owned()))
+            Err(ManagerError::Unreachable("connection refused".to_owned()))
         }
     }
 }
@@ -183,7 +179,7 @@ impl Host {
     /// One scheduled pass to its end, drains included. An engine that is out of reach is tried again, as the daemon
     /// does.
     pub async fn pass(&self, upgrader: &mut Upgrader) -> Report {
-        while upgrader.begin(Mode::Act).await.is_err() {
+        while upgrader.begin(Mode::Upgrade).await.is_err() {
             tokio::time::sleep(Duration::from_secs(5)).await;
         }
         self.finish(upgrader).await

@@ -162,7 +162,7 @@ async fn a_look_writes_nothing() {
     let host = Host::new();
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);
-    upgrader.begin(Mode::Look).await.unwrap();
+    upgrader.begin(Mode::ReportOnly).await.unwrap();
     let report = host.finish(&mut upgrader).await;
     assert_eq!(row(&report, "dd").reason, "awaiting_schedule");
     assert!(row(&report, "dd").why.contains(NEW));

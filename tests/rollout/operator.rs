@@ -1,17 +1,23 @@
 //! `retry` and `rollback`: what an operator asks for one delegate.
 
-use delegate_upgrader::reconcile::demand::Refusal;
+use delegate_upgrader::reconcile::operator::OperatorError;
 
 use crate::host::{HOUR, Host, NEW, NEWER, OLD, auto_remove, good, host_network, row};
 use crate::support::twin::Behaviour;
 
-async fn rolled_back(host: &Host, name: &str) -> Result<delegate_upgrader::status::report::Report, Refusal> {
+async fn rolled_back(
+    host: &Host,
+    name: &str,
+) -> Result<delegate_upgrader::status::report::Report, OperatorError> {
     let mut upgrader = host.upgrader(NEW);
     upgrader.rollback(name).await?;
     Ok(host.finish(&mut upgrader).await)
 }
 
-async fn retried(host: &Host, name: &str) -> Result<delegate_upgrader::status::report::Report, Refusal> {
+async fn retried(
+    host: &Host,
+    name: &str,
+) -> Result<delegate_upgrader::status::report::Report, OperatorError> {
     let mut upgrader = host.upgrader(NEW);
     upgrader.retry(name).await?;
     Ok(host.finish(&mut upgrader).await)
@@ -103,7 +109,7 @@ async fn what_cannot_be_rolled_back_is_said_before_anything_is_touched() {
     let id = host.run("dd");
     let writes = host.twin.writes().len();
     let nothing = rolled_back(&host, "dd").await.unwrap_err();
-    assert_eq!(nothing, Refusal::NothingBefore("dd".to_owned()));
+    assert_eq!(nothing, OperatorError::NothingBefore("dd".to_owned()));
     // By id as well as by name.
     assert_eq!(rolled_back(&host, id.short()).await.unwrap_err(), nothing);
     let unknown = rolled_back(&host, "ee").await.unwrap_err();
@@ -116,7 +122,7 @@ async fn what_cannot_be_rolled_back_is_said_before_anything_is_touched() {
     host.once(NEW).await;
     rolled_back(&host, "dd").await.unwrap();
     let twice = rolled_back(&host, "dd").await.unwrap_err();
-    assert!(matches!(twice, Refusal::RolledBack { .. }), "{twice}");
+    assert!(matches!(twice, OperatorError::RolledBack { .. }), "{twice}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -142,8 +148,11 @@ async fn health_only_refuses_both() {
     let mut host = Host::new();
     host.health_only = true;
     host.run("dd");
-    assert_eq!(rolled_back(&host, "dd").await.unwrap_err(), Refusal::HealthOnly);
-    assert_eq!(retried(&host, "dd").await.unwrap_err(), Refusal::HealthOnly);
+    assert_eq!(
+        rolled_back(&host, "dd").await.unwrap_err(),
+        OperatorError::HealthOnly
+    );
+    assert_eq!(retried(&host, "dd").await.unwrap_err(), OperatorError::HealthOnly);
 }
 
 #[tokio::test(start_paused = true)]

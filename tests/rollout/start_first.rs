@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::container::RunState;
-use delegate_upgrader::health::{HealthState, ProbedBy, Verdict};
+use delegate_upgrader::health::{Health, HealthStatus, Probe};
 use delegate_upgrader::reconcile::upgrade_run::Mode;
-use delegate_upgrader::rollout::Watch;
+use delegate_upgrader::rollout::History;
 use serde_json::json;
 
 use crate::host::{DRAIN, GROUP, HOUR, Host, NEW, NEWER, OLD, STOP_TIMEOUT, auto_remove, good, row};
@@ -167,17 +167,17 @@ async fn a_slow_engine_costs_a_draining_one_none_of_its_time() {
 #[test]
 fn health_is_counted_up_to_the_last_look() {
     let at = |seconds| DateTime::<Utc>::UNIX_EPOCH + TimeDelta::seconds(seconds);
-    let healthy = Verdict {
-        state: HealthState::Healthy,
-        by: ProbedBy::Http,
+    let healthy = Health {
+        state: HealthStatus::Healthy,
+        by: Probe::Http,
         cause: String::new(),
     };
-    let mut watch = Watch::default();
+    let mut history = History::default();
     for seconds in [100, 107] {
-        watch.look(at(seconds), &healthy, Some(at(90)), 0, true);
+        history.record(at(seconds), &healthy, Some(at(90)), 0, true);
     }
-    assert_eq!(watch.healthy_for(at(107)), Some(Duration::from_secs(7)));
-    assert_eq!(watch.healthy_for(at(5_000)), Some(Duration::from_secs(7)));
+    assert_eq!(history.healthy_for(at(107)), Some(Duration::from_secs(7)));
+    assert_eq!(history.healthy_for(at(5_000)), Some(Duration::from_secs(7)));
 }
 
 /// `docker run --stop-timeout`: its owner knows how long its tasks are.
@@ -226,7 +226,7 @@ async fn a_newer_release_goes_ahead_while_the_one_before_still_drains() {
     host.publish(NEWER, good());
     let mut upgrader = host.upgrader(NEW);
     upgrader
-        .begin(delegate_upgrader::reconcile::upgrade_run::Mode::Act)
+        .begin(delegate_upgrader::reconcile::upgrade_run::Mode::Upgrade)
         .await
         .unwrap();
     host.go_on(&mut upgrader, Duration::from_secs(120)).await;
@@ -310,7 +310,7 @@ async fn a_pull_that_stands_still_holds_up_nothing_else() {
     host.publish(NEWER, good());
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);
-    upgrader.begin(Mode::Act).await.unwrap();
+    upgrader.begin(Mode::Upgrade).await.unwrap();
     assert!(host.go_on(&mut upgrader, DRAIN).await.is_none());
     assert!(
         host.names().iter().any(|name| name.contains("draining")),
@@ -322,7 +322,7 @@ async fn a_pull_that_stands_still_holds_up_nothing_else() {
         _ => Fault::None,
     });
     let mut later = host.upgrader(NEWER);
-    later.begin(Mode::Act).await.unwrap();
+    later.begin(Mode::Upgrade).await.unwrap();
     assert!(
         host.go_on(&mut later, Duration::from_secs(45)).await.is_none(),
         "the pull has ended"

@@ -63,7 +63,7 @@ async fn a_known_delegate_that_cannot_be_inspected_is_left_alone_and_the_others_
     let old = host.run("d1");
     host.run("d2");
     let mut upgrader = host.upgrader(NEW);
-    upgrader.begin(Mode::Look).await.unwrap();
+    upgrader.begin(Mode::ReportOnly).await.unwrap();
     hide(&host, &["d1"]);
     let report = host.pass(&mut upgrader).await;
     let d1 = row(&report, "d1");
@@ -73,7 +73,7 @@ async fn a_known_delegate_that_cannot_be_inspected_is_left_alone_and_the_others_
         "{d1:?}"
     );
     assert!(
-        d1.failed && !report.is_under_way(),
+        d1.failed && !report.is_in_progress(),
         "a single pass ends and says so"
     );
     assert!(inspects_of(&host, "d1") > 5, "it was looked at again");
@@ -92,9 +92,9 @@ async fn a_delegate_is_served_as_soon_as_it_can_be_inspected_again() {
     let host = Host::new();
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);
-    upgrader.begin(Mode::Look).await.unwrap();
+    upgrader.begin(Mode::ReportOnly).await.unwrap();
     hide(&host, &["dd"]);
-    upgrader.begin(Mode::Act).await.unwrap();
+    upgrader.begin(Mode::Upgrade).await.unwrap();
     let report = upgrader.reconcile().await.unwrap();
     assert!(report.wake.unwrap() - host.twin.wall_clock() <= chrono::TimeDelta::seconds(2));
     host.twin.clear_faults();
@@ -144,7 +144,7 @@ async fn a_pull_that_ends_meanwhile_leads_to_nothing() {
     host.run("dd");
     assert!(killed_when(&host, |call| call.operation == Operation::SetRestartPolicy).await);
     let mut upgrader = host.upgrader(NEWER);
-    upgrader.begin(Mode::Act).await.unwrap();
+    upgrader.begin(Mode::Upgrade).await.unwrap();
     let report = upgrader.reconcile().await.unwrap();
     assert_eq!(row(&report, "dd").reason, "pulling");
     tokio::task::yield_now().await;
@@ -166,7 +166,7 @@ async fn where_no_delegate_is_found_and_not_all_could_be_read_that_was_no_look()
     host.run("dd");
     hide(&host, &["dd"]);
     let mut upgrader = host.upgrader(NEW);
-    assert!(upgrader.begin(Mode::Act).await.is_err());
+    assert!(upgrader.begin(Mode::Upgrade).await.is_err());
     host.twin.clear_faults();
     let report = host.pass(&mut upgrader).await;
     assert!(!report.has_failures(), "{report:?}");
@@ -185,7 +185,7 @@ async fn an_engine_that_does_not_answer_is_no_matter_of_one_container() {
             _ => Fault::None,
         });
         let mut upgrader = host.upgrader(NEW);
-        assert!(upgrader.begin(Mode::Look).await.is_err(), "{fault:?}");
+        assert!(upgrader.begin(Mode::ReportOnly).await.is_err(), "{fault:?}");
         assert!(upgrader.reconcile().await.is_err(), "{fault:?}");
     }
 }

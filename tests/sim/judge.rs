@@ -651,7 +651,7 @@ fn configured(
         |index: usize| json!({ "Id": world.images[index].id, "Config": world.images[index].config });
     let (old, new) = (document(0), document(image));
     let images = Images { old: &old, new: &new };
-    document::unexplained(&world.originals[&delegate.name], now, images)
+    document::differences(&world.originals[&delegate.name], now, images)
         .into_iter()
         .filter(|difference| !is_excused(difference))
         .map(|difference| format!("configured otherwise: {difference}"))

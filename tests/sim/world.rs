@@ -11,7 +11,7 @@ use delegate_upgrader::container::{ContainerId, Role};
 use delegate_upgrader::engine::EngineError;
 use delegate_upgrader::health::{HealthEndpoint, HttpOutcome};
 use delegate_upgrader::image::{ImageReference, TargetSettings};
-use delegate_upgrader::manager::{Published, PublishedError};
+use delegate_upgrader::manager::{ImageSource, ManagerError};
 use delegate_upgrader::observe::Scope;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::reconcile::{Reconciler, Settings};
@@ -253,11 +253,11 @@ impl HealthEndpoint for Endpoint {
 /// The Manager, as far as an upgrader sees it.
 pub struct Manager(Arc<World>);
 
-impl Published for Manager {
-    async fn published(&self, _: &ImageReference, _: &str) -> Result<ImageReference, PublishedError> {
+impl ImageSource for Manager {
+    async fn published(&self, _: &ImageReference, _: &str) -> Result<ImageReference, ManagerError> {
         sleep(Duration::from_millis(50)).await;
         if *self.0.manager_down.lock().unwrap() {
-            return Err(PublishedError::Unreachable("connection refused".to_owned()));
+            return Err(ManagerError::Unreachable("connection refused".to_owned()));
         }
         let published = self.0.book().published;
         Ok(self.0.scenario.images[published].reference.parse().unwrap())
@@ -595,16 +595,20 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
         at
     };
     let mut pass = next_pass(world);
-    let mut begin = Some(if run_on_start { Mode::Act } else { Mode::Look });
+    let mut begin = Some(if run_on_start {
+        Mode::Upgrade
+    } else {
+        Mode::ReportOnly
+    });
     if once {
         sleep(pass.saturating_sub(world.twin.elapsed())).await;
-        begin = Some(Mode::Act);
+        begin = Some(Mode::Upgrade);
     }
     let mut asked_again = false;
     let mut wished = None;
     let mut taken = BTreeMap::new();
     loop {
-        if begin == Some(Mode::Act) && world.book().calm_since.is_some() {
+        if begin == Some(Mode::Upgrade) && world.book().calm_since.is_some() {
             world.book().passes[slot] += 1;
         }
         let outcome: Result<Report, EngineError> = async {
@@ -612,7 +616,7 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
                 world.tell(format!("upgrader {slot}: a pass begins ({mode:?})"));
                 let published = world.book().published;
                 reconciler.begin(mode).await?;
-                wished = (mode == Mode::Act && !*world.manager_down.lock().unwrap()).then_some(published);
+                wished = (mode == Mode::Upgrade && !*world.manager_down.lock().unwrap()).then_some(published);
                 begin = None;
             }
             reconciler.reconcile().await
@@ -635,7 +639,7 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
                         return;
                     }
                     asked_again = true;
-                    begin = Some(Mode::Act);
+                    begin = Some(Mode::Upgrade);
                     Duration::ZERO
                 } else {
                     wake.unwrap_or(IDLE)
@@ -651,7 +655,7 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
         if !once && pass <= now + wait {
             sleep(pass.saturating_sub(now)).await;
             pass = next_pass(world);
-            begin = Some(Mode::Act);
+            begin = Some(Mode::Upgrade);
         } else {
             sleep(wait).await;
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use delegate_upgrader::container::{ContainerId, ImageId};
-use delegate_upgrader::container::{HealthStatus, Inspected, RunState};
+use delegate_upgrader::container::{HealthcheckStatus, Inspected, RunState};
 use delegate_upgrader::engine::{Engine, EngineError};
 use delegate_upgrader::image::ImageReference;
 use serde_json::{Value, json};
@@ -765,8 +765,8 @@ pub async fn a_healthcheck_gives_the_engine_s_verdict<L: Lab>(lab: &L) {
         "Retries": 2,
     });
     for (name, behaviour, verdict) in [
-        ("well", Behaviour::default(), HealthStatus::Healthy),
-        ("ill", Behaviour::never_healthy(), HealthStatus::Unhealthy),
+        ("well", Behaviour::default(), HealthcheckStatus::Healthy),
+        ("ill", Behaviour::never_healthy(), HealthcheckStatus::Unhealthy),
     ] {
         let image = lab.image(behaviour).await;
         let mut body = lab.body(&image);
@@ -780,7 +780,7 @@ pub async fn a_healthcheck_gives_the_engine_s_verdict<L: Lab>(lab: &L) {
             .expect("inspect")
             .health()
             .expect("a verdict");
-        assert_eq!(at_first.status, HealthStatus::Starting, "{name}");
+        assert_eq!(at_first.status, HealthcheckStatus::Starting, "{name}");
         let judged = |seen: &Inspected| seen.health().is_some_and(|health| health.status == verdict);
         let health = until(lab, &id, "judged", judged)
             .await
@@ -788,7 +788,7 @@ pub async fn a_healthcheck_gives_the_engine_s_verdict<L: Lab>(lab: &L) {
             .expect("a verdict");
         assert_eq!(
             health.failing_streak >= 2,
-            verdict == HealthStatus::Unhealthy,
+            verdict == HealthcheckStatus::Unhealthy,
             "{health:?}"
         );
     }
@@ -850,13 +850,13 @@ pub async fn the_results_of_a_healthcheck_outlive_the_life_they_are_of<L: Lab>(l
     assert_eq!(results(&seen), [1; 5], "the last five are kept");
     assert_eq!(
         seen.health().map(|health| health.status),
-        Some(HealthStatus::Unhealthy)
+        Some(HealthcheckStatus::Unhealthy)
     );
     lab.engine().start(&id).await.expect("start again");
     let seen = lab.engine().inspect(&id).await.expect("inspect");
     assert_eq!(results(&seen), [1; 5]);
     assert_eq!(
         seen.health().map(|health| health.status),
-        Some(HealthStatus::Starting)
+        Some(HealthcheckStatus::Starting)
     );
 }

@@ -10,7 +10,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::defaults::{self, Command};
-use super::{Images, is_blank, list, map, networks, same_or_blank, short_id, text, volumes};
+use super::{Images, is_unset, list, map, networks, same_or_unset, short_id, text, volumes};
 use crate::container::label;
 
 /// A setting of a recreated container that is not what it should be.
@@ -124,7 +124,7 @@ impl fmt::Display for Shown<'_> {
 ///
 /// `old` and `new` are inspect documents, `images` those of the images they run. The new container need not have
 /// been started.
-pub fn unexplained(old: &Value, new: &Value, images: Images<'_>) -> Vec<Difference> {
+pub fn differences(old: &Value, new: &Value, images: Images<'_>) -> Vec<Difference> {
     let nothing = Map::new();
     let part = |value, pointer| map(value, pointer).unwrap_or(&nothing);
     let mut comparison = Comparison {
@@ -163,7 +163,7 @@ struct Comparison<'a> {
 
 impl<'a> Comparison<'a> {
     fn require(&mut self, path: impl Into<String>, expected: Option<&Value>, found: Option<&Value>) {
-        if !same_or_blank(expected, found) {
+        if !same_or_unset(expected, found) {
             self.differences.push(Difference::new(path, expected, found));
         }
     }
@@ -171,7 +171,7 @@ impl<'a> Comparison<'a> {
     fn scalars(&mut self) {
         for field in defaults::SCALARS {
             let old = self.old_config.get(field);
-            let expected = if same_or_blank(old, self.old_image.get(field)) {
+            let expected = if same_or_unset(old, self.old_image.get(field)) {
                 self.new_image.get(field)
             } else {
                 old
@@ -280,7 +280,7 @@ impl<'a> Comparison<'a> {
         let [old, new, old_image, new_image] = self.maps("Healthcheck");
         for field in keys([old, new, new_image]) {
             let value = lookup(old, field);
-            let expected = if same_or_blank(value, lookup(old_image, field)) {
+            let expected = if same_or_unset(value, lookup(old_image, field)) {
                 lookup(new_image, field)
             } else {
                 value
@@ -319,7 +319,7 @@ impl<'a> Comparison<'a> {
         let Some(expected) = self
             .old_config
             .get("MacAddress")
-            .filter(|mac| !is_blank(Some(mac)))
+            .filter(|mac| !is_unset(Some(mac)))
         else {
             self.require("/Config/MacAddress", None, self.new_config.get("MacAddress"));
             return;
@@ -412,7 +412,7 @@ impl<'a> Comparison<'a> {
                 let same = if field == "Aliases" {
                     as_set(expected) == as_set(actual)
                 } else {
-                    same_or_blank(expected, actual)
+                    same_or_unset(expected, actual)
                 };
                 if !same {
                     self.differences
@@ -553,7 +553,7 @@ fn normalise_links(host_config: &mut Map<String, Value>) {
 /// empty name. What is remembered on labels, and what an update can set, is `no`.
 fn name_no_restart_policy(host_config: &mut Map<String, Value>) {
     if let Some(Value::Object(policy)) = host_config.get_mut("RestartPolicy")
-        && is_blank(policy.get("Name"))
+        && is_unset(policy.get("Name"))
     {
         policy.insert("Name".to_owned(), Value::from("no"));
     }
@@ -576,11 +576,11 @@ fn sort_ulimits(host_config: &mut Map<String, Value>) {
 /// A limit that is not set has several spellings: an update to -1 shows as 0, and at the create the engine makes `null`
 /// of 0, and of all that the host's cgroups cannot do.
 fn drop_unset_limits(host_config: &mut Map<String, Value>) {
-    if is_blank(host_config.get("OomKillDisable")) {
+    if is_unset(host_config.get("OomKillDisable")) {
         host_config.remove("OomKillDisable");
     }
     let pids = host_config.get("PidsLimit");
-    if is_blank(pids) || pids.and_then(Value::as_i64) == Some(-1) {
+    if is_unset(pids) || pids.and_then(Value::as_i64) == Some(-1) {
         host_config.remove("PidsLimit");
     }
 }
@@ -599,7 +599,7 @@ const FILLED_IN: [&str; 6] = [
 fn drop_what_was_filled_in(old: &mut Map<String, Value>, new: &mut Map<String, Value>) {
     for field in FILLED_IN {
         // An empty list of paths is the owner's: nothing is to be masked.
-        let is_unset = |value: Option<&Value>| is_blank(value) && !value.is_some_and(Value::is_array);
+        let is_unset = |value: Option<&Value>| is_unset(value) && !value.is_some_and(Value::is_array);
         if is_unset(old.get(field)) {
             old.remove(field);
             new.remove(field);

@@ -17,14 +17,14 @@ use crate::text::secret::Secret;
 
 /// The accounts there are.
 #[derive(Clone, Debug, Default)]
-pub struct Logins {
-    given: Option<GivenLogin>,
-    file: Option<LoginFile>,
+pub struct Credentials {
+    given: Option<StaticCredentials>,
+    file: Option<ConfigFile>,
 }
 
 /// `REGISTRY_USERNAME` and `REGISTRY_PASSWORD`.
 #[derive(Clone, Debug)]
-pub struct GivenLogin {
+pub struct StaticCredentials {
     /// The user name.
     pub username: String,
     /// The password or access token.
@@ -35,22 +35,22 @@ pub struct GivenLogin {
 
 /// Docker's `config.json`.
 #[derive(Clone, Debug)]
-pub struct LoginFile {
+pub struct ConfigFile {
     /// Where it is.
     pub path: PathBuf,
     /// Whether somebody named it. The usual place may be nothing that we can read.
     pub named: bool,
 }
 
-impl Logins {
+impl Credentials {
     /// Nothing is read yet.
-    pub fn new(given: Option<GivenLogin>, file: Option<LoginFile>) -> Self {
+    pub fn new(given: Option<StaticCredentials>, file: Option<ConfigFile>) -> Self {
         Self { given, file }
     }
 
     /// What there is for a registry.
     pub(super) async fn of(&self, registry: &str) -> Found {
-        let is_for = |given: &&GivenLogin| {
+        let is_for = |given: &&StaticCredentials| {
             given.registries.is_empty() || given.registries.iter().any(|r| r == registry)
         };
         let mut found = Found::default();
@@ -97,9 +97,9 @@ impl Found {
     pub(super) fn explain<T>(self, outcome: Result<T, EngineError>) -> Result<T, EngineError> {
         match (outcome, self.problem) {
             (Err(error @ (EngineError::Refused { .. } | EngineError::NotFound(_))), Some(problem))
-                if needs_login(&error.words()) =>
+                if is_auth_error(&error.words()) =>
             {
-                Err(EngineError::NoLogin(format!("{}; {problem}", error.words())))
+                Err(EngineError::Unauthorized(format!("{}; {problem}", error.words())))
             }
             (outcome, _) => outcome,
         }
@@ -107,7 +107,7 @@ impl Found {
 }
 
 /// Whether a refusal is for want of a login. Registries and engines have no common word for it.
-pub(crate) fn needs_login(words: &str) -> bool {
+pub(crate) fn is_auth_error(words: &str) -> bool {
     let words = words.to_ascii_lowercase();
     let signs = [
         "unauthorized",
@@ -122,7 +122,7 @@ pub(crate) fn needs_login(words: &str) -> bool {
     signs.iter().any(|sign| words.contains(sign))
 }
 
-fn read(file: &LoginFile) -> Result<Option<DockerConfig>, String> {
+fn read(file: &ConfigFile) -> Result<Option<DockerConfig>, String> {
     let path = file.path.display();
     let text = match fs::read(&file.path) {
         Ok(text) => text,
@@ -145,13 +145,13 @@ mod tests {
 
     use super::*;
 
-    fn logins(directory: &Path, config: &str) -> Logins {
+    fn logins(directory: &Path, config: &str) -> Credentials {
         let path = directory.join("config.json");
         fs::write(&path, config).unwrap();
-        Logins::new(None, Some(LoginFile { path, named: true }))
+        Credentials::new(None, Some(ConfigFile { path, named: true }))
     }
 
-    async fn username(logins: &Logins, registry: &str) -> Option<String> {
+    async fn username(logins: &Credentials, registry: &str) -> Option<String> {
         match logins.of(registry).await.login?.account() {
             Account::Password { username, .. } => Some(username.clone()),
             Account::IdentityToken(_) => Some("<token>".to_owned()),
@@ -163,8 +163,8 @@ mod tests {
         let given = |registries: &[&str]| {
             let registries = registries.iter().map(ToString::to_string).collect();
             let (username, password) = ("ci".to_owned(), Secret::new("secret"));
-            Logins::new(
-                Some(GivenLogin {
+            Credentials::new(
+                Some(StaticCredentials {
                     username,
                     password,
                     registries,
@@ -219,14 +219,14 @@ mod tests {
             "denied: Your authorization token has expired. Reauthenticate and try again.",
             "error parsing HTTP 400 response body: \"Client sent an HTTP request to an HTTPS server.\\n\"",
         ] {
-            assert!(needs_login(words), "{words}");
+            assert!(is_auth_error(words), "{words}");
         }
         for words in [
             "open /var/lib/docker/tmp/GetImageBlob1: permission denied",
             "manifest unknown",
             "dial tcp: lookup r.example: no such host",
         ] {
-            assert!(!needs_login(words), "{words}");
+            assert!(!is_auth_error(words), "{words}");
         }
     }
 
@@ -259,7 +259,7 @@ mod tests {
                 .await
                 .explain(refused("no basic auth credentials"))
                 .unwrap_err();
-            let EngineError::NoLogin(words) = &error else {
+            let EngineError::Unauthorized(words) = &error else {
                 panic!("{error:?}")
             };
             assert!(

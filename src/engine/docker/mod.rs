@@ -31,7 +31,7 @@ use stop::kills_when_the_client_leaves;
 use commands::{in_stream, translate};
 use http::{Call, Raw};
 
-use super::credentials::Logins;
+use super::credentials::Credentials;
 use super::permissions::{self, Right};
 use super::{Engine, EngineError, EngineHost, EngineInfo, EngineSettings, PullProgress, Storage};
 use crate::container::{ApiVersion, ContainerId, ContainerSummary, ImageId, Inspected};
@@ -59,7 +59,7 @@ pub struct DockerEngine {
 struct Shared {
     host: EngineHost,
     raw: Raw,
-    logins: Logins,
+    logins: Credentials,
     session: Mutex<Option<Session>>,
 }
 
@@ -88,7 +88,7 @@ impl DockerEngine {
             shared: Arc::new(Shared {
                 host: settings.host.clone(),
                 raw: Raw::new(&settings.host)?,
-                logins: Logins::default(),
+                logins: Credentials::default(),
                 session: Mutex::new(None),
             }),
         })
@@ -96,7 +96,7 @@ impl DockerEngine {
 
     /// The same engine, with accounts for the registries it pulls from.
     #[must_use]
-    pub fn with_logins(self, logins: Logins) -> Self {
+    pub fn with_logins(self, logins: Credentials) -> Self {
         Self {
             shared: Arc::new(Shared {
                 host: self.shared.host.clone(),

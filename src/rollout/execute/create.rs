@@ -8,10 +8,10 @@ use crate::container::{ContainerId, DELEGATE_NAME_VARIABLE, ImageId, label};
 use crate::document::{self, Images};
 use crate::engine::{Engine, EngineError, EngineInfo};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Demand, Rollout, Step};
+use crate::rollout::{Intent, Rollout, Step};
 
 /// A container to be made from another one.
-pub(super) struct Successor<'a> {
+pub(super) struct NewContainer<'a> {
     pub(super) name: String,
     pub(super) image: &'a ImageId,
     pub(super) reference: String,
@@ -28,7 +28,7 @@ pub(super) fn labels(
     rollout: &Rollout,
     old: &Inspected,
     release: u64,
-    demand: Demand,
+    intent: Intent,
 ) -> Vec<(&'static str, String)> {
     let (image, image_id) = (
         old.image_reference().to_owned(),
@@ -42,7 +42,7 @@ pub(super) fn labels(
         (label::PREVIOUS_IMAGE_ID, image_id.clone()),
         (label::RESTART_POLICY, old.restart_policy_text()),
     ];
-    if demand == Demand::Rollback {
+    if intent == Intent::Rollback {
         labels.push((label::ROLLED_BACK_FROM, image));
         labels.push((label::ROLLED_BACK_FROM_ID, image_id));
     }
@@ -71,7 +71,7 @@ pub(super) async fn copy<E: Engine>(
         labels.push((label::AUTO_REMOVE, "true".to_owned()));
     }
     let image = original.image_id();
-    let wanted = Successor {
+    let wanted = NewContainer {
         name,
         image: &image,
         reference: original.image_reference().to_owned(),
@@ -86,7 +86,7 @@ pub(super) async fn copy<E: Engine>(
 pub(super) async fn create<E: Engine>(
     engine: &E,
     old: &Inspected,
-    mut wanted: Successor<'_>,
+    mut wanted: NewContainer<'_>,
 ) -> Result<ContainerId, Failure> {
     let EngineInfo { api, .. } = engine.info().await?;
     let image = wanted.image;
@@ -155,7 +155,7 @@ pub(super) async fn stands_for<E: Engine>(
 /// Stands for a rejected `--rm` candidate, which vanishes by stopping. It is found like a delegate, by the variable,
 /// and told from one by its name and labels.
 pub(super) async fn mark<E: Engine>(engine: &E, rollout: &Rollout, step: &Step) -> Result<(), Failure> {
-    let Step::Mark {
+    let Step::CreateQuarantineMarker {
         id: image,
         image: reference,
         to: name,

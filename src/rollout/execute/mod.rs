@@ -8,11 +8,11 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use tracing::debug;
 
-use self::create::{Successor, copy, create, labels, mark};
-use self::prepare::{connect_standby, equip, equip_standby, fresh_candidate};
+use self::create::{NewContainer, copy, create, labels, mark};
+use self::prepare::{connect_standby, prepare_candidate, prepare_standby, unstarted_candidate};
 pub(crate) use self::pull::problem;
 pub use self::pull::{Pulled, Pulls};
-use super::{Demand, Memory, Rollout, START_ATTEMPTS, Step};
+use super::{Intent, Memory, Rollout, START_ATTEMPTS, Step};
 use crate::container::{ContainerId, ImageId, Role};
 use crate::engine::{Engine, EngineError};
 use crate::rollout::reason::Reason;
@@ -50,23 +50,23 @@ pub async fn execute<E: Engine>(
             reference,
             image,
             release,
-            demand,
+            intent,
         } => {
-            equip_standby(engine, rollout).await?;
+            prepare_standby(engine, rollout).await?;
             let old = engine.inspect(from).await?;
-            let wanted = Successor {
+            let wanted = NewContainer {
                 name: Role::Candidate.name(&rollout.name),
                 image,
                 reference: reference.to_string(),
-                by_id: *demand == Demand::Rollback,
+                by_id: *intent == Intent::Rollback,
                 auto_remove: old.should_auto_remove(),
                 keeps_networks: false,
-                labels: labels(rollout, &old, *release, *demand),
+                labels: labels(rollout, &old, *release, *intent),
             };
             let id = create(engine, &old, wanted).await?;
             memory.note_created(&rollout.name, id, image.clone());
         }
-        Step::Standby { from } => {
+        Step::CreateStandby { from } => {
             let old = engine.inspect(from).await?;
             let name = Role::Standby.name(&rollout.name);
             copy(engine, rollout, &old, name, false).await?;
@@ -79,11 +79,11 @@ pub async fn execute<E: Engine>(
             let id = copy(engine, rollout, &original, name, auto_remove).await?;
             memory.note_created(&rollout.name, id, original.image_id());
         }
-        Step::Mark { .. } => mark(engine, rollout, step).await?,
+        Step::CreateQuarantineMarker { .. } => mark(engine, rollout, step).await?,
         Step::Start { id, .. } => start(engine, rollout, id, memory, now).await?,
         Step::Retire { id, to } => {
-            if let Some(fresh) = fresh_candidate(rollout) {
-                equip(engine, rollout, fresh, memory).await?;
+            if let Some(fresh) = unstarted_candidate(rollout) {
+                prepare_candidate(engine, rollout, fresh, memory).await?;
             }
             engine.rename(id, to).await?;
         }
@@ -98,7 +98,7 @@ pub async fn execute<E: Engine>(
         Step::SetRestartPolicy { id, policy, .. } => {
             // Its successor's label tells it too, but somebody may remove that one.
             if let Some(member) = rollout.member(id).filter(|member| !member.restart_is_off()) {
-                memory.watch(id).policy_before = Some(member.restart_policy.clone());
+                memory.history(id).original_policy = Some(member.restart_policy.clone());
             }
             engine.set_restart_policy(id, &policy_document(policy)).await?;
         }
@@ -112,7 +112,7 @@ pub async fn execute<E: Engine>(
                 memory.forget_candidate(&rollout.name, id);
             }
         }
-        Step::DiscardImage { id } => {
+        Step::RemoveImage { id } => {
             if memory.first_discard(id) {
                 discard(engine, id).await;
             }
@@ -134,7 +134,7 @@ fn image_of_failed<'a>(rollout: &'a Rollout, removed: &ContainerId) -> Option<&'
     let failed = rollout.failed.iter().find(|failed| failed.id == *removed)?;
     let serving = rollout.serving.as_ref()?;
     let is_kept = failed.image_id == serving.image_id
-        || rollout.kept_images.contains(&failed.image_id)
+        || rollout.retained_images.contains(&failed.image_id)
         || rollout
             .candidate
             .as_ref()
@@ -164,9 +164,9 @@ async fn start<E: Engine>(
     memory: &mut Memory,
     now: DateTime<Utc>,
 ) -> Result<(), Failure> {
-    let fresh = fresh_candidate(rollout).filter(|candidate| candidate.id == *id);
+    let fresh = unstarted_candidate(rollout).filter(|candidate| candidate.id == *id);
     if let Some(candidate) = fresh
-        && !equip(engine, rollout, candidate, memory).await?
+        && !prepare_candidate(engine, rollout, candidate, memory).await?
     {
         return Ok(());
     }
@@ -195,18 +195,18 @@ async fn start<E: Engine>(
                 Some(candidate) => memory.note_refused(&rollout.name, candidate, &message),
                 None => {}
             }
-            let watch = memory.watch(id);
-            watch.failed_starts += 1;
+            let history = memory.history(id);
+            history.failed_starts += 1;
             // An engine that fails may fail for reasons of its own, as after a crash.
-            let is_final = status < 500 || watch.failed_starts >= START_ATTEMPTS;
+            let is_final = status < 500 || history.failed_starts >= START_ATTEMPTS;
             if fresh.is_none() || !is_final {
                 return Err(EngineError::Refused { status, message }.into());
             }
             if left_over {
                 let outside = "an engine that was killed in the middle of a start cannot repeat it";
-                watch.disturb(now, outside.to_owned());
+                history.note_common_cause(now, outside.to_owned());
             }
-            watch.start_refused = Some(message);
+            history.start_refused = Some(message);
             Ok(())
         }
         Err(error @ (EngineError::Unreachable(_) | EngineError::TimedOut(_))) => {
@@ -216,9 +216,9 @@ async fn start<E: Engine>(
             Err(error.into())
         }
         Ok(()) => {
-            let watch = memory.watch(id);
-            watch.failed_starts = 0;
-            watch.revived |= fresh.is_none();
+            let history = memory.history(id);
+            history.failed_starts = 0;
+            history.restarted_by_us |= fresh.is_none();
             Ok(())
         }
         Err(error) => Err(error.into()),

@@ -11,7 +11,7 @@ use crate::engine::{Engine, EngineError, EngineInfo};
 use crate::rollout::reason::Reason;
 use crate::rollout::{Member, Memory, Rollout};
 
-pub(super) fn fresh_candidate(rollout: &Rollout) -> Option<&Member> {
+pub(super) fn unstarted_candidate(rollout: &Rollout) -> Option<&Member> {
     rollout
         .candidate
         .as_ref()
@@ -21,7 +21,7 @@ pub(super) fn fresh_candidate(rollout: &Rollout) -> Option<&Member> {
 /// Readies a candidate for its first start: it gets its networks and is compared with the one it replaces. This is
 /// done before the old one is touched and again before the start, and not after the create, so that a restart of this
 /// program leaves nothing out. `false` where it must not be started.
-pub(super) async fn equip<E: Engine>(
+pub(super) async fn prepare_candidate<E: Engine>(
     engine: &E,
     rollout: &Rollout,
     candidate: &Member,
@@ -35,7 +35,7 @@ pub(super) async fn equip<E: Engine>(
         Err(EngineError::NotFound(_)) => return Ok(true),
         answer => answer?,
     };
-    let Some(reason) = unlike(engine, &old, &candidate.id).await? else {
+    let Some(reason) = verify_configuration(engine, &old, &candidate.id).await? else {
         return Ok(true);
     };
     if rollout.serving.is_some() {
@@ -43,19 +43,19 @@ pub(super) async fn equip<E: Engine>(
         return Err(Failure::Refused(reason));
     }
     // The old one was told to stop, and the way back to its restart policy is the label on this one: it is kept.
-    memory.watch(&candidate.id).start_refused = Some(reason.to_string());
+    memory.history(&candidate.id).start_refused = Some(reason.to_string());
     Ok(false)
 }
 
 /// A standby gets its networks while there is something to copy them from.
-pub(super) async fn equip_standby<E: Engine>(engine: &E, rollout: &Rollout) -> Result<(), Failure> {
+pub(super) async fn prepare_standby<E: Engine>(engine: &E, rollout: &Rollout) -> Result<(), Failure> {
     let Some(standby) = rollout.standby.as_ref().filter(|standby| standby.is_created()) else {
         return Ok(());
     };
     let original = standby.replaces.as_ref().and_then(|id| rollout.member(id));
     let Some(original) = original else { return Ok(()) };
     let original = engine.inspect(&original.id).await?;
-    match unlike(engine, &original, &standby.id).await? {
+    match verify_configuration(engine, &original, &standby.id).await? {
         Some(reason) => Err(Failure::Refused(reason)),
         None => Ok(()),
     }
@@ -77,7 +77,7 @@ pub(super) async fn connect_standby<E: Engine>(engine: &E, id: &ContainerId) -> 
 }
 
 /// Connects a candidate to its networks, and tells what makes it another one than it replaces.
-pub(super) async fn unlike<E: Engine>(
+pub(super) async fn verify_configuration<E: Engine>(
     engine: &E,
     old: &Inspected,
     id: &ContainerId,
@@ -116,7 +116,7 @@ pub(super) async fn unlike<E: Engine>(
     if !missing.is_empty() {
         candidate = engine.inspect(id).await?;
     }
-    let differences = document::unexplained(&before, candidate.document(), images);
+    let differences = document::differences(&before, candidate.document(), images);
     if differences.is_empty() {
         return Ok(None);
     }

@@ -11,7 +11,7 @@ use tracing::{debug, info};
 use super::Failure;
 use crate::container::{ContainerId, ImageId};
 use crate::document::image_platform;
-use crate::engine::{Engine, EngineError, EngineInfo, PullProgress, needs_login};
+use crate::engine::{Engine, EngineError, EngineInfo, PullProgress, is_auth_error};
 use crate::host::capacity::{self, Disk};
 use crate::image::ImageReference;
 use crate::rollout::Rollout;
@@ -21,7 +21,7 @@ use crate::rollout::reason::Reason;
 #[derive(Debug, Default)]
 pub struct Pulls {
     tasks: JoinSet<Pulled>,
-    under_way: HashSet<String>,
+    in_progress: HashSet<String>,
 }
 
 /// A pull that ended.
@@ -48,7 +48,7 @@ impl Pulls {
             return;
         };
         let (serving, running) = (serving.id.clone(), serving.image_id.clone());
-        if !self.under_way.insert(reference.normalised()) {
+        if !self.in_progress.insert(reference.normalised()) {
             return;
         }
         let (engine, rollout, reference) = (Arc::clone(engine), rollout.clone(), reference.clone());
@@ -67,21 +67,21 @@ impl Pulls {
     }
 
     /// Whether this image is being pulled.
-    pub fn is_under_way(&self, reference: &ImageReference) -> bool {
-        self.under_way.contains(&reference.normalised())
+    pub fn is_in_progress(&self, reference: &ImageReference) -> bool {
+        self.in_progress.contains(&reference.normalised())
     }
 
     /// A pull that has ended since the last question.
     pub fn ended(&mut self) -> Option<Pulled> {
         match self.tasks.try_join_next()? {
             Ok(pulled) => {
-                self.under_way.remove(&pulled.reference.normalised());
+                self.in_progress.remove(&pulled.reference.normalised());
                 Some(pulled)
             }
             // Whichever it was, it is begun anew.
             Err(error) => {
                 debug!(%error, "a pull was lost");
-                self.under_way.clear();
+                self.in_progress.clear();
                 None
             }
         }
@@ -116,7 +116,7 @@ pub(crate) fn problem(error: &EngineError, registry: &str) -> String {
     let words = error.words();
     if words.contains("no space left on device") {
         format!("the engine's disk is full: {words}")
-    } else if needs_login(&words) && !matches!(error, EngineError::NoLogin(_)) {
+    } else if is_auth_error(&words) && !matches!(error, EngineError::Unauthorized(_)) {
         format!(
             "{words}; a login for {registry} belongs in REGISTRY_USERNAME and REGISTRY_PASSWORD, or in the config.json of \
              DOCKER_CONFIG"
@@ -146,7 +146,7 @@ async fn pull<E: Engine>(
     };
     let EngineInfo { os, architecture, .. } = engine.info().await?;
     // One that is emulated here; the engine's own is what it takes anyway.
-    let foreign = needed
+    let name_conflict = needed
         .as_deref()
         .filter(|needed| *needed != format!("{os}/{architecture}"));
     let before = engine.inspect_image(&reference.to_string()).await.ok();
@@ -157,7 +157,7 @@ async fn pull<E: Engine>(
             info!(image = %reference, current_bytes = progress.current, total_bytes = progress.total, "pulling");
         }
     };
-    let pulled = engine.pull(reference, foreign, progress).await;
+    let pulled = engine.pull(reference, name_conflict, progress).await;
     if let Err(error @ EngineError::Unreachable(_)) = pulled {
         return Err(error.into());
     }

@@ -7,13 +7,13 @@ use super::stopping::set_policy;
 use super::{Decision, Proof, start};
 use crate::container::RunState;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Member, Step, Wish};
+use crate::rollout::{Desired, Member, Step};
 
 impl Decision<'_> {
     /// A candidate, and nobody else: whatever it is worth, it is all there is. Where another image is published by
     /// now, it becomes the delegate that is replaced by that one.
     pub(super) fn alone(&self, candidate: &Member) -> Step {
-        if matches!(self.wish, Wish::Image { .. })
+        if matches!(self.desired, Desired::Image { .. })
             && !self.is_wanted(candidate)
             && candidate.state == RunState::Running
         {
@@ -56,9 +56,9 @@ impl Decision<'_> {
                 },
                 until: self.now + self.proof_interval(),
             },
-            Proof::Failed(_) | Proof::Inconclusive(_) => match self.wish {
+            Proof::Failed(_) | Proof::Inconclusive(_) => match self.desired {
                 // Its tag stands for another image by now.
-                Wish::Image {
+                Desired::Image {
                     reference, id: None, ..
                 } => Step::Pull {
                     reference: reference.clone(),

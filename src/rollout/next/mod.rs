@@ -17,17 +17,17 @@ use chrono::{DateTime, TimeDelta, Utc};
 use proof::{Proof, committed, refusal, verdict};
 use stopping::{Pending, policy_off, set_policy, waiting};
 
-use super::{Approach, Demand, Member, Policy, Rollout, Step, Wish};
+use super::{Desired, Intent, Member, Policy, Rollout, Step, UpdateOrder};
 use crate::container::RunState;
 use crate::container::{ImageId, Role};
 use crate::image::ImageReference;
 use crate::rollout::reason::Reason;
 
 /// Decides the next step of a rollout.
-pub fn next(rollout: &Rollout, wish: &Wish, policy: &Policy, now: DateTime<Utc>) -> Step {
+pub fn next(rollout: &Rollout, desired: &Desired, policy: &Policy, now: DateTime<Utc>) -> Step {
     if policy.health_only {
         return Step::Rest(Reason::HealthOnly {
-            published: wished(wish),
+            published: desired_image(desired),
         });
     }
     if rollout.opted_out {
@@ -35,7 +35,7 @@ pub fn next(rollout: &Rollout, wish: &Wish, policy: &Policy, now: DateTime<Utc>)
     }
     let decision = Decision {
         rollout,
-        wish,
+        desired,
         policy,
         now,
     };
@@ -61,14 +61,16 @@ pub fn next(rollout: &Rollout, wish: &Wish, policy: &Policy, now: DateTime<Utc>)
 }
 
 /// What else than it runs is wished for; or why nobody knows.
-fn wished(wish: &Wish) -> Result<Option<String>, String> {
-    match wish {
-        Wish::Image { reference, .. } => Ok(Some(reference.to_string())),
-        Wish::Settle(Reason::AwaitingSchedule { published }) => Ok(published.clone()),
-        Wish::Settle(Reason::HeldBack { image, .. } | Reason::NotPinned { image }) => Ok(Some(image.clone())),
-        Wish::Settle(Reason::Unpublished(error)) => Err(error.to_string()),
-        Wish::Settle(reason) if reason.is_failure() => Err(reason.to_string()),
-        Wish::Settle(_) => Ok(None),
+fn desired_image(desired: &Desired) -> Result<Option<String>, String> {
+    match desired {
+        Desired::Image { reference, .. } => Ok(Some(reference.to_string())),
+        Desired::Keep(Reason::AwaitingSchedule { published }) => Ok(published.clone()),
+        Desired::Keep(Reason::HeldBack { image, .. } | Reason::NotPinned { image }) => {
+            Ok(Some(image.clone()))
+        }
+        Desired::Keep(Reason::Unpublished(error)) => Err(error.to_string()),
+        Desired::Keep(reason) if reason.is_failure() => Err(reason.to_string()),
+        Desired::Keep(_) => Ok(None),
     }
 }
 
@@ -93,7 +95,7 @@ fn span(duration: Duration) -> TimeDelta {
 
 struct Decision<'a> {
     rollout: &'a Rollout,
-    wish: &'a Wish,
+    desired: &'a Desired,
     policy: &'a Policy,
     now: DateTime<Utc>,
 }
@@ -116,8 +118,8 @@ impl Decision<'_> {
     /// In service, and nothing in flight.
     fn begin(&self, serving: &Member) -> Step {
         if !is_in_use(serving) {
-            return Step::Rest(match self.wish {
-                Wish::Settle(reason) if reason.is_failure() => reason.clone(),
+            return Step::Rest(match self.desired {
+                Desired::Keep(reason) if reason.is_failure() => reason.clone(),
                 _ => Reason::NotRunning {
                     state: serving.state.as_str().to_owned(),
                 },
@@ -132,30 +134,30 @@ impl Decision<'_> {
         {
             return remove(rejected);
         }
-        let (reference, id, demand) = match self.wish {
-            Wish::Settle(reason) => return Step::Rest(reason.clone()),
-            Wish::Image {
+        let (reference, id, intent) = match self.desired {
+            Desired::Keep(reason) => return Step::Rest(reason.clone()),
+            Desired::Image {
                 reference,
                 id,
-                demand,
-            } => (reference, id, *demand),
+                intent,
+            } => (reference, id, *intent),
         };
-        if demand == Demand::Published && serving.went_back_from(reference, id.as_ref()) {
-            return Step::Rest(serving.rolled_back(reference));
+        if intent == Intent::Upgrade && serving.was_rolled_back_from(reference, id.as_ref()) {
+            return Step::Rest(serving.rolled_back_reason(reference));
         }
         if let (Some(obstacle), false) = (&self.rollout.obstacle, id.as_ref() == Some(&serving.image_id)) {
             return Step::Rest(Reason::Obstacle(obstacle.clone()));
         }
         let Some(image) = id else {
-            return match self.rollout.approach(self.policy) {
-                Approach::Neither(reason) => Step::Rest(reason),
+            return match self.rollout.update_order(self.policy) {
+                UpdateOrder::Blocked(reason) => Step::Rest(reason),
                 _ => Step::Pull {
                     reference: reference.clone(),
                 },
             };
         };
         if *image == serving.image_id
-            && demand == Demand::Rollback
+            && intent == Intent::Rollback
             && let Some(left) = &serving.rolled_back_from
         {
             return Step::Rest(Reason::RolledBack {
@@ -172,7 +174,7 @@ impl Decision<'_> {
                 Reason::SameImage { image }
             });
         }
-        if let Some(step) = self.in_the_way(serving, reference, image, demand) {
+        if let Some(step) = self.in_the_way(serving, reference, image, intent) {
             return step;
         }
         if let Some(step) = self.stand_by(serving) {
@@ -183,7 +185,7 @@ impl Decision<'_> {
             reference: reference.clone(),
             image: image.clone(),
             release: serving.release + 1,
-            demand,
+            intent,
         }
     }
 
@@ -199,9 +201,9 @@ impl Decision<'_> {
         serving: &Member,
         reference: &ImageReference,
         image: &ImageId,
-        demand: Demand,
+        intent: Intent,
     ) -> Option<Step> {
-        if let Some(name) = &self.rollout.foreign {
+        if let Some(name) = &self.rollout.name_conflict {
             return Some(Step::Rest(Reason::NameTaken { name: name.clone() }));
         }
         if let Some(vanished) = self.rollout.vanished.iter().find(|gone| gone.image == *image) {
@@ -217,16 +219,16 @@ impl Decision<'_> {
             }
             return Some(Step::Rest(reason));
         }
-        if demand == Demand::Published
+        if intent == Intent::Upgrade
             && let Some(reason) = self
                 .last_rejection(image)
                 .and_then(|(rejected, _)| rejected.quarantine(self.now))
         {
             return Some(Step::Rest(reason));
         }
-        match self.rollout.approach(self.policy) {
-            Approach::Neither(reason) => Some(Step::Rest(reason)),
-            Approach::StartFirst | Approach::StopFirst => None,
+        match self.rollout.update_order(self.policy) {
+            UpdateOrder::Blocked(reason) => Some(Step::Rest(reason)),
+            UpdateOrder::StartFirst | UpdateOrder::StopFirst => None,
         }
     }
 
@@ -243,11 +245,11 @@ impl Decision<'_> {
             }
             // Its owner stopped it before anything was started in its place.
             RunState::Created if !is_in_use(serving) => remove(candidate),
-            RunState::Created => match (refusal(candidate), self.rollout.approach(self.policy)) {
+            RunState::Created => match (refusal(candidate), self.rollout.update_order(self.policy)) {
                 (Some(cause), _) => self.give_up(candidate, cause),
-                (None, Approach::StartFirst) => start(candidate),
-                (None, Approach::StopFirst) => self.give_up_name(serving),
-                (None, Approach::Neither(_)) => remove(candidate),
+                (None, UpdateOrder::StartFirst) => start(candidate),
+                (None, UpdateOrder::StopFirst) => self.give_up_name(serving),
+                (None, UpdateOrder::Blocked(_)) => remove(candidate),
             },
             _ => match self.prove(candidate) {
                 Proof::Proven => self.give_up_name(serving),
@@ -280,7 +282,7 @@ impl Decision<'_> {
         let policy = candidate.predecessor_policy.as_ref()?;
         let untouched = candidate.is_created() && self.is_stop_first();
         let withdrawn = matches!(candidate.role, Role::Withdrawn { .. });
-        let by_us = serving.has_ended() || serving.watch.policy_before.is_some();
+        let by_us = serving.has_ended() || serving.history.original_policy.is_some();
         let lost = (untouched || withdrawn || by_us)
             && candidate.is_successor_of(serving)
             && serving.restart_is_off()
@@ -298,22 +300,26 @@ impl Decision<'_> {
     }
 
     fn is_stop_first(&self) -> bool {
-        self.rollout.approach(self.policy) == Approach::StopFirst
+        self.rollout.update_order(self.policy) == UpdateOrder::StopFirst
     }
 
     /// Whether the candidate has the image that is asked for now. Without a word on it, what was begun is finished.
     fn is_wanted(&self, candidate: &Member) -> bool {
-        match self.wish {
+        match self.desired {
             // Another process goes back from it.
-            Wish::Image { reference, id, .. } if candidate.went_back_from(reference, id.as_ref()) => true,
-            Wish::Image { id: Some(id), .. } => *id == candidate.image_id,
-            Wish::Image {
+            Desired::Image { reference, id, .. }
+                if candidate.was_rolled_back_from(reference, id.as_ref()) =>
+            {
+                true
+            }
+            Desired::Image { id: Some(id), .. } => *id == candidate.image_id,
+            Desired::Image {
                 reference, id: None, ..
             } => candidate.runs(reference),
-            Wish::Settle(Reason::UpToDate { .. } | Reason::SameImage { .. }) => {
+            Desired::Keep(Reason::UpToDate { .. } | Reason::SameImage { .. }) => {
                 candidate.rolled_back_from.is_some()
             }
-            Wish::Settle(_) => true,
+            Desired::Keep(_) => true,
         }
     }
 
@@ -328,7 +334,7 @@ impl Decision<'_> {
             (Some(standby), _) if candidate.is_successor_of(standby) => self.reinstate(candidate),
             (_, Some(old)) => self.take_over(old, candidate),
             (Some(_), None) => self.take_over_from_standby(candidate),
-            (None, None) if self.rollout.is_renamed => self.withdraw(candidate, None),
+            (None, None) if self.rollout.predecessor_was_renamed => self.withdraw(candidate, None),
             (None, None) => self.alone(candidate),
         }
     }

@@ -39,14 +39,14 @@ impl Decision<'_> {
             return verdict(candidate, cause, self.now - patience);
         }
         let needed = self.policy.healthy_time;
-        let healthy_for = candidate.watch.healthy_for(self.now);
+        let healthy_for = candidate.history.healthy_for(self.now);
         if healthy_for.is_some_and(|healthy_for| healthy_for >= needed) {
             return Proof::Proven;
         }
         // Extended once where something from outside was in the way.
-        let seen = candidate.watch.seen_since.unwrap_or(self.now);
+        let seen = candidate.history.seen_since.unwrap_or(self.now);
         let first = seen + span(self.policy.healthy_deadline);
-        let extended = is_disturbed_since(candidate, seen);
+        let extended = has_common_cause_since(candidate, seen);
         let deadline = if extended {
             first + span(self.policy.healthy_deadline)
         } else {
@@ -146,7 +146,7 @@ impl Decision<'_> {
     ) -> Step {
         match self.failed_name(id) {
             Err(holder) => remove(holder),
-            Ok(to) => Step::Mark {
+            Ok(to) => Step::CreateQuarantineMarker {
                 id: id.clone(),
                 image: image.to_owned(),
                 to,
@@ -193,11 +193,11 @@ pub(super) fn committed(old: &Member, candidate: &Member) -> bool {
 }
 
 fn restarts(candidate: &Member) -> u64 {
-    candidate.restart_count.max(candidate.watch.most_restarts)
+    candidate.restart_count.max(candidate.history.max_restart_count)
 }
 
 fn keeps_crashing(candidate: &Member) -> bool {
-    restarts(candidate).saturating_sub(candidate.watch.excused_restarts) >= CRASH_LOOP
+    restarts(candidate).saturating_sub(candidate.history.excused_restarts) >= CRASH_LOOP
 }
 
 /// Whether one that is too late is healthy all the same.
@@ -207,18 +207,18 @@ pub(super) fn may_still_be_proven(candidate: &Member) -> bool {
 
 /// A failure counts against the image unless something from outside was in the way since then.
 pub(super) fn verdict(candidate: &Member, cause: String, since: DateTime<Utc>) -> Proof {
-    match &candidate.watch.disturbed {
+    match &candidate.history.common_cause {
         Some((at, outside)) if *at >= since => Proof::Inconclusive(format!("{cause}; but {outside}")),
         _ => Proof::Failed(cause),
     }
 }
 
-pub(super) fn is_disturbed_since(member: &Member, since: DateTime<Utc>) -> bool {
-    let disturbed = member.watch.disturbed.as_ref();
-    disturbed.is_some_and(|(at, _)| *at >= since)
+pub(super) fn has_common_cause_since(member: &Member, since: DateTime<Utc>) -> bool {
+    let common_cause = member.history.common_cause.as_ref();
+    common_cause.is_some_and(|(at, _)| *at >= since)
 }
 
 pub(super) fn refusal(candidate: &Member) -> Option<String> {
-    let refused = candidate.watch.start_refused.as_ref()?;
+    let refused = candidate.history.start_refused.as_ref()?;
     Some(format!("it could not be started: {refused}"))
 }

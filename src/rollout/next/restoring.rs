@@ -46,7 +46,7 @@ impl Decision<'_> {
         let twin = self.given_up().find(|other| other.is_successor_of(old));
         let policy = twin
             .and_then(|twin| twin.predecessor_policy.as_ref())
-            .or(old.watch.policy_before.as_ref());
+            .or(old.history.original_policy.as_ref());
         let set_policy = || {
             policy
                 .filter(|policy| old.restart_is_off() && **policy != old.restart_policy)
@@ -60,8 +60,8 @@ impl Decision<'_> {
             _ => None,
         };
         let begun = twin.map(|twin| twin.created_at).max(retired);
-        let restarted = old.watch.told_to_stop.is_none()
-            && (old.watch.came_back || begun.is_some_and(|begun| old.started_at > Some(begun)));
+        let restarted = old.history.stop_requested_at.is_none()
+            && (old.history.restarted_since_stop || begun.is_some_and(|begun| old.started_at > Some(begun)));
         let take_back = || Step::Restore {
             id: old.id.clone(),
             to: self.rollout.name.clone(),
@@ -90,9 +90,9 @@ impl Decision<'_> {
         // One that this process has started, and that has ended by itself since, has its old life back; its policy decides
         // on the next. Who else may have started it only the clock tells, which is not enough to leave it as it is.
         set_policy().unwrap_or_else(|| {
-            if restarted && old.watch.revived {
+            if restarted && old.history.restarted_by_us {
                 take_back()
-            } else if old.watch.failed_starts >= START_ATTEMPTS && !copied {
+            } else if old.history.failed_starts >= START_ATTEMPTS && !copied {
                 // An engine that was killed in the middle of a start may never be able to start that container again.
                 Step::Recreate { from: old.id.clone() }
             } else {

@@ -30,7 +30,7 @@ impl Decision<'_> {
                 },
                 until: self.now + self.proof_interval(),
             }),
-            None => Some(Step::Standby {
+            None => Some(Step::CreateStandby {
                 from: serving.id.clone(),
             }),
         }
@@ -40,7 +40,7 @@ impl Decision<'_> {
     /// takes whatever does not run. Behind one in service, that one may need a copy of its own by now.
     pub(super) fn copy_of(&self, old: &Member) -> Option<Step> {
         let wanted = old.auto_remove && old.is_up() && self.rollout.standby.is_none();
-        (wanted && self.rollout.serving.is_none()).then(|| Step::Standby { from: old.id.clone() })
+        (wanted && self.rollout.serving.is_none()).then(|| Step::CreateStandby { from: old.id.clone() })
     }
 
     /// Whether a copy of this one stands by.
@@ -68,7 +68,7 @@ impl Decision<'_> {
         if works {
             // The old one has vanished, and with it what its container could tell.
             let outdated = self.outdated_image(serving, standby).filter(|_| replaced);
-            return Some(outdated.map_or_else(|| self.take_away(standby), |id| Step::DiscardImage { id }));
+            return Some(outdated.map_or_else(|| self.take_away(standby), |id| Step::RemoveImage { id }));
         }
         if replaced && let Some(cause) = self.lost_after_commit(serving, None) {
             return Some(self.give_up(serving, cause));

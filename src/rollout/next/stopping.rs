@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::proof::is_disturbed_since;
+use super::proof::has_common_cause_since;
 use super::{Decision, can_come_back, is_between_lives, is_left, remove, span, timestamp};
 use crate::container::RunState;
 use crate::container::{ImageId, Role};
@@ -74,7 +74,7 @@ impl Decision<'_> {
             name: member.name.clone(),
             grace,
         };
-        let Some(told) = member.watch.told_to_stop else {
+        let Some(told) = member.history.stop_requested_at else {
             return Some(stop(member.stop_timeout));
         };
         let deadline = told + span(member.stop_timeout);
@@ -113,7 +113,8 @@ impl Decision<'_> {
             return Some(step);
         }
         let late = self.now > timestamp(since) + span(ONE_BREATH);
-        if late && !old.restart_is_off() && old.watch.told_to_stop.is_none() && !is_between_lives(old) {
+        if late && !old.restart_is_off() && old.history.stop_requested_at.is_none() && !is_between_lives(old)
+        {
             return Some(self.retire(old));
         }
         self.stop(old, pending)
@@ -129,7 +130,7 @@ impl Decision<'_> {
                 return Some(self.give_up(serving, cause));
             }
             let works = serving.is_up() && serving.health.is_healthy();
-            if old.is_up() && (works || old.watch.told_to_stop.is_some()) {
+            if old.is_up() && (works || old.history.stop_requested_at.is_some()) {
                 if let Some(step) = self.drain(old, pending) {
                     return Some(step);
                 }
@@ -141,12 +142,12 @@ impl Decision<'_> {
                 };
                 // A stranger that is ill for good is not waited for.
                 let since = self.now - span(self.policy.healthy_deadline);
-                let for_good = serving.watch.unhealthy_since.is_some_and(|lost| lost <= since);
+                let for_good = serving.history.unhealthy_since.is_some_and(|lost| lost <= since);
                 if !for_good || serving.is_successor_of(old) {
                     pend(pending, reason, self.now + self.proof_interval());
                 }
             } else if let Some(image) = self.outdated_image(serving, old) {
-                return Some(Step::DiscardImage { id: image });
+                return Some(Step::RemoveImage { id: image });
             } else {
                 return Some(remove(old));
             }
@@ -177,12 +178,13 @@ impl Decision<'_> {
         // An old one that finishes its tasks takes no new ones, and cannot serve before it has ended. To stop an ill
         // successor before that would leave nobody at all, and the illness may be an outage of the Manager's.
         let had_a_policy = serving.predecessor_policy.as_deref() != Some("no");
-        let told = |old: &Member| old.watch.told_to_stop.is_some() || (old.restart_is_off() && had_a_policy);
+        let told =
+            |old: &Member| old.history.stop_requested_at.is_some() || (old.restart_is_off() && had_a_policy);
         if old.is_some_and(|old| old.is_up() && told(old)) {
             return None;
         }
-        let unhealthy = serving.watch.unhealthy_since?;
-        if is_disturbed_since(serving, self.now - span(self.policy.healthy_deadline)) {
+        let unhealthy = serving.history.unhealthy_since?;
+        if has_common_cause_since(serving, self.now - span(self.policy.healthy_deadline)) {
             return None;
         }
         (self.now - unhealthy >= span(self.policy.healthy_deadline)).then(|| {
@@ -238,7 +240,7 @@ impl Decision<'_> {
 
     /// An engine may stay in the middle of a removal for ever, as when a container was renamed at that moment.
     fn is_stuck(&self, member: &Member) -> bool {
-        let since = member.finished_at.or(member.watch.seen_since);
+        let since = member.finished_at.or(member.history.seen_since);
         member.state == RunState::Removing && since.is_some_and(|since| self.now - since > span(STUCK))
     }
 }
@@ -282,8 +284,9 @@ impl Decision<'_> {
     /// another replica may be a step behind.
     pub(super) fn outdated_image(&self, serving: &Member, old: &Member) -> Option<ImageId> {
         let image = old.previous_image_id.as_ref().filter(|_| old.release > 1)?;
-        let is_kept =
-            *image == serving.image_id || *image == old.image_id || self.rollout.kept_images.contains(image);
+        let is_kept = *image == serving.image_id
+            || *image == old.image_id
+            || self.rollout.retained_images.contains(image);
         (!is_kept).then(|| image.clone())
     }
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use delegate_upgrader::container::ApiVersion;
 use delegate_upgrader::container::label;
-use delegate_upgrader::document::{Images, Successor};
+use delegate_upgrader::document::{CreateRequest, Images};
 use serde_json::{Map, Value, json};
 
 use super::owner::is_volume_name;
 use super::paths::{bind_destination, clean};
 use super::{REFERENCE, labels, list, object, text};
 
-pub(super) fn check(container: &Value, images: Images<'_>, made: &Successor, api: ApiVersion) {
+pub(super) fn check(container: &Value, images: Images<'_>, made: &CreateRequest, api: ApiVersion) {
     let nothing = Map::new();
     let carried = Carried {
         container,

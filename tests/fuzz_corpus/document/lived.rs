@@ -2,7 +2,7 @@
 
 use delegate_upgrader::container::ApiVersion;
 use delegate_upgrader::container::label;
-use delegate_upgrader::document::{Images, Obstacle, Successor, unexplained};
+use delegate_upgrader::document::{CreateRequest, Images, Obstacle, differences};
 use serde_json::{Value, json};
 
 use super::shown::{connected, created};
@@ -73,7 +73,7 @@ fn replace(
     old: &Value,
     new: &Value,
     api: ApiVersion,
-) -> Option<(Successor, Value)> {
+) -> Option<(CreateRequest, Value)> {
     match made(container, Images { old, new }, api) {
         Ok(made) => {
             let shown = connected(id, &made, new);
@@ -85,7 +85,7 @@ fn replace(
 }
 
 fn assert_explained(container: &Value, made: &Value, old: &Value, new: &Value) {
-    let differences = unexplained(container, made, Images { old, new });
+    let differences = differences(container, made, Images { old, new });
     assert!(differences.is_empty(), "{differences:?}\n{container:#}\n{made:#}");
 }
 
@@ -117,7 +117,7 @@ fn assert_noticed(container: &Value, made: &Value, old: &Value, new: &Value) {
     let unnoticed = |change: &dyn Fn(&mut Value)| {
         let mut changed = made.clone();
         change(&mut changed);
-        changed != *made && unexplained(container, &changed, images).is_empty()
+        changed != *made && differences(container, &changed, images).is_empty()
     };
     assert!(!unnoticed(&|made| made["HostConfig"]["Unheard"] = json!("of")));
     assert!(!unnoticed(&|made| made["Config"]["Unheard"] = json!("of")));

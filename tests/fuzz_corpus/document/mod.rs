@@ -13,7 +13,9 @@ mod shown;
 
 use delegate_upgrader::container::ApiVersion;
 use delegate_upgrader::container::label;
-use delegate_upgrader::document::{Images, Obstacle, Successor, forbids_two, successor, ties, unexplained};
+use delegate_upgrader::document::{
+    CreateRequest, Images, Obstacle, dependencies, differences, single_instance_reasons, successor,
+};
 use serde_json::{Map, Value};
 
 const REFERENCE: &str = "harness/delegate:2";
@@ -34,7 +36,7 @@ pub(crate) fn check(data: &[u8]) {
 }
 
 /// The successor, made twice, with labels of ours on it.
-fn made(container: &Value, images: Images<'_>, api: ApiVersion) -> Result<Successor, Obstacle> {
+fn made(container: &Value, images: Images<'_>, api: ApiVersion) -> Result<CreateRequest, Obstacle> {
     let labels = labels();
     let first = successor(container, images, REFERENCE, &labels, api);
     let second = successor(container, images, REFERENCE, &labels, api);
@@ -50,7 +52,7 @@ fn labels() -> [(&'static str, String); 2] {
 }
 
 fn as_it_is(container: &Value, images: Images<'_>, api: ApiVersion) {
-    let _ = (forbids_two(container), ties(container));
+    let _ = (single_instance_reasons(container), dependencies(container));
     match made(container, images, api) {
         Ok(made) => carried::check(container, images, &made, api),
         Err(obstacle) => assert!(!obstacle.to_string().is_empty()),
@@ -59,9 +61,9 @@ fn as_it_is(container: &Value, images: Images<'_>, api: ApiVersion) {
 
 fn compared(container: &Value, recreated: &Value, images: Images<'_>) {
     for other in [container, recreated] {
-        let differences = unexplained(container, other, images);
-        assert!(differences == unexplained(container, other, images));
-        for difference in differences {
+        let found = differences(container, other, images);
+        assert!(found == differences(container, other, images));
+        for difference in found {
             assert_secrets_are_not_shown(&difference.to_string(), difference.path());
         }
     }

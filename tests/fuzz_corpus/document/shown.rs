@@ -1,6 +1,6 @@
 //! What an engine shows of a container that was created, with the volumes it made for it.
 
-use delegate_upgrader::document::Successor;
+use delegate_upgrader::document::CreateRequest;
 use serde_json::{Value, json};
 
 use super::paths::{bind_destination, clean};
@@ -25,7 +25,7 @@ pub(super) fn created(id: &str, body: &Value, image: &Value) -> Value {
 }
 
 /// What inspect shows of a successor whose networks are all connected.
-pub(super) fn connected(id: &str, made: &Successor, image: &Value) -> Value {
+pub(super) fn connected(id: &str, made: &CreateRequest, image: &Value) -> Value {
     let mut body = made.body.clone();
     for (network, endpoint) in &made.connect {
         body["NetworkingConfig"]["EndpointsConfig"][network] = endpoint.clone();
