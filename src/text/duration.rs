@@ -1,4 +1,4 @@
-//! Durations as people write them: `3600`, `45m`, `1h30m`. Pure.
+//! Durations as people write them (`3600`, `45m`, `1h30m`), and as every log line, error and page shows them (`1h30m`).
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -25,9 +25,15 @@ pub fn parse(text: &str) -> Option<Duration> {
     (rest.is_empty() && !text.is_empty()).then_some(Duration::from_secs(total))
 }
 
-/// Writes a duration the way [`parse`] reads it, whole seconds: `1h30m`, `0s`.
+/// Writes a duration for people: `1h30m`, `45s`, `0s`.
+///
+/// It rounds to the nearest second, since what is left of a time-out is a little less than what was set. Only a duration
+/// below one second is in milliseconds (`250ms`). [`parse`] reads whole seconds back.
 pub fn text(duration: Duration) -> String {
-    let mut rest = duration.as_secs();
+    if duration.as_secs() == 0 && !duration.is_zero() {
+        return format!("{}ms", duration.as_millis());
+    }
+    let mut rest = duration.saturating_add(Duration::from_millis(500)).as_secs();
     let mut text = String::new();
     for (unit, seconds) in UNITS {
         let count = rest / seconds;
@@ -98,5 +104,18 @@ mod tests {
             assert_eq!(parse(&text(duration)), Some(duration), "{}", text(duration));
         }
         assert_eq!(text(Duration::from_secs(5_400)), "1h30m");
+    }
+
+    #[test]
+    fn fractions_of_a_second_are_rounded() {
+        for (milliseconds, expected) in [
+            (0, "0s"),
+            (250, "250ms"),
+            (1_499, "1s"),
+            (29_999, "30s"),
+            (3_605_000, "1h5s"),
+        ] {
+            assert_eq!(text(Duration::from_millis(milliseconds)), expected);
+        }
     }
 }

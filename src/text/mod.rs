@@ -1,5 +1,6 @@
-//! Text in and out: durations, secrets, what of foreign text may be shown.
+//! Text in and out: durations, times, secrets, and how much of foreign text may be shown.
 
 pub mod duration;
 pub mod redact;
 pub mod secret;
+pub mod time;

@@ -1,0 +1,42 @@
+//! Points in time as every log line, error, page and JSON document shows them: RFC 3339 in whole seconds.
+
+use std::fmt::Display;
+
+use chrono::{DateTime, SecondsFormat, TimeZone, Utc};
+use serde::Serializer;
+
+/// Writes a time: `2026-11-22T11:05:00Z`. Only a scheduled run carries another zone: `2026-11-22T12:05:00+01:00`.
+pub fn text<Z: TimeZone<Offset: Display + Copy>>(time: DateTime<Z>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+/// For `#[serde(serialize_with)]`: a time as [`text`] writes it.
+pub fn serialize<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&text(*time))
+}
+
+/// For `#[serde(serialize_with)]`: a time as [`text`] writes it, or null.
+pub fn serialize_option<S: Serializer>(
+    time: &Option<DateTime<Utc>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match time {
+        Some(time) => serialize(time, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_whole_seconds_with_their_zone() {
+        let time = DateTime::parse_from_rfc3339("2026-11-22T11:05:00.519779905Z")
+            .unwrap()
+            .to_utc();
+        assert_eq!(text(time), "2026-11-22T11:05:00Z");
+        let berlin = time.with_timezone(&chrono_tz::Tz::Europe__Berlin);
+        assert_eq!(text(berlin), "2026-11-22T12:05:00+01:00");
+    }
+}
