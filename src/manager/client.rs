@@ -14,10 +14,11 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::client_config::{ManagerConfig, ManagerSetupError, Timing, audience, base_url, client, endpoint};
+use super::error::ManagerError;
 use super::response::{Answer, printable};
+use super::source::ImageSource;
 use super::token::{self, Claims, Issued, KEY_LEN};
 use super::transport_error::transport;
-use super::{ImageSource, ManagerError};
 use crate::image::ImageReference;
 
 const HARNESS_ERROR: HeaderName = HeaderName::from_static("x-harness-error");

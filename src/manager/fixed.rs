@@ -1,6 +1,7 @@
 //! A fixed reference instead of a Manager: air-gapped hosts, the demo, tests.
 
-use super::{ImageSource, ManagerError};
+use super::error::ManagerError;
+use super::source::ImageSource;
 use crate::image::ImageReference;
 
 /// The same published image for everyone.

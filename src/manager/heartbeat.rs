@@ -11,8 +11,9 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
+use super::error::ManagerError;
+use super::source::{Answers, ImageSource, Query, ask_all};
 use crate::image::ImageReference;
-use crate::manager::{ImageSource, ManagerError};
 
 /// Half of the Manager's 90 minutes, so that one failure does no harm.
 pub(crate) const EVERY: Duration = Duration::from_secs(45 * 60);
@@ -21,9 +22,6 @@ pub(crate) const AGAIN: Duration = Duration::from_secs(5 * 60);
 
 /// What to ask: for each `DELEGATE_NAME`, the image that one of its delegates runs.
 pub(crate) type Queries = BTreeMap<String, ImageReference>;
-
-/// What came of it: what is published, by `DELEGATE_NAME`. Who is not in it was not asked for.
-pub(crate) type Answers = BTreeMap<String, Result<String, ManagerError>>;
 
 /// What the Manager said the last time it was asked for each delegate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -103,18 +101,18 @@ impl Heartbeat {
     }
 
     /// Takes in what came of a pass's questions, or of those asked here.
-    pub(crate) fn note(&mut self, answers: Answers, now: DateTime<Utc>) {
+    pub(crate) fn note(&mut self, answers: &Answers, now: DateTime<Utc>) {
         let was_told = self.problem().is_some();
-        for (delegate, answer) in answers {
-            let check_in = self.check_ins.entry(delegate).or_default();
+        for (workload, answer) in answers.by_workload() {
+            let check_in = self.check_ins.entry(workload.to_owned()).or_default();
             check_in.due = Instant::now() + if answer.is_ok() { EVERY } else { AGAIN };
             match answer {
                 Ok(published) => {
                     check_in.answered_at = Some(now);
-                    check_in.published = Some(published);
+                    check_in.published = Some(published.to_string());
                     check_in.problem = None;
                 }
-                Err(problem) => check_in.problem = Some(problem),
+                Err(problem) => check_in.problem = Some(problem.clone()),
             }
         }
         if was_told && self.problem().is_none() {
@@ -133,7 +131,7 @@ impl Heartbeat {
             let answers = ended.unwrap_or_default();
             debug!(?answers, "the Manager was asked between two passes");
             let before = self.problem().map(ManagerError::kind);
-            self.note(answers, now);
+            self.note(&answers, now);
             if let Some(problem) = self.problem().filter(|problem| before != Some(problem.kind())) {
                 warn!(
                     problem = problem.to_string(),
@@ -141,35 +139,23 @@ impl Heartbeat {
                 );
             }
         }
-        let mut due = Queries::new();
-        for (delegate, image) in queries {
-            let check_in = self.check_ins.entry(delegate.clone()).or_default();
+        let mut due = Vec::new();
+        for (workload, image) in queries {
+            let check_in = self.check_ins.entry(workload.clone()).or_default();
             if check_in.due <= Instant::now() {
                 // Until the answer is in.
                 check_in.due = Instant::now() + AGAIN;
-                due.insert(delegate.clone(), image.clone());
+                due.push(Query {
+                    workload: workload.clone(),
+                    image: image.clone(),
+                });
             }
         }
         if !self.asking.is_empty() || due.is_empty() {
             return;
         }
         let source = Arc::clone(source);
-        self.asking.spawn(async move { ask(source.as_ref(), due).await });
+        self.asking
+            .spawn(async move { ask_all(source.as_ref(), due).await });
     }
-}
-
-/// A Manager that is down is not waited for once for each name. One that has something against one name hears of the
-/// others.
-async fn ask<M: ImageSource>(source: &M, queries: Queries) -> Answers {
-    let mut answers = Answers::new();
-    let mut outage: Option<ManagerError> = None;
-    for (delegate, image) in queries {
-        let answer = match &outage {
-            Some(error) => Err(error.clone()),
-            None => source.published(&image, &delegate).await,
-        };
-        outage = answer.as_ref().err().filter(|error| error.is_outage()).cloned();
-        answers.insert(delegate, answer.map(|published| published.to_string()));
-    }
-    answers
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::ManagerError;
+use super::error::ManagerError;
 use crate::image::ImageReference;
 use crate::net::without_markup;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustls::AlertDescription;
 
-use super::ManagerError;
+use super::error::ManagerError;
 use super::response::printable;
 
 /// What went wrong on the way to the Manager, or on the way back. `timeout` was the whole attempt's.

@@ -164,7 +164,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         };
         self.heartbeat.keep(&self.queries);
         if let Some(upgrade_run) = &self.upgrade_run {
-            self.heartbeat.note(upgrade_run.answers().clone(), now);
+            self.heartbeat.note(upgrade_run.answers(), now);
         }
     }
 

@@ -7,8 +7,7 @@ use chrono::{DateTime, Utc};
 use crate::container::ImageId;
 use crate::engine::Engine;
 use crate::image::{ImageReference, Target, TargetSettings, manager_reference, resolve};
-use crate::manager::heartbeat::Answers;
-use crate::manager::{ImageSource, ManagerError};
+use crate::manager::{Answers, ImageSource, Query, ask_all};
 use crate::rollout::reason::Reason;
 use crate::rollout::{Desired, Intent, Rollout, problem};
 
@@ -51,38 +50,33 @@ impl UpgradeRun {
         rollouts: &[Rollout],
         now: DateTime<Utc>,
     ) -> Self {
-        let mut answers: HashMap<(String, String), Result<ImageReference, ManagerError>> = HashMap::new();
-        let mut digests: HashMap<String, Result<String, Reason>> = HashMap::new();
         let mut targets = HashMap::new();
-        let mut outage: Option<ManagerError> = None;
+        let mut asked = Vec::new();
         for rollout in rollouts.iter().filter(|rollout| !rollout.opted_out) {
             let Some(serving) = rollout.replaceable() else {
                 continue;
             };
-            let current = match serving.image.parse::<ImageReference>() {
-                Ok(current) => current,
+            match serving.image.parse::<ImageReference>() {
+                Ok(current) => {
+                    let query = Query {
+                        workload: rollout.delegate.clone(),
+                        image: manager_reference(&current, settings),
+                    };
+                    asked.push((rollout, serving, current, query));
+                }
                 Err(problem) => {
                     let reason = Reason::UnknownReference {
                         image: serving.image.clone(),
                         problem: problem.to_string(),
                     };
                     targets.insert(rollout.name.clone(), Err(reason));
-                    continue;
                 }
-            };
-            let key = (rollout.delegate.clone(), current.normalised());
-            if !answers.contains_key(&key) {
-                // Each question has its own retries; a Manager that is down is not waited for once per image.
-                let answer = if let Some(error) = &outage {
-                    Err(error.clone())
-                } else {
-                    let asked = manager_reference(&current, settings);
-                    source.published(&asked, &rollout.delegate).await
-                };
-                outage = answer.as_ref().err().filter(|error| error.is_outage()).cloned();
-                answers.insert(key.clone(), answer);
             }
-            let target = match answers.get(&key) {
+        }
+        let answers = ask_all(source, asked.iter().map(|(.., query)| query.clone())).await;
+        let mut digests: HashMap<String, Result<String, Reason>> = HashMap::new();
+        for (rollout, serving, current, query) in asked {
+            let target = match answers.get(&query) {
                 Some(Ok(published)) => Ok(resolve(published, &current, settings)),
                 Some(Err(error)) => Err(Reason::Unpublished(error.clone())),
                 None => continue,
@@ -109,7 +103,7 @@ impl UpgradeRun {
             vanished: HashSet::new(),
             given_up: HashMap::new(),
             halted: HashMap::new(),
-            answers: by_delegate(answers),
+            answers,
         }
     }
 
@@ -128,7 +122,7 @@ impl UpgradeRun {
             vanished: HashSet::new(),
             given_up: HashMap::new(),
             halted: HashMap::new(),
-            answers: Answers::new(),
+            answers: Answers::default(),
         }
     }
 
@@ -270,18 +264,6 @@ impl UpgradeRun {
                 .or_insert_with(|| (rollout.name.clone(), reason.clone()));
         }
     }
-}
-
-/// The Manager has heard of a delegate that it has answered for, whichever of its images the question was about.
-fn by_delegate(answers: HashMap<(String, String), Result<ImageReference, ManagerError>>) -> Answers {
-    let mut by_delegate = Answers::new();
-    for ((delegate, _), answer) in answers {
-        let answer = answer.map(|published| published.to_string());
-        if answer.is_ok() || !by_delegate.contains_key(&delegate) {
-            by_delegate.insert(delegate, answer);
-        }
-    }
-    by_delegate
 }
 
 /// A moving tag is the same reference for ever; only the registry knows whether it is the same image.
