@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::environment::Variable;
+use crate::text::quoted;
 
 /// One wrong variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,15 +125,9 @@ impl Problems {
     }
 }
 
-/// A value in quotes as a problem shows it: bounded, control characters escaped, and without the user and password
-/// of a URL.
+/// A value as a problem shows it: in quotes, bounded, and without the user and password of a URL.
 fn shown(value: &str) -> String {
-    const LONGEST: usize = 100;
-    let mut value = without_userinfo(value);
-    if value.chars().count() > LONGEST {
-        value = value.chars().take(LONGEST).chain(['…']).collect();
-    }
-    format!("{value:?}")
+    quoted(&without_userinfo(value), 100)
 }
 
 /// Masks what may be a user and a password: all between `://` (or the start) and the last `@`.

@@ -5,6 +5,8 @@ use std::hash::{Hash, Hasher};
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
+use crate::text::quoted;
+
 /// The registry a reference without one means.
 pub(super) const DEFAULT_REGISTRY: &str = "docker.io";
 /// What old clients wrote for it.
@@ -126,7 +128,7 @@ impl FromStr for ImageReference {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         parse(text).map_err(|problem| ReferenceError {
-            text: shown(text),
+            text: quoted(text, 100),
             problem,
         })
     }
@@ -134,7 +136,7 @@ impl FromStr for ImageReference {
 
 /// A text that is no image reference, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{text}\" is no image reference: {problem}")]
+#[error("{text} is no image reference: {problem}")]
 pub struct ReferenceError {
     text: String,
     problem: ReferenceProblem,
@@ -331,16 +333,6 @@ pub(super) fn compose(name: &str, tag: Option<&str>, digest: Option<&str>) -> St
     let tag = tag.map(|tag| format!(":{tag}")).unwrap_or_default();
     let digest = digest.map(|digest| format!("@{digest}")).unwrap_or_default();
     format!("{name}{tag}{digest}")
-}
-
-/// A text from outside, safe to print: nothing that moves a cursor, and not a novel.
-fn shown(text: &str) -> String {
-    const MOST: usize = 100;
-    let mut shown: String = text.chars().take(MOST).flat_map(char::escape_debug).collect();
-    if text.chars().nth(MOST).is_some() {
-        shown.push('…');
-    }
-    shown
 }
 
 #[cfg(test)]

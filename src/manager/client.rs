@@ -15,11 +15,12 @@ use uuid::Uuid;
 
 use super::client_config::{ManagerConfig, ManagerSetupError, Timing, audience, base_url, client, endpoint};
 use super::error::ManagerError;
-use super::response::{Answer, printable};
+use super::response::{Answer, MAX_SHOWN};
 use super::source::ImageSource;
 use super::token::{self, Claims, Issued, KEY_LEN};
 use super::transport_error::transport;
 use crate::image::ImageReference;
+use crate::text::one_line;
 
 const HARNESS_ERROR: HeaderName = HeaderName::from_static("x-harness-error");
 
@@ -259,7 +260,7 @@ async fn receive(
 fn redirected_to(from: &Url, location: &str) -> String {
     from.join(location).map_or_else(
         |_| "an address that is none".to_owned(),
-        |to| printable(&to.origin().ascii_serialization()),
+        |to| one_line(&to.origin().ascii_serialization(), MAX_SHOWN),
     )
 }
 

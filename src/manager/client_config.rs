@@ -6,9 +6,10 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use reqwest::{Certificate, Client, Identity, Proxy, Url, redirect};
 
-use super::response::printable;
+use super::response::MAX_SHOWN;
 use super::token::KEY_LEN;
 use super::transport_error::reason;
+use crate::text::one_line;
 
 /// How to reach a Manager, and as whom.
 pub struct ManagerConfig {
@@ -192,7 +193,7 @@ pub(super) fn client(config: &ManagerConfig, base: &Url) -> Result<Client, Manag
     }
     builder
         .build()
-        .map_err(|error| ManagerSetupError::Client(printable(&reason(&error.without_url()))))
+        .map_err(|error| ManagerSetupError::Client(one_line(&reason(&error.without_url()), MAX_SHOWN)))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::error::ManagerError;
 use crate::image::ImageReference;
 use crate::net::without_markup;
+use crate::text::one_line;
 
 /// An answer, as far as it decides anything.
 #[derive(Default)]
@@ -54,7 +55,7 @@ impl Answer {
             return Err(malformed("it is empty"));
         }
         let envelope: Value = serde_json::from_slice(&self.body)
-            .map_err(|error| malformed(&printable(&format!("it is no JSON: {error}"))))?;
+            .map_err(|error| malformed(&one_line(&format!("it is no JSON: {error}"), MAX_SHOWN)))?;
         let resource = envelope
             .get("resource")
             .filter(|resource| resource.is_object())
@@ -107,8 +108,8 @@ impl Answer {
 
         let code = text("code").or_else(|| self.harness_error.clone());
         let message = text("message").unwrap_or_else(|| without_markup(&String::from_utf8_lossy(&self.body)));
-        let code = printable(&code.unwrap_or_default());
-        let message = match printable(&message) {
+        let code = one_line(&code.unwrap_or_default(), MAX_SHOWN);
+        let message = match one_line(&message, MAX_SHOWN) {
             message if !message.is_empty() => message,
             _ if !code.is_empty() => code.clone(),
             _ => "no reason given".to_owned(),
@@ -137,28 +138,8 @@ fn http_date(text: &str) -> Option<DateTime<Utc>> {
         .map(|date| date.with_timezone(&Utc))
 }
 
-/// Characters of somebody else's words that a log line gets.
-const MOST_SHOWN: usize = 200;
-
-/// Somebody else's words on one line of a log: no control characters, runs of white space as one blank, cut short.
-pub(super) fn printable(text: &str) -> String {
-    let mut printable = String::new();
-    for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
-        if word.is_empty() {
-            continue;
-        }
-        if !printable.is_empty() {
-            printable.push(' ');
-        }
-        printable.push_str(word);
-        if let Some((end, _)) = printable.char_indices().nth(MOST_SHOWN) {
-            printable.truncate(end);
-            printable.push('…');
-            break;
-        }
-    }
-    printable
-}
+/// As many characters of a foreign message fit into a log line.
+pub(super) const MAX_SHOWN: usize = 200;
 
 #[cfg(test)]
 mod tests {
@@ -361,10 +342,6 @@ mod tests {
 
     #[test]
     fn somebody_elses_words_are_one_short_line() {
-        assert_eq!(printable("  a\r\n\tb \u{1b}[31m c\u{0}"), "a b [31m c");
-        let long = printable(&"word ".repeat(10_000));
-        assert_eq!(long.chars().count(), MOST_SHOWN + 1);
-        assert!(long.ends_with('…'));
         let error = read(503, &"é".repeat(50_000)).unwrap_err().to_string();
         assert!(error.chars().count() < 350, "{error}");
     }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use rustls::AlertDescription;
 
 use super::error::ManagerError;
-use super::response::printable;
+use super::response::MAX_SHOWN;
+use crate::text::one_line;
 
 /// What went wrong on the way to the Manager, or on the way back. `timeout` was the whole attempt's.
 pub(super) fn transport(error: reqwest::Error, timeout: Duration) -> ManagerError {
@@ -35,7 +36,7 @@ pub(super) fn transport(error: reqwest::Error, timeout: Duration) -> ManagerErro
         }
         _ => {}
     }
-    let text = printable(&reason(&error));
+    let text = one_line(&reason(&error), MAX_SHOWN);
     match causes(&error).find_map(<dyn Error>::downcast_ref) {
         Some(rustls::Error::AlertReceived(alert)) if is_about_our_certificate(*alert) => {
             ManagerError::ClientCertificate(text)

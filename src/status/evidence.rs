@@ -70,20 +70,20 @@ impl Evidence {
             debug!(container = name, "no evidence: the container cannot be inspected");
             return evidence;
         };
-        let mask = Redactor::of(&container);
+        let redactor = Redactor::new(container.environment());
         if rejected.has_ended() || rejected.state == RunState::Restarting {
-            evidence.ending = Some(mask.line(&health::ending(&container)));
+            evidence.ending = Some(redactor.line(&health::ending(&container)));
         }
         evidence.health_log = container
             .health_log(PROBES)
-            .map(|(code, output)| mask.line(&format!("exit code {code}: {output}")))
+            .map(|(code, output)| redactor.line(&format!("exit code {code}: {output}")))
             .collect();
         match log {
             Ok(Ok(log)) => {
                 let mut last: Vec<String> = log
                     .lines()
                     .rev()
-                    .map(|line| mask.line(line))
+                    .map(|line| redactor.line(line))
                     .filter(|line| !line.is_empty())
                     .take(LINES)
                     .collect();

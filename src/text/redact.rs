@@ -1,6 +1,6 @@
-//! What a container prints, made fit to be shown: its own secrets hidden, control characters harmless, lines short.
+//! Hides a container's own secrets in what it prints.
 
-use crate::container::Inspected;
+use super::one_line::{printable, shortened};
 
 /// What stands in a secret's place.
 const HIDDEN: &str = "***";
@@ -8,7 +8,7 @@ const HIDDEN: &str = "***";
 const SHORTEST: usize = 6;
 /// The longest line, in characters.
 const LONGEST: usize = 400;
-/// In the name of a variable, in upper case.
+/// The name of a variable that holds a secret has one of these in it, in upper case.
 const SECRET: [&str; 11] = [
     "TOKEN",
     "SECRET",
@@ -23,37 +23,38 @@ const SECRET: [&str; 11] = [
     "_PWD",
 ];
 
-/// The secrets of one container, as far as its environment tells them.
+/// The secrets of one container, as far as its environment shows them.
 pub struct Redactor {
-    /// Hidden wherever they occur, the longest first.
+    /// Secrets that are hidden wherever they occur, the longest first.
     anywhere: Vec<String>,
-    /// What they are hidden in where they are too short for that, and what is shown then: `NAME=value`.
+    /// Secrets too short for that are hidden in their context: `NAME=value`, and what replaces it, `NAME=***`.
     assigned: Vec<(String, String)>,
 }
 
 impl Redactor {
-    /// For what this container prints.
-    pub fn of(container: &Inspected) -> Self {
-        let mut mask = Self {
+    /// Knows the secrets among a container's variables, given as (name, value).
+    pub fn new<'a>(environment: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut redactor = Self {
             anywhere: Vec::new(),
             assigned: Vec::new(),
         };
-        for (name, value) in container.environment() {
+        for (name, value) in environment {
             if looks_secret(name) {
-                mask.hide(name, value);
+                redactor.hide(name, value);
             } else {
-                mask.hide_within(value);
+                redactor.hide_within(value);
             }
         }
-        mask.anywhere
+        redactor
+            .anywhere
             .sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        mask.anywhere.dedup();
-        mask
+        redactor.anywhere.dedup();
+        redactor
     }
 
-    /// A value may have several lines, a private key for one, and a line is all that is seen at once.
+    /// Hides a value line by line: a private key has several, and only one is seen at a time.
     fn hide(&mut self, name: &str, value: &str) {
-        for line in value.lines().map(sanitize) {
+        for line in value.lines().map(printable) {
             let line = line.trim();
             if line.chars().count() >= SHORTEST {
                 self.anywhere.push(line.to_owned());
@@ -69,7 +70,7 @@ impl Redactor {
         self.assigned.push((shown, format!("{before}{HIDDEN}{after}")));
     }
 
-    /// The password of a proxy's address, a property of a virtual machine.
+    /// Hides the password in a proxy's address, and the secret properties in a virtual machine's options.
     fn hide_within(&mut self, value: &str) {
         if let Some((user, _)) = value
             .split_once("://")
@@ -87,20 +88,17 @@ impl Redactor {
         }
     }
 
-    /// One line, fit to be shown.
+    /// One printed line without its secrets, at most 400 characters of it. Its indentation stays.
     pub fn line(&self, text: &str) -> String {
-        let mut line = sanitize(text).trim_end().to_owned();
+        let mut line = printable(text).trim_end().to_owned();
         for secret in &self.anywhere {
             line = line.replace(secret, HIDDEN);
         }
         for (assigned, hidden) in &self.assigned {
             line = line.replace(assigned, hidden);
         }
-        // Only now: half a secret is not recognised.
-        match line.char_indices().nth(LONGEST) {
-            Some((end, _)) => format!("{}…", &line[..end]),
-            None => line,
-        }
+        // Shortened last: half a secret would not be recognised.
+        shortened(&line, LONGEST)
     }
 }
 
@@ -109,54 +107,17 @@ fn looks_secret(name: &str) -> bool {
     SECRET.iter().any(|word| name.contains(word))
 }
 
-/// Colours go; what else could move a terminal's cursor or turn its text around is shown as what it is not.
-fn sanitize(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text.trim_end_matches(['\r', '\n']).chars();
-    while let Some(c) = rest.next() {
-        match c {
-            '\u{1b}' => skip_sequence(&mut rest),
-            '\t' | '\r' | '\n' => plain.push(' '),
-            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' => {
-                plain.push('\u{fffd}');
-            }
-            c if c.is_control() => plain.push('\u{fffd}'),
-            c => plain.push(c),
-        }
-    }
-    plain
-}
-
-/// The rest of an escape sequence: `[` up to a letter, `]` up to a bell or another escape, one character otherwise.
-fn skip_sequence(rest: &mut std::str::Chars<'_>) {
-    match rest.next() {
-        Some('[') => {
-            rest.find(|c| ('\u{40}'..='\u{7e}').contains(c));
-        }
-        Some(']') => {
-            let end = rest.find(|c| matches!(c, '\u{7}' | '\u{1b}'));
-            if end == Some('\u{1b}') {
-                rest.next();
-            }
-        }
-        _ => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
-    fn mask(environment: &[&str]) -> Redactor {
-        let document = json!({ "Id": "1", "Config": { "Env": environment } });
-        Redactor::of(&Inspected::new(document).unwrap())
+    fn redactor(environment: &[&str]) -> Redactor {
+        Redactor::new(environment.iter().filter_map(|entry| entry.split_once('=')))
     }
 
     #[test]
     fn a_secret_is_hidden_wherever_it_occurs() {
-        let mask = mask(&[
+        let redactor = redactor(&[
             "DELEGATE_TOKEN=0123456789abcdef",
             "proxy_password=hunter2",
             "CLIENT_KEY=-----BEGIN-----\nMIIEvQIBADANBg\n-----END-----",
@@ -171,63 +132,56 @@ mod tests {
             ("MIIEvQIBADANBg", "***"),
             ("docker-delegate starts", "docker-delegate starts"),
         ] {
-            assert_eq!(mask.line(printed), shown);
+            assert_eq!(redactor.line(printed), shown);
         }
     }
 
     #[test]
     fn a_secret_within_another_does_not_save_half_of_it() {
-        let mask = mask(&["A_TOKEN=abcdef", "B_TOKEN=abcdef-and-more"]);
-        assert_eq!(mask.line("abcdef-and-more abcdef"), "*** ***");
+        let redactor = redactor(&["A_TOKEN=abcdef", "B_TOKEN=abcdef-and-more"]);
+        assert_eq!(redactor.line("abcdef-and-more abcdef"), "*** ***");
     }
 
     #[test]
     fn a_short_secret_is_hidden_behind_its_name() {
-        let mask = mask(&["PIN_SECRET=1234", "EMPTY_TOKEN="]);
-        assert_eq!(mask.line("12345 PIN_SECRET=1234 1"), "12345 PIN_SECRET=*** 1");
-        assert_eq!(mask.line("EMPTY_TOKEN=x"), "EMPTY_TOKEN=x");
+        let redactor = redactor(&["PIN_SECRET=1234", "EMPTY_TOKEN="]);
+        assert_eq!(redactor.line("12345 PIN_SECRET=1234 1"), "12345 PIN_SECRET=*** 1");
+        assert_eq!(redactor.line("EMPTY_TOKEN=x"), "EMPTY_TOKEN=x");
     }
 
     #[test]
     fn passwords_within_other_values_are_hidden() {
-        let mask = mask(&[
+        let redactor = redactor(&[
             "HTTPS_PROXY=http://ci:s3cr3t-pw@proxy.example:3128/",
             "JAVA_OPTS=-Xmx1g -Dkeystore.password='changeit'",
         ]);
         assert_eq!(
-            mask.line("via http://ci:s3cr3t-pw@proxy.example:3128/ with -Xmx1g and changeit"),
+            redactor.line("via http://ci:s3cr3t-pw@proxy.example:3128/ with -Xmx1g and changeit"),
             "via http://ci:***@proxy.example:3128/ with -Xmx1g and ***"
         );
     }
 
     #[test]
     fn a_secret_that_a_terminal_coloured_or_a_cut_would_halve_is_hidden_whole() {
-        let mask = mask(&["X_TOKEN=abc\tdefghij"]);
-        assert_eq!(mask.line("\u{1b}[31mabc\u{1b}[0m\tdefghij"), "***");
+        let redactor = redactor(&["X_TOKEN=abc\tdefghij"]);
+        assert_eq!(redactor.line("\u{1b}[31mabc\u{1b}[0m\tdefghij"), "***");
         let long = format!("{}abc\tdefghij", "x".repeat(LONGEST - 5));
-        assert!(!mask.line(&long).contains("abc"));
+        assert!(!redactor.line(&long).contains("abc"));
     }
 
     #[test]
-    fn control_characters_do_nothing_any_more() {
-        let mask = mask(&[]);
-        for (printed, shown) in [
-            ("\u{1b}[1;31mERROR\u{1b}[0m failed\r\n", "ERROR failed"),
-            ("\u{1b}]0;title\u{7}text", "text"),
-            ("\u{1b}]8;;http://x\u{1b}\\link", "link"),
-            ("10%\r20%", "10% 20%"),
-            ("a\u{0}b\u{8}c\u{9b}2J", "a\u{fffd}b\u{fffd}c\u{fffd}2J"),
-            ("user\u{202e}gpj.exe", "user\u{fffd}gpj.exe"),
-            ("ends in \u{1b}", "ends in"),
-        ] {
-            assert_eq!(mask.line(printed), shown, "{printed:?}");
-        }
+    fn a_line_keeps_its_indentation_and_loses_its_escapes() {
+        let redactor = redactor(&[]);
+        assert_eq!(
+            redactor.line("    at \u{1b}[31mio.harness\u{1b}[0m\r\n"),
+            "    at io.harness"
+        );
     }
 
     #[test]
     fn a_long_line_is_cut_between_two_characters() {
-        let line = mask(&[]).line(&"ü".repeat(LONGEST + 1));
+        let line = redactor(&[]).line(&"ü".repeat(LONGEST + 1));
         assert_eq!(line, format!("{}…", "ü".repeat(LONGEST)));
-        assert_eq!(mask(&[]).line(&"ü".repeat(LONGEST)), "ü".repeat(LONGEST));
+        assert_eq!(redactor(&[]).line(&"ü".repeat(LONGEST)), "ü".repeat(LONGEST));
     }
 }

@@ -10,6 +10,7 @@ use serde::de::IgnoredAny;
 use tokio::time::{Instant, sleep};
 
 use super::header::{Account, server_address};
+use crate::text::one_line;
 use crate::text::secret::Secret;
 
 /// A helper may have to ask a cloud.
@@ -19,8 +20,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const MOST_PRINTED: u64 = 1 << 20;
 /// What a helper prints where it knows no account: the words are part of its protocol.
 const NOT_FOUND: &str = "credentials not found in native keychain";
-/// As much as is told of what a helper complains of.
-const MOST_WORDS: usize = 200;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -122,11 +121,7 @@ fn complaint(text: &str) -> String {
     if is_json || text.contains('{') || text.contains("Secret") {
         return "it failed, and what it printed is not shown, since it may be a secret".to_owned();
     }
-    text.trim()
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(MOST_WORDS)
-        .collect()
+    one_line(text, 200)
 }
 
 /// Ends with us.

@@ -14,6 +14,10 @@ use serde_json::Value;
 use crate::container::ApiVersion;
 use crate::engine::{EngineError, EngineHost};
 use crate::net::{innermost, tls_builder, tls_without_roots, without_markup};
+use crate::text::one_line;
+
+/// An engine's message may hold what a registry or a runtime wrote, in characters.
+const MAX_MESSAGE: usize = 2_000;
 
 /// A client of the engine's API that neither models nor alters what it carries.
 #[derive(Clone, Debug)]
@@ -176,7 +180,7 @@ impl Call {
 
 /// What a status that is not a success means.
 pub(in crate::engine) fn refusal(status: u16, message: &str) -> EngineError {
-    let message = without_markup(message);
+    let message = one_line(&without_markup(message), MAX_MESSAGE);
     match status {
         404 => EngineError::NotFound(message),
         409 => EngineError::Conflict(message),
@@ -184,14 +188,12 @@ pub(in crate::engine) fn refusal(status: u16, message: &str) -> EngineError {
     }
 }
 
-/// The engine's own words: `{"message": …}`, or the body as it is where something in between answered.
+/// The engine's own message: `{"message": …}`, or the body as it is where something in between answered.
 fn message(body: &[u8]) -> String {
-    const LONGEST: usize = 2_000;
-    let text = serde_json::from_slice::<Value>(body)
+    serde_json::from_slice::<Value>(body)
         .ok()
         .and_then(|value| Some(value.get("message")?.as_str()?.to_owned()))
-        .unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
-    text.trim().chars().take(LONGEST).collect()
+        .unwrap_or_else(|| String::from_utf8_lossy(body).into_owned())
 }
 
 fn failure(error: &reqwest::Error, limit: Duration) -> EngineError {
@@ -280,13 +282,13 @@ mod tests {
     }
 
     #[test]
-    fn an_error_page_is_told_on_one_line_without_its_markup() {
+    fn an_error_page_becomes_one_line_without_its_markup() {
         let page = b"<html><body><h1>403 Forbidden</h1>\nBy rule.\n</body></html>\n";
         for (body, words) in [
             (&page[..], "403 Forbidden By rule."),
             (
                 br#"{"message":"no such image: <none>\nat all"}"#,
-                "no such image: <none>\nat all",
+                "no such image: <none> at all",
             ),
         ] {
             let expected = EngineError::Refused {
