@@ -1,10 +1,11 @@
 //! Taking a step, and what is known after it.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use tracing::{info, warn};
 
+use super::Reconciler;
+use super::backoff::Backoff;
 use super::log::{completion_message, log_step};
-use super::{Backoff, Reconciler};
 use crate::engine::Engine;
 use crate::health::HealthEndpoint;
 use crate::manager::ImageSource;
@@ -23,11 +24,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             step,
             Step::CreateStandby { .. } | Step::Create { .. } | Step::Start { .. }
         );
-        if !second || rollout.single_instance.is_some() || self.cramped.contains_key(&rollout.name) {
+        if !second || rollout.single_instance.is_some() || self.track(rollout).free_memory.is_some() {
             return false;
         }
         let conflict = too_little_memory(self.engine.as_ref(), &self.settings.scope, serving).await;
-        self.cramped.insert(rollout.name.clone(), conflict);
+        self.track(rollout).free_memory = Some(conflict.map_or(Ok(()), Err));
         true
     }
 
@@ -48,10 +49,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if outcome.is_ok() {
             // An old one that is only dated anew is where it was.
             if !is_dated_anew(rollout, step) {
-                self.backoffs.remove(&rollout.name);
+                self.track(rollout).backoff = None;
             }
-            if let Some(told) = completion_message(rollout, step) {
-                self.in_flight.insert(rollout.name.clone(), told);
+            if let Some(message) = completion_message(rollout, step) {
+                self.track(rollout).completion = Some(message);
             }
         }
         let Some(upgrade_run) = &mut self.upgrade_run else {
@@ -117,7 +118,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     continue;
                 }
             };
-            self.backoffs.remove(&rollout.name);
+            self.track(&rollout).backoff = None;
             if let Some(upgrade_run) = &mut self.upgrade_run {
                 if let Err(reason) = &result {
                     upgrade_run.note_failure(&rollout, reason);
@@ -137,17 +138,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             step: step.to_owned(),
             problem,
         };
-        let times = self
-            .backoffs
-            .get(&rollout.name)
-            .map_or(1, |backoff| backoff.times + 1);
-        let pause = TimeDelta::seconds(1 << times.min(6)).min(TimeDelta::seconds(60));
-        let backoff = Backoff {
-            reason,
-            times,
-            until: now + pause,
-        };
-        self.backoffs.insert(rollout.name.clone(), backoff);
+        let tracked = self.track(rollout);
+        tracked.backoff = Some(Backoff::after(tracked.backoff.as_ref(), reason, now));
     }
 }
 

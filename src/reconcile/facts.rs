@@ -26,7 +26,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let Some(serving) = rollout.serving.as_ref().filter(|_| begins) else {
             return false;
         };
-        if self.copied.contains_key(&serving.id) {
+        let tracked = self.tracked.get(&rollout.name);
+        let known = tracked.and_then(|tracked| tracked.copied_files.as_ref());
+        if known.is_some_and(|(id, _)| *id == serving.id) {
             return false;
         }
         let engine = self.engine.as_ref();
@@ -37,12 +39,15 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 None => Ok(Vec::new()),
             }
         };
-        let obstacle = match copied.await {
-            Ok(files) => files.into_iter().next().map(|path| Obstacle::CopiedFile { path }),
+        let answer = match copied.await {
+            Ok(files) => match files.into_iter().next() {
+                Some(path) => Err(Obstacle::CopiedFile { path }),
+                None => Ok(()),
+            },
             Err(error) if is_for_good(&error) => {
                 let delegate = rollout.name.as_str();
                 warn!(delegate, %error, "whether files were copied into it cannot be told; taken for no");
-                None
+                Ok(())
             }
             // Nothing is done before it is known.
             Err(error) => {
@@ -51,8 +56,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 return true;
             }
         };
-        self.backoffs.remove(&rollout.name);
-        self.copied.insert(serving.id.clone(), obstacle);
+        let tracked = self.track(rollout);
+        tracked.backoff = None;
+        tracked.copied_files = Some((serving.id.clone(), answer));
         true
     }
 }

@@ -22,7 +22,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             _ => "",
         };
         let decision = (step.kind(), reason);
-        if self.decided.insert(rollout.name.clone(), decision) != Some(decision) {
+        if self.track(rollout).last_decision.replace(decision) != Some(decision) {
             debug!(delegate = rollout.name, decision = step.kind(), "{step}");
         }
     }
@@ -79,17 +79,18 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             report.wake_by(until);
         }
         let delegate = rollout.name.as_str();
+        let tracked = self.track(rollout);
         if !rollout.is_in_progress() && rollout.inspect_error.is_none() {
-            self.cramped.remove(delegate);
-            if let (Some(done), Some(serving)) = (self.in_flight.remove(delegate), &rollout.serving) {
+            tracked.free_memory = None;
+            if let (Some(done), Some(serving)) = (tracked.completion.take(), &rollout.serving) {
                 info!(delegate, container = %serving.id, image = serving.image, health = %serving.health, "{done}");
             }
         }
-        let telling = match reason {
+        let line = match reason {
             Reason::Proving { verdict, .. } => format!("proving {verdict}"),
             reason => reason.to_string(),
         };
-        if self.told.get(delegate) != Some(&telling) {
+        if tracked.last_logged.as_ref() != Some(&line) {
             let kind = reason.kind();
             match reason {
                 // No fault of the image's or the host's, but ours.
@@ -97,7 +98,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 reason if reason.is_failure() => warn!(delegate, reason = kind, "{reason}"),
                 reason => info!(delegate, reason = kind, "{reason}"),
             }
-            self.told.insert(delegate.to_owned(), telling);
+            tracked.last_logged = Some(line);
         }
         report.delegates.push(DelegateReport::new(rollout, reason, until));
     }
@@ -110,17 +111,17 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             let Some(notice) = expiry.and_then(|expiry| expiry.notice(now.date_naive())) else {
                 continue;
             };
-            let told = format!("{}: {notice}", serving.image);
-            if self.expiring.insert(rollout.name.clone(), told.clone()) != Some(told) {
+            let line = format!("{}: {notice}", serving.image);
+            if self.track(rollout).expiry_notice.replace(line.clone()) != Some(line) {
                 warn!(delegate = rollout.name, image = serving.image, "{notice}");
             }
         }
     }
 
-    /// A delegate that was there when the pass began, and of which nothing is left, was not served.
+    /// A delegate that was there when the run started, and of which nothing is left, was not served.
     pub(super) fn report_gone(&self, report: &mut Report, rollouts: &[Rollout]) {
         let is_there = |name: &String| rollouts.iter().any(|rollout| rollout.name == *name);
-        let gone = self.begun.iter().filter(|(name, _)| !is_there(name));
+        let gone = self.at_start.iter().filter(|(name, _)| !is_there(name));
         report
             .delegates
             .extend(gone.map(|(name, delegate)| DelegateReport::gone(name, delegate)));
@@ -128,13 +129,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     pub(super) fn forget_absent(&mut self, rollouts: &[Rollout]) {
         let present: HashSet<&str> = rollouts.iter().map(|rollout| rollout.name.as_str()).collect();
-        for gone in self.told.extract_if(|name, _| !present.contains(name.as_str())) {
-            info!(delegate = gone.0, "no container of this delegate is left");
-        }
-        self.decided.retain(|name, _| present.contains(name.as_str()));
-        self.backoffs.retain(|name, _| present.contains(name.as_str()));
-        self.in_flight.retain(|name, _| present.contains(name.as_str()));
-        self.expiring.retain(|name, _| present.contains(name.as_str()));
+        self.tracked.retain(|name, tracked| {
+            let is_present = present.contains(name.as_str());
+            if !is_present && tracked.last_logged.is_some() {
+                info!(delegate = name, "no container of this delegate is left");
+            }
+            is_present
+        });
     }
 }
 

@@ -1,12 +1,15 @@
 //! One pass over all delegates: look, decide, take a step, look again, until nothing is left but to wait.
 
 mod act;
+mod backoff;
 pub mod clock;
 pub(crate) mod common_cause;
 mod facts;
 mod log;
+mod manager_link;
 mod observation;
 pub mod operator;
+mod tracked;
 pub mod upgrade_run;
 
 use std::collections::{BTreeMap, HashMap};
@@ -16,44 +19,25 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use tracing::warn;
 
-use crate::container::ContainerId;
-use crate::document::{Obstacle, SingleInstance};
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::image::{ImageReference, TargetSettings, manager_reference};
 use crate::manager::ImageSource;
-use crate::manager::heartbeat::{Heartbeat, ManagerStatus, Queries};
+use crate::manager::heartbeat::ManagerStatus;
 use crate::observe::{Identities, Scope};
+use crate::reconcile::backoff::INSPECT;
 use crate::reconcile::clock::{Clock, Timekeeper};
-use crate::reconcile::common_cause::{Reach, Reachability};
+use crate::reconcile::common_cause::Reach;
+use crate::reconcile::manager_link::ManagerLink;
+use crate::reconcile::tracked::Tracked;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
 use crate::rollout::reason::Reason;
 use crate::rollout::{Desired, Intent, Memory, Policy, Pulls, Rollout, Step, next};
 use crate::status::evidence::EvidenceStore;
 use crate::status::report::{DelegateReport, Planned, Report, none_found};
 
-/// After this many steps a pass comes up for air; what is left goes on a moment later.
-const STEPS_A_PASS: usize = 200;
-
-/// After this many errors in a row, five minutes, a delegate's next step is no longer waited for.
-const MAX_AWAITED_RETRIES: u32 = 9;
-
-/// What is troubled where a container cannot be inspected.
-const INSPECT: &str = "inspect";
-
-/// A step that the engine did not take.
-#[derive(Debug)]
-struct Backoff {
-    reason: Reason,
-    times: u32,
-    until: DateTime<Utc>,
-}
-
-impl Backoff {
-    fn is_inspect_error(&self) -> bool {
-        matches!(&self.reason, Reason::Engine { step, .. } if step == INSPECT)
-    }
-}
+/// After this many steps a call returns, and says that there is more to do.
+const MAX_STEPS: usize = 200;
 
 /// What a pass is allowed to do, and to whom.
 #[derive(Clone)]
@@ -68,61 +52,44 @@ pub struct Settings {
 
 /// Drives the rollouts of all delegates on a host.
 ///
-/// Everything it remembers may be lost at any moment, and so may the future of any of its methods: what was begun is
-/// on the containers, and the next pass finds it there.
+/// It may lose all it remembers at any moment, and any of its futures may be dropped: what was begun is on the
+/// containers, and the next observation finds it there.
 pub struct Reconciler<E, M, H> {
     engine: Arc<E>,
-    source: Option<Arc<M>>,
-    reachability: Reachability,
-    heartbeat: Heartbeat,
-    queries: Queries,
-    /// The only delegate that is decided on, where an operator named one.
-    only: Option<String>,
-    /// The delegates there were when the pass began: by name, whose replica each is.
-    begun: BTreeMap<String, String>,
+    manager: ManagerLink<M>,
     endpoint: H,
     settings: Settings,
     timekeeper: Timekeeper,
     identities: Identities,
     memory: Memory,
     upgrade_run: Option<UpgradeRun>,
+    /// The only delegate that is decided on, where an operator named one.
+    only: Option<String>,
+    /// The delegates there were when the run started: the `DELEGATE_NAME` of each, by container name.
+    at_start: BTreeMap<String, String>,
     pulls: Pulls,
-    backoffs: HashMap<String, Backoff>,
-    told: HashMap<String, String>,
-    expiring: HashMap<String, String>,
-    decided: HashMap<String, (&'static str, &'static str)>,
-    in_flight: HashMap<String, &'static str>,
-    cramped: HashMap<String, Option<SingleInstance>>,
-    copied: HashMap<ContainerId, Option<Obstacle>>,
+    /// What is remembered of each delegate, by container name.
+    tracked: HashMap<String, Tracked>,
     steps_taken: BTreeMap<&'static str, u64>,
     evidence: EvidenceStore,
 }
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// A reconciler that knows nothing yet.
+    /// A reconciler that remembers nothing yet.
     pub fn new(engine: E, source: Option<M>, endpoint: H, settings: Settings, clock: Clock) -> Self {
         Self {
             engine: Arc::new(engine),
-            source: source.map(Arc::new),
-            reachability: Reachability::default(),
-            heartbeat: Heartbeat::default(),
-            queries: Queries::new(),
-            only: None,
-            begun: BTreeMap::new(),
+            manager: ManagerLink::new(source),
             endpoint,
             settings,
             timekeeper: Timekeeper::new(clock),
             identities: Identities::default(),
             memory: Memory::default(),
             upgrade_run: None,
+            only: None,
+            at_start: BTreeMap::new(),
             pulls: Pulls::default(),
-            backoffs: HashMap::new(),
-            told: HashMap::new(),
-            expiring: HashMap::new(),
-            decided: HashMap::new(),
-            in_flight: HashMap::new(),
-            cramped: HashMap::new(),
-            copied: HashMap::new(),
+            tracked: HashMap::new(),
             steps_taken: BTreeMap::new(),
             evidence: EvidenceStore::default(),
         }
@@ -133,7 +100,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         &self.steps_taken
     }
 
-    /// Begins a scheduled pass: asks what is published. What it leads to is for [`Self::reconcile`] to do.
+    /// Starts a run: asks which images are published. [`Self::reconcile`] does what follows from the answers.
+    ///
+    /// # Errors
+    /// The engine could not be observed; no run has started then.
     pub async fn begin(&mut self, mode: Mode) -> Result<(), EngineError> {
         let (rollouts, _) = self.observe().await?;
         self.begin_with(mode, Intent::Upgrade, &rollouts).await;
@@ -146,14 +116,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             warn!("{}", none_found(&self.settings.scope.workload_names));
         }
         self.log_expiry(rollouts, now);
-        self.forget_last_pass(rollouts);
-        self.upgrade_run = match &self.source {
+        self.forget_last_run(rollouts);
+        self.upgrade_run = match self.manager.source() {
             Some(source) => Some(
                 UpgradeRun::start(
                     mode,
                     intent,
                     self.engine.as_ref(),
-                    source.as_ref(),
+                    source,
                     &self.settings.target,
                     rollouts,
                     now,
@@ -162,53 +132,44 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             ),
             None => None,
         };
-        self.heartbeat.keep(&self.queries);
         if let Some(upgrade_run) = &self.upgrade_run {
-            self.heartbeat.note(upgrade_run.answers(), now);
+            self.manager.note_answers(upgrade_run.answers(), now);
         }
     }
 
-    /// Lets the Manager hear of us where the last pass is long ago. Asks beside the passes, and changes nothing.
+    /// Checks in with the Manager where the last answer is long ago, in the background. Changes nothing on the host.
     pub fn check_in(&mut self) {
         let now = self.now();
-        if let Some(source) = &self.source
-            && source.needs_check_in()
-        {
-            self.heartbeat.check_in(source, &self.queries, now);
-        }
+        self.manager.check_in(now);
     }
 
     /// How long until [`Self::check_in`] has something to do.
     pub fn next_check_in(&self) -> Duration {
-        if self.has_manager() {
-            self.heartbeat.wait(&self.queries)
-        } else {
-            Duration::MAX
-        }
+        self.manager.next_check_in()
     }
 
-    /// What the Manager said the last time, to a pass or between two; `None` where there is no Manager.
+    /// The Manager's last answers, to a run or between two; `None` where there is no Manager.
     pub fn manager_status(&self) -> Option<ManagerStatus> {
-        self.has_manager().then(|| self.heartbeat.manager_status())
+        self.manager.status()
     }
 
-    fn has_manager(&self) -> bool {
-        self.source.as_deref().is_some_and(ImageSource::needs_check_in)
-    }
-
-    fn forget_last_pass(&mut self, rollouts: &[Rollout]) {
-        let replica = |rollout: &Rollout| (rollout.name.clone(), rollout.delegate.clone());
-        self.begun = rollouts.iter().map(replica).collect();
+    fn forget_last_run(&mut self, rollouts: &[Rollout]) {
+        let workload = |rollout: &Rollout| (rollout.name.clone(), rollout.delegate.clone());
+        self.at_start = rollouts.iter().map(workload).collect();
         self.memory.forget_created();
-        // Each scheduled pass says of each delegate what became of it.
-        self.told.clear();
-        self.cramped.clear();
-        self.backoffs.clear();
+        self.tracked.values_mut().for_each(Tracked::start_run);
     }
 
-    /// Does all that can be done now, and tells when to come back.
+    fn track(&mut self, rollout: &Rollout) -> &mut Tracked {
+        self.tracked.entry(rollout.name.clone()).or_default()
+    }
+
+    /// Takes all steps that can be taken now. The report says when to call it again.
+    ///
+    /// # Errors
+    /// The engine could not be observed.
     pub async fn reconcile(&mut self) -> Result<Report, EngineError> {
-        for _ in 0..STEPS_A_PASS {
+        for _ in 0..MAX_STEPS {
             let (rollouts, now) = self.observe().await?;
             let mut report = Report::new(now);
             let mut stepped = false;
@@ -293,19 +254,21 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     fn decide(&self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> Step {
-        if let Some(backoff) = self
-            .backoffs
+        let backoff = self
+            .tracked
             .get(&rollout.name)
-            .filter(|backoff| backoff.until > now || rollout.inspect_error.is_some())
+            .and_then(|tracked| tracked.backoff.as_ref());
+        if let Some(backoff) =
+            backoff.filter(|backoff| backoff.retry_at > now || rollout.inspect_error.is_some())
         {
             let reason = backoff.reason.clone();
             // What does not get better is no longer waited for, only tried again when there is something else to do.
-            return if backoff.times > MAX_AWAITED_RETRIES {
+            return if backoff.is_hopeless() {
                 Step::Rest(reason)
             } else {
                 Step::Wait {
                     reason,
-                    until: backoff.until,
+                    until: backoff.retry_at,
                 }
             };
         }
@@ -343,23 +306,20 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if subject.is_some_and(|subject| subject.started_at.is_none()) {
             return Some(step);
         }
-        let (Some(source), Ok(question)) = (&self.source, image.parse::<ImageReference>()) else {
+        let Ok(image_reference) = image.parse::<ImageReference>() else {
             return Some(step);
         };
-        let question = manager_reference(&question, &self.settings.target);
-        match self
-            .reachability
-            .of(source, (question, rollout.delegate.clone()), now)
-        {
-            Reach::Answers => Some(step),
-            Reach::Asking => Some(Step::Wait {
+        let asked = manager_reference(&image_reference, &self.settings.target);
+        match self.manager.reach(asked, rollout.delegate.clone(), now) {
+            None | Some(Reach::Answers) => Some(step),
+            Some(Reach::Asking) => Some(Step::Wait {
                 reason: Reason::Confirming {
                     image: image.clone(),
                     cause: cause.clone(),
                 },
                 until: now + TimeDelta::milliseconds(500),
             }),
-            Reach::Away(problem) => {
+            Some(Reach::Away(problem)) => {
                 let outside = format!("the Manager is out of reach: {problem}");
                 if let Some(subject) = subject {
                     self.memory.history(&subject.id).note_common_cause(now, outside);

@@ -1,15 +1,12 @@
 //! The look that each decision begins with, and the time it was made at.
 
-use std::collections::HashSet;
-
 use chrono::{DateTime, TimeDelta, Utc};
 use tracing::warn;
 
-use super::{Backoff, INSPECT, Reconciler};
-use crate::container::ContainerId;
+use super::Reconciler;
+use super::backoff::{Backoff, INSPECT};
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
-use crate::image::manager_reference;
 use crate::manager::ImageSource;
 use crate::observe::observe;
 use crate::reconcile::common_cause::note_unhealthy_peers;
@@ -28,8 +25,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     fn shift(&mut self, by: TimeDelta) {
         warn!("the clock was set by {} s", by.num_seconds());
         self.memory.shift(by);
-        for backoff in self.backoffs.values_mut() {
-            backoff.until += by;
+        for tracked in self.tracked.values_mut() {
+            if let Some(backoff) = &mut tracked.backoff {
+                backoff.retry_at += by;
+            }
         }
     }
 
@@ -53,9 +52,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             settings,
             identities,
             memory,
-            cramped,
-            copied,
-            queries,
+            manager,
+            tracked,
             ..
         } = self;
         let observed = observe(
@@ -76,42 +74,27 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         };
         let patience = TimeDelta::from_std(settings.policy.healthy_deadline).unwrap_or(TimeDelta::MAX);
         note_unhealthy_peers(&mut rollouts, memory, patience, now);
-        for rollout in rollouts
-            .iter_mut()
-            .filter(|rollout| rollout.single_instance.is_none())
-        {
-            rollout.single_instance = cramped.get(&rollout.name).cloned().flatten();
-        }
-        let serving = |rollout: &Rollout| Some(rollout.serving.as_ref()?.id.clone());
-        let ids: HashSet<ContainerId> = rollouts.iter().filter_map(serving).collect();
-        copied.retain(|id, _| ids.contains(id));
-        for rollout in rollouts.iter_mut().filter(|rollout| rollout.obstacle.is_none()) {
-            let id = serving(rollout);
-            rollout.obstacle = id.and_then(|id| copied.get(&id)?.clone());
-        }
-        // In the middle of a replacement, too: a delegate is there all the time, whoever is in service.
-        queries.clear();
-        for rollout in rollouts.iter().filter(|rollout| !rollout.opted_out) {
-            if let Some(Ok(image)) = rollout.representative().map(|member| member.image.parse()) {
-                let known = manager_reference(&image, &settings.target);
-                queries.entry(rollout.delegate.clone()).or_insert(known);
+        for rollout in &mut rollouts {
+            if let Some(tracked) = tracked.get_mut(&rollout.name) {
+                tracked.add_facts(rollout);
             }
         }
-        self.note_unread(&rollouts, now);
+        manager.note_delegates(&rollouts, &settings.target);
+        self.note_inspect_errors(&rollouts, now);
         Ok(rollouts)
     }
 
-    /// What cannot be looked at is looked at again, later each time, as after any other error.
-    pub(super) fn note_unread(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
+    /// A container that cannot be inspected is inspected again after a pause, as after any other error.
+    fn note_inspect_errors(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         for rollout in rollouts {
-            let backoff = self.backoffs.get(&rollout.name);
+            let tracked = self.track(rollout);
+            let backoff = tracked.backoff.as_ref();
             match &rollout.inspect_error {
-                Some(problem) if backoff.is_none_or(|backoff| backoff.until <= now) => {
-                    self.backoff(rollout, INSPECT, problem.clone(), now);
+                Some(problem) if backoff.is_none_or(|backoff| backoff.retry_at <= now) => {
+                    let problem = problem.clone();
+                    self.backoff(rollout, INSPECT, problem, now);
                 }
-                None if backoff.is_some_and(Backoff::is_inspect_error) => {
-                    self.backoffs.remove(&rollout.name);
-                }
+                None if backoff.is_some_and(Backoff::is_inspect_error) => tracked.backoff = None,
                 _ => {}
             }
         }

@@ -168,7 +168,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let rollout = self.named(container, &rollouts)?;
         let back = rollback_target(self.engine.as_ref(), rollout).await?;
         let name = rollout.name.clone();
-        self.forget_last_pass(std::slice::from_ref(rollout));
+        self.forget_last_run(std::slice::from_ref(rollout));
         info!(delegate = name, from = back.from, to = %back.reference, "rolling back");
         let now = self.now();
         self.upgrade_run = Some(UpgradeRun::rollback(&name, back.reference, back.image, now));

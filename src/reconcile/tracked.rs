@@ -1,0 +1,48 @@
+//! What the reconciler remembers of one delegate between two observations.
+
+use super::backoff::Backoff;
+use crate::container::ContainerId;
+use crate::document::{Obstacle, SingleInstance};
+use crate::rollout::Rollout;
+
+/// One delegate's record, kept under its container name. Losing it repeats a question or a log line, and nothing else.
+#[derive(Debug, Default)]
+pub(super) struct Tracked {
+    /// The last call to the engine for it failed.
+    pub(super) backoff: Option<Backoff>,
+    /// Whether the host has the memory for a second container; known until its replacement is over.
+    pub(super) free_memory: Option<Result<(), SingleInstance>>,
+    /// Whether files were copied into the container in service, with the id of that container.
+    pub(super) copied_files: Option<(ContainerId, Result<(), Obstacle>)>,
+    /// The reason that was logged last, so that it is logged once.
+    pub(super) last_logged: Option<String>,
+    /// The decision that was logged last: its kind, and the kind of its reason.
+    pub(super) last_decision: Option<(&'static str, &'static str)>,
+    /// The notice that was logged last about the support of its version.
+    pub(super) expiry_notice: Option<String>,
+    /// What to log once nothing is in progress any more.
+    pub(super) completion: Option<&'static str>,
+}
+
+impl Tracked {
+    /// A new run tries again, learns again, and logs each delegate's outcome again.
+    pub(super) fn start_run(&mut self) {
+        self.backoff = None;
+        self.free_memory = None;
+        self.last_logged = None;
+    }
+
+    /// Adds to a rollout what was learned beside its containers.
+    pub(super) fn add_facts(&mut self, rollout: &mut Rollout) {
+        if rollout.single_instance.is_none() {
+            rollout.single_instance = self.free_memory.clone().and_then(Result::err);
+        }
+        // Of another container nothing is known.
+        let serving = rollout.serving.as_ref().map(|serving| &serving.id);
+        self.copied_files.take_if(|(id, _)| Some(&*id) != serving);
+        if rollout.obstacle.is_none() {
+            let known = self.copied_files.as_ref();
+            rollout.obstacle = known.and_then(|(_, answer)| answer.clone().err());
+        }
+    }
+}
