@@ -116,7 +116,7 @@ pub(crate) async fn upgrader(settings: &Settings, reports_upgrader: bool) -> Res
 
 /// Only beside the engine are this host's memory and disk the delegates'.
 fn is_local(settings: &Settings) -> bool {
-    matches!(settings.engine.host, EngineHost::Unix(_))
+    matches!(settings.engine, EngineHost::Unix(_))
 }
 
 /// The room on the engine's disk, where it is this host's.

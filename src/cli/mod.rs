@@ -229,7 +229,7 @@ fn log_startup(settings: &Settings) {
         version = env!("CARGO_PKG_VERSION"),
         delegates = settings.workload_names.join(","),
         source,
-        engine = %settings.engine.host,
+        engine = %settings.engine,
         mode = if settings.disable_auto_upgrade { "health-only" } else { "upgrade" },
         "delegate-upgrader starts"
     );

@@ -9,7 +9,7 @@ use reqwest::Url;
 use super::environment::{Environment, Variable};
 use super::problems::Problems;
 use super::{AccountToken, Egress, ManagerSettings, ProxySettings, RegistryLogin, Source, values};
-use crate::engine::{EngineHost, EngineSettings};
+use crate::engine::EngineHost;
 use crate::image::ImageReference;
 use crate::text::secret::Secret;
 
@@ -239,11 +239,9 @@ pub(super) fn webhook(found: &mut Problems, env: &Environment) -> Option<Secret>
 
 /// As Docker's own clients read `DOCKER_HOST`, `DOCKER_TLS_VERIFY` and `DOCKER_CERT_PATH`, except that the engine's
 /// certificate is verified whenever there is one.
-pub(super) fn engine(found: &mut Problems, env: &Environment) -> EngineSettings {
+pub(super) fn engine(found: &mut Problems, env: &Environment) -> EngineHost {
     const ACCEPTED: &str = "unix:///path/of/the.sock or tcp://host:port";
-    let default = EngineSettings {
-        host: EngineHost::Unix(PathBuf::from(DEFAULT_SOCKET)),
-    };
+    let default = EngineHost::Unix(PathBuf::from(DEFAULT_SOCKET));
     let Some(text) = env.docker_host.get() else {
         return default;
     };
@@ -272,7 +270,7 @@ pub(super) fn engine(found: &mut Problems, env: &Environment) -> EngineSettings 
         }
         _ => found.read(&env.docker_host, ACCEPTED, |_| Err(String::new())),
     };
-    host.map_or(default, |host| EngineSettings { host })
+    host.unwrap_or(default)
 }
 
 fn tcp_address(text: &str, tls: bool) -> Result<String, String> {

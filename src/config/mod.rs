@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::engine::EngineSettings;
+use crate::engine::EngineHost;
 use crate::image::{ImageReference, TargetSettings};
 use crate::schedule::Schedule;
 use environment::Environment;
@@ -68,7 +68,7 @@ pub struct Settings {
     /// `LOG_LEVEL` and `LOG_FORMAT`.
     pub log: LogSettings,
     /// The container engine.
-    pub engine: EngineSettings,
+    pub engine: EngineHost,
     /// What is allowed but looks odd; each line begins with its variable.
     pub warnings: Vec<String>,
 }

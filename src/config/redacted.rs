@@ -28,8 +28,8 @@ impl Settings {
         };
         let max_version = self.target.pins.max_version.as_ref().map(ToString::to_string);
         let proxy = self.egress.proxy.as_ref();
-        let host = self.engine.host.to_string();
-        let tls = match &self.engine.host {
+        let host = self.engine.to_string();
+        let tls = match &self.engine {
             EngineHost::Unix(_) => None,
             EngineHost::Tcp { tls, .. } => tls.as_deref(),
         };

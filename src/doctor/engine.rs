@@ -21,7 +21,7 @@ pub(super) async fn run_checks(
     settings: &Settings,
     found: &mut Checks,
 ) -> Option<Vec<Delegate>> {
-    let host = &settings.engine.host;
+    let host = &settings.engine;
     let info = match engine.info().await {
         Ok(info) => info,
         Err(error) => {

@@ -24,13 +24,6 @@ pub use storage::Storage;
 use crate::container::{ApiVersion, ContainerId, ContainerSummary, ImageId, Inspected};
 use crate::image::ImageReference;
 
-/// How the engine is reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EngineSettings {
-    /// Where it listens.
-    pub host: EngineHost,
-}
-
 /// Where an engine listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineHost {

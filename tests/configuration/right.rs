@@ -39,7 +39,7 @@ fn the_documented_command_gives_the_documented_defaults() {
         (LogLevel::Info, LogFormat::Text)
     );
     assert_eq!(
-        settings.engine.host,
+        settings.engine,
         EngineHost::Unix(PathBuf::from("/var/run/docker.sock"))
     );
     assert!(settings.registry.is_none() && settings.webhook_url.is_none() && settings.egress.proxy.is_none());
@@ -111,7 +111,7 @@ fn every_accepted_form_is_read() {
     assert_eq!(proxy.password.as_ref().unwrap().expose(), "p@ss");
     assert_eq!(settings.log.level, LogLevel::Warn);
     assert_eq!(
-        settings.engine.host,
+        settings.engine,
         EngineHost::Tcp {
             address: "10.0.0.1:2375".to_owned(),
             tls: None
@@ -346,7 +346,7 @@ fn the_engine_is_found_as_every_docker_client_finds_it() {
         ),
     ];
     for (vars, expected) in cases {
-        assert_eq!(settings(&vars).engine.host, expected, "{vars:?}");
+        assert_eq!(settings(&vars).engine, expected, "{vars:?}");
     }
 }
 

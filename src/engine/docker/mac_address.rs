@@ -67,7 +67,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::{DockerEngine, Engine, EngineHost, EngineSettings};
+    use crate::engine::{DockerEngine, Engine, EngineHost};
 
     /// An engine that shows a MAC address as one of this version does.
     async fn engine(api: &'static str, oldest: u8, refusal: StatusCode) -> DockerEngine {
@@ -101,7 +101,7 @@ mod tests {
         let address = listener.local_addr().unwrap().to_string();
         tokio::spawn(async move { axum::serve(listener, app).await });
         let host = EngineHost::Tcp { address, tls: None };
-        DockerEngine::connect(&EngineSettings { host }).unwrap()
+        DockerEngine::connect(&host).unwrap()
     }
 
     #[tokio::test]

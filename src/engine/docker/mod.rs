@@ -33,7 +33,7 @@ use http::{Call, Raw};
 
 use super::credentials::Credentials;
 use super::permissions::{self, Right};
-use super::{Engine, EngineError, EngineHost, EngineInfo, EngineSettings, PullProgress, Storage};
+use super::{Engine, EngineError, EngineHost, EngineInfo, PullProgress, Storage};
 use crate::container::{ApiVersion, ContainerId, ContainerSummary, ImageId, Inspected};
 use crate::image::ImageReference;
 
@@ -83,11 +83,11 @@ impl DockerEngine {
     /// [`EngineError::Unreachable`] from each call until it is.
     ///
     /// Errs only where a TLS directory cannot be read.
-    pub fn connect(settings: &EngineSettings) -> Result<Self, EngineError> {
+    pub fn connect(host: &EngineHost) -> Result<Self, EngineError> {
         Ok(Self {
             shared: Arc::new(Shared {
-                host: settings.host.clone(),
-                raw: Raw::new(&settings.host)?,
+                host: host.clone(),
+                raw: Raw::new(host)?,
                 logins: Credentials::default(),
                 session: Mutex::new(None),
             }),
@@ -539,7 +539,7 @@ mod tests {
     async fn an_engine_that_is_not_there_is_out_of_reach_at_each_call() {
         let directory = tempfile::tempdir().unwrap();
         let host = EngineHost::Unix(directory.path().join("docker.sock"));
-        let engine = DockerEngine::connect(&EngineSettings { host }).unwrap();
+        let engine = DockerEngine::connect(&host).unwrap();
         for _ in 0..2 {
             let error = engine.info().await.unwrap_err();
             assert!(

@@ -119,7 +119,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::engine::{DockerEngine, Engine as _, EngineHost, EngineSettings};
+    use crate::engine::{DockerEngine, Engine as _, EngineHost};
 
     /// What a pull says of an engine that answers it with this body, as it is, and closes the connection. The image is
     /// there all along.
@@ -141,7 +141,7 @@ mod tests {
             }
         });
         let host = EngineHost::Tcp { address, tls: None };
-        let engine = DockerEngine::connect(&EngineSettings { host }).unwrap();
+        let engine = DockerEngine::connect(&host).unwrap();
         engine.pull(&"r.example/x:1".parse().unwrap(), None, |_| {}).await
     }
 

@@ -14,7 +14,7 @@ use bollard::query_parameters::{
     RemoveContainerOptions, RemoveImageOptions, UploadToContainerOptions,
 };
 use delegate_upgrader::container::ContainerId;
-use delegate_upgrader::engine::{DockerEngine, EngineHost, EngineSettings};
+use delegate_upgrader::engine::{DockerEngine, EngineHost};
 use futures_util::{FutureExt, TryStreamExt};
 use serde_json::{Value, json};
 
@@ -65,7 +65,7 @@ impl RealLab {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
         let name = name.replace('_', "-");
         Self {
-            engine: DockerEngine::connect(&EngineSettings { host }).unwrap(),
+            engine: DockerEngine::connect(&host).unwrap(),
             docker: docker.unwrap_or_else(|error| panic!("the engine at {address}: {error}")),
             run: format!("{}-{name}", since.as_micros() % 1_000_000_000_000),
             serial: AtomicU16::new(0),
