@@ -17,6 +17,7 @@ use crate::schedule::Schedule;
 use crate::schedule::trigger::Trigger;
 use crate::status::Publisher;
 use crate::status::report::{DelegateReport, Report};
+use crate::text::duration;
 
 /// How soon an engine that cannot be reached is tried again.
 const ENGINE_RETRY: Duration = Duration::from_secs(5);
@@ -132,10 +133,10 @@ fn tell_engine(before: &mut Option<String>, now: Option<&EngineError>) {
     let now = now.map(ToString::to_string);
     if *before != now {
         if let Some(problem) = &now {
-            let seconds = ENGINE_RETRY.as_secs();
+            let interval = duration::text(ENGINE_RETRY);
             error!(
                 problem,
-                "cannot look at the engine; trying again every {seconds} s"
+                "cannot reach the Docker engine; retrying every {interval}"
             );
         } else {
             info!("the engine answers again");
@@ -194,7 +195,7 @@ pub async fn run_to_completion<E: Engine, M: ImageSource, H: HealthEndpoint>(
                 if since.elapsed() > ENGINE_PATIENCE {
                     return Err(error);
                 }
-                warn!(%error, "cannot look at the engine; trying again");
+                warn!(%error, "cannot reach the Docker engine; retrying");
                 ENGINE_RETRY
             }
         };

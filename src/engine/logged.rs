@@ -12,6 +12,7 @@ use tracing::debug;
 use super::{Engine, EngineError, EngineInfo, PullProgress, Storage};
 use crate::container::{ContainerId, ContainerSummary, ImageId, Inspected};
 use crate::image::ImageReference;
+use crate::text::duration;
 
 /// Tells every call to the engine within.
 #[derive(Clone, Debug)]
@@ -86,7 +87,7 @@ impl<E: Engine> Engine for Logged<E> {
     }
 
     async fn stop(&self, id: &ContainerId, grace: Duration) -> Result<(), EngineError> {
-        let about = format!("{id} within {} s", grace.as_secs());
+        let about = format!("{id} within {}", duration::text(grace));
         told("stop", about, self.0.stop(id, grace)).await
     }
 

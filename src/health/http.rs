@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::health::{ANSWER_TIMEOUT, CONNECT_TIMEOUT, HealthEndpoint, HttpOutcome};
 use crate::net::{innermost, tls_without_roots};
+use crate::text::duration;
 
 /// Asks delegates over plain HTTP, never through a proxy.
 #[derive(Clone, Debug)]
@@ -65,7 +66,7 @@ fn outcome(error: &reqwest::Error) -> HttpOutcome {
         }
         Some(ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable) => HttpOutcome::NoRoute(words),
         _ if error.is_timeout() => {
-            HttpOutcome::Broken(format!("no answer within {} s", ANSWER_TIMEOUT.as_secs()))
+            HttpOutcome::Broken(format!("no answer within {}", duration::text(ANSWER_TIMEOUT)))
         }
         _ => HttpOutcome::Broken(words),
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::image::ReferenceError;
+use crate::text::duration;
 
 /// Why the published image is not known.
 ///
@@ -29,7 +30,7 @@ pub enum ManagerError {
     )]
     ProxyLogin,
     /// No whole answer in time.
-    #[error("the Manager gave no answer within {}; check the proxy and the firewall", in_words(*.0))]
+    #[error("the Manager gave no answer within {}; check the proxy and the firewall", duration::text(*.0))]
     Timeout(Duration),
     /// 401 `INVALID_TOKEN`.
     #[error(
@@ -187,7 +188,7 @@ fn wait_in_words(retry_after: Option<Duration>) -> String {
         None => "; the next run asks again".to_owned(),
         Some(wait) => format!(
             " and asks to wait {}; the next run after that asks again",
-            in_words(wait)
+            duration::text(wait)
         ),
     }
 }
@@ -210,37 +211,11 @@ pub(crate) fn clock_problem(skew_seconds: i64) -> Option<String> {
         return None;
     }
     let direction = if skew_seconds < 0 { "behind" } else { "ahead of" };
-    let skew = in_words(Duration::from_secs(skew_seconds.unsigned_abs()));
+    // In whole minutes: the seconds are those of the answer's way.
+    let skew = duration::text(Duration::from_secs(skew_seconds.unsigned_abs() / 60 * 60));
     Some(format!(
         "this host's clock is {skew} {direction} the Manager's: set it right (NTP)"
     ))
-}
-
-/// `45 s`, `2 min 5 s`, `3 h 20 min`, `2 d 1 h`: the two leading units are enough.
-fn in_words(duration: Duration) -> String {
-    const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
-    if duration.as_secs() == 0 && !duration.is_zero() {
-        return format!("{} ms", duration.as_millis());
-    }
-    // A question's half minute is a little less by the time that it is asked.
-    let mut rest = duration.saturating_add(Duration::from_millis(500)).as_secs();
-    let mut words = Vec::new();
-    for (seconds, unit) in UNITS {
-        let count = rest / seconds;
-        rest %= seconds;
-        if count > 0 {
-            words.push(format!("{count} {unit}"));
-        } else if !words.is_empty() {
-            break;
-        }
-        if words.len() == 2 {
-            break;
-        }
-    }
-    if words.is_empty() {
-        return "0 s".to_owned();
-    }
-    words.join(" ")
 }
 
 #[cfg(test)]
@@ -248,32 +223,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_is_told_in_its_two_leading_units() {
-        for (duration, words) in [
-            (Duration::ZERO, "0 s"),
-            (Duration::from_millis(250), "250 ms"),
-            (Duration::from_millis(29_999), "30 s"),
-            (Duration::from_secs(45), "45 s"),
-            (Duration::from_secs(125), "2 min 5 s"),
-            (Duration::from_secs(120), "2 min"),
-            (Duration::from_secs(12_000), "3 h 20 min"),
-            (Duration::from_secs(3_605), "1 h"),
-            (Duration::from_secs(176_400), "2 d 1 h"),
-        ] {
-            assert_eq!(in_words(duration), words);
-        }
-    }
-
-    #[test]
     fn an_expired_token_is_a_wrong_clock_told_in_words() {
         for (skew_seconds, words) in [
             (
                 Some(-7_380),
-                "this host's clock is 2 h 3 min behind the Manager's: set it right (NTP)",
+                "this host's clock is 2h3m behind the Manager's: set it right (NTP)",
             ),
             (
                 Some(86_400),
-                "this host's clock is 1 d ahead of the Manager's: set it right (NTP)",
+                "this host's clock is 1d ahead of the Manager's: set it right (NTP)",
             ),
             (
                 Some(-3),
@@ -356,7 +314,7 @@ mod tests {
         };
         assert_eq!(
             error.to_string(),
-            "the Manager limits the rate of requests (429) and asks to wait 1 min 30 s; the next run after \
+            "the Manager limits the rate of requests (429) and asks to wait 1m30s; the next run after \
              that asks again"
         );
         let error = ManagerError::RateLimited { retry_after: None };

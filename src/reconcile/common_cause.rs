@@ -13,6 +13,7 @@ use crate::health::HealthStatus;
 use crate::image::ImageReference;
 use crate::manager::ImageSource;
 use crate::rollout::{Member, Memory, Rollout};
+use crate::text::duration;
 
 /// An answer is good for so long.
 const GOOD_FOR: TimeDelta = TimeDelta::seconds(60);
@@ -142,7 +143,7 @@ impl Reachability {
                 match answer.await {
                     Ok(Err(error)) if error.is_outage() => Some(error.to_string()),
                     Ok(_) => None,
-                    Err(_) => Some(format!("no answer within {} s", PATIENCE.as_secs())),
+                    Err(_) => Some(format!("no answer within {}", duration::text(PATIENCE))),
                 }
             });
         }

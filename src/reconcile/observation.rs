@@ -11,6 +11,7 @@ use crate::manager::ImageSource;
 use crate::observe::observe;
 use crate::reconcile::common_cause::note_unhealthy_peers;
 use crate::rollout::Rollout;
+use crate::text::duration;
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// The time. What is remembered is moved along where the clock was set.
@@ -23,7 +24,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     fn shift(&mut self, by: TimeDelta) {
-        warn!("the clock was set by {} s", by.num_seconds());
+        let direction = if by < TimeDelta::zero() { "back" } else { "forward" };
+        let jump = duration::text(by.abs().to_std().unwrap_or_default());
+        warn!("system clock jumped {direction} by {jump}; timers adjusted");
         self.memory.shift(by);
         for tracked in self.tracked.values_mut() {
             if let Some(backoff) = &mut tracked.backoff {

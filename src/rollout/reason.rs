@@ -9,6 +9,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use crate::document::{Obstacle, SingleInstance};
 use crate::image::MaxVersion;
 use crate::manager::ManagerError;
+use crate::text::duration;
 
 const MIB: u64 = 1024 * 1024;
 
@@ -474,9 +475,9 @@ impl fmt::Display for Reason {
                 verdict,
             } => write!(
                 f,
-                "the new container has been healthy for {} of {} s ({verdict})",
-                healthy_for.as_secs(),
-                needed.as_secs()
+                "the new container has been healthy for {} of {} ({verdict})",
+                duration::text(*healthy_for),
+                duration::text(*needed)
             ),
             Self::Draining { name, until } => {
                 write!(f, "{name} is finishing its tasks and has until {}", moment(until))

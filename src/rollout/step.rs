@@ -9,6 +9,7 @@ use super::Intent;
 use crate::container::{ContainerId, ImageId};
 use crate::image::ImageReference;
 use crate::rollout::reason::Reason;
+use crate::text::duration;
 
 /// The one thing to do next. Each is safe to repeat.
 #[derive(Clone, Debug, PartialEq)]
@@ -190,7 +191,7 @@ impl fmt::Display for Step {
                 write!(f, "set the restart policy of {name} ({id}) to {policy}")
             }
             Self::Stop { id, name, grace } => {
-                write!(f, "tell {name} ({id}) to stop within {} s", grace.as_secs())
+                write!(f, "tell {name} ({id}) to stop within {}", duration::text(*grace))
             }
             Self::Remove { id, name } => write!(f, "remove {name} ({id})"),
             Self::RemoveImage { id } => write!(f, "remove the image {id}, two releases old"),

@@ -119,7 +119,7 @@ fn an_engine_that_comes_back_is_found_again() {
         .with("DOCKER_HOST", &host)
         .with("SCHEDULE", "0 0 1 1 *")
         .start();
-    daemon.says("cannot look at the engine", Duration::from_secs(20));
+    daemon.says("cannot reach the Docker engine", Duration::from_secs(20));
     let (status, why) = get(&format!("http://{}/readyz", address(&daemon.log())));
     assert_eq!(status, 503, "{why}");
     let engine = std::env::var("DOCKER_HOST").expect("DOCKER_HOST");

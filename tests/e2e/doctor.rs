@@ -168,8 +168,8 @@ fn doctor_tells_by_how_much_a_clock_is_off() {
     let upgrader = upgrader(&lab, &manager);
     // Half a minute more than the words, so that the test may take its time.
     for (ahead, words) in [
-        (TimeDelta::seconds(7_410), "is 2 h 3 min behind the Manager's"),
-        (TimeDelta::seconds(-7_350), "is 2 h 2 min ahead of the Manager's"),
+        (TimeDelta::seconds(7_410), "is 2h3m behind the Manager's"),
+        (TimeDelta::seconds(-7_350), "is 2h2m ahead of the Manager's"),
     ] {
         let date = (Utc::now() + ahead).format("%a, %d %b %Y %H:%M:%S GMT");
         let answer = json!({

@@ -18,7 +18,7 @@ fn the_deadline_of_a_drain_holds_when_the_upgrader_is_killed() {
         .with("RUN_ON_START", "true")
         .with("CONTAINER_STOP_TIMEOUT", "8");
     let mut daemon = upgrader.start();
-    let told = daemon.time_of("to stop within 8 s", PATIENCE);
+    let told = daemon.time_of("to stop within 8s", PATIENCE);
     // The engine has it by now.
     sleep(Duration::from_secs(1));
     daemon.signal("KILL");
@@ -44,7 +44,7 @@ fn a_drain_and_its_deadline_outlive_a_proxy_that_cuts_long_requests() {
     let (deaf_old, busy_log) = (life(&deaf_name).0, follow(&busy_name));
     let deaf_daemon = upgrader(&deaf).with("CONTAINER_STOP_TIMEOUT", "8").start();
     let busy_daemon = upgrader(&busy).start();
-    let told = deaf_daemon.time_of("to stop within 8 s", PATIENCE);
+    let told = deaf_daemon.time_of("to stop within 8s", PATIENCE);
     assert_in_time(told, 8.0, end_of(&deaf_old, PATIENCE), &deaf_daemon.log());
     for daemon in [&deaf_daemon, &busy_daemon] {
         daemon.says("the old container is gone", PATIENCE);

@@ -49,13 +49,13 @@ fn a_candidate_that_never_gets_healthy_is_rejected() {
     rejected(
         "never-healthy",
         NEVER_HEALTHY,
-        "not healthy for 2 s without a break within 6 s",
+        "not healthy for 2s without a break within 6s",
     );
 }
 
 #[test]
 fn a_candidate_that_flaps_is_rejected() {
-    rejected("flaps", FLAPS, "not healthy for 2 s without a break within 6 s");
+    rejected("flaps", FLAPS, "not healthy for 2s without a break within 6s");
 }
 
 #[test]

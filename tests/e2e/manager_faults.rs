@@ -37,7 +37,7 @@ const CASES: &[Case] = &[
     case("3", "a redirect", Scene::redirect, "redirects are not followed: set MANAGER_HOST_AND_PORT"),
     // More than a question waits out, and little enough for the pass after it: what is left then may be told, too.
     case("3", "429", |scene| says("429 Slow", "Retry-After: 26\r\n", &scene.right), "(429) and asks to wait 2"),
-    case("3", "expired", |_| refuses("EXPIRED_TOKEN"), "this host's clock is 2 h ahead of the Manager's: set"),
+    case("3", "expired", |_| refuses("EXPIRED_TOKEN"), "this host's clock is 2h ahead of the Manager's: set"),
     case("3", "revoked", |_| refuses("REVOKED_TOKEN"), "the token was revoked (REVOKED_TOKEN); put a delegate token"),
     case("tls", "an unknown CA", |scene| Fault::Leads(scene.not_trusted.clone()), "a private CA belongs in CA_BUNDLE"),
     // What is asked again, up to half a minute long.
@@ -46,8 +46,8 @@ const CASES: &[Case] = &[
     case("6", "no HTTP", |_| Fault::Says(b"SSH-2.0-OpenSSH_9.2\r\n".into()), "invalid HTTP version parsed"),
     case("7", "closed", |_| Fault::Says(Vec::new()), "connection closed before message completed"),
     case("8", "refused", |_| Fault::Refused, "tcp connect error: Connection refused"),
-    case("9", "a body that drips", |scene| Fault::Drips(scene.begun("")), "the Manager gave no answer within 30 s"),
-    case("10", "a head that drips", |_| Fault::Drips(b"HTTP/1.1 200 OK\r\nX:".into()), "the Manager gave no answer within 30 s"),
+    case("9", "a body that drips", |scene| Fault::Drips(scene.begun("")), "the Manager gave no answer within 30s"),
+    case("10", "a head that drips", |_| Fault::Drips(b"HTTP/1.1 200 OK\r\nX:".into()), "the Manager gave no answer within 30s"),
 ];
 
 const WRONG_TYPES: &str = r#"{"resource":{"imageTag":["a:1"]}}"#;

@@ -98,7 +98,7 @@ fn a_standby_that_is_not_needed_goes() {
 #[test]
 fn a_standby_that_somebody_started_is_stopped_while_the_delegate_serves() {
     let base = scene().serving(fleeting()).standby(standby().running(30, 30));
-    assert_eq!(base.next(), "tell d.standby (standby) to stop within 3600 s");
+    assert_eq!(base.next(), "tell d.standby (standby) to stop within 1h");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn stop_first_waits_until_it_has_vanished_and_then_starts_the_candidate() {
     );
     assert_eq!(
         base.clone().draining(1, fleeting()).next(),
-        "tell d.draining-1 (old) to stop within 3600 s"
+        "tell d.draining-1 (old) to stop within 1h"
     );
     assert_eq!(
         base.clone().draining(9, fleeting().told(5)).reason().kind(),
@@ -345,7 +345,7 @@ fn a_withdrawn_candidate_is_stopped_gently_and_removed() {
     );
     assert_eq!(
         base(withdrawn().running(90, 90).policy("no")),
-        "tell d.withdrawn-60 (withdrawn) to stop within 3600 s"
+        "tell d.withdrawn-60 (withdrawn) to stop within 1h"
     );
     assert_eq!(
         base(withdrawn().policy("no").exited(5)),

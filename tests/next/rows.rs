@@ -126,7 +126,7 @@ fn a_candidate_proves_itself_by_unbroken_health() {
     assert_eq!(with(new().ill(DEADLINE - 1, 90)), "wait 1 s: proving");
     assert_eq!(
         with(new().ill(DEADLINE, 90)),
-        "reject new as d.failed-1: not healthy for 60 s without a break within 600 s: /api/health says unhealthy"
+        "reject new as d.failed-1: not healthy for 1m without a break within 10m: /api/health says unhealthy"
     );
     assert_eq!(
         with(new().running(DEADLINE, HEALTHY_TIME)),
@@ -169,7 +169,7 @@ fn a_candidate_that_crashes_is_rejected() {
     );
     assert_eq!(
         with(restarting.policy("no")),
-        "tell d.candidate (new) to stop within 3600 s"
+        "tell d.candidate (new) to stop within 1h"
     );
 }
 
@@ -224,12 +224,12 @@ fn an_old_one_is_told_to_stop_policy_first_and_gets_its_whole_time() {
     );
     assert_eq!(
         with(1, old().policy("no")),
-        "tell d.draining-1 (old) to stop within 3600 s"
+        "tell d.draining-1 (old) to stop within 1h"
     );
     // Whether it was told by a process that is gone, nobody can say.
     assert_eq!(
         with(3000, old().policy("no")),
-        "tell d.draining-3000 (old) to stop within 3600 s"
+        "tell d.draining-3000 (old) to stop within 1h"
     );
     // A policy that is on says that it was not, and it is dated anew.
     assert_eq!(with(3000, old()), "retire old as d.draining-now");
@@ -245,7 +245,7 @@ fn one_that_outlives_its_deadline_is_told_again_to_stop_at_once() {
     assert!(with(STOP_TIMEOUT).starts_with("wait"), "{}", with(STOP_TIMEOUT));
     assert_eq!(
         with(STOP_TIMEOUT + 2),
-        "tell d.draining-7000 (old) to stop within 0 s"
+        "tell d.draining-7000 (old) to stop within 0s"
     );
     assert!(with(3000).starts_with("wait"), "its time runs since it was told");
 }
@@ -403,12 +403,12 @@ fn rejected_ones_are_stopped_gently_and_only_the_last_is_kept() {
     );
     assert_eq!(
         base.clone().failed(1, up().policy("no")).next(),
-        "tell d.failed-1 (new) to stop within 3600 s"
+        "tell d.failed-1 (new) to stop within 1h"
     );
     assert_eq!(base.clone().failed(1, up().told(90)).next(), "wait 9 s: stopping");
     assert_eq!(
         base.clone().failed(1, up().told(STOP_TIMEOUT + 2)).next(),
-        "tell d.failed-1 (new) to stop within 0 s"
+        "tell d.failed-1 (new) to stop within 0s"
     );
     let down = |id| new().id(id).policy("no").exited(90);
     assert_eq!(
@@ -528,7 +528,7 @@ fn an_old_one_without_a_successor_comes_back_policy_first_name_last() {
     // It may have been told: only a new life is worth anything.
     assert_eq!(
         base(old().policy("no")),
-        "tell d.draining-90 (old) to stop within 3600 s"
+        "tell d.draining-90 (old) to stop within 1h"
     );
     assert_eq!(base(old().told(50)), "wait 5 s: draining");
     // Its policy was off from the first.
@@ -585,7 +585,7 @@ fn an_old_one_whose_successor_somebody_removed_is_stopped_and_started_once() {
 fn one_that_keeps_crashing_is_stopped_before_it_gives_up_the_name() {
     let crashing = || old().state(RunState::Restarting);
     let policy_off = "set the restart policy of d (old) to no";
-    let stop = "tell d (old) to stop within 3600 s";
+    let stop = "tell d (old) to stop within 1h";
     let proven = |old| scene().pulled(V2).serving(old).candidate(new().running(90, 90));
     let stop_first = |old| scene().pulled(V2).host_network().serving(old).candidate(new());
     for rollout in [proven, stop_first] {
@@ -656,14 +656,14 @@ fn the_policy_of_one_that_keeps_crashing_is_not_lost_with_its_candidate() {
             .candidate(running())
             .withdrawn(60, new().id("withdrawn").policy("no").running(80, 0).told(5))
             .next(),
-        "tell d (old) to stop within 3600 s"
+        "tell d (old) to stop within 1h"
     );
 }
 
 #[test]
 fn an_auto_remove_delegate_whose_copy_was_removed_is_copied_again_while_it_is_there() {
     let copy = "make a standby copy of the old container (old)";
-    let tell = "tell d.draining-90 (old) to stop within 3600 s";
+    let tell = "tell d.draining-90 (old) to stop within 1h";
     // Nobody can know whether it was told to stop.
     assert_eq!(scene().draining(90, old().auto_remove()).next(), copy);
     assert_eq!(scene().draining(90, old().auto_remove().told(5)).next(), copy);
@@ -744,7 +744,7 @@ fn stop_first_goes_in_order() {
         ),
         (
             base().draining(1, old().policy("no")).candidate(new()),
-            "tell d.draining-1 (old) to stop within 3600 s".to_owned(),
+            "tell d.draining-1 (old) to stop within 1h".to_owned(),
         ),
         (
             base().draining(9, old().told(9)).candidate(new()),

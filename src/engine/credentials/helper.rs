@@ -10,6 +10,7 @@ use serde::de::IgnoredAny;
 use tokio::time::{Instant, sleep};
 
 use super::header::{Account, server_address};
+use crate::text::duration;
 use crate::text::one_line;
 use crate::text::secret::Secret;
 
@@ -90,7 +91,10 @@ async fn run(program: &Path, registry: &str) -> Result<Option<Account>, String> 
         match status {
             Some(status) => break status,
             None if begun.elapsed() < PATIENCE => sleep(LOOK_AGAIN).await,
-            None => return Err(format!("{name} gave no login within {} s", PATIENCE.as_secs())),
+            None => {
+                let limit = duration::text(PATIENCE);
+                return Err(format!("{name} gave no login within {limit}"));
+            }
         }
     };
     if !status.success() {

@@ -14,6 +14,7 @@ use super::commands::{in_stream, translate};
 use crate::engine::credentials::header::Login;
 use crate::engine::{EngineError, PullProgress};
 use crate::image::ImageReference;
+use crate::text::duration;
 
 /// A pull may take any time, but not stand still for longer than this.
 pub(super) const IDLE: Duration = Duration::from_secs(120);
@@ -42,9 +43,9 @@ pub(super) async fn pull(
         match timeout(IDLE, stream.next()).await {
             // The engine is there; it is the registry that it waits for.
             Err(_) => {
-                let (seconds, registry) = (IDLE.as_secs(), reference.registry());
+                let (time, registry) = (duration::text(IDLE), reference.registry());
                 return Err(in_stream(format!(
-                    "nothing came for {seconds} s; does {registry} answer the engine?"
+                    "nothing came for {time}; does {registry} answer the engine?"
                 )));
             }
             Ok(None) => return Ok(()),

@@ -9,6 +9,7 @@ use crate::container::RunState;
 use crate::container::{ContainerId, ImageId, Role};
 use crate::rollout::reason::Reason;
 use crate::rollout::{Member, Step};
+use crate::text::duration;
 
 /// Restarts after which a candidate counts as crashing rather than as slow.
 const CRASH_LOOP: u64 = 3;
@@ -54,9 +55,9 @@ impl Decision<'_> {
         };
         if self.now >= deadline {
             let cause = format!(
-                "not healthy for {} s without a break within {} s: {}",
-                needed.as_secs(),
-                (deadline - seen).num_seconds(),
+                "not healthy for {} without a break within {}: {}",
+                duration::text(needed),
+                duration::text((deadline - seen).to_std().unwrap_or_default()),
                 candidate.health.cause
             );
             return verdict(candidate, cause, first);

@@ -11,6 +11,7 @@ use crate::container::RunState;
 use crate::container::{ImageId, Role};
 use crate::rollout::reason::Reason;
 use crate::rollout::{Member, Rollout, Step};
+use crate::text::duration;
 
 /// How long after its deadline a container that was told to stop is told again, to stop at once. Engines 23.0 to
 /// 24.0.2 forget the deadline when the client that asked is gone.
@@ -189,8 +190,8 @@ impl Decision<'_> {
         }
         (self.now - unhealthy >= span(self.policy.healthy_deadline)).then(|| {
             format!(
-                "not healthy for {} s after it had taken over: {}",
-                (self.now - unhealthy).num_seconds(),
+                "not healthy for {} after it had taken over: {}",
+                duration::text((self.now - unhealthy).to_std().unwrap_or_default()),
                 serving.health.cause
             )
         })
