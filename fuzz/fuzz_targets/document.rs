@@ -1,11 +1,8 @@
 #![no_main]
 
-#[path = "../../tests/fuzz_corpus/document/mod.rs"]
-mod document;
-
 use libfuzzer_sys::{fuzz_crossover, fuzz_mutator, fuzz_target};
 
-fuzz_target!(|data: &[u8]| document::check(data));
+fuzz_target!(|data: &[u8]| kit::checks::document::check(data));
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     delegate_upgrader_fuzz::mutate(data, size, max_size, seed)

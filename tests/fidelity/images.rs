@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::lab::{V1, V2, env, expect, image, project, static_binary};
+use kit::lab::{V1, V2, env, expect, image, project, static_binary};
 
 /// The entry point of the rich images: it runs the delegate, whatever the command says.
 pub(crate) const ENTRYPOINT: [&str; 4] = ["/busybox", "sh", "-c", "exec /delegate # image"];

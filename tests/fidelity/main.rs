@@ -17,22 +17,13 @@
 )]
 
 mod diff;
-#[allow(dead_code, reason = "the real matrix uses all of it")]
-#[path = "../matrix/engine.rs"]
-mod engine;
 mod images;
-#[allow(dead_code, reason = "the other tests use all of it")]
-#[path = "../e2e/lab.rs"]
-mod lab;
 mod podman;
 mod row;
 mod surroundings;
 mod table;
 mod tally;
 mod trial;
-#[allow(dead_code, reason = "the real matrix uses all of it")]
-#[path = "../matrix/wire.rs"]
-mod wire;
 
 use std::env;
 use std::process::ExitCode;

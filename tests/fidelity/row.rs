@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::lab::LABEL;
+use kit::lab::LABEL;
 
 /// The images that a row is upgraded between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use std::{env as environment, fs};
 
 use serde_json::{Value, json};
 
-use crate::engine::Engine;
-use crate::lab::{self, LABEL};
 use crate::row::Images;
+use kit::lab::engine::Engine;
+use kit::lab::{self, LABEL};
 
 pub(crate) const NETWORK: &str = "fid-network";
 pub(crate) const OTHER_NETWORK: &str = "fid-other-network";

@@ -9,11 +9,11 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use crate::diff::{Upgrade, is_nothing, keys};
-use crate::engine::Engine;
-use crate::lab::{env, static_binary};
 use crate::podman;
 use crate::row::Row;
 use crate::surroundings::Surroundings;
+use kit::lab::engine::Engine;
+use kit::lab::{env, static_binary};
 
 /// An upgrade that takes longer hangs.
 const LONGEST: Duration = Duration::from_secs(300);

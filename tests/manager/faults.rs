@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use delegate_upgrader::manager::{HttpManager, ManagerConfig, ManagerError};
 use tokio::net::TcpListener;
 
-use super::raw::{RawServer, Reply, answer, answer_text, published};
-use super::{HASTY, QUICK, ask, client, config, reference};
+use kit::manager::{
+    HASTY, QUICK, RawServer, Reply, answer, answer_text, ask, client, config, published, reference,
+};
 
 fn hasty(base_url: &str) -> HttpManager {
     HttpManager::new(ManagerConfig {

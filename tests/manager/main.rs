@@ -1,4 +1,4 @@
-//! The Manager client against the local Manager, and against servers that behave badly.
+//! The Manager client against servers, proxies and certificates that are bad in every way.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,55 +7,4 @@
 )]
 
 mod faults;
-mod protocol;
-mod raw;
-mod rest;
-#[path = "../../examples/manager/service/mod.rs"]
-mod service;
 mod tls;
-
-use std::time::Duration;
-
-use delegate_upgrader::image::ImageReference;
-use delegate_upgrader::manager::{HttpManager, ImageSource as _, ManagerConfig, ManagerError, Timing};
-
-const ACCOUNT: &str = "acct-TEST_000000000000";
-const TOKEN: &str = "000102030405060708090a0b0c0d0e0f";
-const KEY: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
-
-/// Short enough for tests, long enough for a busy machine.
-const QUICK: Timing = Timing {
-    connect: Duration::from_secs(5),
-    total: Duration::from_secs(5),
-    first_pause: Duration::from_millis(10),
-    least_attempt: Duration::from_millis(500),
-};
-
-/// For the tests that wait until the time is over.
-const HASTY: Timing = Timing {
-    total: Duration::from_millis(800),
-    least_attempt: Duration::from_millis(100),
-    ..QUICK
-};
-
-fn config(base_url: &str) -> ManagerConfig {
-    ManagerConfig {
-        reports_upgrader: true,
-        timing: QUICK,
-        ..ManagerConfig::new(base_url, ACCOUNT, KEY, "upgrader-host")
-    }
-}
-
-fn client(base_url: &str) -> HttpManager {
-    HttpManager::new(config(base_url)).unwrap()
-}
-
-fn reference(text: &str) -> ImageReference {
-    text.parse().unwrap()
-}
-
-async fn ask(client: &HttpManager) -> Result<ImageReference, ManagerError> {
-    client
-        .published(&reference("harness/delegate:26.02.88404"), "docker-delegate")
-        .await
-}

@@ -10,8 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
-use super::raw::{RawServer, Reply, answer_text};
-use super::{HASTY, ask, config, reference};
+use kit::manager::{HASTY, RawServer, Reply, answer_text, ask, config, reference};
 
 const CA: &[u8] = include_bytes!("../fixtures/tls/ca.pem");
 const OTHER_CA: &[u8] = include_bytes!("../fixtures/tls/other-ca.pem");
@@ -160,7 +159,7 @@ fn a_host_without_ca_certificates_is_told_what_to_do_where_they_are_needed() {
             .env("SSL_CERT_FILE", "/dev/null")
             .env("DOCKER_HOST", "unix:///nowhere/docker.sock")
             .env("UPGRADER_WORKLOAD_NAME", "docker-delegate")
-            .env("ACCOUNT_ID", super::ACCOUNT)
+            .env("ACCOUNT_ID", kit::manager::ACCOUNT)
             .env("UPGRADER_TOKEN", "000102030405060708090a0b0c0d0e0f")
             .envs(variables.iter().copied())
             .arg("plan")

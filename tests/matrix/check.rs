@@ -7,8 +7,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::engine::Engine;
-use crate::lab::LABEL;
+use kit::lab::LABEL;
+use kit::lab::engine::Engine;
 
 /// The images that may be in service at the end, and whether a rejected one may be kept.
 pub(crate) struct Expected<'a> {

@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::sleep;
 
-use crate::lab::LABEL;
+use kit::lab::LABEL;
 
 /// Something that happened to a container; times are since the epoch.
 #[derive(Clone, Debug, PartialEq)]

@@ -18,11 +18,7 @@
 
 mod call;
 mod check;
-mod engine;
 mod events;
-#[allow(dead_code, reason = "the other tests use all of it")]
-#[path = "../e2e/lab.rs"]
-mod lab;
 mod outage;
 mod plan;
 mod point;
@@ -31,7 +27,6 @@ mod scenario;
 mod story;
 mod tally;
 mod upgrader;
-mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -44,9 +39,9 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use engine::Engine;
 use events::Recorder;
-use lab::{LABEL, V1, image};
+use kit::lab::engine::Engine;
+use kit::lab::{self, LABEL, V1, image};
 use plan::Selection;
 use point::{Bench, Outcome, Point};
 use proxy::Fault;

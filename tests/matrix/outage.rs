@@ -14,12 +14,12 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::TRIES;
-use crate::lab;
 use crate::plan::{self, Selection};
 use crate::point::{Bench, Gate, Point};
 use crate::proxy::Fault;
 use crate::scenario::Scenario;
 use crate::tally::Tally;
+use kit::lab;
 
 /// How many upgraders are held at once.
 const BATCH: usize = 24;

@@ -13,13 +13,13 @@ use tokio::time::{Instant, sleep};
 
 use crate::call::Cast;
 use crate::check::{Expected, any_works, healthy, image_in_service, text, wrongs};
-use crate::engine::Engine;
 use crate::events::{self, Recorder};
-use crate::lab::{V1, image};
 use crate::proxy::{Fault, Proxy, Trap};
 use crate::scenario::{START_SECONDS, Scenario};
 use crate::story::Story;
 use crate::upgrader::{self, Ended};
+use kit::lab::engine::Engine;
+use kit::lab::{V1, image};
 
 /// What the engine does by itself after the upgrader's end may take this long.
 const COMES_TO_REST: Duration = Duration::from_secs(15);

@@ -11,7 +11,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::call::{Call, Cast, STRANGER};
 use crate::story::Story;
-use crate::wire::{Message, Wire};
+use kit::lab::wire::{Message, Wire};
 
 /// What is done about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

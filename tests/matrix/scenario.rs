@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use crate::lab::{CRASHES, LABEL, NEVER_HEALTHY, V1, V2, image};
+use kit::lab::{CRASHES, LABEL, NEVER_HEALTHY, V1, V2, image};
 
 /// How a delegate has to be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

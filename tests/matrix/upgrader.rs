@@ -8,11 +8,11 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::lab::static_binary;
 use crate::point::Point;
 use crate::proxy::Proxy;
 use crate::scenario::Successor;
 use crate::story::Story;
+use kit::lab::static_binary;
 
 /// A run that takes longer hangs. One against a fault that stays gives up after the five minutes below, and has to
 /// clean up after that, on a machine where all the others run.

@@ -1,0 +1,53 @@
+//! The walk-through for a site without a way out: its commands, as the documentation shows them.
+
+use std::process::Command;
+
+use kit::lab::{expect, project};
+
+const SCRIPT: &str = "examples/air-gapped";
+const PAGE: &str = "docs/usage/air-gapped.md";
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(project().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Commands, continued lines put together and blanks made one.
+fn commands<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut commands = Vec::new();
+    let mut begun = String::new();
+    for line in lines {
+        let line = line.trim();
+        if let Some(part) = line.strip_suffix('\\') {
+            begun.push_str(part);
+            continue;
+        }
+        begun.push_str(line);
+        let words: Vec<&str> = begun.split_whitespace().collect();
+        if !words.is_empty() {
+            commands.push(words.join(" "));
+        }
+        begun.clear();
+    }
+    commands
+}
+
+#[test]
+fn the_walk_through_leads_where_it_says() {
+    let said = expect(Command::new(project().join(SCRIPT)).current_dir(project()));
+    assert!(said.lines().any(|line| line.starts_with("As promised")), "{said}");
+}
+
+#[test]
+fn every_command_of_the_page_is_one_that_the_script_runs_in_the_same_order() {
+    let (page, script) = (read(PAGE), read(SCRIPT));
+    let run = commands(script.lines());
+    let shown = commands(page.lines().filter(|line| line.starts_with("    ")));
+    assert!(shown.len() >= 15, "{shown:#?}");
+    let mut left = run.iter();
+    for command in &shown {
+        assert!(
+            left.any(|line| line == command),
+            "{PAGE} shows this, and {SCRIPT} does not run it, or not there:\n{command}"
+        );
+    }
+}

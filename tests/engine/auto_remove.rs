@@ -1,0 +1,85 @@
+//! Delegates that were started with `--rm`: the engine removes them as soon as they stop.
+
+use kit::lab::{CRASHES, Lab, V1, V2, docker, follow, image, image_of, inspect, life};
+
+/// Both ways of replacing it.
+const WAYS: [(&str, &str); 2] = [("rm-start", "start-first"), ("rm-stop", "stop-first")];
+
+fn delegate(lab: &Lab, strategy: &str) -> String {
+    let strategy = format!("io.delegate-upgrader.strategy={strategy}");
+    lab.delegate(
+        "1",
+        V1,
+        &["--rm", "--env", "DRAIN_SECONDS=2", "--label", &strategy],
+    )
+}
+
+fn is_auto_removed(name: &str) -> bool {
+    inspect(name)["HostConfig"]["AutoRemove"] == true
+}
+
+#[test]
+fn it_is_replaced_both_ways_and_nothing_is_left_over() {
+    for (test, way) in WAYS {
+        let lab = Lab::new(test);
+        let name = delegate(&lab, way);
+        let old = follow(&name);
+        let run = lab.upgrader(V2).run(&["once"]);
+        assert_eq!(run.code, Some(0), "{}", run.text);
+        assert!(
+            run.text.contains("make a standby copy") && run.text.contains(way),
+            "{way}:\n{}",
+            run.text
+        );
+        assert_eq!(
+            (lab.names(), image_of(&name)),
+            (vec!["1".to_owned()], image(V2)),
+            "{way}"
+        );
+        assert!(is_auto_removed(&name) && life(&name).2, "{way}");
+        assert!(old.end().contains("drained in full"), "{way}");
+    }
+}
+
+#[test]
+fn a_bad_image_costs_neither_the_delegate_nor_its_rm() {
+    for (test, way) in WAYS {
+        let lab = Lab::new(&format!("{test}-bad"));
+        let name = delegate(&lab, way);
+        let before = life(&name).0;
+        let upgrader = lab.upgrader(CRASHES);
+        let run = upgrader.run(&["once"]);
+        assert_eq!(run.code, Some(1), "{way}:\n{}", run.text);
+        assert!(run.text.contains("mark "), "{way}:\n{}", run.text);
+        assert_eq!(lab.names(), ["1", "1.failed-1"], "{way}:\n{}", run.text);
+        assert_eq!((image_of(&name), life(&name).2), (image(V1), true), "{way}");
+        assert!(is_auto_removed(&name), "{way}");
+        if way == "start-first" {
+            assert_eq!(life(&name).0, before, "the old one was touched");
+        }
+        let mark = format!("{name}.failed-1");
+        let state = docker(&["inspect", "--format", "{{.State.Status}}", &mark]);
+        assert_eq!(
+            (state.as_str(), image_of(&mark)),
+            ("created", image(CRASHES)),
+            "{way}"
+        );
+
+        let serving = life(&name);
+        let again = upgrader.run(&["once"]);
+        assert!(
+            again.text.contains("reason=\"quarantined\""),
+            "{way}:\n{}",
+            again.text
+        );
+        assert_eq!((again.code, life(&name)), (Some(1), serving), "{way}");
+
+        let better = lab.upgrader(V2).run(&["once"]);
+        assert_eq!(better.code, Some(0), "{way}:\n{}", better.text);
+        assert_eq!(
+            (lab.names(), image_of(&name), is_auto_removed(&name)),
+            (vec!["1".to_owned()], image(V2), true),
+            "{way}"
+        );
+    }
+}

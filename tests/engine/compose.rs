@@ -1,0 +1,125 @@
+//! Delegates that compose made.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use kit::lab::{Lab, V1, V2, docker, expect, image, image_of};
+
+/// A compose file, and the command that reads it.
+struct Project {
+    lab: Lab,
+    file: PathBuf,
+}
+
+impl Project {
+    fn new(lab: Lab, version: &str) -> Self {
+        let file = std::env::temp_dir().join(format!("{}.yml", lab.name));
+        let project = Self { lab, file };
+        project.write(version);
+        project
+    }
+
+    fn write(&self, version: &str) {
+        let (label, name) = (self.lab.label(), &self.lab.name);
+        let image = image(version);
+        let text = format!(
+            "services:\n  delegate:\n    image: {image}\n    labels: ['{label}']\n    restart: always\n    \
+             environment: {{DELEGATE_NAME: {name}}}\n    networks: {{default: {{aliases: [worker]}}}}\n"
+        );
+        fs::write(&self.file, text).expect("a compose file");
+    }
+
+    fn compose(&self, arguments: &[&str]) -> String {
+        expect(&mut self.command(arguments))
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let plugin = Command::new("docker").args(["compose", "version"]).output();
+        let mut command = if plugin.is_ok_and(|output| output.status.success()) {
+            let mut command = Command::new("docker");
+            command.arg("compose");
+            command
+        } else {
+            Command::new("docker-compose")
+        };
+        command
+            .args(["--project-name", &self.lab.name, "--file"])
+            .arg(&self.file);
+        command.args(arguments);
+        command
+    }
+
+    fn container(&self) -> String {
+        self.compose(&["ps", "--quiet", "delegate"])
+    }
+
+    fn state(&self) -> String {
+        docker(&["inspect", "--format", "{{.State.Status}}", &self.container()])
+    }
+}
+
+impl Drop for Project {
+    fn drop(&mut self) {
+        let _ = self.command(&["down"]).output();
+        let _ = fs::remove_file(&self.file);
+    }
+}
+
+#[test]
+fn compose_still_knows_a_delegate_that_was_upgraded() {
+    let project = Project::new(Lab::new("compose"), V1);
+    project.compose(&["up", "--detach"]);
+    let old = project.container();
+    let run = project.lab.upgrader(V2).run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    let new = project.container();
+    assert_ne!(new, old);
+    assert_eq!(image_of(&new), image(V2));
+    // Its file still names the old image, and so do the container's labels: there is nothing to do.
+    project.compose(&["up", "--detach"]);
+    assert_eq!(project.container(), new);
+    project.compose(&["stop"]);
+    assert_eq!(
+        docker(&["inspect", "--format", "{{.State.Status}}", &new]),
+        "exited"
+    );
+    project.compose(&["start"]);
+    assert_eq!(project.state(), "running");
+    // What is published now is in the file too, one day.
+    project.write(V2);
+    project.compose(&["up", "--detach"]);
+    assert_eq!(image_of(&project.container()), image(V2));
+    assert_eq!(project.state(), "running");
+}
+
+/// An inline config is copied into the container before it is started. This does by hand what compose does from 2.23.1
+/// on.
+#[test]
+fn a_delegate_with_an_inline_config_is_left_alone() {
+    let lab = Lab::new("config");
+    let name = format!("{}-1", lab.name);
+    let (label, variable) = (lab.label(), format!("DELEGATE_NAME={}", lab.name));
+    let (image_v1, by_compose) = (image(V1), "com.docker.compose.project=site");
+    docker(&[
+        "create", "--name", &name, "--label", &label, "--label", by_compose, "--env", &variable, &image_v1,
+    ]);
+    let config = std::env::temp_dir().join(format!("{name}.yml"));
+    fs::write(&config, "key: value\n").expect("a config");
+    let source = config.to_string_lossy().into_owned();
+    docker(&["cp", &source, &format!("{name}:/config.yml")]);
+    fs::remove_file(&config).expect("the config");
+    docker(&["start", &name]);
+    let id = docker(&["inspect", "--format", "{{.Id}}", &name]);
+    let planned = lab.upgrader(V2).run(&["plan"]);
+    let run = lab.upgrader(V2).run(&["once"]);
+    for run in [planned, run] {
+        assert_eq!(run.code, Some(1), "{}", run.text);
+        let why = "the file /config.yml was copied into it before it was started";
+        assert!(run.text.contains(why), "{}", run.text);
+    }
+    assert_eq!(
+        docker(&["inspect", "--format", "{{.Id}} {{.State.Status}}", &name]),
+        format!("{id} running")
+    );
+}

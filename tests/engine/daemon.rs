@@ -1,0 +1,158 @@
+//! The daemon: what it shows, how it ends.
+
+use std::time::Duration;
+
+use kit::lab::{Lab, V1, V2, eventually, follow, image, image_of, life};
+
+fn address(log: &str) -> String {
+    let line = log
+        .lines()
+        .find(|line| line.contains("status at http://"))
+        .expect("the address is logged");
+    let rest = line.split("http://").nth(1).expect("an address");
+    rest.split('/').next().expect("an address").to_owned()
+}
+
+fn get(url: &str) -> (u16, String) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let client = delegate_upgrader::health::http::plain_client().expect("a client");
+        let answer = client.get(url).send().await.expect("an answer");
+        (answer.status().as_u16(), answer.text().await.expect("a text"))
+    })
+}
+
+#[test]
+fn a_scheduled_pass_upgrades_and_the_start_only_tells() {
+    let lab = Lab::new("scheduled");
+    let name = lab.delegate("1", V1, &[]);
+    let before = life(&name);
+    let mut yearly = lab.upgrader(V2).with("SCHEDULE", "0 0 1 1 *").start();
+    yearly.says(
+        "is published; changes are made on schedule only",
+        Duration::from_secs(20),
+    );
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(life(&name), before);
+    yearly.signal("TERM");
+    let mut often = lab.upgrader(V2).with("SCHEDULE", "*/2 * * * * *").start();
+    often.says("replaced; the old container is gone", Duration::from_secs(40));
+    assert_eq!(image_of(&name), image(V2));
+    often.signal("TERM");
+}
+
+#[test]
+fn what_it_sees_is_shown() {
+    let lab = Lab::new("shown");
+    lab.delegate("1", V1, &[]);
+    let upgrader = lab.upgrader(V2).with("SCHEDULE", "0 0 1 1 *");
+    let mut daemon = upgrader.start();
+    daemon.says("delegate is healthy", Duration::from_secs(20));
+    let address = address(&daemon.log());
+    eventually("it is ready", Duration::from_secs(10), || {
+        get(&format!("http://{address}/readyz")).0 == 200
+    });
+    assert_eq!(get(&format!("http://{address}/livez")).0, 200);
+    let (_, metrics) = get(&format!("http://{address}/metrics"));
+    let row = format!("delegate_upgrader_delegate_healthy{{name=\"{}-1\"", lab.name);
+    assert!(
+        metrics.contains(&row) && metrics.trim_end().ends_with("# EOF"),
+        "{metrics}"
+    );
+    let (_, status) = get(&format!("http://{address}/status"));
+    let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+    assert_eq!(status["report"]["delegates"][0]["reason"], "awaiting_schedule");
+    assert!(status["next_run"].is_string());
+    let (_, page) = get(&format!("http://{address}/"));
+    assert!(
+        page.contains(&format!("{}-1", lab.name)) && page.contains("is published"),
+        "{page}"
+    );
+    let asking = upgrader.clone().with("LISTEN_ADDR", &address);
+    assert_eq!(asking.run(&["healthcheck"]).code, Some(0));
+    let told = asking.run(&["status"]);
+    for text in [&metrics, &status.to_string(), &told.text] {
+        let of_a_manager = text.to_lowercase().contains("manager");
+        assert!(!of_a_manager, "with PUBLISHED_IMAGE nobody is asked: {text}");
+    }
+    assert!(
+        told.text
+            .contains("is published; changes are made on schedule only"),
+        "{}",
+        told.text
+    );
+    daemon.signal("TERM");
+    assert_eq!(asking.run(&["healthcheck"]).code, Some(1));
+    assert_eq!(asking.run(&["status"]).code, Some(69));
+}
+
+#[test]
+fn sigterm_ends_it_at_once_even_while_an_old_one_drains() {
+    let lab = Lab::new("sigterm");
+    let name = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=6"]);
+    let old = follow(&name);
+    let upgrader = lab.upgrader(V2).with("RUN_ON_START", "true");
+    let mut daemon = upgrader.start();
+    daemon.says("finishing its tasks", Duration::from_secs(40));
+    let (code, took) = daemon.signal("TERM");
+    assert_eq!(code, Some(0), "{}", daemon.log());
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(daemon.log().contains("goes on at the next start"));
+    let next = upgrader.start();
+    next.says("the old container is gone", Duration::from_secs(40));
+    assert_eq!(lab.names(), ["1"]);
+    assert!(old.end().contains("drained in full"));
+}
+
+#[test]
+fn an_engine_that_comes_back_is_found_again() {
+    let lab = Lab::new("away");
+    lab.delegate("1", V1, &[]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("docker.sock");
+    let host = format!("unix://{}", socket.display());
+    let daemon = lab
+        .upgrader(V2)
+        .with("DOCKER_HOST", &host)
+        .with("SCHEDULE", "0 0 1 1 *")
+        .start();
+    daemon.says("cannot reach the Docker engine", Duration::from_secs(20));
+    let (status, why) = get(&format!("http://{}/readyz", address(&daemon.log())));
+    assert_eq!(status, 503, "{why}");
+    let engine = std::env::var("DOCKER_HOST").expect("DOCKER_HOST");
+    let engine = engine.strip_prefix("unix://").expect("a unix socket");
+    std::os::unix::fs::symlink(engine, &socket).expect("a link");
+    daemon.says("the engine answers again", Duration::from_secs(20));
+    daemon.says("delegate is healthy", Duration::from_secs(20));
+}
+
+#[test]
+fn a_single_pass_ends_on_sigterm_and_the_next_one_goes_on() {
+    let lab = Lab::new("once-sigterm");
+    let name = lab.delegate("1", V1, &[]);
+    let upgrader = lab.upgrader(V2).with("HEALTHY_TIME", "4s");
+    let mut once = upgrader.begin("once");
+    once.says("has been healthy for", Duration::from_secs(30));
+    let (code, took) = once.signal("TERM");
+    assert_eq!(code, Some(1), "{}", once.log());
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(once.log().contains("goes on at the next pass"), "{}", once.log());
+    assert_eq!(
+        (lab.names(), image_of(&name)),
+        (vec!["1".to_owned(), "1.candidate".to_owned()], image(V1))
+    );
+    let next = upgrader.run(&["once"]);
+    assert_eq!(next.code, Some(0), "{}", next.text);
+    assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
+}
+
+#[test]
+fn a_wrong_address_of_the_daemon_is_a_wrong_setting() {
+    let lab = Lab::new("address");
+    let asked = lab.upgrader(V2).with("LISTEN_ADDR", "9464").run(&["status"]);
+    assert_eq!(asked.code, Some(78), "{}", asked.text);
+    assert!(asked.text.contains("LISTEN_ADDR"), "{}", asked.text);
+}

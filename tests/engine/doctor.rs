@@ -1,0 +1,375 @@
+//! `doctor` with everything real: the engine, the registry, the Manager. Each line says how it is; a line that fails says
+//! what to do.
+
+use std::process::Command;
+
+use chrono::{TimeDelta, Utc};
+use serde_json::{Value, json};
+
+use crate::local_manager::{KEY, LocalManager, REVOKED};
+use crate::proxy::Proxy;
+use kit::lab::{Lab, Run, Upgrader, V1, V2, docker, env, expect, image, inspect, static_binary};
+
+/// The lines of what was found: the verdict, about what, and the text.
+fn lines(run: &Run) -> Vec<(&str, &str, &str)> {
+    run.text
+        .lines()
+        .map(|line| {
+            let (verdict, rest) = line.split_once(' ').expect("a verdict");
+            let (about, text) = rest.trim_start().split_once(' ').expect("about what");
+            (verdict, about, text.trim_start())
+        })
+        .collect()
+}
+
+/// What is not `ok`; such a line must say something.
+fn not_ok(run: &Run) -> Vec<(&str, &str, &str)> {
+    let mut lines = lines(run);
+    lines.retain(|(verdict, ..)| *verdict != "ok");
+    lines
+}
+
+/// One line fails, about this, with these words in it.
+fn fails_of(run: &Run, about: &str, words: &[&str]) {
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    let found = not_ok(run);
+    assert!(
+        matches!(found[..], [("FAIL", what, _)] if what == about),
+        "one line about {about} should fail:\n{}",
+        run.text
+    );
+    for word in words {
+        assert!(found[0].2.contains(word), "{word:?} is not in:\n{}", run.text);
+    }
+}
+
+fn upgrader(lab: &Lab, manager: &LocalManager) -> Upgrader {
+    manager.of(lab.upgrader(V2))
+}
+
+#[test]
+fn doctor_finds_a_host_well_and_is_no_upgrader_at_work() {
+    let lab = Lab::new("doctor-well");
+    let (old, new) = (
+        lab.delegate("1", V1, &["--env", "CANARY=kept"]),
+        lab.delegate("2", V2, &[]),
+    );
+    let before = ([inspect(&old), inspect(&new)], lab.names());
+    let manager = LocalManager::that_publishes(&image(V2));
+    let upgrader = upgrader(&lab, &manager);
+    let run = upgrader.run(&["doctor"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    let (v1, v2) = (image(V1), image(V2));
+    let (old_target, new_target) = (
+        format!("runs {v1}, its target is {v2}"),
+        format!("runs what is published, {v2}"),
+    );
+    let (published, registry) = (
+        format!("it answers, the token is known; published is {v2}"),
+        format!("it has {v2}, for {old}"),
+    );
+    for expected in [
+        ("configuration", "every variable is understood"),
+        ("delegates", &format!("{old}, {new}")),
+        (old.as_str(), &old_target),
+        (new.as_str(), &new_target),
+        ("manager", &published),
+        ("clock", "this host's clock and the Manager's agree"),
+        ("registry", &registry),
+    ] {
+        let (about, text) = expected;
+        assert!(
+            lines(&run).contains(&("ok", about, text)),
+            "{about}: {text} is not in:\n{}",
+            run.text
+        );
+    }
+    for (about, words) in [
+        ("engine", format!("linux/amd64, at {}", env("DOCKER_HOST"))),
+        ("rights", "calls are let through".to_owned()),
+        ("disk", "MiB are left where the engine keeps images".to_owned()),
+    ] {
+        let is_told = |(verdict, what, text): &(&str, &str, &str)| {
+            *verdict == "ok" && *what == about && text.contains(&words)
+        };
+        assert!(lines(&run).iter().any(is_told), "{about}: {words}:\n{}", run.text);
+    }
+    assert_eq!(lines(&run).len(), 10, "{}", run.text);
+
+    let as_json = upgrader.run(&["doctor", "--json"]);
+    assert_eq!(as_json.code, Some(0), "{}", as_json.text);
+    let found: Vec<Value> = serde_json::from_str(&as_json.text).expect("a list in JSON");
+    let told: Vec<(&str, &str)> = found
+        .iter()
+        .map(|line| {
+            (
+                line["verdict"].as_str().expect("a verdict"),
+                line["about"].as_str().expect("about what"),
+            )
+        })
+        .collect();
+    let same: Vec<(&str, &str)> = lines(&run)
+        .into_iter()
+        .map(|(verdict, about, _)| (verdict, about))
+        .collect();
+    assert_eq!(told, same);
+
+    let asked = manager.log();
+    assert!(asked.contains(" delegate "), "{asked}");
+    assert!(
+        !asked.contains("delegate-v2"),
+        "the Manager's UI would show AUTO UPGRADE ON:\n{asked}"
+    );
+    assert!(!run.text.contains(KEY) && !as_json.text.contains(KEY));
+    assert_eq!(([inspect(&old), inspect(&new)], lab.names()), before);
+}
+
+#[test]
+fn doctor_says_what_to_do_about_the_manager_and_never_tells_the_token() {
+    let lab = Lab::new("doctor-manager");
+    lab.delegate("1", V1, &[]);
+    let manager = LocalManager::that_publishes(&image(V2));
+    let base = upgrader(&lab, &manager);
+    let unknown = "ffffffffffffffffffffffffffffffff";
+    for (variable, value, words) in [
+        (
+            "UPGRADER_TOKEN",
+            unknown,
+            "UPGRADER_TOKEN must be a delegate token of this ACCOUNT_ID",
+        ),
+        ("UPGRADER_TOKEN", REVOKED, "put a delegate token that is in force"),
+        ("ACCOUNT_ID", "somebody-else", "check ACCOUNT_ID"),
+        (
+            "MANAGER_HOST_AND_PORT",
+            "http://127.0.0.1:9",
+            "check MANAGER_HOST_AND_PORT",
+        ),
+    ] {
+        let upgrader = base.clone().with(variable, value).with("LOG_LEVEL", "trace");
+        for run in [upgrader.run(&["doctor"]), upgrader.run(&["doctor", "--json"])] {
+            assert_eq!(run.code, Some(1), "{}", run.text);
+            for secret in [KEY, REVOKED, unknown] {
+                assert!(!run.text.contains(secret), "a token is in:\n{}", run.text);
+            }
+            assert!(run.text.contains(words), "{words:?} is not in:\n{}", run.text);
+            if !run.text.starts_with('[') {
+                fails_of(&run, "manager", &[words]);
+            }
+        }
+    }
+    assert!(!manager.log().contains("delegate-v2"), "{}", manager.log());
+}
+
+#[test]
+fn doctor_tells_by_how_much_a_clock_is_off() {
+    let lab = Lab::new("doctor-clock");
+    lab.delegate("1", V1, &[]);
+    let manager = LocalManager::that_publishes(&image(V2));
+    let upgrader = upgrader(&lab, &manager);
+    // Half a minute more than the words, so that the test may take its time.
+    for (ahead, words) in [
+        (TimeDelta::seconds(7_410), "is 2h3m behind the Manager's"),
+        (TimeDelta::seconds(-7_350), "is 2h2m ahead of the Manager's"),
+    ] {
+        let date = (Utc::now() + ahead).format("%a, %d %b %Y %H:%M:%S GMT");
+        let answer = json!({
+            "metaData": {}, "resource": { "imageTag": image(V2), "shouldUpgrade": true }, "responseMessages": [],
+        });
+        let headers = json!({ "Date": date.to_string() });
+        manager.answers(&json!({ "status": 200, "body": answer.to_string(), "headers": headers }));
+        let run = upgrader.run(&["doctor"]);
+        fails_of(&run, "clock", &[words, "set it right (NTP)"]);
+        assert!(
+            run.text.contains("it answers, the token is known"),
+            "{}",
+            run.text
+        );
+
+        manager.answers(&json!({ "status": 401, "code": "EXPIRED_TOKEN", "headers": headers }));
+        let run = upgrader.run(&["doctor"]);
+        assert_eq!(run.code, Some(1), "{}", run.text);
+        let found = not_ok(&run);
+        assert!(
+            matches!(
+                found[..],
+                [("FAIL", "manager", manager), ("FAIL", "clock", clock)]
+                    if manager.contains(words) && clock.contains(words)
+            ),
+            "{}",
+            run.text
+        );
+    }
+}
+
+#[test]
+fn doctor_tells_of_an_image_that_the_registry_lacks_or_has_for_another_platform() {
+    let lab = Lab::new("doctor-registry");
+    let name = lab.delegate("1", V1, &[]);
+    let manager = LocalManager::that_publishes(&image("26.99.1"));
+    let upgrader = upgrader(&lab, &manager);
+    let run = upgrader.run(&["doctor"]);
+    let lacks = format!("{} has no {}, for {name}", env("LAB_REGISTRY"), image("26.99.1"));
+    fails_of(
+        &run,
+        "registry",
+        &[&lacks, "put it there, or publish another image"],
+    );
+
+    manager.publish("127.0.0.1:9/harness/delegate:26.99.1");
+    let run = upgrader.run(&["doctor"]);
+    fails_of(&run, "registry", &["does the engine reach 127.0.0.1:9"]);
+
+    let foreign = image("26.98.1");
+    let context = tempfile::tempdir().expect("a directory");
+    std::fs::copy(static_binary("delegate"), context.path().join("delegate")).expect("the binary");
+    std::fs::write(
+        context.path().join("Dockerfile"),
+        "FROM scratch\nCOPY delegate /\n",
+    )
+    .expect("a Dockerfile");
+    expect(
+        Command::new("docker")
+            .env("DOCKER_BUILDKIT", "0")
+            .args(["build", "--quiet", "--platform", "linux/arm64", "--tag", &foreign])
+            .arg(context.path()),
+    );
+    docker(&["push", "--quiet", &foreign]);
+    docker(&["rmi", &foreign]);
+    manager.publish(&foreign);
+    let run = upgrader.run(&["doctor"]);
+    let what = format!("{foreign} is for linux/arm64: publish one for linux/amd64, which {name} runs on");
+    fails_of(&run, "platform", &[&what]);
+}
+
+#[test]
+fn doctor_tells_of_an_engine_out_of_reach_on_one_line_and_of_a_wrong_configuration_before_all() {
+    let lab = Lab::new("doctor-nowhere");
+    let manager = LocalManager::that_publishes(&image(V2));
+    let upgrader = upgrader(&lab, &manager);
+    let run = upgrader
+        .clone()
+        .with("DOCKER_HOST", "unix:///nowhere/docker.sock")
+        .run(&["doctor"]);
+    fails_of(
+        &run,
+        "engine",
+        &["unix:///nowhere/docker.sock: No such file", "is Docker running"],
+    );
+    assert!(
+        run.text.contains("it answers, the token is known"),
+        "{}",
+        run.text
+    );
+
+    let nothing = Proxy::with_rules(|_, _| false);
+    let run = upgrader
+        .clone()
+        .with("DOCKER_HOST", &nothing.host())
+        .run(&["doctor"]);
+    fails_of(
+        &run,
+        "engine",
+        &["(403): 403 Forbidden By rule.", "allow GET /version"],
+    );
+
+    let run = upgrader.with("SCHEDULE", "never").run(&["doctor"]);
+    assert_eq!(run.code, Some(78), "{}", run.text);
+    assert!(run.text.starts_with("SCHEDULE: "), "{}", run.text);
+}
+
+#[test]
+fn doctor_names_what_is_refused_and_changes_nothing() {
+    let lab = Lab::new("doctor-rights");
+    let name = lab.delegate("1", V1, &[]);
+    let before = (inspect(&name), lab.names());
+    let well = lab.upgrader(V2).run(&["doctor"]);
+    assert_eq!(well.code, Some(0), "{}", well.text);
+    assert!(!well.text.contains("FAIL"), "{}", well.text);
+    for told in [
+        "all ",
+        "calls are let through",
+        name.as_str(),
+        "it has ",
+        "MiB are left",
+    ] {
+        assert!(well.text.contains(told), "{told} is not in:\n{}", well.text);
+    }
+    let refused = [
+        ("POST", "/containers/create"),
+        ("GET", "/info"),
+        ("DELETE", "/containers/{id}"),
+    ];
+    let proxy = Proxy::that_allows(move |right| !refused.contains(&(right.method, right.path)));
+    let run = lab
+        .upgrader(V2)
+        .with("DOCKER_HOST", &proxy.host())
+        .run(&["doctor"]);
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    for told in [
+        "FAIL  rights         POST /containers/create is refused (403",
+        "FAIL  rights         DELETE /containers/{id} is refused (403",
+        "warn  rights         GET /info is refused (403",
+    ] {
+        assert!(run.text.contains(told), "{told} is not in:\n{}", run.text);
+    }
+    assert_eq!(run.text.matches("is refused").count(), 3, "{}", run.text);
+    assert_eq!((inspect(&name), lab.names()), before);
+}
+
+#[test]
+fn doctor_asks_for_the_delegates_that_an_upgrade_would_look_at() {
+    let lab = Lab::new("doctor-parts");
+    let name = lab.delegate("1", V1, &[]);
+    let opted_out = lab.delegate("2", V1, &["--label", "io.delegate-upgrader.enable=false"]);
+    lab.delegate("1.failed-1", V1, &[]);
+    let run = lab.upgrader(V2).run(&["doctor"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    let told = lines(&run);
+    for line in [
+        ("ok", "delegates", format!("{name}, {opted_out}")),
+        (
+            "ok",
+            opted_out.as_str(),
+            "its owner set the label io.delegate-upgrader.enable=false".to_owned(),
+        ),
+        ("ok", "registry", format!("it has {}, for {name}", image(V2))),
+    ] {
+        assert!(
+            told.contains(&(line.0, line.1, &line.2)),
+            "{line:?}:\n{}",
+            run.text
+        );
+    }
+    assert!(!run.text.contains("failed-1"), "{}", run.text);
+}
+
+#[test]
+fn a_tag_that_moves_needs_a_look_into_the_registry() {
+    let lab = Lab::new("doctor-moving");
+    let moving = image(&format!("moving-{}", std::process::id()));
+    docker(&["tag", &image(V1), &moving]);
+    docker(&["push", "--quiet", &moving]);
+    let variable = format!("DELEGATE_NAME={}", lab.name);
+    lab.container("1", &["--env", &variable, &moving]);
+    let upgrader = lab.upgrader(V1).with("PUBLISHED_IMAGE", &moving);
+    let well = upgrader.run(&["doctor"]);
+    assert_eq!(well.code, Some(0), "{}", well.text);
+
+    let blind = Proxy::that_allows(|right| right.path != "/distribution/{name}/json");
+    let upgrader = upgrader.with("DOCKER_HOST", &blind.host());
+    let run = upgrader.run(&["doctor"]);
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    let told = "and its tag moves: allow it in the socket proxy";
+    assert!(
+        not_ok(&run)
+            .iter()
+            .any(|(verdict, about, text)| *verdict == "FAIL" && *about == "registry" && text.contains(told)),
+        "{}",
+        run.text
+    );
+    let once = upgrader.run(&["once"]);
+    assert_eq!(once.code, Some(1), "{}", once.text);
+    assert!(once.text.contains("did not say which image"), "{}", once.text);
+    docker(&["rm", "--force", &format!("{}-1", lab.name)]);
+    docker(&["rmi", &moving]);
+}

@@ -1,0 +1,118 @@
+//! Drains: an old container gets all of `CONTAINER_STOP_TIMEOUT`, and no more, whatever happens meanwhile.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::proxy::Proxy;
+use kit::lab::{Lab, V1, V2, assert_in_time, docker, end_of, eventually, follow, image, image_of, life};
+
+/// Enough for a replacement up to its commit, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+#[test]
+fn the_deadline_of_a_drain_holds_when_the_upgrader_is_killed() {
+    let lab = Lab::new("drain-killed");
+    let name = lab.delegate("1", V1, &["--env", "IGNORE_SIGTERM=true"]);
+    let old = life(&name).0;
+    let upgrader = lab
+        .upgrader(V2)
+        .with("RUN_ON_START", "true")
+        .with("CONTAINER_STOP_TIMEOUT", "8");
+    let mut daemon = upgrader.start();
+    let told = daemon.time_of("to stop within 8s", PATIENCE);
+    // The engine has it by now.
+    sleep(Duration::from_secs(1));
+    daemon.signal("KILL");
+    sleep(Duration::from_secs(3));
+    let next = upgrader.start();
+    assert_in_time(told, 8.0, end_of(&old, PATIENCE), &next.log());
+    next.says("the old container is gone", PATIENCE);
+    assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
+}
+
+#[test]
+fn a_drain_and_its_deadline_outlive_a_proxy_that_cuts_long_requests() {
+    let proxy = Proxy::that_cuts_after(Duration::from_secs(1));
+    let upgrader = |lab: &Lab| {
+        lab.upgrader(V2)
+            .with("RUN_ON_START", "true")
+            .with("DOCKER_HOST", &proxy.host())
+    };
+    let deaf = Lab::new("drain-cut-deaf");
+    let busy = Lab::new("drain-cut-busy");
+    let deaf_name = deaf.delegate("1", V1, &["--env", "IGNORE_SIGTERM=true"]);
+    let busy_name = busy.delegate("1", V1, &["--env", "DRAIN_SECONDS=6"]);
+    let (deaf_old, busy_log) = (life(&deaf_name).0, follow(&busy_name));
+    let deaf_daemon = upgrader(&deaf).with("CONTAINER_STOP_TIMEOUT", "8").start();
+    let busy_daemon = upgrader(&busy).start();
+    let told = deaf_daemon.time_of("to stop within 8s", PATIENCE);
+    assert_in_time(told, 8.0, end_of(&deaf_old, PATIENCE), &deaf_daemon.log());
+    for daemon in [&deaf_daemon, &busy_daemon] {
+        daemon.says("the old container is gone", PATIENCE);
+    }
+    assert!(busy_log.end().contains("drained in full"));
+    for (lab, name) in [(&deaf, &deaf_name), (&busy, &busy_name)] {
+        assert_eq!((lab.names(), image_of(name)), (vec!["1".to_owned()], image(V2)));
+    }
+}
+
+#[test]
+fn another_delegate_is_served_while_an_old_one_drains() {
+    let lab = Lab::new("drain-beside");
+    let first = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=15"]);
+    let second = lab.delegate("2", V1, &[]);
+    let (draining, log) = (life(&first).0, follow(&first));
+    let daemon = lab.upgrader(V2).with("RUN_ON_START", "true").start();
+    // Between two renames nobody has the name.
+    let named = format!("name=^/{second}$");
+    eventually("the second one is replaced", PATIENCE, || {
+        docker(&["ps", "--filter", &named, "--format", "{{.Image}}"]) == image(V2)
+    });
+    assert_eq!(image_of(&first), image(V2));
+    assert!(life(&draining).2, "the first one's drain was over by then");
+    eventually("the first one has finished too", PATIENCE, || {
+        lab.names() == ["1", "2"]
+    });
+    assert!(log.end().contains("drained in full"), "{}", daemon.log());
+}
+
+#[test]
+fn sigterm_at_any_stage_ends_it_at_once_and_the_next_start_goes_on() {
+    let lab = Lab::new("sigterm-stages");
+    let name = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=5"]);
+    let old = follow(&name);
+    let upgrader = lab.upgrader(V2).with("RUN_ON_START", "true");
+    let stages = [
+        "create the candidate",
+        "start ",
+        "has been healthy for",
+        "retire the old",
+        "to stop within",
+        "finishing its tasks",
+        "runs the published image",
+    ];
+    // A stage may be over before the one before it was read in the log; then the next signal comes at a later one.
+    for stage in 0..6 {
+        let mut daemon = upgrader.start();
+        daemon.says_one_of(&stages[stage..], PATIENCE);
+        let (code, took) = daemon.signal("TERM");
+        assert_eq!(code, Some(0), "{}", daemon.log());
+        assert!(took < Duration::from_secs(3), "{took:?} after {}", daemon.log());
+    }
+    let run = upgrader.run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
+    assert!(old.end().contains("drained in full"));
+}
+
+#[test]
+fn sigterm_ends_it_at_once_while_the_engine_does_not_answer() {
+    let lab = Lab::new("sigterm-hangs");
+    let proxy = Proxy::that_never_answers();
+    let upgrader = lab.upgrader(V2).with("DOCKER_HOST", &proxy.host());
+    let mut daemon = upgrader.start();
+    daemon.says("status at", PATIENCE);
+    sleep(Duration::from_secs(1));
+    let (code, took) = daemon.signal("TERM");
+    assert_eq!(code, Some(0), "{}", daemon.log());
+    assert!(took < Duration::from_secs(3), "{took:?} after {}", daemon.log());
+}

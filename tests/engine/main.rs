@@ -1,0 +1,34 @@
+//! The program itself on a real engine, with real containers, a real registry and a Manager that speaks the real
+//! protocol. Run with `make test`, which brings up what is missing.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test that cannot go on has failed"
+)]
+
+mod air_gapped;
+mod auto_remove;
+mod compose;
+mod contract;
+mod daemon;
+mod doctor;
+mod drains;
+mod failures;
+mod health_only;
+mod inconclusive;
+mod local_manager;
+mod manager_faults;
+mod operator;
+mod originals;
+mod permissions;
+mod pins;
+mod private_registry;
+mod proxies_and_tls;
+mod proxy;
+mod pulls;
+mod readme_command;
+mod replacements;
+mod restarts;
+mod socket_proxies;

@@ -1,0 +1,126 @@
+//! `rollback` and `retry`: what an operator asks for one delegate.
+
+use kit::lab::{Lab, NEVER_HEALTHY, SLOW, V1, V2, WITH_HEALTHCHECK, image, image_of, life};
+
+#[test]
+fn a_rollback_goes_back_and_stays_until_a_newer_image_is_published() {
+    let lab = Lab::new("rollback");
+    let name = lab.delegate("1", V1, &["--restart", "unless-stopped"]);
+    let other = lab.delegate("2", V1, &[]);
+    let upgrader = lab.upgrader(V2);
+    let run = upgrader.run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    let beside = life(&other);
+
+    let back = upgrader.run(&["rollback", &name]);
+    assert_eq!(back.code, Some(0), "{}", back.text);
+    assert_eq!(image_of(&name), image(V1));
+    let (_, _, running, policy) = life(&name);
+    assert_eq!((running, policy.as_str()), (true, "unless-stopped"));
+    assert_eq!(life(&other), beside, "the other replica is not asked about");
+    assert_eq!(lab.names(), ["1", "2"]);
+
+    let before = life(&name);
+    let again = upgrader.run(&["once"]);
+    assert_eq!(again.code, Some(0), "{}", again.text);
+    assert!(again.text.contains("reason=\"rolled_back\""), "{}", again.text);
+    let plan = upgrader.run(&["plan"]);
+    assert!(
+        plan.text.contains("it was rolled back from") && !plan.text.contains("replace"),
+        "{}",
+        plan.text
+    );
+    assert_eq!(life(&name), before, "it stays");
+
+    // By its id, as `docker ps` shows it.
+    let twice = upgrader.run(&["rollback", &before.0[..12]]);
+    assert_eq!(twice.code, Some(1), "{}", twice.text);
+    assert!(
+        twice.text.contains("was rolled back from") && twice.text.contains("already"),
+        "{}",
+        twice.text
+    );
+    assert_eq!(life(&name), before, "a rollback is not rolled back");
+
+    let newer = lab.upgrader(WITH_HEALTHCHECK).run(&["once"]);
+    assert_eq!(newer.code, Some(0), "{}", newer.text);
+    for name in [&name, &other] {
+        assert_eq!(image_of(name), image(WITH_HEALTHCHECK));
+    }
+}
+
+#[test]
+fn a_rollback_that_is_not_possible_says_why_and_touches_nothing() {
+    let lab = Lab::new("no-rollback");
+    let name = lab.delegate("1", V1, &[]);
+    let before = life(&name);
+    let unknown = format!("{}-9", lab.name);
+    let nothing = "so there is no image before to go back to";
+    for (container, code, words) in [
+        (name.as_str(), 1, nothing.to_owned()),
+        (
+            unknown.as_str(),
+            2,
+            format!("is no delegate that is looked after; there are: {name}"),
+        ),
+    ] {
+        let run = lab.upgrader(V2).run(&["rollback", container]);
+        assert_eq!(run.code, Some(code), "{}", run.text);
+        assert!(run.text.contains(&words), "{words:?} is not in:\n{}", run.text);
+    }
+    let only_looks = lab.upgrader(V2).with("DISABLE_AUTO_UPGRADE", "true");
+    for command in ["rollback", "retry"] {
+        let run = only_looks.run(&[command, &name]);
+        assert_eq!(run.code, Some(78), "{}", run.text);
+        assert!(run.text.contains("DISABLE_AUTO_UPGRADE"), "{}", run.text);
+    }
+    assert_eq!((life(&name), lab.names()), (before, vec!["1".to_owned()]));
+}
+
+#[test]
+fn a_retry_tries_a_rejected_image_at_once() {
+    let lab = Lab::new("retry");
+    let name = lab.delegate("1", V1, &[]);
+    let before = life(&name);
+    let hasty = lab.upgrader(SLOW).with("HEALTHY_DEADLINE", "3s");
+    let run = hasty.run(&["once"]);
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    assert_eq!(lab.names(), ["1", "1.failed-1"]);
+
+    let bad = hasty.run(&["retry", &name]);
+    assert_eq!(bad.code, Some(1), "{}", bad.text);
+    assert!(bad.text.contains("was rejected"), "{}", bad.text);
+    assert_eq!(lab.names(), ["1", "1.failed-2"], "the attempts are counted");
+    assert_eq!(life(&name), before);
+
+    // Nothing was wrong with the image.
+    let good = lab.upgrader(SLOW).run(&["retry", &name]);
+    assert_eq!(good.code, Some(0), "{}", good.text);
+    assert_eq!(
+        (lab.names(), image_of(&name)),
+        (vec!["1".to_owned()], image(SLOW))
+    );
+    let done = life(&name);
+    let again = lab.upgrader(SLOW).run(&["retry", &name]);
+    assert_eq!(again.code, Some(0), "{}", again.text);
+    assert_eq!(life(&name), done, "nothing is left to do");
+}
+
+#[test]
+fn a_rollback_to_an_image_that_fails_keeps_what_works() {
+    let lab = Lab::new("rollback-bad");
+    // What was ill when it was replaced is ill when it comes back.
+    let name = lab.delegate("1", NEVER_HEALTHY, &[]);
+    let upgrader = lab.upgrader(V2);
+    let run = upgrader.run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    let before = life(&name);
+    let back = upgrader
+        .clone()
+        .with("HEALTHY_DEADLINE", "4s")
+        .run(&["rollback", &name]);
+    assert_eq!(back.code, Some(1), "{}", back.text);
+    assert!(back.text.contains("not done: "), "{}", back.text);
+    assert_eq!(life(&name), before);
+    assert_eq!(lab.names(), ["1", "1.failed-1"]);
+}

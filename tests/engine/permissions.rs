@@ -1,0 +1,98 @@
+//! Behind a socket proxy that lets through what the documentation lists, and nothing else.
+
+use delegate_upgrader::engine::{Need, Right};
+
+use crate::proxy::Proxy;
+use kit::lab::{Lab, V1, V2, docker, image, image_of};
+
+fn all(_: &Right) -> bool {
+    true
+}
+
+/// Delegates that between them make every call of an upgrade: on two networks, with a published port, with `--rm`, by
+/// compose, with and without a memory limit.
+pub(crate) fn one_of_each_kind(lab: &Lab) -> [String; 4] {
+    let network = format!("{}-net", lab.name);
+    docker(&["network", "create", "--label", &lab.label(), &network]);
+    let plain = lab.delegate("1", V1, &[]);
+    let published = lab.delegate("2", V1, &["--publish", "127.0.0.1::3460", "--network", &network]);
+    docker(&["network", "connect", "bridge", &published]);
+    let fleeting = lab.delegate("3", V1, &["--rm"]);
+    let by_compose = lab.delegate(
+        "4",
+        V1,
+        &["--label", "com.docker.compose.project=site", "--memory", "64m"],
+    );
+    [plain, published, fleeting, by_compose]
+}
+
+#[test]
+fn an_upgrade_asks_for_nothing_that_is_not_documented() {
+    let lab = Lab::new("rights");
+    let delegates = one_of_each_kind(&lab);
+    let proxy = Proxy::that_allows(all);
+    let run = lab.upgrader(V2).with("DOCKER_HOST", &proxy.host()).run(&["once"]);
+    assert_eq!(proxy.refused(), Vec::<String>::new(), "{}", run.text);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    for name in delegates {
+        assert_eq!(image_of(&name), image(V2), "{name}");
+    }
+}
+
+#[test]
+fn health_checks_need_three_reads() {
+    let lab = Lab::new("reads");
+    lab.delegate("1", V1, &[]);
+    let proxy = Proxy::that_allows(|right| right.need == Need::Watch);
+    let watcher = lab
+        .upgrader(V2)
+        .with("DOCKER_HOST", &proxy.host())
+        .with("DISABLE_AUTO_UPGRADE", "true");
+    for command in ["plan", "once", "doctor"] {
+        let run = watcher.run(&[command]);
+        assert_eq!(run.code, Some(0), "{command}: {}", run.text);
+    }
+    assert_eq!(proxy.refused(), Vec::<String>::new());
+}
+
+/// Whether it still is what runs, only the registry and the image know.
+#[test]
+fn health_checks_of_a_tag_that_moves_go_on_without_the_two_reads_that_compare_it() {
+    let lab = Lab::new("moving-reads");
+    let tag = image(&lab.name);
+    docker(&["tag", &image(V1), &tag]);
+    docker(&["push", &tag]);
+    let variable = format!("DELEGATE_NAME={}", lab.name);
+    lab.container("1", &["--env", &variable, &tag]);
+    let watcher = lab
+        .upgrader(V1)
+        .with("PUBLISHED_IMAGE", &tag)
+        .with("DISABLE_AUTO_UPGRADE", "true");
+    let not_known = "whether a newer version is published is not known";
+
+    let three = Proxy::that_allows(|right| right.need == Need::Watch);
+    let kept_short = watcher.clone().with("DOCKER_HOST", &three.host());
+    for command in ["plan", "once"] {
+        let run = kept_short.run(&[command]);
+        assert_eq!(run.code, Some(0), "{command}: {}", run.text);
+        assert!(run.text.contains(not_known), "{command}: {}", run.text);
+    }
+    let doctor = kept_short.run(&["doctor"]);
+    assert_eq!(doctor.code, Some(0), "{}", doctor.text);
+    assert_eq!(
+        doctor.text.matches("it is for tags that move").count(),
+        2,
+        "{}",
+        doctor.text
+    );
+
+    let five = Proxy::that_allows(|right| right.need == Need::Watch || right.compares_tags);
+    let all = watcher.with("DOCKER_HOST", &five.host());
+    for command in ["plan", "once", "doctor"] {
+        let run = all.run(&[command]);
+        assert_eq!(run.code, Some(0), "{command}: {}", run.text);
+        assert!(!run.text.contains(not_known), "{command}: {}", run.text);
+    }
+    assert_eq!(five.refused(), Vec::<String>::new());
+    docker(&["rmi", &tag]);
+}

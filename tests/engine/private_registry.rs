@@ -1,0 +1,260 @@
+//! A registry that asks for a login.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use tempfile::TempDir;
+
+use kit::lab::{Lab, V1, V2, docker, eventually, expect, image, image_of, inspect, project};
+
+const USER: &str = "ci";
+/// In the usual alphabet its base64 has both characters that the other one lacks.
+const PASSWORD: &str = "~>?~~>>??~+/:p w";
+/// bcrypt of it.
+const HASHED: &str = "$2b$05$mc30WOk3OqTWuwkxmcqI6e7XvWRaMj8pg1zzJ0c90lQnIXsbrJS62";
+
+/// Ends with the test.
+struct PrivateRegistry {
+    server: Child,
+    directory: TempDir,
+    /// `host:port`. Engines ask for no known certificate on their own host.
+    address: String,
+}
+
+impl PrivateRegistry {
+    fn start(has_tls: bool) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let port = TcpListener::bind("127.0.0.1:0")
+            .and_then(|free| free.local_addr())
+            .expect("a port")
+            .port();
+        let address = format!("127.0.0.1:{port}");
+        let (at, tls) = (directory.path().display(), project().join("tests/fixtures/tls"));
+        let (certificate, key) = (tls.join("server.pem"), tls.join("server.key"));
+        fs::write(directory.path().join("htpasswd"), format!("{USER}:{HASHED}\n")).expect("htpasswd");
+        let (certificate, key) = (certificate.display(), key.display());
+        let tls = if has_tls {
+            format!(", tls: {{certificate: '{certificate}', key: '{key}'}}")
+        } else {
+            String::new()
+        };
+        let config = format!(
+            "version: 0.1\nlog: {{accesslog: {{disabled: true}}}}\nstorage: {{filesystem: {{rootdirectory: {at}/data}}}}\n\
+             auth: {{htpasswd: {{realm: lab, path: {at}/htpasswd}}}}\nhttp: {{addr: '{address}'{tls}}}\n"
+        );
+        let file = directory.path().join("registry.yml");
+        fs::write(&file, config).expect("registry.yml");
+        let server = Command::new("docker-registry")
+            .arg("serve")
+            .arg(&file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("docker-registry starts");
+        let registry = Self {
+            server,
+            directory,
+            address,
+        };
+        eventually("the registry answers", Duration::from_secs(20), || {
+            std::net::TcpStream::connect(&registry.address).is_ok()
+        });
+        registry
+    }
+
+    /// A directory for `DOCKER_CONFIG` with this `config.json`.
+    fn config(&self, name: &str, json: &str) -> PathBuf {
+        let directory = self.directory.path().join(name);
+        fs::create_dir(&directory).expect("a directory");
+        fs::write(directory.join("config.json"), json).expect("config.json");
+        directory
+    }
+
+    fn with_auth(&self, name: &str) -> PathBuf {
+        let auth = STANDARD.encode(format!("{USER}:{PASSWORD}"));
+        let address = &self.address;
+        self.config(
+            name,
+            &format!(r#"{{"auths": {{"https://{address}/v2/": {{"auth": "{auth}"}}}}}}"#),
+        )
+    }
+
+    /// Puts an image there, and takes its name from the host.
+    fn publish(&self, version: &str) -> String {
+        let name = format!("{}/harness/delegate:{version}", self.address);
+        let login = self.with_auth("push");
+        docker(&["tag", &image(version), &name]);
+        expect(
+            Command::new("docker")
+                .arg("--config")
+                .arg(login)
+                .args(["push", "--quiet", &name]),
+        );
+        docker(&["rmi", &name]);
+        name
+    }
+}
+
+impl Drop for PrivateRegistry {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+#[test]
+fn without_the_right_login_the_delegate_stays_and_the_log_says_what_to_do() {
+    stays_without_the_right_login("no-login", false);
+}
+
+#[test]
+fn so_it_is_at_a_registry_with_tls_that_the_engine_does_not_know() {
+    stays_without_the_right_login("no-login-tls", true);
+}
+
+fn stays_without_the_right_login(test: &str, has_tls: bool) {
+    let lab = Lab::new(test);
+    let registry = PrivateRegistry::start(has_tls);
+    let name = lab.delegate("1", V1, &[]);
+    let published = registry.publish(V2);
+    let before = inspect(&name)["Id"].clone();
+    let upgrader = lab.upgrader(V2).with("PUBLISHED_IMAGE", &published);
+    let broken = registry.config("broken", r#"{"auths": "hunter2""#);
+    let helper = registry.config("helper", r#"{"credsStore": "of-somewhere-else"}"#);
+    let in_config = |directory: &Path| {
+        upgrader
+            .clone()
+            .with("DOCKER_CONFIG", &directory.to_string_lossy())
+    };
+    let what_to_do = format!(
+        "a login for {} belongs in REGISTRY_USERNAME and REGISTRY_PASSWORD",
+        registry.address
+    );
+    let wrong = upgrader
+        .clone()
+        .with("REGISTRY_USERNAME", USER)
+        .with("REGISTRY_PASSWORD", "hunter2");
+    for (upgrader, told) in [
+        (upgrader.clone(), what_to_do.as_str()),
+        (wrong, what_to_do.as_str()),
+        (
+            in_config(&broken),
+            "config.json is not what `docker login` writes, at line 1",
+        ),
+        (
+            in_config(&helper),
+            "docker-credential-of-somewhere-else, which is not there",
+        ),
+    ] {
+        let run = upgrader.run(&["once"]);
+        assert_eq!(run.code, Some(1), "{}", run.text);
+        assert!(run.text.contains(told), "{told} is not in:\n{}", run.text);
+        assert!(!run.text.contains("hunter2"), "{}", run.text);
+        assert_eq!(inspect(&name)["Id"], before);
+        assert_eq!(lab.names(), ["1"]);
+        if told != what_to_do {
+            let doctor = upgrader.run(&["doctor"]);
+            assert!(doctor.text.contains(told), "{told} is not in:\n{}", doctor.text);
+        }
+    }
+}
+
+#[test]
+fn an_image_for_everybody_needs_no_login_that_works() {
+    let lab = Lab::new("public");
+    let directory = tempfile::tempdir().expect("a directory");
+    for config in [r#"{"credsStore": "desktop"}"#, r#"{"auths": "hunter2""#] {
+        fs::write(directory.path().join("config.json"), config).expect("config.json");
+        let name = lab.delegate("1", V1, &[]);
+        let run = lab
+            .upgrader(V2)
+            .with("DOCKER_CONFIG", &directory.path().to_string_lossy())
+            .run(&["once"]);
+        assert_eq!(run.code, Some(0), "{}", run.text);
+        assert_eq!(image_of(&name), image(V2));
+        docker(&["rm", "--force", &name]);
+    }
+}
+
+#[test]
+fn a_tag_that_moves_in_a_registry_without_a_login_says_what_to_do_too() {
+    let lab = Lab::new("no-login-moving");
+    let registry = PrivateRegistry::start(false);
+    let moving = format!("{}/harness/delegate:latest", registry.address);
+    docker(&["tag", &image(V1), &moving]);
+    let variable = format!("DELEGATE_NAME={}", lab.name);
+    let name = lab.container("1", &["--env", &variable, &moving]);
+    let run = lab.upgrader(V1).with("PUBLISHED_IMAGE", &moving).run(&["once"]);
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    for told in [
+        "the registry did not say which image",
+        &format!("a login for {} belongs in REGISTRY_USERNAME", registry.address),
+    ] {
+        assert!(run.text.contains(told), "{told} is not in:\n{}", run.text);
+    }
+    docker(&["rm", "--force", &name]);
+    docker(&["rmi", &moving]);
+}
+
+#[test]
+fn the_walk_through_leads_where_it_says() {
+    let said = expect(Command::new(project().join("examples/private-registry")).current_dir(project()));
+    assert!(said.lines().any(|line| line.starts_with("As promised")), "{said}");
+}
+
+#[test]
+fn each_kind_of_login_is_taken() {
+    let lab = Lab::new("login");
+    let registry = PrivateRegistry::start(true);
+    let published = registry.publish(V2);
+    let upgrader = lab.upgrader(V2).with("PUBLISHED_IMAGE", &published);
+    let file = registry.directory.path().join("password");
+    fs::write(&file, format!("{PASSWORD}\n")).expect("a password file");
+    let bin = registry.directory.path().join("bin");
+    fs::create_dir(&bin).expect("a directory");
+    let helper = bin.join("docker-credential-lab");
+    let answer = format!(r#"{{"Username":"{USER}","Secret":"{PASSWORD}"}}"#);
+    fs::write(&helper, format!("#!/bin/sh\necho '{answer}'\n")).expect("a helper");
+    fs::set_permissions(&helper, fs::Permissions::from_mode(0o755)).expect("an executable helper");
+    let helpers = registry.config(
+        "helpers",
+        &format!(r#"{{"credHelpers": {{"{}": "lab"}}}}"#, registry.address),
+    );
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let auths = registry.with_auth("auths");
+    for upgrader in [
+        upgrader
+            .clone()
+            .with("REGISTRY_USERNAME", USER)
+            .with("REGISTRY_PASSWORD", PASSWORD),
+        upgrader
+            .clone()
+            .with("REGISTRY_USERNAME", USER)
+            .with("REGISTRY_PASSWORD_FILE", &file.to_string_lossy()),
+        upgrader.clone().with("DOCKER_CONFIG", &auths.to_string_lossy()),
+        upgrader
+            .clone()
+            .with("DOCKER_CONFIG", &helpers.to_string_lossy())
+            .with("PATH", &path),
+    ] {
+        let name = lab.delegate("1", V1, &[]);
+        let run = upgrader.with("LOG_LEVEL", "trace").run(&["once"]);
+        assert_eq!(run.code, Some(0), "{}", run.text);
+        assert_eq!(image_of(&name), published);
+        let encoded = STANDARD.encode(PASSWORD);
+        assert!(
+            !run.text.contains(PASSWORD) && !run.text.contains(&encoded),
+            "{}",
+            run.text
+        );
+        docker(&["rm", "--force", &name]);
+        docker(&["rmi", &published]);
+    }
+}

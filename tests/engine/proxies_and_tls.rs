@@ -1,0 +1,346 @@
+//! The way to the Manager with real parts on it: forward proxies, TLS, client certificates.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use kit::lab::servers::{
+    Server, asking, fixture, manager, nginx, squid, stunnel, tinyproxy, unknown_certificate,
+};
+use kit::lab::{Lab, Run, Upgrader, V1, V2, eventually, image, image_of};
+
+const USER: &str = "delegate+upgrader";
+/// With what is special in a URL, in base64, and what looks like an escape.
+const PASSWORD: &str = "p~a>s?s+/@:%41";
+const USER_IN_URL: &str = "delegate%2Bupgrader";
+const PASSWORD_IN_URL: &str = "p~a%3Es%3Fs%2B%2F%40%3A%2541";
+/// For tinyproxy, which takes no others.
+const PLAIN_USER: &str = "upgrader";
+const PLAIN_PASSWORD: &str = "s3cr3t-word";
+const WRONG: &str = "hunter2-hunter2";
+
+fn certified() -> (String, String) {
+    (fixture("server.pem"), fixture("server.key"))
+}
+
+/// A Manager at `http://127.0.0.1`, and the same behind TLS at `https://localhost`.
+fn both_ways(manager: &Server, tls: &Server) -> [String; 2] {
+    [
+        format!("http://{}", manager.address()),
+        format!("https://localhost:{}", tls.port),
+    ]
+}
+
+fn with_parts(upgrader: Upgrader, proxy: &Server, user: &str, password: &str) -> Upgrader {
+    upgrader
+        .with("PROXY_HOST", "127.0.0.1")
+        .with("PROXY_PORT", &proxy.port.to_string())
+        .with("PROXY_USER", user)
+        .with("PROXY_PASSWORD", password)
+}
+
+fn with_identity(upgrader: Upgrader) -> Upgrader {
+    upgrader
+        .with("CLIENT_CERT", &fixture("client.pem"))
+        .with("CLIENT_KEY", &fixture("client.key"))
+}
+
+/// What went through a proxy, by its log. The look whether it listens is there too, without a request.
+fn requests(proxy: &Server) -> Vec<String> {
+    let log = proxy.read("access.log");
+    let is_request = |line: &&str| line.contains("GET http://") || line.contains("CONNECT localhost:");
+    log.lines().filter(is_request).map(str::to_owned).collect()
+}
+
+/// What a log has in the end: a tunnel is noted when it is closed.
+fn logged(mut read: impl FnMut() -> Vec<String>) -> Vec<String> {
+    eventually("the proxy's log has it", Duration::from_secs(10), || {
+        !read().is_empty()
+    });
+    read()
+}
+
+/// The questions that the Manager heard.
+fn questions(manager: &Server) -> usize {
+    manager.read("output").matches(" -> ").count()
+}
+
+fn assert_answered(run: &Run) {
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert!(run.text.contains(&image(V2)), "{}", run.text);
+}
+
+/// Says so on one line, and nothing else of why there is no answer.
+fn assert_told(run: &Run, words: &[&str]) {
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    let lines: Vec<&str> = run
+        .text
+        .lines()
+        .filter(|line| line.contains("which image is published is not known"))
+        .collect();
+    let [line] = lines[..] else {
+        panic!("one line, not {}:\n{}", lines.len(), run.text)
+    };
+    for words in words {
+        assert!(line.contains(words), "{words:?} is not in:\n{}", run.text);
+    }
+}
+
+fn assert_no_secret(run: &Run) {
+    for (user, password) in [(USER, PASSWORD), (USER, WRONG), (PLAIN_USER, PLAIN_PASSWORD)] {
+        let encoded = STANDARD.encode(format!("{user}:{password}"));
+        for secret in [password, PASSWORD_IN_URL, &encoded] {
+            assert!(!run.text.contains(secret), "{secret:?} is in:\n{}", run.text);
+        }
+    }
+}
+
+#[test]
+fn a_proxy_with_a_login_lets_the_question_through_by_http_and_by_https() {
+    let lab = Lab::new("proxy");
+    lab.delegate("1", V1, &[]);
+    let manager = manager(V2);
+    let (certificate, key) = certified();
+    let tls = nginx(&manager.address(), (&certificate, &key), None);
+    let (squid, tinyproxy) = (squid(USER, PASSWORD), tinyproxy(PLAIN_USER, PLAIN_PASSWORD));
+    let squid_url = format!("http://{USER_IN_URL}:{PASSWORD_IN_URL}@{}", squid.address());
+    let tinyproxy_url = format!("http://{PLAIN_USER}:{PLAIN_PASSWORD}@{}", tinyproxy.address());
+    let [http, https] = both_ways(&manager, &tls);
+    let asking = |url| {
+        asking(&lab, url)
+            .with("CA_BUNDLE", &fixture("ca.pem"))
+            .with("LOG_LEVEL", "trace")
+    };
+    let squid_parts = |url| with_parts(asking(url), &squid, USER, PASSWORD);
+    let tinyproxy_parts = |url| with_parts(asking(url), &tinyproxy, PLAIN_USER, PLAIN_PASSWORD);
+    let ways = [
+        (&squid, &http, squid_parts(&http)),
+        (&squid, &https, squid_parts(&https)),
+        (&squid, &http, asking(&http).with("HTTP_PROXY", &squid_url)),
+        (&squid, &http, asking(&http).with("http_proxy", &squid_url)),
+        (&squid, &http, asking(&http).with("HTTPS_PROXY", &squid_url)),
+        (&squid, &https, asking(&https).with("HTTPS_PROXY", &squid_url)),
+        (&squid, &https, asking(&https).with("https_proxy", &squid_url)),
+        (&tinyproxy, &http, tinyproxy_parts(&http)),
+        (&tinyproxy, &https, tinyproxy_parts(&https)),
+        (
+            &tinyproxy,
+            &http,
+            asking(&http).with("HTTP_PROXY", &tinyproxy_url),
+        ),
+        (
+            &tinyproxy,
+            &https,
+            asking(&https).with("HTTPS_PROXY", &tinyproxy_url),
+        ),
+    ];
+    for (number, (proxy, manager_url, upgrader)) in ways.into_iter().enumerate() {
+        let before = requests(proxy).len();
+        let run = upgrader.run(&["plan"]);
+        assert_answered(&run);
+        assert_no_secret(&run);
+        assert_eq!(questions(&manager), number + 1);
+        let through = logged(|| requests(proxy).split_off(before));
+        let [request] = &through[..] else {
+            panic!("one request, not {through:#?}")
+        };
+        let expected = manager_url.strip_prefix("https://").map_or_else(
+            || format!("GET {manager_url}/api/upgrade-check/delegate?"),
+            |address| format!("CONNECT {address} "),
+        );
+        assert!(request.contains(&expected), "{expected:?}: {request}");
+    }
+    let known = squid.read("access.log").matches(USER).count();
+    assert_eq!(known, 7, "{}", squid.read("access.log"));
+}
+
+#[test]
+fn a_wrong_login_at_a_proxy_is_told_and_not_tried_again() {
+    let lab = Lab::new("proxy-login");
+    lab.delegate("1", V1, &[]);
+    let manager = manager(V2);
+    let (certificate, key) = certified();
+    let tls = nginx(&manager.address(), (&certificate, &key), None);
+    let (squid, tinyproxy) = (squid(USER, PASSWORD), tinyproxy(PLAIN_USER, PLAIN_PASSWORD));
+    let [http, https] = both_ways(&manager, &tls);
+    let asking = |url| asking(&lab, url).with("CA_BUNDLE", &fixture("ca.pem"));
+    let bare = |url, proxy: &Server| asking(url).with("HTTPS_PROXY", &format!("http://{}", proxy.address()));
+    for (proxy, upgrader) in [
+        (&squid, with_parts(asking(&http), &squid, USER, WRONG)),
+        (&squid, with_parts(asking(&https), &squid, USER, WRONG)),
+        (&squid, bare(&http, &squid)),
+        (&squid, bare(&https, &squid)),
+        (
+            &tinyproxy,
+            with_parts(asking(&http), &tinyproxy, PLAIN_USER, WRONG),
+        ),
+        (&tinyproxy, bare(&https, &tinyproxy)),
+    ] {
+        let before = requests(proxy).len();
+        let run = upgrader.run(&["once"]);
+        assert_told(
+            &run,
+            &["the proxy refuses the login", "PROXY_USER and PROXY_PASSWORD"],
+        );
+        assert_no_secret(&run);
+        let asked = logged(|| requests(proxy).split_off(before));
+        assert_eq!(asked.len(), 1, "{asked:#?}");
+    }
+    let doctor = with_parts(asking(&http), &squid, USER, WRONG)
+        .with("LOG_LEVEL", "trace")
+        .run(&["doctor"]);
+    assert_no_secret(&doctor);
+    assert!(
+        doctor
+            .text
+            .contains("FAIL  manager        the proxy refuses the login"),
+        "{}",
+        doctor.text
+    );
+    assert!(
+        !doctor.text.contains("clock"),
+        "the proxy's clock is not the Manager's:\n{}",
+        doctor.text
+    );
+    // With 401 for a tunnel, which tells nobody why.
+    let run = with_parts(asking(&https), &tinyproxy, PLAIN_USER, WRONG).run(&["plan"]);
+    assert_told(
+        &run,
+        &["the proxy makes no connection", "PROXY_USER, PROXY_PASSWORD"],
+    );
+    assert_no_secret(&run);
+    assert_eq!(questions(&manager), 0, "{}", manager.read("output"));
+}
+
+#[test]
+fn no_proxy_keeps_the_manager_out_of_the_proxy() {
+    let lab = Lab::new("no-proxy");
+    lab.delegate("1", V1, &[]);
+    let manager = manager(V2);
+    let (certificate, key) = certified();
+    let tls = nginx(&manager.address(), (&certificate, &key), None);
+    let squid = squid(USER, PASSWORD);
+    let [http, https] = both_ways(&manager, &tls);
+    let asking = |url, name, exceptions| {
+        let upgrader = asking(&lab, url).with("CA_BUNDLE", &fixture("ca.pem"));
+        with_parts(upgrader, &squid, USER, PASSWORD).with(name, exceptions)
+    };
+    for (url, name, exceptions) in [
+        (&http, "NO_PROXY", "127.0.0.1"),
+        (&http, "no_proxy", "10.0.0.0/8, 127.0.0.0/8"),
+        (&https, "NO_PROXY", "manager.example,localhost"),
+        (&https, "NO_PROXY", "*"),
+    ] {
+        assert_answered(&asking(url, name, exceptions).run(&["plan"]));
+        assert_eq!(requests(&squid), Vec::<String>::new(), "{name}={exceptions}");
+    }
+    assert_answered(&asking(&https, "NO_PROXY", "manager.example,ocalhost").run(&["plan"]));
+    assert_eq!(requests(&squid).len(), 1);
+}
+
+#[test]
+fn a_private_ca_is_trusted_beside_the_systems_once_ca_bundle_names_it() {
+    let lab = Lab::new("ca");
+    lab.delegate("1", V1, &[]);
+    let manager = manager(V2);
+    let (certificate, key) = certified();
+    let tls = nginx(&manager.address(), (&certificate, &key), None);
+    let directory = tempfile::tempdir().expect("a directory");
+    let (certificate, key) = unknown_certificate(directory.path());
+    let unknown = nginx(&manager.address(), (&certificate, &key), None);
+    let (ours, other) = (fixture("ca.pem"), fixture("other-ca.pem"));
+    let https = format!("https://localhost:{}", tls.port);
+    let asking = |url: &str, bundle: Option<&str>, system: Option<&str>| {
+        let mut upgrader = asking(&lab, url);
+        for (name, value) in [("CA_BUNDLE", bundle), ("SSL_CERT_FILE", system)] {
+            if let Some(value) = value {
+                upgrader = upgrader.with(name, value);
+            }
+        }
+        upgrader.run(&["plan"])
+    };
+    let no_trust = &[
+        "no trusted TLS connection",
+        "UnknownIssuer",
+        "a private CA belongs in CA_BUNDLE",
+    ];
+    assert_told(&asking(&https, None, None), no_trust);
+    assert_answered(&asking(&https, Some(&ours), None));
+    // What the system trusts is trusted still.
+    assert_answered(&asking(&https, None, Some(&ours)));
+    assert_answered(&asking(&https, Some(&other), Some(&ours)));
+    assert_answered(&asking(&https, Some(&ours), Some(&other)));
+    assert_told(&asking(&https, Some(&other), Some(&other)), no_trust);
+    let unknown = format!("https://localhost:{}", unknown.port);
+    assert_told(&asking(&unknown, Some(&ours), None), no_trust);
+    let by_address = format!("https://{}", tls.address());
+    let wrong_name = [
+        "no trusted TLS connection",
+        "MANAGER_HOST_AND_PORT must have a name",
+    ];
+    assert_told(&asking(&by_address, Some(&ours), None), &wrong_name);
+    let no_tls = format!("https://localhost:{}", manager.port);
+    assert_told(&asking(&no_tls, Some(&ours), None), &["nobody speaks TLS there"]);
+    assert_eq!(questions(&manager), 4);
+}
+
+#[test]
+fn a_manager_that_wants_a_client_certificate_is_told_from_one_that_is_not_trusted() {
+    let lab = Lab::new("mtls");
+    lab.delegate("1", V1, &[]);
+    let manager = manager(V2);
+    let (certificate, key) = certified();
+    let ca = fixture("ca.pem");
+    let directory = tempfile::tempdir().expect("a directory");
+    let (wrong, wrong_key) = unknown_certificate(directory.path());
+    // One says so by http, the other by TLS.
+    for tls in [
+        nginx(&manager.address(), (&certificate, &key), Some(&ca)),
+        stunnel(&manager.address(), Some(&ca)),
+    ] {
+        let upgrader = asking(&lab, &format!("https://localhost:{}", tls.port)).with("CA_BUNDLE", &ca);
+        let what_to_do = &["client certificate", "CLIENT_CERT and CLIENT_KEY"];
+        let before = questions(&manager);
+        assert_told(&upgrader.run(&["once"]), what_to_do);
+        let other = upgrader
+            .clone()
+            .with("CLIENT_CERT", &wrong)
+            .with("CLIENT_KEY", &wrong_key);
+        assert_told(&other.run(&["plan"]), what_to_do);
+        assert_eq!(questions(&manager), before);
+        assert_answered(&with_identity(upgrader).run(&["plan"]));
+        assert_eq!(questions(&manager), before + 1);
+    }
+}
+
+#[test]
+fn a_delegate_is_upgraded_through_a_proxy_behind_tls_to_a_manager_that_wants_a_client_certificate() {
+    let lab = Lab::new("all-the-way");
+    let name = lab.delegate("1", V1, &[]);
+    let manager = manager(V2);
+    let (certificate, key) = certified();
+    let ca = fixture("ca.pem");
+    let tls = nginx(&manager.address(), (&certificate, &key), Some(&ca));
+    let squid = squid(USER, PASSWORD);
+    let tls_of_proxy = stunnel(&squid.address(), None);
+    let upgrader = asking(&lab, &format!("https://localhost:{}", tls.port)).with("CA_BUNDLE", &ca);
+    let upgrader = with_parts(with_identity(upgrader), &tls_of_proxy, USER, PASSWORD)
+        .with("PROXY_SCHEME", "https")
+        .with("PROXY_HOST", "localhost");
+    assert_answered(&upgrader.run(&["doctor"]));
+    let run = upgrader.run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert_no_secret(&run);
+    assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
+    let tunnels = logged(|| requests(&squid));
+    assert!(
+        tunnels.len() >= 2
+            && tunnels
+                .iter()
+                .all(|line| line.contains("TCP_TUNNEL/200") && line.contains(USER)),
+        "{tunnels:#?}"
+    );
+    let asked = tls.read("access.log");
+    assert!(asked.contains("/api/upgrade-check/delegate-v2"), "{asked}");
+}

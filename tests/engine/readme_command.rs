@@ -1,0 +1,223 @@
+//! The command of the documentation, as it stands there, against the local Manager.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::local_manager::{ACCOUNT, KEY};
+use kit::lab::{
+    Lab, V1, V2, docker, eventually, expect, follow, image, image_of, life, logs, project, static_binary,
+};
+
+/// The Manager's key as its UI shows it.
+const TOKEN: &str = "MDAwMTAyMDMwNDA1MDYwNzA4MDkwYTBiMGMwZDBlMGY=";
+
+/// The Manager as a container beside the upgrader; its address.
+fn manager(lab: &Lab) -> (String, String) {
+    let tag = format!("{}-manager:dev", lab.name);
+    let context = tempfile::tempdir().expect("a directory");
+    std::fs::copy(static_binary("manager"), context.path().join("manager")).expect("the Manager's binary");
+    let dockerfile = "FROM scratch\nCOPY manager /manager\nENTRYPOINT [\"/manager\"]\n";
+    std::fs::write(context.path().join("Dockerfile"), dockerfile).expect("a Dockerfile");
+    let mut build = Command::new("docker");
+    build
+        .env("DOCKER_BUILDKIT", "0")
+        .args(["build", "--quiet", "--tag", &tag])
+        .arg(context.path());
+    expect(&mut build);
+    let published = image(V1);
+    let name = lab.container(
+        "manager",
+        &[
+            &tag,
+            "--listen",
+            "0.0.0.0:8080",
+            "--account",
+            ACCOUNT,
+            "--token",
+            KEY,
+            "--published",
+            &published,
+        ],
+    );
+    eventually("the Manager listens", Duration::from_secs(40), || {
+        logs(&name).contains("listening on")
+    });
+    let address = docker(&["inspect", "--format", "{{.NetworkSettings.IPAddress}}", &name]);
+    (name, format!("http://{address}:8080"))
+}
+
+fn publish(manager: &str, reference: &str) {
+    expect(Command::new(static_binary("manager")).args(["publish", "--at", manager, reference]));
+}
+
+/// Looks ten times a second and keeps the fewest delegates that were in service at once.
+///
+/// A delegate is in service while its container runs under its name, or while the proven candidate runs between the
+/// two renames of the commit.
+fn watch(lab: &Lab, names: [String; 2], stop: &Arc<AtomicBool>) -> thread::JoinHandle<(usize, usize)> {
+    let (filter, stop) = (format!("label={}", lab.label()), Arc::clone(stop));
+    thread::spawn(move || {
+        let (mut fewest, mut samples) = (usize::MAX, 0);
+        while !stop.load(Ordering::Relaxed) {
+            let up = docker(&["ps", "--filter", &filter, "--format", "{{.Names}}"]);
+            let up: Vec<&str> = up.lines().collect();
+            let in_service = names.iter().filter(|name| {
+                let candidate = format!("{name}.candidate");
+                let draining = format!("{name}.draining-");
+                up.contains(&name.as_str())
+                    || (up.contains(&candidate.as_str()) && up.iter().any(|up| up.starts_with(&draining)))
+            });
+            fewest = fewest.min(in_service.count());
+            samples += 1;
+            thread::sleep(Duration::from_millis(100));
+        }
+        (fewest, samples)
+    })
+}
+
+#[test]
+fn the_documented_command_upgrades_two_delegates_without_a_moment_with_fewer() {
+    let lab = Lab::new("documented");
+    let upgrader_image = format!("{}-upgrader:dev", lab.name);
+    expect(Command::new(project().join("tests/lab/upgrader-image")).arg(&upgrader_image));
+    let (manager_name, manager_url) = manager(&lab);
+    let limits = ["--env", "DRAIN_SECONDS=10", "--restart", "unless-stopped"];
+    let names = ["1", "2"].map(|suffix| lab.delegate(suffix, V1, &limits));
+    let drains = names.clone().map(|name| follow(&name));
+    let other = lab.container("other", &["--env", "DELEGATE_NAME=somebody-elses", &image(V1)]);
+    let foreign = lab.container("foreign", &["--entrypoint", "/delegate", &image(V1)]);
+    let strangers = [&other, &foreign].map(|name| life(name));
+
+    // As documented, but for the names, a quick schedule, and the label by which the test cleans up.
+    let variables: BTreeMap<&str, String> = [
+        ("ACCOUNT_ID", ACCOUNT.to_owned()),
+        ("MANAGER_HOST_AND_PORT", manager_url.clone()),
+        ("UPGRADER_WORKLOAD_NAME", lab.name.clone()),
+        ("UPGRADER_TOKEN", TOKEN.to_owned()),
+        ("SCHEDULE", "*/10 * * * * *".to_owned()),
+    ]
+    .into();
+    let settings: Vec<String> = variables
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let mut arguments = vec![
+        "--cpus=0.1",
+        "--memory=100m",
+        "-v",
+        "/var/run/docker.sock:/var/run/docker.sock",
+    ];
+    for setting in &settings {
+        arguments.extend(["-e", setting]);
+    }
+    arguments.push(&upgrader_image);
+    let upgrader = lab.container("upgrader", &arguments);
+    eventually(
+        "the delegates are seen to be current",
+        Duration::from_secs(40),
+        || logs(&upgrader).matches("runs the published image").count() >= 2,
+    );
+
+    let stop = Arc::new(AtomicBool::new(false));
+    let watcher = watch(&lab, names.clone(), &stop);
+    publish(&manager_url, &image(V2));
+    eventually(
+        "both run version 2 and the old ones are gone",
+        Duration::from_secs(400),
+        || {
+            lab.names() == ["1", "2", "foreign", "manager", "other", "upgrader"]
+                && names.iter().all(|name| image_of(name) == image(V2))
+        },
+    );
+    stop.store(true, Ordering::Relaxed);
+    let (fewest, samples) = watcher.join().expect("the watcher");
+    assert_eq!(
+        fewest,
+        2,
+        "fewer than two in service, of {samples} samples:\n{}",
+        logs(&upgrader)
+    );
+    assert!(samples > 100, "{samples} samples are no watch");
+    for drain in drains {
+        let log = drain.end();
+        assert!(
+            log.contains("draining 10 s") && log.contains("drained in full"),
+            "{log}"
+        );
+    }
+    assert_eq!(
+        [&other, &foreign].map(|name| life(name)),
+        strangers,
+        "strangers were touched"
+    );
+    eventually("its HEALTHCHECK passes", Duration::from_secs(60), || {
+        docker(&["inspect", "--format", "{{.State.Health.Status}}", &upgrader]) == "healthy"
+    });
+    let asked = logs(&manager_name);
+    assert!(
+        asked.contains("delegate-v2") && asked.contains(&lab.name),
+        "{asked}"
+    );
+    let log = logs(&upgrader);
+    assert!(
+        !log.contains(TOKEN) && !log.contains(KEY),
+        "the token is in the log"
+    );
+    docker(&["stop", "--time", "10", &upgrader]);
+    let exit = docker(&["inspect", "--format", "{{.State.ExitCode}}", &upgrader]);
+    assert_eq!(exit, "0", "it ends by itself on SIGTERM");
+    for image in [upgrader_image, format!("{}-manager:dev", lab.name)] {
+        let _ = Command::new("docker").args(["rmi", "--force", &image]).output();
+    }
+}
+
+#[test]
+fn a_manager_that_refuses_is_told_and_nothing_is_touched() {
+    let lab = Lab::new("refused");
+    let (_, manager_url) = manager(&lab);
+    publish(&manager_url, &image(V2));
+    let name = lab.delegate("1", V1, &[]);
+    let before = life(&name);
+    let base = lab
+        .upgrader(V2)
+        .without("PUBLISHED_IMAGE")
+        .with("ACCOUNT_ID", ACCOUNT)
+        .with("UPGRADER_TOKEN", TOKEN)
+        .with("MANAGER_HOST_AND_PORT", &manager_url);
+    let unknown = "ffffffffffffffffffffffffffffffff";
+    for (upgrader, words) in [
+        (base.clone().with("UPGRADER_TOKEN", unknown), "token"),
+        (base.clone().with("ACCOUNT_ID", "somebody-else"), "account"),
+        (
+            base.clone().with("MANAGER_HOST_AND_PORT", "http://127.0.0.1:9"),
+            "refused",
+        ),
+    ] {
+        let run = upgrader.run(&["once"]);
+        assert_eq!(run.code, Some(1), "{}", run.text);
+        assert!(
+            run.text.to_lowercase().contains(words),
+            "{words:?} is not in:\n{}",
+            run.text
+        );
+        assert!(
+            !run.text.contains(TOKEN) && !run.text.contains(unknown),
+            "{}",
+            run.text
+        );
+        assert_eq!(
+            (life(&name), lab.names()),
+            (before.clone(), vec!["1".to_owned(), "manager".to_owned()])
+        );
+    }
+    let run = base.run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert_eq!(image_of(&name), image(V2));
+    let _ = Command::new("docker")
+        .args(["rmi", "--force", &format!("{}-manager:dev", lab.name)])
+        .output();
+}

@@ -1,0 +1,337 @@
+//! Replacements that succeed.
+
+use std::time::Duration;
+
+use kit::lab::{
+    CRASHES, Lab, SLOW, V1, V2, WITH_HEALTHCHECK, docker, eventually, follow, image, image_of, inspect, life,
+};
+
+#[test]
+fn start_first_replaces_a_delegate_and_lets_the_old_one_finish() {
+    let lab = Lab::new("start-first");
+    let name = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=4", "--restart", "always"]);
+    let old = follow(&name);
+    let before = life(&name);
+    let run = lab.upgrader(V2).run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert_eq!(lab.names(), ["1"]);
+    assert_eq!(image_of(&name), image(V2));
+    let after = life(&name);
+    assert_ne!(before.0, after.0);
+    assert_eq!((after.2, after.3.as_str()), (true, "always"));
+    assert!(
+        old.end().contains("drained in full"),
+        "the old one was not given its time"
+    );
+    let again = lab.upgrader(V2).run(&["once"]);
+    assert_eq!(again.code, Some(0));
+    assert_eq!(life(&name), after, "a second pass finds nothing to do");
+}
+
+#[test]
+fn a_slow_starter_gets_its_time() {
+    let lab = Lab::new("slow");
+    let name = lab.delegate("1", V1, &[]);
+    let run = lab.upgrader(SLOW).run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert_eq!(image_of(&name), image(SLOW));
+}
+
+#[test]
+fn the_engines_own_healthcheck_is_what_proves_where_there_is_one() {
+    let lab = Lab::new("healthcheck");
+    let name = lab.delegate("1", V1, &[]);
+    let run = lab.upgrader(WITH_HEALTHCHECK).run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert_eq!(image_of(&name), image(WITH_HEALTHCHECK));
+    assert!(run.text.contains("its HEALTHCHECK passes"), "{}", run.text);
+}
+
+#[test]
+fn an_auto_removed_delegate_is_replaced_by_one() {
+    let lab = Lab::new("auto-remove");
+    let name = lab.delegate("1", V1, &["--rm", "--env", "DRAIN_SECONDS=2"]);
+    let old = follow(&name);
+    let run = lab.upgrader(V2).run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert_eq!(lab.names(), ["1"]);
+    assert_eq!(image_of(&name), image(V2));
+    assert_eq!(inspect(&name)["HostConfig"]["AutoRemove"], true);
+    assert!(old.end().contains("drained in full"));
+}
+
+#[test]
+fn a_published_port_is_replaced_stop_first() {
+    let lab = Lab::new("port");
+    let name = lab.delegate(
+        "1",
+        V1,
+        &["--publish", "127.0.0.1:43461:3460", "--restart", "unless-stopped"],
+    );
+    let plan = lab.upgrader(V2).run(&["plan"]);
+    assert!(
+        plan.text.contains("stop-first") && plan.text.contains("43461"),
+        "{}",
+        plan.text
+    );
+    let run = lab.upgrader(V2).run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert_eq!(lab.names(), ["1"]);
+    assert_eq!(image_of(&name), image(V2));
+    let (_, _, running, policy) = life(&name);
+    assert_eq!((running, policy.as_str()), (true, "unless-stopped"));
+    assert!(docker(&["port", &name]).contains("127.0.0.1:43461"));
+}
+
+#[test]
+fn a_host_network_delegate_is_replaced_stop_first() {
+    let lab = Lab::new("host-network");
+    let name = lab.delegate("1", V1, &["--network", "host", "--env", "PORT=43462"]);
+    let run = lab.upgrader(V2).with("HEALTH_PORT", "43462").run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert!(run.text.contains("stop-first"), "{}", run.text);
+    assert_eq!(lab.names(), ["1"]);
+    assert_eq!(image_of(&name), image(V2));
+    assert_eq!(inspect(&name)["HostConfig"]["NetworkMode"], "host");
+}
+
+#[test]
+fn networks_volumes_and_settings_come_along() {
+    let lab = Lab::new("settings");
+    let (one, two) = (format!("{}-one", lab.name), format!("{}-two", lab.name));
+    for network in [&one, &two] {
+        docker(&["network", "create", "--label", &lab.label(), network]);
+    }
+    let volume = format!("{}-data:/data", lab.name);
+    let name = lab.delegate(
+        "1",
+        V1,
+        &[
+            "--network",
+            &one,
+            "--network-alias",
+            "worker",
+            "--volume",
+            &volume,
+            "--volume",
+            "/scratch",
+            "--memory",
+            "64m",
+            "--cpus",
+            "0.5",
+            "--env",
+            "TASK=a b=c",
+            "--cap-add",
+            "NET_ADMIN",
+            "--ulimit",
+            "nofile=1000:2000",
+            "--log-opt",
+            "max-size=1m",
+            "--hostname",
+            "worker-1",
+            "--stop-signal",
+            "SIGTERM",
+        ],
+    );
+    docker(&["network", "connect", "--alias", "second", &two, &name]);
+    let before = inspect(&name);
+    let run = lab.upgrader(V2).run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    let after = inspect(&name);
+    assert_eq!(image_of(&name), image(V2));
+    for field in [
+        "Memory",
+        "NanoCpus",
+        "CapAdd",
+        "Ulimits",
+        "LogConfig",
+        "NetworkMode",
+    ] {
+        assert_eq!(before["HostConfig"][field], after["HostConfig"][field], "{field}");
+    }
+    assert_eq!(after["Config"]["Hostname"], "worker-1");
+    let env = after["Config"]["Env"].as_array().expect("an environment");
+    assert!(env.iter().any(|entry| entry == "TASK=a b=c"));
+    assert!(
+        env.iter()
+            .any(|entry| entry == &format!("DELEGATE_IMAGE_VERSION={V2}")),
+        "the old image's value froze"
+    );
+    let sources = |container: &serde_json::Value| {
+        let mounts = container["Mounts"].as_array().expect("mounts");
+        let mut sources: Vec<_> = mounts
+            .iter()
+            .map(|m| format!("{} {}", m["Source"], m["Destination"]))
+            .collect();
+        sources.sort();
+        sources
+    };
+    assert_eq!(
+        sources(&before),
+        sources(&after),
+        "volumes, the anonymous one too, are the same ones"
+    );
+    for (network, alias) in [(&one, "worker"), (&two, "second")] {
+        let aliases = after["NetworkSettings"]["Networks"][network]["Aliases"]
+            .as_array()
+            .expect("aliases");
+        assert!(
+            aliases.iter().any(|found| found == alias),
+            "{network}: {aliases:?}"
+        );
+    }
+    let _ = std::process::Command::new("docker")
+        .args(["rm", "--force", "--volumes", &name])
+        .output();
+    docker(&["volume", "rm", &format!("{}-data", lab.name)]);
+}
+
+#[test]
+fn replicas_go_one_at_a_time_and_strangers_are_left_alone() {
+    let lab = Lab::new("replicas");
+    let first = lab.delegate("1", V1, &[]);
+    let second = lab.delegate("2", V1, &[]);
+    let other = format!("DELEGATE_NAME={}-other", lab.name);
+    let other = lab.container("other", &["--env", &other, &image(V1)]);
+    let foreign = lab.container("foreign", &[&image(V1)]);
+    let opted_out = lab.delegate("3", V1, &["--label", "io.delegate-upgrader.enable=false"]);
+    let stopped = lab.delegate("4", V1, &[]);
+    docker(&["stop", &stopped]);
+    let untouched = [&other, &foreign, &opted_out, &stopped].map(|name| life(name));
+    let run = lab.upgrader(V2).run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    for name in [&first, &second] {
+        assert_eq!(image_of(name), image(V2));
+    }
+    assert_eq!(
+        [&other, &foreign, &opted_out, &stopped].map(|name| life(name)),
+        untouched
+    );
+    let promoted = run
+        .text
+        .find(&format!("to {first} "))
+        .expect("the first is promoted");
+    let created = run
+        .text
+        .rfind("create the candidate")
+        .expect("the second is created");
+    assert!(
+        promoted < created,
+        "the second waits for the first:\n{}",
+        run.text
+    );
+    assert_eq!(lab.names(), ["1", "2", "3", "4", "foreign", "other"]);
+}
+
+#[test]
+fn a_killed_upgrader_goes_on_where_it_was() {
+    let lab = Lab::new("killed");
+    let name = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=3"]);
+    let old = follow(&name);
+    let upgrader = lab.upgrader(V2).with("RUN_ON_START", "true");
+    let stages = [
+        "create the candidate",
+        "start ",
+        "has been healthy for",
+        "retire the old",
+        "to stop within",
+        "runs the published image",
+    ];
+    // A stage may be over before the one before it was read in the log; then the next kill comes at a later one.
+    for stage in 0..5 {
+        let mut daemon = upgrader.start();
+        daemon.says_one_of(&stages[stage..], Duration::from_secs(30));
+        daemon.signal("KILL");
+    }
+    let run = upgrader.run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert_eq!(lab.names(), ["1"]);
+    assert_eq!(image_of(&name), image(V2));
+    assert!(old.end().contains("drained in full"));
+}
+
+/// The engine refuses to rename a container between two lives.
+#[test]
+fn a_delegate_that_keeps_crashing_is_replaced() {
+    let lab = Lab::new("crashing");
+    let name = lab.delegate("1", CRASHES, &["--restart", "always"]);
+    eventually("it is between two lives", Duration::from_secs(60), || {
+        let container = inspect(&name);
+        container["State"]["Restarting"] == true && container["RestartCount"].as_u64() >= Some(5)
+    });
+    let run = lab.upgrader(V2).run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    // It may end between a look and the rename that follows, but not each time.
+    let refused = run.text.matches("the engine did not do it").count();
+    assert!(refused <= 2, "{}", run.text);
+    assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
+    assert_eq!(life(&name).3, "always");
+}
+
+#[test]
+fn once_goes_on_to_the_image_of_today_after_finishing_what_was_begun() {
+    let lab = Lab::new("once-again");
+    let stop_first = [
+        "--label",
+        "io.delegate-upgrader.strategy=stop-first",
+        "--env",
+        "DRAIN_SECONDS=3",
+    ];
+    let name = lab.delegate("1", V1, &stop_first);
+    let mut daemon = lab.upgrader(V2).with("RUN_ON_START", "true").start();
+    daemon.says("to stop within", Duration::from_secs(20));
+    daemon.signal("KILL");
+    assert!(
+        lab.names().iter().any(|name| name.contains("draining")),
+        "{:?}",
+        lab.names()
+    );
+    let run = lab.upgrader(WITH_HEALTHCHECK).run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert_eq!(
+        (lab.names(), image_of(&name)),
+        (vec!["1".to_owned()], image(WITH_HEALTHCHECK))
+    );
+}
+
+#[test]
+fn debug_tells_every_call_and_no_secret() {
+    const TOKEN: &str = "00112233445566778899aabbccddeeff";
+    let lab = Lab::new("debug");
+    let name = lab.delegate("1", V1, &["--env", &format!("DELEGATE_TOKEN={TOKEN}")]);
+    let run = lab.upgrader(V2).with("LOG_LEVEL", "debug").run(&["once"]);
+    assert_eq!((run.code, image_of(&name)), (Some(0), image(V2)), "{}", run.text);
+    for call in [
+        "inspect",
+        "inspect_image",
+        "pull",
+        "create",
+        "start",
+        "rename",
+        "stop",
+        "remove",
+    ] {
+        let told = format!("engine call=\"{call}\" about=");
+        assert!(run.text.contains(&told), "{told} is not in:\n{}", run.text);
+    }
+    assert!(run.text.contains("decision=\"create\""), "{}", run.text);
+    assert!(!run.text.contains(TOKEN), "{}", run.text);
+}
+
+/// A sidecar in its network would lose it with the old container.
+#[test]
+fn a_delegate_with_a_sidecar_in_its_network_is_left_alone() {
+    let lab = Lab::new("sidecar");
+    let name = lab.delegate("1", V1, &[]);
+    let network = format!("container:{name}");
+    // Another port, since the network is one.
+    let sidecar = lab.container(
+        "sidecar",
+        &["--network", &network, "--env", "PORT=3461", &image(V1)],
+    );
+    let run = lab.upgrader(V2).run(&["once"]);
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    let why = format!("the container {sidecar} has its network, and would be cut off");
+    assert!(run.text.contains(&why), "{}", run.text);
+    assert_eq!(image_of(&name), image(V1));
+}

@@ -1,0 +1,102 @@
+//! The engine as the matrix sees it: past the proxies, and past all code that is being tested.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio::time::sleep;
+
+use super::wire::Wire;
+
+/// How long an engine that restarts may be away.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The way to the engine.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    pub socket: PathBuf,
+}
+
+/// A container in the list.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub id: String,
+    pub name: String,
+    pub state: String,
+}
+
+impl Engine {
+    async fn try_call(&self, method: &str, path: &str, body: Option<&Value>) -> io::Result<(u16, Value)> {
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: docker\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        let mut wire = Wire::connect(&self.socket).await?;
+        wire.send(request.as_bytes()).await?;
+        let answer = wire.answer(method).await?;
+        Ok((answer.status(), answer.json()))
+    }
+
+    /// Status and document.
+    pub async fn call(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+        let begin = Instant::now();
+        loop {
+            match self.try_call(method, path, body).await {
+                Ok(answer) => return answer,
+                Err(error) if begin.elapsed() > PATIENCE => panic!("{method} {path}: {error}"),
+                Err(_) => sleep(Duration::from_millis(200)).await,
+            }
+        }
+    }
+
+    /// A call that must succeed.
+    pub async fn expect(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
+        let (status, answer) = self.call(method, path, body).await;
+        assert!(status < 400, "{method} {path}: {status} {answer}");
+        answer
+    }
+
+    /// All containers called `name` or `name.…`, stopped ones too.
+    pub async fn list(&self, name: &str) -> Vec<Row> {
+        let text = |row: &Value, pointer| {
+            let text = row.pointer(pointer).and_then(Value::as_str);
+            text.unwrap_or_default().trim_start_matches('/').to_owned()
+        };
+        let listed = self.expect("GET", "/containers/json?all=1", None).await;
+        let rows = listed.as_array().cloned().unwrap_or_default();
+        let rows = rows.iter().map(|row| Row {
+            id: text(row, "/Id"),
+            name: text(row, "/Names/0"),
+            state: text(row, "/State"),
+        });
+        rows.filter(|row| row.name.split('.').next() == Some(name))
+            .collect()
+    }
+
+    /// A container's document; `None` where there is no such container.
+    pub async fn inspect(&self, id_or_name: &str) -> Option<Value> {
+        let path = format!("/containers/{id_or_name}/json");
+        let (status, document) = self.call("GET", &path, None).await;
+        (status == 200).then_some(document)
+    }
+
+    /// Creates and starts a container.
+    pub async fn run(&self, name: &str, body: &Value) -> Value {
+        let path = format!("/containers/create?name={name}");
+        let created = self.expect("POST", &path, Some(body)).await;
+        let id = created["Id"].as_str().unwrap_or_default();
+        self.expect("POST", &format!("/containers/{id}/start"), None)
+            .await;
+        self.inspect(id).await.expect("a container that was just started")
+    }
+
+    /// Removes all containers called `name` or `name.…`, running ones too.
+    pub async fn clear(&self, name: &str) {
+        for row in self.list(name).await {
+            self.call("DELETE", &format!("/containers/{}?force=1&v=1", row.id), None)
+                .await;
+        }
+    }
+}

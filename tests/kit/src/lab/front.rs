@@ -1,0 +1,133 @@
+//! What stands at the Manager's address: it fails as it is told, and leads to the Manager when it is well.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What becomes of a question.
+#[derive(Clone, PartialEq)]
+pub enum Fault {
+    /// These bytes, then the end.
+    Says(Vec<u8>),
+    /// These bytes, and then blanks as fast as they are taken.
+    Endless(Vec<u8>),
+    /// These bytes, and then one blank after the other, ten a second.
+    Drips(Vec<u8>),
+    /// Nobody listens.
+    Refused,
+    /// Somebody else answers, at this address.
+    Leads(String),
+}
+
+/// Ends with the test's process.
+pub struct Front {
+    pub address: SocketAddr,
+    fault: Arc<Mutex<Fault>>,
+    open: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Front {
+    pub fn that(fault: Fault) -> Self {
+        let mut listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("a port");
+        let fault = Arc::new(Mutex::new(fault));
+        let told = Arc::clone(&fault);
+        let open: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+        let kept = Arc::clone(&open);
+        thread::spawn(move || {
+            loop {
+                let Ok((client, _)) = listener.accept() else {
+                    return;
+                };
+                let fault = told.lock().expect("the fault").clone();
+                if fault == Fault::Refused {
+                    drop((listener, client));
+                    while *told.lock().expect("the fault") == Fault::Refused {
+                        thread::sleep(Duration::from_millis(20));
+                    }
+                    listener = bind_again(address);
+                    continue;
+                }
+                kept.lock().expect("the connections").push(clone(&client));
+                if let Fault::Leads(to) = fault {
+                    let Ok(other) = TcpStream::connect(to) else {
+                        continue;
+                    };
+                    let (from, to) = (clone(&client), clone(&other));
+                    thread::spawn(move || relay(from, to));
+                    thread::spawn(move || relay(other, client));
+                } else {
+                    thread::spawn(move || answer(client, fault));
+                }
+            }
+        });
+        Self { address, fault, open }
+    }
+
+    pub fn set(&self, fault: Fault) {
+        let closes = fault == Fault::Refused;
+        *self.fault.lock().expect("the fault") = fault;
+        // As by a restart. A client would keep a good connection for its next question, and wait at a bad one.
+        for connection in self.open.lock().expect("the connections").drain(..) {
+            let _ = connection.shutdown(Shutdown::Both);
+        }
+        if closes {
+            // It sleeps until somebody comes.
+            let _ = TcpStream::connect(self.address);
+        }
+    }
+}
+
+/// Whoever has the port meanwhile, for a connection of its own, soon gives it back.
+fn bind_again(address: SocketAddr) -> TcpListener {
+    let begun = Instant::now();
+    loop {
+        match TcpListener::bind(address) {
+            Ok(listener) => return listener,
+            Err(error) => assert!(begun.elapsed() < Duration::from_secs(20), "{address}: {error}"),
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn answer(mut client: TcpStream, fault: Fault) {
+    // Unread, it would have the end of the connection overtake the answer.
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        match client.read(&mut byte) {
+            Ok(1) => head.extend(byte),
+            _ => return,
+        }
+    }
+    let (bytes, more, pause) = match fault {
+        Fault::Says(bytes) => (bytes, 0, Duration::ZERO),
+        Fault::Endless(bytes) => (bytes, 64 * 1024, Duration::ZERO),
+        Fault::Drips(bytes) => (bytes, 1, Duration::from_millis(100)),
+        Fault::Refused | Fault::Leads(_) => return,
+    };
+    let mut taken = client.write_all(&bytes).is_ok();
+    while taken && more > 0 {
+        thread::sleep(pause);
+        taken = client.write_all(&vec![b' '; more]).is_ok();
+    }
+    let _ = client.shutdown(Shutdown::Both);
+}
+
+fn clone(stream: &TcpStream) -> TcpStream {
+    stream.try_clone().expect("clone")
+}
+
+fn relay(mut from: TcpStream, mut to: TcpStream) {
+    let _ = std::io::copy(&mut from, &mut to);
+    let _ = to.shutdown(Shutdown::Write);
+}
+
+/// A whole answer.
+pub fn answer_of(status: &str, headers: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}")
+        .into()
+}

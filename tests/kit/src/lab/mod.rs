@@ -1,0 +1,422 @@
+//! Delegates, images and the upgrader as tests see them. Everything made here has its test's name at the beginning of
+//! its own, or its label, and is removed at the test's end.
+
+pub mod engine;
+pub mod front;
+pub mod servers;
+pub mod wire;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+/// The label on every container and network of a test.
+pub const LABEL: &str = "io.delegate-upgrader.test";
+/// The versions there are images of, and how each behaves.
+const IMAGES: [&str; 7] = [
+    "26.01.10001",
+    "26.02.10002",
+    "26.03.10003 CRASH_AFTER_SECONDS=1",
+    "26.04.10004 HEALTH=never",
+    "26.05.10005 HEALTHCHECK=true",
+    "26.06.10006 HEALTH=flap FLAP_SECONDS=1",
+    "26.07.10007 START_SECONDS=4",
+];
+pub const V1: &str = "26.01.10001";
+pub const V2: &str = "26.02.10002";
+pub const CRASHES: &str = "26.03.10003";
+pub const NEVER_HEALTHY: &str = "26.04.10004";
+pub const WITH_HEALTHCHECK: &str = "26.05.10005";
+pub const FLAPS: &str = "26.06.10006";
+pub const SLOW: &str = "26.07.10007";
+
+/// One test's own corner of the engine.
+pub struct Lab {
+    /// The test's `DELEGATE_NAME`, and the beginning of all its names.
+    pub name: String,
+}
+
+/// How a command of the upgrader ended, and all it printed.
+pub struct Run {
+    pub code: Option<i32>,
+    pub text: String,
+}
+
+pub fn env(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| {
+        panic!("{name} is not set: these tests need an engine and a registry; run them with `make test`")
+    })
+}
+
+pub fn project() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// The program as Cargo built it for the test that is running, which lies in a directory beside it.
+pub fn program() -> PathBuf {
+    let test = std::env::current_exe().expect("the test's own file");
+    let built = test.ancestors().nth(2).expect("target/debug/deps");
+    built.join("delegate-upgrader")
+}
+
+/// Where the static binaries are.
+pub fn static_binary(name: &str) -> PathBuf {
+    Path::new(&env("DELEGATE_UPGRADER_STATIC")).join(name)
+}
+
+pub fn image(version: &str) -> String {
+    format!("{}/harness/delegate:{version}", env("LAB_REGISTRY"))
+}
+
+pub fn build_images() {
+    static BUILT: OnceLock<()> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let mut command = Command::new(project().join("tests/lab/images"));
+        command.arg(static_binary("delegate")).args(IMAGES);
+        expect(&mut command);
+    });
+}
+
+/// Runs a command that must succeed; what it printed.
+pub fn expect(command: &mut Command) -> String {
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{}",
+        String::from_utf8_lossy(&output.stderr),
+        String::from_utf8_lossy(&output.stdout)
+    );
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// `docker` with these arguments, which must succeed.
+pub fn docker(arguments: &[&str]) -> String {
+    expect(Command::new("docker").args(arguments))
+}
+
+/// Waits until something holds.
+pub fn eventually(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < limit, "not within {limit:?}: {what}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+impl Lab {
+    pub fn new(test: &str) -> Self {
+        build_images();
+        Self {
+            name: format!("e2e-{test}-{}", std::process::id()),
+        }
+    }
+
+    /// `LABEL=name`, for `docker run --label` and for filters.
+    pub fn label(&self) -> String {
+        format!("{LABEL}={}", self.name)
+    }
+
+    /// A container of this test with these further arguments of `docker run`, among them the image. Its name begins
+    /// with the test's.
+    pub fn container(&self, suffix: &str, arguments: &[&str]) -> String {
+        let name = format!("{}-{suffix}", self.name);
+        let label = self.label();
+        let mut all = vec!["run", "--detach", "--name", &name, "--label", &label];
+        all.extend(arguments);
+        docker(&all);
+        name
+    }
+
+    /// A delegate of this test on `version`, with further arguments of `docker run`. Up and answering.
+    pub fn delegate(&self, suffix: &str, version: &str, arguments: &[&str]) -> String {
+        let image = image(version);
+        let variable = format!("DELEGATE_NAME={}", self.name);
+        let mut all = vec!["--env", &variable];
+        all.extend(arguments);
+        all.push(&image);
+        let name = self.container(suffix, &all);
+        eventually("the delegate says it started", Duration::from_secs(20), || {
+            !logs(&name).is_empty()
+        });
+        name
+    }
+
+    /// The upgrader, looking after this test's delegates with a fixed published image and short times.
+    pub fn upgrader(&self, published: &str) -> Upgrader {
+        let mut variables = BTreeMap::new();
+        for (name, value) in [
+            ("DOCKER_HOST", env("DOCKER_HOST")),
+            ("UPGRADER_WORKLOAD_NAME", self.name.clone()),
+            ("PUBLISHED_IMAGE", image(published)),
+            ("HEALTHY_TIME", "2s".to_owned()),
+            ("HEALTHY_DEADLINE", "15s".to_owned()),
+            ("HEALTH_INTERVAL", "1s".to_owned()),
+            ("LISTEN_ADDR", "127.0.0.1:0".to_owned()),
+        ] {
+            variables.insert(name.to_owned(), value);
+        }
+        Upgrader { variables }
+    }
+
+    /// `name=…`, the filter for this test's containers. The mark of a rejected image has none of its delegate's labels.
+    fn named(&self) -> String {
+        format!("name=^/{}-", self.name)
+    }
+
+    /// The names of this test's containers, stopped ones too, without the test's name before them.
+    pub fn names(&self) -> Vec<String> {
+        let filter = self.named();
+        let listed = docker(&["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"]);
+        let mut names: Vec<String> = listed
+            .lines()
+            .map(|name| {
+                name.trim_start_matches(&self.name)
+                    .trim_start_matches('-')
+                    .to_owned()
+            })
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+pub fn logs(name: &str) -> String {
+    let output = Command::new("docker")
+        .args(["logs", name])
+        .output()
+        .expect("docker logs");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+pub fn inspect(name: &str) -> Value {
+    let text = docker(&["inspect", name]);
+    let mut list: Vec<Value> = serde_json::from_str(&text).expect("docker inspect prints JSON");
+    list.remove(0)
+}
+
+/// What tells one life of one container from another.
+pub fn life(name: &str) -> (String, String, bool, String) {
+    let container = inspect(name);
+    let text = |pointer| {
+        container
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let running = container
+        .pointer("/State/Running")
+        .and_then(Value::as_bool)
+        .unwrap_or_default();
+    (
+        text("/Id"),
+        text("/State/StartedAt"),
+        running,
+        text("/HostConfig/RestartPolicy/Name"),
+    )
+}
+
+pub fn image_of(name: &str) -> String {
+    docker(&["inspect", "--format", "{{.Config.Image}}", name])
+}
+
+/// Waits until a container does not run any more, or is gone; when that was.
+pub fn end_of(id: &str, limit: Duration) -> DateTime<Utc> {
+    eventually(&format!("{id} has ended"), limit, || {
+        let seen = Command::new("docker")
+            .args(["inspect", "--format", "{{.State.Running}}", id])
+            .output()
+            .expect("docker inspect");
+        let said = String::from_utf8_lossy(&seen.stdout).trim().to_owned();
+        let gone = String::from_utf8_lossy(&seen.stderr).contains("No such object");
+        said == "false" || gone
+    });
+    Utc::now()
+}
+
+/// The contract: a drain ends within 2 s of its deadline, and not before it.
+pub fn assert_in_time(told: DateTime<Utc>, timeout: f64, ended: DateTime<Utc>, log: &str) {
+    // Told and timed by two processes.
+    let blur = 0.5;
+    let took = (ended - told).as_seconds_f64();
+    assert!(
+        took >= timeout - blur && took <= timeout + 2.0 + blur,
+        "told to stop within {timeout} s, it ended after {took} s, at {ended}:\n{log}"
+    );
+}
+
+/// Follows a container's log until it is gone.
+pub fn follow(name: &str) -> Follow {
+    let child = Command::new("docker")
+        .args(["logs", "--follow", name])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("docker logs --follow");
+    Follow(child)
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let listed = |arguments: &[&str], filter: &str| {
+            let output = Command::new("docker")
+                .args(arguments)
+                .args(["--filter", filter])
+                .output();
+            output
+                .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+                .unwrap_or_default()
+        };
+        for id in listed(&["ps", "--all", "--quiet"], &self.named()).lines() {
+            let _ = Command::new("docker")
+                .args(["rm", "--force", "--volumes", id])
+                .output();
+        }
+        for id in listed(&["network", "ls", "--quiet"], &format!("label={}", self.label())).lines() {
+            let _ = Command::new("docker").args(["network", "rm", id]).output();
+        }
+    }
+}
+
+/// A log that is being followed.
+pub struct Follow(Child);
+
+impl Follow {
+    /// All of it, once the container is gone.
+    pub fn end(self) -> String {
+        let output = self.0.wait_with_output().expect("docker logs ends");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
+/// The upgrader as a process with this environment and no other.
+#[derive(Clone)]
+pub struct Upgrader {
+    variables: BTreeMap<String, String>,
+}
+
+impl Upgrader {
+    #[must_use]
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        self.variables.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        self.variables.remove(name);
+        self
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program());
+        command
+            .env_clear()
+            .envs(&self.variables)
+            .args(arguments)
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command to its end.
+    pub fn run(&self, arguments: &[&str]) -> Run {
+        let output = self.command(arguments).output().expect("the upgrader starts");
+        Run {
+            code: output.status.code(),
+            text: both(&output),
+        }
+    }
+
+    /// Starts the daemon.
+    pub fn start(&self) -> Daemon {
+        self.begin("run")
+    }
+
+    /// Starts a command that takes its time.
+    pub fn begin(&self, command: &str) -> Daemon {
+        let log = tempfile::NamedTempFile::new().expect("a file for the log");
+        let child = self
+            .command(&[command])
+            .stdout(log.reopen().expect("the log"))
+            .stderr(log.reopen().expect("the log"))
+            .spawn()
+            .expect("the upgrader starts");
+        Daemon { child, log }
+    }
+}
+
+fn both(output: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+/// A running daemon; ended with the test.
+pub struct Daemon {
+    child: Child,
+    log: tempfile::NamedTempFile,
+}
+
+impl Daemon {
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.log.path()).unwrap_or_default()
+    }
+
+    pub fn says(&self, text: &str, limit: Duration) {
+        self.says_one_of(&[text], limit);
+    }
+
+    pub fn says_one_of(&self, texts: &[&str], limit: Duration) {
+        let start = Instant::now();
+        while !texts.iter().any(|text| self.log().contains(text)) {
+            assert!(
+                start.elapsed() < limit,
+                "the daemon did not say one of {texts:?} within {limit:?}:\n{}",
+                self.log()
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// When it first said so.
+    pub fn time_of(&self, text: &str, limit: Duration) -> DateTime<Utc> {
+        self.says(text, limit);
+        let log = self.log();
+        let line = log.lines().find(|line| line.contains(text)).expect("a line");
+        let time = line.split_whitespace().next().expect("a time");
+        DateTime::parse_from_rfc3339(time).expect("a time").to_utc()
+    }
+
+    /// Waits for a command's end; how it ended.
+    pub fn wait(&mut self) -> Run {
+        let status = self.child.wait().expect("the command ends");
+        Run {
+            code: status.code(),
+            text: self.log(),
+        }
+    }
+
+    /// Sends a signal and waits for the end; the exit code, if there was one, and how long it took.
+    pub fn signal(&mut self, signal: &str) -> (Option<i32>, Duration) {
+        let start = Instant::now();
+        expect(Command::new("kill").args([&format!("-{signal}"), &self.child.id().to_string()]));
+        let status = self.child.wait().expect("the daemon ends");
+        (status.code(), start.elapsed())
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,217 @@
+//! Real servers on the way to the Manager, and the local Manager itself. Each ends with the test.
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::{Lab, Upgrader, expect, image, project, static_binary};
+
+const ACCOUNT: &str = "acct-TEST_000000000000";
+pub const TOKEN: &str = "000102030405060708090a0b0c0d0e0f";
+
+/// A server and its directory.
+pub struct Server {
+    child: Child,
+    directory: TempDir,
+    pub port: u16,
+}
+
+impl Server {
+    /// Starts a command once its configuration is written, for a port that is free, and waits until it listens there.
+    pub fn start(configure: impl Fn(&Path, u16) -> Command) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        // squid gives up being root before it writes its log.
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777))
+            .expect("a directory for all");
+        let port = free_port();
+        let mut command = configure(directory.path(), port);
+        let output = fs::File::create(directory.path().join("output")).expect("a file");
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().expect("a file"))
+            .stderr(output)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command:?}: {error}; LAB_PROXY=1 tests/lab/run installs it"));
+        let mut server = Self {
+            child,
+            directory,
+            port,
+        };
+        let begun = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            let ended = server.child.try_wait().expect("a process");
+            assert!(
+                ended.is_none() && begun.elapsed() < Duration::from_secs(30),
+                "{command:?} does not listen: {ended:?}\n{}",
+                server.read("output")
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        server
+    }
+
+    /// A file that it writes.
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.directory.path().join(name)).unwrap_or_default()
+    }
+
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn free_port() -> u16 {
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+    free.expect("a port").port()
+}
+
+fn write(directory: &Path, name: &str, text: &str) -> PathBuf {
+    let path = directory.join(name);
+    fs::write(&path, text).expect("a file");
+    path
+}
+
+/// A certificate or a key of the fixtures: `ca.pem`, `server.pem` for localhost.
+pub fn fixture(name: &str) -> String {
+    let path = project().join("tests/fixtures/tls").join(name);
+    path.to_string_lossy().into_owned()
+}
+
+/// The local Manager, which publishes this version. Its `output` has a line for each question.
+pub fn manager(published: &str) -> Server {
+    Server::start(|_, port| {
+        let mut command = Command::new(static_binary("manager"));
+        command
+            .args(["serve", "--listen", &format!("127.0.0.1:{port}")])
+            .args(["--account", ACCOUNT, "--token", TOKEN])
+            .args(["--published", &image(published)]);
+        command
+    })
+}
+
+/// The upgrader, asking a Manager at this URL.
+pub fn asking(lab: &Lab, url: &str) -> Upgrader {
+    lab.upgrader("0")
+        .without("PUBLISHED_IMAGE")
+        .with("ACCOUNT_ID", ACCOUNT)
+        .with("UPGRADER_TOKEN", TOKEN)
+        .with("MANAGER_HOST_AND_PORT", url)
+}
+
+/// A proxy that wants this login. Its `access.log` has a line for each request, and who made it.
+pub fn squid(user: &str, password: &str) -> Server {
+    let hashed = expect(Command::new("openssl").args(["passwd", "-apr1", password]));
+    Server::start(|directory, port| {
+        let users = write(directory, "users", &format!("{user}:{hashed}\n"));
+        let (at, users) = (directory.display(), users.display());
+        let config = format!(
+            "http_port 127.0.0.1:{port}\nvisible_hostname lab\npid_filename none\ncoredump_dir none\n\
+             cache deny all\ncache_mem 0 MB\nnetdb_filename none\npinger_enable off\nshutdown_lifetime 0 seconds\n\
+             cache_log {at}/cache.log\naccess_log stdio:{at}/access.log\n\
+             auth_param basic program /usr/lib/squid/basic_ncsa_auth {users}\nauth_param basic children 1\n\
+             acl known proxy_auth REQUIRED\nhttp_access allow known\nhttp_access deny all\n"
+        );
+        let config = write(directory, "squid.conf", &config);
+        let mut command = Command::new("squid");
+        command.arg("-N").arg("-f").arg(config);
+        command
+    })
+}
+
+/// Another one. It takes letters and digits only.
+pub fn tinyproxy(user: &str, password: &str) -> Server {
+    Server::start(|directory, port| {
+        let at = directory.display();
+        let config = format!(
+            "Port {port}\nListen 127.0.0.1\nTimeout 60\nMaxClients 20\nLogLevel Connect\n\
+             LogFile \"{at}/access.log\"\nBasicAuth {user} {password}\n"
+        );
+        let config = write(directory, "tinyproxy.conf", &config);
+        let mut command = Command::new("tinyproxy");
+        command.arg("-d").arg("-c").arg(config);
+        command
+    })
+}
+
+/// A web server before the Manager, as most sites have one. Who shows no certificate is told so by http.
+/// `certificate` is a file and its key.
+pub fn nginx(manager: &str, (certificate, key): (&str, &str), client_ca: Option<&str>) -> Server {
+    Server::start(|directory, port| {
+        let verify = client_ca
+            .map(|ca| format!("ssl_client_certificate {ca}; ssl_verify_client on;"))
+            .unwrap_or_default();
+        let at = directory.display();
+        let bodies = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .map(|name| format!("{name}_temp_path {at}/{name};"))
+            .join(" ");
+        let config = format!(
+            "daemon off; master_process off; pid {at}/pid; error_log {at}/error.log; events {{}}\n\
+             http {{ access_log {at}/access.log; {bodies}\n\
+             server {{ listen 127.0.0.1:{port} ssl; ssl_certificate {certificate}; ssl_certificate_key {key}; {verify}\n\
+             location / {{ proxy_pass http://{manager}; }} }} }}\n"
+        );
+        let config = write(directory, "nginx.conf", &config);
+        let mut command = Command::new("nginx");
+        command
+            .arg("-e")
+            .arg(directory.join("error.log"))
+            .arg("-c")
+            .arg(config);
+        command
+    })
+}
+
+/// TLS before the Manager that ends the connection of who shows no certificate.
+pub fn stunnel(to: &str, client_ca: Option<&str>) -> Server {
+    Server::start(|directory, port| {
+        let verify = client_ca
+            .map(|ca| format!("CAfile = {ca}\nverify = 2\n"))
+            .unwrap_or_default();
+        let (certificate, key) = (fixture("server.pem"), fixture("server.key"));
+        let config = format!(
+            "foreground = yes\npid =\nsyslog = no\n[lab]\naccept = 127.0.0.1:{port}\nconnect = {to}\n\
+             cert = {certificate}\nkey = {key}\n{verify}"
+        );
+        let mut command = Command::new("stunnel4");
+        command.arg(write(directory, "stunnel.conf", &config));
+        command
+    })
+}
+
+/// A certificate for localhost, from a CA that nobody has heard of; the file and its key.
+pub fn unknown_certificate(directory: &Path) -> (String, String) {
+    let [certificate, key] =
+        ["unknown.pem", "unknown.key"].map(|name| directory.join(name).to_string_lossy().into_owned());
+    let mut make = Command::new("openssl");
+    make.args([
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+    ])
+    .args([
+        "-subj",
+        "/CN=delegate-upgrader unknown",
+        "-addext",
+        "subjectAltName=DNS:localhost",
+    ])
+    .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+    .args(["-days", "2", "-keyout", &key, "-out", &certificate]);
+    expect(&mut make);
+    (certificate, key)
+}

@@ -1,0 +1,183 @@
+//! Enough of HTTP/1.1 over a unix socket for a proxy that counts calls, and for asking the engine past it: whole
+//! messages, kept as the bytes they came in.
+
+use std::io;
+use std::path::Path;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+
+/// One end of a connection.
+pub struct Wire {
+    stream: UnixStream,
+    /// What has arrived and is not read yet.
+    buffer: Vec<u8>,
+}
+
+/// A request or an answer.
+pub struct Message {
+    /// As it came, head and body.
+    pub bytes: Vec<u8>,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Message {
+    /// The first line's words.
+    fn word(&self, index: usize) -> &str {
+        let line = self.head.lines().next().unwrap_or_default();
+        line.split(' ').nth(index).unwrap_or_default()
+    }
+
+    pub fn method(&self) -> &str {
+        self.word(0)
+    }
+
+    /// Path and query.
+    pub fn target(&self) -> &str {
+        self.word(1)
+    }
+
+    pub fn status(&self) -> u16 {
+        self.word(1).parse().unwrap_or_default()
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        let mut fields = self.head.lines().filter_map(|line| line.split_once(':'));
+        let (_, value) = fields.find(|(field, _)| field.eq_ignore_ascii_case(name))?;
+        Some(value.trim())
+    }
+}
+
+impl Wire {
+    pub fn new(stream: UnixStream) -> Self {
+        Self {
+            stream,
+            buffer: Vec::new(),
+        }
+    }
+
+    pub async fn connect(socket: &Path) -> io::Result<Self> {
+        Ok(Self::new(UnixStream::connect(socket).await?))
+    }
+
+    pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes).await
+    }
+
+    /// The next request; `None` where the client has no more.
+    pub async fn request(&mut self) -> io::Result<Option<Message>> {
+        match self.head().await? {
+            Some(mut message) => {
+                self.body(&mut message, false).await?;
+                Ok(Some(message))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// The answer to a request.
+    pub async fn answer(&mut self, method: &str) -> io::Result<Message> {
+        let Some(mut message) = self.head().await? else {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        };
+        if method != "HEAD" && !matches!(message.status(), 204 | 304) {
+            self.body(&mut message, true).await?;
+        }
+        Ok(message)
+    }
+
+    /// Completes when the other end has gone. Safe to drop: what arrives meanwhile is kept.
+    pub async fn gone(&mut self) {
+        while matches!(self.fill().await, Ok(count) if count > 0) {}
+    }
+
+    async fn fill(&mut self) -> io::Result<usize> {
+        self.stream.read_buf(&mut self.buffer).await
+    }
+
+    async fn head(&mut self) -> io::Result<Option<Message>> {
+        loop {
+            if let Some(end) = find(&self.buffer, b"\r\n\r\n") {
+                let bytes: Vec<u8> = self.buffer.drain(..end + 4).collect();
+                let head = String::from_utf8_lossy(&bytes).into_owned();
+                let body = Vec::new();
+                return Ok(Some(Message { bytes, head, body }));
+            }
+            match self.fill().await? {
+                0 if self.buffer.is_empty() => return Ok(None),
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                _ => {}
+            }
+        }
+    }
+
+    async fn body(&mut self, message: &mut Message, to_the_end: bool) -> io::Result<()> {
+        let chunked = message
+            .header("transfer-encoding")
+            .is_some_and(|coding| coding.eq_ignore_ascii_case("chunked"));
+        let length = message
+            .header("content-length")
+            .and_then(|length| length.parse().ok());
+        match length {
+            _ if chunked => loop {
+                let line = self.line(message).await?;
+                let size = line.split(';').next().unwrap_or_default().trim();
+                let size = usize::from_str_radix(size, 16)
+                    .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+                if size == 0 {
+                    // Trailers, and the empty line that ends them.
+                    while !self.line(message).await?.is_empty() {}
+                    return Ok(());
+                }
+                let chunk = self.exactly(size).await?;
+                message.bytes.extend(&chunk);
+                message.body.extend(chunk);
+                self.line(message).await?;
+            },
+            Some(length) => {
+                message.body = self.exactly(length).await?;
+                message.bytes.extend(&message.body);
+            }
+            None if to_the_end => {
+                while self.fill().await? > 0 {}
+                message.body = std::mem::take(&mut self.buffer);
+                message.bytes.extend(&message.body);
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// A line without its end.
+    async fn line(&mut self, message: &mut Message) -> io::Result<String> {
+        let end = loop {
+            match find(&self.buffer, b"\r\n") {
+                Some(end) => break end,
+                None if self.fill().await? == 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                None => {}
+            }
+        };
+        let line: Vec<u8> = self.buffer.drain(..end + 2).collect();
+        message.bytes.extend(&line);
+        Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
+    }
+
+    async fn exactly(&mut self, count: usize) -> io::Result<Vec<u8>> {
+        while self.buffer.len() < count {
+            if self.fill().await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(self.buffer.drain(..count).collect())
+    }
+}
+
+fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
+    bytes.windows(pattern.len()).position(|window| window == pattern)
+}

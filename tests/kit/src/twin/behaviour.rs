@@ -1,0 +1,144 @@
+//! What the process in a container does, as its image has it.
+
+use std::time::Duration;
+
+/// How a container of an image behaves; the default is a delegate that is healthy at once and stops at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Behaviour {
+    /// How long after its start it first answers as healthy.
+    pub ready_after: Duration,
+    /// How it answers from then on.
+    pub health: Wellness,
+    /// When and how it ends by itself, if it does.
+    pub exits: Option<Exit>,
+    /// What it does on its stop signal.
+    pub on_stop: OnStop,
+    /// The port it listens on: two of them on the host's network collide, and the later one ends with code 1.
+    pub port: u16,
+    /// The engine cannot start it at all, for this reason.
+    pub start_error: Option<String>,
+    /// The lines it prints as each of its lives begins, on both streams in turn, the first on standard output.
+    pub prints: Vec<String>,
+}
+
+/// How a process answers a health probe once it is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wellness {
+    /// Healthy.
+    Steady,
+    /// Never healthy.
+    Never,
+    /// Healthy and unhealthy in turns.
+    Flaps {
+        /// How long it is healthy.
+        up: Duration,
+        /// How long it is not.
+        down: Duration,
+    },
+    /// Healthy for so long, then never again.
+    For(Duration),
+}
+
+/// The end of a process by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// How long after its start.
+    pub after: Duration,
+    /// Its exit code.
+    pub code: i64,
+}
+
+/// What a process does on its stop signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnStop {
+    /// Finishes its tasks for so long, then exits with 0.
+    Drain(Duration),
+    /// Goes on as if nothing had happened.
+    Ignore,
+}
+
+impl Default for Behaviour {
+    fn default() -> Self {
+        Self {
+            ready_after: Duration::ZERO,
+            health: Wellness::Steady,
+            exits: None,
+            on_stop: OnStop::Drain(Duration::ZERO),
+            port: 3460,
+            start_error: None,
+            prints: Vec::new(),
+        }
+    }
+}
+
+impl Behaviour {
+    /// Finishes its tasks for so long when told to stop.
+    pub fn drains(time: Duration) -> Self {
+        Self {
+            on_stop: OnStop::Drain(time),
+            ..Self::default()
+        }
+    }
+
+    /// Does not heed its stop signal.
+    pub fn ignores_stop() -> Self {
+        Self {
+            on_stop: OnStop::Ignore,
+            ..Self::default()
+        }
+    }
+
+    /// Ends by itself.
+    pub fn exits(after: Duration, code: i64) -> Self {
+        Self {
+            exits: Some(Exit { after, code }),
+            ..Self::default()
+        }
+    }
+
+    /// Is never healthy.
+    pub fn never_healthy() -> Self {
+        Self {
+            health: Wellness::Never,
+            ..Self::default()
+        }
+    }
+
+    /// Is healthy only so long after its start.
+    pub fn slow(ready_after: Duration) -> Self {
+        Self {
+            ready_after,
+            ..Self::default()
+        }
+    }
+
+    /// Is healthy and unhealthy in turns.
+    pub fn flaps(up: Duration, down: Duration) -> Self {
+        Self {
+            health: Wellness::Flaps { up, down },
+            ..Self::default()
+        }
+    }
+
+    /// Prints these lines when it starts.
+    #[must_use]
+    pub fn printing<const N: usize>(self, lines: [&str; N]) -> Self {
+        Self {
+            prints: lines.map(str::to_owned).into(),
+            ..self
+        }
+    }
+
+    /// What a probe finds so long after the start.
+    pub fn is_healthy_at(&self, age: Duration) -> bool {
+        let Some(ready) = age.checked_sub(self.ready_after) else {
+            return false;
+        };
+        match self.health {
+            Wellness::Steady => true,
+            Wellness::Never => false,
+            Wellness::Flaps { up, down } => ready.as_nanos() % (up + down).as_nanos().max(1) < up.as_nanos(),
+            Wellness::For(time) => ready < time,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The log of what was asked of the twin, and the faults a test puts in the way.
+
+use std::time::Duration;
+
+use delegate_upgrader::container::ContainerId;
+use delegate_upgrader::engine::EngineError;
+
+/// One call of the `Engine` trait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Its number, from 0.
+    pub index: usize,
+    /// How long after the twin's beginning.
+    pub at: Duration,
+    /// Which client made it: see [`Twin::client`](super::Twin::client).
+    pub client: usize,
+    /// The container it is about, if there is one.
+    pub id: Option<ContainerId>,
+    /// Which call.
+    pub operation: Operation,
+    /// The name of the container it was about at that time, or else the id, image or name given.
+    pub subject: String,
+    /// What else was given: a new name, a policy, a grace.
+    pub detail: String,
+    /// What the caller got; `None` while it waits, and for ever if it went away.
+    pub outcome: Option<Result<(), EngineError>>,
+}
+
+impl Call {
+    /// Whether it can change anything on the host.
+    pub fn is_write(&self) -> bool {
+        self.operation.is_write()
+    }
+}
+
+/// The calls of the `Engine` trait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    Info,
+    Storage,
+    Containers,
+    Inspect,
+    InspectImage,
+    Pull,
+    Create,
+    Connect,
+    Start,
+    Stop,
+    Rename,
+    SetRestartPolicy,
+    Logs,
+    MemoryUsage,
+    CopiedFiles,
+    Remove,
+    RemoveImage,
+    RegistryDigest,
+}
+
+impl Operation {
+    /// Whether it can change anything on the host.
+    pub fn is_write(self) -> bool {
+        !matches!(
+            self,
+            Self::Info
+                | Self::Storage
+                | Self::Containers
+                | Self::Inspect
+                | Self::InspectImage
+                | Self::Logs
+                | Self::MemoryUsage
+                | Self::CopiedFiles
+                | Self::RegistryDigest
+        )
+    }
+}
+
+/// What goes wrong with a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing.
+    #[default]
+    None,
+    /// It has no effect and the caller sees an error.
+    ErrBefore,
+    /// It has its effect and the caller sees an error.
+    ErrAfter,
+    /// It has no effect and the caller waits until its time-out, as the real client does: a minute.
+    Hang,
+    /// It has its effect and the caller waits until its time-out.
+    HangAfter,
+    /// The engine answers with this status, and does nothing.
+    Refuse(u16),
+    /// It arrives twice, one right after the other, and the caller gets the second answer: a proxy tried again.
+    Twice,
+    /// Nothing, but it takes this much longer; half of it before its effect.
+    Slow(Duration),
+}
+
+/// The time-out of the real client, and so the longest a call can hang.
+pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Decides on a fault for each call.
+pub(super) type FaultHook = Box<dyn FnMut(&Call) -> Fault + Send>;

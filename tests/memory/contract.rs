@@ -1,0 +1,16 @@
+//! The rules that the rollout rests on, checked against the engine in memory.
+
+use kit::contract::{self, lab::TwinLab};
+
+macro_rules! on_the_twin {
+    ($($rule:ident),+ $(,)?) => {
+        $(
+            #[tokio::test(start_paused = true)]
+            async fn $rule() {
+                contract::$rule(&TwinLab::default()).await;
+            }
+        )+
+    };
+}
+
+kit::each_rule!(on_the_twin);

@@ -1,0 +1,173 @@
+//! Delegates that were started with `--rm`: they vanish by stopping, and when the engine restarts.
+
+use std::time::Duration;
+
+use delegate_upgrader::container::RunState;
+use serde_json::Value;
+
+use super::faults::killed_when;
+use super::host::{HOUR, Host, NEW, NEWER, OLD, auto_remove, good, host_network, row};
+use kit::twin::{Behaviour, Operation};
+
+fn stops_first(body: &mut Value) {
+    auto_remove(body);
+    host_network(body);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_replaced_both_ways_and_still_vanishes_by_stopping() {
+    for (change, working) in [(auto_remove as fn(&mut Value), 1), (stops_first, 0)] {
+        let host = Host::new();
+        host.run_with("dd", change);
+        let report = host.once(NEW).await;
+        assert!(!report.has_failures(), "{report:?}");
+        host.assert_fleeting_on("dd", NEW, "");
+        assert_eq!(host.fewest_working(), working);
+    }
+}
+
+/// Both ways, with every kind of bad image: the old one is back, as it was, and the image is quarantined.
+#[tokio::test(start_paused = true)]
+async fn a_bad_image_costs_neither_the_delegate_nor_its_configuration() {
+    let cannot_start = Behaviour {
+        start_error: Some("exec: /delegate: no such file".to_owned()),
+        ..good()
+    };
+    for bad in [
+        Behaviour::never_healthy(),
+        Behaviour::exits(Duration::from_secs(1), 3),
+        cannot_start,
+    ] {
+        for change in [auto_remove as fn(&mut Value), stops_first] {
+            let host = Host::new();
+            host.publish(NEW, bad.clone());
+            host.run_with("dd", change);
+            let report = host.once(NEW).await;
+            assert_eq!(row(&report, "dd").reason, "rejected", "{report:?}");
+            assert_eq!(
+                host.containers(),
+                [
+                    ("dd".to_owned(), RunState::Running, OLD.to_owned()),
+                    ("dd.failed-1".to_owned(), RunState::Created, NEW.to_owned()),
+                ],
+            );
+            assert!(host.auto_remove("dd"));
+            // An hour later it is tried again, and the number counts on.
+            assert_eq!(row(&host.once(NEW).await, "dd").reason, "quarantined");
+            tokio::time::sleep(HOUR).await;
+            host.once(NEW).await;
+            assert_eq!(host.names(), ["dd", "dd.failed-2"]);
+            host.publish(NEWER, good());
+            host.once(NEWER).await;
+            host.assert_fleeting_on("dd", NEWER, "");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_whose_successor_dies_after_the_commit_is_brought_back() {
+    let host = Host::new();
+    // It works until the old one has been told.
+    host.publish(
+        NEW,
+        Behaviour {
+            ready_after: Duration::from_secs(5),
+            ..Behaviour::exits(Duration::from_secs(30), 3)
+        },
+    );
+    host.run_with("dd", auto_remove);
+    let report = host.once(NEW).await;
+    assert_eq!(row(&report, "dd").reason, "rejected", "{report:?}");
+    assert_eq!(host.names(), ["dd", "dd.failed-1"]);
+    assert_eq!(host.find("dd").state, RunState::Running);
+    assert_eq!(host.find("dd").image, OLD);
+    assert!(host.auto_remove("dd"));
+}
+
+/// The engine takes all `--rm` containers away when it restarts. From the standby the delegate comes back.
+#[tokio::test(start_paused = true)]
+async fn the_engine_s_restart_does_not_lose_it_while_a_replacement_is_under_way() {
+    for change in [auto_remove as fn(&mut Value), stops_first] {
+        for second in 3..60 {
+            let host = Host::new();
+            host.run_with("dd", change);
+            let mut upgrader = host.upgrader(NEW);
+            let pass = async {
+                host.pass(&mut upgrader).await;
+                host.twin.elapsed()
+            };
+            let restart = async {
+                tokio::time::sleep(Duration::from_secs(second)).await;
+                host.twin.restart_engine(Duration::from_secs(3));
+            };
+            let (done, ()) = tokio::join!(pass, restart);
+            if done <= Duration::from_secs(second) {
+                // Over by then: what the engine took is not ours to bring back.
+                continue;
+            }
+            // Whom the engine took alone, the image is blamed for, but not for long.
+            for _ in 0..2 {
+                tokio::time::sleep(HOUR).await;
+                host.pass(&mut upgrader).await;
+            }
+            host.assert_fleeting_on("dd", NEW, &format!("the engine restarts after {second} s"));
+        }
+    }
+}
+
+/// What is made again from a standby vanishes too: then the standby itself serves, and the next upgrade is `--rm` again.
+#[tokio::test(start_paused = true)]
+async fn a_copy_serves_where_the_original_cannot_be_made_again() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::never_healthy());
+    host.run_with("dd", stops_first);
+    let spoil = async {
+        // The standby exists by then; whatever is made of the old image later ends at once.
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        host.twin.set_behaviour(OLD, &Behaviour::exits(Duration::ZERO, 1));
+    };
+    tokio::join!(host.once(NEW), spoil);
+    assert_eq!(
+        host.find("dd").state,
+        RunState::Running,
+        "{:?}",
+        host.containers()
+    );
+    assert_eq!(host.find("dd").image, OLD);
+    assert!(!host.auto_remove("dd"));
+    host.publish(NEWER, good());
+    host.once(NEWER).await;
+    host.assert_fleeting_on("dd", NEWER, "");
+}
+
+/// A new process does not know that the candidate it finds gone was there, and tries its image once more.
+#[tokio::test(start_paused = true)]
+async fn a_delegate_that_was_brought_back_twice_still_vanishes_by_stopping() {
+    for k in 0.. {
+        let host = Host::new();
+        host.publish(NEW, Behaviour::exits(Duration::from_millis(100), 3));
+        host.run_with("dd", stops_first);
+        let finished = !killed_when(&host, move |call| call.index >= k).await;
+        host.once(NEW).await;
+        assert!(host.auto_remove("dd"), "killed at call {k}");
+        if finished {
+            break;
+        }
+    }
+}
+
+/// The old one vanishes since it was told to stop, and the candidate by itself, between two looks.
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_ends_at_once_is_marked_at_the_first_attempt() {
+    let host = Host::new();
+    host.twin
+        .add_image(OLD, host.twin.image(Behaviour::drains(Duration::from_millis(10))));
+    host.publish(NEW, Behaviour::exits(Duration::ZERO, 3));
+    host.run_with("dd", stops_first);
+    let report = host.once(NEW).await;
+    assert_eq!(row(&report, "dd").reason, "rejected", "{report:?}");
+    assert_eq!(host.names(), ["dd", "dd.failed-1"]);
+    let starts = host.twin.calls();
+    let starts = starts.iter().filter(|call| call.operation == Operation::Start);
+    assert_eq!(starts.count(), 2, "the candidate, and the old one again");
+}

@@ -1,0 +1,169 @@
+//! Room for the image is looked at before it is pulled.
+
+use delegate_upgrader::engine::Storage;
+
+use super::host::{GROUP, Host, NEW, OLD, good, row};
+use kit::twin::{Fault, Operation, delegate_body};
+
+const MIB: u64 = 1024 * 1024;
+/// The old image has 500 MiB.
+const ENOUGH: u64 = 564 * MIB;
+
+fn host(free_disk: u64) -> Host {
+    let mut host = Host::new();
+    host.free_disk = Some(free_disk);
+    host
+}
+
+fn asked_for(host: &Host, operation: Operation) -> bool {
+    let calls = host.twin.calls();
+    calls.iter().any(|call| call.operation == operation)
+}
+
+async fn assert_refused(host: &Host) {
+    host.run("dd");
+    let report = host.once(NEW).await;
+    assert_eq!(row(&report, "dd").reason, "too_little_disk", "{report:?}");
+    assert!(report.has_failures());
+    assert_eq!(host.twin.writes(), [], "not even a pull");
+}
+
+async fn assert_upgraded(host: &Host) {
+    host.run("dd");
+    let report = host.once(NEW).await;
+    assert!(!report.has_failures(), "{report:?}");
+    host.assert_settled_on("dd", NEW, "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_that_may_not_fit_is_not_pulled() {
+    let host = host(ENOUGH - 1);
+    assert_refused(&host).await;
+    let why = &row(&host.once(NEW).await, "dd").why.clone();
+    assert_eq!(
+        *why,
+        format!("{NEW} is not pulled: it may need 564 MiB of the engine's disk, which has 563 MiB left")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_that_just_fits_is_pulled() {
+    assert_upgraded(&host(ENOUGH)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_that_is_there_needs_no_room() {
+    let host = host(0);
+    let image = host.twin.image(good());
+    host.twin.add_image(NEW, image.clone());
+    host.twin.publish(NEW, image);
+    assert_upgraded(&host).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_under_a_tag_that_moved_needs_room() {
+    const LATEST: &str = "harness/delegate:latest";
+    let host = host(0);
+    host.twin.add_image(LATEST, host.twin.image(good()));
+    host.publish(LATEST, good());
+    host.twin.run("dd", &delegate_body(GROUP, LATEST));
+    let report = host.once(LATEST).await;
+    assert_eq!(row(&report, "dd").reason, "too_little_disk", "{report:?}");
+    assert!(!asked_for(&host, Operation::Pull));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_engine_says_of_its_own_pool_comes_first() {
+    let full = Storage::new("/x", "devicemapper", &[("Data Space Available", "100 MB")]);
+    let roomy = Storage::new("/x", "zfs", &[("Space Available", "900000000")]);
+    let host = host(u64::MAX);
+    host.twin.set_storage(full);
+    assert_refused(&host).await;
+    let host = self::host(0);
+    host.twin.set_storage(roomy);
+    assert_upgraded(&host).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_nobody_can_tell_the_image_is_pulled() {
+    let containerd = Storage::new(
+        "/var/lib/docker",
+        "overlayfs",
+        &[("driver-type", "io.containerd.snapshotter.v1")],
+    );
+    let host = host(0);
+    host.twin.set_storage(containerd);
+    assert_upgraded(&host).await;
+    let host = self::host(0);
+    host.twin.set_faults(|call| match call.operation {
+        Operation::Storage => Fault::ErrBefore,
+        _ => Fault::None,
+    });
+    assert_upgraded(&host).await;
+    assert_upgraded(&Host::new()).await;
+}
+
+/// They would want the same disk.
+#[tokio::test(start_paused = true)]
+async fn too_little_disk_for_one_replica_is_too_little_for_all() {
+    let host = host(0);
+    host.run("d1");
+    host.run("d2");
+    let report = host.once(NEW).await;
+    for name in ["d1", "d2"] {
+        assert!(row(&report, name).failed, "{report:?}");
+    }
+    assert_eq!(host.twin.writes(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_is_full_after_all_is_told_as_such() {
+    let host = Host::new();
+    let words = "failed to register layer: write /usr/lib/x: no space left on device";
+    host.twin.break_pull(NEW, Some(words));
+    host.run("dd");
+    let report = host.once(NEW).await;
+    assert_eq!(row(&report, "dd").reason, "pull_failed");
+    assert_eq!(
+        row(&report, "dd").why,
+        format!("{NEW} could not be pulled: the engine's disk is full: {words}")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_created_from_an_image_for_another_platform() {
+    let host = Host::new();
+    let mut image = host.twin.image(good());
+    image.architecture = "arm64".to_owned();
+    host.twin.publish(NEW, image);
+    host.run("dd");
+    let report = host.once(NEW).await;
+    assert_eq!(row(&report, "dd").reason, "wrong_platform");
+    let writes: Vec<Operation> = host.twin.writes().iter().map(|call| call.operation).collect();
+    assert_eq!(writes, [Operation::Pull]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_emulated_delegate_gets_the_image_for_its_own_platform() {
+    let host = Host::new();
+    let emulated = |reference| {
+        let mut image = host.twin.image(good());
+        image.architecture = "arm64".to_owned();
+        (reference, image)
+    };
+    let (reference, image) = emulated(OLD);
+    host.twin.add_image(reference, image);
+    let (reference, image) = emulated(NEW);
+    host.twin.publish(reference, image);
+    host.run("dd");
+    let report = host.once(NEW).await;
+    assert!(!report.has_failures(), "{report:?}");
+    host.assert_settled_on("dd", NEW, "");
+    let pulls = host.twin.calls();
+    let pulls: Vec<_> = pulls
+        .iter()
+        .filter(|call| call.operation == Operation::Pull)
+        .map(|call| call.detail.as_str())
+        .collect();
+    assert_eq!(pulls, ["linux/arm64"]);
+}

@@ -1,0 +1,385 @@
+//! A host with an engine in memory, delegates on it, and upgraders that look after them; hours pass at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use delegate_upgrader::config::{HealthAction, HealthSettings, ProbeKind, Strategy};
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::container::{ContainerId, ImageId};
+use delegate_upgrader::health::{HealthEndpoint, HttpOutcome};
+use delegate_upgrader::image::{ImageReference, TargetSettings};
+use delegate_upgrader::manager::{ImageSource, ManagerError};
+use delegate_upgrader::observe::Scope;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::reconcile::{Reconciler, Settings};
+use delegate_upgrader::rollout::Policy;
+use delegate_upgrader::status::report::{DelegateReport, Report};
+use serde_json::{Value, json};
+
+use kit::twin::{Behaviour, Call, Event, Glance, Happened, Twin, delegate_body};
+
+pub const OLD: &str = "harness/delegate:26.02.1";
+pub const NEW: &str = "harness/delegate:26.03.1";
+pub const NEWER: &str = "harness/delegate:26.04.1";
+
+/// The `DELEGATE_NAME` that upgraders look after.
+pub const GROUP: &str = "docker-delegate";
+/// How long after its start a delegate created by an upgrader is healthy.
+pub const READY: Duration = Duration::from_secs(5);
+/// How long an old delegate needs to finish its tasks.
+pub const DRAIN: Duration = Duration::from_secs(60);
+pub const STOP_TIMEOUT: Duration = Duration::from_secs(3600);
+pub const HOUR: Duration = Duration::from_secs(3600);
+
+pub type Upgrader = Reconciler<Twin, Source, Endpoint>;
+
+/// A Manager that publishes one image, where it can be reached.
+pub struct Source {
+    published: ImageReference,
+    twin: Twin,
+    asked: Asked,
+    refused: BTreeSet<String>,
+}
+
+/// When the Manager was asked, for whom and with which image.
+pub type Asked = Arc<Mutex<Vec<(Duration, String, String)>>>;
+
+impl ImageSource for Source {
+    async fn published(&self, current: &ImageReference, name: &str) -> Result<ImageReference, ManagerError> {
+        let question = (self.twin.elapsed(), name.to_owned(), current.to_string());
+        self.asked.lock().unwrap().push(question);
+        if self.refused.contains(name) {
+            Err(ManagerError::InvalidRequest {
+                code: "INVALID_REQUEST".to_owned(),
+                message: format!("not for {name}"),
+            })
+        } else if self.twin.manager_reachable() {
+            Ok(self.published.clone())
+        } else {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Err(ManagerError::Unreachable("connection refused".to_owned()))
+        }
+    }
+}
+
+/// What probes find at the twin's addresses.
+pub struct Endpoint(Twin);
+
+impl HealthEndpoint for Endpoint {
+    async fn get(&self, address: SocketAddr, _path: &str) -> HttpOutcome {
+        match self.0.probe(address.ip(), address.port()) {
+            Some(true) => HttpOutcome::Answered(200),
+            Some(false) => HttpOutcome::Answered(503),
+            None => HttpOutcome::Refused,
+        }
+    }
+
+    fn host_address(&self) -> Option<IpAddr> {
+        Some(IpAddr::V4(Ipv4Addr::LOCALHOST))
+    }
+}
+
+/// A host.
+pub struct Host {
+    pub twin: Twin,
+    pub health_only: bool,
+    pub strategy: Strategy,
+    pub free_memory: Option<u64>,
+    pub free_disk: Option<u64>,
+    pub asked: Asked,
+    /// Further `DELEGATE_NAME`s that are looked after.
+    pub further: Vec<String>,
+    /// Those of which the Manager wants to hear nothing.
+    pub refused: BTreeSet<String>,
+}
+
+impl Host {
+    /// The old image is on the host, and the new one, a good one, in the registry.
+    pub fn new() -> Self {
+        Self::on(Twin::default())
+    }
+
+    /// The same on an engine of another kind.
+    pub fn on(twin: Twin) -> Self {
+        let host = Self {
+            twin,
+            health_only: false,
+            strategy: Strategy::Auto,
+            free_memory: None,
+            free_disk: None,
+            asked: Asked::default(),
+            further: Vec::new(),
+            refused: BTreeSet::new(),
+        };
+        host.twin
+            .add_image(OLD, host.twin.image(Behaviour::drains(DRAIN)));
+        host.publish(NEW, good());
+        host
+    }
+
+    pub fn publish(&self, reference: &str, behaviour: Behaviour) -> ImageId {
+        self.twin.publish(reference, self.twin.image(behaviour))
+    }
+
+    /// A replica of the group as the documentation runs it.
+    pub fn run(&self, name: &str) -> ContainerId {
+        self.run_with(name, |_| ())
+    }
+
+    /// A replica of the group, run otherwise than the documentation does.
+    pub fn run_with(&self, name: &str, change: impl FnOnce(&mut Value)) -> ContainerId {
+        let mut body = delegate_body(GROUP, OLD);
+        change(&mut body);
+        self.twin.run(name, &body)
+    }
+
+    /// A process that knows nothing yet.
+    pub fn upgrader(&self, published: &str) -> Upgrader {
+        let (free_memory, free_disk) = (self.free_memory, self.free_disk);
+        let settings = Settings {
+            scope: Scope {
+                workload_names: [&[GROUP.to_owned()], self.further.as_slice()].concat(),
+                health: HealthSettings {
+                    interval: Duration::from_secs(60),
+                    probe: ProbeKind::Auto,
+                    port: 3460,
+                    path: "/api/health".to_owned(),
+                    action: HealthAction::Report,
+                },
+                stop_timeout: STOP_TIMEOUT,
+                own_id: None,
+                free_memory: Arc::new(move || free_memory),
+                free_disk: Arc::new(move |_, _| free_disk),
+            },
+            policy: Policy {
+                health_only: self.health_only,
+                strategy: self.strategy,
+                healthy_time: Duration::from_secs(10),
+                healthy_deadline: Duration::from_secs(120),
+            },
+            target: TargetSettings::default(),
+        };
+        let clock = self.twin.clone();
+        Reconciler::new(
+            self.twin.clone(),
+            Some(Source {
+                published: published.parse().unwrap(),
+                twin: self.twin.clone(),
+                asked: Arc::clone(&self.asked),
+                refused: self.refused.clone(),
+            }),
+            Endpoint(self.twin.clone()),
+            settings,
+            Arc::new(move || clock.wall_clock()),
+        )
+    }
+
+    /// One scheduled pass to its end, drains included. An engine that is out of reach is tried again, as the daemon
+    /// does.
+    pub async fn pass(&self, upgrader: &mut Upgrader) -> Report {
+        while upgrader.begin(Mode::Upgrade).await.is_err() {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+        }
+        self.finish(upgrader).await
+    }
+
+    /// What is under way, to its end.
+    pub async fn finish(&self, upgrader: &mut Upgrader) -> Report {
+        self.go_on(upgrader, Duration::from_secs(24 * 3600))
+            .await
+            .expect("it does not come to rest within a day")
+    }
+
+    /// Goes on for so long at most; the last report, if everything came to rest.
+    pub async fn go_on(&self, upgrader: &mut Upgrader, at_most: Duration) -> Option<Report> {
+        let end = self.twin.elapsed() + at_most;
+        while self.twin.elapsed() < end {
+            let pause = match upgrader.reconcile().await {
+                Err(_) => Duration::from_secs(5),
+                Ok(report) => match report.wake {
+                    None => return Some(report),
+                    Some(wake) => (wake - self.twin.wall_clock()).to_std().unwrap_or_default(),
+                },
+            };
+            tokio::time::sleep(pause.min(end.saturating_sub(self.twin.elapsed()))).await;
+        }
+        None
+    }
+
+    /// A new process does one pass.
+    pub async fn once(&self, published: &str) -> Report {
+        self.pass(&mut self.upgrader(published)).await
+    }
+
+    /// The name, state and image of every container, by name.
+    pub fn containers(&self) -> Vec<(String, RunState, String)> {
+        let mut all: Vec<_> = self
+            .twin
+            .glance()
+            .into_iter()
+            .map(
+                |Glance {
+                     name, state, image, ..
+                 }| (name, state, image),
+            )
+            .collect();
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        self.containers().into_iter().map(|(name, ..)| name).collect()
+    }
+
+    pub fn find(&self, name: &str) -> Glance {
+        self.twin
+            .glance()
+            .into_iter()
+            .find(|container| container.name == name)
+            .unwrap_or_else(|| panic!("no {name} among {:?}", self.names()))
+    }
+
+    pub fn restart_policy(&self, name: &str) -> String {
+        let document = self.twin.document(name).unwrap();
+        document["HostConfig"]["RestartPolicy"]["Name"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    }
+
+    pub fn auto_remove(&self, name: &str) -> bool {
+        self.twin.document(name).unwrap()["HostConfig"]["AutoRemove"] == json!(true)
+    }
+
+    pub fn events_of(&self, id: &ContainerId) -> Vec<Event> {
+        self.twin
+            .events()
+            .into_iter()
+            .filter(|event| event.id == id.as_str())
+            .collect()
+    }
+
+    /// When the container was told to stop, and when and how it ended.
+    pub fn end_of(&self, id: &ContainerId) -> Option<(Duration, Duration, i64)> {
+        let events = self.events_of(id);
+        let told = events.iter().find(|event| event.what == Happened::Signalled)?.at;
+        events.iter().find_map(|event| match event.what {
+            Happened::Exited { code } => Some((told, event.at, code)),
+            _ => None,
+        })
+    }
+
+    /// The write calls that name the container or its id.
+    pub fn writes_on(&self, name: &str) -> Vec<Call> {
+        self.twin
+            .writes()
+            .into_iter()
+            .filter(|call| call.subject == name)
+            .collect()
+    }
+
+    /// The fewest delegates that worked at any one moment: started, ready, and not told to stop. What ran from the
+    /// beginning was ready then.
+    pub fn fewest_working(&self) -> usize {
+        let now = self.twin.elapsed();
+        let mut open: BTreeMap<String, Duration> = BTreeMap::new();
+        let mut lives: Vec<(Duration, Duration)> = Vec::new();
+        for event in self.twin.events() {
+            match event.what {
+                Happened::Started => {
+                    let ready = if event.at.is_zero() { Duration::ZERO } else { READY };
+                    open.insert(event.id, event.at + ready);
+                }
+                Happened::Signalled | Happened::Exited { .. } | Happened::Removed => {
+                    if let Some(since) = open.remove(&event.id) {
+                        lives.push((since, event.at));
+                    }
+                }
+                Happened::Created | Happened::Renamed { .. } => {}
+            }
+        }
+        lives.extend(open.into_values().map(|since| (since, now + READY)));
+        let moments: Vec<Duration> = lives
+            .iter()
+            .flat_map(|(since, until)| [*since, *until])
+            .chain([now])
+            .filter(|moment| *moment <= now)
+            .collect();
+        moments
+            .into_iter()
+            .map(|moment| {
+                lives
+                    .iter()
+                    .filter(|(since, until)| *since <= moment && moment < *until)
+                    .count()
+            })
+            .min()
+            .unwrap_or_default()
+    }
+
+    /// The delegate runs this image under its own name with its own restart policy, and nothing else is there.
+    pub fn assert_settled_on(&self, name: &str, image: &str, context: &str) {
+        self.assert_settled(name, image, "unless-stopped", context);
+    }
+
+    /// The same for a delegate that was started with `--rm`.
+    pub fn assert_fleeting_on(&self, name: &str, image: &str, context: &str) {
+        self.assert_settled(name, image, "no", context);
+        assert!(self.auto_remove(name), "{context}: --rm is lost");
+    }
+
+    fn assert_settled(&self, name: &str, image: &str, policy: &str, context: &str) {
+        let log = || {
+            let writes: Vec<String> = self
+                .twin
+                .writes()
+                .iter()
+                .map(|call| {
+                    format!(
+                        "{:?} {:?} {} {} {:?}",
+                        call.at, call.operation, call.subject, call.detail, call.outcome
+                    )
+                })
+                .collect();
+            format!("{context}\n{}", writes.join("\n"))
+        };
+        assert_eq!(
+            self.containers(),
+            [(name.to_owned(), RunState::Running, image.to_owned())],
+            "{}",
+            log()
+        );
+        assert_eq!(self.restart_policy(name), policy, "{}", log());
+    }
+}
+
+/// A delegate that is ready in a while and finishes its tasks when told to stop.
+pub fn good() -> Behaviour {
+    Behaviour {
+        ready_after: READY,
+        ..Behaviour::drains(DRAIN)
+    }
+}
+
+pub fn row<'a>(report: &'a Report, name: &str) -> &'a DelegateReport {
+    report
+        .delegates
+        .iter()
+        .find(|delegate| delegate.name == name)
+        .unwrap_or_else(|| panic!("no {name} in {report:?}"))
+}
+
+pub fn host_network(body: &mut Value) {
+    body["HostConfig"]["NetworkMode"] = json!("host");
+}
+
+pub fn published_port(body: &mut Value) {
+    body["HostConfig"]["PortBindings"] = json!({ "3460/tcp": [{ "HostIp": "", "HostPort": "3460" }] });
+}
+
+pub fn auto_remove(body: &mut Value) {
+    body["HostConfig"]["AutoRemove"] = json!(true);
+    body["HostConfig"]["RestartPolicy"] = json!({ "Name": "no", "MaximumRetryCount": 0 });
+}

@@ -1,0 +1,218 @@
+//! A container that the engine cannot tell of.
+
+use std::time::Duration;
+
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
+use serde_json::json;
+
+use super::faults::killed_when;
+use super::host::{Host, NEW, NEWER, OLD, good, row};
+use kit::twin::{Call, Fault, Operation, OperatorAction};
+
+/// The engine answers 500 whenever one of these is inspected.
+fn hide(host: &Host, names: &'static [&str]) {
+    host.twin.set_faults(move |call| match call.operation {
+        Operation::Inspect if names.contains(&call.subject.as_str()) => Fault::Refuse(500),
+        _ => Fault::None,
+    });
+}
+
+fn inspects_of(host: &Host, name: &str) -> usize {
+    let calls = host.twin.calls();
+    let is_one = |call: &&Call| call.operation == Operation::Inspect && call.subject == name;
+    calls.iter().filter(is_one).count()
+}
+
+fn runs(name: &str, image: &str) -> (String, RunState, String) {
+    (name.to_owned(), RunState::Running, image.to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stranger_that_cannot_be_inspected_is_left_out_and_tried_again() {
+    let host = Host::new();
+    host.run("dd");
+    host.twin.run("broken", &json!({ "Image": OLD }));
+    hide(&host, &["broken"]);
+    let report = host.once(NEW).await;
+    assert!(!report.has_failures(), "{report:?}");
+    assert_eq!(report.delegates.len(), 1);
+    assert_eq!(host.containers(), [runs("broken", OLD), runs("dd", NEW)]);
+    assert!(inspects_of(&host, "broken") > 1);
+    assert_eq!(host.writes_on("broken"), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delegate_that_was_a_stranger_is_one_as_soon_as_it_can_be_inspected() {
+    let host = Host::new();
+    host.run("d1");
+    host.run("d2");
+    hide(&host, &["d2"]);
+    let mut upgrader = host.upgrader(NEW);
+    let report = host.pass(&mut upgrader).await;
+    assert_eq!(report.delegates.len(), 1, "{report:?}");
+    host.twin.clear_faults();
+    let report = host.pass(&mut upgrader).await;
+    assert!(!report.has_failures(), "{report:?}");
+    assert_eq!(host.containers(), [runs("d1", NEW), runs("d2", NEW)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_known_delegate_that_cannot_be_inspected_is_left_alone_and_the_others_go_on() {
+    let host = Host::new();
+    let old = host.run("d1");
+    host.run("d2");
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.begin(Mode::ReportOnly).await.unwrap();
+    hide(&host, &["d1"]);
+    let report = host.pass(&mut upgrader).await;
+    let d1 = row(&report, "d1");
+    assert_eq!((d1.reason, d1.delegate.as_str()), ("engine", "docker-delegate"));
+    assert!(
+        d1.why.contains("d1") && d1.why.contains("something is wrong with it"),
+        "{d1:?}"
+    );
+    assert!(
+        d1.failed && !report.is_in_progress(),
+        "a single pass ends and says so"
+    );
+    assert!(inspects_of(&host, "d1") > 5, "it was looked at again");
+    assert_eq!(host.containers(), [runs("d1", OLD), runs("d2", NEW)]);
+    assert_eq!((host.find("d1").id, host.writes_on("d1").len()), (old, 0));
+
+    host.twin.clear_faults();
+    let report = host.pass(&mut upgrader).await;
+    assert!(!report.has_failures(), "{report:?}");
+    assert_eq!(host.containers(), [runs("d1", NEW), runs("d2", NEW)]);
+}
+
+/// A moment's trouble costs a moment.
+#[tokio::test(start_paused = true)]
+async fn a_delegate_is_served_as_soon_as_it_can_be_inspected_again() {
+    let host = Host::new();
+    host.run("dd");
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.begin(Mode::ReportOnly).await.unwrap();
+    hide(&host, &["dd"]);
+    upgrader.begin(Mode::Upgrade).await.unwrap();
+    let report = upgrader.reconcile().await.unwrap();
+    assert!(report.wake.unwrap() - host.twin.wall_clock() <= chrono::TimeDelta::seconds(2));
+    host.twin.clear_faults();
+    let report = upgrader.reconcile().await.unwrap();
+    assert_ne!(row(&report, "dd").reason, "engine", "{report:?}");
+}
+
+/// Half a rollout that an earlier process left behind, with each of its containers unreadable in turn.
+#[tokio::test(start_paused = true)]
+async fn no_part_of_a_rollout_is_touched_while_another_part_of_it_cannot_be_inspected() {
+    for stage in [
+        Operation::Start,
+        Operation::Rename,
+        Operation::SetRestartPolicy,
+        Operation::Stop,
+        Operation::Remove,
+    ] {
+        for part in 0..2 {
+            let host = Host::new();
+            host.run("dd");
+            assert!(killed_when(&host, move |call| call.operation == stage).await);
+            let names = host.names();
+            assert_eq!(names.len(), 2, "{stage:?}");
+            let hidden = names[part].clone();
+            host.twin.set_faults(move |call| match call.operation {
+                Operation::Inspect if call.subject == hidden => Fault::Refuse(500),
+                _ => Fault::None,
+            });
+            let before = host.twin.writes().len();
+            let report = host.once(NEW).await;
+            let context = format!("{stage:?}, {names:?} without {}", names[part]);
+            assert_eq!(row(&report, "dd").reason, "engine", "{context}: {report:?}");
+            assert_eq!(host.twin.writes().len(), before, "{context}");
+            host.twin.clear_faults();
+            host.once(NEW).await;
+            host.assert_settled_on("dd", NEW, &context);
+            assert_eq!(host.fewest_working(), 1, "{context}");
+        }
+    }
+}
+
+/// The end of a pull is no sign that the engine can tell of its containers again.
+#[tokio::test(start_paused = true)]
+async fn a_pull_that_ends_meanwhile_leads_to_nothing() {
+    let host = Host::new();
+    host.publish(NEWER, good());
+    host.run("dd");
+    assert!(killed_when(&host, |call| call.operation == Operation::SetRestartPolicy).await);
+    let mut upgrader = host.upgrader(NEWER);
+    upgrader.begin(Mode::Upgrade).await.unwrap();
+    let report = upgrader.reconcile().await.unwrap();
+    assert_eq!(row(&report, "dd").reason, "pulling");
+    tokio::task::yield_now().await;
+    let old = host.names()[1].clone();
+    host.twin.set_faults(move |call| match call.operation {
+        Operation::Inspect if call.subject == old => Fault::Refuse(500),
+        _ => Fault::None,
+    });
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let before = host.twin.writes().len();
+    let report = upgrader.reconcile().await.unwrap();
+    assert_eq!(row(&report, "dd").reason, "engine", "{report:?}");
+    assert_eq!(host.twin.writes().len(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_no_delegate_is_found_and_not_all_could_be_read_that_was_no_look() {
+    let host = Host::new();
+    host.run("dd");
+    hide(&host, &["dd"]);
+    let mut upgrader = host.upgrader(NEW);
+    assert!(upgrader.begin(Mode::Upgrade).await.is_err());
+    host.twin.clear_faults();
+    let report = host.pass(&mut upgrader).await;
+    assert!(!report.has_failures(), "{report:?}");
+    host.assert_settled_on("dd", NEW, "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_does_not_answer_is_no_matter_of_one_container() {
+    for fault in [Fault::ErrBefore, Fault::Hang] {
+        let host = Host::new();
+        host.run("dd");
+        host.twin.run("stranger", &json!({ "Image": OLD }));
+        let hook = fault.clone();
+        host.twin.set_faults(move |call| match call.operation {
+            Operation::Inspect if call.subject == "stranger" => hook.clone(),
+            _ => Fault::None,
+        });
+        let mut upgrader = host.upgrader(NEW);
+        assert!(upgrader.begin(Mode::ReportOnly).await.is_err(), "{fault:?}");
+        assert!(upgrader.reconcile().await.is_err(), "{fault:?}");
+    }
+}
+
+/// A list and its inspects are not one moment: what somebody changed in between is looked at once more.
+#[tokio::test(start_paused = true)]
+async fn a_look_that_others_tore_is_made_again() {
+    let host = Host::new();
+    host.run("dd");
+    let mut upgrader = host.upgrader(NEW);
+    host.twin.set_faults(|call| match call.operation {
+        Operation::Inspect if call.index < 3 => Fault::Slow(Duration::from_secs(10)),
+        _ => Fault::None,
+    });
+    let others = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        host.twin
+            .by_hand(OperatorAction::Rename("dd".to_owned(), "dd-old".to_owned()))
+            .unwrap();
+        host.run("dd");
+    };
+    let (report, ()) = tokio::join!(upgrader.reconcile(), others);
+    let report = report.unwrap();
+    let names: Vec<_> = report
+        .delegates
+        .iter()
+        .map(|delegate| delegate.name.as_str())
+        .collect();
+    assert_eq!(names, ["dd", "dd-old"]);
+}

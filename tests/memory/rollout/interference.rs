@@ -1,0 +1,166 @@
+//! Somebody else has a hand in it: prunes, removes, or had a delegate that crashes.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::engine::Engine;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
+use serde_json::json;
+
+use super::host::{DRAIN, Host, NEW, OLD, auto_remove, host_network, row};
+use kit::twin::{Behaviour, Happened, OperatorAction};
+
+const CRASHING: &str = "harness/delegate:26.02.0";
+
+fn count(host: &Host, id: &delegate_upgrader::container::ContainerId, what: &Happened) -> usize {
+    host.events_of(id)
+        .iter()
+        .filter(|event| event.what == *what)
+        .count()
+}
+
+/// What `docker system prune` does to a container that waits an hour for its start.
+#[tokio::test(start_paused = true)]
+async fn when_the_candidate_is_pruned_while_the_old_one_drains_the_old_one_comes_back_once() {
+    let host = Host::new();
+    let old = host.run_with("dd", host_network);
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.begin(Mode::Upgrade).await.unwrap();
+    assert!(host.go_on(&mut upgrader, DRAIN / 2).await.is_none());
+    host.twin.remove(&host.find("dd.candidate").id).await.unwrap();
+    host.finish(&mut upgrader).await;
+    let now = host.find("dd");
+    assert_eq!((&now.id, now.state), (&old, RunState::Running));
+    assert_eq!(host.restart_policy("dd"), "unless-stopped");
+    assert_eq!(host.names(), ["dd"]);
+    let (told, ended, _) = host.end_of(&old).unwrap();
+    assert_eq!(ended - told, DRAIN);
+    assert_eq!(count(&host, &old, &Happened::Started), 2);
+    assert_eq!(count(&host, &old, &Happened::Signalled), 1);
+}
+
+/// The same with a new process, which cannot know the policy: the delegate works all the same.
+#[tokio::test(start_paused = true)]
+async fn a_new_process_brings_it_back_once_too() {
+    let host = Host::new();
+    let old = host.run_with("dd", host_network);
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.begin(Mode::Upgrade).await.unwrap();
+    assert!(host.go_on(&mut upgrader, DRAIN / 2).await.is_none());
+    host.twin.remove(&host.find("dd.candidate").id).await.unwrap();
+    host.finish(&mut host.upgrader(NEW)).await;
+    assert_eq!(
+        (host.find("dd").id, host.names()),
+        (old.clone(), vec!["dd".to_owned()])
+    );
+    assert_eq!(count(&host, &old, &Happened::Started), 2);
+}
+
+/// Somebody removes the old one while the new one fails to prove itself. It is all there is, and stays; a better image
+/// takes its place, and the other replicas wait no longer than for that.
+#[tokio::test(start_paused = true)]
+async fn one_that_was_left_alone_with_a_bad_image_is_replaced_by_the_next_image() {
+    const BETTER: &str = "harness/delegate:26.04.1";
+    let host = Host::new();
+    host.publish(NEW, Behaviour::never_healthy());
+    host.run("aa");
+    host.run("bb");
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.begin(Mode::Upgrade).await.unwrap();
+    host.go_on(&mut upgrader, Duration::from_secs(30)).await;
+    host.twin
+        .by_hand(OperatorAction::Remove("aa".to_owned()))
+        .unwrap();
+    let report = host.finish(&mut upgrader).await;
+    assert_eq!(row(&report, "aa").reason, "no_way_back", "{report:?}");
+    assert_eq!(row(&report, "bb").reason, "halted", "{report:?}");
+    assert_eq!(host.names(), ["aa.candidate", "bb"]);
+    host.publish(BETTER, Behaviour::default());
+    let report = host.once(BETTER).await;
+    assert!(!report.has_failures(), "{report:?}");
+    assert_eq!(host.names(), ["aa", "bb"]);
+    for name in ["aa", "bb"] {
+        assert_eq!(host.find(name).image, BETTER);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delegate_that_keeps_crashing_is_replaced() {
+    for change in [(|_: &mut serde_json::Value| ()) as fn(&mut _), host_network] {
+        let host = Host::new();
+        let crashes = Behaviour::exits(Duration::from_millis(20), 1);
+        host.twin.add_image(CRASHING, host.twin.image(crashes));
+        host.run_with("dd", |body| {
+            body["Image"] = json!(CRASHING);
+            change(body);
+        });
+        tokio::time::sleep(Duration::from_secs(100)).await;
+        assert_eq!(host.find("dd").state, RunState::Restarting);
+        let report = host.once(NEW).await;
+        assert!(!report.has_failures(), "{report:?}");
+        host.assert_settled_on("dd", NEW, "");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delegate_that_is_gone_at_the_end_of_a_pass_was_not_served() {
+    let host = Host::new();
+    let id = host.run("dd");
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.begin(Mode::Upgrade).await.unwrap();
+    host.twin.stop(&id, Duration::ZERO).await.unwrap();
+    host.twin.remove(&id).await.unwrap();
+    let report = host.finish(&mut upgrader).await;
+    assert!(report.has_failures());
+    assert_eq!(row(&report, "dd").reason, "gone");
+    // What its owner has taken away for good is no failure of the next pass.
+    assert!(!host.pass(&mut upgrader).await.has_failures());
+}
+
+/// A host that wakes up after hours, or whose clock was wrong at its boot: that is no time in which anybody worked.
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_cuts_no_drain_short_and_ends_no_proof() {
+    for hours in [-30, 30] {
+        let host = Host::new();
+        let old = host.run("dd");
+        let mut upgrader = host.upgrader(NEW);
+        upgrader.begin(Mode::Upgrade).await.unwrap();
+        // Within the proof, and within the drain.
+        for after in [8, 30] {
+            assert!(
+                host.go_on(&mut upgrader, Duration::from_secs(after))
+                    .await
+                    .is_none()
+            );
+            host.twin.jump_clock(TimeDelta::hours(hours));
+        }
+        let report = host.finish(&mut upgrader).await;
+        assert!(!report.has_failures(), "{report:?}");
+        host.assert_settled_on("dd", NEW, "");
+        let (told, ended, code) = host.end_of(&old).unwrap();
+        assert_eq!((ended - told, code), (DRAIN, 0));
+    }
+}
+
+/// A `docker container prune` while an `--rm` delegate drains takes its copy and its candidate.
+#[tokio::test(start_paused = true)]
+async fn an_auto_removed_delegate_whose_copies_are_pruned_comes_back() {
+    let host = Host::new();
+    let old = host.run_with("dd", |body| {
+        auto_remove(body);
+        host_network(body);
+    });
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.begin(Mode::Upgrade).await.unwrap();
+    assert!(host.go_on(&mut upgrader, DRAIN / 2).await.is_none());
+    host.twin.by_hand(OperatorAction::PruneContainers).unwrap();
+    assert_eq!(host.names().len(), 1);
+    let report = host.finish(&mut upgrader).await;
+    let (told, ended, _) = host.end_of(&old).unwrap();
+    assert_eq!(ended - told, DRAIN);
+    assert_eq!(row(&report, "dd").reason, "candidate_vanished", "{report:?}");
+    host.assert_fleeting_on("dd", OLD, "");
+    host.once(NEW).await;
+    host.assert_fleeting_on("dd", NEW, "");
+}

@@ -1,0 +1,20 @@
+//! Whole rollouts on an engine in memory: what the host looks like at every moment, whatever goes wrong.
+
+mod auto_remove;
+mod disk;
+mod evidence;
+mod failures;
+mod faults;
+mod heartbeat;
+mod host;
+mod inconclusive;
+mod inspect_errors;
+mod interference;
+mod left_alone;
+mod obstacles;
+mod operator;
+mod replicas;
+mod review;
+mod rollback_faults;
+mod start_first;
+mod stop_first;

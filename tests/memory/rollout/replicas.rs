@@ -1,0 +1,121 @@
+//! Several containers of one `DELEGATE_NAME`: one at a time, and the first is the canary.
+
+use std::time::Duration;
+
+use delegate_upgrader::container::RunState;
+
+use super::host::{HOUR, Host, NEW, NEWER, OLD, auto_remove, good, row};
+use kit::twin::{Behaviour, Happened, Operation};
+
+#[tokio::test(start_paused = true)]
+async fn they_are_replaced_one_at_a_time() {
+    let host = Host::new();
+    for name in ["aa", "bb", "cc"] {
+        host.run(name);
+    }
+    let report = host.once(NEW).await;
+    assert!(!report.has_failures(), "{report:?}");
+    assert_eq!(host.fewest_working(), 3);
+    let mut candidates = 0_i32;
+    for event in host.twin.events() {
+        match event.what {
+            Happened::Created if event.name.ends_with(".candidate") => candidates += 1,
+            Happened::Renamed { ref from } if from.ends_with(".candidate") => candidates -= 1,
+            _ => {}
+        }
+        assert!(candidates <= 1, "two candidates at {:?}", event.at);
+    }
+    for name in ["aa", "bb", "cc"] {
+        assert_eq!(
+            (host.find(name).image.as_str(), host.find(name).state),
+            (NEW, RunState::Running)
+        );
+    }
+    assert_eq!(host.names(), ["aa", "bb", "cc"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_canary_s_failure_halts_the_rest_and_says_why() {
+    for behaviour in [
+        Behaviour::never_healthy(),
+        Behaviour::exits(Duration::from_secs(1), 3),
+    ] {
+        let host = Host::new();
+        host.publish(NEW, behaviour);
+        for name in ["aa", "bb", "cc"] {
+            host.run(name);
+        }
+        let report = host.once(NEW).await;
+        assert_eq!(row(&report, "aa").reason, "rejected");
+        for name in ["bb", "cc"] {
+            assert_eq!(row(&report, name).reason, "halted");
+            assert!(
+                row(&report, name).why.contains("aa failed"),
+                "{:?}",
+                row(&report, name).why
+            );
+            assert_eq!(host.writes_on(name), []);
+        }
+        assert_eq!(host.names(), ["aa", "aa.failed-1", "bb", "cc"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_canary_that_vanishes_halts_the_rest_too() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::exits(Duration::from_secs(1), 3));
+    for name in ["aa", "bb"] {
+        host.run_with(name, auto_remove);
+    }
+    let report = host.once(NEW).await;
+    assert_eq!(row(&report, "aa").reason, "rejected");
+    assert_eq!(row(&report, "bb").reason, "halted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_that_one_replica_has_in_quarantine_is_not_tried_on_another() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::never_healthy());
+    host.publish(NEWER, good());
+    for name in ["bb", "cc"] {
+        host.run(name);
+    }
+    host.once(NEW).await;
+    host.run("aa");
+    tokio::time::sleep(HOUR / 4).await;
+    let report = host.once(NEW).await;
+    assert_eq!(row(&report, "bb").reason, "quarantined");
+    assert_eq!(row(&report, "aa").reason, "halted");
+    assert_eq!(row(&report, "cc").reason, "halted");
+    let creates = host
+        .twin
+        .calls()
+        .iter()
+        .filter(|call| call.operation == Operation::Create)
+        .count();
+    assert_eq!(creates, 1);
+    let report = host.once(NEWER).await;
+    assert!(!report.has_failures(), "{report:?}");
+    assert_eq!(host.names(), ["aa", "bb", "cc"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_pull_is_tried_once_for_all_of_them() {
+    let host = Host::new();
+    host.twin.break_pull(NEW, Some("manifest unknown"));
+    for name in ["aa", "bb", "cc"] {
+        host.run(name);
+    }
+    let report = host.once(NEW).await;
+    for name in ["aa", "bb", "cc"] {
+        assert_eq!(row(&report, name).reason, "pull_failed");
+        assert_eq!(host.find(name).image, OLD);
+    }
+    let pulls = host
+        .twin
+        .calls()
+        .iter()
+        .filter(|call| call.operation == Operation::Pull)
+        .count();
+    assert_eq!(pulls, 1);
+}

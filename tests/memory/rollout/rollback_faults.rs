@@ -1,0 +1,237 @@
+//! A bad image, and something more going wrong at every single change on the way back from it.
+
+use std::time::Duration;
+
+use delegate_upgrader::container::RunState;
+
+use super::faults::{Way, killed_when};
+use super::host::{HOUR, Host, NEW, OLD, good, row};
+use kit::twin::{Behaviour, Call, Fault, Operation};
+
+const WAYS: [Way; 4] = [
+    Way::StartFirst,
+    Way::StopFirst,
+    Way::Fleeting,
+    Way::FleetingStopFirst,
+];
+
+fn bad_images() -> [Behaviour; 2] {
+    [
+        Behaviour::exits(Duration::from_secs(1), 3),
+        Behaviour {
+            start_error: Some("exec: /delegate: no such file".to_owned()),
+            ..good()
+        },
+    ]
+}
+
+fn host(way: Way, bad: &Behaviour) -> Host {
+    let host = way.host();
+    host.publish(NEW, bad.clone());
+    host
+}
+
+/// The old image serves under its own name, as it was configured; of the new one the evidence is left.
+fn assert_back(host: &Host, way: Way, context: &str) {
+    let containers = host.containers();
+    let (served, rest) = containers.split_first().unwrap();
+    assert_eq!(
+        *served,
+        ("dd".to_owned(), RunState::Running, OLD.to_owned()),
+        "{context}: {containers:?}"
+    );
+    let [(evidence, state, image)] = rest else {
+        panic!("{context}: {containers:?}");
+    };
+    assert!(
+        evidence.starts_with("dd.failed-") && image == NEW && *state != RunState::Running,
+        "{context}: {containers:?}"
+    );
+    let policy = if way.is_fleeting() { "no" } else { "unless-stopped" };
+    assert_eq!(host.restart_policy("dd"), policy, "{context}");
+    assert_eq!(host.auto_remove("dd"), way.is_fleeting(), "{context}");
+    if !way.stops_first() {
+        assert_eq!(host.fewest_working(), 1, "{context}");
+    }
+}
+
+/// As the program does a single pass: what was begun is finished, and then today's image is looked at.
+async fn settle(host: &Host) {
+    host.once(NEW).await;
+    host.once(NEW).await;
+}
+
+/// Whether a call is the `k`-th that changes something, counted from 0.
+fn change(k: usize) -> impl FnMut(&Call) -> bool + Send {
+    let mut changes = 0;
+    move |call| {
+        changes += usize::from(call.is_write());
+        call.is_write() && changes == k + 1
+    }
+}
+
+/// Whether a call is the one after that.
+fn after_change(k: usize) -> impl FnMut(&Call) -> bool + Send {
+    let mut is_it = change(k);
+    let mut next = false;
+    move |call| std::mem::replace(&mut next, is_it(call))
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_survives_a_kill_before_and_after_every_change() {
+    for way in WAYS {
+        for bad in bad_images() {
+            for k in 0.. {
+                let context = format!("{way:?}, killed at change {k}");
+                let before = host(way, &bad);
+                let killed = killed_when(&before, change(k)).await;
+                settle(&before).await;
+                assert_back(&before, way, &context);
+                let after = host(way, &bad);
+                killed_when(&after, after_change(k)).await;
+                settle(&after).await;
+                assert_back(&after, way, &context);
+                if !killed {
+                    assert!(k > 3, "{k}");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+async fn fault_at_every_change(fault: Fault) {
+    for way in WAYS {
+        for bad in bad_images() {
+            for k in 0.. {
+                let host = host(way, &bad);
+                let (chosen, mut is_it) = (fault.clone(), change(k));
+                host.twin
+                    .set_faults(move |call| if is_it(call) { chosen.clone() } else { Fault::None });
+                host.once(NEW).await;
+                let over = host.twin.writes().len() <= k;
+                host.twin.clear_faults();
+                host.once(NEW).await;
+                assert_back(&host, way, &format!("{way:?}, {fault:?} at change {k}"));
+                if over {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_survives_a_lost_request_at_every_change() {
+    fault_at_every_change(Fault::ErrBefore).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_survives_a_lost_answer_at_every_change() {
+    fault_at_every_change(Fault::ErrAfter).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_survives_a_hang_at_every_change() {
+    fault_at_every_change(Fault::Hang).await;
+}
+
+/// The engine takes an `--rm` container away whose start it refused, and who created it makes no difference.
+#[tokio::test(start_paused = true)]
+async fn a_candidate_whose_create_had_no_answer_is_started_once_only() {
+    for way in [Way::Fleeting, Way::FleetingStopFirst] {
+        let [_, cannot_start] = bad_images();
+        let host = host(way, &cannot_start);
+        host.twin.set_faults(|call| match call.operation {
+            Operation::Create if call.subject == "dd.candidate" && call.detail == NEW => Fault::ErrAfter,
+            _ => Fault::None,
+        });
+        host.once(NEW).await;
+        let refused = host
+            .writes_on("dd.candidate")
+            .into_iter()
+            .filter(|call| call.operation == Operation::Start && matches!(call.outcome, Some(Err(_))));
+        assert_eq!(refused.count(), 1, "{way:?}");
+        assert_back(&host, way, &format!("{way:?}"));
+    }
+}
+
+/// The image is never the right one and each process is killed right after its first change: no step is repeated for
+/// ever, and each process gets further.
+#[tokio::test(start_paused = true)]
+async fn processes_that_are_killed_after_one_change_each_come_to_an_end() {
+    for way in WAYS {
+        let host = host(way, &Behaviour::never_healthy());
+        let mut processes = 0;
+        loop {
+            let mut writes = 0;
+            let killed = killed_when(&host, move |call| {
+                // What was pulled is pulled again at no cost.
+                writes += u32::from(call.is_write() && call.operation != Operation::Pull);
+                writes > 1
+            });
+            if !killed.await {
+                break;
+            }
+            processes += 1;
+            assert!(processes < 40, "{way:?}: {:?}", host.containers());
+        }
+        assert_back(&host, way, &format!("{way:?}, {processes} processes"));
+    }
+}
+
+/// As a proxy before the socket that lets nothing but `GET`s through, from any moment on.
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_takes_no_more_changes_from_any_moment_on_costs_no_delegate() {
+    for way in [Way::StartFirst, Way::Fleeting] {
+        for k in 0.. {
+            let host = way.host();
+            let mut writes = 0;
+            host.twin.set_faults(move |call| {
+                writes += usize::from(call.is_write());
+                if call.is_write() && writes > k {
+                    Fault::Refuse(403)
+                } else {
+                    Fault::None
+                }
+            });
+            let report = host.once(NEW).await;
+            let context = format!("{way:?}, read-only after {k} changes: {report:?}");
+            assert_eq!(host.fewest_working(), 1, "{context}");
+            if !report.has_failures() {
+                assert!(k > 5, "{context}");
+                break;
+            }
+            assert_ne!(row(&report, "dd").reason, "up_to_date", "{context}");
+            host.twin.clear_faults();
+            for _ in 0..3 {
+                tokio::time::sleep(HOUR).await;
+                host.once(NEW).await;
+            }
+            match way {
+                Way::Fleeting => host.assert_fleeting_on("dd", NEW, &context),
+                _ => host.assert_settled_on("dd", NEW, &context),
+            }
+        }
+    }
+}
+
+/// It is down for as long as its engine restarts, not longer.
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_restarts_again_and_again_is_outlasted() {
+    for way in [Way::StartFirst, Way::StopFirst] {
+        let host = way.host();
+        let restarts = async {
+            for _ in 0..20 {
+                tokio::time::sleep(Duration::from_secs(45)).await;
+                host.twin.restart_engine(Duration::from_secs(3));
+            }
+        };
+        tokio::join!(host.once(NEW), restarts);
+        for _ in 0..3 {
+            tokio::time::sleep(HOUR).await;
+            host.once(NEW).await;
+        }
+        host.assert_settled_on("dd", NEW, &format!("{way:?}"));
+    }
+}

@@ -1,0 +1,166 @@
+//! What a person, a reboot or a crash took away themselves, and so may be missing at the end: exactly that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use delegate_upgrader::container::Role;
+
+use super::scenario::Scenario;
+use kit::twin::{Glance, OperatorAction};
+
+/// What is excused for one delegate.
+#[derive(Clone, Debug, Default)]
+pub struct Excuse {
+    /// Somebody removed it or gave it another name, or its owner's `--rm` took it.
+    pub may_be_gone: bool,
+    /// Somebody stopped it, or its owner's policy does not bring it back after what happened.
+    pub may_be_stopped: bool,
+    /// Somebody removed the label that had its true restart policy.
+    pub policy_is_lost: bool,
+    /// Somebody removed what was there to go back to.
+    pub no_way_back: bool,
+    /// Somebody gave another name to a container that has its ports.
+    pub ports_are_taken: bool,
+    /// Somebody started its copy, which does not vanish and so has no `--rm`; or ended the one that was made from it.
+    pub copy_serves: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Excuses {
+    by_delegate: BTreeMap<String, Excuse>,
+    /// Names that a person gave.
+    pub names: BTreeSet<String>,
+    /// Containers a person stopped, restarted or removed, by id.
+    pub handled: BTreeSet<String>,
+}
+
+impl Excuses {
+    pub fn of(&self, delegate: &str) -> Excuse {
+        self.by_delegate.get(delegate).cloned().unwrap_or_default()
+    }
+
+    fn on(&mut self, delegate: &str) -> &mut Excuse {
+        self.by_delegate.entry(delegate.to_owned()).or_default()
+    }
+
+    /// The engine or the host ended all containers: what its owner did not ask to be brought back stays away.
+    pub fn containers_ended(&mut self, scenario: &Scenario) {
+        for delegate in &scenario.delegates {
+            let excuse = self.on(&delegate.name);
+            excuse.may_be_gone |= delegate.auto_remove;
+            excuse.may_be_stopped |= matches!(delegate.policy, "no" | "on-failure");
+        }
+    }
+
+    /// A process ended by itself.
+    pub fn crashed(&mut self, name: &str, scenario: &Scenario) {
+        let (base, role) = Role::parse(name);
+        if let Some(delegate) = scenario.delegates.iter().find(|delegate| delegate.name == base)
+            && matches!(role, Role::Serving | Role::Draining { .. })
+        {
+            let excuse = self.on(base);
+            excuse.may_be_gone |= delegate.auto_remove;
+            excuse.copy_serves |= delegate.auto_remove;
+            excuse.may_be_stopped |= delegate.policy == "no";
+        }
+    }
+
+    /// What a person is about to do.
+    pub fn before(&mut self, hand: &OperatorAction, glance: &[Glance], scenario: &Scenario) {
+        let has = |base: &str, role: fn(Role) -> bool| {
+            glance.iter().any(|container| {
+                let (name, part) = Role::parse(&container.name);
+                name == base && role(part)
+            })
+        };
+        let serving = |base: &str| has(base, |role| role == Role::Serving);
+        let draining = |base: &str| has(base, |role| matches!(role, Role::Draining { .. }));
+        let id_of = |name: &str| {
+            let container = glance.iter().find(|container| container.name == name);
+            container.map(|container| container.id.as_str().to_owned())
+        };
+        // Its policy is off, to be retired.
+        let lost_its_policy = |base: &str| {
+            let delegate = scenario.delegates.iter().find(|delegate| delegate.name == base);
+            let serving = glance.iter().find(|container| container.name == base);
+            serving.is_some_and(|serving| {
+                // Or will be in a moment, since it keeps crashing.
+                let crashing = matches!(serving.state.as_str(), "restarting" | "exited");
+                crashing || delegate.is_some_and(|delegate| serving.policy != delegate.policy)
+            })
+        };
+        match hand {
+            OperatorAction::Remove(name) | OperatorAction::Rename(name, _) => {
+                let (base, role) = Role::parse(name);
+                let base = base.to_owned();
+                if let OperatorAction::Rename(_, to) = hand {
+                    self.names.insert(to.clone());
+                }
+                self.handled.extend(id_of(name));
+                let old = draining(&base) || lost_its_policy(&base);
+                let in_service = serving(&base);
+                let mut delegates = scenario.delegates.iter();
+                let vanishes = delegates.any(|delegate| delegate.name == base && delegate.auto_remove);
+                let excuse = self.on(&base);
+                excuse.ports_are_taken |= matches!(hand, OperatorAction::Rename(..));
+                match role {
+                    Role::Serving => {
+                        excuse.may_be_gone = true;
+                        excuse.may_be_stopped = true;
+                        // Its label knows the policy of the one that it replaces.
+                        excuse.policy_is_lost |= old;
+                    }
+                    Role::Candidate | Role::Standby => {
+                        excuse.no_way_back |= role == Role::Standby;
+                        excuse.policy_is_lost |= old;
+                        // Without its copy an `--rm` one is lost when it ends, unless an upgrader comes back before.
+                        excuse.may_be_gone |= !in_service && (!old || vanishes);
+                    }
+                    // It may have had the old one's policy on its label.
+                    Role::Failed { .. } | Role::Withdrawn { .. } => excuse.policy_is_lost |= old,
+                    Role::Draining { .. } => {
+                        excuse.no_way_back = true;
+                        excuse.may_be_gone |= !in_service;
+                        excuse.may_be_stopped |= !in_service;
+                    }
+                }
+            }
+            OperatorAction::Stop(name) => {
+                self.handled.extend(id_of(name));
+                let (base, role) = Role::parse(name);
+                // A candidate may be promoted in that moment.
+                if matches!(role, Role::Serving | Role::Candidate) {
+                    let auto_remove = scenario
+                        .delegates
+                        .iter()
+                        .any(|delegate| delegate.name == base && delegate.auto_remove);
+                    let excuse = self.on(base);
+                    excuse.may_be_stopped = true;
+                    excuse.may_be_gone |= auto_remove;
+                    excuse.copy_serves |= auto_remove;
+                }
+            }
+            OperatorAction::Restart(name) => {
+                self.handled.extend(id_of(name));
+                let (base, role) = Role::parse(name);
+                // With `--rm`, a restart is an end: the engine may be quicker with the removal.
+                let auto_remove = scenario
+                    .delegates
+                    .iter()
+                    .any(|delegate| delegate.name == base && delegate.auto_remove);
+                if auto_remove && role == Role::Serving {
+                    self.on(base).may_be_gone = true;
+                }
+                self.on(base).copy_serves |= role == Role::Standby || auto_remove && role == Role::Serving;
+            }
+            OperatorAction::PruneContainers => {
+                for container in glance {
+                    let gone = matches!(container.state.as_str(), "created" | "exited");
+                    if gone {
+                        self.before(&OperatorAction::Remove(container.name.clone()), glance, scenario);
+                    }
+                }
+            }
+            OperatorAction::PruneImages => {}
+        }
+    }
+}

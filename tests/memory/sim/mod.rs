@@ -1,0 +1,11 @@
+//! Whole lives of a host, drawn from seeds: delegates, images good and bad, and everything that goes wrong; what must
+//! hold at every moment, and at the end.
+//!
+//! `make sim SEEDS=1000` plays as many, `SEEDS=a..b` those, and `SEED=n` tells the whole story of one.
+
+mod excuses;
+mod judge;
+mod random;
+mod run;
+mod scenario;
+mod world;

@@ -1,0 +1,178 @@
+//! Plays many seeds, and tells of them.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use super::judge::judge;
+use super::scenario::Scenario;
+use super::world::play;
+
+/// How many seeds a plain `cargo test` plays.
+const FIXED_SHARE: u64 = 60;
+
+#[derive(Default)]
+struct Tally {
+    seeds: u64,
+    steps: u64,
+    /// Seconds, and the seed.
+    slowest: Option<(f64, u64)>,
+    counts: BTreeMap<String, u64>,
+    violations: Vec<(u64, Vec<String>)>,
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap()
+}
+
+fn play_seed(seed: u64, tally: &Mutex<Tally>) {
+    let begun = Instant::now();
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let runtime = runtime();
+        let _context = runtime.enter();
+        let world = runtime.block_on(play(Scenario::new(seed), false));
+        world.twin.clear_faults();
+        let violations = judge(&world);
+        let book = world.book();
+        (violations, book.steps, book.counts.clone())
+    }));
+    let mut tally = tally.lock().unwrap();
+    tally.seeds += 1;
+    let took = begun.elapsed().as_secs_f64();
+    if took > 20.0 {
+        println!("SEED={seed} took {took:.0} s");
+    }
+    if tally.slowest.is_none_or(|(longest, _)| longest < took) {
+        tally.slowest = Some((took, seed));
+    }
+    match outcome {
+        Ok((violations, steps, counts)) => {
+            tally.steps += steps;
+            for (what, count) in counts {
+                *tally.counts.entry(what).or_default() += count;
+            }
+            if !violations.is_empty() {
+                tally.violations.push((seed, violations));
+            }
+        }
+        Err(_) => tally.violations.push((seed, vec!["it panicked".to_owned()])),
+    }
+}
+
+fn play_all(seeds: Range<u64>) -> Tally {
+    let tally = Mutex::new(Tally::default());
+    let next = AtomicU64::new(seeds.start);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end {
+                        return;
+                    }
+                    play_seed(seed, &tally);
+                }
+            });
+        }
+    });
+    let mut tally = tally.into_inner().unwrap();
+    tally.violations.sort();
+    tally
+}
+
+fn tell(tally: &Tally, begun: Instant) {
+    println!("seeds      {:>10}", tally.seeds);
+    println!("steps      {:>10}", tally.steps);
+    for (what, count) in &tally.counts {
+        println!("{count:>10}  {what}");
+    }
+    let (longest, slowest) = tally.slowest.unwrap_or_default();
+    let seconds = begun.elapsed().as_secs_f64();
+    println!("{seconds:>10.1}  seconds; {longest:.1} of them for SEED={slowest}");
+    println!("violations {:>10}", tally.violations.len());
+    for (seed, violations) in tally.violations.iter().take(20) {
+        println!("SEED={seed}");
+        for violation in violations.iter().take(5) {
+            println!("    {violation}");
+        }
+    }
+}
+
+fn check(seeds: Range<u64>) {
+    let begun = Instant::now();
+    let tally = play_all(seeds);
+    tell(&tally, begun);
+    assert!(
+        tally.violations.is_empty(),
+        "{} seeds; replay one with: make sim SEED={}",
+        tally.violations.len(),
+        tally.violations[0].0
+    );
+}
+
+#[test]
+fn the_promise_is_kept_whatever_goes_wrong() {
+    check(0..FIXED_SHARE);
+}
+
+/// What `make sim` runs.
+#[test]
+#[ignore = "as many as SEEDS asks for"]
+fn as_many_as_asked_for() {
+    if let Ok(seed) = std::env::var("SEED") {
+        return story(seed.parse().expect("SEED is a number"));
+    }
+    let seeds = std::env::var("SEEDS").unwrap_or_else(|_| "1000".to_owned());
+    let range = match seeds.split_once("..") {
+        Some((from, to)) => from.parse().expect("SEEDS=a..b")..to.parse().expect("SEEDS=a..b"),
+        None => 0..seeds.parse().expect("SEEDS is a count or a range a..b"),
+    };
+    check(range);
+}
+
+/// Tells the whole story of a seed.
+fn story(seed: u64) {
+    let runtime = runtime();
+    let _context = runtime.enter();
+    let scenario = Scenario::new(seed);
+    println!("{scenario:#?}");
+    let world = runtime.block_on(play(scenario, true));
+    world.twin.clear_faults();
+    let mut lines = std::mem::take(&mut world.book().lines);
+    for call in world.twin.writes() {
+        lines.push((
+            call.at,
+            format!(
+                "    call {} by {}: {:?} {} {} -> {:?}",
+                call.index, call.client, call.operation, call.subject, call.detail, call.outcome
+            ),
+        ));
+    }
+    for event in world.twin.events() {
+        lines.push((
+            event.at,
+            format!("        {} {:?} ({:?})", event.name, event.what, event.cause),
+        ));
+    }
+    lines.sort_by_key(|(at, _)| *at);
+    let mut before = String::new();
+    for (at, line) in lines {
+        if line != before {
+            println!("{:>12.3} {line}", at.as_secs_f64());
+        }
+        before = line;
+    }
+    let violations = judge(&world);
+    for violation in &violations {
+        println!("VIOLATED: {violation}");
+    }
+    assert!(violations.is_empty());
+}

@@ -1,0 +1,377 @@
+//! What a seed stands for: a host, its delegates, what is published when, and what goes wrong.
+
+use std::time::Duration;
+
+use delegate_upgrader::config::Strategy;
+use serde_json::{Value, json};
+
+use super::random::Random;
+use kit::twin::{Behaviour, Exit, OnStop, Wellness, delegate_body};
+
+/// The `DELEGATE_NAME` that upgraders look after.
+pub const GROUP: &str = "docker-delegate";
+/// A tag that stands for another image each time.
+pub const MOVING: &str = "harness/delegate:latest";
+pub const HOUR: Duration = Duration::from_secs(3600);
+
+/// All that a seed decides before the story begins.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    pub seed: u64,
+    pub healthy_time: Duration,
+    pub healthy_deadline: Duration,
+    pub stop_timeout: Duration,
+    pub strategy: Strategy,
+    pub delegates: Vec<Delegate>,
+    /// The first is what the delegates run at the beginning; the others are published, some in vain.
+    pub images: Vec<Made>,
+    /// When which image is published.
+    pub publications: Vec<(Duration, usize)>,
+    pub upgraders: Vec<Upgrader>,
+    pub faults: Faults,
+    /// When faults end.
+    pub calm_at: Duration,
+    pub random: Random,
+}
+
+/// A delegate as its owner runs it.
+#[derive(Clone, Debug)]
+pub struct Delegate {
+    pub name: String,
+    pub policy: &'static str,
+    pub auto_remove: bool,
+    pub way: Way,
+    pub body: Value,
+}
+
+/// Whether two of it may live at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    StartFirst,
+    StopFirst,
+    /// Its owner wants it left alone.
+    LeftAlone,
+}
+
+/// An image and what its containers do.
+#[derive(Clone, Debug)]
+pub struct Made {
+    pub reference: String,
+    pub kind: Kind,
+    pub behaviour: Behaviour,
+    pub pull_time: Duration,
+}
+
+/// What an image is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    Good,
+    Slow,
+    CrashesAtOnce,
+    CrashesSoon,
+    /// Only after it has proven itself.
+    CrashesLate,
+    TurnsIll,
+    NeverHealthy,
+    TooSlow,
+    Flaps,
+    DoesNotStart,
+    WrongPlatform,
+    CannotBePulled,
+}
+
+impl Kind {
+    /// Whether its containers work for good, once they are ready.
+    pub fn serves(self) -> bool {
+        matches!(self, Self::Good | Self::Slow)
+    }
+
+    /// Whether none of its containers can ever prove itself. One that is too slow can, to a process that sees it late.
+    pub fn never_serves(self) -> bool {
+        matches!(
+            self,
+            Self::CrashesAtOnce
+                | Self::CrashesSoon
+                | Self::NeverHealthy
+                | Self::DoesNotStart
+                | Self::WrongPlatform
+                | Self::CannotBePulled
+        )
+    }
+}
+
+/// A process that upgrades.
+#[derive(Clone, Debug)]
+pub struct Upgrader {
+    /// When in the hour it has its scheduled passes.
+    pub minute: Duration,
+    /// A new process for each pass.
+    pub once: bool,
+    /// Acts at its start too.
+    pub run_on_start: bool,
+}
+
+/// How often what goes wrong: once in so many calls, 0 for never.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    pub error_before: u64,
+    pub error_after: u64,
+    pub lost_request: u64,
+    pub lost_answer: u64,
+    pub twice: u64,
+    pub slow: u64,
+    pub kill: u64,
+    pub engine: u64,
+    pub power: u64,
+    pub person: u64,
+    pub manager: u64,
+    pub clock: u64,
+    pub crash: u64,
+}
+
+impl Scenario {
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let healthy_time = random.pick(&[10, 10, 10, 30, 60].map(Duration::from_secs));
+        let healthy_deadline = healthy_time * u32::try_from(random.below(5..12)).unwrap();
+        let stop_timeout = random.pick(&[30, 600, 3600, 3600].map(Duration::from_secs));
+        let strategy = random.pick(&[
+            Strategy::Auto,
+            Strategy::Auto,
+            Strategy::Auto,
+            Strategy::StopFirst,
+        ]);
+        let timing = Timing {
+            healthy_time,
+            healthy_deadline,
+        };
+        let images = images(&mut random, &timing);
+        let calm_at = HOUR * u32::try_from(random.below(2..6)).unwrap();
+        let mut publications = vec![(Duration::ZERO, 1)];
+        for image in 2..images.len() {
+            publications.push((random.seconds(60..calm_at.as_secs()), image));
+        }
+        publications.sort();
+        let delegates = delegates(&mut random, strategy, &images[0]);
+        Self {
+            seed,
+            healthy_time,
+            healthy_deadline,
+            stop_timeout,
+            strategy,
+            delegates,
+            images,
+            publications,
+            upgraders: upgraders(&mut random),
+            faults: faults(&mut random),
+            calm_at,
+            random,
+        }
+    }
+}
+
+struct Timing {
+    healthy_time: Duration,
+    healthy_deadline: Duration,
+}
+
+fn images(random: &mut Random, timing: &Timing) -> Vec<Made> {
+    let count = random.pick(&[2, 3, 3, 4, 4, 5]);
+    let moving = random.one_in(10);
+    (0..count)
+        .map(|index| {
+            let kind = match index {
+                0 => random.pick(&[
+                    Kind::Good,
+                    Kind::Good,
+                    Kind::Good,
+                    Kind::Good,
+                    Kind::Good,
+                    Kind::Good,
+                    Kind::Good,
+                    Kind::Flaps,
+                    Kind::CrashesSoon,
+                    Kind::NeverHealthy,
+                ]),
+                _ => kind(random),
+            };
+            // Somebody pushed another image under the same tag, which is none that moves.
+            let tag = if index > 1 && random.one_in(6) {
+                index - 1
+            } else {
+                index
+            };
+            Made {
+                reference: if moving {
+                    MOVING.to_owned()
+                } else {
+                    format!("harness/delegate:26.0{}.1", tag + 1)
+                },
+                kind,
+                behaviour: behaviour(kind, random, timing),
+                pull_time: random.pick(&[1, 1, 2, 2, 20].map(Duration::from_secs)),
+            }
+        })
+        .collect()
+}
+
+fn kind(random: &mut Random) -> Kind {
+    if random.one_in(2) {
+        return random.pick(&[Kind::Good, Kind::Good, Kind::Slow]);
+    }
+    random.pick(&[
+        Kind::CrashesAtOnce,
+        Kind::CrashesSoon,
+        Kind::CrashesLate,
+        Kind::CrashesLate,
+        Kind::TurnsIll,
+        Kind::NeverHealthy,
+        Kind::TooSlow,
+        Kind::Flaps,
+        Kind::DoesNotStart,
+        Kind::WrongPlatform,
+        Kind::CannotBePulled,
+    ])
+}
+
+fn behaviour(kind: Kind, random: &mut Random, timing: &Timing) -> Behaviour {
+    let time = timing.healthy_time;
+    let mut behaviour = Behaviour {
+        ready_after: random.seconds(0..6),
+        on_stop: match random.below(0..10) {
+            0 => OnStop::Ignore,
+            1..4 => OnStop::Drain(random.seconds(0..2)),
+            4..7 => OnStop::Drain(random.seconds(5..60)),
+            7..9 => OnStop::Drain(random.seconds(60..1500)),
+            _ => OnStop::Drain(random.seconds(1500..4000)),
+        },
+        ..Behaviour::default()
+    };
+    let mut exits = |after: Duration| {
+        behaviour.exits = Some(Exit {
+            after,
+            code: i64::try_from(random.below(0..3)).unwrap(),
+        });
+    };
+    match kind {
+        Kind::Good | Kind::WrongPlatform | Kind::CannotBePulled => {}
+        Kind::Slow => behaviour.ready_after = timing.healthy_deadline - time * 2 - time / 2,
+        Kind::CrashesAtOnce => exits(Duration::from_millis(50)),
+        Kind::CrashesSoon => exits(time / 2),
+        Kind::CrashesLate => {
+            let late = random.pick(&[1, 20, 100, 1000, 4000]);
+            behaviour.exits = Some(Exit {
+                after: behaviour.ready_after + time + Duration::from_secs(late),
+                code: 1,
+            });
+        }
+        Kind::TurnsIll => {
+            let late = random.pick(&[1, 20, 100, 1000, 4000]);
+            behaviour.health = Wellness::For(time + Duration::from_secs(late));
+        }
+        Kind::NeverHealthy => behaviour.health = Wellness::Never,
+        Kind::TooSlow => behaviour.ready_after = timing.healthy_deadline + time,
+        Kind::Flaps => {
+            behaviour.health = Wellness::Flaps {
+                up: time * random.pick(&[1, 2, 4]) / 2,
+                down: time / 2,
+            }
+        }
+        Kind::DoesNotStart => behaviour.start_error = Some("no such program".to_owned()),
+    }
+    behaviour
+}
+
+fn delegates(random: &mut Random, strategy: Strategy, old: &Made) -> Vec<Delegate> {
+    let count = random.pick(&[1, 1, 1, 2, 3]);
+    let host_network = count == 1 && random.one_in(5);
+    let names = ["aa", "bb", "cc"];
+    (0..count)
+        .map(|index| {
+            let mut way = match strategy {
+                Strategy::StopFirst => Way::StopFirst,
+                _ => Way::StartFirst,
+            };
+            let mut body = delegate_body(GROUP, &old.reference);
+            let auto_remove = random.one_in(5) && old.kind != Kind::CrashesSoon;
+            let mut policy = random.pick(&["always", "unless-stopped", "unless-stopped", "on-failure", "no"]);
+            if auto_remove {
+                policy = "no";
+            } else if old.kind != Kind::Good {
+                // One that ended by itself is its owner's business.
+                policy = random.pick(&["always", "unless-stopped"]);
+            }
+            body["HostConfig"]["AutoRemove"] = auto_remove.into();
+            body["HostConfig"]["RestartPolicy"] = json!({ "Name": policy, "MaximumRetryCount": 0 });
+            if host_network {
+                body["HostConfig"]["NetworkMode"] = "host".into();
+                way = Way::StopFirst;
+            } else if random.one_in(8) {
+                let port = (3460 + index).to_string();
+                body["HostConfig"]["PortBindings"] =
+                    json!({ "3460/tcp": [{ "HostIp": "", "HostPort": port }] });
+                way = Way::StopFirst;
+            } else if random.one_in(6) {
+                body["HostConfig"]["NetworkMode"] = "backend".into();
+                body["NetworkingConfig"] =
+                    json!({ "EndpointsConfig": { "backend": { "Aliases": ["worker"] } } });
+            }
+            if random.one_in(10) {
+                body["Labels"]["io.delegate-upgrader.strategy"] = "stop-first".into();
+                way = Way::StopFirst;
+            }
+            if random.one_in(6) {
+                body["Healthcheck"] =
+                    json!({ "Test": ["CMD", "/probe"], "Interval": 5_000_000_000_u64, "Retries": 2 });
+            }
+            if random.one_in(25) {
+                body["Labels"]["io.delegate-upgrader.enable"] = "false".into();
+                way = Way::LeftAlone;
+            }
+            Delegate {
+                name: names[index].to_owned(),
+                policy,
+                auto_remove,
+                way,
+                body,
+            }
+        })
+        .collect()
+}
+
+fn upgraders(random: &mut Random) -> Vec<Upgrader> {
+    let count = if random.one_in(4) { 2 } else { 1 };
+    let minute = random.seconds(10..600);
+    (0..count)
+        .map(|_| Upgrader {
+            minute: minute + random.millis(0..20) * u32::try_from(random.pick(&[0, 1, 1000])).unwrap(),
+            once: random.one_in(4),
+            run_on_start: random.one_in(2),
+        })
+        .collect()
+}
+
+/// A few things that go wrong, each at its own rate: where all go wrong at once, nothing ever gets far.
+fn faults(random: &mut Random) -> Faults {
+    let mut faults = Faults::default();
+    for _ in 0..random.pick(&[0, 1, 2, 2, 3, 4, 6]) {
+        // Of the calls that change something; looks are some twenty times as many.
+        let often = random.pick(&[3, 6, 12, 25, 50]);
+        match random.below(0..15) {
+            0 => faults.error_before = often,
+            1 => faults.error_after = often,
+            2 => faults.lost_request = often,
+            3 => faults.lost_answer = often,
+            4 => faults.twice = often,
+            5 => faults.slow = often,
+            6 | 7 => faults.kill = often,
+            8 => faults.engine = often * 2,
+            9 => faults.power = often * 3,
+            10 | 11 => faults.person = often,
+            12 => faults.manager = often * 2,
+            13 => faults.clock = often * 2,
+            _ => faults.crash = often * 2,
+        }
+    }
+    faults
+}

@@ -1,0 +1,43 @@
+//! The fuzz targets' checks over the corpus that is kept in the repository, without a fuzzer.
+
+mod seeds;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use kit::checks::{document, image_reference, manager_answer};
+
+fn corpus(target: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/corpus")
+        .join(target)
+}
+
+/// Feeds every file of a corpus to its target's check. Of one that fails, the name was told last.
+fn replay(target: &str, check: fn(&[u8])) {
+    let mut files: Vec<_> = fs::read_dir(corpus(target))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    assert!(files.len() >= 10, "only {} files in {target}", files.len());
+    for file in files {
+        println!("{}", file.display());
+        check(&fs::read(&file).unwrap());
+    }
+}
+
+#[test]
+fn the_document_keeps_its_promises_over_the_corpus() {
+    replay("document", document::check);
+}
+
+#[test]
+fn an_answer_of_the_manager_keeps_its_promises_over_the_corpus() {
+    replay("manager_answer", manager_answer::check);
+}
+
+#[test]
+fn an_image_reference_keeps_its_promises_over_the_corpus() {
+    replay("image_reference", image_reference::check);
+}

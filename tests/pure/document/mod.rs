@@ -1,0 +1,6 @@
+//! The container document, from outside: rules one by one, documents of real engines, random documents.
+
+mod daemon;
+mod golden;
+mod properties;
+mod rules;

@@ -1,0 +1,914 @@
+//! The rules one by one. The letters are those of docs on what other tools got wrong: networks (B), volumes (C),
+//! configuration (D).
+
+use delegate_upgrader::container::label;
+use delegate_upgrader::container::{ApiVersion, Inspected};
+use delegate_upgrader::document::{
+    CreateRequest, Images, Obstacle, SingleInstance, differences, single_instance_reasons, successor,
+};
+use serde_json::{Value, json};
+
+use kit::document::{image, inspect};
+
+const ID: &str = "abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789";
+const SHORT: &str = "abcdef012345";
+const OTHER_ID: &str = "123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0";
+const OLD_ENGINE: ApiVersion = ApiVersion::new(1, 41);
+const NEW_ENGINE: ApiVersion = ApiVersion::new(1, 44);
+
+fn upgrade_on(
+    api: ApiVersion,
+    container: &Value,
+    old: &Value,
+    new: &Value,
+) -> Result<CreateRequest, Obstacle> {
+    let (old, new) = (image(old), image(new));
+    successor(
+        container,
+        Images { old: &old, new: &new },
+        "harness/delegate:2",
+        &[],
+        api,
+    )
+}
+
+/// The create body after an upgrade from an image with the defaults `old`.
+fn body(container: &Value, old: &Value) -> Value {
+    upgrade_on(OLD_ENGINE, container, old, &json!({})).unwrap().body
+}
+
+/// A container with this configuration and nothing from its image.
+fn container(config: &Value, host_config: Value) -> Value {
+    let mut document = inspect(ID, config, &json!({}));
+    document["HostConfig"] = host_config;
+    document
+}
+
+fn connected(mode: &str, networks: Value) -> Value {
+    let mut document = container(&json!({}), json!({"NetworkMode": mode}));
+    document["NetworkSettings"]["Networks"] = networks;
+    document
+}
+
+fn endpoints(body: &Value) -> &Value {
+    &body["NetworkingConfig"]["EndpointsConfig"]
+}
+
+// D: configuration
+
+#[test]
+fn d1_defaults_of_the_old_image_are_not_frozen() {
+    let old = json!({
+        "User": "1001", "WorkingDir": "/v1", "StopSignal": "SIGTERM", "Env": ["PATH=/v1", "OPTS=1"],
+        "Labels": {"version": "1"}, "ExposedPorts": {"3460/tcp": {}}, "Volumes": {"/data": {}},
+        "Entrypoint": ["/v1"], "Cmd": ["run"], "Healthcheck": {"Test": ["CMD", "v1"], "Interval": 5},
+    });
+    let body = body(&inspect(ID, &json!({"Env": ["MINE=1"]}), &old), &old);
+    for field in ["User", "WorkingDir", "StopSignal"] {
+        assert_eq!(body.get(field), None, "{field}");
+    }
+    for field in ["Entrypoint", "Cmd", "Healthcheck"] {
+        assert_eq!(body[field], Value::Null, "{field}");
+    }
+    for field in ["Labels", "ExposedPorts", "Volumes"] {
+        assert_eq!(body[field], json!({}), "{field}");
+    }
+    assert_eq!(body["Env"], json!(["MINE=1"]));
+}
+
+#[test]
+fn d2_the_owners_environment_is_kept_as_it_was_given() {
+    let old = json!({"Env": ["OPTS=1", "EMPTY="]});
+    for env in [
+        json!(["OPTS=2"]),
+        json!(["A=b=c", "A=d", "NO_VALUE", "EMPTY=x"]),
+        json!(["OPTS"]),
+        json!(["OPTS=1", "OPTS=2"]),
+    ] {
+        let container = inspect(ID, &json!({"Env": env}), &old);
+        assert_eq!(body(&container, &old)["Env"], env);
+    }
+}
+
+#[test]
+fn d3_only_a_host_name_the_engine_made_up_is_dropped() {
+    for (hostname, host_config, kept) in [
+        (SHORT, json!({}), false),
+        ("delegate-1", json!({}), true),
+        ("abcdef012346", json!({}), true),
+        ("database", json!({"NetworkMode": "container:database"}), false),
+        (
+            "build-host",
+            json!({"NetworkMode": "host", "UTSMode": "host"}),
+            false,
+        ),
+        ("build-host", json!({"NetworkMode": "host"}), true),
+    ] {
+        let body = body(
+            &container(&json!({"Hostname": hostname}), host_config.clone()),
+            &json!({}),
+        );
+        assert_eq!(body.get("Hostname").is_some(), kept, "{hostname} {host_config}");
+    }
+}
+
+#[test]
+fn d3_a_host_name_the_engine_made_up_is_no_variable_of_the_owner() {
+    let old = container(
+        &json!({"Env": [format!("HOSTNAME={SHORT}"), "MINE=1"]}),
+        json!({}),
+    );
+    assert_eq!(body(&old, &json!({}))["Env"], json!(["MINE=1"]));
+    let given = container(&json!({"Env": ["HOSTNAME=mine"]}), json!({}));
+    assert_eq!(body(&given, &json!({}))["Env"], json!(["HOSTNAME=mine"]));
+
+    let images = Images {
+        old: &image(&json!({})),
+        new: &image(&json!({})),
+    };
+    let mut new = inspect(OTHER_ID, &json!({"Env": ["MINE=1"]}), &json!({}));
+    new["HostConfig"] = json!({});
+    assert_eq!(differences(&old, &new, images), []);
+    new["Config"]["Env"] = json!([format!("HOSTNAME={}", &OTHER_ID[..12]), "MINE=1"]);
+    assert_eq!(differences(&old, &new, images), []);
+    new["Config"]["Env"] = json!([format!("HOSTNAME={SHORT}"), "MINE=1"]);
+    assert_eq!(differences(&old, &new, images).len(), 1);
+}
+
+#[test]
+fn d5_a_healthcheck_keeps_the_owners_fields_and_no_others() {
+    let old = json!({"Healthcheck": {
+        "Test": ["CMD", "v1"], "Interval": 1, "Timeout": 2, "StartPeriod": 3, "StartInterval": 4, "Retries": 5,
+    }});
+    for field in ["Interval", "Timeout", "StartPeriod", "StartInterval", "Retries"] {
+        let owner = json!({"Healthcheck": {field: 9}});
+        let container = inspect(ID, &owner, &old);
+        assert_eq!(
+            body(&container, &old)["Healthcheck"],
+            owner["Healthcheck"],
+            "{field}"
+        );
+    }
+    for test in [json!(["NONE"]), json!(["CMD-SHELL", "mine"])] {
+        let owner = json!({"Healthcheck": {"Test": test}});
+        let container = inspect(ID, &owner, &old);
+        assert_eq!(body(&container, &old)["Healthcheck"], owner["Healthcheck"]);
+    }
+}
+
+#[test]
+fn d6_entrypoint_and_command_come_from_whom_they_came_before() {
+    let both = json!({"Entrypoint": ["/e"], "Cmd": ["c"]});
+    let entrypoint = json!({"Entrypoint": ["/e"], "Cmd": null});
+    let command = json!({"Entrypoint": null, "Cmd": ["c"]});
+    let cleared = json!({"Entrypoint": [""], "Cmd": ["c"]});
+    for (image, owner, expected) in [
+        // Nothing given.
+        (&both, json!([null, null]), json!([null, null])),
+        (&entrypoint, json!([null, null]), json!([null, null])),
+        (&command, json!([null, null]), json!([null, null])),
+        // A command.
+        (&both, json!([null, ["mine"]]), json!([null, ["mine"]])),
+        (&entrypoint, json!([null, ["mine"]]), json!([null, ["mine"]])),
+        (&command, json!([null, ["mine"]]), json!([null, ["mine"]])),
+        // An entry point: the image's command is gone and must not come back.
+        (&both, json!([["/mine"], null]), json!([["/mine"], null])),
+        (&command, json!([["/mine"], null]), json!([["/mine"], null])),
+        (&both, json!([["/mine"], []]), json!([["/mine"], []])),
+        (&both, json!([["/mine"], ["mine"]]), json!([["/mine"], ["mine"]])),
+        // The image's own entry point, repeated without a command.
+        (&both, json!([["/e"], null]), json!([["/e"], null])),
+        (&both, json!([["/e"], []]), json!([["/e"], []])),
+        (&entrypoint, json!([["/e"], []]), json!([["/e"], []])),
+        // No entry point at all.
+        (&both, json!([[""], ["mine"]]), json!([[""], ["mine"]])),
+        (&both, json!([[""], ["c"]]), json!([[""], ["c"]])),
+        // An empty one, behind which the image's command still applies.
+        (&both, json!([[], null]), json!([[], null])),
+        (&both, json!([[], ["mine"]]), json!([[], ["mine"]])),
+        // An image that took away what it was built on: the owner took nothing.
+        (&cleared, json!([null, null]), json!([null, null])),
+        (&cleared, json!([null, ["mine"]]), json!([null, ["mine"]])),
+        (&cleared, json!([["/mine"], null]), json!([["/mine"], null])),
+    ] {
+        let given = json!({"Entrypoint": owner[0], "Cmd": owner[1]});
+        let body = body(&inspect(ID, &given, image), image);
+        assert_eq!(
+            json!([body["Entrypoint"], body["Cmd"]]),
+            expected,
+            "{owner} on {image}"
+        );
+    }
+}
+
+#[test]
+fn an_image_without_entrypoint_may_say_so_by_an_empty_word() {
+    let [old, cleared] =
+        [json!([]), json!([""])].map(|entrypoint| json!({"Entrypoint": entrypoint, "Cmd": ["c"]}));
+    for (old, new) in [(&old, &cleared), (&cleared, &old), (&cleared, &cleared)] {
+        let container = inspect(ID, &json!({}), old);
+        let made = inspect(
+            ID,
+            &upgrade_on(OLD_ENGINE, &container, old, new).unwrap().body,
+            new,
+        );
+        let (old, new) = (image(old), image(new));
+        let images = Images { old: &old, new: &new };
+        assert_eq!(differences(&container, &made, images), []);
+    }
+}
+
+#[test]
+fn our_own_labels_are_replaced_and_the_owners_stay() {
+    let container = container(
+        &json!({"Labels": {"mine": "1", label::ENABLE: "true", label::RELEASE: "1", label::PREVIOUS_IMAGE: "old"}}),
+        json!({}),
+    );
+    let image = image(&json!({}));
+    let images = Images {
+        old: &image,
+        new: &image,
+    };
+    let labels = [(label::RELEASE, "2".to_owned())];
+    let made = successor(&container, images, "new", &labels, OLD_ENGINE).unwrap();
+    assert_eq!(
+        made.body["Labels"],
+        json!({"mine": "1", label::ENABLE: "true", label::RELEASE: "2"})
+    );
+    assert_eq!(made.body["Image"], "new");
+}
+
+#[test]
+fn an_image_committed_from_a_container_of_ours_gives_its_labels_to_no_successor() {
+    let committed =
+        json!({"Labels": {"tools": "1", label::RELEASE: "7", label::ROLLED_BACK_FROM: "harness/delegate:3"}});
+    let old = image(&json!({}));
+    let new = image(&committed);
+    let images = Images { old: &old, new: &new };
+    let labels = [(label::RELEASE, "2".to_owned())];
+    let container = container(&json!({}), json!({}));
+    let made = successor(&container, images, "new", &labels, OLD_ENGINE).unwrap();
+    let shown = inspect(ID, &made.body, &committed);
+    assert_eq!(
+        shown["Config"]["Labels"],
+        json!({"tools": "1", label::RELEASE: "2", label::ROLLED_BACK_FROM: ""})
+    );
+    assert_eq!(
+        Inspected::new(shown).unwrap().label(label::ROLLED_BACK_FROM),
+        None
+    );
+}
+
+#[test]
+fn a_published_port_stays_exposed_though_the_old_image_exposed_it_too() {
+    let old = json!({"ExposedPorts": {"80/tcp": {}, "81/tcp": {}}});
+    let mut container = inspect(ID, &json!({"ExposedPorts": {"80/tcp": {}}}), &old);
+    container["HostConfig"] = json!({"PortBindings": {"80/tcp": [{"HostPort": "8080"}]}});
+    assert_eq!(body(&container, &old)["ExposedPorts"], json!({"80/tcp": {}}));
+}
+
+// B: networks
+
+#[test]
+fn b1_below_api_1_44_one_network_is_created_and_the_others_connected() {
+    let networks = json!({
+        "a": {"NetworkID": "1a", "Aliases": ["x", SHORT]},
+        "b": {"NetworkID": "2b", "IPAMConfig": {"IPv4Address": "10.0.0.9"}},
+        "c": {"NetworkID": "3c", "GwPriority": 7, "Links": ["db:d"], "DriverOpts": {"k": "v"}},
+    });
+    let a = json!({"Aliases": ["x"]});
+    let b = json!({"Aliases": [], "IPAMConfig": {"IPv4Address": "10.0.0.9"}});
+    let c = json!({"GwPriority": 7, "Links": ["db:d"], "DriverOpts": {"k": "v"}});
+    let mut container = connected("b", networks);
+    container["NetworkSettings"]["Networks"]["b"]["Aliases"] = json!([SHORT]);
+    let made = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap();
+    assert_eq!(endpoints(&made.body), &json!({"b": b}));
+    assert_eq!(
+        made.connect,
+        [("a".to_owned(), a.clone()), ("c".to_owned(), c.clone())]
+    );
+
+    let made = upgrade_on(NEW_ENGINE, &container, &json!({}), &json!({})).unwrap();
+    assert_eq!(endpoints(&made.body), &json!({"a": a, "b": b, "c": c}));
+    assert_eq!(made.connect, []);
+}
+
+#[test]
+fn b3_aliases_are_dropped_where_the_engine_refuses_them() {
+    let body = body(
+        &connected("default", json!({"bridge": {"Aliases": ["x"]}})),
+        &json!({}),
+    );
+    assert_eq!(endpoints(&body), &json!({"bridge": {}}));
+    for mode in ["host", "none", "container:x"] {
+        let body = self::body(&connected(mode, json!({mode: {"Aliases": ["x"]}})), &json!({}));
+        assert_eq!(body.get("NetworkingConfig"), None, "{mode}");
+    }
+}
+
+#[test]
+fn b5_a_mac_address_is_kept_only_where_the_owner_set_it() {
+    let shown =
+        json!({"mine": {"MacAddress": "02:00:00:00:00:01"}, "other": {"MacAddress": "02:00:00:00:00:02"}});
+    let mut container = connected("mine", shown);
+    for api in [OLD_ENGINE, NEW_ENGINE] {
+        let made = upgrade_on(api, &container, &json!({}), &json!({})).unwrap();
+        assert!(
+            !format!("{:?}{:?}", made.body, made.connect).contains("02:00"),
+            "{api}"
+        );
+    }
+    container["Config"]["MacAddress"] = json!("02:00:00:00:00:01");
+    let made = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap();
+    assert_eq!(made.body["MacAddress"], "02:00:00:00:00:01");
+    assert_eq!(endpoints(&made.body), &json!({"mine": {}}));
+    // From 1.52 the engine refuses it at the top.
+    let made = upgrade_on(NEW_ENGINE, &container, &json!({}), &json!({})).unwrap();
+    assert_eq!(made.body.get("MacAddress"), None);
+    assert_eq!(
+        endpoints(&made.body),
+        &json!({"mine": {"MacAddress": "02:00:00:00:00:01"}, "other": {}})
+    );
+}
+
+#[test]
+fn b9_the_first_network_is_found_by_name_id_and_short_id() {
+    let id = "fedcba9876543210fedcba9876543210";
+    for mode in ["mine", id, "fedcba987654"] {
+        let container = connected(
+            mode,
+            json!({"another": {"NetworkID": "00"}, "mine": {"NetworkID": id}}),
+        );
+        let made = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap();
+        assert_eq!(endpoints(&made.body), &json!({"mine": {}}), "{mode}");
+        assert_eq!(made.body["HostConfig"]["NetworkMode"], mode);
+    }
+}
+
+#[test]
+fn b9_an_endpoint_that_is_shown_twice_is_connected_once() {
+    let id = "fedcba9876543210fedcba9876543210";
+    let endpoint = json!({"NetworkID": id, "IPAMConfig": {"IPv4Address": "10.0.0.9"}});
+    let container = connected(
+        "fedcba987654",
+        json!({"fedcba987654": endpoint, "mine": endpoint}),
+    );
+    let made = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap();
+    assert_eq!(
+        endpoints(&made.body),
+        &json!({"mine": {"IPAMConfig": {"IPv4Address": "10.0.0.9"}}})
+    );
+    assert_eq!(made.connect, []);
+    assert_eq!(single_instance_reasons(&container).len(), 1);
+}
+
+#[test]
+fn b_a_first_network_that_was_disconnected_does_not_come_back_in_another_place() {
+    let container = connected("gone", json!({"a": {}, "b": {}}));
+    let made = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap();
+    assert_eq!(endpoints(&made.body), &json!({"a": {}}));
+    assert_eq!(made.connect, [("b".to_owned(), json!({}))]);
+}
+
+// C: volumes
+
+fn volume(name: &str, destination: &str, writable: bool) -> Value {
+    json!({"Type": "volume", "Name": name, "Destination": destination, "RW": writable, "Driver": "local"})
+}
+
+#[test]
+fn c1_anonymous_volumes_keep_their_data() {
+    let mut container = container(&json!({"Volumes": {"/own/": {}}}), json!({"Binds": ["/bind"]}));
+    container["HostConfig"]["Mounts"] = json!([{"Type": "volume", "Target": "/mount"}]);
+    container["Mounts"] = json!([
+        volume("v4", "/with:colon", true),
+        volume("v3", "/mount", true),
+        {"Type": "volume", "Source": "/var/lib/docker/volumes/v2/_data", "Destination": "/bind", "RW": true},
+        volume("v1", "/own", false),
+    ]);
+    let body = body(&container, &json!({}));
+    assert_eq!(body["HostConfig"]["Binds"], json!(["v2:/bind", "v1:/own:ro"]));
+    assert_eq!(
+        body["HostConfig"]["Mounts"],
+        json!([
+            {"Type": "volume", "Target": "/mount", "Source": "v3"},
+            {"Type": "volume", "Target": "/with:colon", "Source": "v4", "ReadOnly": false},
+        ])
+    );
+}
+
+#[test]
+fn c4_what_is_declared_is_never_mounted_twice() {
+    let host_config = json!({
+        "Binds": ["named:/named/:ro", "/srv:/bind"],
+        "Mounts": [
+            {"Type": "volume", "Source": "given", "Target": "/given/", "VolumeOptions": {"Subpath": "s"}},
+            {"Type": "bind", "Source": "/srv", "Target": "/srv", "BindOptions": {"Propagation": "rslave"}},
+        ],
+        "Tmpfs": {"/tmp": "size=1m"},
+    });
+    let mut container = container(
+        &json!({"Volumes": {"/named": {}, "/given": {}}}),
+        host_config.clone(),
+    );
+    container["Mounts"] = json!([
+        volume("named", "/named", false),
+        volume("given", "/given", true),
+        {"Type": "bind", "Source": "/srv", "Destination": "/bind"},
+        {"Type": "tmpfs", "Destination": "/tmp"},
+    ]);
+    assert_eq!(body(&container, &json!({}))["HostConfig"], host_config);
+}
+
+#[test]
+fn c3_volumes_of_another_container_come_from_there_again() {
+    let host_config = json!({"VolumesFrom": ["other:ro"], "Binds": null});
+    let mut container = container(&json!({"Volumes": {"/own": {}}}), host_config);
+    container["Mounts"] = json!([volume("theirs", "/theirs", false), volume("ours", "/own", true)]);
+    assert_eq!(
+        body(&container, &json!({}))["HostConfig"]["Binds"],
+        json!(["ours:/own"])
+    );
+}
+
+// Obstacles and conflicts
+
+#[test]
+fn containers_of_other_managers_are_left_to_them() {
+    for (label, kind) in [
+        ("com.docker.swarm.task.id", Some("managed")),
+        ("io.kubernetes.pod.uid", Some("managed")),
+        ("com.docker.compose.project", None),
+    ] {
+        let container = container(&json!({"Labels": {label: "x"}}), json!({}));
+        let obstacle = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).err();
+        assert_eq!(obstacle.as_ref().map(Obstacle::kind), kind, "{label}");
+        assert!(obstacle.is_none_or(|obstacle| obstacle.to_string().contains(label)));
+    }
+}
+
+#[test]
+fn a21_an_image_of_another_platform_is_refused() {
+    let container = container(&json!({}), json!({}));
+    let (old, mut new) = (image(&json!({})), image(&json!({})));
+    new["Architecture"] = json!("x86_64");
+    let images = Images { old: &old, new: &new };
+    assert!(successor(&container, images, "new", &[], OLD_ENGINE).is_ok());
+    new["Architecture"] = json!("arm64");
+    let images = Images { old: &old, new: &new };
+    let obstacle = successor(&container, images, "new", &[], OLD_ENGINE).unwrap_err();
+    assert_eq!(
+        obstacle.to_string(),
+        "its image is built for linux/amd64, the new one for linux/arm64"
+    );
+}
+
+#[test]
+fn a21_the_platform_is_named_where_the_store_keeps_several() {
+    let mut container = container(&json!({}), json!({}));
+    assert_eq!(
+        upgrade_on(NEW_ENGINE, &container, &json!({}), &json!({}))
+            .unwrap()
+            .platform,
+        None
+    );
+    container["ImageManifestDescriptor"] =
+        json!({"platform": {"os": "linux", "architecture": "arm", "variant": "v7"}});
+    let made = upgrade_on(NEW_ENGINE, &container, &json!({}), &json!({})).unwrap();
+    assert_eq!(made.platform.as_deref(), Some("linux/arm/v7"));
+}
+
+#[test]
+fn a_document_of_the_wrong_shape_is_told_where() {
+    for (pointer, value, told) in [
+        ("/Id", json!(""), "/Id must be an id"),
+        ("/HostConfig", json!(null), "/HostConfig must be an object"),
+        (
+            "/Config/Env",
+            json!({"A": "b"}),
+            "/Config/Env must be a list of strings",
+        ),
+        (
+            "/Config/Cmd",
+            json!("sh"),
+            "/Config/Cmd must be a list of strings",
+        ),
+    ] {
+        let mut container = container(&json!({"Env": [], "Cmd": []}), json!({}));
+        *container.pointer_mut(pointer).unwrap() = value;
+        let obstacle = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap_err();
+        assert_eq!(
+            obstacle.to_string(),
+            format!("the container document is not understood: {told}")
+        );
+    }
+}
+
+#[test]
+fn only_what_two_containers_cannot_share_forbids_two() {
+    let port = |host: Value| json!({"NetworkMode": "default", "PortBindings": {"3460/tcp": [host]}});
+    let device = |path: &str| json!({"Devices": [{"PathOnHost": path, "PathInContainer": "/dev/x"}]});
+    let ports = |one: &str, host: &str, other: &str, other_host: &str| json!({"PortBindings": {one: [{"HostPort": host}], other: [{"HostPort": other_host}]}});
+    for (host_config, kinds) in [
+        (json!({"NetworkMode": "bridge", "PublishAllPorts": true}), vec![]),
+        (
+            json!({"NetworkMode": "host", "PidMode": "host", "IpcMode": "host"}),
+            vec!["host-network"],
+        ),
+        (port(json!({"HostPort": "3460"})), vec!["published-port"]),
+        (port(json!({"HostPort": "8000-8000"})), vec!["published-port"]),
+        (port(json!({"HostPort": "8000-8001"})), vec![]),
+        (
+            ports("80/tcp", "8000-8001", "81/tcp", "8000-8001"),
+            vec!["published-port"; 2],
+        ),
+        (ports("80/tcp", "8000-8003", "81/tcp", "8000-8003"), vec![]),
+        (ports("80/tcp", "8000-8001", "80/udp", "8000-8001"), vec![]),
+        (ports("80/tcp", "8000-8001", "81/tcp", "9000-9001"), vec![]),
+        (
+            ports("80/tcp", "8000-8004", "81/tcp", "8004-8005"),
+            vec!["published-port"],
+        ),
+        (
+            ports("80/tcp", "8000-8009", "81/tcp", "8005"),
+            vec!["published-port"],
+        ),
+        (
+            ports("80/tcp", "65535", "81/tcp", "0-65535"),
+            vec!["published-port"],
+        ),
+        (port(json!({"HostPort": "0"})), vec![]),
+        (port(json!({"HostIp": "127.0.0.1", "HostPort": ""})), vec![]),
+        (json!({"NetworkMode": "container:x"}), vec!["container-namespace"]),
+        (
+            json!({"PidMode": "container:x", "IpcMode": "container:y"}),
+            vec!["container-namespace"; 2],
+        ),
+        (json!({"IpcMode": "private"}), vec![]),
+        (device("/dev/ttyUSB0"), vec!["device"]),
+        (device("/dev/sdb"), vec!["device"]),
+        (device("/dev/nullity"), vec!["device"]),
+        (device("/dev/fuse"), vec![]),
+        (device("/dev/net/tun"), vec![]),
+        (device("/dev/dri/renderD128"), vec![]),
+        (device("/dev/nvidia0"), vec![]),
+        (
+            json!({"DeviceRequests": [{"Driver": "nvidia", "Count": -1}]}),
+            vec![],
+        ),
+    ] {
+        let found = single_instance_reasons(&container(&json!({}), host_config.clone()));
+        let found: Vec<_> = found.iter().map(SingleInstance::kind).collect();
+        assert_eq!(found, kinds, "{host_config}");
+    }
+    let mut container = connected(
+        "mine",
+        json!({"mine": {"IPAMConfig": {"IPv6Address": "fd00::9"}}}),
+    );
+    container["Config"]["MacAddress"] = json!("02:00:00:00:00:01");
+    let told: Vec<_> = single_instance_reasons(&container)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "it has the fixed address fd00::9 in the network mine",
+            "it has the fixed MAC address 02:00:00:00:00:01"
+        ]
+    );
+}
+
+#[test]
+fn a_published_port_is_told_with_its_address() {
+    for (binding, told) in [
+        (json!({"HostIp": "", "HostPort": "80"}), "on port 80 of"),
+        (
+            json!({"HostIp": "127.0.0.1", "HostPort": "80"}),
+            "on port 127.0.0.1:80 of",
+        ),
+        (json!({"HostIp": "::1", "HostPort": "80"}), "on port [::1]:80 of"),
+    ] {
+        let container = container(&json!({}), json!({"PortBindings": {"1/tcp": [binding]}}));
+        let sentence = single_instance_reasons(&container)[0].to_string();
+        assert!(sentence.contains(told), "{sentence}");
+    }
+}
+
+// The comparison
+
+#[test]
+fn a_default_of_the_old_image_that_was_frozen_is_a_difference() {
+    let (old, new) = (
+        json!({"Env": ["OPTS=1"], "Cmd": ["v1"]}),
+        json!({"Env": ["OPTS=2"], "Cmd": ["v2"]}),
+    );
+    let container = inspect(ID, &json!({}), &old);
+    let frozen = inspect(ID, &container["Config"], &new);
+    let (old, new) = (image(&old), image(&new));
+    let paths: Vec<_> = differences(&container, &frozen, Images { old: &old, new: &new })
+        .iter()
+        .map(|difference| difference.path().to_owned())
+        .collect();
+    assert_eq!(paths, ["/Config/Env/OPTS", "/Config/Cmd"]);
+}
+
+#[test]
+fn a_mount_more_is_a_difference_unless_the_new_image_declares_it() {
+    let old = container(&json!({}), json!({}));
+    let mut new = old.clone();
+    new["Mounts"] = json!([volume("v", "/declared", true), volume("v", "/more", true)]);
+    let (old_image, new_image) = (image(&json!({})), image(&json!({"Volumes": {"/declared/": {}}})));
+    new["Config"]["Volumes"] = json!({"/declared/": {}});
+    let images = Images {
+        old: &old_image,
+        new: &new_image,
+    };
+    let differences = differences(&old, &new, images);
+    assert_eq!(differences.len(), 1, "{differences:?}");
+    assert_eq!(differences[0].path(), "/Mounts/more");
+}
+
+#[test]
+fn no_secret_is_shown_in_a_difference_or_a_successor() {
+    let secret = "hunter2";
+    let container = container(
+        &json!({
+            "Env": [format!("DELEGATE_TOKEN={secret}")],
+            "Cmd": ["--token", secret],
+            "Labels": {"token": secret},
+            "Unknown": secret,
+        }),
+        json!({
+            "LogConfig": {"Type": "splunk", "Config": {"splunk-token": secret}},
+            "Mounts": [{"Type": "volume", "VolumeOptions": {"DriverConfig": {"Options": {"o": secret}}}}],
+            "NetworkMode": "x",
+        }),
+    );
+    let empty = inspect(ID, &json!({}), &json!({}));
+    let image = image(&json!({}));
+    let differences = differences(
+        &container,
+        &empty,
+        Images {
+            old: &image,
+            new: &image,
+        },
+    );
+    assert!(differences.len() >= 6, "{differences:?}");
+    let told: Vec<_> = differences
+        .iter()
+        .flat_map(|difference| [difference.to_string(), format!("{difference:?}")])
+        .collect();
+    let told = told.join("\n");
+    assert!(!told.contains(secret), "{told}");
+    assert!(
+        told.contains("/HostConfig/NetworkMode: \"x\" expected, nothing found"),
+        "{told}"
+    );
+    assert!(
+        told.contains("/Config/Env/DELEGATE_TOKEN: a value (not shown) expected"),
+        "{told}"
+    );
+
+    let made = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap();
+    assert!(!format!("{made:?}").contains(secret));
+}
+
+#[test]
+fn a_note_of_podmans_own_is_no_difference() {
+    let images = Images {
+        old: &image(&json!({})),
+        new: &image(&json!({})),
+    };
+    let with = |annotations: Value| container(&json!({}), json!({ "Annotations": annotations }));
+    let old = with(json!({ "mine": "1" }));
+    let noted = with(json!({ "mine": "1", "io.podman.annotations.pids-limit": "0" }));
+    assert_eq!(differences(&old, &noted, images), []);
+    let changed = with(json!({ "mine": "2" }));
+    assert_eq!(differences(&old, &changed, images).len(), 1);
+}
+
+#[test]
+fn no_restart_policy_has_two_spellings() {
+    let images = Images {
+        old: &image(&json!({})),
+        new: &image(&json!({})),
+    };
+    let with = |policy: Value| container(&json!({}), json!({ "RestartPolicy": policy }));
+    let unnamed = with(json!({ "Name": "", "MaximumRetryCount": 0 }));
+    let none = with(json!({ "Name": "no", "MaximumRetryCount": 0 }));
+    let always = with(json!({ "Name": "always", "MaximumRetryCount": 0 }));
+    assert_eq!(differences(&none, &unnamed, images), []);
+    assert_eq!(differences(&unnamed, &none, images), []);
+    assert_eq!(differences(&unnamed, &always, images).len(), 1);
+    assert_eq!(differences(&always, &unnamed, images).len(), 1);
+}
+
+/// What of a container's host configuration is told as different after it was recreated.
+fn differing(expected: Value, found: Value) -> Vec<String> {
+    let image = image(&json!({}));
+    let images = Images {
+        old: &image,
+        new: &image,
+    };
+    let [old, new] = [expected, found].map(|host_config| container(&json!({}), host_config));
+    differences(&old, &new, images)
+        .iter()
+        .map(|difference| difference.path().to_owned())
+        .collect()
+}
+
+#[test]
+fn what_the_engine_fills_in_at_the_create_is_no_difference() {
+    for (field, expected, found) in [
+        (
+            "LogConfig",
+            json!({"Type": "json-file", "Config": {"max-file": "3"}}),
+            json!({"Type": "json-file", "Config": {"max-file": "3", "max-size": "10m"}}),
+        ),
+        (
+            "LogConfig",
+            json!({"Type": "json-file", "Config": null}),
+            json!({"Type": "json-file", "Config": {}}),
+        ),
+        ("CgroupnsMode", json!(""), json!("private")),
+        ("CgroupnsMode", Value::Null, json!("host")),
+        ("IpcMode", json!(""), json!("private")),
+        ("MaskedPaths", Value::Null, json!(["/proc/kcore"])),
+        ("ReadonlyPaths", Value::Null, json!(["/proc/sys"])),
+        ("ShmSize", json!(0), json!(67_108_864)),
+        ("Runtime", json!(""), json!("runc")),
+    ] {
+        let (expected, found) = (json!({ field: expected }), json!({ field: found }));
+        assert!(
+            differing(expected.clone(), found.clone()).is_empty(),
+            "{expected} {found}"
+        );
+        assert!(
+            !differing(found.clone(), expected.clone()).is_empty(),
+            "{found} {expected}"
+        );
+    }
+    assert!(differing(json!({}), json!({"Runtime": "runc"})).is_empty());
+}
+
+#[test]
+fn a_limit_that_is_not_set_has_several_spellings() {
+    for (field, spellings, set) in [
+        ("PidsLimit", vec![json!(0), json!(-1), Value::Null], json!(100)),
+        ("OomKillDisable", vec![json!(false), Value::Null], json!(true)),
+    ] {
+        let set = json!({ field: set });
+        for one in &spellings {
+            let one = json!({ field: one });
+            for other in &spellings {
+                let other = json!({ field: other });
+                assert!(differing(one.clone(), other.clone()).is_empty(), "{one} {other}");
+            }
+            assert_eq!(differing(one.clone(), set.clone()).len(), 1, "{one} {set}");
+            assert_eq!(differing(set.clone(), one.clone()).len(), 1, "{set} {one}");
+        }
+    }
+}
+
+#[test]
+fn what_the_owner_set_and_the_engine_might_fill_in_is_missed() {
+    let log = |options: Value| json!({"LogConfig": {"Type": "json-file", "Config": options}});
+    for (expected, found) in [
+        // An option lost, one changed, and one that was given empty.
+        (log(json!({"max-size": "10m"})), log(json!({"max-file": "3"}))),
+        (log(json!({"max-size": "10m"})), log(json!({"max-size": "20m"}))),
+        (log(json!({"max-size": ""})), log(json!({"max-size": "10m"}))),
+        (
+            json!({"LogConfig": {"Type": "local", "Config": {}}}),
+            json!({"LogConfig": {"Type": "json-file", "Config": {}}}),
+        ),
+        // No path is masked with `--security-opt systempaths=unconfined`.
+        (
+            json!({"MaskedPaths": []}),
+            json!({"MaskedPaths": ["/proc/kcore"]}),
+        ),
+        (
+            json!({"ReadonlyPaths": []}),
+            json!({"ReadonlyPaths": ["/proc/sys"]}),
+        ),
+        (
+            json!({"CgroupnsMode": "host"}),
+            json!({"CgroupnsMode": "private"}),
+        ),
+        (json!({"ShmSize": 1}), json!({"ShmSize": 67_108_864})),
+        // Nothing that the engine fills in.
+        (json!({"Privileged": false}), json!({"Privileged": true})),
+        (json!({"PidMode": ""}), json!({"PidMode": "host"})),
+    ] {
+        assert!(
+            !differing(expected.clone(), found.clone()).is_empty(),
+            "{expected} {found}"
+        );
+    }
+}
+
+#[test]
+fn the_order_of_ulimits_has_no_meaning() {
+    let [nofile, nproc] = ["nofile", "nproc"].map(|name| json!({"Name": name, "Soft": 1, "Hard": 2}));
+    let ulimits = |entries: &[&Value]| json!({ "Ulimits": entries });
+    assert!(differing(ulimits(&[&nofile, &nproc]), ulimits(&[&nproc, &nofile])).is_empty());
+    let lower = json!({"Name": "nproc", "Soft": 1, "Hard": 1});
+    for changed in [ulimits(&[&lower, &nofile]), ulimits(&[&nofile]), json!({})] {
+        let different = differing(ulimits(&[&nofile, &nproc]), changed.clone());
+        assert_eq!(different, ["/HostConfig/Ulimits"], "{changed}");
+    }
+}
+
+#[test]
+fn a_link_local_address_is_a_fixed_one() {
+    let container = connected(
+        "mine",
+        json!({"mine": {"IPAMConfig": {"LinkLocalIPs": ["169.254.8.8", "fe80::8"]}}}),
+    );
+    let told: Vec<_> = single_instance_reasons(&container)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "it has the fixed address 169.254.8.8 in the network mine",
+            "it has the fixed address fe80::8 in the network mine"
+        ]
+    );
+}
+
+#[test]
+fn the_labels_by_which_compose_knows_a_container_are_never_the_images() {
+    let built = json!({"Labels": {
+        "com.docker.compose.project": "p", "com.docker.compose.service": "delegate", "tools": "1",
+    }});
+    let composed = json!({"Labels": {
+        "com.docker.compose.project": "p", "com.docker.compose.service": "delegate",
+        "com.docker.compose.container-number": "1",
+    }});
+    let otherwise = json!({"Labels": {"com.docker.compose.project": "q", "tools": "2"}});
+    let (old, new) = (image(&built), image(&otherwise));
+    let images = Images { old: &old, new: &new };
+
+    let container = inspect(ID, &composed, &built);
+    let made = body(&container, &built);
+    assert_eq!(made["Labels"], composed["Labels"]);
+    let recreated = inspect(OTHER_ID, &made, &otherwise);
+    assert_eq!(differences(&container, &recreated, images), []);
+    let mut lost = recreated;
+    lost["Config"]["Labels"]["com.docker.compose.project"] = json!("q");
+    assert_eq!(differences(&container, &lost, images).len(), 1);
+
+    // Without compose they are labels of the image like others.
+    let container = inspect(ID, &json!({}), &built);
+    let made = body(&container, &built);
+    assert_eq!(made["Labels"], json!({}));
+    let recreated = inspect(OTHER_ID, &made, &otherwise);
+    assert_eq!(differences(&container, &recreated, images), []);
+}
+
+/// An endpoint in a network with this id, as a running container has it. The engine was asked for `given`, or shows it
+/// as if it had been.
+fn at_work(network_id: &str, given: &Value) -> Value {
+    json!({"NetworkID": network_id, "IPAddress": "10.0.1.4", "GlobalIPv6Address": "fd00::4", "IPAMConfig": given})
+}
+
+const SWARM_NETWORK: &str = "hy2w7sj3rgvqkcn81d0m4tzxa";
+
+#[test]
+fn b_an_address_that_swarm_chose_is_not_the_owners() {
+    let both = json!({"IPv4Address": "10.0.1.4", "IPv6Address": "fd00::4"});
+    let link_local = json!({"LinkLocalIPs": ["169.254.8.8"]});
+    let mut mixed = both.clone();
+    mixed["LinkLocalIPs"] = link_local["LinkLocalIPs"].clone();
+    let other = json!({"IPv4Address": "10.0.1.9"});
+    for (network_id, shown, kept) in [
+        (SWARM_NETWORK, &both, &Value::Null),
+        (SWARM_NETWORK, &mixed, &link_local),
+        (SWARM_NETWORK, &other, &other),
+        (SWARM_NETWORK, &Value::Null, &Value::Null),
+        (ID, &both, &both),
+    ] {
+        let running = connected("ov", json!({"ov": at_work(network_id, shown)}));
+        let made = endpoints(&body(&running, &json!({})))["ov"].clone();
+        assert_eq!(made["IPAMConfig"], *kept, "{network_id} {shown}");
+
+        let conflicts = single_instance_reasons(&running).len();
+        let expected = kept.as_object().map_or(0, serde_json::Map::len);
+        assert_eq!(conflicts, expected, "{network_id} {shown}");
+
+        // Before the first start, and after a stop, only what was asked for is shown.
+        let idle = json!({"NetworkID": network_id, "IPAMConfig": kept});
+        let idle = connected("ov", json!({ "ov": idle }));
+        let image = image(&json!({}));
+        let images = Images {
+            old: &image,
+            new: &image,
+        };
+        assert_eq!(differences(&running, &idle, images), [], "{network_id} {shown}");
+        assert_eq!(differences(&idle, &running, images), [], "{network_id} {shown}");
+    }
+}

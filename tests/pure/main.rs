@@ -1,0 +1,15 @@
+//! What is decided without an engine, a network or a clock: seconds for all of it.
+
+#![allow(
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "clippy knows tests by their attribute only, and this is all test code"
+)]
+
+mod configuration;
+mod corpus;
+mod document;
+mod next;
