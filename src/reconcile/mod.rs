@@ -9,6 +9,7 @@ mod log;
 mod manager_link;
 mod observation;
 pub mod operator;
+mod resolve;
 mod tracked;
 pub mod upgrade_run;
 
