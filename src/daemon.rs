@@ -17,7 +17,7 @@ use crate::schedule::Schedule;
 use crate::schedule::trigger::Trigger;
 use crate::status::Publisher;
 use crate::status::report::{DelegateReport, Report};
-use crate::text::duration;
+use crate::text::{duration, time};
 
 /// How soon an engine that cannot be reached is tried again.
 const ENGINE_RETRY: Duration = Duration::from_secs(5);
@@ -94,7 +94,7 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
             biased;
             () = &mut shutdown => break,
             Some(tick) = trigger.next() => {
-                info!(due = %tick.due.format("%Y-%m-%d %H:%M:%S %Z"), "scheduled pass");
+                info!(due = time::text(tick.due), "scheduled pass");
                 status.send_modify(|status| status.last_run = Some(Utc::now()));
                 begin = Some(scheduled);
             }

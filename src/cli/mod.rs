@@ -22,6 +22,7 @@ use crate::status::Status;
 use crate::status::report::{DelegateReport, Planned, Report, none_found};
 use crate::status::server;
 use crate::telemetry;
+use crate::text::time;
 
 /// Keeps Harness Docker delegates healthy and current: a new container proves itself before the old one drains.
 ///
@@ -234,10 +235,7 @@ fn log_startup(settings: &Settings) {
         "delegate-upgrader starts"
     );
     let runs = settings.schedule.next_runs(Utc::now(), 3);
-    let runs: Vec<String> = runs
-        .iter()
-        .map(|run| run.format("%Y-%m-%d %H:%M:%S %Z").to_string())
-        .collect();
+    let runs: Vec<String> = runs.into_iter().map(time::text).collect();
     info!(
         schedule = settings.schedule.as_str(),
         zone = settings.schedule.zone().name(),

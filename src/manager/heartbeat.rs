@@ -14,6 +14,7 @@ use tracing::{debug, info, warn};
 use super::error::ManagerError;
 use super::source::{Answers, ImageSource, Query, ask_all};
 use crate::image::ImageReference;
+use crate::text::time;
 
 /// Half of the Manager's 90 minutes, so that one failure does no harm.
 pub(crate) const EVERY: Duration = Duration::from_secs(45 * 60);
@@ -27,7 +28,10 @@ pub(crate) type Queries = BTreeMap<String, ImageReference>;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ManagerStatus {
     /// Since when it has answered for all delegates: the oldest of their last answers.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "time::serialize_option"
+    )]
     pub answered_at: Option<DateTime<Utc>>,
     /// Why it does not say what is published, of the first delegate for which it does not.
     #[serde(skip_serializing_if = "Option::is_none")]

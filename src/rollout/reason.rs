@@ -4,12 +4,12 @@
 use std::fmt;
 use std::time::Duration;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 
 use crate::document::{Obstacle, SingleInstance};
 use crate::image::MaxVersion;
 use crate::manager::ManagerError;
-use crate::text::duration;
+use crate::text::{duration, time};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -334,10 +334,6 @@ impl Reason {
     }
 }
 
-fn moment(time: &DateTime<Utc>) -> String {
-    time.to_rfc3339_opts(SecondsFormat::Secs, true)
-}
-
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -422,7 +418,7 @@ impl fmt::Display for Reason {
                 f,
                 "{image} was rejected here {attempt} time(s); it is tried again after {}, at once when another \
                  image is published, or by `delegate-upgrader retry`",
-                moment(until)
+                time::text(*until)
             ),
             Self::Obstacle(obstacle) => write!(f, "it cannot be recreated as it is: {obstacle}"),
             Self::CannotStartFirst(conflict) => write!(
@@ -480,7 +476,11 @@ impl fmt::Display for Reason {
                 duration::text(*needed)
             ),
             Self::Draining { name, until } => {
-                write!(f, "{name} is finishing its tasks and has until {}", moment(until))
+                write!(
+                    f,
+                    "{name} is finishing its tasks and has until {}",
+                    time::text(*until)
+                )
             }
             Self::Stopping { name } => write!(f, "{name} was told to stop"),
             Self::Stuck { name } => write!(

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use chrono::{DateTime, SubsecRound, Utc};
+use chrono::{DateTime, Utc};
 use futures_util::future::join;
 use serde::Serialize;
 use tokio::time::timeout;
@@ -15,6 +15,7 @@ use crate::engine::Engine;
 use crate::health;
 use crate::rollout::{Member, Rollout};
 use crate::text::redact::Redactor;
+use crate::text::time;
 
 /// How many lines of its log are kept.
 const LINES: usize = 20;
@@ -34,6 +35,7 @@ pub struct Evidence {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// When it was rejected, or else when it ended.
+    #[serde(serialize_with = "time::serialize")]
     pub when: DateTime<Utc>,
     /// How its last life ended, where it had ended by itself or the process that rejected it is gone.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,7 +52,7 @@ impl Evidence {
             container: name.to_owned(),
             image: image.to_owned(),
             cause: None,
-            when: when.trunc_subsecs(0),
+            when,
             ending: None,
             log_tail: Vec::new(),
             health_log: Vec::new(),

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use crate::manager::heartbeat::ManagerStatus;
 use crate::status::report::Report;
+use crate::text::time;
 
 /// The daemon's state.
 #[derive(Clone, Debug, Serialize)]
@@ -20,16 +21,23 @@ pub struct Status {
     /// This program's version.
     pub version: &'static str,
     /// When it started.
+    #[serde(serialize_with = "time::serialize")]
     pub started_at: DateTime<Utc>,
     /// `upgrade` or `health-only`.
     pub mode: &'static str,
     /// The schedule, as it was written.
     pub schedule: String,
     /// The next scheduled pass.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "time::serialize_option"
+    )]
     pub next_run: Option<DateTime<Utc>>,
     /// When the last scheduled pass began.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "time::serialize_option"
+    )]
     pub last_run: Option<DateTime<Utc>>,
     /// What the Manager said the last time it was asked, where there is one to ask.
     #[serde(skip_serializing_if = "Option::is_none")]

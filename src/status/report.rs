@@ -7,16 +7,21 @@ use crate::image::{Expiry, Version};
 use crate::rollout::reason::Reason;
 use crate::rollout::{Rollout, Step, UpdateOrder};
 use crate::status::evidence::Evidence;
+use crate::text::time;
 
 /// The outcome of a pass, read from the engine after its last step.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// When the engine was last looked at.
+    #[serde(serialize_with = "time::serialize")]
     pub at: DateTime<Utc>,
     /// One row per delegate, by name.
     pub delegates: Vec<DelegateReport>,
     /// When to look again at what is under way.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "time::serialize_option"
+    )]
     pub wake: Option<DateTime<Utc>>,
 }
 
@@ -41,7 +46,10 @@ pub struct DelegateReport {
     /// What the probe saw.
     pub health_cause: String,
     /// Since when the health has been so, as far as this process has seen.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "time::serialize_option"
+    )]
     pub health_since: Option<DateTime<Utc>>,
     /// The metric label of the reason.
     pub reason: &'static str,
@@ -52,7 +60,10 @@ pub struct DelegateReport {
     /// Whether the delegate could not be served.
     pub failed: bool,
     /// When it is looked at again.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "time::serialize_option"
+    )]
     pub next_look: Option<DateTime<Utc>>,
     /// The last rejected candidate, as long as it is kept.
     #[serde(skip_serializing_if = "Option::is_none")]

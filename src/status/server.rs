@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 use crate::status::evidence::Evidence;
 use crate::status::metrics;
 use crate::status::{Reader, Status};
+use crate::text::time;
 
 /// Takes the port, so that a port that is taken is told at start.
 pub async fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
@@ -87,7 +88,7 @@ fn html(status: &Status) -> String {
         escaped(&status.schedule)
     );
     if let Some(next) = status.next_run {
-        let _ = write!(page, ", next run {next:.0}");
+        let _ = write!(page, ", next run {}", time::text(next));
     }
     page.push_str(".</p>");
     if let Some(problem) = status
@@ -135,7 +136,7 @@ fn html(status: &Status) -> String {
 
 /// The last words of a rejected candidate, folded up.
 fn evidence_html(evidence: &Evidence) -> String {
-    let mut text = format!("{} at {:.0}\n", evidence.image, evidence.when);
+    let mut text = format!("{} at {}\n", evidence.image, time::text(evidence.when));
     let cause = evidence.cause.iter().chain(&evidence.ending);
     for line in cause.chain(&evidence.health_log).chain(&evidence.log_tail) {
         text.push_str(line);
