@@ -11,11 +11,11 @@ use reqwest::header::HeaderValue;
 
 use crate::config::{Egress, ManagerSettings, Settings, Source};
 use crate::engine::{
-    ConfigFile, Credentials, DockerEngine, EngineError, EngineHost, Logged, StaticCredentials,
+    ConfigFile, Credentials, DockerEngine, Engine, EngineError, EngineHost, Logged, StaticCredentials,
 };
 use crate::health::http::HttpEndpoint;
 use crate::host;
-use crate::host::capacity::FreeDisk;
+use crate::host::capacity;
 use crate::image::ImageReference;
 use crate::manager::{FixedImage, HttpManager, ImageSource, ManagerConfig, ManagerError, ManagerSetupError};
 use crate::observe::Scope;
@@ -83,20 +83,11 @@ impl ImageSource for ConfiguredSource {
 /// Puts the parts together. `reports_upgrader`: whether asking the Manager counts as an upgrader that is at work.
 pub(crate) async fn upgrader(settings: &Settings, reports_upgrader: bool) -> Result<Upgrader, SetupError> {
     let engine = Logged(engine(settings)?);
-    let own_id = host::own_container();
-    let endpoint = HttpEndpoint::new(host::host_address(&engine, own_id.as_ref()).await)?;
+    let scope = scope(settings);
+    let endpoint = health_endpoint(&engine, &scope).await?;
     let source = source(settings, reports_upgrader)?;
-    let local = is_local(settings);
-    let free_disk = free_disk(settings);
     let settings = reconcile::Settings {
-        scope: Scope {
-            workload_names: settings.workload_names.clone(),
-            health: settings.health.clone(),
-            stop_timeout: settings.stop_timeout,
-            own_id,
-            free_memory: Arc::new(move || if local { host::free_memory() } else { None }),
-            free_disk,
-        },
+        scope,
         policy: Policy {
             health_only: settings.disable_auto_upgrade,
             strategy: settings.strategy,
@@ -114,21 +105,29 @@ pub(crate) async fn upgrader(settings: &Settings, reports_upgrader: bool) -> Res
     ))
 }
 
-/// Only beside the engine are this host's memory and disk the delegates'.
-fn is_local(settings: &Settings) -> bool {
-    matches!(settings.engine, EngineHost::Unix(_))
+/// What to observe. Only beside the engine are this host's memory and disk the delegates'.
+pub(crate) fn scope(settings: &Settings) -> Scope {
+    let is_local = matches!(settings.engine, EngineHost::Unix(_));
+    Scope {
+        workload_names: settings.workload_names.clone(),
+        health: settings.health.clone(),
+        stop_timeout: settings.stop_timeout,
+        own_id: host::own_container(),
+        free_memory: Arc::new(move || is_local.then(capacity::free_memory).flatten()),
+        free_disk: Arc::new(move |root, container| {
+            is_local.then(|| capacity::free_disk(root, container)).flatten()
+        }),
+    }
 }
 
-/// The room on the engine's disk, where it is this host's.
-pub(crate) fn free_disk(settings: &Settings) -> FreeDisk {
-    let local = is_local(settings);
-    Arc::new(move |root, container| {
-        if local {
-            host::free_disk(root, container)
-        } else {
-            None
-        }
-    })
+/// The client of the delegates' health endpoints, as they are reached from here.
+pub(crate) async fn health_endpoint<E: Engine>(
+    engine: &E,
+    scope: &Scope,
+) -> Result<HttpEndpoint, SetupError> {
+    Ok(HttpEndpoint::new(
+        host::host_address(engine, scope.own_id.as_ref()).await,
+    )?)
 }
 
 /// The engine, with the registry logins. Nothing is sent yet.

@@ -249,15 +249,15 @@ fn log_startup(settings: &Settings) {
 }
 
 async fn doctor(settings: &Settings, json: bool) -> Exit {
-    let found = run_checks(settings).await;
-    let fails = found.iter().any(|finding| finding.verdict == Severity::Fail);
+    let checks = run_checks(settings).await;
+    let fails = checks.iter().any(|check| check.severity == Severity::Fail);
     let text = if json {
-        match serde_json::to_string_pretty(&found) {
+        match serde_json::to_string_pretty(&checks) {
             Ok(text) => text,
             Err(error) => return fail(&error.to_string(), Exit::Unavailable),
         }
     } else {
-        let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
+        let lines: Vec<String> = checks.iter().map(ToString::to_string).collect();
         lines.join("\n")
     };
     match print(&text) {

@@ -1,39 +1,53 @@
-//! The engine, what may be asked of it, and the delegates there.
+//! The engine: whether it can be reached, which calls it permits, which delegates it runs, and its room for images.
 
-use super::{Checks, Delegate, Engine};
+use chrono::Utc;
+
+use super::Checks;
 use crate::app;
 use crate::config::{Settings, Source};
 use crate::container::ApiVersion;
-use crate::container::{DELEGATE_NAME_VARIABLE, Role, label};
-use crate::engine::{API_CALLS, Engine as _, EngineError, MUTABLE_TAGS, Need, Right};
-use crate::host::capacity::{Disk, needed};
-use crate::image::is_mutable_tag;
-use crate::observe::is_no;
+use crate::engine::{API_CALLS, DockerEngine, Engine as _, EngineError, MUTABLE_TAGS, Need, Right};
+use crate::host::capacity::{Disk, Room};
+use crate::image::{ImageReference, is_mutable_tag};
+use crate::observe::{Identities, Scope, observe};
+use crate::rollout::{Memory, Rollout};
 use crate::status::report::none_found;
+use crate::text::size;
 
-/// What the first delegate host of Debian has; nothing older was tried.
-const OLDEST: ApiVersion = ApiVersion::new(1, 41);
-const MIB: u64 = 1024 * 1024;
+/// The engine of the oldest Debian that was tested: 20.10.
+const OLDEST_TESTED: ApiVersion = ApiVersion::new(1, 41);
 
-/// `None` where the engine is out of reach.
-pub(super) async fn run_checks(
-    engine: &Engine,
-    settings: &Settings,
-    found: &mut Checks,
-) -> Option<Vec<Delegate>> {
+/// What an engine that answers has told.
+pub(super) struct Host {
+    /// The delegates, as a scheduled run sees them.
+    pub(super) rollouts: Vec<Rollout>,
+    /// The calls that are refused, by a socket proxy most often.
+    refused: Vec<&'static Right>,
+}
+
+impl Host {
+    /// Whether the engine may be asked for this path of its API.
+    pub(super) fn permits(&self, path: &str) -> bool {
+        !self.refused.iter().any(|call| call.path == path)
+    }
+}
+
+/// Checks the engine; `None` where it does not answer.
+pub(super) async fn check(engine: &DockerEngine, settings: &Settings, checks: &mut Checks) -> Option<Host> {
     let host = &settings.engine;
     let info = match engine.info().await {
         Ok(info) => info,
         Err(error) => {
-            let what_to_do = match &error {
+            let advice = match &error {
                 EngineError::Unreachable(_) | EngineError::TimedOut(_) => {
-                    "is Docker running, its socket mounted, and this user let in (DOCKER_HOST)?".to_owned()
+                    "is Docker running, its socket mounted, and this user permitted to use it (DOCKER_HOST)?"
+                        .to_owned()
                 }
                 _ => format!(
-                    "does {host} (DOCKER_HOST) lead to an engine, and does its proxy allow GET /version?"
+                    "does {host} (DOCKER_HOST) lead to an engine, and does its proxy permit GET /version?"
                 ),
             };
-            found.fail("engine", format!("{error}; {what_to_do}"));
+            checks.fail("engine", format!("{error}; {advice}"));
             return None;
         }
     };
@@ -41,41 +55,55 @@ pub(super) async fn run_checks(
         "{}, API {}, {}/{}, at {host}",
         info.version, info.api, info.os, info.architecture
     );
-    if info.api < OLDEST {
-        found.warn(
+    if info.api < OLDEST_TESTED {
+        checks.warn(
             "engine",
-            format!("{text}: nothing older than API {OLDEST} was tried; update Docker"),
+            format!("{text}: API versions below {OLDEST_TESTED} are untested; update Docker"),
         );
     } else {
-        found.ok("engine", text);
+        checks.ok("engine", text);
     }
-    let delegates = delegates(engine, settings).await;
+    let scope = app::scope(settings);
+    let observed = delegates(engine, &scope).await;
     let purpose = Purpose {
         upgrades: !settings.disable_auto_upgrade,
         compares_tags: !matches!(settings.source, Source::None)
-            && delegates.as_ref().is_ok_and(|all| has_moving(all)),
+            && observed.as_ref().is_ok_and(|rollouts| has_mutable_tag(rollouts)),
     };
-    rights(engine, purpose, info.api, found).await;
-    let delegates = match delegates {
-        Ok(delegates) => delegates,
+    let refused = permissions(engine, purpose, info.api, checks).await;
+    let rollouts = match observed {
+        Ok(rollouts) => rollouts,
         Err(error) => {
-            found.fail(
+            let advice = "does a socket proxy permit the calls named above?";
+            checks.fail(
                 "delegates",
-                format!("the containers cannot be looked at: {error}; does a socket proxy allow what `rights` names?"),
+                format!("cannot list the containers: {error}; {advice}"),
             );
-            return Some(Vec::new());
+            return Some(Host {
+                rollouts: Vec::new(),
+                refused,
+            });
         }
     };
-    if delegates.is_empty() {
-        found.warn("delegates", none_found(&settings.workload_names));
+    if rollouts.is_empty() {
+        checks.warn("delegates", none_found(&settings.workload_names));
     } else {
-        let names: Vec<&str> = delegates.iter().map(|delegate| delegate.name.as_str()).collect();
-        found.ok("delegates", names.join(", "));
+        let names: Vec<&str> = rollouts.iter().map(|rollout| rollout.name.as_str()).collect();
+        checks.ok("delegates", names.join(", "));
     }
-    if !settings.disable_auto_upgrade {
-        disk(engine, settings, &delegates, found).await;
+    if purpose.upgrades && !rollouts.is_empty() {
+        disk(engine, &scope.disk(), &rollouts, checks).await;
     }
-    Some(delegates)
+    Some(Host { rollouts, refused })
+}
+
+/// The delegates as a scheduled run sees them the first time.
+async fn delegates(engine: &DockerEngine, scope: &Scope) -> Result<Vec<Rollout>, EngineError> {
+    let endpoint = app::health_endpoint(engine, scope)
+        .await
+        .map_err(|error| EngineError::Unreachable(error.to_string()))?;
+    let (mut identities, mut memory) = (Identities::default(), Memory::default());
+    observe(engine, &endpoint, scope, &mut identities, &mut memory, Utc::now()).await
 }
 
 /// What the engine is asked for on this host.
@@ -85,111 +113,88 @@ struct Purpose {
     compares_tags: bool,
 }
 
-fn has_moving(delegates: &[Delegate]) -> bool {
-    let mut images = delegates
+fn has_mutable_tag(rollouts: &[Rollout]) -> bool {
+    let mut images = rollouts
         .iter()
-        .filter(|delegate| !delegate.opted_out)
-        .filter_map(|delegate| delegate.image.parse().ok());
+        .filter(|rollout| !rollout.opted_out)
+        .filter_map(|rollout| rollout.replaceable()?.image.parse::<ImageReference>().ok());
     images.any(|image| is_mutable_tag(&image))
 }
 
-async fn rights(engine: &Engine, purpose: Purpose, api: ApiVersion, found: &mut Checks) {
-    let (mut allowed, mut refused) = (0, 0);
-    for right in API_CALLS.iter().filter(|right| is_needed(right, purpose, api)) {
-        match engine.refusal(right).await {
-            Ok(None) => allowed += 1,
+/// Tries each call that is needed, and gives those that are refused.
+async fn permissions(
+    engine: &DockerEngine,
+    purpose: Purpose,
+    api: ApiVersion,
+    checks: &mut Checks,
+) -> Vec<&'static Right> {
+    let subject = "permissions";
+    let (mut permitted, mut refused) = (0, Vec::new());
+    for call in API_CALLS.iter().filter(|call| is_needed(call, purpose, api)) {
+        match engine.refusal(call).await {
+            Ok(None) => permitted += 1,
             Ok(Some(why)) => {
-                refused += 1;
-                let call = format!("{} {} is refused ({why})", right.method, right.path);
-                match goes_on_without(right, purpose) {
-                    None => found.fail("rights", format!("{call}: allow it in the socket proxy")),
-                    Some(what) => found.warn("rights", format!("{call}; it is for {what}")),
+                refused.push(call);
+                let text = format!("{} {} is refused ({why})", call.method, call.path);
+                match optional_for(call, purpose) {
+                    None => checks.fail(subject, format!("{text}: permit it in the socket proxy")),
+                    Some(what) => checks.warn(subject, format!("{text}; it is for {what}")),
                 }
             }
             Err(error) => {
-                found.fail("rights", format!("{} {}: {error}", right.method, right.path));
-                return;
+                checks.fail(subject, format!("{} {}: {error}", call.method, call.path));
+                return refused;
             }
         }
     }
-    if refused == 0 {
-        found.ok("rights", format!("all {allowed} calls are let through"));
+    if refused.is_empty() {
+        checks.ok(subject, format!("all {permitted} API calls are permitted"));
     }
+    refused
 }
 
-fn is_needed(right: &Right, purpose: Purpose, api: ApiVersion) -> bool {
-    let is_versioned = right.path.starts_with("/v1.");
-    let compares_tags = right.compares_tags && purpose.compares_tags;
-    (right.need == Need::Watch || purpose.upgrades || compares_tags)
+fn is_needed(call: &Right, purpose: Purpose, api: ApiVersion) -> bool {
+    let is_versioned = call.path.starts_with("/v1.");
+    let compares_tags = call.compares_tags && purpose.compares_tags;
+    (call.need == Need::Watch || purpose.upgrades || compares_tags)
         && (!is_versioned || api >= ApiVersion::new(1, 52))
 }
 
-/// What is not done without it, where all else is.
-fn goes_on_without(right: &Right, purpose: Purpose) -> Option<&'static str> {
-    match right.need {
+/// What does not work without this call, where upgrades (or health checks) do.
+fn optional_for(call: &Right, purpose: Purpose) -> Option<&'static str> {
+    match call.need {
+        // A delegate on a mutable tag is never upgraded without them.
+        Need::Some(_) if call.compares_tags && purpose.compares_tags && purpose.upgrades => None,
         Need::Some(what) => Some(what),
         Need::Upgrade if !purpose.upgrades => Some(MUTABLE_TAGS),
         Need::Watch | Need::Upgrade => None,
     }
 }
 
-async fn delegates(engine: &Engine, settings: &Settings) -> Result<Vec<Delegate>, EngineError> {
-    let mut delegates = Vec::new();
-    for summary in engine.containers().await? {
-        let container = match engine.inspect(&summary.id).await {
-            Err(EngineError::NotFound(_)) => continue,
-            answer => answer?,
-        };
-        let name = container.env(DELEGATE_NAME_VARIABLE).unwrap_or_default();
-        if !settings.workload_names.iter().any(|wanted| wanted == name) {
-            continue;
+/// The largest of the next images, as a pull would judge it.
+async fn disk(engine: &DockerEngine, disk: &Disk, rollouts: &[Rollout], checks: &mut Checks) {
+    let mut least: Option<Room> = None;
+    for delegate in rollouts.iter().filter_map(Rollout::replaceable) {
+        if let Some(room) = disk.room(engine, &delegate.id, &delegate.image_id).await
+            && least.is_none_or(|least| room.needed > least.needed)
+        {
+            least = Some(room);
         }
-        // Candidates, old ones and rejected ones are on their way to be gone.
-        if Role::parse(container.name()).1 != Role::Serving {
-            continue;
-        }
-        let image_document = if settings.disable_auto_upgrade {
-            None
-        } else {
-            engine.inspect_image(container.image_id().as_str()).await.ok()
-        };
-        delegates.push(Delegate {
-            name: container.name().to_owned(),
-            group: name.to_owned(),
-            image: container.image_reference().to_owned(),
-            image_document,
-            id: summary.id,
-            opted_out: container.label(label::ENABLE).is_some_and(is_no),
-        });
     }
-    // The engine lists the youngest first.
-    delegates.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(delegates)
-}
-
-async fn disk(engine: &Engine, settings: &Settings, delegates: &[Delegate], found: &mut Checks) {
-    let size = |delegate: &Delegate| delegate.image_document.as_ref()?.get("Size")?.as_u64();
-    let largest = delegates
-        .iter()
-        .filter_map(|delegate| Some((size(delegate)?, delegate)))
-        .max_by_key(|(size, _)| *size);
-    let Some((size, delegate)) = largest else { return };
-    let disk = Disk {
-        free: app::free_disk(settings),
-        own_id: crate::host::own_container(),
-    };
-    let needed = needed(size);
-    match disk.available(engine, &delegate.id).await {
-        None => found.ok("disk", "how much room the engine has cannot be told from here"),
-        Some(available) if available < needed => found.fail(
+    match least {
+        None => checks.ok(
+            "disk",
+            "free disk space is unknown (remote engine or containerd store)",
+        ),
+        Some(Room { needed, available }) if available < needed => checks.fail(
             "disk",
             format!(
-                "{} MiB are left where the engine keeps images, and the next one may need {}: make room (`docker system df`)",
-                available / MIB,
-                needed / MIB
+                "{} free for images, and the next one may need {}: make room (`docker system df`)",
+                size::text(available),
+                size::text(needed)
             ),
         ),
-        Some(available) => found.ok("disk", format!("{} MiB are left where the engine keeps images", available / MIB)),
+        Some(room) => checks.ok("disk", format!("{} free for images", size::text(room.available))),
     }
 }
 
@@ -197,31 +202,49 @@ async fn disk(engine: &Engine, settings: &Settings, delegates: &[Delegate], foun
 mod tests {
     use super::*;
 
+    const HEALTH_CHECKS: [(&str, Option<&str>); 3] = [
+        ("/version", None),
+        ("/containers/json", None),
+        ("/containers/{id}/json", None),
+    ];
+
+    fn calls(purpose: Purpose) -> Vec<(&'static str, Option<&'static str>)> {
+        API_CALLS
+            .iter()
+            .filter(|call| is_needed(call, purpose, OLDEST_TESTED))
+            .map(|call| (call.path, optional_for(call, purpose)))
+            .collect()
+    }
+
     #[test]
-    fn health_checks_of_tags_that_move_go_on_without_the_two_calls_that_compare_them() {
-        let calls = |compares_tags| {
-            let purpose = Purpose {
+    fn health_checks_of_mutable_tags_go_on_without_the_two_calls_that_compare_them() {
+        let health_only = |compares_tags| {
+            calls(Purpose {
                 upgrades: false,
                 compares_tags,
-            };
-            let needed = API_CALLS
-                .iter()
-                .filter(move |right| is_needed(right, purpose, OLDEST));
-            let calls: Vec<_> = needed
-                .map(|right| (right.path, goes_on_without(right, purpose)))
-                .collect();
-            calls
+            })
         };
-        let always = [
-            ("/version", None),
-            ("/containers/json", None),
-            ("/containers/{id}/json", None),
-        ];
-        assert_eq!(calls(false), always);
+        assert_eq!(health_only(false), HEALTH_CHECKS);
         let further = [
             ("/images/{name}/json", Some(MUTABLE_TAGS)),
             ("/distribution/{name}/json", Some(MUTABLE_TAGS)),
         ];
-        assert_eq!(calls(true), [always.as_slice(), &further].concat());
+        assert_eq!(health_only(true), [HEALTH_CHECKS.as_slice(), &further].concat());
+    }
+
+    #[test]
+    fn upgrades_of_mutable_tags_need_the_registry_and_other_upgrades_do_without() {
+        let registry = |compares_tags| {
+            let purpose = Purpose {
+                upgrades: true,
+                compares_tags,
+            };
+            calls(purpose)
+                .into_iter()
+                .find(|(path, _)| *path == "/distribution/{name}/json")
+                .map(|(_, optional_for)| optional_for)
+        };
+        assert_eq!(registry(false), Some(Some(MUTABLE_TAGS)));
+        assert_eq!(registry(true), Some(None));
     }
 }

@@ -1,7 +1,11 @@
-//! `doctor`: looks at all that an upgrade needs, says of each what is wrong and what to do, and changes nothing.
+//! `doctor`: checks everything an upgrade needs, says of each thing what is wrong and what to do, and changes nothing.
+//!
+//! It observes delegates and resolves their images exactly as a scheduled run does, so what it calls a delegate is what
+//! an upgrade replaces.
 
 mod engine;
 mod manager;
+mod registry;
 
 use std::fmt;
 
@@ -9,107 +13,92 @@ use serde::Serialize;
 
 use crate::app;
 use crate::config::Settings;
-use crate::engine::DockerEngine;
 
-/// How it is with something.
+/// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Severity {
-    /// As it should be.
+    /// Nothing to do.
     Ok,
-    /// It works, but not all of it.
+    /// Upgrades work, but not all of what comes with them.
     Warn,
-    /// It does not work.
+    /// An upgrade would fail.
     Fail,
 }
 
-/// One line.
+/// One line of the output.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Check {
-    /// How it is.
-    pub(crate) verdict: Severity,
-    /// With what: `engine`, `manager`, a delegate's name.
-    pub(crate) about: String,
-    /// In words, with what to do.
-    pub(crate) text: String,
+    pub(crate) severity: Severity,
+    /// What was checked: `engine`, `manager`, a delegate's name.
+    pub(crate) subject: String,
+    /// What was found and, unless all is well, what to do.
+    pub(crate) message: String,
 }
 
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verdict = match self.verdict {
+        let severity = match self.severity {
             Severity::Ok => "ok",
             Severity::Warn => "warn",
             Severity::Fail => "FAIL",
         };
-        write!(f, "{verdict:4}  {:13}  {}", self.about, self.text)
+        write!(f, "{severity:4}  {:13}  {}", self.subject, self.message)
     }
 }
 
-/// What has been found so far.
+/// The checks made so far.
 #[derive(Debug, Default)]
 struct Checks(Vec<Check>);
 
 impl Checks {
-    fn add(&mut self, verdict: Severity, about: &str, text: impl Into<String>) {
+    fn add(&mut self, severity: Severity, subject: &str, message: impl Into<String>) {
         self.0.push(Check {
-            verdict,
-            about: about.to_owned(),
-            text: text.into(),
+            severity,
+            subject: subject.to_owned(),
+            message: message.into(),
         });
     }
 
-    fn ok(&mut self, about: &str, text: impl Into<String>) {
-        self.add(Severity::Ok, about, text);
+    fn ok(&mut self, subject: &str, message: impl Into<String>) {
+        self.add(Severity::Ok, subject, message);
     }
 
-    fn warn(&mut self, about: &str, text: impl Into<String>) {
-        self.add(Severity::Warn, about, text);
+    fn warn(&mut self, subject: &str, message: impl Into<String>) {
+        self.add(Severity::Warn, subject, message);
     }
 
-    fn fail(&mut self, about: &str, text: impl Into<String>) {
-        self.add(Severity::Fail, about, text);
+    fn fail(&mut self, subject: &str, message: impl Into<String>) {
+        self.add(Severity::Fail, subject, message);
     }
 }
 
-/// Looks at everything, each as far as what it needs is there.
+/// Checks everything that can be checked: where the engine is unreachable, the Manager still is.
 pub(crate) async fn run_checks(settings: &Settings) -> Vec<Check> {
-    let mut found = Checks::default();
+    let mut checks = Checks::default();
     for warning in &settings.warnings {
-        found.warn("configuration", warning.clone());
+        checks.warn("configuration", warning.clone());
     }
     if settings.warnings.is_empty() {
-        found.ok("configuration", "every variable is understood");
+        checks.ok("configuration", "every variable is understood");
     }
-    let engine = app::engine(settings);
-    let delegates = match &engine {
-        Ok(engine) => engine::run_checks(engine, settings, &mut found).await,
+    let engine = match app::engine(settings) {
+        Ok(engine) => Some(engine),
         Err(error) => {
-            found.fail("engine", error.to_string());
+            checks.fail("engine", error.to_string());
             None
         }
     };
-    let targets = manager::published(settings, delegates.as_deref().unwrap_or_default(), &mut found).await;
-    if let Ok(engine) = &engine {
-        manager::examine_targets(engine, settings, &targets, &mut found).await;
+    let host = match &engine {
+        Some(engine) => engine::check(engine, settings, &mut checks).await,
+        None => None,
+    };
+    let reachable = engine.as_ref().zip(host.as_ref());
+    let targets = manager::check(reachable, settings, &mut checks).await;
+    if let Some((engine, host)) = reachable
+        && !settings.disable_auto_upgrade
+    {
+        registry::check(engine, host, &targets, &mut checks).await;
     }
-    found.0
+    checks.0
 }
-
-/// A delegate that was found.
-struct Delegate {
-    /// The container's name.
-    name: String,
-    /// Its `DELEGATE_NAME`.
-    group: String,
-    /// Its image, as its configuration names it.
-    image: String,
-    /// The image's document, where the engine has it.
-    image_document: Option<serde_json::Value>,
-    /// Its id.
-    id: crate::container::ContainerId,
-    /// Whether its owner wants it left alone.
-    opted_out: bool,
-}
-
-/// Used by both parts: the engine as it is, without the telling of each call.
-type Engine = DockerEngine;

@@ -312,14 +312,17 @@ fn same_platform(images: Images<'_>) -> Result<(), Obstacle> {
 
 /// `os/architecture` of an image, in Docker's words. The variant is left out: images often do not say it.
 pub(crate) fn image_platform(image: &Value) -> Option<String> {
-    let os = Some(text(image, "/Os")).filter(|os| !os.is_empty())?;
-    let architecture = match text(image, "/Architecture") {
-        "" => return None,
+    platform(text(image, "/Os"), text(image, "/Architecture"))
+}
+
+/// `os/architecture` in Docker's words; `None` where one of the two is empty.
+pub(crate) fn platform(os: &str, architecture: &str) -> Option<String> {
+    let architecture = match architecture {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
         other => other,
     };
-    Some(format!("{os}/{architecture}"))
+    (!os.is_empty() && !architecture.is_empty()).then(|| format!("{os}/{architecture}"))
 }
 
 /// The platform of the container's manifest. Only stores that keep several platforms show one (API 1.48).

@@ -1,25 +1,26 @@
-//! Whether another image fits on the engine's disk, as far as anybody can tell before it is pulled.
+//! The memory and the disk space that are left for delegates and their images.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::container::ContainerId;
+use serde_json::Value;
+
+use super::own_id;
+use crate::container::{ContainerId, ImageId};
 use crate::engine::Engine;
 
-/// What is left, in bytes, on the file system of an engine's root directory, where that can be seen from here. The
+/// The memory available to new processes on the engine's host, in bytes; `None` where it cannot be read.
+pub type FreeMemory = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
+
+/// The bytes left on the file system of an engine's root directory; `None` where it cannot be seen from here. The
 /// container is one of that engine's.
 pub type FreeDisk = Arc<dyn Fn(&Path, &ContainerId) -> Option<u64> + Send + Sync>;
 
-/// Beyond the image itself: an engine that has no byte left is of no use to the delegates either.
+/// Beyond the image itself, in bytes: an engine with a full disk is of no use to the delegates either.
 const MARGIN: u64 = 64 * 1024 * 1024;
 
-/// What a new image may need where the one before it has this size: the two are alike, and what they share is not
-/// known before the pull.
-pub fn needed(size_before: u64) -> u64 {
-    size_before.saturating_add(MARGIN)
-}
-
-/// The way to know how much room an engine has for images.
+/// How to find out how much room an engine has for images.
 #[derive(Clone)]
 pub struct Disk {
     /// The file system, seen from here.
@@ -28,9 +29,35 @@ pub struct Disk {
     pub own_id: Option<ContainerId>,
 }
 
+/// What another image may need, and what there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// As much as the image that runs, and a margin, in bytes: the two are alike, and what they share is not known
+    /// before the pull.
+    pub needed: u64,
+    /// What is left for images, in bytes.
+    pub available: u64,
+}
+
 impl Disk {
-    /// The room for images, in bytes; `None` where nobody can tell. The engine's own word comes first.
-    pub async fn available<E: Engine>(&self, engine: &E, serving: &ContainerId) -> Option<u64> {
+    /// The room for the successor of `running`, the image of the container `serving`; `None` where it cannot be known
+    /// before the pull.
+    pub async fn room<E: Engine>(
+        &self,
+        engine: &E,
+        serving: &ContainerId,
+        running: &ImageId,
+    ) -> Option<Room> {
+        let image = engine.inspect_image(running.as_str()).await.ok()?;
+        let size = image.get("Size").and_then(Value::as_u64)?;
+        Some(Room {
+            needed: size.saturating_add(MARGIN),
+            available: self.available(engine, serving).await?,
+        })
+    }
+
+    /// What the engine says itself comes first.
+    async fn available<E: Engine>(&self, engine: &E, serving: &ContainerId) -> Option<u64> {
         let storage = engine.storage().await.ok()?;
         if let Some(available) = storage.available() {
             return Some(available);
@@ -38,10 +65,106 @@ impl Disk {
         if !storage.is_below_root() {
             return None;
         }
-        // In a container of another engine's, this one's disk is not seen.
+        // From a container of another engine's, this one's disk is not seen.
         if let Some(own) = &self.own_id {
             engine.inspect(own).await.ok()?;
         }
         (self.free)(&storage.root, serving)
+    }
+}
+
+/// The memory available to new processes on this host, in bytes, also from inside a container.
+pub fn free_memory() -> Option<u64> {
+    available(&fs::read_to_string("/proc/meminfo").ok()?)
+}
+
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim()
+        .strip_suffix("kB")?
+        .trim()
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1024)
+}
+
+/// The bytes left on the file system of an engine's root directory. From inside a container of that engine it is seen
+/// through a file that the engine binds; from outside, through the container's directory below the root.
+pub fn free_disk(root: &Path, container: &ContainerId) -> Option<u64> {
+    let bound = fs::read_to_string("/proc/self/mountinfo")
+        .ok()
+        .and_then(|mountinfo| bound_from(&mountinfo, root));
+    let place = bound.or_else(|| {
+        let directory = root.join("containers").join(container.as_str());
+        (root.is_absolute() && directory.is_dir()).then_some(directory)
+    })?;
+    let file_system = rustix::fs::statvfs(&place).ok()?;
+    file_system.f_bavail.checked_mul(file_system.f_frsize)
+}
+
+/// The file that an engine with this root directory binds into this program's own container.
+fn bound_from(mountinfo: &str, root: &Path) -> Option<PathBuf> {
+    let id = own_id(mountinfo)?;
+    let directory = root.join("containers").join(id);
+    mountinfo.lines().find_map(|line| {
+        let mut fields = line.split(' ').skip(3);
+        let (source, point) = (fields.next()?, fields.next()?);
+        let file = Path::new(source).file_name()?;
+        // The source is relative to the root of its file system, which may be mounted anywhere above.
+        let source = Path::new(source.trim_start_matches('/'));
+        (source.components().count() > 2 && directory.join(file).ends_with(source))
+            .then(|| PathBuf::from(point))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "4c01db0b339c4c01db0b339c4c01db0b339c4c01db0b339c4c01db0b339cabcd";
+
+    #[test]
+    fn an_engine_s_file_system_is_seen_through_a_file_it_binds() {
+        let from = |source: &str| {
+            format!(
+                "612 611 0:52 / / rw - overlay overlay rw\n\
+                 640 612 254:0 {source} /etc/hostname rw - ext4 /dev/vda rw\n"
+            )
+        };
+        let seen = |source: &str| bound_from(&from(source), Path::new("/var/lib/docker"));
+        let file = Some(PathBuf::from("/etc/hostname"));
+        assert_eq!(seen(&format!("/var/lib/docker/containers/{ID}/hostname")), file);
+        assert_eq!(
+            seen(&format!("/containers/{ID}/hostname")),
+            file,
+            "a file system of its own"
+        );
+        for other in [
+            format!("/containers/storage/overlay-containers/{ID}/userdata/hostname"),
+            format!("/srv/other/containers/{ID}/hostname"),
+            format!("/{ID}/hostname"),
+        ] {
+            assert_eq!(seen(&other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn free_disk_is_told_only_where_the_engine_s_directory_is_seen() {
+        let root = tempfile::tempdir().unwrap();
+        let container = ContainerId::new(ID);
+        assert_eq!(free_disk(root.path(), &container), None);
+        fs::create_dir_all(root.path().join("containers").join(ID)).unwrap();
+        assert!(free_disk(root.path(), &container).is_some_and(|free| free > 0));
+    }
+
+    #[test]
+    fn available_memory_is_in_bytes() {
+        assert_eq!(
+            available("MemTotal: 10 kB\nMemAvailable:   2048 kB\n"),
+            Some(2_097_152)
+        );
+        assert_eq!(available("MemTotal: 10 kB\n"), None);
     }
 }

@@ -16,12 +16,9 @@ use crate::container::{ContainerSummary, Inspected, RunState};
 use crate::document::{self, Dependency, Obstacle, SingleInstance};
 use crate::engine::{Engine, EngineError};
 use crate::health::{self, Health, HealthEndpoint, HealthStatus, Probe};
-use crate::host::capacity::{Disk, FreeDisk};
+use crate::host::capacity::{Disk, FreeDisk, FreeMemory};
 use crate::rollout::{Member, Memory, Rollout};
 use crate::text::duration;
-
-/// What is available to new processes on the engine's host, in bytes, where it can be told.
-pub type FreeMemory = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
 
 /// What to look for, and how.
 #[derive(Clone)]

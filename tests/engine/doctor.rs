@@ -62,10 +62,10 @@ fn doctor_finds_a_host_well_and_is_no_upgrader_at_work() {
     let (v1, v2) = (image(V1), image(V2));
     let (old_target, new_target) = (
         format!("runs {v1}, its target is {v2}"),
-        format!("runs what is published, {v2}"),
+        format!("runs the published image {v2}"),
     );
     let (published, registry) = (
-        format!("it answers, the token is known; published is {v2}"),
+        format!("reachable, token accepted; published image: {v2}"),
         format!("it has {v2}, for {old}"),
     );
     for expected in [
@@ -86,8 +86,8 @@ fn doctor_finds_a_host_well_and_is_no_upgrader_at_work() {
     }
     for (about, words) in [
         ("engine", format!("linux/amd64, at {}", env("DOCKER_HOST"))),
-        ("rights", "calls are let through".to_owned()),
-        ("disk", "MiB are left where the engine keeps images".to_owned()),
+        ("permissions", "API calls are permitted".to_owned()),
+        ("disk", "iB free for images".to_owned()),
     ] {
         let is_told = |(verdict, what, text): &(&str, &str, &str)| {
             *verdict == "ok" && *what == about && text.contains(&words)
@@ -103,8 +103,8 @@ fn doctor_finds_a_host_well_and_is_no_upgrader_at_work() {
         .iter()
         .map(|line| {
             (
-                line["verdict"].as_str().expect("a verdict"),
-                line["about"].as_str().expect("about what"),
+                line["severity"].as_str().expect("a severity"),
+                line["subject"].as_str().expect("a subject"),
             )
         })
         .collect();
@@ -179,11 +179,7 @@ fn doctor_tells_by_how_much_a_clock_is_off() {
         manager.answers(&json!({ "status": 200, "body": answer.to_string(), "headers": headers }));
         let run = upgrader.run(&["doctor"]);
         fails_of(&run, "clock", &[words, "set it right (NTP)"]);
-        assert!(
-            run.text.contains("it answers, the token is known"),
-            "{}",
-            run.text
-        );
+        assert!(run.text.contains("reachable, token accepted"), "{}", run.text);
 
         manager.answers(&json!({ "status": 401, "code": "EXPIRED_TOKEN", "headers": headers }));
         let run = upgrader.run(&["doctor"]);
@@ -208,16 +204,20 @@ fn doctor_tells_of_an_image_that_the_registry_lacks_or_has_for_another_platform(
     let manager = LocalManager::that_publishes(&image("26.99.1"));
     let upgrader = upgrader(&lab, &manager);
     let run = upgrader.run(&["doctor"]);
-    let lacks = format!("{} has no {}, for {name}", env("LAB_REGISTRY"), image("26.99.1"));
+    let lacks = format!(
+        "{} does not have {}, for {name}",
+        env("LAB_REGISTRY"),
+        image("26.99.1")
+    );
     fails_of(
         &run,
         "registry",
-        &[&lacks, "put it there, or publish another image"],
+        &[&lacks, "push it there, or publish another image"],
     );
 
     manager.publish("127.0.0.1:9/harness/delegate:26.99.1");
     let run = upgrader.run(&["doctor"]);
-    fails_of(&run, "registry", &["does the engine reach 127.0.0.1:9"]);
+    fails_of(&run, "registry", &["check that the engine can reach 127.0.0.1:9"]);
 
     let foreign = image("26.98.1");
     let context = tempfile::tempdir().expect("a directory");
@@ -255,11 +255,7 @@ fn doctor_tells_of_an_engine_out_of_reach_on_one_line_and_of_a_wrong_configurati
         "engine",
         &["unix:///nowhere/docker.sock: No such file", "is Docker running"],
     );
-    assert!(
-        run.text.contains("it answers, the token is known"),
-        "{}",
-        run.text
-    );
+    assert!(run.text.contains("reachable, token accepted"), "{}", run.text);
 
     let nothing = Proxy::with_rules(|_, _| false);
     let run = upgrader
@@ -269,7 +265,7 @@ fn doctor_tells_of_an_engine_out_of_reach_on_one_line_and_of_a_wrong_configurati
     fails_of(
         &run,
         "engine",
-        &["(403): 403 Forbidden By rule.", "allow GET /version"],
+        &["(403): 403 Forbidden By rule.", "permit GET /version"],
     );
 
     let run = upgrader.with("SCHEDULE", "never").run(&["doctor"]);
@@ -279,7 +275,7 @@ fn doctor_tells_of_an_engine_out_of_reach_on_one_line_and_of_a_wrong_configurati
 
 #[test]
 fn doctor_names_what_is_refused_and_changes_nothing() {
-    let lab = Lab::new("doctor-rights");
+    let lab = Lab::new("doctor-permissions");
     let name = lab.delegate("1", V1, &[]);
     let before = (inspect(&name), lab.names());
     let well = lab.upgrader(V2).run(&["doctor"]);
@@ -287,10 +283,10 @@ fn doctor_names_what_is_refused_and_changes_nothing() {
     assert!(!well.text.contains("FAIL"), "{}", well.text);
     for told in [
         "all ",
-        "calls are let through",
+        "calls are permitted",
         name.as_str(),
         "it has ",
-        "MiB are left",
+        "iB free for images",
     ] {
         assert!(well.text.contains(told), "{told} is not in:\n{}", well.text);
     }
@@ -306,9 +302,9 @@ fn doctor_names_what_is_refused_and_changes_nothing() {
         .run(&["doctor"]);
     assert_eq!(run.code, Some(1), "{}", run.text);
     for told in [
-        "FAIL  rights         POST /containers/create is refused (403",
-        "FAIL  rights         DELETE /containers/{id} is refused (403",
-        "warn  rights         GET /info is refused (403",
+        "FAIL  permissions    POST /containers/create is refused (403",
+        "FAIL  permissions    DELETE /containers/{id} is refused (403",
+        "warn  permissions    GET /info is refused (403",
     ] {
         assert!(run.text.contains(told), "{told} is not in:\n{}", run.text);
     }
@@ -317,22 +313,29 @@ fn doctor_names_what_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn doctor_asks_for_the_delegates_that_an_upgrade_would_look_at() {
+fn doctor_finds_the_delegates_that_an_upgrade_finds() {
     let lab = Lab::new("doctor-parts");
     let name = lab.delegate("1", V1, &[]);
     let opted_out = lab.delegate("2", V1, &["--label", "io.delegate-upgrader.enable=false"]);
-    lab.delegate("1.failed-1", V1, &[]);
+    let rejected = format!("io.delegate-upgrader.name={name}");
+    lab.delegate("1.failed-1", V1, &["--label", &rejected]);
+    // Only its owner can have made it: it bears no label of ours.
+    let owners = lab.delegate("3.candidate", V1, &[]);
     let run = lab.upgrader(V2).run(&["doctor"]);
     assert_eq!(run.code, Some(0), "{}", run.text);
     let told = lines(&run);
     for line in [
-        ("ok", "delegates", format!("{name}, {opted_out}")),
+        ("ok", "delegates", format!("{name}, {opted_out}, {owners}")),
         (
             "ok",
             opted_out.as_str(),
             "its owner set the label io.delegate-upgrader.enable=false".to_owned(),
         ),
-        ("ok", "registry", format!("it has {}, for {name}", image(V2))),
+        (
+            "ok",
+            "registry",
+            format!("it has {}, for {name}, {owners}", image(V2)),
+        ),
     ] {
         assert!(
             told.contains(&(line.0, line.1, &line.2)),
@@ -359,11 +362,15 @@ fn a_tag_that_moves_needs_a_look_into_the_registry() {
     let upgrader = upgrader.with("DOCKER_HOST", &blind.host());
     let run = upgrader.run(&["doctor"]);
     assert_eq!(run.code, Some(1), "{}", run.text);
-    let told = "and its tag moves: allow it in the socket proxy";
+    let told = not_ok(&run);
     assert!(
-        not_ok(&run)
-            .iter()
-            .any(|(verdict, about, text)| *verdict == "FAIL" && *about == "registry" && text.contains(told)),
+        matches!(
+            told[..],
+            [("FAIL", "permissions", refused), ("FAIL", _, delegate)]
+                if refused.starts_with("GET /distribution/{name}/json is refused")
+                    && refused.ends_with("permit it in the socket proxy")
+                    && delegate.contains(&moving)
+        ),
         "{}",
         run.text
     );

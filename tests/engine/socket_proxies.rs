@@ -278,7 +278,7 @@ fn holds(test: &str, front: impl Fn(For) -> Front) {
         .filter(|right| right.need == Need::Upgrade && right.method != "GET")
     {
         let line = format!(
-            "FAIL  rights         {} {} is refused (403",
+            "FAIL  permissions    {} {} is refused (403",
             right.method, right.path
         );
         assert!(run.text.contains(&line), "{line} is not in:\n{}", run.text);

@@ -12,7 +12,7 @@ use super::Failure;
 use crate::container::{ContainerId, ImageId};
 use crate::document::image_platform;
 use crate::engine::{Engine, EngineError, EngineInfo, PullProgress, is_auth_error};
-use crate::host::capacity::{self, Disk};
+use crate::host::capacity::{Disk, Room};
 use crate::image::ImageReference;
 use crate::rollout::Rollout;
 use crate::rollout::reason::Reason;
@@ -100,9 +100,7 @@ async fn too_little_disk<E: Engine>(
     if there.as_ref().and_then(image_id).is_some_and(|id| id != *running) {
         return None;
     }
-    let size = engine.inspect_image(running.as_str()).await.ok()?;
-    let needed = capacity::needed(size.get("Size")?.as_u64()?);
-    let available = disk.available(engine, serving).await?;
+    let Room { needed, available } = disk.room(engine, serving, running).await?;
     debug!(image = %reference, needed, available, "room on the engine's disk, in bytes");
     (needed > available).then(|| Reason::TooLittleDisk {
         image: reference.to_string(),

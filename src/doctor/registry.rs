@@ -1,0 +1,138 @@
+//! The registries: whether each has the image that delegates should get, for the platform they run on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::Checks;
+use super::engine::Host;
+use crate::document::{image_platform, platform};
+use crate::engine::{DockerEngine, Engine as _, EngineError};
+use crate::image::ImageReference;
+use crate::rollout::{Rollout, problem};
+
+/// The call that looks into a registry.
+const LOOKUP: &str = "/distribution/{name}/json";
+
+/// Looks up each image that a delegate should get in its registry, through the engine.
+pub(super) async fn check(
+    engine: &DockerEngine,
+    host: &Host,
+    targets: &[(&Rollout, ImageReference)],
+    checks: &mut Checks,
+) {
+    let mut by_reference: BTreeMap<String, (&ImageReference, Vec<&Rollout>)> = BTreeMap::new();
+    for (rollout, reference) in targets {
+        let wanted = by_reference.entry(reference.normalised());
+        wanted.or_insert((reference, Vec::new())).1.push(rollout);
+    }
+    for (reference, rollouts) in by_reference.values() {
+        let (subject, registry) = ("registry", reference.registry());
+        let names: Vec<&str> = rollouts.iter().map(|rollout| rollout.name.as_str()).collect();
+        let delegates = names.join(", ");
+        match engine.distribution(reference).await {
+            Err(EngineError::NotFound(words)) => checks.fail(
+                subject,
+                format!(
+                    "{registry} does not have {reference}, for {delegates} ({words}): push it there, or publish another \
+                     image"
+                ),
+            ),
+            // A version can be pulled without looking it up.
+            Err(_) if !host.permits(LOOKUP) => {
+                checks.warn(
+                    subject,
+                    format!("cannot look up {reference}, for {delegates}, without GET {LOOKUP}"),
+                );
+            }
+            Err(error) => {
+                let problem = problem(&error, registry);
+                checks.fail(
+                    subject,
+                    format!(
+                        "cannot look up {reference}, for {delegates}: {problem}; check that the engine can reach {registry}"
+                    ),
+                );
+            }
+            Ok(distribution) => match missing_platform(engine, &distribution, rollouts).await {
+                Some((needed, offered)) => checks.fail(
+                    "platform",
+                    format!("{reference} is for {offered}: publish one for {needed}, which {delegates} runs on"),
+                ),
+                None => checks.ok(subject, format!("it has {reference}, for {delegates}")),
+            },
+        }
+    }
+}
+
+/// A platform that a delegate runs on and the registry does not have, and what it has instead.
+async fn missing_platform(
+    engine: &DockerEngine,
+    distribution: &Value,
+    rollouts: &[&Rollout],
+) -> Option<(String, String)> {
+    let offered = offered_platforms(distribution)?;
+    let running: BTreeSet<&str> = rollouts
+        .iter()
+        .filter_map(|rollout| Some(rollout.replaceable()?.image_id.as_str()))
+        .collect();
+    for image in running {
+        let needed = engine
+            .inspect_image(image)
+            .await
+            .ok()
+            .as_ref()
+            .and_then(image_platform);
+        if let Some(needed) = needed.filter(|needed| !offered.contains(needed)) {
+            return Some((needed, offered.join(", ")));
+        }
+    }
+    None
+}
+
+/// The platforms of the image in the registry, in the words of [`image_platform`]; `None` where it names none.
+fn offered_platforms(distribution: &Value) -> Option<Vec<String>> {
+    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    let platforms = distribution.get("Platforms")?.as_array()?;
+    let offered: Vec<String> = platforms
+        .iter()
+        .filter_map(|entry| platform(&text(entry, "os")?, &text(entry, "architecture")?))
+        .collect();
+    Some(offered).filter(|offered| !offered.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn offered(platforms: &Value) -> Option<Vec<String>> {
+        offered_platforms(&json!({ "Platforms": platforms }))
+    }
+
+    #[test]
+    fn platforms_are_compared_in_the_words_that_an_upgrade_compares_them_in() {
+        // What uname says is what some builders write into an image.
+        let image = json!({ "Os": "linux", "Architecture": "x86_64" });
+        let platforms = json!([
+            { "os": "linux", "architecture": "aarch64", "variant": "v8" },
+            { "os": "linux", "architecture": "amd64" },
+        ]);
+        let offered = offered(&platforms).unwrap();
+        assert_eq!(offered, ["linux/arm64", "linux/amd64"]);
+        assert!(offered.contains(&image_platform(&image).unwrap()));
+    }
+
+    #[test]
+    fn a_registry_that_names_no_platform_is_not_held_against_the_image() {
+        for platforms in [
+            json!([]),
+            Value::Null,
+            json!([{ "os": "", "architecture": "" }]),
+            json!([{}]),
+        ] {
+            assert_eq!(offered(&platforms), None, "{platforms}");
+        }
+    }
+}
