@@ -176,7 +176,7 @@ fn manager_config(
     let mut config = ManagerConfig::new(
         &manager.base_url,
         &manager.account_id,
-        *manager.token.key(),
+        manager.token.clone(),
         host::name(),
     );
     config.reports_upgrader = reports_upgrader;

@@ -8,9 +8,10 @@ use reqwest::Url;
 
 use super::environment::{Environment, Variable};
 use super::problems::Problems;
-use super::{AccountToken, Egress, ManagerSettings, ProxySettings, RegistryLogin, Source, values};
+use super::{Egress, ManagerSettings, ProxySettings, RegistryLogin, Source, values};
 use crate::engine::EngineHost;
 use crate::image::ImageReference;
+use crate::manager::DelegateToken;
 use crate::text::secret::Secret;
 
 const TOKEN: &str = "the delegate token: 32 hex digits, or the base64 of them that the Manager shows";
@@ -60,7 +61,7 @@ pub(super) fn source(found: &mut Problems, env: &Environment, health_only: bool)
     }
     let token = match secret(found, &env.upgrader_token, &env.upgrader_token_file) {
         Given::Value(value, variable) => {
-            let token = AccountToken::parse(value.expose());
+            let token = DelegateToken::parse(value.expose());
             if token.is_none() {
                 found.problem(
                     variable,

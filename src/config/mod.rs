@@ -5,7 +5,6 @@ mod environment;
 mod problems;
 mod read;
 mod redacted;
-mod secret;
 mod values;
 
 use std::ffi::OsString;
@@ -17,12 +16,12 @@ use std::time::Duration;
 
 use crate::engine::EngineHost;
 use crate::image::{ImageReference, TargetSettings};
+use crate::manager::DelegateToken;
 use crate::schedule::Schedule;
 use environment::Environment;
 use problems::Problems;
 
 pub use problems::{ConfigErrors, Problem};
-pub use secret::AccountToken;
 
 use crate::text::secret::Secret;
 
@@ -92,7 +91,7 @@ pub struct ManagerSettings {
     /// `MANAGER_HOST_AND_PORT`: scheme, host, perhaps port and path, no trailing slash.
     pub base_url: String,
     /// `UPGRADER_TOKEN`.
-    pub token: AccountToken,
+    pub token: DelegateToken,
 }
 
 /// How a delegate is replaced.

@@ -17,7 +17,7 @@ use super::client_config::{ManagerConfig, ManagerSetupError, Timing, audience, b
 use super::error::ManagerError;
 use super::response::{Answer, MAX_SHOWN};
 use super::source::ImageSource;
-use super::token::{self, Claims, Issued, KEY_LEN};
+use super::token::{Claims, DelegateToken, Issued};
 use super::transport_error::transport;
 use crate::image::ImageReference;
 use crate::text::one_line;
@@ -35,7 +35,7 @@ pub struct HttpManager {
     client: Client,
     endpoint: Url,
     account_id: String,
-    key: [u8; KEY_LEN],
+    delegate_token: DelegateToken,
     host_name: String,
     audience: String,
     reports_upgrader: bool,
@@ -69,7 +69,7 @@ impl HttpManager {
             endpoint,
             audience: audience(&base),
             account_id: config.account_id,
-            key: config.key,
+            delegate_token: config.delegate_token,
             host_name: config.host_name,
             reports_upgrader: config.reports_upgrader,
             timing: config.timing,
@@ -109,8 +109,10 @@ impl HttpManager {
             iat: now,
             jti: Uuid::new_v4().to_string(),
         };
-        let compact =
-            token::seal(&self.key, &claims).map_err(|error| ManagerError::NoToken(error.to_string()))?;
+        let compact = self
+            .delegate_token
+            .seal(&claims)
+            .map_err(|error| ManagerError::NoToken(error.to_string()))?;
         *kept = Some(Issued::new(compact.clone(), now));
         Ok(compact)
     }

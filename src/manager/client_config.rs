@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use reqwest::{Certificate, Client, Identity, Proxy, Url, redirect};
 
 use super::response::MAX_SHOWN;
-use super::token::KEY_LEN;
+use super::token::DelegateToken;
 use super::transport_error::reason;
 use crate::text::one_line;
 
@@ -17,8 +17,8 @@ pub struct ManagerConfig {
     pub base_url: String,
     /// `ACCOUNT_ID`.
     pub account_id: String,
-    /// The key in the delegate token; see [`token::key_from_text`](super::token::key_from_text).
-    pub key: [u8; KEY_LEN],
+    /// `UPGRADER_TOKEN`.
+    pub delegate_token: DelegateToken,
     /// This host's name: who asks.
     pub host_name: String,
     /// Whether asking counts as "auto upgrade is on" in the Manager's UI: true for an upgrader that upgrades, false
@@ -45,13 +45,13 @@ impl ManagerConfig {
     pub fn new(
         base_url: impl Into<String>,
         account_id: impl Into<String>,
-        key: [u8; KEY_LEN],
+        delegate_token: impl Into<DelegateToken>,
         host_name: impl Into<String>,
     ) -> Self {
         Self {
             base_url: base_url.into(),
             account_id: account_id.into(),
-            key,
+            delegate_token: delegate_token.into(),
             host_name: host_name.into(),
             reports_upgrader: false,
             user_agent: concat!("delegate-upgrader/", env!("CARGO_PKG_VERSION")).to_owned(),

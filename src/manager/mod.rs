@@ -16,3 +16,4 @@ pub use error::ManagerError;
 pub(crate) use error::clock_problem;
 pub use fixed::FixedImage;
 pub use source::{Answers, ImageSource, Query, ask_all};
+pub use token::DelegateToken;

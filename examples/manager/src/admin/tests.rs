@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::Parser as _;
-use delegate_upgrader::manager::token::key_from_text;
+use delegate_upgrader::manager::DelegateToken;
 
 use crate::service::scope::Scope;
 use crate::service::store::Store;
@@ -46,7 +46,7 @@ impl Site {
 fn a_new_token_is_told_once_and_nowhere_again() {
     let site = Site::new();
     let text = site.run("token create docker --org o").unwrap();
-    let key = key_from_text(&text).unwrap();
+    let key = *DelegateToken::parse(&text).unwrap().key();
     let stored = site.store().tokens().unwrap().remove(0);
     assert_eq!((stored.key, stored.scope), (key, Scope::Org("o".to_owned())));
 

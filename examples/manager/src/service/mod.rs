@@ -5,6 +5,7 @@ mod asked;
 mod check;
 mod control;
 mod fault;
+mod jwe;
 mod query;
 pub(crate) mod resolve;
 mod rest;
@@ -21,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use axum::Router;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
-use delegate_upgrader::manager::token;
+use delegate_upgrader::manager::DelegateToken;
 
 pub(crate) use asked::Asked;
 pub(crate) use fault::Fault;
@@ -201,10 +202,10 @@ fn in_memory(settings: &Settings) -> Result<Store, String> {
     }
     let all = settings.tokens.iter().chain(&settings.revoked_tokens);
     for (number, text) in all.enumerate() {
-        let key =
-            token::key_from_text(text).ok_or("a delegate token is 32 hex digits, or the base64 of those")?;
+        let token =
+            DelegateToken::parse(text).ok_or("a delegate token is 32 hex digits, or the base64 of those")?;
         let name = format!("token-{number}");
-        store.add_token(&name, &key, &Scope::Account, now)?;
+        store.add_token(&name, token.key(), &Scope::Account, now)?;
         if number >= settings.tokens.len() {
             store.revoke(Kind::Token, &name, now)?;
         }

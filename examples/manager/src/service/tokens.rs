@@ -3,10 +3,11 @@
 use axum::http::{HeaderMap, HeaderName, header};
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
-use delegate_upgrader::manager::token::{self, Claims, KEY_LEN};
+use delegate_upgrader::manager::token::KEY_LEN;
 use ring::rand::{SecureRandom, SystemRandom};
 
 use super::answer::Refusal;
+use super::jwe;
 use super::scope::Scope;
 use super::store::Store;
 
@@ -31,10 +32,10 @@ pub(super) fn check_token(store: &Store, headers: &HeaderMap, now: i64) -> Resul
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok()?.strip_prefix("Delegate "))
         .ok_or_else(invalid)?;
-    let (claims, opener): (Claims, _) = store
+    let (claims, opener) = store
         .tokens()?
         .into_iter()
-        .find_map(|known| Some((token::open(&known.key, compact).ok()?, known)))
+        .find_map(|known| Some((jwe::open(&known.key, compact).ok()?, known)))
         .ok_or_else(invalid)?;
     if opener.is_revoked {
         return Err(Refusal::unauthorised("REVOKED_TOKEN", "Token is revoked"));
@@ -89,6 +90,7 @@ fn fill(bytes: &mut [u8]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderValue;
+    use delegate_upgrader::manager::token::{Claims, DelegateToken};
 
     use super::super::store::Kind;
     use super::*;
@@ -105,7 +107,7 @@ mod tests {
             iat: 0,
             jti: "1".to_owned(),
         };
-        let compact = token::seal(&key, &claims).unwrap();
+        let compact = DelegateToken::from(key).seal(&claims).unwrap();
         let value = HeaderValue::try_from(format!("Delegate {compact}")).unwrap();
         [(header::AUTHORIZATION, value)].into_iter().collect()
     }
@@ -143,7 +145,7 @@ mod tests {
     #[test]
     fn a_new_token_is_one_that_an_upgrader_takes_and_no_two_are_alike() {
         let (key, text) = new_token().unwrap();
-        assert_eq!(token::key_from_text(&text), Some(key));
+        assert_eq!(DelegateToken::parse(&text), Some(key.into()));
         assert_ne!(new_token().unwrap().0, key);
         assert_ne!(new_api_key().unwrap(), new_api_key().unwrap());
     }

@@ -274,7 +274,7 @@ pub(super) async fn get(url: String, token: Option<&str>) -> (StatusCode, Option
 }
 
 pub(super) fn token() -> String {
-    use delegate_upgrader::manager::token::{Claims, seal};
+    use delegate_upgrader::manager::token::{Claims, DelegateToken};
     let now = Utc::now().timestamp();
     let claims = Claims {
         iss: "test".to_owned(),
@@ -285,7 +285,7 @@ pub(super) fn token() -> String {
         iat: now,
         jti: "1".to_owned(),
     };
-    seal(&kit::manager::KEY, &claims).unwrap()
+    DelegateToken::from(kit::manager::KEY).seal(&claims).unwrap()
 }
 
 #[tokio::test]
