@@ -4,36 +4,16 @@ use chrono::{DateTime, Utc};
 use tracing::{info, warn};
 
 use super::Reconciler;
-use super::backoff::Backoff;
 use super::log::{completion_message, log_step};
 use crate::engine::Engine;
 use crate::health::HealthEndpoint;
 use crate::manager::ImageSource;
-use crate::observe::too_little_memory;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Failure, Pulled, Rollout, Step, execute};
+use crate::rollout::{Backoff, Failure, Pulled, Rollout, Step, execute};
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// Two containers at once need memory for two. What the host has is looked at when a second one is about to be
-    /// made or started, and until the rollout is over the answer stands. `true` where it was looked at just now.
-    pub(super) async fn learns_of_memory(&mut self, rollout: &Rollout, step: &Step) -> bool {
-        let Some(serving) = &rollout.serving else {
-            return false;
-        };
-        let second = matches!(
-            step,
-            Step::CreateStandby { .. } | Step::Create { .. } | Step::Start { .. }
-        );
-        if !second || rollout.single_instance.is_some() || self.track(rollout).free_memory.is_some() {
-            return false;
-        }
-        let conflict = too_little_memory(self.engine.as_ref(), &self.settings.scope, serving).await;
-        self.track(rollout).free_memory = Some(conflict.map_or(Ok(()), Err));
-        true
-    }
-
     pub(super) async fn apply(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
-        log_step(rollout, step, &rollout.update_order(&self.settings.policy));
+        log_step(rollout, step, &self.update_order(rollout));
         *self.steps_taken.entry(step.kind()).or_default() += 1;
         self.collect_evidence(rollout, step, now).await;
         if let Step::Pull { reference } = step {

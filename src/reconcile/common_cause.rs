@@ -12,7 +12,7 @@ use crate::container::RunState;
 use crate::health::HealthStatus;
 use crate::image::ImageReference;
 use crate::manager::ImageSource;
-use crate::rollout::{Member, Memory, Rollout};
+use crate::rollout::{Member, Memory, Reach, Rollout};
 use crate::text::duration;
 
 /// An answer is good for so long.
@@ -102,16 +102,6 @@ fn has_lost_health(serving: &Member, since: DateTime<Utc>) -> bool {
     in_use && serving.health.state == HealthStatus::Unhealthy && lost_it
 }
 
-/// What is known of the Manager.
-pub(crate) enum Reach {
-    /// It is being asked.
-    Asking,
-    /// It answers.
-    Answers,
-    /// It does not; why.
-    Away(String),
-}
-
 /// Asks the Manager, beside the passes.
 #[derive(Debug, Default)]
 pub(crate) struct Reachability {
@@ -120,21 +110,25 @@ pub(crate) struct Reachability {
 }
 
 impl Reachability {
-    /// Whether the Manager can be reached now; asks it if that is not known.
-    pub(crate) fn of<M: ImageSource>(
-        &mut self,
-        source: &Arc<M>,
-        question: (ImageReference, String),
-        now: DateTime<Utc>,
-    ) -> Reach {
+    /// Takes in an answer.
+    pub(crate) fn collect(&mut self, now: DateTime<Utc>) {
         while let Some(answer) = self.asking.try_join_next() {
             self.last = Some((now, answer.unwrap_or_default()));
         }
+    }
+
+    /// Whether the Manager can be reached, if that is known.
+    pub(crate) fn known(&self, now: DateTime<Utc>) -> Option<Reach> {
         if let Some((at, problem)) = &self.last
             && (TimeDelta::zero()..GOOD_FOR).contains(&(now - *at))
         {
-            return problem.clone().map_or(Reach::Answers, Reach::Away);
+            return Some(problem.clone().map_or(Reach::Reachable, Reach::Unreachable));
         }
+        (!self.asking.is_empty()).then_some(Reach::Asking)
+    }
+
+    /// Asks the Manager, unless it is being asked.
+    pub(crate) fn ask<M: ImageSource>(&mut self, source: &Arc<M>, question: (ImageReference, String)) {
         if self.asking.is_empty() {
             let source = Arc::clone(source);
             self.asking.spawn(async move {
@@ -147,6 +141,5 @@ impl Reachability {
                 }
             });
         }
-        Reach::Asking
     }
 }

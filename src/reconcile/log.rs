@@ -11,19 +11,15 @@ use crate::health::HealthEndpoint;
 use crate::image::{Expiry, Version};
 use crate::manager::ImageSource;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Intent, Rollout, Step, UpdateOrder};
+use crate::rollout::{Decision, Intent, Rollout, Step, UpdateOrder};
 use crate::status::report::{DelegateReport, Report};
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// At `LOG_LEVEL=debug`, what was decided where it is something else than at the last look.
-    pub(super) fn log_decision(&mut self, rollout: &Rollout, step: &Step) {
-        let reason = match step {
-            Step::Rest(reason) | Step::Wait { reason, .. } => reason.kind(),
-            _ => "",
-        };
-        let decision = (step.kind(), reason);
-        if self.track(rollout).last_decision.replace(decision) != Some(decision) {
-            debug!(delegate = rollout.name, decision = step.kind(), "{step}");
+    pub(super) fn log_decision(&mut self, rollout: &Rollout, decision: &Decision) {
+        let kinds = (decision.kind(), decision.reason().map_or("", Reason::kind));
+        if self.track(rollout).last_decision.replace(kinds) != Some(kinds) {
+            debug!(delegate = rollout.name, decision = decision.kind(), "{decision}");
         }
     }
 
@@ -159,7 +155,7 @@ pub(super) fn log_step(rollout: &Rollout, step: &Step, update_order: &UpdateOrde
     let delegate = rollout.name.as_str();
     match step {
         Step::Reject { cause, image, .. } | Step::CreateQuarantineMarker { cause, image, .. } => {
-            warn!(delegate, image, cause, "{step}");
+            warn!(delegate, image, %cause, "{step}");
         }
         Step::Withdraw {
             because: Some(reason),

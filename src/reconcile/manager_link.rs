@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::common_cause::{Reach, Reachability};
+use super::common_cause::Reachability;
 use crate::image::{ImageReference, TargetSettings, manager_reference};
 use crate::manager::heartbeat::{Heartbeat, ManagerStatus, Queries};
 use crate::manager::{Answers, ImageSource};
-use crate::rollout::Rollout;
+use crate::rollout::{Reach, Rollout};
 
 /// The source of images, where one is configured, and when it was last heard of.
 #[derive(Debug)]
@@ -53,15 +53,24 @@ impl<M: ImageSource> ManagerLink<M> {
         self.heartbeat.note(answers, now);
     }
 
-    /// Whether the Manager can be reached now; starts to ask it where that is not known. `None` without a source.
-    pub(super) fn reach(
-        &mut self,
-        image: ImageReference,
-        workload: String,
-        now: DateTime<Utc>,
-    ) -> Option<Reach> {
-        let source = self.source.as_ref()?;
-        Some(self.reachability.of(source, (image, workload), now))
+    /// Takes in the answer to [`Self::ask`], if there is one by now.
+    pub(super) fn collect_answer(&mut self, now: DateTime<Utc>) {
+        self.reachability.collect(now);
+    }
+
+    /// Whether the Manager can be reached, if that is known. Without a source there is nothing to reach.
+    pub(super) fn reach(&self, now: DateTime<Utc>) -> Option<Reach> {
+        match self.source {
+            Some(_) => self.reachability.known(now),
+            None => Some(Reach::Reachable),
+        }
+    }
+
+    /// Starts to ask whether the Manager can be reached, in the background.
+    pub(super) fn ask(&mut self, image: ImageReference, workload: String) {
+        if let Some(source) = &self.source {
+            self.reachability.ask(source, (image, workload));
+        }
     }
 
     /// Checks in with the Manager where the last answer is long ago.

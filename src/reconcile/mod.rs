@@ -1,7 +1,6 @@
 //! One pass over all delegates: look, decide, take a step, look again, until nothing is left but to wait.
 
 mod act;
-mod backoff;
 pub mod clock;
 pub(crate) mod common_cause;
 mod facts;
@@ -22,18 +21,16 @@ use tracing::warn;
 
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
-use crate::image::{ImageReference, TargetSettings, manager_reference};
+use crate::image::TargetSettings;
 use crate::manager::ImageSource;
 use crate::manager::heartbeat::ManagerStatus;
 use crate::observe::{Identities, Scope};
-use crate::reconcile::backoff::INSPECT;
 use crate::reconcile::clock::{Clock, Timekeeper};
-use crate::reconcile::common_cause::Reach;
 use crate::reconcile::manager_link::ManagerLink;
 use crate::reconcile::tracked::Tracked;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Desired, Intent, Memory, Policy, Pulls, Rollout, Step, next};
+use crate::rollout::{Decision, Desired, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, Step, next};
 use crate::status::evidence::EvidenceStore;
 use crate::status::report::{DelegateReport, Planned, Report, none_found};
 
@@ -175,33 +172,32 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             let mut report = Report::new(now);
             let mut stepped = false;
             self.collect_pulls(now);
+            self.manager.collect_answer(now);
             self.note_failures(&rollouts, now);
-            let mut stuck = HashMap::new();
+            let mut stalled = Stalled::new();
             for rollout in in_order(&rollouts, self.only.as_deref()) {
-                let step = held_up_for_good(self.decide(rollout, &rollouts, now), &stuck);
-                let Some(step) = self.confirm(rollout, step, now) else {
-                    stepped = true;
-                    break;
-                };
-                self.log_decision(rollout, &step);
-                if self.learns_of_copied_files(rollout, &step).await
-                    || self.learns_of_memory(rollout, &step).await
-                {
-                    stepped = true;
-                    break;
-                }
-                match step {
-                    Step::Rest(reason) => {
-                        self.report(&mut report, rollout, &reason, None);
-                        if reason.is_failure() {
-                            stuck.insert(rollout.name.clone(), reason.to_string());
-                        }
-                    }
-                    Step::Wait { reason, until } => self.report(&mut report, rollout, &reason, Some(until)),
-                    step => {
+                let decision = self.decide(rollout, &rollouts, &stalled, now);
+                self.log_decision(rollout, &decision);
+                match decision {
+                    Decision::Act(step) => {
                         self.apply(rollout, &step, now).await;
                         stepped = true;
                         break;
+                    }
+                    Decision::Learn(fact) => {
+                        self.learn(rollout, fact, now).await;
+                        stepped = true;
+                        break;
+                    }
+                    Decision::Wait { reason, until } => {
+                        self.report(&mut report, rollout, &reason, Some(until));
+                    }
+                    Decision::Rest(reason) => {
+                        self.report(&mut report, rollout, &reason, None);
+                        self.note_inconclusive(rollout, &reason);
+                        if reason.is_failure() {
+                            stalled.insert(rollout.name.clone(), reason.to_string());
+                        }
                     }
                 }
             }
@@ -232,8 +228,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let (mut rollouts, mut now) = self.observe().await?;
         let mut learned = false;
         for rollout in &rollouts {
-            let step = self.decide(rollout, &rollouts, now);
-            learned |= self.learns_of_copied_files(rollout, &step).await;
+            if self.planned(rollout, &rollouts, now) == Decision::Learn(Fact::CopiedFiles) {
+                self.learn(rollout, Fact::CopiedFiles, now).await;
+                learned = true;
+            }
         }
         if learned {
             (rollouts, now) = self.observe().await?;
@@ -241,127 +239,55 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Ok(rollouts
             .iter()
             .map(|rollout| {
-                let step = match self.decide(rollout, &rollouts, now) {
+                let decision = match self.planned(rollout, &rollouts, now) {
                     // What a pull would tell is not known here; the reference tells enough.
-                    Step::Pull { reference } => match rollout.quarantined(&reference, now) {
-                        Some(reason) => Step::Rest(reason),
-                        None => Step::Pull { reference },
+                    Decision::Act(Step::Pull { reference }) => match rollout.quarantined(&reference, now) {
+                        Some(reason) => Decision::Rest(reason),
+                        None => Decision::Act(Step::Pull { reference }),
                     },
-                    step => step,
+                    decision => decision,
                 };
-                Planned::new(rollout, &step, &rollout.update_order(&self.settings.policy))
+                Planned::new(rollout, &decision, &self.update_order(rollout))
             })
             .collect())
     }
 
-    fn decide(&self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> Step {
-        let backoff = self
-            .tracked
-            .get(&rollout.name)
-            .and_then(|tracked| tracked.backoff.as_ref());
-        if let Some(backoff) =
-            backoff.filter(|backoff| backoff.retry_at > now || rollout.inspect_error.is_some())
-        {
-            let reason = backoff.reason.clone();
-            // What does not get better is no longer waited for, only tried again when there is something else to do.
-            return if backoff.is_hopeless() {
-                Step::Rest(reason)
-            } else {
-                Step::Wait {
-                    reason,
-                    until: backoff.retry_at,
-                }
-            };
-        }
-        if let Some(problem) = &rollout.inspect_error {
-            let reason = Reason::Engine {
-                step: INSPECT.to_owned(),
-                problem: problem.clone(),
-            };
-            let until = now + TimeDelta::seconds(1);
-            return Step::Wait { reason, until };
-        }
-        let desired = match &self.upgrade_run {
-            Some(upgrade_run) => upgrade_run.desired(rollout, all),
-            None => Desired::Keep(Reason::AwaitingSchedule { published: None }),
-        };
-        match next(rollout, &desired, &self.settings.policy, now) {
-            Step::Pull { reference } if self.pulls.is_in_progress(&reference) => Step::Wait {
-                reason: Reason::Pulling {
-                    image: reference.to_string(),
-                },
-                until: now + TimeDelta::milliseconds(500),
-            },
-            step => step,
-        }
+    /// What would be decided if nothing came up: a plan asks neither the Manager again nor for the host's memory.
+    fn planned(&self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> Decision {
+        let desired = self.desired(rollout, all);
+        let mut facts = self.facts(rollout, &desired, &Stalled::new(), now);
+        facts.free_memory.get_or_insert(Ok(()));
+        facts.manager.get_or_insert(Reach::Reachable);
+        next(rollout, &desired, &self.settings.policy, &facts, now)
     }
 
-    /// A candidate is rejected only when the Manager can be reached: without it no delegate is healthy. `None` where
-    /// that changes what is known of the candidate.
-    fn confirm(&mut self, rollout: &Rollout, step: Step, now: DateTime<Utc>) -> Option<Step> {
-        let (Step::Reject { image, cause, .. } | Step::CreateQuarantineMarker { image, cause, .. }) = &step
-        else {
-            return Some(step);
-        };
-        let subject = common_cause::subject(rollout);
-        if subject.is_some_and(|subject| subject.started_at.is_none()) {
-            return Some(step);
-        }
-        let Ok(image_reference) = image.parse::<ImageReference>() else {
-            return Some(step);
-        };
-        let asked = manager_reference(&image_reference, &self.settings.target);
-        match self.manager.reach(asked, rollout.delegate.clone(), now) {
-            None | Some(Reach::Answers) => Some(step),
-            Some(Reach::Asking) => Some(Step::Wait {
-                reason: Reason::Confirming {
-                    image: image.clone(),
-                    cause: cause.clone(),
-                },
-                until: now + TimeDelta::milliseconds(500),
-            }),
-            Some(Reach::Away(problem)) => {
-                let outside = format!("the Manager is out of reach: {problem}");
-                if let Some(subject) = subject {
-                    self.memory.history(&subject.id).note_common_cause(now, outside);
-                } else {
-                    // It has vanished already.
-                    let reason = Reason::Inconclusive {
-                        image: image.clone(),
-                        cause: format!("{cause}; but {outside}"),
-                    };
-                    self.upgrade_run.as_mut()?.give_up(rollout, reason);
-                }
-                None
-            }
+    /// What is decided on one delegate, of all there are.
+    fn decide(&self, rollout: &Rollout, all: &[Rollout], stalled: &Stalled, now: DateTime<Utc>) -> Decision {
+        let desired = self.desired(rollout, all);
+        let facts = self.facts(rollout, &desired, stalled, now);
+        next(rollout, &desired, &self.settings.policy, &facts, now)
+    }
+
+    fn desired(&self, rollout: &Rollout, all: &[Rollout]) -> Desired {
+        match &self.upgrade_run {
+            Some(upgrade_run) => upgrade_run.desired(rollout, all),
+            None => Desired::Keep(Reason::AwaitingSchedule { published: None }),
         }
     }
 
     /// What is wrong with one replica is known before anything is decided on another one.
     fn note_failures(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         for rollout in in_order(rollouts, self.only.as_deref()) {
-            if let Step::Rest(reason) | Step::Wait { reason, .. } = self.decide(rollout, rollouts, now)
-                && let Some(upgrade_run) = &mut self.upgrade_run
-            {
-                upgrade_run.note_failure(rollout, &reason);
+            let decision = self.decide(rollout, rollouts, &Stalled::new(), now);
+            if let (Some(reason), Some(upgrade_run)) = (decision.reason(), &mut self.upgrade_run) {
+                upgrade_run.note_failure(rollout, reason);
             }
         }
     }
 }
 
-/// One that waits for a replica which is not waited for any more is halted. Those that hold up others come first.
-fn held_up_for_good(step: Step, stuck: &HashMap<String, String>) -> Step {
-    match step {
-        Step::Rest(Reason::AnotherReplica { name }) => Step::Rest(match stuck.get(&name) {
-            Some(because) => Reason::Halted {
-                name,
-                because: because.clone(),
-            },
-            None => Reason::AnotherReplica { name },
-        }),
-        step => step,
-    }
-}
+/// The delegates that have come to rest with a failure, each with the reason in words.
+type Stalled = HashMap<String, String>;
 
 /// What is under way comes first, so that a canary is decided on before the next replica; then by name.
 fn in_order<'a>(rollouts: &'a [Rollout], only: Option<&str>) -> Vec<&'a Rollout> {

@@ -4,13 +4,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tracing::warn;
 
 use super::Reconciler;
-use super::backoff::{Backoff, INSPECT};
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::manager::ImageSource;
 use crate::observe::observe;
 use crate::reconcile::common_cause::note_unhealthy_peers;
-use crate::rollout::Rollout;
+use crate::rollout::{Backoff, INSPECT, Rollout};
 use crate::text::duration;
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
@@ -56,7 +55,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             identities,
             memory,
             manager,
-            tracked,
             ..
         } = self;
         let observed = observe(
@@ -77,11 +75,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         };
         let patience = TimeDelta::from_std(settings.policy.healthy_deadline).unwrap_or(TimeDelta::MAX);
         note_unhealthy_peers(&mut rollouts, memory, patience, now);
-        for rollout in &mut rollouts {
-            if let Some(tracked) = tracked.get_mut(&rollout.name) {
-                tracked.add_facts(rollout);
-            }
-        }
         manager.note_delegates(&rollouts, &settings.target);
         self.note_inspect_errors(&rollouts, now);
         Ok(rollouts)

@@ -1,9 +1,8 @@
 //! What the reconciler remembers of one delegate between two observations.
 
-use super::backoff::Backoff;
 use crate::container::ContainerId;
 use crate::document::{Obstacle, SingleInstance};
-use crate::rollout::Rollout;
+use crate::rollout::{Backoff, Rollout};
 
 /// One delegate's record, kept under its container name. Losing it repeats a question or a log line, and nothing else.
 #[derive(Debug, Default)]
@@ -32,17 +31,10 @@ impl Tracked {
         self.last_logged = None;
     }
 
-    /// Adds to a rollout what was learned beside its containers.
-    pub(super) fn add_facts(&mut self, rollout: &mut Rollout) {
-        if rollout.single_instance.is_none() {
-            rollout.single_instance = self.free_memory.clone().and_then(Result::err);
-        }
-        // Of another container nothing is known.
-        let serving = rollout.serving.as_ref().map(|serving| &serving.id);
-        self.copied_files.take_if(|(id, _)| Some(&*id) != serving);
-        if rollout.obstacle.is_none() {
-            let known = self.copied_files.as_ref();
-            rollout.obstacle = known.and_then(|(_, answer)| answer.clone().err());
-        }
+    /// Whether files were copied into the container in service. What was learned of another one says nothing.
+    pub(super) fn copied_files(&self, rollout: &Rollout) -> Option<Result<(), Obstacle>> {
+        let serving = rollout.serving.as_ref()?;
+        let (_, answer) = self.copied_files.as_ref().filter(|(id, _)| *id == serving.id)?;
+        Some(answer.clone())
     }
 }

@@ -4,7 +4,11 @@
 //! the one step to take, and the executor takes it. What a restart of this program loses ([`History`]) is only how long
 //! something has been watched, never what was done.
 
+mod backoff;
+mod decision;
 mod execute;
+mod facts;
+mod failure_cause;
 mod history;
 mod next;
 pub mod reason;
@@ -15,8 +19,13 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+pub use backoff::Backoff;
+pub(crate) use backoff::INSPECT;
+pub use decision::{Decision, Fact};
 pub(crate) use execute::problem;
 pub use execute::{Failure, Pulled, Pulls, execute};
+pub use facts::{Facts, Reach};
+pub use failure_cause::FailureCause;
 pub use next::next;
 
 pub use history::{History, Memory};
@@ -338,9 +347,14 @@ impl fmt::Display for UpdateOrder {
 
 impl Rollout {
     /// How this delegate is replaced: its owner's label before the operator's setting before what its configuration
-    /// forbids.
-    pub fn update_order(&self, policy: &Policy) -> UpdateOrder {
-        match (self.strategy.unwrap_or(policy.strategy), &self.single_instance) {
+    /// or the host's memory forbids.
+    pub fn update_order(&self, policy: &Policy, facts: &Facts) -> UpdateOrder {
+        let too_little_memory = facts
+            .free_memory
+            .as_ref()
+            .and_then(|memory| memory.as_ref().err());
+        let single_instance = self.single_instance.as_ref().or(too_little_memory);
+        match (self.strategy.unwrap_or(policy.strategy), single_instance) {
             (Strategy::StartFirst | Strategy::Auto, None) => UpdateOrder::StartFirst,
             (Strategy::StartFirst, Some(conflict)) => {
                 UpdateOrder::Blocked(Reason::CannotStartFirst(conflict.clone()))

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::FailureCause;
 use crate::document::{Obstacle, SingleInstance};
 use crate::image::MaxVersion;
 use crate::manager::ManagerError;
@@ -139,28 +140,28 @@ pub enum Reason {
         /// The rejected image's reference.
         image: String,
         /// What it did wrong.
-        cause: String,
+        cause: FailureCause,
     },
     /// A candidate failed; before it is rejected the Manager is asked whether it can be reached at all.
     Confirming {
         /// Its image's reference.
         image: String,
         /// What it did wrong.
-        cause: String,
+        cause: FailureCause,
     },
     /// The candidate could not prove itself, but something from outside was in the way: no verdict on its image.
     Inconclusive {
         /// Its image's reference.
         image: String,
-        /// What was wrong with it, and what was in the way.
-        cause: String,
+        /// What was wrong with it.
+        cause: FailureCause,
+        /// What was in the way.
+        common_cause: String,
     },
     /// The candidate is gone, and this program did not remove it.
     CandidateVanished {
-        /// Its image's reference.
-        image: String,
-        /// Why it could not be started, where that is known.
-        because: Option<String>,
+        /// What is known of it.
+        cause: FailureCause,
     },
     /// An operator went back from the published image; it is left alone until another one is published.
     RolledBack {
@@ -444,20 +445,16 @@ impl fmt::Display for Reason {
                 f,
                 "{image} failed: {cause}; before it is rejected the Manager is asked whether it can be reached"
             ),
-            Self::Inconclusive { image, cause } => write!(
-                f,
-                "{image} could not prove itself, which is no verdict on it: {cause}; it is tried again at the next \
-                 scheduled pass"
-            ),
-            Self::CandidateVanished {
+            Self::Inconclusive {
                 image,
-                because: Some(cause),
-            } => write!(f, "the new container with {image} could not be started: {cause}"),
-            Self::CandidateVanished { image, because: None } => write!(
+                cause,
+                common_cause,
+            } => write!(
                 f,
-                "the new container with {image} vanished before it had proven itself (an --rm container that \
-                 stopped, or somebody removed it)"
+                "{image} could not prove itself, which is no verdict on it: {cause}; but {common_cause}; it is tried \
+                 again at the next scheduled pass"
             ),
+            Self::CandidateVanished { cause } => write!(f, "{cause}"),
             Self::RolledBack { image, to } => write!(
                 f,
                 "it was rolled back from {image} to {to}, and stays there until another image is published or \

@@ -3,9 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
-
-use super::Intent;
+use super::{FailureCause, Intent};
 use crate::container::{ContainerId, ImageId};
 use crate::image::ImageReference;
 use crate::rollout::reason::Reason;
@@ -14,15 +12,6 @@ use crate::text::duration;
 /// The one thing to do next. Each is safe to repeat.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Nothing, for this reason.
-    Rest(Reason),
-    /// Nothing yet: look again at that time.
-    Wait {
-        /// What is waited for.
-        reason: Reason,
-        /// When to look again.
-        until: DateTime<Utc>,
-    },
     /// Pull the image, and learn which id the reference stands for.
     Pull {
         /// The target.
@@ -61,7 +50,7 @@ pub enum Step {
         /// The mark's name.
         to: String,
         /// What the candidate did wrong.
-        cause: String,
+        cause: FailureCause,
         /// The container it was to replace.
         replaces: ContainerId,
         /// The candidate's release number.
@@ -106,7 +95,7 @@ pub enum Step {
         /// Its image.
         image: String,
         /// What it did wrong.
-        cause: String,
+        cause: FailureCause,
     },
     /// The old one takes its name back.
     Restore {
@@ -151,8 +140,6 @@ impl Step {
     /// The metric label: one word per kind of step.
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::Rest(_) => "rest",
-            Self::Wait { .. } => "wait",
             Self::Pull { .. } => "pull",
             Self::Create { .. } => "create",
             Self::CreateStandby { .. } => "create_standby",
@@ -175,7 +162,6 @@ impl Step {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Rest(reason) | Self::Wait { reason, .. } => write!(f, "{reason}"),
             Self::Pull { reference } => write!(f, "pull {reference}"),
             Self::Create { reference, .. } => write!(f, "create the candidate with {reference}"),
             Self::CreateStandby { from } => write!(f, "make a standby copy of the old container ({from})"),

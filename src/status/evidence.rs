@@ -13,7 +13,7 @@ use crate::container::RunState;
 use crate::container::{ContainerId, ImageId};
 use crate::engine::Engine;
 use crate::health;
-use crate::rollout::{Member, Rollout};
+use crate::rollout::{FailureCause, Member, Rollout};
 use crate::text::redact::Redactor;
 use crate::text::time;
 
@@ -129,7 +129,7 @@ impl EvidenceStore {
         rollout: &Rollout,
         candidate: &Member,
         name: &str,
-        cause: &str,
+        cause: &FailureCause,
         now: DateTime<Utc>,
     ) {
         let known = self.0.get(name);
@@ -137,7 +137,7 @@ impl EvidenceStore {
             return;
         }
         let mut evidence = Evidence::collect(engine, candidate, name, now).await;
-        evidence.cause = Some(cause.to_owned());
+        evidence.cause = Some(cause.to_string());
         if evidence.health_log.is_empty() {
             evidence.health_log.push(candidate.health.to_string());
         }
@@ -151,11 +151,11 @@ impl EvidenceStore {
         name: &str,
         image: &ImageId,
         reference: &str,
-        cause: &str,
+        cause: &FailureCause,
         now: DateTime<Utc>,
     ) {
         let mut evidence = Evidence::nothing(name, reference, now);
-        evidence.cause = Some(cause.to_owned());
+        evidence.cause = Some(cause.to_string());
         self.keep(None, image, evidence);
     }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::image::{Expiry, Version};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Rollout, Step, UpdateOrder};
+use crate::rollout::{Decision, Rollout, Step, UpdateOrder};
 use crate::status::evidence::Evidence;
 use crate::text::time;
 
@@ -201,7 +201,7 @@ pub struct Planned {
 
 impl Planned {
     /// The row of one delegate.
-    pub fn new(rollout: &Rollout, step: &Step, update_order: &UpdateOrder) -> Self {
+    pub fn new(rollout: &Rollout, decision: &Decision, update_order: &UpdateOrder) -> Self {
         let representative = rollout.representative();
         let image = representative
             .map(|member| member.image.clone())
@@ -211,8 +211,8 @@ impl Planned {
             .as_ref()
             .map(|conflict| format!(", since {conflict}"))
             .unwrap_or_default();
-        let (action, what, reason) = match step {
-            Step::Pull { reference } | Step::Create { reference, .. } => {
+        let (action, what, reason) = match decision {
+            Decision::Act(Step::Pull { reference } | Step::Create { reference, .. }) => {
                 let because = if *update_order == UpdateOrder::StopFirst {
                     because.as_str()
                 } else {
@@ -229,8 +229,10 @@ impl Planned {
                     None,
                 )
             }
-            Step::Rest(reason) | Step::Wait { reason, .. } => ("leave", reason.to_string(), Some(reason)),
-            step => ("continue", step.to_string(), None),
+            Decision::Rest(reason) | Decision::Wait { reason, .. } => {
+                ("leave", reason.to_string(), Some(reason))
+            }
+            Decision::Act(_) | Decision::Learn(_) => ("continue", decision.to_string(), None),
         };
         Self {
             name: rollout.name.clone(),

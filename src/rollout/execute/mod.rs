@@ -44,7 +44,7 @@ pub async fn execute<E: Engine>(
 ) -> Result<(), Failure> {
     match step {
         // A pull takes its time, and is not for a step to wait for: see `Pulls`.
-        Step::Rest(_) | Step::Wait { .. } | Step::Pull { .. } => {}
+        Step::Pull { .. } => {}
         Step::Create {
             from,
             reference,

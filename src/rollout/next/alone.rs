@@ -4,15 +4,15 @@ use chrono::TimeDelta;
 
 use super::proof::{may_still_be_proven, refusal};
 use super::stopping::set_policy;
-use super::{Decision, Proof, start};
+use super::{At, Proof, start};
 use crate::container::RunState;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Desired, Member, Step};
+use crate::rollout::{Decision, Desired, Member};
 
-impl Decision<'_> {
+impl At<'_> {
     /// A candidate, and nobody else: whatever it is worth, it is all there is. Where another image is published by
     /// now, it becomes the delegate that is replaced by that one.
-    pub(super) fn alone(&self, candidate: &Member) -> Step {
+    pub(super) fn alone(&self, candidate: &Member) -> Decision {
         if matches!(self.desired, Desired::Image { .. })
             && !self.is_wanted(candidate)
             && candidate.state == RunState::Running
@@ -35,11 +35,11 @@ impl Decision<'_> {
             let reason = Reason::NoWayBack {
                 verdict: candidate.health.to_string(),
             };
-            return Step::Wait { reason, until };
+            return Decision::Wait { reason, until };
         }
         if candidate.is_created() || candidate.has_ended() {
             return match refusal(candidate) {
-                Some(cause) => Step::Rest(Reason::Rejected {
+                Some(cause) => Decision::Rest(Reason::Rejected {
                     image: candidate.image.clone(),
                     cause,
                 }),
@@ -50,20 +50,20 @@ impl Decision<'_> {
             Proof::Proven => self.promote(candidate),
             Proof::NotYet(step) => step,
             // Late, but it may still get there.
-            Proof::Failed(_) | Proof::Inconclusive(_) if may_still_be_proven(candidate) => Step::Wait {
-                reason: Reason::NoWayBack {
-                    verdict: candidate.health.to_string(),
-                },
-                until: self.now + self.proof_interval(),
-            },
-            Proof::Failed(_) | Proof::Inconclusive(_) => match self.desired {
+            Proof::Failed(_) | Proof::Inconclusive { .. } if may_still_be_proven(candidate) => {
+                Decision::Wait {
+                    reason: Reason::NoWayBack {
+                        verdict: candidate.health.to_string(),
+                    },
+                    until: self.now + self.proof_interval(),
+                }
+            }
+            Proof::Failed(_) | Proof::Inconclusive { .. } => match self.desired {
                 // Its tag stands for another image by now.
                 Desired::Image {
                     reference, id: None, ..
-                } => Step::Pull {
-                    reference: reference.clone(),
-                },
-                _ => Step::Rest(Reason::NoWayBack {
+                } => self.pull(reference),
+                _ => Decision::Rest(Reason::NoWayBack {
                     verdict: candidate.health.to_string(),
                 }),
             },

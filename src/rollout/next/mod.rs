@@ -17,47 +17,89 @@ use chrono::{DateTime, TimeDelta, Utc};
 use proof::{Proof, committed, refusal, verdict};
 use stopping::{Pending, policy_off, set_policy, waiting};
 
-use super::{Desired, Intent, Member, Policy, Rollout, Step, UpdateOrder};
+use super::{
+    Decision, Desired, Fact, Facts, FailureCause, INSPECT, Intent, Member, Policy, Rollout, Step, UpdateOrder,
+};
 use crate::container::RunState;
 use crate::container::{ImageId, Role};
+use crate::document::Obstacle;
 use crate::image::ImageReference;
 use crate::rollout::reason::Reason;
 
 /// Decides the next step of a rollout.
-pub fn next(rollout: &Rollout, desired: &Desired, policy: &Policy, now: DateTime<Utc>) -> Step {
+pub fn next(
+    rollout: &Rollout,
+    desired: &Desired,
+    policy: &Policy,
+    facts: &Facts,
+    now: DateTime<Utc>,
+) -> Decision {
+    if let Some(decision) = unavailable(rollout, facts, now) {
+        return decision;
+    }
     if policy.health_only {
-        return Step::Rest(Reason::HealthOnly {
+        return Decision::Rest(Reason::HealthOnly {
             published: desired_image(desired),
         });
     }
     if rollout.opted_out {
-        return Step::Rest(Reason::OptedOut);
+        return Decision::Rest(Reason::OptedOut);
     }
-    let decision = Decision {
+    let at = At {
         rollout,
         desired,
         policy,
+        facts,
         now,
     };
     let mut wait = None;
-    if let Some(step) = decision.put_away(&mut wait) {
+    if let Some(step) = at.put_away(&mut wait) {
         return step;
     }
     if let Some(serving) = &rollout.serving
-        && let Some(step) = decision.drain_behind(serving, &mut wait)
+        && let Some(step) = at.drain_behind(serving, &mut wait)
     {
         return step;
     }
     let step = match (&rollout.serving, &rollout.candidate) {
-        (Some(serving), None) => decision.in_service(serving),
-        (Some(serving), Some(candidate)) => decision.beside(serving, candidate),
-        (None, Some(candidate)) => decision.without_serving(candidate),
-        (None, None) => decision.bring_back(),
+        (Some(serving), None) => at.in_service(serving),
+        (Some(serving), Some(candidate)) => at.beside(serving, candidate),
+        (None, Some(candidate)) => at.without_serving(candidate),
+        (None, None) => at.bring_back(),
     };
     match merge(step, wait) {
-        Step::Rest(reason) if !reason.is_failure() => Step::Rest(decision.left_behind().unwrap_or(reason)),
+        Decision::Rest(reason) if !reason.is_failure() => Decision::Rest(at.left_behind().unwrap_or(reason)),
         step => step,
     }
+}
+
+/// What failed a moment ago is tried again later, and where a container cannot be inspected its state is not known.
+fn unavailable(rollout: &Rollout, facts: &Facts, now: DateTime<Utc>) -> Option<Decision> {
+    let is_unread = rollout.inspect_error.is_some();
+    if let Some(backoff) = facts
+        .backoff
+        .as_ref()
+        .filter(|backoff| backoff.retry_at > now || is_unread)
+    {
+        let reason = backoff.reason.clone();
+        // What does not get better is no longer waited for, only tried again when there is something else to do.
+        return Some(if backoff.is_hopeless() {
+            Decision::Rest(reason)
+        } else {
+            Decision::Wait {
+                reason,
+                until: backoff.retry_at,
+            }
+        });
+    }
+    let problem = rollout.inspect_error.as_ref()?;
+    Some(Decision::Wait {
+        reason: Reason::Engine {
+            step: INSPECT.to_owned(),
+            problem: problem.clone(),
+        },
+        until: now + TimeDelta::seconds(1),
+    })
 }
 
 /// What else than it runs is wished for; or why nobody knows.
@@ -75,13 +117,13 @@ fn desired_image(desired: &Desired) -> Result<Option<String>, String> {
 }
 
 /// What goes on beside must be looked at in time, whatever else there is to wait for.
-fn merge(step: Step, pending: Pending) -> Step {
+fn merge(step: Decision, pending: Pending) -> Decision {
     match (step, pending) {
-        (Step::Rest(reason), Some((pending, until))) => {
+        (Decision::Rest(reason), Some((pending, until))) => {
             let reason = if reason.is_failure() { reason } else { pending };
-            Step::Wait { reason, until }
+            Decision::Wait { reason, until }
         }
-        (Step::Wait { reason, until }, Some((_, sooner))) => Step::Wait {
+        (Decision::Wait { reason, until }, Some((_, sooner))) => Decision::Wait {
             reason,
             until: until.min(sooner),
         },
@@ -93,16 +135,17 @@ fn span(duration: Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX / 4)
 }
 
-struct Decision<'a> {
+struct At<'a> {
     rollout: &'a Rollout,
     desired: &'a Desired,
     policy: &'a Policy,
+    facts: &'a Facts,
     now: DateTime<Utc>,
 }
 
-impl Decision<'_> {
+impl At<'_> {
     /// In service, without a candidate. A standby is needed as long as there is something to fall back from.
-    fn in_service(&self, serving: &Member) -> Step {
+    fn in_service(&self, serving: &Member) -> Decision {
         let own = |standby: &Member| standby.is_successor_of(serving);
         if !self.rollout.standby.as_ref().is_none_or(own)
             && let Some(step) = self.standby_behind(serving)
@@ -110,15 +153,15 @@ impl Decision<'_> {
             return step;
         }
         match self.begin(serving) {
-            rest @ (Step::Rest(_) | Step::Wait { .. }) => self.standby_behind(serving).unwrap_or(rest),
+            rest @ Decision::Rest(_) => self.standby_behind(serving).unwrap_or(rest),
             step => step,
         }
     }
 
     /// In service, and nothing in flight.
-    fn begin(&self, serving: &Member) -> Step {
+    fn begin(&self, serving: &Member) -> Decision {
         if !is_in_use(serving) {
-            return Step::Rest(match self.desired {
+            return Decision::Rest(match self.desired {
                 Desired::Keep(reason) if reason.is_failure() => reason.clone(),
                 _ => Reason::NotRunning {
                     state: serving.state.as_str().to_owned(),
@@ -135,7 +178,7 @@ impl Decision<'_> {
             return remove(rejected);
         }
         let (reference, id, intent) = match self.desired {
-            Desired::Keep(reason) => return Step::Rest(reason.clone()),
+            Desired::Keep(reason) => return Decision::Rest(self.kept(reason)),
             Desired::Image {
                 reference,
                 id,
@@ -143,24 +186,24 @@ impl Decision<'_> {
             } => (reference, id, *intent),
         };
         if intent == Intent::Upgrade && serving.was_rolled_back_from(reference, id.as_ref()) {
-            return Step::Rest(serving.rolled_back_reason(reference));
+            return Decision::Rest(serving.rolled_back_reason(reference));
         }
-        if let (Some(obstacle), false) = (&self.rollout.obstacle, id.as_ref() == Some(&serving.image_id)) {
-            return Step::Rest(Reason::Obstacle(obstacle.clone()));
+        if let (Some(obstacle), false) = (self.obstacle(), id.as_ref() == Some(&serving.image_id)) {
+            return Decision::Rest(Reason::Obstacle(obstacle.clone()));
         }
         let Some(image) = id else {
-            return match self.rollout.update_order(self.policy) {
-                UpdateOrder::Blocked(reason) => Step::Rest(reason),
-                _ => Step::Pull {
-                    reference: reference.clone(),
-                },
+            return match self.update_order() {
+                UpdateOrder::Blocked(reason) => Decision::Rest(reason),
+                _ if self.facts.is_pulling => self.pull(reference),
+                _ if self.facts.copied_files.is_none() => Decision::Learn(Fact::CopiedFiles),
+                _ => self.pull(reference),
             };
         };
         if *image == serving.image_id
             && intent == Intent::Rollback
             && let Some(left) = &serving.rolled_back_from
         {
-            return Step::Rest(Reason::RolledBack {
+            return Decision::Rest(Reason::RolledBack {
                 image: left.reference.clone(),
                 to: serving.image.clone(),
             });
@@ -168,7 +211,7 @@ impl Decision<'_> {
         if *image == serving.image_id {
             let same = serving.runs(reference);
             let image = reference.to_string();
-            return Step::Rest(if same {
+            return Decision::Rest(if same {
                 Reason::UpToDate { image }
             } else {
                 Reason::SameImage { image }
@@ -177,16 +220,23 @@ impl Decision<'_> {
         if let Some(step) = self.in_the_way(serving, reference, image, intent) {
             return step;
         }
-        if let Some(step) = self.stand_by(serving) {
-            return step;
+        match self.stand_by(serving) {
+            None | Some(Decision::Act(Step::CreateStandby { .. })) if self.facts.copied_files.is_none() => {
+                return Decision::Learn(Fact::CopiedFiles);
+            }
+            None | Some(Decision::Act(Step::CreateStandby { .. })) if self.lacks_memory_fact() => {
+                return Decision::Learn(Fact::FreeMemory);
+            }
+            None => {}
+            Some(decision) => return decision,
         }
-        Step::Create {
+        Decision::Act(Step::Create {
             from: serving.id.clone(),
             reference: reference.clone(),
             image: image.clone(),
             release: serving.release + 1,
             intent,
-        }
+        })
     }
 
     /// Whether a later release than the rejected one has proven itself. What was brought back is no later one, and
@@ -202,38 +252,37 @@ impl Decision<'_> {
         reference: &ImageReference,
         image: &ImageId,
         intent: Intent,
-    ) -> Option<Step> {
+    ) -> Option<Decision> {
         if let Some(name) = &self.rollout.name_conflict {
-            return Some(Step::Rest(Reason::NameTaken { name: name.clone() }));
+            return Some(Decision::Rest(Reason::NameTaken { name: name.clone() }));
         }
         if let Some(vanished) = self.rollout.vanished.iter().find(|gone| gone.image == *image) {
-            let reason = Reason::CandidateVanished {
+            let cause = FailureCause::Vanished {
                 image: reference.to_string(),
-                because: vanished.cause.clone(),
+                problem: vanished.cause.clone(),
             };
             let last = self.last_rejection(image);
             if vanished.auto_remove && last.is_none_or(|(mark, _)| mark.quarantine(self.now).is_none()) {
-                let cause = reason.to_string();
                 let release = serving.release + 1;
-                return Some(self.mark(image, &reference.to_string(), &serving.id, release, cause));
+                return Some(self.mark(image, &reference.to_string(), &serving.id, release, cause, None));
             }
-            return Some(Step::Rest(reason));
+            return Some(Decision::Rest(Reason::CandidateVanished { cause }));
         }
         if intent == Intent::Upgrade
             && let Some(reason) = self
                 .last_rejection(image)
                 .and_then(|(rejected, _)| rejected.quarantine(self.now))
         {
-            return Some(Step::Rest(reason));
+            return Some(Decision::Rest(reason));
         }
-        match self.rollout.update_order(self.policy) {
-            UpdateOrder::Blocked(reason) => Some(Step::Rest(reason)),
+        match self.update_order() {
+            UpdateOrder::Blocked(reason) => Some(Decision::Rest(reason)),
             UpdateOrder::StartFirst | UpdateOrder::StopFirst => None,
         }
     }
 
     /// One in service, a candidate beside it.
-    fn beside(&self, serving: &Member, candidate: &Member) -> Step {
+    fn beside(&self, serving: &Member, candidate: &Member) -> Decision {
         if !candidate.is_successor_of(serving) || !self.is_wanted(candidate) || self.is_marked(candidate) {
             return self
                 .give_back(serving, candidate)
@@ -245,8 +294,11 @@ impl Decision<'_> {
             }
             // Its owner stopped it before anything was started in its place.
             RunState::Created if !is_in_use(serving) => remove(candidate),
-            RunState::Created => match (refusal(candidate), self.rollout.update_order(self.policy)) {
+            RunState::Created => match (refusal(candidate), self.update_order()) {
                 (Some(cause), _) => self.give_up(candidate, cause),
+                (None, UpdateOrder::StartFirst) if self.lacks_memory_fact() => {
+                    Decision::Learn(Fact::FreeMemory)
+                }
                 (None, UpdateOrder::StartFirst) => start(candidate),
                 (None, UpdateOrder::StopFirst) => self.give_up_name(serving),
                 (None, UpdateOrder::Blocked(_)) => remove(candidate),
@@ -263,7 +315,7 @@ impl Decision<'_> {
 
     /// One that keeps crashing cannot be renamed between two lives, and is stopped first: its policy goes, which its
     /// candidate's label remembers. One that vanishes by stopping needs its standby by now.
-    fn give_up_name(&self, serving: &Member) -> Step {
+    fn give_up_name(&self, serving: &Member) -> Decision {
         if let Some(step) = self.stand_by(serving) {
             return step;
         }
@@ -278,7 +330,7 @@ impl Decision<'_> {
 
     /// The policy that a crashing one lost when it was about to be retired, before the candidate that remembers it
     /// goes. Another process may have withdrawn that one meanwhile.
-    pub(super) fn give_back(&self, serving: &Member, candidate: &Member) -> Option<Step> {
+    pub(super) fn give_back(&self, serving: &Member, candidate: &Member) -> Option<Decision> {
         let policy = candidate.predecessor_policy.as_ref()?;
         let untouched = candidate.is_created() && self.is_stop_first();
         let withdrawn = matches!(candidate.role, Role::Withdrawn { .. });
@@ -300,7 +352,48 @@ impl Decision<'_> {
     }
 
     fn is_stop_first(&self) -> bool {
-        self.rollout.update_order(self.policy) == UpdateOrder::StopFirst
+        self.update_order() == UpdateOrder::StopFirst
+    }
+
+    fn update_order(&self) -> UpdateOrder {
+        self.rollout.update_order(self.policy, self.facts)
+    }
+
+    fn obstacle(&self) -> Option<&Obstacle> {
+        let copied = self.facts.copied_files.as_ref();
+        let copied = copied.and_then(|copied| copied.as_ref().err());
+        self.rollout.obstacle.as_ref().or(copied)
+    }
+
+    /// Whether the host's free memory has to be known before a second container is made or started.
+    fn lacks_memory_fact(&self) -> bool {
+        self.facts.free_memory.is_none() && self.update_order() == UpdateOrder::StartFirst
+    }
+
+    /// Why nothing new is begun. One that waits for a replica which has come to rest is halted.
+    fn kept(&self, reason: &Reason) -> Reason {
+        match (reason, &self.facts.stalled_replica) {
+            (Reason::AnotherReplica { name }, Some(because)) => Reason::Halted {
+                name: name.clone(),
+                because: because.clone(),
+            },
+            _ => reason.clone(),
+        }
+    }
+
+    /// Pulls run beside everything else.
+    fn pull(&self, reference: &ImageReference) -> Decision {
+        if self.facts.is_pulling {
+            return Decision::Wait {
+                reason: Reason::Pulling {
+                    image: reference.to_string(),
+                },
+                until: self.now + TimeDelta::milliseconds(500),
+            };
+        }
+        Decision::Act(Step::Pull {
+            reference: reference.clone(),
+        })
     }
 
     /// Whether the candidate has the image that is asked for now. Without a word on it, what was begun is finished.
@@ -324,7 +417,7 @@ impl Decision<'_> {
     }
 
     /// A candidate, and nobody has the name.
-    fn without_serving(&self, candidate: &Member) -> Step {
+    fn without_serving(&self, candidate: &Member) -> Decision {
         let old_ones = &self.rollout.draining;
         let old = old_ones
             .iter()
@@ -340,7 +433,7 @@ impl Decision<'_> {
     }
 
     /// The name is free: between the two halves of a commit, or in a stop-first replacement.
-    fn take_over(&self, old: &Member, candidate: &Member) -> Step {
+    fn take_over(&self, old: &Member, candidate: &Member) -> Decision {
         if self.is_marked(candidate) {
             return self.withdraw(candidate, None);
         }
@@ -373,20 +466,21 @@ impl Decision<'_> {
 
     /// A candidate that the engine would not start, or a successor that failed after the commit, is rejected unless
     /// something from outside was in its way.
-    fn give_up(&self, candidate: &Member, cause: String) -> Step {
+    fn give_up(&self, candidate: &Member, cause: FailureCause) -> Decision {
         let patience = span(self.policy.healthy_deadline);
         self.unproven(candidate, verdict(candidate, cause, self.now - patience))
     }
 
     /// What becomes of a candidate with an old one to go back to.
-    fn unproven(&self, candidate: &Member, proof: Proof) -> Step {
+    fn unproven(&self, candidate: &Member, proof: Proof) -> Decision {
         match proof {
             Proof::NotYet(step) => step,
             Proof::Failed(cause) => self.reject(candidate, cause),
-            Proof::Inconclusive(cause) => {
+            Proof::Inconclusive { cause, common_cause } => {
                 let because = Reason::Inconclusive {
                     image: candidate.image.clone(),
                     cause,
+                    common_cause,
                 };
                 self.withdraw(candidate, Some(because))
             }
@@ -396,13 +490,13 @@ impl Decision<'_> {
 
     /// The name tells the second; where another one has it already, the next. By a clock that was set back it would be
     /// older than the life that ends here.
-    fn retire(&self, old: &Member) -> Step {
+    fn retire(&self, old: &Member) -> Decision {
         let begun = old.started_at.map_or(0, |started| started.timestamp() + 1);
         let since = self.now.timestamp().max(begun);
-        Step::Retire {
+        Decision::Act(Step::Retire {
             id: old.id.clone(),
             to: self.dated(since, |since| Role::Draining { since }),
-        }
+        })
     }
 
     /// That second's name, or that of the next one that is free.
@@ -413,11 +507,11 @@ impl Decision<'_> {
         role(since).name(&self.rollout.name)
     }
 
-    fn promote(&self, candidate: &Member) -> Step {
-        Step::Promote {
+    fn promote(&self, candidate: &Member) -> Decision {
+        Decision::Act(Step::Promote {
             id: candidate.id.clone(),
             to: self.rollout.name.clone(),
-        }
+        })
     }
 }
 
@@ -456,16 +550,16 @@ fn timestamp(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(seconds, 0).unwrap_or_default()
 }
 
-fn start(member: &Member) -> Step {
-    Step::Start {
+fn start(member: &Member) -> Decision {
+    Decision::Act(Step::Start {
         id: member.id.clone(),
         name: member.name.clone(),
-    }
+    })
 }
 
-fn remove(member: &Member) -> Step {
-    Step::Remove {
+fn remove(member: &Member) -> Decision {
+    Decision::Act(Step::Remove {
         id: member.id.clone(),
         name: member.name.clone(),
-    }
+    })
 }

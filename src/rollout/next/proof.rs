@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{Decision, is_between_lives, is_left, remove, span, timestamp};
+use super::{At, is_between_lives, is_left, remove, span, timestamp};
 use crate::container::RunState;
 use crate::container::{ContainerId, ImageId, Role};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Member, Step};
-use crate::text::duration;
+use crate::rollout::{Decision, Fact, FailureCause, Member, Reach, Step};
 
 /// Restarts after which a candidate counts as crashing rather than as slow.
 const CRASH_LOOP: u64 = 3;
@@ -19,23 +18,28 @@ const RESTART: Duration = Duration::from_secs(10);
 /// The verdict on a candidate.
 pub(super) enum Proof {
     Proven,
-    NotYet(Step),
-    Failed(String),
+    NotYet(Decision),
+    Failed(FailureCause),
     /// Something from outside kept it from being healthy: no verdict on its image.
-    Inconclusive(String),
+    Inconclusive {
+        cause: FailureCause,
+        common_cause: String,
+    },
 }
 
-impl Decision<'_> {
+impl At<'_> {
     pub(super) fn prove(&self, candidate: &Member) -> Proof {
         let restarts = restarts(candidate);
         if keeps_crashing(candidate) {
-            return Proof::Failed(format!(
-                "it keeps crashing: restarted {restarts} times, {}",
-                candidate.ending
-            ));
+            return Proof::Failed(FailureCause::CrashLoop {
+                restarts,
+                ending: candidate.ending.clone(),
+            });
         }
         if candidate.has_ended() && !self.may_be_restarting(candidate) {
-            let cause = format!("{} before it had proven itself", candidate.ending);
+            let cause = FailureCause::Exited {
+                ending: candidate.ending.clone(),
+            };
             let patience = span(self.policy.healthy_deadline);
             return verdict(candidate, cause, self.now - patience);
         }
@@ -54,17 +58,16 @@ impl Decision<'_> {
             first
         };
         if self.now >= deadline {
-            let cause = format!(
-                "not healthy for {} without a break within {}: {}",
-                duration::text(needed),
-                duration::text((deadline - seen).to_std().unwrap_or_default()),
-                candidate.health.cause
-            );
+            let cause = FailureCause::NotHealthyInTime {
+                needed,
+                within: (deadline - seen).to_std().unwrap_or_default(),
+                health: candidate.health.cause.clone(),
+            };
             return verdict(candidate, cause, first);
         }
         let healthy_for = healthy_for.unwrap_or_default();
         let proven = self.now + span(needed.saturating_sub(healthy_for));
-        Proof::NotYet(Step::Wait {
+        Proof::NotYet(Decision::Wait {
             reason: Reason::Proving {
                 healthy_for,
                 needed,
@@ -91,14 +94,14 @@ impl Decision<'_> {
     /// freed first.
     ///
     /// An `--rm` candidate vanishes by stopping: a container of its image that is never started stands for it.
-    pub(super) fn reject(&self, candidate: &Member, cause: String) -> Step {
+    pub(super) fn reject(&self, candidate: &Member, cause: FailureCause) -> Decision {
         if candidate.auto_remove {
             if self.is_marked(candidate) {
                 return self.withdraw(candidate, None);
             }
             let replaces = candidate.replaces.as_ref().unwrap_or(&candidate.id);
             let (id, image) = (&candidate.image_id, &candidate.image);
-            return self.mark(id, image, replaces, candidate.release, cause);
+            return self.mark(id, image, replaces, candidate.release, cause, Some(candidate));
         }
         let mut pending = None;
         if is_between_lives(candidate)
@@ -108,12 +111,16 @@ impl Decision<'_> {
         }
         match self.failed_name(&candidate.image_id) {
             Err(holder) => remove(holder),
-            Ok(to) => Step::Reject {
-                id: candidate.id.clone(),
-                to,
-                image: candidate.image.clone(),
-                cause,
-            },
+            Ok(to) => self
+                .confirm(Some(candidate), &candidate.image, &cause)
+                .unwrap_or_else(|| {
+                    Decision::Act(Step::Reject {
+                        id: candidate.id.clone(),
+                        to,
+                        image: candidate.image.clone(),
+                        cause,
+                    })
+                }),
         }
     }
 
@@ -143,18 +150,56 @@ impl Decision<'_> {
         image: &str,
         replaces: &ContainerId,
         release: u64,
-        cause: String,
-    ) -> Step {
+        cause: FailureCause,
+        candidate: Option<&Member>,
+    ) -> Decision {
         match self.failed_name(id) {
             Err(holder) => remove(holder),
-            Ok(to) => Step::CreateQuarantineMarker {
-                id: id.clone(),
-                image: image.to_owned(),
-                to,
-                cause,
-                replaces: replaces.clone(),
-                release,
-            },
+            Ok(to) => self.confirm(candidate, image, &cause).unwrap_or_else(|| {
+                Decision::Act(Step::CreateQuarantineMarker {
+                    id: id.clone(),
+                    image: image.to_owned(),
+                    to,
+                    cause,
+                    replaces: replaces.clone(),
+                    release,
+                })
+            }),
+        }
+    }
+
+    /// What has to be known before one is rejected: without the Manager no delegate is healthy. One that was never
+    /// started needs no Manager to fail.
+    fn confirm(&self, candidate: Option<&Member>, image: &str, cause: &FailureCause) -> Option<Decision> {
+        if candidate.is_some_and(|candidate| candidate.started_at.is_none()) {
+            return None;
+        }
+        let reference = image.parse().ok()?;
+        match &self.facts.manager {
+            Some(Reach::Reachable) => None,
+            None => Some(Decision::Learn(Fact::ManagerReachable { image: reference })),
+            Some(Reach::Asking) => Some(Decision::Wait {
+                reason: Reason::Confirming {
+                    image: image.to_owned(),
+                    cause: cause.clone(),
+                },
+                until: self.now + TimeDelta::milliseconds(500),
+            }),
+            Some(Reach::Unreachable(problem)) => {
+                let common_cause = format!("the Manager is out of reach: {problem}");
+                Some(match candidate {
+                    Some(candidate) => Decision::Learn(Fact::CommonCause {
+                        container: candidate.id.clone(),
+                        cause: common_cause,
+                    }),
+                    // It has vanished already.
+                    None => Decision::Rest(Reason::Inconclusive {
+                        image: image.to_owned(),
+                        cause: cause.clone(),
+                        common_cause,
+                    }),
+                })
+            }
         }
     }
 
@@ -207,9 +252,12 @@ pub(super) fn may_still_be_proven(candidate: &Member) -> bool {
 }
 
 /// A failure counts against the image unless something from outside was in the way since then.
-pub(super) fn verdict(candidate: &Member, cause: String, since: DateTime<Utc>) -> Proof {
+pub(super) fn verdict(candidate: &Member, cause: FailureCause, since: DateTime<Utc>) -> Proof {
     match &candidate.history.common_cause {
-        Some((at, outside)) if *at >= since => Proof::Inconclusive(format!("{cause}; but {outside}")),
+        Some((at, outside)) if *at >= since => Proof::Inconclusive {
+            cause,
+            common_cause: outside.clone(),
+        },
         _ => Proof::Failed(cause),
     }
 }
@@ -219,7 +267,7 @@ pub(super) fn has_common_cause_since(member: &Member, since: DateTime<Utc>) -> b
     common_cause.is_some_and(|(at, _)| *at >= since)
 }
 
-pub(super) fn refusal(candidate: &Member) -> Option<String> {
-    let refused = candidate.history.start_refused.as_ref()?;
-    Some(format!("it could not be started: {refused}"))
+pub(super) fn refusal(candidate: &Member) -> Option<FailureCause> {
+    let problem = candidate.history.start_refused.clone()?;
+    Some(FailureCause::StartRefused { problem })
 }

@@ -1,16 +1,16 @@
 //! Nobody holds the name and nobody is about to take it: the old one comes back.
 
 use super::stopping::{set_policy, waiting};
-use super::{Decision, can_come_back, start, timestamp};
+use super::{At, can_come_back, start, timestamp};
 use crate::container::Role;
 use crate::container::RunState;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Member, START_ATTEMPTS, Step};
+use crate::rollout::{Decision, Member, START_ATTEMPTS, Step};
 
-impl Decision<'_> {
+impl At<'_> {
     /// The one that a rejected or withdrawn candidate was to replace, else the last one that was retired. One that
     /// vanishes by stopping has its standby.
-    pub(super) fn bring_back(&self) -> Step {
+    pub(super) fn bring_back(&self) -> Decision {
         let old_ones = &self.rollout.draining;
         let replaced = |old: &&Member| self.given_up().any(|other| other.is_successor_of(old));
         let old = old_ones.iter().rev().find(replaced).or(old_ones.last());
@@ -18,7 +18,7 @@ impl Decision<'_> {
             (Some(old), Some(standby)) if old.auto_remove && !old.is_up() => self.restore_from(standby),
             (Some(old), _) => self.restore(old),
             (None, Some(standby)) => self.restore_from(standby),
-            (None, None) => Step::Rest(Reason::Gone),
+            (None, None) => Decision::Rest(Reason::Gone),
         }
     }
 
@@ -32,7 +32,7 @@ impl Decision<'_> {
     }
 
     /// No successor: the old one comes back, from itself.
-    fn restore(&self, old: &Member) -> Step {
+    fn restore(&self, old: &Member) -> Decision {
         let mut pending = None;
         if !old.is_up()
             && let Some(other) = self
@@ -62,9 +62,11 @@ impl Decision<'_> {
         let begun = twin.map(|twin| twin.created_at).max(retired);
         let restarted = old.history.stop_requested_at.is_none()
             && (old.history.restarted_since_stop || begun.is_some_and(|begun| old.started_at > Some(begun)));
-        let take_back = || Step::Restore {
-            id: old.id.clone(),
-            to: self.rollout.name.clone(),
+        let take_back = || {
+            Decision::Act(Step::Restore {
+                id: old.id.clone(),
+                to: self.rollout.name.clone(),
+            })
         };
         if old.is_up() {
             let may_be_told = old.restart_is_off() && !restarted;
@@ -94,7 +96,7 @@ impl Decision<'_> {
                 take_back()
             } else if old.history.failed_starts >= START_ATTEMPTS && !copied {
                 // An engine that was killed in the middle of a start may never be able to start that container again.
-                Step::Recreate { from: old.id.clone() }
+                Decision::Act(Step::Recreate { from: old.id.clone() })
             } else {
                 start(old)
             }

@@ -5,17 +5,17 @@ use chrono::TimeDelta;
 
 use super::proof::refusal;
 use super::stopping::waiting;
-use super::{Decision, Proof, is_left, remove, start};
+use super::{At, Proof, is_left, remove, start};
 use crate::container::RunState;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Member, Step};
+use crate::rollout::{Decision, Member, Step};
 
 /// How long a standby that ended is left alone before it is started again.
 const REST: TimeDelta = TimeDelta::seconds(10);
 
-impl Decision<'_> {
+impl At<'_> {
     /// What is missing before a delegate that vanishes by stopping may be replaced.
-    pub(super) fn stand_by(&self, serving: &Member) -> Option<Step> {
+    pub(super) fn stand_by(&self, serving: &Member) -> Option<Decision> {
         if !serving.auto_remove {
             return None;
         }
@@ -24,23 +24,24 @@ impl Decision<'_> {
                 (!standby.is_created()).then(|| self.take_away(standby))
             }
             Some(standby) if serving.is_up() && serving.health.is_healthy() => Some(self.take_away(standby)),
-            Some(_) => Some(Step::Wait {
+            Some(_) => Some(Decision::Wait {
                 reason: Reason::SuccessorUnhealthy {
                     verdict: serving.health.to_string(),
                 },
                 until: self.now + self.proof_interval(),
             }),
-            None => Some(Step::CreateStandby {
+            None => Some(Decision::Act(Step::CreateStandby {
                 from: serving.id.clone(),
-            }),
+            })),
         }
     }
 
     /// A copy of one that will vanish, where somebody has removed the one that there was: a `docker container prune`
     /// takes whatever does not run. Behind one in service, that one may need a copy of its own by now.
-    pub(super) fn copy_of(&self, old: &Member) -> Option<Step> {
+    pub(super) fn copy_of(&self, old: &Member) -> Option<Decision> {
         let wanted = old.auto_remove && old.is_up() && self.rollout.standby.is_none();
-        (wanted && self.rollout.serving.is_none()).then(|| Step::CreateStandby { from: old.id.clone() })
+        (wanted && self.rollout.serving.is_none())
+            .then(|| Decision::Act(Step::CreateStandby { from: old.id.clone() }))
     }
 
     /// Whether a copy of this one stands by.
@@ -50,7 +51,7 @@ impl Decision<'_> {
     }
 
     /// A standby, its delegate in service, and nothing more to do there.
-    pub(super) fn standby_behind(&self, serving: &Member) -> Option<Step> {
+    pub(super) fn standby_behind(&self, serving: &Member) -> Option<Decision> {
         let standby = self.rollout.standby.as_ref()?;
         let restored = serving.is_successor_of(standby);
         let replaced = serving.replaces == standby.replaces;
@@ -68,7 +69,10 @@ impl Decision<'_> {
         if works {
             // The old one has vanished, and with it what its container could tell.
             let outdated = self.outdated_image(serving, standby).filter(|_| replaced);
-            return Some(outdated.map_or_else(|| self.take_away(standby), |id| Step::RemoveImage { id }));
+            return Some(outdated.map_or_else(
+                || self.take_away(standby),
+                |id| Decision::Act(Step::RemoveImage { id }),
+            ));
         }
         if replaced && let Some(cause) = self.lost_after_commit(serving, None) {
             return Some(self.give_up(serving, cause));
@@ -80,22 +84,22 @@ impl Decision<'_> {
         if serving.is_up() && self.lost_after_commit(serving, None).is_some() {
             return Some(self.take_away(standby));
         }
-        Some(Step::Wait {
+        Some(Decision::Wait {
             reason,
             until: self.now + self.proof_interval(),
         })
     }
 
     /// The engine may stay in the middle of a removal, as when it ended while it was renamed; and the name is not free.
-    fn stand_in(&self, vanishing: &Member, standby: &Member) -> Step {
+    fn stand_in(&self, vanishing: &Member, standby: &Member) -> Decision {
         match self.until_gone(vanishing) {
-            Step::Rest(_) if !standby.is_up() => self.start_after_a_rest(standby),
+            Decision::Rest(_) if !standby.is_up() => self.start_after_a_rest(standby),
             step => step,
         }
     }
 
     /// The old one has vanished, as it had to; its successor is what there is, and the standby.
-    pub(super) fn take_over_from_standby(&self, candidate: &Member) -> Step {
+    pub(super) fn take_over_from_standby(&self, candidate: &Member) -> Decision {
         if self.is_marked(candidate) {
             return self.withdraw(candidate, None);
         }
@@ -112,7 +116,7 @@ impl Decision<'_> {
     }
 
     /// The old one, created again from its standby. It has proven itself long ago.
-    pub(super) fn reinstate(&self, candidate: &Member) -> Step {
+    pub(super) fn reinstate(&self, candidate: &Member) -> Decision {
         match candidate.state {
             RunState::Created if refusal(candidate).is_some() => remove(candidate),
             RunState::Created => start(candidate),
@@ -123,7 +127,7 @@ impl Decision<'_> {
     }
 
     /// Nobody else is left. It is created again with `--rm`, as it was; where that came to nothing, the copy serves.
-    pub(super) fn restore_from(&self, standby: &Member) -> Step {
+    pub(super) fn restore_from(&self, standby: &Member) -> Decision {
         let mut given_up = self.rollout.failed.iter().chain(&self.rollout.withdrawn);
         if self.is_stop_first()
             && let Some(other) = given_up.find(|other| other.is_up())
@@ -131,24 +135,24 @@ impl Decision<'_> {
             return self.until_gone(other);
         }
         if standby.is_up() {
-            return Step::Restore {
+            return Decision::Act(Step::Restore {
                 id: standby.id.clone(),
                 to: self.rollout.name.clone(),
-            };
+            });
         }
         let mut gone = self.rollout.vanished.iter();
         let tried = gone.any(|gone| gone.image == standby.image_id);
         if standby.is_created() && !tried {
-            return Step::Recreate {
+            return Decision::Act(Step::Recreate {
                 from: standby.id.clone(),
-            };
+            });
         }
         self.start_after_a_rest(standby)
     }
 
-    fn start_after_a_rest(&self, standby: &Member) -> Step {
+    fn start_after_a_rest(&self, standby: &Member) -> Decision {
         match standby.finished_at.map(|finished| finished + REST) {
-            Some(until) if until > self.now => Step::Wait {
+            Some(until) if until > self.now => Decision::Wait {
                 reason: Reason::Stopping {
                     name: standby.name.clone(),
                 },
@@ -158,7 +162,7 @@ impl Decision<'_> {
         }
     }
 
-    fn take_away(&self, standby: &Member) -> Step {
+    fn take_away(&self, standby: &Member) -> Decision {
         if is_left(standby) {
             return remove(standby);
         }

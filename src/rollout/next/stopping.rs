@@ -6,12 +6,11 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::proof::has_common_cause_since;
-use super::{Decision, can_come_back, is_between_lives, is_left, remove, span, timestamp};
+use super::{At, can_come_back, is_between_lives, is_left, remove, span, timestamp};
 use crate::container::RunState;
 use crate::container::{ImageId, Role};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Member, Rollout, Step};
-use crate::text::duration;
+use crate::rollout::{Decision, FailureCause, Member, Rollout, Step};
 
 /// How long after its deadline a container that was told to stop is told again, to stop at once. Engines 23.0 to
 /// 24.0.2 forget the deadline when the client that asked is gone.
@@ -25,10 +24,10 @@ const STUCK: Duration = Duration::from_secs(600);
 /// What is waited for beside everything else, and when to look at it again.
 pub(super) type Pending = Option<(Reason, DateTime<Utc>)>;
 
-impl Decision<'_> {
+impl At<'_> {
     /// Rejected and withdrawn candidates are stopped as gently as delegates. Of the rejected ones the last is kept, of
     /// the withdrawn ones none, unless it remembers the restart policy of an old one that is still to come back.
-    pub(super) fn put_away(&self, pending: &mut Pending) -> Option<Step> {
+    pub(super) fn put_away(&self, pending: &mut Pending) -> Option<Decision> {
         let Rollout {
             failed,
             withdrawn,
@@ -66,14 +65,16 @@ impl Decision<'_> {
     }
 
     /// Policy off, then the signal, then patience.
-    pub(super) fn stop(&self, member: &Member, pending: &mut Pending) -> Option<Step> {
+    pub(super) fn stop(&self, member: &Member, pending: &mut Pending) -> Option<Decision> {
         if !member.restart_is_off() {
             return Some(policy_off(member));
         }
-        let stop = |grace| Step::Stop {
-            id: member.id.clone(),
-            name: member.name.clone(),
-            grace,
+        let stop = |grace| {
+            Decision::Act(Step::Stop {
+                id: member.id.clone(),
+                name: member.name.clone(),
+                grace,
+            })
         };
         let Some(told) = member.history.stop_requested_at else {
             return Some(stop(member.stop_timeout));
@@ -106,7 +107,7 @@ impl Decision<'_> {
     /// So whoever tells it gives it its whole time: better late than a task cut short. Where it had been told before,
     /// the engine's own clock still runs from the first time. A policy that is still on says that it has not been,
     /// and then its name gets the time at which it is.
-    pub(super) fn drain(&self, old: &Member, pending: &mut Pending) -> Option<Step> {
+    pub(super) fn drain(&self, old: &Member, pending: &mut Pending) -> Option<Decision> {
         let Role::Draining { since } = old.role else {
             return None;
         };
@@ -122,7 +123,7 @@ impl Decision<'_> {
     }
 
     /// Old containers behind one that is in service.
-    pub(super) fn drain_behind(&self, serving: &Member, pending: &mut Pending) -> Option<Step> {
+    pub(super) fn drain_behind(&self, serving: &Member, pending: &mut Pending) -> Option<Decision> {
         for old in &self.rollout.draining {
             if serving.is_successor_of(old)
                 && (can_come_back(old) || (old.is_up() && self.has_standby(old)))
@@ -148,7 +149,7 @@ impl Decision<'_> {
                     pend(pending, reason, self.now + self.proof_interval());
                 }
             } else if let Some(image) = self.outdated_image(serving, old) {
-                return Some(Step::RemoveImage { id: image });
+                return Some(Decision::Act(Step::RemoveImage { id: image }));
             } else {
                 return Some(remove(old));
             }
@@ -171,10 +172,11 @@ impl Decision<'_> {
     }
 
     /// Why the successor in service must give the name back, if it must.
-    pub(super) fn lost_after_commit(&self, serving: &Member, old: Option<&Member>) -> Option<String> {
+    pub(super) fn lost_after_commit(&self, serving: &Member, old: Option<&Member>) -> Option<FailureCause> {
         if serving.has_ended() {
-            return (!self.may_be_restarting(serving))
-                .then(|| format!("{} after it had taken over", serving.ending));
+            return (!self.may_be_restarting(serving)).then(|| FailureCause::EndedAfterCommit {
+                ending: serving.ending.clone(),
+            });
         }
         // An old one that finishes its tasks takes no new ones, and cannot serve before it has ended. To stop an ill
         // successor before that would leave nobody at all, and the illness may be an outage of the Manager's.
@@ -189,16 +191,15 @@ impl Decision<'_> {
             return None;
         }
         (self.now - unhealthy >= span(self.policy.healthy_deadline)).then(|| {
-            format!(
-                "not healthy for {} after it had taken over: {}",
-                duration::text((self.now - unhealthy).to_std().unwrap_or_default()),
-                serving.health.cause
-            )
+            FailureCause::UnhealthyAfterCommit {
+                lasting: (self.now - unhealthy).to_std().unwrap_or_default(),
+                health: serving.health.cause.clone(),
+            }
         })
     }
 
     /// A candidate that nobody wants any more, through no fault of its own: no quarantine.
-    pub(super) fn withdraw(&self, candidate: &Member, because: Option<Reason>) -> Step {
+    pub(super) fn withdraw(&self, candidate: &Member, because: Option<Reason>) -> Decision {
         if candidate.state == RunState::Removing {
             return self.until_gone(candidate);
         }
@@ -212,20 +213,20 @@ impl Decision<'_> {
                 .unwrap_or_else(|| waiting(pending, self.now));
         }
         // Its name says so before it hears of it: nobody must take a candidate that is stopping for a proven one.
-        Step::Withdraw {
+        Decision::Act(Step::Withdraw {
             id: candidate.id.clone(),
             to: self.dated(self.now.timestamp(), |since| Role::Withdrawn { since }),
             because,
-        }
+        })
     }
 
-    pub(super) fn until_gone(&self, member: &Member) -> Step {
+    pub(super) fn until_gone(&self, member: &Member) -> Decision {
         if self.is_stuck(member) {
-            return Step::Rest(Reason::Stuck {
+            return Decision::Rest(Reason::Stuck {
                 name: member.name.clone(),
             });
         }
-        Step::Wait {
+        Decision::Wait {
             reason: Reason::Stopping {
                 name: member.name.clone(),
             },
@@ -234,7 +235,7 @@ impl Decision<'_> {
     }
 
     fn pend_removal(&self, member: &Member, pending: &mut Pending) {
-        if let Step::Wait { reason, until } = self.until_gone(member) {
+        if let Decision::Wait { reason, until } = self.until_gone(member) {
             pend(pending, reason, until);
         }
     }
@@ -258,29 +259,29 @@ fn look_again(now: DateTime<Utc>, since: DateTime<Utc>) -> DateTime<Utc> {
     now + (elapsed / 10).clamp(TimeDelta::milliseconds(500), TimeDelta::seconds(10))
 }
 
-pub(super) fn waiting(pending: Pending, now: DateTime<Utc>) -> Step {
+pub(super) fn waiting(pending: Pending, now: DateTime<Utc>) -> Decision {
     match pending {
-        Some((reason, until)) => Step::Wait { reason, until },
-        None => Step::Wait {
+        Some((reason, until)) => Decision::Wait { reason, until },
+        None => Decision::Wait {
             reason: Reason::Gone,
             until: now + TimeDelta::seconds(1),
         },
     }
 }
 
-pub(super) fn policy_off(member: &Member) -> Step {
+pub(super) fn policy_off(member: &Member) -> Decision {
     set_policy(member, "no")
 }
 
-pub(super) fn set_policy(member: &Member, policy: &str) -> Step {
-    Step::SetRestartPolicy {
+pub(super) fn set_policy(member: &Member, policy: &str) -> Decision {
+    Decision::Act(Step::SetRestartPolicy {
         id: member.id.clone(),
         name: member.name.clone(),
         policy: policy.to_owned(),
-    }
+    })
 }
 
-impl Decision<'_> {
+impl At<'_> {
     /// The image before the one before: nobody goes back two steps. The one that the owner brought is the owner's, and
     /// another replica may be a step behind.
     pub(super) fn outdated_image(&self, serving: &Member, old: &Member) -> Option<ImageId> {

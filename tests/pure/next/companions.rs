@@ -5,7 +5,7 @@ use delegate_upgrader::container::RunState;
 use delegate_upgrader::rollout::{Intent, Member, RolledBackImage, Vanished};
 
 use super::scene::{
-    DEADLINE, HEALTHY_TIME, Logged, Scene, V1, V2, V3, ago, image_id, new, now, old, standby,
+    Change, DEADLINE, HEALTHY_TIME, Scene, V1, V2, V3, ago, image_id, new, now, old, standby,
 };
 
 fn scene() -> Scene {
@@ -500,9 +500,9 @@ fn an_overdue_stop_is_looked_at_right_after_its_deadline() {
         match scene()
             .serving(new().running(9000, 9000))
             .draining(9000, old)
-            .step()
+            .decision()
         {
-            delegate_upgrader::rollout::Step::Wait { until, .. } => (until - now()).num_milliseconds(),
+            delegate_upgrader::rollout::Decision::Wait { until, .. } => (until - now()).num_milliseconds(),
             step => panic!("{step}"),
         }
     };

@@ -1,6 +1,7 @@
 //! The step function: what it decides in each state of a rollout, told row by row, and what it never decides in any.
 
 mod companions;
+mod facts;
 mod rows;
 mod scene;
 mod walk;

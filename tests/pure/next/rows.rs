@@ -7,7 +7,7 @@ use delegate_upgrader::rollout::Vanished;
 use delegate_upgrader::rollout::reason::Reason;
 
 use super::scene::{
-    DEADLINE, HEALTHY_TIME, Logged, STOP_TIMEOUT, Scene, V1, V2, V3, ago, image_id, new, old,
+    Change, DEADLINE, HEALTHY_TIME, STOP_TIMEOUT, Scene, V1, V2, V3, ago, image_id, new, old,
 };
 
 fn scene() -> Scene {
@@ -898,14 +898,16 @@ fn what_stands_in_the_way_is_told() {
 
 #[test]
 fn who_opted_out_and_health_only_rest_whatever_is_under_way() {
-    for base in [
-        scene().serving(old()).pulled(V2),
-        scene().serving(old()).candidate(new()).pulled(V2),
-        scene().candidate(new().running(90, 90)).draining(5, old()),
-        scene().draining(5, old().policy("no").exited(1)),
-        scene().serving(new().running(90, 90)).draining(5, old()),
-        scene().serving(old()).failed(1, new().ill(90, 90)),
-    ] {
+    let scenes: [fn() -> Scene; 6] = [
+        || scene().serving(old()).pulled(V2),
+        || scene().serving(old()).candidate(new()).pulled(V2),
+        || scene().candidate(new().running(90, 90)).draining(5, old()),
+        || scene().draining(5, old().policy("no").exited(1)),
+        || scene().serving(new().running(90, 90)).draining(5, old()),
+        || scene().serving(old()).failed(1, new().ill(90, 90)),
+    ];
+    for base in scenes {
+        let base = base();
         let mut health_only = base.clone();
         health_only.policy.health_only = true;
         assert_eq!(health_only.next(), "rest: health_only");

@@ -10,7 +10,9 @@ use delegate_upgrader::document::SingleInstance;
 use delegate_upgrader::health::{Health, HealthStatus, Probe};
 use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::rollout::reason::Reason;
-use delegate_upgrader::rollout::{Desired, History, Intent, Member, Policy, Rollout, Step, next};
+use delegate_upgrader::rollout::{
+    Decision, Desired, Facts, History, Intent, Member, Policy, Reach, Rollout, Step, next,
+};
 
 pub const V1: &str = "harness/delegate:26.01.1";
 pub const V2: &str = "harness/delegate:26.02.1";
@@ -99,7 +101,7 @@ pub fn standby() -> Member {
 }
 
 /// What can be said of a member.
-pub trait Logged: Sized {
+pub trait Change: Sized {
     fn change(self, change: impl FnOnce(&mut Member)) -> Self;
 
     fn id(self, id: &str) -> Self {
@@ -196,7 +198,7 @@ pub trait Logged: Sized {
     }
 }
 
-impl Logged for Member {
+impl Change for Member {
     fn change(mut self, change: impl FnOnce(&mut Member)) -> Self {
         change(&mut self);
         self
@@ -209,6 +211,7 @@ pub struct Scene {
     pub rollout: Rollout,
     pub desired: Desired,
     pub policy: Policy,
+    pub facts: Facts,
 }
 
 impl Scene {
@@ -240,6 +243,13 @@ impl Scene {
                 strategy: Strategy::Auto,
                 healthy_time: Duration::from_secs(60),
                 healthy_deadline: Duration::from_secs(600),
+            },
+            // All that can be asked for is known, and nothing stands in the way.
+            facts: Facts {
+                free_memory: Some(Ok(())),
+                copied_files: Some(Ok(())),
+                manager: Some(Reach::Reachable),
+                ..Facts::default()
             },
         }
     }
@@ -330,17 +340,26 @@ impl Scene {
         self
     }
 
-    pub fn step(&self) -> Step {
-        next(&self.rollout, &self.desired, &self.policy, now())
+    pub fn knowing(mut self, change: impl FnOnce(&mut Facts)) -> Self {
+        change(&mut self.facts);
+        self
+    }
+
+    pub fn decision(&self) -> Decision {
+        next(&self.rollout, &self.desired, &self.policy, &self.facts, now())
     }
 
     /// The step in words, with its reason or cause where it has one.
     pub fn next(&self) -> String {
-        match self.step() {
-            Step::Rest(reason) => format!("rest: {}", reason.kind()),
-            Step::Wait { reason, until } => {
-                format!("wait {} s: {}", (until - now()).num_seconds(), reason.kind())
+        let step = match self.decision() {
+            Decision::Rest(reason) => return format!("rest: {}", reason.kind()),
+            Decision::Wait { reason, until } => {
+                return format!("wait {} s: {}", (until - now()).num_seconds(), reason.kind());
             }
+            Decision::Learn(fact) => return format!("find out {fact}"),
+            Decision::Act(step) => step,
+        };
+        match step {
             Step::Reject { id, to, cause, .. } => format!("reject {id} as {to}: {cause}"),
             Step::Create {
                 from,
@@ -369,10 +388,8 @@ impl Scene {
 
     /// The reason of a rest or a wait.
     pub fn reason(&self) -> Reason {
-        match self.step() {
-            Step::Rest(reason) | Step::Wait { reason, .. } => reason,
-            step => panic!("{step}"),
-        }
+        let decision = self.decision();
+        decision.reason().unwrap_or_else(|| panic!("{decision}")).clone()
     }
 }
 

@@ -5,10 +5,10 @@ use delegate_upgrader::container::RunState;
 use delegate_upgrader::container::{ContainerId, Role};
 use delegate_upgrader::health::HealthStatus;
 use delegate_upgrader::rollout::reason::Reason;
-use delegate_upgrader::rollout::{Desired, Intent, Member, Step, UpdateOrder, next};
+use delegate_upgrader::rollout::{Decision, Desired, Intent, Member, Step, UpdateOrder, next};
 
 use super::scene::{
-    DEADLINE, HEALTHY_TIME, Logged, STOP_TIMEOUT, Scene, V1, V2, V3, ago, image_id, new, now, old, standby,
+    Change, DEADLINE, HEALTHY_TIME, STOP_TIMEOUT, Scene, V1, V2, V3, ago, image_id, new, now, old, standby,
 };
 
 /// Steps in a row without a wait, at most: a whole rollout has a dozen.
@@ -277,8 +277,8 @@ impl Scene {
                 .history
                 .healthy_since
                 .is_some_and(|since| since <= ago(HEALTHY_TIME));
-        let stop_first =
-            candidate.is_created() && self.rollout.update_order(&self.policy) == UpdateOrder::StopFirst;
+        let stop_first = candidate.is_created()
+            && self.rollout.update_order(&self.policy, &self.facts) == UpdateOrder::StopFirst;
         let crashed = stop_first && self.member(id).has_ended();
         let comes_back = !self.member(id).auto_remove || self.rollout.standby.is_some();
         (proven || stop_first || crashed) && comes_back
@@ -358,8 +358,7 @@ impl Scene {
     fn forbids(&self, step: &Step) -> bool {
         let rollout = &self.rollout;
         let allowed = match step {
-            Step::Rest(_) | Step::CreateQuarantineMarker { .. } => true,
-            Step::Wait { until, .. } => *until > now(),
+            Step::CreateQuarantineMarker { .. } => true,
             // A pull that tells whether another image could take the place of the only container there is.
             Step::Pull { .. } if rollout.sole_candidate().is_some() => true,
             Step::Pull { .. } | Step::Create { .. } => {
@@ -424,7 +423,6 @@ impl Scene {
         let moment = now();
         let rollout = &mut self.rollout;
         match step {
-            Step::Rest(_) | Step::Wait { .. } => {}
             Step::Pull { reference } => {
                 self.desired = Desired::Image {
                     reference: reference.clone(),
@@ -575,19 +573,25 @@ fn no_state_leads_to_a_forbidden_step_and_each_comes_to_rest() {
         let mut scene = start.clone();
         let mut taken: Vec<String> = Vec::new();
         for count in 0.. {
-            let step = scene.step();
-            taken.push(step.to_string());
+            let decision = scene.decision();
+            taken.push(decision.to_string());
+            let step = match decision {
+                Decision::Act(step) => step,
+                // What is waited for is looked at in time.
+                Decision::Wait { until, reason } => {
+                    assert!(
+                        now() < until && until <= limit,
+                        "{reason} until {until} in {scene:#?}"
+                    );
+                    break;
+                }
+                Decision::Rest(_) => break,
+                Decision::Learn(fact) => panic!("{fact} is known in {scene:#?}"),
+            };
             assert!(
                 !scene.forbids(&step),
                 "{taken:#?}\nin {scene:#?}\nfrom {start:#?}"
             );
-            // What is waited for is looked at in time.
-            if let Step::Wait { until, reason } = &step {
-                assert!(*until <= limit, "{reason} until {until} in {scene:#?}");
-            }
-            if matches!(step, Step::Rest(_) | Step::Wait { .. }) {
-                break;
-            }
             assert!(count < STEPS, "no end: {taken:#?}\nfrom {start:#?}");
             let before = scene.clone();
             scene.take(&step);
@@ -609,8 +613,14 @@ fn odd_clocks_do_no_harm() {
             if scenes % 7 != 0 {
                 return;
             }
-            let step = next(&scene.rollout, &scene.desired, &scene.policy, moment);
-            if let Step::Remove { id, .. } = &step {
+            let decision = next(
+                &scene.rollout,
+                &scene.desired,
+                &scene.policy,
+                &scene.facts,
+                moment,
+            );
+            if let Decision::Act(Step::Remove { id, .. }) = &decision {
                 assert!(!scene.member(id).is_up());
             }
         });

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::rollout::reason::Reason;
+use super::reason::Reason;
 
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: TimeDelta = TimeDelta::seconds(60);
@@ -11,22 +11,22 @@ const LONGEST_PAUSE: TimeDelta = TimeDelta::seconds(60);
 const MAX_AWAITED_RETRIES: u32 = 9;
 
 /// The call that failed where a container cannot be inspected.
-pub(super) const INSPECT: &str = "inspect";
+pub(crate) const INSPECT: &str = "inspect";
 
 /// The last call to the engine for a delegate failed.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Backoff {
+pub struct Backoff {
     /// What failed, and how.
-    pub(super) reason: Reason,
+    pub reason: Reason,
     /// How many times in a row.
-    pub(super) attempts: u32,
+    pub attempts: u32,
     /// Nothing is tried before then.
-    pub(super) retry_at: DateTime<Utc>,
+    pub retry_at: DateTime<Utc>,
 }
 
 impl Backoff {
     /// The pause after a failure: 2 s after the first one, doubled with each that follows, at most a minute.
-    pub(super) fn after(previous: Option<&Self>, reason: Reason, now: DateTime<Utc>) -> Self {
+    pub(crate) fn after(previous: Option<&Self>, reason: Reason, now: DateTime<Utc>) -> Self {
         let attempts = previous.map_or(1, |previous| previous.attempts.saturating_add(1));
         let pause = TimeDelta::seconds(1 << attempts.min(6)).min(LONGEST_PAUSE);
         Self {
@@ -37,13 +37,13 @@ impl Backoff {
     }
 
     /// Whether a container of the delegate could not be inspected.
-    pub(super) fn is_inspect_error(&self) -> bool {
+    pub(crate) fn is_inspect_error(&self) -> bool {
         matches!(&self.reason, Reason::Engine { step, .. } if step == INSPECT)
     }
 
     /// Whether it has failed so often that a run no longer waits for it. It is still tried again whenever the
     /// reconciler observes.
-    pub(super) fn is_hopeless(&self) -> bool {
+    pub(crate) fn is_hopeless(&self) -> bool {
         self.attempts > MAX_AWAITED_RETRIES
     }
 }

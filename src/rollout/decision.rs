@@ -1,0 +1,90 @@
+//! What [`next`](super::next()) answers.
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+
+use super::Step;
+use super::reason::Reason;
+use crate::container::ContainerId;
+use crate::image::ImageReference;
+
+/// What to do about one delegate now.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// Take this step, and observe again.
+    Act(Step),
+    /// Find this out, and decide again: the decision hangs on it.
+    Learn(Fact),
+    /// Nothing yet: decide again at that time.
+    Wait {
+        /// What is waited for.
+        reason: Reason,
+        /// When to decide again, at the latest.
+        until: DateTime<Utc>,
+    },
+    /// Nothing, for this reason, until something changes.
+    Rest(Reason),
+}
+
+/// What takes a call to find out, and is asked for only when a decision hangs on it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fact {
+    /// Whether the host has free memory for a second container beside the one in service.
+    FreeMemory,
+    /// Whether files were copied into the one in service, which a successor would lack.
+    CopiedFiles,
+    /// Whether the Manager can be reached, asked about this image.
+    ManagerReachable {
+        /// The image of the candidate that failed.
+        image: ImageReference,
+    },
+    /// That the failure of a container has a cause outside of it, which its history is to remember.
+    CommonCause {
+        /// The container that failed.
+        container: ContainerId,
+        /// The cause, in words.
+        cause: String,
+    },
+}
+
+impl Decision {
+    /// The kind of decision, and of step, as one word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Act(step) => step.kind(),
+            Self::Learn(_) => "learn",
+            Self::Wait { .. } => "wait",
+            Self::Rest(_) => "rest",
+        }
+    }
+
+    /// Why nothing is done, where that is the decision.
+    pub fn reason(&self) -> Option<&Reason> {
+        match self {
+            Self::Wait { reason, .. } | Self::Rest(reason) => Some(reason),
+            Self::Act(_) | Self::Learn(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Act(step) => write!(f, "{step}"),
+            Self::Learn(fact) => write!(f, "find out {fact}"),
+            Self::Wait { reason, .. } | Self::Rest(reason) => write!(f, "{reason}"),
+        }
+    }
+}
+
+impl fmt::Display for Fact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FreeMemory => f.write_str("whether the host has memory for a second container"),
+            Self::CopiedFiles => f.write_str("whether files were copied into the container"),
+            Self::ManagerReachable { .. } => f.write_str("whether the Manager can be reached"),
+            Self::CommonCause { container, cause } => write!(f, "that {cause} ({container})"),
+        }
+    }
+}

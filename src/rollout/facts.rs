@@ -1,0 +1,33 @@
+//! What is known beside the containers themselves.
+
+use super::Backoff;
+use crate::document::{Obstacle, SingleInstance};
+
+/// What [`next`](super::next()) takes into account beside the containers. What is not known yet is `None`; where a
+/// decision hangs on it, the answer is [`Decision::Learn`](super::Decision::Learn).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// The last call to the engine for this delegate failed.
+    pub backoff: Option<Backoff>,
+    /// Whether the desired image is being pulled.
+    pub is_pulling: bool,
+    /// Whether the host has free memory for a second container.
+    pub free_memory: Option<Result<(), SingleInstance>>,
+    /// Whether files were copied into the container in service.
+    pub copied_files: Option<Result<(), Obstacle>>,
+    /// Whether the Manager can be reached; without a Manager, it always can.
+    pub manager: Option<Reach>,
+    /// Why the replica that comes first has come to rest, where it has.
+    pub stalled_replica: Option<String>,
+}
+
+/// What is known of the Manager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// It is being asked.
+    Asking,
+    /// It answers.
+    Reachable,
+    /// It does not answer; why.
+    Unreachable(String),
+}

@@ -1,0 +1,111 @@
+//! Why a candidate fails.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::text::duration;
+
+/// What was wrong with a candidate, or with a successor that had taken over already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FailureCause {
+    /// It crashed again and again.
+    CrashLoop {
+        /// How often the engine restarted it.
+        restarts: u64,
+        /// How its last life ended.
+        ending: String,
+    },
+    /// It ended before it was proven.
+    Exited {
+        /// How.
+        ending: String,
+    },
+    /// It was not healthy for long enough, in the time it had for that.
+    NotHealthyInTime {
+        /// For how long it has to be healthy without a break.
+        needed: Duration,
+        /// The time it had, extended or not.
+        within: Duration,
+        /// What its last health check saw.
+        health: String,
+    },
+    /// The engine would not start it.
+    StartRefused {
+        /// The engine's words.
+        problem: String,
+    },
+    /// It ended after it had taken over.
+    EndedAfterCommit {
+        /// How.
+        ending: String,
+    },
+    /// It lost its health after it had taken over.
+    UnhealthyAfterCommit {
+        /// For how long it has not been healthy.
+        lasting: Duration,
+        /// What its last health check saw.
+        health: String,
+    },
+    /// It vanished before it was proven, and this program did not remove it.
+    Vanished {
+        /// Its image's reference.
+        image: String,
+        /// Why it could not be started, where that is known.
+        problem: Option<String>,
+    },
+}
+
+impl FailureCause {
+    /// One word per kind of cause, as for a label.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::CrashLoop { .. } => "crash_loop",
+            Self::Exited { .. } => "exited",
+            Self::NotHealthyInTime { .. } => "not_healthy_in_time",
+            Self::StartRefused { .. } => "start_refused",
+            Self::EndedAfterCommit { .. } => "ended_after_commit",
+            Self::UnhealthyAfterCommit { .. } => "unhealthy_after_commit",
+            Self::Vanished { .. } => "vanished",
+        }
+    }
+}
+
+impl fmt::Display for FailureCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CrashLoop { restarts, ending } => {
+                write!(f, "it keeps crashing: restarted {restarts} times, {ending}")
+            }
+            Self::Exited { ending } => write!(f, "{ending} before it had proven itself"),
+            Self::NotHealthyInTime {
+                needed,
+                within,
+                health,
+            } => write!(
+                f,
+                "not healthy for {} without a break within {}: {health}",
+                duration::text(*needed),
+                duration::text(*within)
+            ),
+            Self::StartRefused { problem } => write!(f, "it could not be started: {problem}"),
+            Self::EndedAfterCommit { ending } => write!(f, "{ending} after it had taken over"),
+            Self::UnhealthyAfterCommit { lasting, health } => write!(
+                f,
+                "not healthy for {} after it had taken over: {health}",
+                duration::text(*lasting)
+            ),
+            Self::Vanished {
+                image,
+                problem: Some(problem),
+            } => write!(
+                f,
+                "the new container with {image} could not be started: {problem}"
+            ),
+            Self::Vanished { image, problem: None } => write!(
+                f,
+                "the new container with {image} vanished before it had proven itself (an --rm container that \
+                 stopped, or somebody removed it)"
+            ),
+        }
+    }
+}
