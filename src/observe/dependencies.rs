@@ -1,14 +1,13 @@
-//! What the one in service shares with other containers of the host, where that keeps it from being replaced.
+//! What the container in service shares with others of the host, where that keeps it from being replaced.
 
 use std::collections::HashMap;
 
-use crate::container::ContainerId;
-use crate::container::{ContainerSummary, RunState};
+use crate::container::{ContainerId, ContainerSummary, RunState};
 use crate::document::{Dependency, Obstacle};
 use crate::rollout::Rollout;
 
-/// Why the one in service cannot be replaced: another container has something of it, or it has something of one that
-/// its successor would look for in vain.
+/// Why the container in service cannot be replaced: another container uses something of it, or it uses something of a
+/// container that its successor would not find.
 pub(super) fn obstacle(
     rollout: &Rollout,
     dependencies: &HashMap<ContainerId, Vec<Dependency>>,
@@ -18,7 +17,7 @@ pub(super) fn obstacle(
     let strangers = containers
         .iter()
         .filter(|container| rollout.member(&container.id).is_none());
-    let tied = strangers
+    let dependent = strangers
         .filter_map(|container| Some((container, dependencies.get(&container.id)?)))
         .find_map(|(container, dependencies)| {
             let is_ours = |dependency: &&Dependency| {
@@ -32,7 +31,7 @@ pub(super) fn obstacle(
                 what: dependency.what,
             })
         });
-    tied.or_else(|| {
+    dependent.or_else(|| {
         let own = dependencies.get(&serving.id).into_iter().flatten();
         own.filter(|dependency| !is_there(dependency, containers))
             .map(|dependency| Obstacle::DependencyMissing {
@@ -43,8 +42,8 @@ pub(super) fn obstacle(
     })
 }
 
-/// Whether a container could be started with it. A namespace is there for as long as its holder runs, and so is a link;
-/// volumes as long as there is a container of them.
+/// Whether a container with this dependency could be started. A namespace and a link last as long as their container
+/// runs; volumes last as long as it exists.
 fn is_there(dependency: &Dependency, containers: &[ContainerSummary]) -> bool {
     dependency.target(containers).is_some_and(|holder| {
         !dependency.needs_it_running() || matches!(holder.state, RunState::Running | RunState::Paused)

@@ -1,0 +1,199 @@
+//! The containers of one delegate, put together to a [`Rollout`].
+
+use chrono::{DateTime, Utc};
+use futures_util::future::join_all;
+use tracing::{info, warn};
+
+use super::read::Part;
+use super::{Scope, labels};
+use crate::container::{ContainerId, ContainerSummary, Inspected, Role, RunState};
+use crate::document::{self, Obstacle};
+use crate::health::{self, Health, HealthEndpoint, HealthStatus, Probe};
+use crate::rollout::{Member, Memory, Rollout};
+
+/// Checks each container's health, notes it in `memory`, and reads what the rollout decides on.
+pub(super) async fn assemble<H: HealthEndpoint>(
+    endpoint: &H,
+    scope: &Scope,
+    memory: &mut Memory,
+    now: DateTime<Utc>,
+    name: String,
+    parts: &[Part],
+) -> Rollout {
+    let checked = check_all(endpoint, scope, memory, now, parts).await;
+    let mut rollout = Rollout {
+        name,
+        delegate: parts
+            .first()
+            .map(|part| part.workload.clone())
+            .unwrap_or_default(),
+        serving: None,
+        candidate: None,
+        draining: Vec::new(),
+        withdrawn: Vec::new(),
+        standby: None,
+        failed: Vec::new(),
+        opted_out: false,
+        single_instance: None,
+        strategy: None,
+        name_conflict: None,
+        vanished: Vec::new(),
+        predecessor_was_renamed: false,
+        retained_images: Vec::new(),
+        obstacle: None,
+        inspect_error: None,
+    };
+    for (part, (health, is_fresh)) in parts.iter().zip(checked) {
+        let member = member(scope, memory, now, part, health, is_fresh);
+        match part.role {
+            Role::Serving => rollout.serving = Some(member),
+            Role::Candidate => rollout.candidate = Some(member),
+            Role::Draining { .. } => rollout.draining.push(member),
+            Role::Failed { .. } => rollout.failed.push(member),
+            Role::Withdrawn { .. } => rollout.withdrawn.push(member),
+            Role::Standby => rollout.standby = Some(member),
+        }
+    }
+    for stopping in [&mut rollout.draining, &mut rollout.withdrawn] {
+        stopping.sort_by_key(|member| (member.role, member.created_at));
+    }
+    rollout
+        .failed
+        .sort_by_key(|member| (member.created_at, member.role));
+    note_vanished(&mut rollout, memory, parts);
+    // The delegate itself before what was made from it; a quarantine marker knows nothing of its configuration.
+    if let Some(part) = parts.iter().min_by_key(|part| part.role) {
+        read_configuration(&mut rollout, &part.container);
+    }
+    rollout
+}
+
+fn member(
+    scope: &Scope,
+    memory: &mut Memory,
+    now: DateTime<Utc>,
+    part: &Part,
+    health: Health,
+    is_fresh: bool,
+) -> Member {
+    let Part { role, container, .. } = part;
+    let history = memory.history(&container.id());
+    let before = history.last_health().map(|health| health.state);
+    history.record(
+        now,
+        &health,
+        container.started_at(),
+        container.restart_count(),
+        is_fresh,
+    );
+    if matches!(role, Role::Serving) {
+        // An earlier rollout of it has ended: it has its name, and the next stop is another one.
+        history.restarted_since_stop = false;
+        history.restarted_by_us = false;
+        log_health_change(container, before, &health);
+    }
+    let own = container.stop_timeout().unwrap_or_default();
+    let stop_timeout = labels::stop_timeout(container).unwrap_or_else(|| scope.stop_timeout.max(own));
+    let mut member = Member::read(container, *role, health, stop_timeout, history.clone());
+    member.previous_image_id = member
+        .previous_image_id
+        .filter(|image| !memory.was_discarded(image));
+    member
+}
+
+/// Notes which containers there are, and which candidates are gone that this process did not remove.
+fn note_vanished(rollout: &mut Rollout, memory: &mut Memory, parts: &[Part]) {
+    // Without its standby nothing is left of the attempt that made it: if it vanishes one day, it does so by itself.
+    if let Some(serving) = rollout.serving.as_ref().filter(|serving| serving.auto_remove) {
+        let of_this_attempt =
+            |standby: &Member| serving.is_successor_of(standby) || serving.replaces == standby.replaces;
+        if !rollout.standby.as_ref().is_some_and(of_this_attempt) {
+            memory.forget_candidate(&rollout.name, &serving.id);
+        }
+    }
+    let containers = || parts.iter().map(|part| &part.container);
+    let auto_remove = containers().filter(|container| container.auto_remove());
+    memory.note_auto_remove(&rollout.name, auto_remove.map(Inspected::id).collect());
+    let is_gone = |id: &ContainerId| !containers().any(|container| container.id() == *id);
+    let created = memory.created(&rollout.name).iter();
+    let vanished = created.filter(|(candidate, _)| is_gone(candidate));
+    rollout.vanished = vanished.map(|(_, vanished)| vanished.clone()).collect();
+}
+
+fn read_configuration(rollout: &mut Rollout, container: &Inspected) {
+    let document = container.document();
+    rollout.opted_out = labels::opted_out(container);
+    rollout.strategy = labels::strategy(container);
+    rollout.single_instance = document::single_instance_reasons(document).into_iter().next();
+    rollout.obstacle = document::network_of_swarm(document).map(|network| Obstacle::SwarmNetwork {
+        network: network.to_owned(),
+    });
+}
+
+/// The name that a replacement of the delegate needs and a container of somebody else has.
+pub(super) fn name_conflict(name: &str, parts: &[Part], containers: &[ContainerSummary]) -> Option<String> {
+    let mut serving = parts.iter().filter(|part| part.role == Role::Serving);
+    let vanishes = serving.any(|part| part.container.auto_remove());
+    let candidate = Role::Candidate.name(name);
+    let standby = vanishes.then(|| Role::Standby.name(name));
+    std::iter::once(candidate).chain(standby).find(|needed| {
+        let holder = containers.iter().find(|container| container.name == *needed);
+        holder.is_some_and(|holder| !parts.iter().any(|part| part.container.id() == holder.id))
+    })
+}
+
+/// The health of each part, and whether it was checked just now. While nothing is in progress, an endpoint is asked
+/// once in `HEALTH_INTERVAL`.
+async fn check_all<H: HealthEndpoint>(
+    endpoint: &H,
+    scope: &Scope,
+    memory: &Memory,
+    now: DateTime<Utc>,
+    parts: &[Part],
+) -> Vec<(Health, bool)> {
+    let is_quiet = parts
+        .iter()
+        .all(|part| matches!(part.role, Role::Serving | Role::Failed { .. }));
+    let recent = |container: &Inspected| {
+        let needs_endpoint = container.state() == RunState::Running && container.health().is_none();
+        let history = memory
+            .history_of(&container.id())
+            .filter(|_| is_quiet && needs_endpoint);
+        history?.recent_health(now, scope.health.interval, container.started_at())
+    };
+    join_all(parts.iter().map(async |part| match recent(&part.container) {
+        Some(health) => (health, false),
+        None => (check(part, scope, endpoint).await, true),
+    }))
+    .await
+}
+
+/// A container that is about to stop is not asked.
+async fn check(part: &Part, scope: &Scope, endpoint: &impl HealthEndpoint) -> Health {
+    match part.role {
+        Role::Draining { .. } | Role::Withdrawn { .. } | Role::Failed { .. } | Role::Standby
+            if part.container.state() == RunState::Running =>
+        {
+            Health {
+                state: HealthStatus::Unhealthy,
+                by: Probe::Running,
+                cause: "not checked, since it is about to stop".to_owned(),
+            }
+        }
+        _ => health::check(&part.container, &scope.health, endpoint).await,
+    }
+}
+
+fn log_health_change(container: &Inspected, before: Option<HealthStatus>, health: &Health) {
+    if before == Some(health.state) {
+        return;
+    }
+    let (name, container_id, probe) = (container.name(), container.id(), health.by.as_str());
+    let detail = health.cause.as_str();
+    if health.state == HealthStatus::Unhealthy {
+        warn!(container = name, %container_id, probe, detail, "delegate is unhealthy");
+    } else {
+        let state = health.state.as_str();
+        info!(container = name, %container_id, probe, detail, "delegate is {state}");
+    }
+}

@@ -1,0 +1,51 @@
+//! The labels with which an owner configures one delegate.
+
+use std::time::Duration;
+
+use tracing::warn;
+
+use crate::config::Strategy;
+use crate::container::{Inspected, label};
+use crate::text::duration;
+
+/// Whether the owner excludes it from upgrades.
+pub(super) fn opted_out(container: &Inspected) -> bool {
+    container.label(label::ENABLE).is_some_and(is_no)
+}
+
+/// Whether a label's value means no.
+fn is_no(text: &str) -> bool {
+    ["false", "no", "off", "0"].contains(&text.trim().to_ascii_lowercase().as_str())
+}
+
+/// The owner's choice of the update order.
+pub(super) fn strategy(container: &Inspected) -> Option<Strategy> {
+    container.label(label::STRATEGY)?.parse().ok()
+}
+
+/// The owner's time-out for stopping it.
+pub(super) fn stop_timeout(container: &Inspected) -> Option<Duration> {
+    duration::parse(container.label(label::STOP_TIMEOUT)?).filter(|timeout| !timeout.is_zero())
+}
+
+/// Warns of labels whose value is invalid. Labels never change, so this is done when a delegate is first seen.
+pub(super) fn log_invalid(container: &Inspected) {
+    let invalid = [
+        (
+            label::STRATEGY,
+            strategy(container).is_none(),
+            "auto, start-first or stop-first",
+        ),
+        (
+            label::STOP_TIMEOUT,
+            stop_timeout(container).is_none(),
+            "seconds, or a duration such as 45m",
+        ),
+    ];
+    for (label, is_invalid, accepted) in invalid {
+        if let Some(value) = container.label(label).filter(|_| is_invalid) {
+            let container = container.name();
+            warn!(container, label, value, accepted, "invalid label ignored");
+        }
+    }
+}

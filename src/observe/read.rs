@@ -1,0 +1,255 @@
+//! One list of the engine's containers and the inspects after it: which of them belong to delegates.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use tracing::{debug, warn};
+
+use super::Scope;
+use crate::container::{ContainerId, ContainerSummary, DELEGATE_NAME_VARIABLE, Inspected, Role, label};
+use crate::document::{self, Dependency};
+use crate::engine::{Engine, EngineError};
+
+/// A list and the inspects after it are not one moment. Where a container changed meanwhile, both are repeated; this
+/// often in all, since another change may come each time.
+const MAX_READINGS: usize = 3;
+
+/// Remembers what each container is. Its environment never changes, so a container that is not a delegate is inspected
+/// once.
+#[derive(Debug, Default)]
+pub struct Identities {
+    /// The `DELEGATE_NAME` of each container; `None` for one that is not a delegate.
+    workloads: HashMap<ContainerId, Option<String>>,
+    /// What each container uses of others.
+    pub(super) dependencies: HashMap<ContainerId, Vec<Dependency>>,
+    /// The containers that could not be inspected and may be delegates or not, so that each is logged once.
+    uninspectable: HashSet<ContainerId>,
+}
+
+impl Identities {
+    fn keep(&mut self, exists: impl Fn(&ContainerId) -> bool) {
+        self.workloads.retain(|id, _| exists(id));
+        self.dependencies.retain(|id, _| exists(id));
+        self.uninspectable.retain(exists);
+    }
+}
+
+/// One container of a delegate.
+pub(super) struct Part {
+    pub(super) role: Role,
+    pub(super) container: Inspected,
+    /// Its `DELEGATE_NAME`.
+    pub(super) workload: String,
+}
+
+/// The containers of each delegate, by the delegate's name.
+pub(super) type Families = BTreeMap<String, Vec<Part>>;
+
+/// One list and its inspects.
+pub(super) struct Reading {
+    /// All containers of the engine.
+    pub(super) containers: Vec<ContainerSummary>,
+    /// Those of delegates.
+    pub(super) families: Families,
+    /// Those that could not be inspected, while the engine answers otherwise.
+    pub(super) uninspected: Vec<(ContainerSummary, EngineError)>,
+    /// A container has another name than in the list, or is gone.
+    is_torn: bool,
+}
+
+/// Why not all containers of a delegate could be inspected.
+pub(super) struct InspectError {
+    /// Its `DELEGATE_NAME`, where that is known from an earlier inspect.
+    pub(super) workload: Option<String>,
+    /// The container and the engine's error.
+    pub(super) problem: String,
+}
+
+/// Reads until list and inspects agree.
+pub(super) async fn read<E: Engine>(
+    engine: &E,
+    scope: &Scope,
+    identities: &mut Identities,
+) -> Result<Reading, EngineError> {
+    let mut reading = read_once(engine, scope, identities).await?;
+    for _ in 1..MAX_READINGS {
+        if !reading.is_torn {
+            break;
+        }
+        debug!("containers changed while they were read; reading them again");
+        reading = read_once(engine, scope, identities).await?;
+    }
+    Ok(reading)
+}
+
+async fn read_once<E: Engine>(
+    engine: &E,
+    scope: &Scope,
+    identities: &mut Identities,
+) -> Result<Reading, EngineError> {
+    let containers = engine.containers().await?;
+    identities.keep(|id| containers.iter().any(|container| container.id == *id));
+    let mut reading = Reading {
+        containers: Vec::new(),
+        families: Families::new(),
+        uninspected: Vec::new(),
+        is_torn: false,
+    };
+    for summary in &containers {
+        match identify(engine, scope, identities, &containers, summary).await {
+            Ok(Seen::Stranger) => {}
+            Ok(Seen::Gone) => reading.is_torn = true,
+            Ok(Seen::Delegate(container, workload)) => {
+                reading.is_torn |= !summary.name.is_empty() && container.name() != summary.name;
+                let (base, role) = base_and_role(&container);
+                reading.families.entry(base).or_default().push(Part {
+                    role,
+                    container: *container,
+                    workload,
+                });
+            }
+            Err(error) if is_about_one_container(&error) => {
+                reading.uninspected.push((summary.clone(), error));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    reading.containers = containers;
+    Ok(reading)
+}
+
+/// Whether the engine answers, and only cannot show this one container.
+fn is_about_one_container(error: &EngineError) -> bool {
+    match error {
+        EngineError::Refused { .. } | EngineError::Conflict(_) | EngineError::Malformed(_) => true,
+        EngineError::NotFound(_)
+        | EngineError::Unreachable(_)
+        | EngineError::TimedOut(_)
+        | EngineError::Unauthorized(_) => false,
+    }
+}
+
+/// What a container of the list turned out to be.
+enum Seen {
+    /// Not a delegate that is managed here.
+    Stranger,
+    /// Removed since the list.
+    Gone,
+    /// A container of a managed delegate, with its `DELEGATE_NAME`.
+    Delegate(Box<Inspected>, String),
+}
+
+async fn identify<E: Engine>(
+    engine: &E,
+    scope: &Scope,
+    identities: &mut Identities,
+    containers: &[ContainerSummary],
+    summary: &ContainerSummary,
+) -> Result<Seen, EngineError> {
+    let known = identities.workloads.get(&summary.id).cloned();
+    if known == Some(None) || scope.own_id.as_ref() == Some(&summary.id) {
+        return Ok(Seen::Stranger);
+    }
+    let container = match engine.inspect(&summary.id).await {
+        Ok(container) => container,
+        // It was never seen to belong to a delegate, so none misses it.
+        Err(EngineError::NotFound(_)) if known.is_none() => return Ok(Seen::Stranger),
+        Err(EngineError::NotFound(_)) => return Ok(Seen::Gone),
+        Err(error) => return Err(error),
+    };
+    let is_new = known.is_none();
+    let workload = known.flatten().or_else(|| {
+        let name = container.env(DELEGATE_NAME_VARIABLE)?;
+        let mut managed = scope.workload_names.iter();
+        managed.find(|managed| *managed == name).cloned()
+    });
+    identities.uninspectable.remove(&summary.id);
+    let mut dependencies = document::dependencies(container.document());
+    if workload.is_none() {
+        // It is not inspected again, so that what it refers to by name is pinned to the container of that name.
+        for dependency in dependencies.iter_mut().filter(|it| it.tracks_renames()) {
+            if let Some(target) = dependency.target(containers) {
+                dependency.container = target.id.as_str().to_owned();
+            }
+        }
+    }
+    identities.dependencies.insert(summary.id.clone(), dependencies);
+    identities.workloads.insert(summary.id.clone(), workload.clone());
+    Ok(match workload {
+        Some(workload) => {
+            if is_new {
+                super::labels::log_invalid(&container);
+            }
+            Seen::Delegate(Box::new(container), workload)
+        }
+        None => Seen::Stranger,
+    })
+}
+
+/// The delegate's name and the container's role. Only a container that this program created can be a candidate or a
+/// rejected one, and only one that existed before can have been retired: an owner's container that is merely called so
+/// is a delegate of its own.
+fn base_and_role(container: &Inspected) -> (String, Role) {
+    let (base, role) = Role::parse(container.name());
+    let ours = container.label(label::NAME) == Some(base);
+    match role {
+        Role::Candidate | Role::Failed { .. } | Role::Standby | Role::Withdrawn { .. } if !ours => {
+            (container.name().to_owned(), Role::Serving)
+        }
+        // No two clocks disagree by a day.
+        Role::Draining { since }
+            if container
+                .created_at()
+                .is_some_and(|created| created.timestamp() - 86_400 > since) =>
+        {
+            (container.name().to_owned(), Role::Serving)
+        }
+        role => (base.to_owned(), role),
+    }
+}
+
+/// Finds the delegates of which not all containers could be inspected, and adds those that are not among `families`.
+///
+/// A container that may or may not be a delegate is logged and skipped. Where no delegate is found, each such container
+/// may be one: nothing was observed then.
+///
+/// # Errors
+/// No delegate was found, and a container could not be inspected.
+pub(super) fn inspect_errors(
+    uninspected: Vec<(ContainerSummary, EngineError)>,
+    families: &mut Families,
+    identities: &mut Identities,
+) -> Result<BTreeMap<String, InspectError>, EngineError> {
+    let mut errors = BTreeMap::new();
+    let mut skipped = None;
+    for (summary, error) in uninspected {
+        let workload = identities.workloads.get(&summary.id).cloned().flatten();
+        // A container that is being removed may have lost its name.
+        let name = Some(summary.name.as_str()).filter(|name| !name.is_empty());
+        let name = name.unwrap_or(summary.id.short());
+        let (base, role) = Role::parse(name);
+        let ours = summary.labels.get(label::NAME).is_some_and(|name| name == base);
+        let family = if families.contains_key(base) || (ours && workload.is_some()) {
+            Some(base)
+        } else {
+            workload.as_ref().map(|_| match role {
+                Role::Draining { .. } => base,
+                _ => name,
+            })
+        };
+        if let Some(family) = family {
+            families.entry(family.to_owned()).or_default();
+            let problem = format!("{name}: {error}");
+            errors.insert(family.to_owned(), InspectError { workload, problem });
+            continue;
+        }
+        if identities.uninspectable.insert(summary.id.clone()) {
+            let id = &summary.id;
+            warn!(container = name, container_id = %id, problem = %error, "cannot inspect container; skipping it");
+        }
+        skipped.get_or_insert(error);
+    }
+    match skipped {
+        Some(error) if families.is_empty() => Err(error),
+        _ => Ok(errors),
+    }
+}
