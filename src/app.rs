@@ -11,7 +11,7 @@ use reqwest::header::HeaderValue;
 
 use crate::config::{Egress, ManagerSettings, Settings, Source};
 use crate::engine::{
-    ConfigFile, Credentials, DockerEngine, Engine, EngineError, EngineHost, Logged, StaticCredentials,
+    ConfigFile, Credentials, DockerEngine, Engine, EngineError, EngineHost, StaticCredentials,
 };
 use crate::health::http::HttpEndpoint;
 use crate::host;
@@ -23,7 +23,7 @@ use crate::reconcile::{self, Reconciler};
 use crate::rollout::Policy;
 
 /// The upgrader, on a real engine.
-pub(crate) type Upgrader = Reconciler<Logged<DockerEngine>, ConfiguredSource, HttpEndpoint>;
+pub(crate) type Upgrader = Reconciler<DockerEngine, ConfiguredSource, HttpEndpoint>;
 
 /// Why the parts could not be put together: the configuration is wrong in a way only using it shows.
 #[derive(Debug, thiserror::Error)]
@@ -82,7 +82,7 @@ impl ImageSource for ConfiguredSource {
 
 /// Puts the parts together. `reports_upgrader`: whether asking the Manager counts as an upgrader that is at work.
 pub(crate) async fn upgrader(settings: &Settings, reports_upgrader: bool) -> Result<Upgrader, SetupError> {
-    let engine = Logged(engine(settings)?);
+    let engine = engine(settings)?;
     let scope = scope(settings);
     let endpoint = health_endpoint(&engine, &scope).await?;
     let source = source(settings, reports_upgrader)?;
@@ -132,7 +132,7 @@ pub(crate) async fn health_endpoint<E: Engine>(
 
 /// The engine, with the registry logins. Nothing is sent yet.
 pub(crate) fn engine(settings: &Settings) -> Result<DockerEngine, SetupError> {
-    Ok(DockerEngine::connect(&settings.engine)?.with_logins(logins(settings)))
+    Ok(DockerEngine::connect(&settings.engine)?.with_credentials(credentials(settings)))
 }
 
 /// Who says what is published. `reports_upgrader` as for [`upgrader`].
@@ -151,7 +151,7 @@ pub(crate) fn source(
 }
 
 /// A login beside a mirror or a repository of one's own is for these, and not for wherever a published image is from.
-fn logins(settings: &Settings) -> Credentials {
+fn credentials(settings: &Settings) -> Credentials {
     let target = &settings.target;
     let given = settings.registry.clone().map(|login| StaticCredentials {
         username: login.username,

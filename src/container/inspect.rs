@@ -148,15 +148,9 @@ impl Inspected {
             .unwrap_or_default()
     }
 
-    /// What the engine has to say about a start that failed. Nothing where only its caller went away, which makes
-    /// engines from 26.1 on give it up: that says nothing of the container.
+    /// The engine's message about a start that failed; empty where none did.
     pub fn error(&self) -> &str {
-        let error = self.text("/State/Error");
-        if error.ends_with("context canceled") {
-            ""
-        } else {
-            error
-        }
+        self.text("/State/Error")
     }
 
     /// Whether the kernel killed it for memory.

@@ -6,7 +6,7 @@ use super::Checks;
 use crate::app;
 use crate::config::{Settings, Source};
 use crate::container::ApiVersion;
-use crate::engine::{API_CALLS, DockerEngine, Engine as _, EngineError, MUTABLE_TAGS, Need, Right};
+use crate::engine::{API_CALLS, ApiCall, DockerEngine, Engine as _, EngineError, MUTABLE_TAGS, Purpose};
 use crate::host::capacity::{Disk, Room};
 use crate::image::{ImageReference, is_mutable_tag};
 use crate::observe::{Identities, Scope, observe};
@@ -22,7 +22,7 @@ pub(super) struct Host {
     /// The delegates, as a scheduled run sees them.
     pub(super) rollouts: Vec<Rollout>,
     /// The calls that are refused, by a socket proxy most often.
-    refused: Vec<&'static Right>,
+    refused: Vec<&'static ApiCall>,
 }
 
 impl Host {
@@ -65,12 +65,12 @@ pub(super) async fn check(engine: &DockerEngine, settings: &Settings, checks: &m
     }
     let scope = app::scope(settings);
     let observed = delegates(engine, &scope).await;
-    let purpose = Purpose {
+    let needs = Needs {
         upgrades: !settings.disable_auto_upgrade,
         compares_tags: !matches!(settings.source, Source::None)
             && observed.as_ref().is_ok_and(|rollouts| has_mutable_tag(rollouts)),
     };
-    let refused = permissions(engine, purpose, info.api, checks).await;
+    let refused = permissions(engine, needs, info.api, checks).await;
     let rollouts = match observed {
         Ok(rollouts) => rollouts,
         Err(error) => {
@@ -91,7 +91,7 @@ pub(super) async fn check(engine: &DockerEngine, settings: &Settings, checks: &m
         let names: Vec<&str> = rollouts.iter().map(|rollout| rollout.name.as_str()).collect();
         checks.ok("delegates", names.join(", "));
     }
-    if purpose.upgrades && !rollouts.is_empty() {
+    if needs.upgrades && !rollouts.is_empty() {
         disk(engine, &scope.disk(), &rollouts, checks).await;
     }
     Some(Host { rollouts, refused })
@@ -108,7 +108,7 @@ async fn delegates(engine: &DockerEngine, scope: &Scope) -> Result<Vec<Rollout>,
 
 /// What the engine is asked for on this host.
 #[derive(Clone, Copy)]
-struct Purpose {
+struct Needs {
     upgrades: bool,
     compares_tags: bool,
 }
@@ -124,19 +124,19 @@ fn has_mutable_tag(rollouts: &[Rollout]) -> bool {
 /// Tries each call that is needed, and gives those that are refused.
 async fn permissions(
     engine: &DockerEngine,
-    purpose: Purpose,
+    needs: Needs,
     api: ApiVersion,
     checks: &mut Checks,
-) -> Vec<&'static Right> {
+) -> Vec<&'static ApiCall> {
     let subject = "permissions";
     let (mut permitted, mut refused) = (0, Vec::new());
-    for call in API_CALLS.iter().filter(|call| is_needed(call, purpose, api)) {
-        match engine.refusal(call).await {
+    for call in API_CALLS.iter().filter(|call| is_needed(call, needs, api)) {
+        match engine.probe(call).await {
             Ok(None) => permitted += 1,
             Ok(Some(why)) => {
                 refused.push(call);
                 let text = format!("{} {} is refused ({why})", call.method, call.path);
-                match optional_for(call, purpose) {
+                match optional_for(call, needs) {
                     None => checks.fail(subject, format!("{text}: permit it in the socket proxy")),
                     Some(what) => checks.warn(subject, format!("{text}; it is for {what}")),
                 }
@@ -153,21 +153,21 @@ async fn permissions(
     refused
 }
 
-fn is_needed(call: &Right, purpose: Purpose, api: ApiVersion) -> bool {
+fn is_needed(call: &ApiCall, needs: Needs, api: ApiVersion) -> bool {
     let is_versioned = call.path.starts_with("/v1.");
-    let compares_tags = call.compares_tags && purpose.compares_tags;
-    (call.need == Need::Watch || purpose.upgrades || compares_tags)
+    let compares_tags = call.compares_tags && needs.compares_tags;
+    (call.purpose == Purpose::HealthChecks || needs.upgrades || compares_tags)
         && (!is_versioned || api >= ApiVersion::new(1, 52))
 }
 
 /// What does not work without this call, where upgrades (or health checks) do.
-fn optional_for(call: &Right, purpose: Purpose) -> Option<&'static str> {
-    match call.need {
+fn optional_for(call: &ApiCall, needs: Needs) -> Option<&'static str> {
+    match call.purpose {
         // A delegate on a mutable tag is never upgraded without them.
-        Need::Some(_) if call.compares_tags && purpose.compares_tags && purpose.upgrades => None,
-        Need::Some(what) => Some(what),
-        Need::Upgrade if !purpose.upgrades => Some(MUTABLE_TAGS),
-        Need::Watch | Need::Upgrade => None,
+        Purpose::Optional(_) if call.compares_tags && needs.compares_tags && needs.upgrades => None,
+        Purpose::Optional(what) => Some(what),
+        Purpose::Upgrades if !needs.upgrades => Some(MUTABLE_TAGS),
+        Purpose::HealthChecks | Purpose::Upgrades => None,
     }
 }
 
@@ -208,18 +208,18 @@ mod tests {
         ("/containers/{id}/json", None),
     ];
 
-    fn calls(purpose: Purpose) -> Vec<(&'static str, Option<&'static str>)> {
+    fn calls(needs: Needs) -> Vec<(&'static str, Option<&'static str>)> {
         API_CALLS
             .iter()
-            .filter(|call| is_needed(call, purpose, OLDEST_TESTED))
-            .map(|call| (call.path, optional_for(call, purpose)))
+            .filter(|call| is_needed(call, needs, OLDEST_TESTED))
+            .map(|call| (call.path, optional_for(call, needs)))
             .collect()
     }
 
     #[test]
     fn health_checks_of_mutable_tags_go_on_without_the_two_calls_that_compare_them() {
         let health_only = |compares_tags| {
-            calls(Purpose {
+            calls(Needs {
                 upgrades: false,
                 compares_tags,
             })
@@ -235,11 +235,11 @@ mod tests {
     #[test]
     fn upgrades_of_mutable_tags_need_the_registry_and_other_upgrades_do_without() {
         let registry = |compares_tags| {
-            let purpose = Purpose {
+            let needs = Needs {
                 upgrades: true,
                 compares_tags,
             };
-            calls(purpose)
+            calls(needs)
                 .into_iter()
                 .find(|(path, _)| *path == "/distribution/{name}/json")
                 .map(|(_, optional_for)| optional_for)

@@ -9,7 +9,7 @@ use super::engine::Host;
 use crate::document::{image_platform, platform};
 use crate::engine::{DockerEngine, Engine as _, EngineError};
 use crate::image::ImageReference;
-use crate::rollout::{Rollout, problem};
+use crate::rollout::Rollout;
 
 /// The call that looks into a registry.
 const LOOKUP: &str = "/distribution/{name}/json";
@@ -46,7 +46,7 @@ pub(super) async fn check(
                 );
             }
             Err(error) => {
-                let problem = problem(&error, registry);
+                let problem = error.explain(registry);
                 checks.fail(
                     subject,
                     format!(

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::config::{HealthSettings, ProbeKind};
 use crate::container::{HealthcheckStatus, Inspected, RunState};
+use crate::engine::is_abandoned_start;
 
 /// A delegate's health, who said so, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,9 +164,10 @@ pub fn ending(container: &Inspected) -> String {
     if container.oom_killed() {
         text.push_str(", killed for memory");
     }
-    if !container.error().is_empty() {
+    let error = container.error();
+    if !error.is_empty() && !is_abandoned_start(error) {
         text.push_str(": ");
-        text.push_str(container.error());
+        text.push_str(error);
     }
     text
 }

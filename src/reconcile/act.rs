@@ -18,7 +18,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.collect_evidence(rollout, step, now).await;
         if let Step::Pull { reference } = step {
             let disk = self.settings.scope.disk();
-            self.pulls.begin(&self.engine, rollout, reference, disk);
+            self.pulls.start(&self.engine, rollout, reference, disk);
             return;
         }
         let outcome = execute(self.engine.as_ref(), rollout, step, &mut self.memory, now).await;

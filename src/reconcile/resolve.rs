@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::image::{ImageReference, Target, TargetSettings, manager_reference, resolve};
 use crate::manager::{Answers, ImageSource, Query, ask_all};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Member, Rollout, problem};
+use crate::rollout::{Member, Rollout};
 
 /// What was found for one delegate when a run started.
 #[derive(Debug)]
@@ -187,7 +187,7 @@ impl<E: Engine> Registry<'_, E> {
             return known.clone();
         }
         let answer = self.engine.registry_digest(reference).await;
-        let answer = answer.map_err(|error| digest_unknown(reference, problem(&error, reference.registry())));
+        let answer = answer.map_err(|error| digest_unknown(reference, error.explain(reference.registry())));
         self.digests.insert(key, answer.clone());
         answer
     }

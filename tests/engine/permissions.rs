@@ -1,11 +1,11 @@
 //! Behind a socket proxy that lets through what the documentation lists, and nothing else.
 
-use delegate_upgrader::engine::{Need, Right};
+use delegate_upgrader::engine::{ApiCall, Purpose};
 
 use crate::proxy::Proxy;
 use kit::lab::{Lab, V1, V2, docker, image, image_of};
 
-fn all(_: &Right) -> bool {
+fn all(_: &ApiCall) -> bool {
     true
 }
 
@@ -43,7 +43,7 @@ fn an_upgrade_asks_for_nothing_that_is_not_documented() {
 fn health_checks_need_three_reads() {
     let lab = Lab::new("reads");
     lab.delegate("1", V1, &[]);
-    let proxy = Proxy::that_allows(|right| right.need == Need::Watch);
+    let proxy = Proxy::that_allows(|call| call.purpose == Purpose::HealthChecks);
     let watcher = lab
         .upgrader(V2)
         .with("DOCKER_HOST", &proxy.host())
@@ -70,7 +70,7 @@ fn health_checks_of_a_tag_that_moves_go_on_without_the_two_reads_that_compare_it
         .with("DISABLE_AUTO_UPGRADE", "true");
     let not_known = "whether a newer version is published is not known";
 
-    let three = Proxy::that_allows(|right| right.need == Need::Watch);
+    let three = Proxy::that_allows(|call| call.purpose == Purpose::HealthChecks);
     let kept_short = watcher.clone().with("DOCKER_HOST", &three.host());
     for command in ["plan", "once"] {
         let run = kept_short.run(&[command]);
@@ -80,13 +80,13 @@ fn health_checks_of_a_tag_that_moves_go_on_without_the_two_reads_that_compare_it
     let doctor = kept_short.run(&["doctor"]);
     assert_eq!(doctor.code, Some(0), "{}", doctor.text);
     assert_eq!(
-        doctor.text.matches("it is for tags that move").count(),
+        doctor.text.matches("it is for mutable tags").count(),
         2,
         "{}",
         doctor.text
     );
 
-    let five = Proxy::that_allows(|right| right.need == Need::Watch || right.compares_tags);
+    let five = Proxy::that_allows(|call| call.purpose == Purpose::HealthChecks || call.compares_tags);
     let all = watcher.with("DOCKER_HOST", &five.host());
     for command in ["plan", "once", "doctor"] {
         let run = all.run(&[command]);

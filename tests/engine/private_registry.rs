@@ -134,7 +134,7 @@ fn stays_without_the_right_login(test: &str, has_tls: bool) {
             .with("DOCKER_CONFIG", &directory.to_string_lossy())
     };
     let what_to_do = format!(
-        "a login for {} belongs in REGISTRY_USERNAME and REGISTRY_PASSWORD",
+        "put a login for {} into REGISTRY_USERNAME and REGISTRY_PASSWORD",
         registry.address
     );
     let wrong = upgrader
@@ -195,7 +195,7 @@ fn a_tag_that_moves_in_a_registry_without_a_login_says_what_to_do_too() {
     assert_eq!(run.code, Some(1), "{}", run.text);
     for told in [
         "the registry did not say which image",
-        &format!("a login for {} belongs in REGISTRY_USERNAME", registry.address),
+        &format!("put a login for {} into REGISTRY_USERNAME", registry.address),
     ] {
         assert!(run.text.contains(told), "{told} is not in:\n{}", run.text);
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use delegate_upgrader::engine::{API_CALLS, Right};
+use delegate_upgrader::engine::{API_CALLS, ApiCall};
 
 type Calls = Arc<Mutex<Vec<String>>>;
 
@@ -45,11 +45,11 @@ impl Proxy {
 
     /// Lets through the calls of the documented list that this one takes, and answers 403 to all others, as socket
     /// proxies do.
-    pub(crate) fn that_allows(takes: impl Fn(&Right) -> bool + Send + 'static) -> Self {
+    pub(crate) fn that_allows(takes: impl Fn(&ApiCall) -> bool + Send + 'static) -> Self {
         Self::with_rules(move |method, path| {
             API_CALLS
                 .iter()
-                .any(|right| takes(right) && is_call_of(method, path, right))
+                .any(|call| takes(call) && is_call_of(method, path, call))
         })
     }
 
@@ -137,24 +137,24 @@ impl Proxy {
 
 /// Whether `GET` of `/v1.41/images/a/b:1/json` is a call of `GET /images/{name}/json`. An image's name has any number of
 /// segments.
-fn is_call_of(method: &str, path: &str, right: &Right) -> bool {
+fn is_call_of(method: &str, path: &str, call: &ApiCall) -> bool {
     let mut segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     if segments.first().is_some_and(|first| first.starts_with("v1.")) {
         segments.remove(0);
     }
-    let pattern: Vec<&str> = right
+    let pattern: Vec<&str> = call
         .path
         .split('/')
         .filter(|segment| !segment.is_empty())
         .collect();
     let Some(name) = pattern.iter().position(|segment| *segment == "{name}") else {
         let same = |(segment, wanted): (&&str, &&str)| segment == wanted || *wanted == "{id}";
-        return method == right.method
+        return method == call.method
             && segments.len() == pattern.len()
             && segments.iter().zip(&pattern).all(same);
     };
     let behind = &pattern[name + 1..];
-    method == right.method
+    method == call.method
         && segments.len() > name + behind.len()
         && segments[..name] == pattern[..name]
         && segments.ends_with(behind)

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use delegate_upgrader::engine::{API_CALLS, Need};
+use delegate_upgrader::engine::{API_CALLS, Purpose};
 
 use crate::permissions::one_of_each_kind;
 use crate::proxy::Proxy;
@@ -273,13 +273,13 @@ fn holds(test: &str, front: impl Fn(For) -> Front) {
     let by_now = (watching.refused)().len();
     let run = upgrader.run(&["doctor"]);
     assert_eq!(run.code, Some(1), "{}", run.text);
-    for right in API_CALLS
+    for call in API_CALLS
         .iter()
-        .filter(|right| right.need == Need::Upgrade && right.method != "GET")
+        .filter(|call| call.purpose == Purpose::Upgrades && call.method != "GET")
     {
         let line = format!(
             "FAIL  permissions    {} {} is refused (403",
-            right.method, right.path
+            call.method, call.path
         );
         assert!(run.text.contains(&line), "{line} is not in:\n{}", run.text);
     }

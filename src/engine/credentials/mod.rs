@@ -1,5 +1,5 @@
-//! Which account a registry gets: the one that the configuration names, or one of Docker's own `config.json`, read anew
-//! for every pull, so that a login that is renewed there is the next one's.
+//! Which account a registry gets: the one in our own settings, or one of Docker's `config.json`. That file is read for
+//! every pull, so that the next one has a login that was renewed there.
 
 mod config_file;
 pub(crate) mod header;
@@ -15,10 +15,10 @@ use header::{Account, Login};
 use crate::engine::EngineError;
 use crate::text::secret::Secret;
 
-/// The accounts there are.
+/// The accounts for registries.
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
-    given: Option<StaticCredentials>,
+    own: Option<StaticCredentials>,
     file: Option<ConfigFile>,
 }
 
@@ -29,7 +29,7 @@ pub struct StaticCredentials {
     pub username: String,
     /// The password or access token.
     pub password: Secret,
-    /// The registries it is for, as `host` or `host:port`; empty: whichever a pulled reference names.
+    /// The registries it is for, as `host` or `host:port`; empty for every registry.
     pub registries: Vec<String>,
 }
 
@@ -38,88 +38,74 @@ pub struct StaticCredentials {
 pub struct ConfigFile {
     /// Where it is.
     pub path: PathBuf,
-    /// Whether somebody named it. The usual place may be nothing that we can read.
+    /// Whether a setting names it. A file at the usual place may be unreadable for us, and then counts as absent.
     pub named: bool,
 }
 
 impl Credentials {
-    /// Nothing is read yet.
-    pub fn new(given: Option<StaticCredentials>, file: Option<ConfigFile>) -> Self {
-        Self { given, file }
+    /// Takes the places where logins are kept. Nothing is read yet.
+    pub fn new(own: Option<StaticCredentials>, file: Option<ConfigFile>) -> Self {
+        Self { own, file }
     }
 
-    /// What there is for a registry.
-    pub(super) async fn of(&self, registry: &str) -> Found {
-        let is_for = |given: &&StaticCredentials| {
-            given.registries.is_empty() || given.registries.iter().any(|r| r == registry)
+    /// The login for a registry, and what is wrong with it.
+    pub(super) async fn look_up(&self, registry: &str) -> Lookup {
+        let is_for = |own: &&StaticCredentials| {
+            own.registries.is_empty() || own.registries.iter().any(|r| r == registry)
         };
-        let mut found = Found::default();
-        if let Some(given) = self.given.as_ref().filter(is_for) {
+        let mut lookup = Lookup::default();
+        if let Some(own) = self.own.as_ref().filter(is_for) {
             let account = Account::Password {
-                username: given.username.clone(),
-                password: given.password.clone(),
+                username: own.username.clone(),
+                password: own.password.clone(),
             };
-            found.login = Some(Login::new(account, registry));
-            return found;
+            lookup.login = Some(Login::new(account, registry));
+            return lookup;
         }
-        let config = found.or_problem(self.file.as_ref().map_or(Ok(None), read));
+        let config = lookup.note(self.file.as_ref().map_or(Ok(None), read));
         if let Some(config) = config {
             let mut account = match config.helper(registry) {
-                Some(helper) => found.or_problem(helper::ask(helper, registry).await),
+                Some(helper) => lookup.note(helper::ask(helper, registry).await),
                 None => None,
             };
             if account.is_none() {
-                account = found.or_problem(config.account(registry));
+                account = lookup.note(config.account(registry));
             }
-            found.login = account.map(|account| Login::new(account, registry));
+            lookup.login = account.map(|account| Login::new(account, registry));
         }
-        found
+        lookup
     }
 }
 
-/// A login to pull with, and what came in the way of one. Most images need none, so that stops nobody; it is told where
-/// the registry wants one. It shows no secret.
+/// What a look-up of a login found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct Lookup {
+    /// The login to pull with.
     pub(super) login: Option<Login>,
+    /// The first thing that was wrong, without any secret. Most images need no login, so it stops nothing; it is reported
+    /// where the registry wants one.
     pub(super) problem: Option<String>,
 }
 
-impl Found {
-    fn or_problem<T>(&mut self, outcome: Result<Option<T>, String>) -> Option<T> {
+impl Lookup {
+    /// Keeps a problem, and goes on without what it concerns.
+    fn note<T>(&mut self, outcome: Result<Option<T>, String>) -> Option<T> {
         outcome.unwrap_or_else(|problem| {
             self.problem.get_or_insert(problem);
             None
         })
     }
 
-    /// The outcome of a pull or a look-up with this login.
-    pub(super) fn explain<T>(self, outcome: Result<T, EngineError>) -> Result<T, EngineError> {
+    /// Adds the problem to the outcome of a call with this login, where that failed for want of one.
+    pub(super) fn complete<T>(self, outcome: Result<T, EngineError>) -> Result<T, EngineError> {
         match (outcome, self.problem) {
-            (Err(error @ (EngineError::Refused { .. } | EngineError::NotFound(_))), Some(problem))
-                if is_auth_error(&error.words()) =>
-            {
-                Err(EngineError::Unauthorized(format!("{}; {problem}", error.words())))
-            }
+            (Err(error), Some(problem)) if error.is_auth_error() => Err(EngineError::Unauthorized(format!(
+                "{}; {problem}",
+                error.message()
+            ))),
             (outcome, _) => outcome,
         }
     }
-}
-
-/// Whether a refusal is for want of a login. Registries and engines have no common word for it.
-pub(crate) fn is_auth_error(words: &str) -> bool {
-    let words = words.to_ascii_lowercase();
-    let signs = [
-        "unauthorized",
-        "authentication required",
-        "no basic auth credentials",
-        "access denied",
-        "denied:",
-        "docker login",
-        // What an engine says after it tried again by http, where the registry is an insecure one to it.
-        "http request to an https server",
-    ];
-    signs.iter().any(|sign| words.contains(sign))
 }
 
 fn read(file: &ConfigFile) -> Result<Option<DockerConfig>, String> {
@@ -127,12 +113,12 @@ fn read(file: &ConfigFile) -> Result<Option<DockerConfig>, String> {
     let text = match fs::read(&file.path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound || !file.named => return Ok(None),
-        Err(error) => return Err(format!("the registry logins in {path} cannot be read: {error}")),
+        Err(error) => return Err(format!("cannot read the registry logins in {path}: {error}")),
     };
     match serde_json::from_slice(&text) {
         Ok(config) => Ok(Some(config)),
         Err(error) => Err(format!(
-            "{path} is not what `docker login` writes, at line {}, column {}",
+            "{path} is not what `docker login` writes: line {}, column {}",
             error.line(),
             error.column()
         )),
@@ -152,7 +138,7 @@ mod tests {
     }
 
     async fn username(logins: &Credentials, registry: &str) -> Option<String> {
-        match logins.of(registry).await.login?.account() {
+        match logins.look_up(registry).await.login?.account() {
             Account::Password { username, .. } => Some(username.clone()),
             Account::IdentityToken(_) => Some("<token>".to_owned()),
         }
@@ -199,7 +185,7 @@ mod tests {
         .unwrap();
         assert_eq!(username(&logins, "a.example").await.as_deref(), Some("u2"));
         fs::write(directory.path().join("config.json"), r#"{"auths": "hunter2""#).unwrap();
-        let found = logins.of("a.example").await;
+        let found = logins.look_up("a.example").await;
         assert!(found.login.is_none());
         let error = found.problem.unwrap();
         assert!(
@@ -208,26 +194,6 @@ mod tests {
         );
         fs::remove_file(directory.path().join("config.json")).unwrap();
         assert_eq!(username(&logins, "a.example").await, None);
-    }
-
-    #[test]
-    fn only_what_a_login_would_mend_asks_for_one() {
-        for words in [
-            "pull access denied for x, repository does not exist or may require 'docker login'",
-            "Head https://r.example/v2/x/manifests/1: no basic auth credentials",
-            "Head https://r.example/v2/x/manifests/1: unauthorized: authentication required",
-            "denied: Your authorization token has expired. Reauthenticate and try again.",
-            "error parsing HTTP 400 response body: \"Client sent an HTTP request to an HTTPS server.\\n\"",
-        ] {
-            assert!(is_auth_error(words), "{words}");
-        }
-        for words in [
-            "open /var/lib/docker/tmp/GetImageBlob1: permission denied",
-            "manifest unknown",
-            "dial tcp: lookup r.example: no such host",
-        ] {
-            assert!(!is_auth_error(words), "{words}");
-        }
     }
 
     #[tokio::test]
@@ -247,17 +213,17 @@ mod tests {
             (r#"{"auths":"#, "is not what `docker login` writes"),
         ] {
             let logins = logins(directory.path(), config);
-            let of = async || logins.of("r.example").await;
-            assert_eq!(of().await.explain(Ok(())), Ok(()));
+            let of = async || logins.look_up("r.example").await;
+            assert_eq!(of().await.complete(Ok(())), Ok(()));
             let away = Err(EngineError::Unreachable(
                 "permission denied: docker.sock".to_owned(),
             ));
             for other in [refused("manifest unknown"), away] {
-                assert_eq!(of().await.explain(other.clone()), other);
+                assert_eq!(of().await.complete(other.clone()), other);
             }
             let error = of()
                 .await
-                .explain(refused("no basic auth credentials"))
+                .complete(refused("no basic auth credentials"))
                 .unwrap_err();
             let EngineError::Unauthorized(words) = &error else {
                 panic!("{error:?}")

@@ -1,50 +1,47 @@
 //! Raw JSON in and out of the engine's API: documents pass through whole, whatever fields they have.
 
-use std::fs;
-use std::path::Path;
+use std::fmt;
 use std::time::Duration;
 
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, StatusCode, Url};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::call_log::logged;
+use super::errors::from_status;
+use super::tls::mutual_tls;
 use crate::container::ApiVersion;
 use crate::engine::{EngineError, EngineHost};
-use crate::net::{innermost, tls_builder, tls_without_roots, without_markup};
-use crate::text::one_line;
-
-/// An engine's message may hold what a registry or a runtime wrote, in characters.
-const MAX_MESSAGE: usize = 2_000;
+use crate::net::{innermost, tls_without_roots};
 
 /// A client of the engine's API that neither models nor alters what it carries.
 #[derive(Clone, Debug)]
-pub(in crate::engine) struct Raw {
+pub(super) struct HttpClient {
     client: reqwest::Client,
     base: Url,
 }
 
-/// A request to come: method, address, body and the time it may take in all.
+/// A request that has not been sent yet.
 #[derive(Debug)]
-pub(in crate::engine) struct Call {
+pub(super) struct Request {
     method: Method,
     url: Url,
     body: Option<Vec<u8>>,
     header: Option<(&'static str, String)>,
+    /// The time it may take, with its whole answer.
     limit: Duration,
 }
 
-impl Raw {
-    /// Makes the client; nothing is sent and no socket is opened.
-    pub(in crate::engine) fn new(host: &EngineHost) -> Result<Self, EngineError> {
+impl HttpClient {
+    /// Makes the client. Nothing is sent and no socket is opened; errs where a TLS file cannot be used.
+    pub(super) fn new(host: &EngineHost) -> Result<Self, EngineError> {
         let broken = |what: String| EngineError::Unreachable(what);
         let builder = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
-            // A new connection per call: one that idled through an engine's restart would fail a create
-            // that never left.
+            // A new connection per call: one that idled through an engine's restart would fail a create that was never
+            // sent.
             .pool_max_idle_per_host(0);
         let (builder, base) = match host {
             EngineHost::Unix(path) => {
@@ -71,14 +68,14 @@ impl Raw {
         })
     }
 
-    /// A call to a path given in segments, each encoded here; at an API version unless `None`.
-    pub(in crate::engine) fn call(
+    /// Makes a request to a path given in segments, which are encoded here; below an API version unless `None`.
+    pub(super) fn request(
         &self,
         method: Method,
         api: Option<ApiVersion>,
         segments: &[&str],
         limit: Duration,
-    ) -> Call {
+    ) -> Request {
         let mut url = self.base.clone();
         if let Ok(mut path) = url.path_segments_mut() {
             path.clear();
@@ -87,7 +84,7 @@ impl Raw {
             }
             path.extend(segments);
         }
-        Call {
+        Request {
             method,
             url,
             body: None,
@@ -96,95 +93,98 @@ impl Raw {
         }
     }
 
-    /// Sends a call; the body of a success, an error for anything but 2xx and 304.
-    pub(in crate::engine) async fn send(&self, call: Call) -> Result<Vec<u8>, EngineError> {
-        self.send_at_most(call, usize::MAX).await
+    /// Sends a request; the body of the answer. Errs for any status but 2xx and 304.
+    pub(super) async fn send(&self, request: Request) -> Result<Vec<u8>, EngineError> {
+        self.send_at_most(request, usize::MAX).await
     }
 
-    /// The same for an answer that may have no end: what is beyond so many bytes is not read.
-    pub(in crate::engine) async fn send_at_most(
-        &self,
-        call: Call,
-        most: usize,
-    ) -> Result<Vec<u8>, EngineError> {
-        let limit = call.limit;
-        let mut response = self.response(call).await?;
-        let status = response.status();
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error, limit))? {
-            body.extend_from_slice(&chunk);
-            if body.len() >= most {
-                body.truncate(most);
-                break;
+    /// Sends a request whose answer may have no end, and reads no more than `max` bytes of it.
+    pub(super) async fn send_at_most(&self, request: Request, max: usize) -> Result<Vec<u8>, EngineError> {
+        let limit = request.limit;
+        logged(request.to_string(), async {
+            let mut response = self.response(request).await?;
+            let status = response.status();
+            let mut body = Vec::new();
+            while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error, limit))? {
+                body.extend_from_slice(&chunk);
+                if body.len() >= max {
+                    body.truncate(max);
+                    break;
+                }
             }
-        }
-        if status.is_success() || status == StatusCode::NOT_MODIFIED {
-            Ok(body)
-        } else {
-            Err(refusal(status.as_u16(), &message(&body)))
-        }
+            if status.is_success() || status == StatusCode::NOT_MODIFIED {
+                Ok(body)
+            } else {
+                Err(from_status(status.as_u16(), &message(&body)))
+            }
+        })
+        .await
     }
 
-    /// Sends a HEAD call: a header of a success.
-    pub(in crate::engine) async fn header_of(
+    /// Sends a request and reads the answer as JSON.
+    pub(super) async fn fetch<T: DeserializeOwned>(&self, request: Request) -> Result<T, EngineError> {
+        let path = request.url.path().to_owned();
+        let body = self.send(request).await?;
+        serde_json::from_slice(&body).map_err(|error| EngineError::Malformed(format!("{path}: {error}")))
+    }
+
+    /// Sends a HEAD request; a header of the answer.
+    pub(super) async fn header_of(
         &self,
-        call: Call,
+        request: Request,
         name: &str,
     ) -> Result<Option<String>, EngineError> {
-        let response = self.response(call).await?;
-        let status = response.status();
-        if !status.is_success() {
-            // An answer to HEAD has no body to tell why.
-            return Err(refusal(status.as_u16(), &status.to_string()));
-        }
-        let value = response.headers().get(name).and_then(|value| value.to_str().ok());
-        Ok(value.map(str::to_owned))
+        logged(request.to_string(), async {
+            let response = self.response(request).await?;
+            let status = response.status();
+            if !status.is_success() {
+                // An answer to HEAD has no body with a message.
+                return Err(from_status(status.as_u16(), &status.to_string()));
+            }
+            let value = response.headers().get(name).and_then(|value| value.to_str().ok());
+            Ok(value.map(str::to_owned))
+        })
+        .await
     }
 
-    async fn response(&self, call: Call) -> Result<reqwest::Response, EngineError> {
-        let limit = call.limit;
-        let mut request = self.client.request(call.method, call.url).timeout(limit);
-        if let Some((name, value)) = call.header {
-            request = request.header(name, value);
+    async fn response(&self, request: Request) -> Result<reqwest::Response, EngineError> {
+        let limit = request.limit;
+        let mut builder = self.client.request(request.method, request.url).timeout(limit);
+        if let Some((name, value)) = request.header {
+            builder = builder.header(name, value);
         }
-        if let Some(body) = call.body {
-            request = request.header(CONTENT_TYPE, "application/json").body(body);
+        if let Some(body) = request.body {
+            builder = builder.header(CONTENT_TYPE, "application/json").body(body);
         }
-        request.send().await.map_err(|error| failure(&error, limit))
-    }
-
-    /// Sends a call and reads the answer as JSON.
-    pub(in crate::engine) async fn fetch<T: DeserializeOwned>(&self, call: Call) -> Result<T, EngineError> {
-        let path = call.url.path().to_owned();
-        let body = self.send(call).await?;
-        serde_json::from_slice(&body).map_err(|error| EngineError::Malformed(format!("{path}: {error}")))
+        builder.send().await.map_err(|error| failure(&error, limit))
     }
 }
 
-impl Call {
-    pub(in crate::engine) fn query(mut self, name: &str, value: &str) -> Self {
+/// Method, path and query: what a log may show of it.
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method, self.url.path())?;
+        match self.url.query() {
+            Some(query) => write!(f, "?{query}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Request {
+    pub(super) fn query(mut self, name: &str, value: &str) -> Self {
         self.url.query_pairs_mut().append_pair(name, value);
         self
     }
 
-    pub(in crate::engine) fn body(mut self, body: &Value) -> Self {
+    pub(super) fn body(mut self, body: &Value) -> Self {
         self.body = Some(body.to_string().into_bytes());
         self
     }
 
-    pub(in crate::engine) fn header(mut self, name: &'static str, value: String) -> Self {
+    pub(super) fn header(mut self, name: &'static str, value: String) -> Self {
         self.header = Some((name, value));
         self
-    }
-}
-
-/// What a status that is not a success means.
-pub(in crate::engine) fn refusal(status: u16, message: &str) -> EngineError {
-    let message = one_line(&without_markup(message), MAX_MESSAGE);
-    match status {
-        404 => EngineError::NotFound(message),
-        409 => EngineError::Conflict(message),
-        _ => EngineError::Refused { status, message },
     }
 }
 
@@ -204,52 +204,20 @@ fn failure(error: &reqwest::Error, limit: Duration) -> EngineError {
     }
 }
 
-/// `ca.pem`, `cert.pem` and `key.pem`, as every Docker client reads them.
-fn mutual_tls(directory: &Path) -> Result<rustls::ClientConfig, String> {
-    let mut roots = rustls::RootCertStore::empty();
-    let authority = directory.join("ca.pem");
-    for certificate in certificates(&authority)? {
-        roots
-            .add(certificate)
-            .map_err(|error| format!("{}: {error}", authority.display()))?;
-    }
-    let key_file = directory.join("key.pem");
-    let key = PrivateKeyDer::from_pem_slice(&read(&key_file)?)
-        .map_err(|error| format!("{}: no private key: {error}", key_file.display()))?;
-    tls_builder()?
-        .with_root_certificates(roots)
-        .with_client_auth_cert(certificates(&directory.join("cert.pem"))?, key)
-        .map_err(|error| format!("{}: {error}", directory.display()))
-}
-
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let certificates = CertificateDer::pem_slice_iter(&read(file)?)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| format!("{}: {error}", file.display()))?;
-    if certificates.is_empty() {
-        return Err(format!("{}: no certificate in it", file.display()));
-    }
-    Ok(certificates)
-}
-
-fn read(file: &Path) -> Result<Vec<u8>, String> {
-    fs::read(file).map_err(|error| format!("{}: {error}", file.display()))
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
 
     use super::*;
 
-    fn raw() -> Raw {
-        Raw::new(&EngineHost::Unix(PathBuf::from("/nowhere/docker.sock"))).unwrap()
+    fn client() -> HttpClient {
+        HttpClient::new(&EngineHost::Unix(PathBuf::from("/nowhere/docker.sock"))).unwrap()
     }
 
     #[test]
     fn every_segment_and_every_parameter_is_encoded() {
-        let call = raw()
-            .call(
+        let request = client()
+            .request(
                 Method::POST,
                 Some(ApiVersion::new(1, 41)),
                 &["networks", "a/b?c#d e", "connect"],
@@ -258,45 +226,18 @@ mod tests {
             .query("name", "x&y=z")
             .query("platform", "linux/arm64");
         assert_eq!(
-            call.url.as_str(),
+            request.url.as_str(),
             "http://docker/v1.41/networks/a%2Fb%3Fc%23d%20e/connect?name=x%26y%3Dz&platform=linux%2Farm64"
         );
     }
 
     #[test]
-    fn statuses_become_observations_with_the_engine_s_words() {
-        let body = br#"{"message":"No such container: x"}"#;
+    fn the_message_of_an_answer_is_the_engine_s_or_that_of_something_in_between() {
         assert_eq!(
-            refusal(404, &message(body)),
-            EngineError::NotFound("No such container: x".to_owned())
+            message(br#"{"message":"No such container: x"}"#),
+            "No such container: x"
         );
-        assert_eq!(
-            refusal(409, &message(b"taken\n")),
-            EngineError::Conflict("taken".to_owned())
-        );
-        let expected = EngineError::Refused {
-            status: 403,
-            message: "no".to_owned(),
-        };
-        assert_eq!(refusal(403, &message(br#"{"message":"no"}"#)), expected);
-    }
-
-    #[test]
-    fn an_error_page_becomes_one_line_without_its_markup() {
-        let page = b"<html><body><h1>403 Forbidden</h1>\nBy rule.\n</body></html>\n";
-        for (body, words) in [
-            (&page[..], "403 Forbidden By rule."),
-            (
-                br#"{"message":"no such image: <none>\nat all"}"#,
-                "no such image: <none> at all",
-            ),
-        ] {
-            let expected = EngineError::Refused {
-                status: 403,
-                message: words.to_owned(),
-            };
-            assert_eq!(refusal(403, &message(body)), expected);
-        }
+        assert_eq!(message(b"taken\n"), "taken\n");
     }
 
     #[test]
@@ -305,7 +246,7 @@ mod tests {
             address: "engine.example:2376".to_owned(),
             tls: Some(PathBuf::from("/nowhere/certs")),
         };
-        let error = Raw::new(&host).unwrap_err().to_string();
+        let error = HttpClient::new(&host).unwrap_err().to_string();
         assert!(error.contains("/nowhere/certs/ca.pem"), "{error}");
     }
 }

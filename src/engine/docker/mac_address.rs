@@ -1,24 +1,24 @@
-//! What only an older version of the API shows.
+//! The MAC address that a container's owner chose, which only an older version of the API shows.
 
 use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::Value;
 
-use super::http::Raw;
+use super::http::HttpClient;
 use crate::container::{ApiVersion, ContainerId};
 use crate::engine::EngineError;
 
-/// From this version on inspect shows the MAC addresses in use, most of them made up by the engine, and not any more
-/// `Config.MacAddress`, the one that the owner asked for.
+/// From this version on, inspect shows the MAC addresses in use, most of them made up by the engine, and no longer
+/// `Config.MacAddress`, the one that the owner chose.
 const HIDES_MAC: ApiVersion = ApiVersion::new(1, 52);
-/// The last one that shows it.
+/// The last version that shows it.
 const SHOWS_MAC: ApiVersion = ApiVersion::new(1, 51);
 
-/// Adds to a container's document, read at version `api`, the MAC address that its owner asked for. It stays unknown
-/// where the engine does not speak the older version any more, or a proxy does not let that through.
+/// Adds the MAC address that a container's owner chose to its document, which was read at version `api`. It stays unknown
+/// where the engine no longer speaks the older version, or a proxy refuses it.
 pub(super) async fn add_mac(
-    raw: &Raw,
+    http: &HttpClient,
     api: ApiVersion,
     id: &ContainerId,
     document: &mut Value,
@@ -36,13 +36,13 @@ pub(super) async fn add_mac(
     if api < HIDES_MAC || !has_network {
         return Ok(());
     }
-    let call = raw.call(
+    let request = http.request(
         Method::GET,
         Some(SHOWS_MAC),
         &["containers", id.as_str(), "json"],
         limit,
     );
-    let older: Value = match raw.fetch(call).await {
+    let older: Value = match http.fetch(request).await {
         Err(EngineError::Refused {
             status: 400..=499, ..
         }) => return Ok(()),

@@ -1,21 +1,26 @@
-//! The Docker Engine API: bollard for what is only commanded, raw JSON for what is read and written.
+//! The Docker Engine API behind the port: bollard for plain commands, requests of our own for documents, which bollard's
+//! models would cut down to the fields that they know.
 
-mod commands;
+mod bollard_client;
+mod call_log;
 mod copied_files;
-pub(super) mod http;
+mod errors;
+mod http;
 mod logs;
 mod mac_address;
+pub(super) mod messages;
+mod probe;
 mod pull;
 mod registry;
 mod responses;
+mod session;
 mod stop;
+mod tls;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bollard::Docker;
-use bollard::errors::Error as BollardError;
 use bollard::models::{ContainerUpdateBody, RestartPolicy};
 use bollard::query_parameters::{
     RemoveContainerOptions, RemoveImageOptions, RenameContainerOptions, StopContainerOptions,
@@ -25,32 +30,30 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use responses::{Created, Row, VersionAnswer};
-use stop::kills_when_the_client_leaves;
-
-use commands::{in_stream, translate};
-use http::{Call, Raw};
-
+use self::call_log::logged;
+use self::http::HttpClient;
+use self::responses::{ContainerRow, Created};
+use self::session::Session;
+use self::stop::kills_when_the_client_leaves;
 use super::credentials::Credentials;
-use super::permissions::{self, Right};
 use super::{Engine, EngineError, EngineHost, EngineInfo, PullProgress, Storage};
-use crate::container::{ApiVersion, ContainerId, ContainerSummary, ImageId, Inspected};
+use crate::container::{ContainerId, ContainerSummary, ImageId, Inspected};
 use crate::image::ImageReference;
 
-/// For what the engine reads from its own memory.
+/// The limit of calls that the engine answers from its memory.
 const READ: Duration = Duration::from_secs(10);
-/// For what makes the engine work: creating, starting, renaming, removing.
+/// The limit of calls that make the engine work: create, start, rename, remove.
 const WRITE: Duration = Duration::from_secs(60);
-/// For what the engine must ask a registry.
+/// The limit of calls for which the engine must ask a registry.
 const REGISTRY: Duration = Duration::from_secs(60);
-/// How long a stop is waited for; the engine finishes it without us.
+/// How long a stop is waited for. The engine finishes it without us.
 const STOP_WAIT: Duration = Duration::from_secs(1);
-/// For a container's last lines: nobody waits for evidence.
+/// The limit of a read of a container's log, since a replacement waits for the evidence.
 const LOGS: Duration = Duration::from_secs(2);
-/// As much of a log as is read; an engine keeps lines in pieces of 16 KiB, and may be asked for dozens of them.
-const MOST_LOGS: usize = 1024 * 1024;
+/// As much of a log as is read. An engine keeps lines in pieces of 16 KiB, and may be asked for dozens of them.
+const MAX_LOG_BYTES: usize = 1024 * 1024;
 
-/// A Docker engine: cheap to clone, connected anew by every call, so that it may go away and come back.
+/// A Docker engine: cheap to clone, and connected to by every call, so that it may go away and come back.
 #[derive(Clone)]
 pub struct DockerEngine {
     shared: Arc<Shared>,
@@ -58,16 +61,9 @@ pub struct DockerEngine {
 
 struct Shared {
     host: EngineHost,
-    raw: Raw,
-    logins: Credentials,
+    http: HttpClient,
+    credentials: Credentials,
     session: Mutex<Option<Session>>,
-}
-
-/// What holds for as long as the same engine answers.
-#[derive(Clone)]
-struct Session {
-    info: EngineInfo,
-    docker: Docker,
 }
 
 impl fmt::Debug for DockerEngine {
@@ -79,106 +75,33 @@ impl fmt::Debug for DockerEngine {
 }
 
 impl DockerEngine {
-    /// Prepares the way to an engine. Nothing is sent yet: an engine that is not there is
-    /// [`EngineError::Unreachable`] from each call until it is.
+    /// Prepares the client. Nothing is sent yet: while the engine is not there, each call errs with
+    /// [`EngineError::Unreachable`].
     ///
     /// Errs only where a TLS directory cannot be read.
     pub fn connect(host: &EngineHost) -> Result<Self, EngineError> {
-        Ok(Self {
-            shared: Arc::new(Shared {
-                host: host.clone(),
-                raw: Raw::new(host)?,
-                logins: Credentials::default(),
-                session: Mutex::new(None),
-            }),
-        })
+        Ok(Self::new(
+            host.clone(),
+            HttpClient::new(host)?,
+            Credentials::default(),
+        ))
     }
 
-    /// The same engine, with accounts for the registries it pulls from.
+    /// The same engine, with credentials for the registries that it pulls from.
     #[must_use]
-    pub fn with_logins(self, logins: Credentials) -> Self {
+    pub fn with_credentials(self, credentials: Credentials) -> Self {
+        Self::new(self.shared.host.clone(), self.shared.http.clone(), credentials)
+    }
+
+    fn new(host: EngineHost, http: HttpClient, credentials: Credentials) -> Self {
         Self {
             shared: Arc::new(Shared {
-                host: self.shared.host.clone(),
-                raw: self.shared.raw.clone(),
-                logins,
+                host,
+                http,
+                credentials,
                 session: Mutex::new(None),
             }),
         }
-    }
-
-    /// Asks the engine for its version, once: later calls use the answer until the engine goes away.
-    async fn session(&self) -> Result<Session, EngineError> {
-        let mut slot = self.shared.session.lock().await;
-        if let Some(session) = &*slot {
-            return Ok(session.clone());
-        }
-        let session = self.meet().await.map_err(|error| self.located(error))?;
-        *slot = Some(session.clone());
-        Ok(session)
-    }
-
-    async fn meet(&self) -> Result<Session, EngineError> {
-        let raw = &self.shared.raw;
-        let answer: VersionAnswer = raw.fetch(raw.call(Method::GET, None, &["version"], READ)).await?;
-        let info = EngineInfo {
-            api: answer.api.parse().map_err(EngineError::Malformed)?,
-            version: answer.release,
-            os: answer.os,
-            architecture: answer.architecture,
-        };
-        let docker =
-            commands::client(&self.shared.host, info.api).map_err(|error| translate(error, WRITE))?;
-        Ok(Session { info, docker })
-    }
-
-    /// Forgets what was learned of the engine when the one that answers may be another.
-    async fn noting<T>(&self, outcome: Result<T, EngineError>) -> Result<T, EngineError> {
-        if let Err(error) = &outcome
-            && may_be_another_engine(error)
-        {
-            *self.shared.session.lock().await = None;
-        }
-        outcome.map_err(|error| self.located(error))
-    }
-
-    /// An engine that is out of reach is told with its address.
-    fn located(&self, error: EngineError) -> EngineError {
-        match error {
-            EngineError::Unreachable(cause) => {
-                EngineError::Unreachable(format!("{}: {cause}", self.shared.host))
-            }
-            other => other,
-        }
-    }
-
-    /// Sends a raw call, given how to make it from the engine's own API version.
-    async fn raw(&self, make: impl FnOnce(&Raw, ApiVersion) -> Call) -> Result<Vec<u8>, EngineError> {
-        let session = self.session().await?;
-        let call = make(&self.shared.raw, session.info.api);
-        self.noting(self.shared.raw.send(call).await).await
-    }
-
-    /// The same for an answer in JSON.
-    async fn json<T: serde::de::DeserializeOwned>(
-        &self,
-        make: impl FnOnce(&Raw, ApiVersion) -> Call,
-    ) -> Result<T, EngineError> {
-        let body = self.raw(make).await?;
-        serde_json::from_slice(&body).map_err(|error| EngineError::Malformed(error.to_string()))
-    }
-
-    /// Runs a command of bollard's within [`WRITE`].
-    async fn command<T, F>(&self, run: impl FnOnce(Docker) -> F) -> Result<T, EngineError>
-    where
-        F: Future<Output = Result<T, BollardError>>,
-    {
-        let session = self.session().await?;
-        let outcome = match timeout(WRITE, run(session.docker)).await {
-            Ok(outcome) => outcome.map_err(|error| translate(error, WRITE)),
-            Err(_) => Err(EngineError::TimedOut(WRITE)),
-        };
-        self.noting(outcome).await
     }
 }
 
@@ -188,14 +111,14 @@ impl Engine for DockerEngine {
     }
 
     async fn storage(&self) -> Result<Storage, EngineError> {
-        self.json(|raw, api| raw.call(Method::GET, Some(api), &["info"], READ))
+        self.json(|http, api| http.request(Method::GET, Some(api), &["info"], READ))
             .await
     }
 
     async fn containers(&self) -> Result<Vec<ContainerSummary>, EngineError> {
-        let rows: Vec<Row> = self
-            .json(|raw, api| {
-                raw.call(Method::GET, Some(api), &["containers", "json"], READ)
+        let rows: Vec<ContainerRow> = self
+            .json(|http, api| {
+                http.request(Method::GET, Some(api), &["containers", "json"], READ)
                     .query("all", "1")
             })
             .await?;
@@ -204,18 +127,20 @@ impl Engine for DockerEngine {
 
     async fn inspect(&self, id: &ContainerId) -> Result<Inspected, EngineError> {
         let mut document: Value = self
-            .json(|raw, api| raw.call(Method::GET, Some(api), &["containers", id.as_str(), "json"], READ))
+            .json(|http, api| {
+                http.request(Method::GET, Some(api), &["containers", id.as_str(), "json"], READ)
+            })
             .await?;
         let api = self.session().await?.info.api;
-        let read = mac_address::add_mac(&self.shared.raw, api, id, &mut document, READ).await;
-        self.noting(read).await?;
+        let added = mac_address::add_mac(&self.shared.http, api, id, &mut document, READ).await;
+        self.track_session(added).await?;
         Inspected::new(document)
             .ok_or_else(|| EngineError::Malformed(format!("the document of container {id} has no Id")))
     }
 
     async fn inspect_image(&self, reference_or_id: &str) -> Result<Value, EngineError> {
-        self.json(|raw, api| {
-            raw.call(
+        self.json(|http, api| {
+            http.request(
                 Method::GET,
                 Some(api),
                 &reference_path("images", reference_or_id),
@@ -232,19 +157,19 @@ impl Engine for DockerEngine {
         progress: impl FnMut(PullProgress) + Send,
     ) -> Result<(), EngineError> {
         let session = self.session().await?;
-        let found = self.login(reference).await;
+        let login = self.look_up_login(reference).await;
         let pulled = pull::pull(
             &session.docker,
             reference,
             platform,
-            found.login.as_ref(),
+            login.login.as_ref(),
             progress,
-        )
-        .await;
-        found.explain(self.noting(pulled).await)?;
-        // A stream that ended without a word of an error may still have brought nothing.
+        );
+        let pulled = logged(format!("POST /images/create?fromImage={reference}"), pulled).await;
+        login.complete(self.track_session(pulled).await)?;
+        // A stream that ended without an error may still have brought nothing.
         match self.inspect_image(&reference.to_string()).await {
-            Err(EngineError::NotFound(_)) => Err(in_stream(format!(
+            Err(EngineError::NotFound(_)) => Err(errors::in_stream(&format!(
                 "the pull of {reference} ended without an image"
             ))),
             other => other.map(|_| ()),
@@ -258,14 +183,14 @@ impl Engine for DockerEngine {
         body: &Value,
     ) -> Result<ContainerId, EngineError> {
         let created: Created = self
-            .json(|raw, api| {
-                let call = raw
-                    .call(Method::POST, Some(api), &["containers", "create"], WRITE)
+            .json(|http, api| {
+                let request = http
+                    .request(Method::POST, Some(api), &["containers", "create"], WRITE)
                     .query("name", name)
                     .body(body);
                 match platform {
-                    Some(platform) => call.query("platform", platform),
-                    None => call,
+                    Some(platform) => request.query("platform", platform),
+                    None => request,
                 }
             })
             .await?;
@@ -274,28 +199,34 @@ impl Engine for DockerEngine {
 
     async fn connect(&self, network: &str, id: &ContainerId, endpoint: &Value) -> Result<(), EngineError> {
         let body = json!({ "Container": id.as_str(), "EndpointConfig": endpoint });
-        let outcome = self
-            .raw(|raw, api| {
-                raw.call(Method::POST, Some(api), &["networks", network, "connect"], WRITE)
+        let connected = self
+            .send(|http, api| {
+                http.request(Method::POST, Some(api), &["networks", network, "connect"], WRITE)
                     .body(&body)
             })
             .await;
-        match outcome {
-            Err(EngineError::Refused { status: 403, message }) if is_connected_already(&message) => Ok(()),
+        match connected {
+            Err(EngineError::Refused { status: 403, message })
+                if messages::is_connected_already(&message) =>
+            {
+                Ok(())
+            }
             other => other.map(|_| ()),
         }
     }
 
     async fn start(&self, id: &ContainerId) -> Result<(), EngineError> {
-        let id = plain(id)?;
-        self.command(|docker| async move { docker.start_container(id, None).await })
-            .await
+        let id = checked_id(id)?;
+        let call = format!("POST /containers/{id}/start");
+        self.command(call, WRITE, |docker| async move {
+            docker.start_container(id, None).await
+        })
+        .await
     }
 
     async fn stop(&self, id: &ContainerId, grace: Duration) -> Result<(), EngineError> {
-        let name = plain(id)?;
-        let session = self.session().await?;
-        if !grace.is_zero() && kills_when_the_client_leaves(&session.info.version) {
+        let name = checked_id(id)?;
+        if !grace.is_zero() && kills_when_the_client_leaves(&self.info().await?.version) {
             return self.signal_to_stop(id).await;
         }
         let seconds = grace.as_secs() + u64::from(grace.subsec_nanos() > 0);
@@ -303,48 +234,55 @@ impl Engine for DockerEngine {
             t: Some(i32::try_from(seconds).unwrap_or(i32::MAX)),
             ..StopContainerOptions::default()
         };
-        match timeout(STOP_WAIT, session.docker.stop_container(name, Some(options))).await {
-            Ok(outcome) => {
-                self.noting(outcome.map_err(|error| translate(error, STOP_WAIT)))
-                    .await
-            }
-            Err(_) => Ok(()),
-        }
+        let call = format!("POST /containers/{name}/stop?t={seconds}");
+        self.command(call, WRITE, |docker| async move {
+            let stopped = docker.stop_container(name, Some(options));
+            // Later, the engine goes on with it.
+            timeout(STOP_WAIT, stopped).await.unwrap_or(Ok(()))
+        })
+        .await
     }
 
     async fn rename(&self, id: &ContainerId, name: &str) -> Result<(), EngineError> {
-        let id = plain(id)?;
+        let id = checked_id(id)?;
         let options = RenameContainerOptions {
             name: name.to_owned(),
         };
-        self.command(|docker| async move { docker.rename_container(id, options).await })
-            .await
+        let call = format!("POST /containers/{id}/rename?name={name}");
+        self.command(call, WRITE, |docker| async move {
+            docker.rename_container(id, options).await
+        })
+        .await
     }
 
     async fn set_restart_policy(&self, id: &ContainerId, policy: &Value) -> Result<(), EngineError> {
-        let id = plain(id)?;
+        let id = checked_id(id)?;
         let restart_policy = restart_policy(policy)?;
         let update = ContainerUpdateBody {
             restart_policy: Some(restart_policy),
             ..ContainerUpdateBody::default()
         };
-        self.command(|docker| async move { docker.update_container(id, update).await })
-            .await
+        let call = format!("POST /containers/{id}/update");
+        self.command(call, WRITE, |docker| async move {
+            docker.update_container(id, update).await
+        })
+        .await
     }
 
     async fn remove(&self, id: &ContainerId) -> Result<(), EngineError> {
-        let id = plain(id)?;
+        let id = checked_id(id)?;
         let options = RemoveContainerOptions {
             v: false,
             force: false,
             link: false,
         };
-        let removed = self
-            .command(|docker| async move { docker.remove_container(id, Some(options)).await })
-            .await;
-        match removed {
+        let call = format!("DELETE /containers/{id}");
+        let removed = self.command(call, WRITE, |docker| async move {
+            docker.remove_container(id, Some(options)).await
+        });
+        match removed.await {
             Err(EngineError::NotFound(_)) => Ok(()),
-            Err(EngineError::Conflict(message)) if message.contains("already in progress") => Ok(()),
+            Err(EngineError::Conflict(message)) if messages::is_removal_in_progress(&message) => Ok(()),
             other => other,
         }
     }
@@ -354,10 +292,11 @@ impl Engine for DockerEngine {
             force: false,
             ..RemoveImageOptions::default()
         };
-        let removed = self
-            .command(|docker| async move { docker.remove_image(id.as_str(), Some(options), None).await })
-            .await;
-        match removed {
+        let call = format!("DELETE /images/{id}");
+        let removed = self.command(call, WRITE, |docker| async move {
+            docker.remove_image(id.as_str(), Some(options), None).await
+        });
+        match removed.await {
             Err(EngineError::NotFound(_)) => Ok(()),
             other => other.map(|_| ()),
         }
@@ -365,21 +304,17 @@ impl Engine for DockerEngine {
 
     async fn logs(&self, id: &ContainerId, lines: usize) -> Result<String, EngineError> {
         let session = self.session().await?;
-        let raw = &self.shared.raw;
-        let call = raw
-            .call(
-                Method::GET,
-                Some(session.info.api),
-                &["containers", id.as_str(), "logs"],
-                LOGS,
-            )
+        let http = &self.shared.http;
+        let path = ["containers", id.as_str(), "logs"];
+        let request = http
+            .request(Method::GET, Some(session.info.api), &path, LOGS)
             .query("stdout", "1")
             .query("stderr", "1")
             .query("tail", &lines.to_string());
-        match self.noting(raw.send_at_most(call, MOST_LOGS).await).await {
+        let body = http.send_at_most(request, MAX_LOG_BYTES).await;
+        match self.track_session(body).await {
             Ok(body) => Ok(logs::text(&body)),
-            // A log driver that only writes.
-            Err(EngineError::Refused { message, .. }) if message.contains("does not support reading") => {
+            Err(EngineError::Refused { message, .. }) if messages::is_unreadable_log(&message) => {
                 Ok(String::new())
             }
             Err(error) => Err(error),
@@ -388,8 +323,8 @@ impl Engine for DockerEngine {
 
     async fn memory_usage(&self, id: &ContainerId) -> Result<u64, EngineError> {
         let stats: Value = self
-            .json(|raw, api| {
-                raw.call(
+            .json(|http, api| {
+                http.request(
                     Method::GET,
                     Some(api),
                     &["containers", id.as_str(), "stats"],
@@ -406,8 +341,8 @@ impl Engine for DockerEngine {
     async fn copied_files(&self, id: &ContainerId) -> Result<Vec<String>, EngineError> {
         let container = self.inspect(id).await?;
         let changes = self
-            .json(|raw, api| {
-                raw.call(
+            .json(|http, api| {
+                http.request(
                     Method::GET,
                     Some(api),
                     &["containers", id.as_str(), "changes"],
@@ -418,15 +353,15 @@ impl Engine for DockerEngine {
         let mut files = Vec::new();
         for path in copied_files::written(changes) {
             let session = self.session().await?;
-            let raw = &self.shared.raw;
+            let http = &self.shared.http;
             let archive = ["containers", id.as_str(), "archive"];
-            let call = raw.call(Method::HEAD, Some(session.info.api), &archive, READ);
-            match self
-                .noting(raw.header_of(call.query("path", &path), copied_files::STAT).await)
-                .await
-            {
+            let request = http
+                .request(Method::HEAD, Some(session.info.api), &archive, READ)
+                .query("path", &path);
+            let stat = http.header_of(request, copied_files::STAT).await;
+            match self.track_session(stat).await {
                 Ok(Some(stat)) if copied_files::was_put_there(&container, &stat) => files.push(path),
-                // Of 404: it was removed meanwhile.
+                // 404: it was removed meanwhile.
                 Ok(_) | Err(EngineError::NotFound(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -444,31 +379,8 @@ impl Engine for DockerEngine {
     }
 }
 
-impl DockerEngine {
-    /// Whether a call is let through, found out by one that does nothing: why it is not.
-    pub async fn refusal(&self, right: &Right) -> Result<Option<String>, EngineError> {
-        let api = self.session().await?.info.api;
-        self.noting(permissions::refusal(&self.shared.raw, api, right).await)
-            .await
-    }
-}
-
-/// Whether the engine went away, or answers that our API version is none of its own.
-fn may_be_another_engine(error: &EngineError) -> bool {
-    match error {
-        EngineError::Unreachable(_) => true,
-        EngineError::Refused { status: 400, message } => message.contains("client version"),
-        _ => false,
-    }
-}
-
-fn is_connected_already(message: &str) -> bool {
-    (message.contains("endpoint with name") && message.contains("already exists in network"))
-        || message.contains("already attached to network")
-}
-
-/// bollard builds paths by pasting: an id that needs encoding is no id.
-fn plain(id: &ContainerId) -> Result<&str, EngineError> {
+/// The id, unless it would need encoding: bollard pastes ids into paths as they are.
+fn checked_id(id: &ContainerId) -> Result<&str, EngineError> {
     let text = id.as_str();
     let sound = !text.is_empty()
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -482,8 +394,8 @@ fn plain(id: &ContainerId) -> Result<&str, EngineError> {
     }
 }
 
-/// A restart policy from the words of a container document, where none at all is written as an empty name:
-/// an update takes that for "leave as it is".
+/// A restart policy as an update takes it. A container document writes "none" as an empty name, which an update reads as
+/// "leave it as it is".
 fn restart_policy(policy: &Value) -> Result<RestartPolicy, EngineError> {
     let mut policy = policy.clone();
     if policy
@@ -496,7 +408,7 @@ fn restart_policy(policy: &Value) -> Result<RestartPolicy, EngineError> {
     serde_json::from_value(policy).map_err(|error| EngineError::Malformed(format!("restart policy: {error}")))
 }
 
-/// The segments of `/{kind}/{reference}/json`; the slashes of a reference stay slashes, as every client sends them.
+/// The segments of `/{kind}/{reference}/json`. The slashes of a reference are not encoded, as in every client.
 fn reference_path<'a>(kind: &'a str, reference: &'a str) -> Vec<&'a str> {
     std::iter::once(kind)
         .chain(reference.split('/'))
@@ -527,27 +439,11 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_would_alter_a_path_are_no_containers() {
+    fn an_id_that_would_alter_a_path_is_not_sent() {
         for id in ["", "../images/prune", "a/b", "a?force=1", "..", "a%2f"] {
-            let error = plain(&ContainerId::new(id)).unwrap_err();
+            let error = checked_id(&ContainerId::new(id)).unwrap_err();
             assert!(matches!(error, EngineError::NotFound(_)), "{id}");
         }
-        assert!(plain(&ContainerId::new("docker-delegate.draining-17")).is_ok());
-    }
-
-    #[tokio::test]
-    async fn an_engine_that_is_not_there_is_out_of_reach_at_each_call() {
-        let directory = tempfile::tempdir().unwrap();
-        let host = EngineHost::Unix(directory.path().join("docker.sock"));
-        let engine = DockerEngine::connect(&host).unwrap();
-        for _ in 0..2 {
-            let error = engine.info().await.unwrap_err();
-            assert!(
-                matches!(&error, EngineError::Unreachable(why) if why.contains("docker.sock")),
-                "{error}"
-            );
-            let stopped = engine.stop(&ContainerId::new("a"), Duration::ZERO).await;
-            assert!(matches!(stopped, Err(EngineError::Unreachable(_))));
-        }
+        assert!(checked_id(&ContainerId::new("docker-delegate.draining-17")).is_ok());
     }
 }

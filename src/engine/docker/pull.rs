@@ -1,4 +1,4 @@
-//! Pulling an image: the stream of an answer that is 200 whatever comes of it.
+//! Pulling an image: the stream of an answer whose status is 200 whether it succeeds or not.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,18 +10,17 @@ use bollard::query_parameters::CreateImageOptions;
 use futures_util::StreamExt;
 use tokio::time::timeout;
 
-use super::commands::{in_stream, translate};
+use super::errors::{from_bollard, in_stream};
+use super::messages::{LayerStatus, is_unfinished_line, layer_status};
 use crate::engine::credentials::header::Login;
 use crate::engine::{EngineError, PullProgress};
 use crate::image::ImageReference;
 use crate::text::duration;
 
-/// A pull may take any time, but not stand still for longer than this.
+/// A pull may take any time, but must not stand still for longer than this.
 pub(super) const IDLE: Duration = Duration::from_secs(120);
-/// tokio-util's words for what is left at the end of a stream of lines. All errors of a body are of one kind.
-const WITHOUT_LINE_BREAK: &str = "bytes remaining on stream";
 
-/// Pulls an image. A stream that ends well may still have brought nothing: that is for the image to tell.
+/// Pulls an image. A stream that ends well may still have brought nothing: inspecting the image shows it.
 pub(super) async fn pull(
     docker: &Docker,
     reference: &ImageReference,
@@ -41,26 +40,25 @@ pub(super) async fn pull(
     let mut layers = Layers::default();
     loop {
         match timeout(IDLE, stream.next()).await {
-            // The engine is there; it is the registry that it waits for.
+            // The engine is there, and waits for the registry.
             Err(_) => {
-                let (time, registry) = (duration::text(IDLE), reference.registry());
-                return Err(in_stream(format!(
-                    "nothing came for {time}; does {registry} answer the engine?"
+                let (idle, registry) = (duration::text(IDLE), reference.registry());
+                return Err(in_stream(&format!(
+                    "nothing arrived for {idle}; check that the engine can reach {registry}"
                 )));
             }
             Ok(None) => return Ok(()),
-            // The end of a stream without a final line break is reported as an error; whether the pull succeeded is for
-            // the image to tell.
-            Ok(Some(Err(BollardError::IOError { err }))) if err.to_string() == WITHOUT_LINE_BREAK => {
+            // The end of the stream after all; inspecting the image shows whether the pull succeeded.
+            Ok(Some(Err(BollardError::IOError { err }))) if is_unfinished_line(&err.to_string()) => {
                 return Ok(());
             }
             Ok(Some(Err(BollardError::IOError { err }))) => {
-                return Err(in_stream(format!("the engine's answer broke off: {err}")));
+                return Err(in_stream(&format!("the engine's answer broke off: {err}")));
             }
-            Ok(Some(Err(error))) => return Err(translate(error, IDLE)),
-            // `{"error": …}` alone: bollard knows no such field, so the line comes out blank.
+            Ok(Some(Err(error))) => return Err(from_bollard(error, IDLE)),
+            // `{"error": …}` alone: bollard does not know that field, so all fields of the line are empty.
             Ok(Some(Ok(line))) if line == CreateImageInfo::default() => {
-                return Err(in_stream("the engine broke the pull off".to_owned()));
+                return Err(in_stream("the engine broke off the pull"));
             }
             Ok(Some(Ok(line))) => {
                 if let Some(now) = layers.take(line) {
@@ -71,7 +69,7 @@ pub(super) async fn pull(
     }
 }
 
-/// `fromImage` and `tag` of a pull. Without a tag the engine would pull every tag there is.
+/// `fromImage` and `tag` of a pull. Without a tag the engine would pull every tag of the repository.
 fn pull_source(reference: &ImageReference) -> (String, Option<String>) {
     let text = reference.to_string();
     let last = text.rsplit('/').next().unwrap_or_default();
@@ -86,9 +84,8 @@ struct Layers(HashMap<String, PullProgress>);
 impl Layers {
     fn take(&mut self, line: CreateImageInfo) -> Option<PullProgress> {
         let id = line.id?;
-        // Extraction counts its own bytes again.
-        match line.status.as_deref()? {
-            "Downloading" => {
+        match layer_status(line.status.as_deref()?) {
+            LayerStatus::Downloading => {
                 let detail = line.progress_detail?;
                 let layer = PullProgress {
                     current: u64::try_from(detail.current?).ok()?,
@@ -96,11 +93,11 @@ impl Layers {
                 };
                 self.0.insert(id, layer);
             }
-            "Download complete" => {
+            LayerStatus::Downloaded => {
                 let layer = self.0.get_mut(&id)?;
                 layer.current = layer.total;
             }
-            _ => return None,
+            LayerStatus::Other => return None,
         }
         Some(
             self.0
@@ -122,8 +119,8 @@ mod tests {
     use super::*;
     use crate::engine::{DockerEngine, Engine as _, EngineHost};
 
-    /// What a pull says of an engine that answers it with this body, as it is, and closes the connection. The image is
-    /// there all along.
+    /// The outcome of a pull from an engine that answers it with this body, as it is, and closes the connection. The image
+    /// exists all along.
     async fn pull_with(body: &'static str) -> Result<(), EngineError> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();

@@ -1,4 +1,4 @@
-//! What a registry says, asked through the engine.
+//! Questions to a registry, asked through the engine.
 
 use reqwest::Method;
 use serde_json::Value;
@@ -6,38 +6,37 @@ use tracing::debug;
 
 use super::{DockerEngine, REGISTRY, reference_path};
 use crate::engine::EngineError;
-use crate::engine::credentials::Found;
-use crate::engine::credentials::header;
+use crate::engine::credentials::{Lookup, header};
 use crate::image::ImageReference;
 
 impl DockerEngine {
-    /// What the registry says of a reference, asked through the engine: its digest, and the platforms it is for.
+    /// What the registry has for a reference: its digest, and the platforms it is for.
     pub async fn distribution(&self, reference: &ImageReference) -> Result<Value, EngineError> {
         let name = reference.to_string();
-        let found = self.login(reference).await;
+        let lookup = self.look_up_login(reference).await;
         let answer = self
-            .json(|raw, api| {
-                let call = raw.call(
+            .json(|http, api| {
+                let request = http.request(
                     Method::GET,
                     Some(api),
                     &reference_path("distribution", &name),
                     REGISTRY,
                 );
-                match &found.login {
-                    Some(login) => call.header(header::HEADER, login.header()),
-                    None => call,
+                match &lookup.login {
+                    Some(login) => request.header(header::HEADER, login.header()),
+                    None => request,
                 }
             })
             .await;
-        found.explain(answer)
+        lookup.complete(answer)
     }
 
-    pub(super) async fn login(&self, reference: &ImageReference) -> Found {
+    pub(super) async fn look_up_login(&self, reference: &ImageReference) -> Lookup {
         let registry = reference.registry();
-        let found = self.shared.logins.of(registry).await;
-        if let Some(problem) = &found.problem {
-            debug!(registry, problem, "the registry logins are not in order");
+        let lookup = self.shared.credentials.look_up(registry).await;
+        if let Some(problem) = &lookup.problem {
+            debug!(registry, problem, "cannot use a registry login");
         }
-        found
+        lookup
     }
 }

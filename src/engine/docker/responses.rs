@@ -1,15 +1,14 @@
-//! The engine's answers, as far as they are read.
+//! The engine's responses, as far as they are read.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::container::ContainerId;
-use crate::container::{ContainerSummary, RunState};
+use crate::container::{ContainerId, ContainerSummary, RunState};
 
-/// What the engine says of itself.
+/// The answer to `GET /version`.
 #[derive(Deserialize)]
-pub(super) struct VersionAnswer {
+pub(super) struct Version {
     #[serde(rename = "ApiVersion")]
     pub(super) api: String,
     #[serde(rename = "Version", default)]
@@ -20,17 +19,17 @@ pub(super) struct VersionAnswer {
     pub(super) architecture: String,
 }
 
-/// The id of what was created.
+/// The answer to a create.
 #[derive(Deserialize)]
 pub(super) struct Created {
     #[serde(rename = "Id")]
     pub(super) id: String,
 }
 
-/// A row of the container list, as far as it is read.
+/// A row of the container list.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(super) struct Row {
+pub(super) struct ContainerRow {
     id: String,
     #[serde(default)]
     names: Option<Vec<String>>,
@@ -40,8 +39,8 @@ pub(super) struct Row {
     labels: Option<BTreeMap<String, String>>,
 }
 
-impl From<Row> for ContainerSummary {
-    fn from(row: Row) -> Self {
+impl From<ContainerRow> for ContainerSummary {
+    fn from(row: ContainerRow) -> Self {
         let names = row.names.unwrap_or_default();
         // A link shows as `/other/alias`.
         let name = names
@@ -65,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_linked_container_keeps_its_own_name() {
-        let row: Row = serde_json::from_value(json!({
+        let row: ContainerRow = serde_json::from_value(json!({
             "Id": "f00", "Names": ["/other/alias", "/own"], "State": "running", "Labels": null, "Unknown": 1,
         }))
         .unwrap();

@@ -1,15 +1,14 @@
-//! Stops of engines that kill at once when the client of a stop goes away: they get the signal alone.
+//! Stops on engines that kill at once when the client of a stop goes away: they get the signal alone.
 
 use bollard::query_parameters::KillContainerOptions;
 use serde_json::Value;
 
-use super::{DockerEngine, plain};
-use crate::container::ContainerId;
-use crate::container::RunState;
+use super::{DockerEngine, WRITE, checked_id};
+use crate::container::{ContainerId, RunState};
 use crate::engine::{Engine, EngineError};
 
 impl DockerEngine {
-    /// The stop signal. The end of the grace is then for the caller to bring, with a grace of zero.
+    /// Sends the stop signal only. When the grace has ended, the caller stops the container with a grace of zero.
     pub(super) async fn signal_to_stop(&self, id: &ContainerId) -> Result<(), EngineError> {
         let inspected = self.inspect(id).await?;
         if !matches!(
@@ -25,12 +24,13 @@ impl DockerEngine {
             .filter(|signal| !signal.is_empty())
             .unwrap_or("SIGTERM")
             .to_owned();
+        let id = checked_id(id)?;
+        let call = format!("POST /containers/{id}/kill?signal={signal}");
         let options = KillContainerOptions { signal };
-        let id = plain(id)?;
-        match self
-            .command(|docker| async move { docker.kill_container(id, Some(options)).await })
-            .await
-        {
+        let killed = self.command(call, WRITE, |docker| async move {
+            docker.kill_container(id, Some(options)).await
+        });
+        match killed.await {
             // 409: it stopped in between.
             Err(EngineError::Conflict(_)) => Ok(()),
             other => other,

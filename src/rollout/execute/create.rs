@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::Failure;
 use crate::container::Inspected;
 use crate::container::{ContainerId, DELEGATE_NAME_VARIABLE, ImageId, label};
 use crate::document::{self, Images};
 use crate::engine::{Engine, EngineError, EngineInfo};
+use crate::rollout::failure::Failure;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Intent, Rollout, Step};
 

@@ -1,38 +1,23 @@
 //! Takes one step: a few calls to the engine, each safe to repeat.
 
 mod create;
+mod policy;
 mod prepare;
 mod pull;
+mod start;
 
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
 use tracing::debug;
 
 use self::create::{NewContainer, copy, create, labels, mark};
+use self::policy::policy_document;
 use self::prepare::{connect_standby, prepare_candidate, prepare_standby, unstarted_candidate};
-pub(crate) use self::pull::problem;
 pub use self::pull::{Pulled, Pulls};
-use super::{Intent, Memory, Rollout, START_ATTEMPTS, Step};
+use self::start::start;
+use super::failure::Failure;
+use super::{Intent, Memory, Rollout, Step};
 use crate::container::{ContainerId, ImageId, Role};
-use crate::engine::{Engine, EngineError};
-use crate::rollout::reason::Reason;
-
-/// Why a step was not taken.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Failure {
-    /// The engine erred; what happened is for the next look to tell.
-    Engine(EngineError),
-    /// The delegate cannot be served in this pass.
-    Refused(Reason),
-    /// The image is gone between pull and create; it has to be pulled again.
-    ImageVanished,
-}
-
-impl From<EngineError> for Failure {
-    fn from(error: EngineError) -> Self {
-        Self::Engine(error)
-    }
-}
+use crate::engine::Engine;
 
 /// Takes one step.
 pub async fn execute<E: Engine>(
@@ -148,102 +133,4 @@ fn was_candidate(rollout: &Rollout, removed: &ContainerId) -> bool {
     rollout.candidate.as_ref().is_some_and(|candidate| {
         candidate.id == *removed && !standby.is_some_and(|standby| candidate.is_successor_of(standby))
     })
-}
-
-/// `always`, `on-failure:5` → the engine's words.
-pub(super) fn policy_document(policy: &str) -> Value {
-    let (name, retries) = policy.split_once(':').unwrap_or((policy, "0"));
-    json!({ "Name": name, "MaximumRetryCount": retries.parse::<u64>().unwrap_or_default() })
-}
-
-/// Starts a container. One that has never been started is ours, and is readied first.
-async fn start<E: Engine>(
-    engine: &E,
-    rollout: &Rollout,
-    id: &ContainerId,
-    memory: &mut Memory,
-    now: DateTime<Utc>,
-) -> Result<(), Failure> {
-    let fresh = unstarted_candidate(rollout).filter(|candidate| candidate.id == *id);
-    if let Some(candidate) = fresh
-        && !prepare_candidate(engine, rollout, candidate, memory).await?
-    {
-        return Ok(());
-    }
-    if rollout.standby.as_ref().is_some_and(|standby| standby.id == *id) {
-        connect_standby(engine, id).await?;
-    }
-    if let Some(candidate) = fresh {
-        memory.note_start(&rollout.name, candidate);
-    }
-    let outcome = match engine.start(id).await {
-        // Of something it needs, unless it is gone itself; an `--rm` container is, when its start has failed.
-        Err(EngineError::NotFound(message)) if fresh.is_some() => {
-            if let Some(candidate) = fresh {
-                memory.note_refused(&rollout.name, candidate, &message);
-            }
-            engine.inspect(id).await?;
-            Err(EngineError::Refused { status: 404, message })
-        }
-        outcome => outcome,
-    };
-    match outcome {
-        Err(EngineError::Refused { status, message }) if status != 503 => {
-            let left_over = is_left_over(&message);
-            match fresh {
-                Some(_) if left_over => memory.forget_candidate(&rollout.name, id),
-                Some(candidate) => memory.note_refused(&rollout.name, candidate, &message),
-                None => {}
-            }
-            let history = memory.history(id);
-            history.failed_starts += 1;
-            // An engine that fails may fail for reasons of its own, as after a crash.
-            let is_final = status < 500 || history.failed_starts >= START_ATTEMPTS;
-            if fresh.is_none() || !is_final {
-                return Err(EngineError::Refused { status, message }.into());
-            }
-            if left_over {
-                let outside = "an engine that was killed in the middle of a start cannot repeat it";
-                history.note_common_cause(now, outside.to_owned());
-            }
-            history.start_refused = Some(message);
-            Ok(())
-        }
-        Err(error @ (EngineError::Unreachable(_) | EngineError::TimedOut(_))) => {
-            // Newer engines give up a start whose caller is gone, and an `--rm` container vanishes with that. It has
-            // done nothing wrong.
-            memory.forget_candidate(&rollout.name, id);
-            Err(error.into())
-        }
-        Ok(()) => {
-            let history = memory.history(id);
-            history.failed_starts = 0;
-            history.restarted_by_us |= fresh.is_none();
-            Ok(())
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Docker 20.10, killed in the middle of a start, leaves the task with containerd, and can never start that container
-/// again.
-fn is_left_over(message: &str) -> bool {
-    message.contains("already exists") || message.contains("id already in use")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_restart_policy_is_read_as_docker_run_writes_it() {
-        assert_eq!(
-            policy_document("always"),
-            json!({ "Name": "always", "MaximumRetryCount": 0 })
-        );
-        assert_eq!(
-            policy_document("on-failure:5"),
-            json!({ "Name": "on-failure", "MaximumRetryCount": 5 })
-        );
-    }
 }

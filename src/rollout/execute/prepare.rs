@@ -3,11 +3,12 @@
 use serde_json::{Map, Value};
 use tracing::warn;
 
-use super::{Failure, policy_document};
+use super::policy::policy_document;
 use crate::container::Inspected;
 use crate::container::{ContainerId, label};
 use crate::document::{self, Images};
 use crate::engine::{Engine, EngineError, EngineInfo};
+use crate::rollout::failure::Failure;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Member, Memory, Rollout};
 

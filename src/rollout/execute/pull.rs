@@ -1,4 +1,4 @@
-//! Pulls take minutes, so they run beside the passes: one per image, however many delegates want it.
+//! Pulls take minutes, so they run in the background: one per image, however many delegates want it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,16 +8,19 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use tracing::{debug, info};
 
-use super::Failure;
 use crate::container::{ContainerId, ImageId};
 use crate::document::image_platform;
-use crate::engine::{Engine, EngineError, EngineInfo, PullProgress, is_auth_error};
+use crate::engine::{Engine, EngineError, EngineInfo, PullProgress};
 use crate::host::capacity::{Disk, Room};
 use crate::image::ImageReference;
 use crate::rollout::Rollout;
+use crate::rollout::failure::Failure;
 use crate::rollout::reason::Reason;
 
-/// The pulls under way. Dropped, they end, and the next one may have to begin anew.
+/// How often a pull's progress is logged.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The pulls in progress. They end when this is dropped, and the next ones may have to start over.
 #[derive(Debug, Default)]
 pub struct Pulls {
     tasks: JoinSet<Pulled>,
@@ -27,7 +30,7 @@ pub struct Pulls {
 /// A pull that ended.
 #[derive(Debug)]
 pub struct Pulled {
-    /// The first delegate that wanted the image, as it was when the pull began.
+    /// The first delegate that wanted the image, as it was when the pull started.
     pub rollout: Rollout,
     /// The image.
     pub reference: ImageReference,
@@ -36,8 +39,8 @@ pub struct Pulled {
 }
 
 impl Pulls {
-    /// Begins a pull for a delegate in service, unless the image is being pulled already.
-    pub fn begin<E: Engine>(
+    /// Starts a pull for a delegate in service, unless the image is being pulled already.
+    pub fn start<E: Engine>(
         &mut self,
         engine: &Arc<E>,
         rollout: &Rollout,
@@ -71,16 +74,16 @@ impl Pulls {
         self.in_progress.contains(&reference.normalised())
     }
 
-    /// A pull that has ended since the last question.
+    /// Hands out a pull that has ended, each once.
     pub fn ended(&mut self) -> Option<Pulled> {
         match self.tasks.try_join_next()? {
             Ok(pulled) => {
                 self.in_progress.remove(&pulled.reference.normalised());
                 Some(pulled)
             }
-            // Whichever it was, it is begun anew.
+            // It is unknown which pull it was, so all may be started again.
             Err(error) => {
-                debug!(%error, "a pull was lost");
+                debug!(%error, "the task of a pull failed");
                 self.in_progress.clear();
                 None
             }
@@ -88,7 +91,8 @@ impl Pulls {
     }
 }
 
-/// Whether the image may not fit. One that is there already, under a tag that has not just moved, needs no room.
+/// Whether the image may not fit. One that is there already needs no space, unless it is what runs now under a tag that may
+/// have moved.
 async fn too_little_disk<E: Engine>(
     engine: &E,
     disk: &Disk,
@@ -101,7 +105,7 @@ async fn too_little_disk<E: Engine>(
         return None;
     }
     let Room { needed, available } = disk.room(engine, serving, running).await?;
-    debug!(image = %reference, needed, available, "room on the engine's disk, in bytes");
+    debug!(image = %reference, needed, available, "free space on the engine's disk, in bytes");
     (needed > available).then(|| Reason::TooLittleDisk {
         image: reference.to_string(),
         needed,
@@ -109,23 +113,8 @@ async fn too_little_disk<E: Engine>(
     })
 }
 
-/// What a question to a registry failed of, and what to do.
-pub(crate) fn problem(error: &EngineError, registry: &str) -> String {
-    let words = error.words();
-    if words.contains("no space left on device") {
-        format!("the engine's disk is full: {words}")
-    } else if is_auth_error(&words) && !matches!(error, EngineError::Unauthorized(_)) {
-        format!(
-            "{words}; a login for {registry} belongs in REGISTRY_USERNAME and REGISTRY_PASSWORD, or in the config.json of \
-             DOCKER_CONFIG"
-        )
-    } else {
-        words
-    }
-}
-
-/// The id behind the reference is read after the pull, whatever the pull said: errors arrive inside a 200 stream, and
-/// some that are no errors.
+/// Pulls an image and returns its id, which is read after the pull whatever its outcome was: errors arrive inside a 200
+/// stream, and some of them are not errors.
 async fn pull<E: Engine>(
     engine: &E,
     running: &ImageId,
@@ -143,19 +132,19 @@ async fn pull<E: Engine>(
         Err(error) => return Err(error.into()),
     };
     let EngineInfo { os, architecture, .. } = engine.info().await?;
-    // One that is emulated here; the engine's own is what it takes anyway.
-    let name_conflict = needed
+    // Only an emulated platform is named; the engine pulls for its own anyway.
+    let platform = needed
         .as_deref()
         .filter(|needed| *needed != format!("{os}/{architecture}"));
     let before = engine.inspect_image(&reference.to_string()).await.ok();
-    let mut told = std::time::Instant::now();
+    let mut logged_at = std::time::Instant::now();
     let progress = |progress: PullProgress| {
-        if told.elapsed() >= Duration::from_secs(5) {
-            told = std::time::Instant::now();
+        if logged_at.elapsed() >= PROGRESS_INTERVAL {
+            logged_at = std::time::Instant::now();
             info!(image = %reference, current_bytes = progress.current, total_bytes = progress.total, "pulling");
         }
     };
-    let pulled = engine.pull(reference, name_conflict, progress).await;
+    let pulled = engine.pull(reference, platform, progress).await;
     if let Err(error @ EngineError::Unreachable(_)) = pulled {
         return Err(error.into());
     }
@@ -164,24 +153,22 @@ async fn pull<E: Engine>(
         Err(EngineError::NotFound(_)) => {
             let problem = pulled.err().map_or_else(
                 || "no such image after the pull".to_owned(),
-                |e| problem(&e, reference.registry()),
+                |error| error.explain(reference.registry()),
             );
             return Err(refused(problem));
         }
         Err(error) if is_refused_for_good(&error) => {
-            return Err(refused(problem(
-                &pulled.err().unwrap_or(error),
-                reference.registry(),
-            )));
+            let error = pulled.err().unwrap_or(error);
+            return Err(refused(error.explain(reference.registry())));
         }
         Err(error) => return Err(error.into()),
     };
     if let Err(error) = pulled {
         // An image that was there before says nothing about this pull.
         if before.as_ref().map(image_id) == Some(image_id(&image)) {
-            return Err(refused(problem(&error, reference.registry())));
+            return Err(refused(error.explain(reference.registry())));
         }
-        debug!(image = %reference, %error, "the pull complained, yet the image is there");
+        debug!(image = %reference, %error, "the pull reported an error, but the image is there");
     }
     if let (Some(offered), Some(needed)) = (image_platform(&image), needed)
         && offered != needed
@@ -195,7 +182,7 @@ async fn pull<E: Engine>(
     image_id(&image).ok_or_else(|| refused("the engine shows an image without an id".to_owned()))
 }
 
-/// A socket proxy that does not let this through will not do so in a second look either.
+/// Whether a socket proxy refused the call: repeating it would not help.
 fn is_refused_for_good(error: &EngineError) -> bool {
     matches!(
         error,

@@ -1,20 +1,18 @@
-//! bollard, with its faults repaired and its errors in our words.
+//! bollard's client, with two of its faults (0.21.1) repaired: it leaves out the version prefix, and it writes registry
+//! credentials in an alphabet that engines do not read.
 
 use std::path::Path;
-use std::time::Duration;
 
 use bollard::errors::Error as BollardError;
 use bollard::{ClientVersion, Docker};
 
-use super::http::refusal;
 use super::pull;
 use crate::container::ApiVersion;
+use crate::engine::EngineHost;
 use crate::engine::credentials::header;
-use crate::engine::{EngineError, EngineHost};
 
-/// bollard's client, with two faults repaired: it leaves out the version prefix, and writes registry
-/// credentials in an alphabet that engines do not read.
-pub(super) fn client(host: &EngineHost, api: ApiVersion) -> Result<Docker, BollardError> {
+/// Makes the client, at the engine's newest API version that bollard knows. Nothing is sent.
+pub(super) fn new(host: &EngineHost, api: ApiVersion) -> Result<Docker, BollardError> {
     let newest = ApiVersion::new(
         u16::try_from(bollard::API_DEFAULT_VERSION.major_version).unwrap_or(u16::MAX),
         u16::try_from(bollard::API_DEFAULT_VERSION.minor_version).unwrap_or(u16::MAX),
@@ -24,7 +22,7 @@ pub(super) fn client(host: &EngineHost, api: ApiVersion) -> Result<Docker, Bolla
         major_version: api.major.into(),
         minor_version: api.minor.into(),
     };
-    // Each call has its own, shorter.
+    // The longest time that any call may take to begin its answer; each has its own, shorter limit.
     let seconds = pull::IDLE.as_secs();
     let docker = match host {
         EngineHost::Unix(path) => Docker::connect_with_unix(&path.to_string_lossy(), seconds, &version)?,
@@ -71,28 +69,6 @@ fn with_version_prefix(uri: &str, api: ApiVersion) -> Option<String> {
         .and_then(|rest| rest.split('/').next())
         .is_some_and(|version| version.parse::<ApiVersion>().is_ok());
     (!versioned).then(|| format!("{scheme}://{authority}/v{api}/{path}"))
-}
-
-pub(super) fn translate(error: BollardError, limit: Duration) -> EngineError {
-    match error {
-        BollardError::DockerResponseServerError { status_code, message } => refusal(status_code, &message),
-        BollardError::RequestTimeoutError => EngineError::TimedOut(limit),
-        BollardError::DockerStreamError { error } => in_stream(error),
-        BollardError::JsonDataError { message, .. } => EngineError::Malformed(message),
-        BollardError::JsonSerdeError { err } => EngineError::Malformed(err.to_string()),
-        other => {
-            let mut cause: &dyn std::error::Error = &other;
-            while let Some(next) = cause.source() {
-                cause = next;
-            }
-            EngineError::Unreachable(cause.to_string())
-        }
-    }
-}
-
-/// An error told inside a stream whose status was 200.
-pub(super) fn in_stream(message: String) -> EngineError {
-    EngineError::Refused { status: 200, message }
 }
 
 #[cfg(test)]

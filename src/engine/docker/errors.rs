@@ -1,0 +1,84 @@
+//! From what an HTTP client says to [`EngineError`].
+
+use std::time::Duration;
+
+use bollard::errors::Error as BollardError;
+
+use crate::engine::EngineError;
+use crate::net::without_markup;
+use crate::text::one_line;
+
+/// An engine's message may quote a registry or a runtime; it is cut after so many characters.
+const MAX_MESSAGE: usize = 2_000;
+
+/// The error of an answer with this status, which is not a success.
+pub(super) fn from_status(status: u16, message: &str) -> EngineError {
+    let message = one_line(&without_markup(message), MAX_MESSAGE);
+    match status {
+        404 => EngineError::NotFound(message),
+        409 => EngineError::Conflict(message),
+        _ => EngineError::Refused { status, message },
+    }
+}
+
+/// An error inside a stream whose status was 200.
+pub(super) fn in_stream(message: &str) -> EngineError {
+    EngineError::Refused {
+        status: 200,
+        message: one_line(message, MAX_MESSAGE),
+    }
+}
+
+/// An error of bollard's. `limit` is the time that the call had.
+pub(super) fn from_bollard(error: BollardError, limit: Duration) -> EngineError {
+    match error {
+        BollardError::DockerResponseServerError { status_code, message } => {
+            from_status(status_code, &message)
+        }
+        BollardError::RequestTimeoutError => EngineError::TimedOut(limit),
+        BollardError::DockerStreamError { error } => in_stream(&error),
+        BollardError::JsonDataError { message, .. } => EngineError::Malformed(message),
+        BollardError::JsonSerdeError { err } => EngineError::Malformed(err.to_string()),
+        other => {
+            let mut cause: &dyn std::error::Error = &other;
+            while let Some(next) = cause.source() {
+                cause = next;
+            }
+            EngineError::Unreachable(cause.to_string())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_becomes_an_error_with_the_engine_s_message() {
+        let refused = |message: &str| EngineError::Refused {
+            status: 403,
+            message: message.to_owned(),
+        };
+        for (status, message, expected) in [
+            (
+                404,
+                "No such container: x",
+                EngineError::NotFound("No such container: x".to_owned()),
+            ),
+            (409, "taken\n", EngineError::Conflict("taken".to_owned())),
+            (403, "no", refused("no")),
+            (
+                403,
+                "no such image: <none>\nat all",
+                refused("no such image: <none> at all"),
+            ),
+            (
+                403,
+                "<html><body><h1>403 Forbidden</h1>\nBy rule.\n</body></html>\n",
+                refused("403 Forbidden By rule."),
+            ),
+        ] {
+            assert_eq!(from_status(status, message), expected);
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! What the messages of engines mean. The API has statuses but few codes, so some answers are known by their words alone.
+//!
+//! All the words are here, and nowhere else. Each predicate names the engines on which it was seen, and its sentences are in
+//! the tests as those engines wrote them. An engine that words them differently is safe: each predicate says what happens
+//! then.
+
+/// Whether a start failed for a task that containerd or runc kept from an earlier one. The engine can never start that
+/// container again.
+///
+/// Docker 20.10.24, when dockerd was killed in the middle of a start; 26.1.5 and 28.5.2 start it. The sentence of runc 1.1
+/// and `id already in use`, dockerd 20.10's for a container that containerd still has, are from their sources. Unknown words:
+/// the start counts as refused, and the candidate as failed.
+pub(in crate::engine) fn is_leftover_task(message: &str) -> bool {
+    (message.contains("task ") && message.contains(": already exists"))
+        || message.contains("container with given ID already exists")
+        || message.contains("id already in use")
+}
+
+/// Whether the error in a container's state means only that the client of its start went away, which says nothing about the
+/// container.
+///
+/// Docker 26.1.5; 20.10 finishes such a start. Unknown words: they are shown as the cause of the end.
+pub(crate) fn is_abandoned_start(state_error: &str) -> bool {
+    state_error.ends_with("context canceled")
+}
+
+/// Whether a container cannot be removed because it is being removed.
+///
+/// Docker 20.10.24, 26.1.5, 28.5.2. Unknown words: the removal is repeated at the next observation.
+pub(super) fn is_removal_in_progress(message: &str) -> bool {
+    message.contains("already in progress")
+}
+
+/// Whether a container cannot be connected to a network because it is connected.
+///
+/// Docker 20.10.24, 26.1.5, 28.5.2, of a running container; of another one they answer 200. Podman 5.8.6 has words of its
+/// own. `already attached to network` is Docker's for services. Unknown words: the connect fails, and is repeated.
+pub(super) fn is_connected_already(message: &str) -> bool {
+    (message.contains("endpoint with name") && message.contains("already exists in network"))
+        || message.contains("already attached to network")
+        || message.contains("already connected to network")
+}
+
+/// Whether the engine does not speak the API version of the request: another engine answers than the one that was asked.
+///
+/// Docker 20.10.24, 26.1.5, 28.5.2. Unknown words: every call fails until this program is restarted.
+pub(super) fn is_wrong_api_version(message: &str) -> bool {
+    message.contains("client version")
+}
+
+/// Whether a container's log cannot be read back, since its log driver only writes.
+///
+/// Docker 20.10.24, 26.1.5, 28.5.2; Podman 5.8.6 has words of its own. Unknown words: there is no log in the evidence, and
+/// an error at `LOG_LEVEL=debug`.
+pub(super) fn is_unreadable_log(message: &str) -> bool {
+    message.contains("does not support reading") || message.contains("cannot read logs")
+}
+
+/// Whether the engine's disk is full.
+///
+/// The kernel's words, relayed by every engine. Unknown words: the message is shown without that explanation.
+pub(in crate::engine) fn is_disk_full(message: &str) -> bool {
+    message.contains("no space left on device")
+}
+
+/// Whether a registry refused for want of a login.
+///
+/// Registries and engines have no common words for it: these are Docker Hub's, the distribution registry's, AWS ECR's and
+/// Docker 20.10 to 28.5's. Unknown words: the message is shown without saying where a login belongs.
+pub(in crate::engine) fn is_auth_error(message: &str) -> bool {
+    const SIGNS: [&str; 7] = [
+        "unauthorized",
+        "authentication required",
+        "no basic auth credentials",
+        "access denied",
+        "denied:",
+        "docker login",
+        // The engine's last word after it tried an insecure registry again by plain HTTP.
+        "http request to an https server",
+    ];
+    let message = message.to_ascii_lowercase();
+    SIGNS.iter().any(|sign| message.contains(sign))
+}
+
+/// Whether the stream of a pull ended without a final line break, which is its end and no failure.
+///
+/// tokio-util 0.7's words, which reach us through bollard: it has one kind of error for all that happens to a body. Unknown
+/// words: a pull from such an engine fails. A test in `pull.rs` holds them.
+pub(super) fn is_unfinished_line(error: &str) -> bool {
+    error == "bytes remaining on stream"
+}
+
+/// What the status of a layer in the stream of a pull means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LayerStatus {
+    /// Bytes are arriving.
+    Downloading,
+    /// All bytes are there.
+    Downloaded,
+    /// Anything else, extraction above all, which counts its own bytes.
+    Other,
+}
+
+/// Reads the status of a layer.
+///
+/// Docker 20.10.24, 26.1.5, 28.5.2. Unknown words: no progress is shown.
+pub(super) fn layer_status(status: &str) -> LayerStatus {
+    match status {
+        "Downloading" => LayerStatus::Downloading,
+        "Download complete" => LayerStatus::Downloaded,
+        _ => LayerStatus::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One predicate: messages that it knows, each with where it was seen, and messages that it must not take for such.
+    fn check(predicate: fn(&str) -> bool, known: &[(&str, &str)], others: &[&str]) {
+        for (seen, message) in known {
+            assert!(predicate(message), "{seen}: {message}");
+        }
+        for message in others {
+            assert!(!predicate(message), "{message}");
+        }
+    }
+
+    const CONNECTED: &str = "endpoint with name nolog already exists in network n1";
+
+    #[test]
+    fn a_leftover_task_is_known_from_a_leftover_endpoint() {
+        check(
+            is_leftover_task,
+            &[
+                (
+                    "20.10.24",
+                    "task 51e72aebaade8d144f15af78491616d71b582aaafe84e4892ac4e0ab27315833: already exists",
+                ),
+                (
+                    "runc 1.1",
+                    "failed to create shim task: OCI runtime create failed: runc create failed: container with given \
+                     ID already exists: unknown",
+                ),
+                ("20.10, by its source", "id already in use"),
+            ],
+            &[
+                CONNECTED,
+                "driver failed programming external connectivity on endpoint d1: Bind for 0.0.0.0:3460 failed: port is \
+                 already allocated",
+                "Conflict. The container name \"/d1\" is already in use by container \"f00\". You have to remove (or \
+                 rename) that container to be able to reuse that name.",
+                "error while creating mount source path '/x': mkdir /x: file already exists",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_start_whose_client_left_is_known() {
+        check(
+            is_abandoned_start,
+            &[
+                ("26.1.5", "context canceled"),
+                (
+                    "26.1, in the middle of a create",
+                    "failed to create task for container: context canceled",
+                ),
+            ],
+            &["", "exec: \"x\": executable file not found in $PATH: unknown"],
+        );
+    }
+
+    #[test]
+    fn what_is_so_already_is_known() {
+        check(
+            is_removal_in_progress,
+            &[(
+                "20.10.24, 26.1.5, 28.5.2",
+                "removal of container nolog is already in progress",
+            )],
+            &[
+                "You cannot remove a running container f00. Stop the container before attempting removal or force remove",
+            ],
+        );
+        check(
+            is_connected_already,
+            &[
+                ("20.10.24, 26.1.5, 28.5.2", CONNECTED),
+                (
+                    "Podman 5.8.6",
+                    "container bf46 is already connected to network n1: network is already connected",
+                ),
+            ],
+            &[
+                "container sharing network namespace with another container or host cannot be connected to any other \
+                 network",
+            ],
+        );
+    }
+
+    #[test]
+    fn another_engine_and_a_log_that_cannot_be_read_are_known() {
+        check(
+            is_wrong_api_version,
+            &[
+                (
+                    "20.10.24",
+                    "client version 1.99 is too new. Maximum supported API version is 1.41",
+                ),
+                (
+                    "28.5.2",
+                    "client version 1.10 is too old. Minimum supported API version is 1.24, please upgrade your client to \
+                     a newer version",
+                ),
+            ],
+            &["invalid reference format"],
+        );
+        check(
+            is_unreadable_log,
+            &[
+                (
+                    "20.10.24, 26.1.5, 28.5.2",
+                    "configured logging driver does not support reading",
+                ),
+                (
+                    "Podman 5.8.6",
+                    "failed to obtain logs for Container 'nolog': this container is using the 'none' log driver, cannot \
+                     read logs: this container is not logging output",
+                ),
+            ],
+            &["No such container: nolog"],
+        );
+    }
+
+    #[test]
+    fn only_what_a_login_would_mend_asks_for_one() {
+        check(
+            is_auth_error,
+            &[
+                (
+                    "Docker Hub",
+                    "pull access denied for x, repository does not exist or may require 'docker login'",
+                ),
+                (
+                    "20.10",
+                    "Head https://r.example/v2/x/manifests/1: no basic auth credentials",
+                ),
+                (
+                    "distribution",
+                    "Head https://r.example/v2/x/manifests/1: unauthorized: authentication required",
+                ),
+                (
+                    "ECR",
+                    "denied: Your authorization token has expired. Reauthenticate and try again.",
+                ),
+                (
+                    "20.10, an insecure registry with TLS",
+                    "error parsing HTTP 400 response body: \"Client sent an HTTP request to an HTTPS server.\\n\"",
+                ),
+            ],
+            &[
+                "open /var/lib/docker/tmp/GetImageBlob1: permission denied",
+                "manifest for 127.0.0.1:5000/x:1 not found: manifest unknown: manifest unknown",
+                "Get \"https://r.example/v2/\": dial tcp: lookup r.example: no such host",
+            ],
+        );
+        check(
+            is_disk_full,
+            &[(
+                "every engine",
+                "failed to register layer: write /usr/lib/x: no space left on device",
+            )],
+            &["manifest unknown"],
+        );
+    }
+}

@@ -1,0 +1,85 @@
+//! Finds out whether a call is permitted by one that does nothing: about a container, an image or a network that does not
+//! exist. The engine answers that it is not there; a proxy that refuses the call never asks the engine.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::DockerEngine;
+use super::http::{HttpClient, Request};
+use crate::container::ApiVersion;
+use crate::engine::EngineError;
+use crate::engine::permissions::ApiCall;
+
+/// No container has this id.
+const NOBODY: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+/// No image and no network can have this name, with capitals, so no registry is asked for it.
+const NOTHING: &str = "delegate-upgrader/ASKS-FOR-NOTHING";
+const LIMIT: Duration = Duration::from_secs(10);
+
+impl DockerEngine {
+    /// Tries a call in a way that changes nothing. Why something in between refuses it; `None` where it is permitted.
+    ///
+    /// Errs where the engine is unreachable or does not answer.
+    pub async fn probe(&self, call: &ApiCall) -> Result<Option<String>, EngineError> {
+        let api = self.session().await?.info.api;
+        let request = request(&self.shared.http, api, call);
+        match self.track_session(self.shared.http.send(request).await).await {
+            Err(EngineError::Refused {
+                status: status @ (401 | 403 | 405 | 501 | 502 | 503),
+                message,
+            }) => {
+                // A page often repeats the status.
+                let status = status.to_string();
+                let message = message.strip_prefix(&status).unwrap_or(&message).trim();
+                Ok(Some(format!("{status} {message}").trim().to_owned()))
+            }
+            Err(error @ (EngineError::Unreachable(_) | EngineError::TimedOut(_))) => Err(error),
+            _ => Ok(None),
+        }
+    }
+}
+
+fn request(http: &HttpClient, api: ApiVersion, call: &ApiCall) -> Request {
+    let method = Method::from_bytes(call.method.as_bytes()).unwrap_or(Method::GET);
+    let segments: Vec<&str> = call
+        .path
+        .split('/')
+        .filter(|segment| !segment.is_empty())
+        .flat_map(|segment| match segment {
+            "{id}" => vec![NOBODY],
+            "{name}" => NOTHING.split('/').collect(),
+            other => vec![other],
+        })
+        .collect();
+    let is_versioned = segments.first().is_some_and(|first| first.starts_with("v1."));
+    let mut request = http.request(method, (!is_versioned).then_some(api), &segments, LIMIT);
+    for (name, value) in query(call.path) {
+        request = request.query(name, value);
+    }
+    match body(call.path) {
+        Some(body) => request.body(&body),
+        None => request,
+    }
+}
+
+fn query(path: &str) -> &'static [(&'static str, &'static str)] {
+    match path {
+        "/images/create" => &[("fromImage", NOTHING), ("tag", "none")],
+        "/containers/create" | "/containers/{id}/rename" => &[("name", "delegate-upgrader-asks-for-nothing")],
+        "/containers/{id}/logs" => &[("stdout", "1"), ("tail", "1")],
+        "/containers/{id}/stats" => &[("stream", "false")],
+        "/containers/{id}/archive" => &[("path", "/")],
+        _ => &[],
+    }
+}
+
+fn body(path: &str) -> Option<Value> {
+    match path {
+        "/containers/create" => Some(json!({ "Image": NOTHING })),
+        "/containers/{id}/update" => Some(json!({})),
+        "/networks/{name}/connect" => Some(json!({ "Container": NOBODY })),
+        _ => None,
+    }
+}

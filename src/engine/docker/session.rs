@@ -1,0 +1,145 @@
+//! The connection to an engine: what it said of itself, forgotten when another engine may answer, and the two ways to send
+//! it something.
+
+use std::time::Duration;
+
+use bollard::Docker;
+use bollard::errors::Error as BollardError;
+use reqwest::Method;
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+
+use super::call_log::logged;
+use super::http::{HttpClient, Request};
+use super::responses::Version;
+use super::{DockerEngine, READ, WRITE, bollard_client, errors, messages};
+use crate::container::ApiVersion;
+use crate::engine::{EngineError, EngineInfo};
+
+/// What holds for as long as the same engine answers.
+#[derive(Clone)]
+pub(super) struct Session {
+    pub(super) info: EngineInfo,
+    pub(super) docker: Docker,
+}
+
+impl DockerEngine {
+    /// The engine's version and a client for it, asked for once: later calls use the answer until the engine goes away.
+    pub(super) async fn session(&self) -> Result<Session, EngineError> {
+        let mut slot = self.shared.session.lock().await;
+        if let Some(session) = &*slot {
+            return Ok(session.clone());
+        }
+        let session = self.handshake().await.map_err(|error| self.with_address(error))?;
+        *slot = Some(session.clone());
+        Ok(session)
+    }
+
+    async fn handshake(&self) -> Result<Session, EngineError> {
+        let http = &self.shared.http;
+        let version: Version = http
+            .fetch(http.request(Method::GET, None, &["version"], READ))
+            .await?;
+        let info = EngineInfo {
+            api: version.api.parse().map_err(EngineError::Malformed)?,
+            version: version.release,
+            os: version.os,
+            architecture: version.architecture,
+        };
+        let docker = bollard_client::new(&self.shared.host, info.api)
+            .map_err(|error| errors::from_bollard(error, WRITE))?;
+        Ok(Session { info, docker })
+    }
+
+    /// Passes an outcome on. Ends the session where another engine may answer next.
+    pub(super) async fn track_session<T>(&self, outcome: Result<T, EngineError>) -> Result<T, EngineError> {
+        if let Err(error) = &outcome
+            && may_be_another_engine(error)
+        {
+            *self.shared.session.lock().await = None;
+        }
+        outcome.map_err(|error| self.with_address(error))
+    }
+
+    fn with_address(&self, error: EngineError) -> EngineError {
+        match error {
+            EngineError::Unreachable(cause) => {
+                EngineError::Unreachable(format!("{}: {cause}", self.shared.host))
+            }
+            other => other,
+        }
+    }
+
+    /// Sends a request of our own, made for the engine's own API version; the body of the answer.
+    pub(super) async fn send(
+        &self,
+        make: impl FnOnce(&HttpClient, ApiVersion) -> Request,
+    ) -> Result<Vec<u8>, EngineError> {
+        let session = self.session().await?;
+        let request = make(&self.shared.http, session.info.api);
+        self.track_session(self.shared.http.send(request).await).await
+    }
+
+    /// Sends a request of our own; the answer read as JSON.
+    pub(super) async fn json<T: DeserializeOwned>(
+        &self,
+        make: impl FnOnce(&HttpClient, ApiVersion) -> Request,
+    ) -> Result<T, EngineError> {
+        let session = self.session().await?;
+        let request = make(&self.shared.http, session.info.api);
+        self.track_session(self.shared.http.fetch(request).await).await
+    }
+
+    /// Runs a command of bollard's within `limit`. `call` is the method and path that it sends, for the log.
+    pub(super) async fn command<T, F>(
+        &self,
+        call: String,
+        limit: Duration,
+        run: impl FnOnce(Docker) -> F,
+    ) -> Result<T, EngineError>
+    where
+        F: Future<Output = Result<T, BollardError>>,
+    {
+        let session = self.session().await?;
+        let outcome = logged(call, async {
+            match timeout(limit, run(session.docker)).await {
+                Ok(outcome) => outcome.map_err(|error| errors::from_bollard(error, limit)),
+                Err(_) => Err(EngineError::TimedOut(limit)),
+            }
+        });
+        self.track_session(outcome.await).await
+    }
+}
+
+/// Whether the engine went away, or does not speak our API version.
+fn may_be_another_engine(error: &EngineError) -> bool {
+    match error {
+        EngineError::Unreachable(_) => true,
+        EngineError::Refused { status: 400, message } => messages::is_wrong_api_version(message),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::container::ContainerId;
+    use crate::engine::{Engine as _, EngineHost};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_engine_that_is_not_there_is_unreachable_at_each_call() {
+        let directory = tempfile::tempdir().unwrap();
+        let host = EngineHost::Unix(directory.path().join("docker.sock"));
+        let engine = DockerEngine::connect(&host).unwrap();
+        for _ in 0..2 {
+            let error = engine.info().await.unwrap_err();
+            assert!(
+                matches!(&error, EngineError::Unreachable(why) if why.contains("docker.sock")),
+                "{error}"
+            );
+            let stopped = engine.stop(&ContainerId::new("a"), Duration::ZERO).await;
+            assert!(matches!(stopped, Err(EngineError::Unreachable(_))));
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Why an engine did not do what it was asked, and what that means.
+
+use std::time::Duration;
+
+use super::docker::messages;
+use crate::text::duration;
+
+/// Why the engine did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EngineError {
+    /// 404: an observation rather than a failure.
+    #[error("no such object: {0}")]
+    NotFound(String),
+    /// 409: a name is taken, or a removal is in progress.
+    #[error("conflict: {0}")]
+    Conflict(String),
+    /// Any other refusal.
+    #[error("the engine refused ({status}): {message}")]
+    Refused {
+        /// The HTTP status; 200 where the error came inside a stream.
+        status: u16,
+        /// The engine's message, on one line.
+        message: String,
+    },
+    /// The socket does not answer: the address, and why.
+    #[error("the engine is unreachable: {0}")]
+    Unreachable(String),
+    /// The engine did not answer within this time. Whether it acted, the next observation shows.
+    #[error("the engine did not answer within {}", duration::text(*.0))]
+    TimedOut(Duration),
+    /// The registry wants a login, and there is none that could be used: its message, and what is wrong with the login.
+    #[error("{0}")]
+    Unauthorized(String),
+    /// The answer is not what the API promises.
+    #[error("unexpected answer from the engine: {0}")]
+    Malformed(String),
+}
+
+impl EngineError {
+    /// The error without the status of an answer where that says nothing: errors in a stream come with 200.
+    pub(super) fn message(&self) -> String {
+        match self {
+            Self::Refused { status: 200, message } => message.clone(),
+            error => error.to_string(),
+        }
+    }
+
+    /// Whether a registry refused for want of a login.
+    pub(super) fn is_auth_error(&self) -> bool {
+        matches!(self, Self::Refused { .. } | Self::NotFound(_)) && messages::is_auth_error(&self.message())
+    }
+
+    /// Why a registry's answer to the engine was not what was hoped for, and what to do about it.
+    pub(crate) fn explain(&self, registry: &str) -> String {
+        let message = self.message();
+        if messages::is_disk_full(&message) {
+            format!("the engine's disk is full: {message}")
+        } else if self.is_auth_error() {
+            format!(
+                "{message}; put a login for {registry} into REGISTRY_USERNAME and REGISTRY_PASSWORD, or into the \
+                 config.json of DOCKER_CONFIG"
+            )
+        } else {
+            message
+        }
+    }
+
+    /// Whether a start failed for what an earlier start left behind: the engine can never start that container again.
+    pub(crate) fn is_leftover_task(&self) -> bool {
+        matches!(self, Self::Refused { message, .. } if messages::is_leftover_task(message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn in_stream(message: &str) -> EngineError {
+        EngineError::Refused {
+            status: 200,
+            message: message.to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_a_registry_s_refusal_needs_is_said() {
+        let full = in_stream("write /x: no space left on device").explain("r.example");
+        assert_eq!(
+            full,
+            "the engine's disk is full: write /x: no space left on device"
+        );
+        let denied = in_stream("no basic auth credentials").explain("r.example");
+        assert!(
+            denied.starts_with("no basic auth credentials; put a login for r.example into REGISTRY_USERNAME"),
+            "{denied}"
+        );
+        let known = EngineError::Unauthorized("unauthorized; its helper is missing".to_owned());
+        assert_eq!(known.explain("r.example"), "unauthorized; its helper is missing");
+        assert_eq!(
+            in_stream("manifest unknown").explain("r.example"),
+            "manifest unknown"
+        );
+    }
+
+    #[test]
+    fn only_a_start_that_can_never_succeed_has_left_a_task() {
+        let refused = |status, message: &str| EngineError::Refused {
+            status,
+            message: message.to_owned(),
+        };
+        assert!(refused(500, "task f00: already exists").is_leftover_task());
+        assert!(!refused(403, "endpoint with name d1 already exists in network n1").is_leftover_task());
+        assert!(!EngineError::Conflict("task f00: already exists".to_owned()).is_leftover_task());
+    }
+}

@@ -1,0 +1,21 @@
+//! What keeps a step from being taken.
+
+use super::reason::Reason;
+use crate::engine::EngineError;
+
+/// Why a step was not taken.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failure {
+    /// An engine call failed. Whether it had an effect, the next observation shows.
+    Engine(EngineError),
+    /// The delegate cannot be served in this run.
+    Refused(Reason),
+    /// The image disappeared between pull and create; it has to be pulled again.
+    ImageVanished,
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(error)
+    }
+}
