@@ -2,24 +2,25 @@
 
 mod connections;
 mod environment;
+mod parse;
 mod problems;
-mod read;
-mod redacted;
-mod values;
+mod reader;
+mod settings;
+mod variables;
 
 use std::ffi::OsString;
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
+
+use strum::{Display, EnumString};
 
 use crate::engine::EngineHost;
 use crate::image::{ImageReference, TargetSettings};
 use crate::manager::DelegateToken;
 use crate::schedule::Schedule;
-use environment::Environment;
 use problems::Problems;
+use variables::Environment;
 
 pub use problems::{ConfigErrors, Problem};
 
@@ -60,16 +61,13 @@ pub struct Settings {
     pub egress: Egress,
     /// `LISTEN_ADDR`.
     pub listen: SocketAddr,
-    /// `WEBHOOK_URL`, a secret since its path often is the key.
-    pub webhook_url: Option<Secret>,
-    /// `AUDIT_LOG`: the file that events are added to.
-    pub audit_log: Option<PathBuf>,
     /// `LOG_LEVEL` and `LOG_FORMAT`.
     pub log: LogSettings,
     /// The container engine.
     pub engine: EngineHost,
     /// What is allowed but looks odd; each line begins with its variable.
     pub warnings: Vec<String>,
+    effective: Vec<(&'static str, String)>,
 }
 
 /// Who says which image is published.
@@ -95,7 +93,8 @@ pub struct ManagerSettings {
 }
 
 /// How a delegate is replaced.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
+#[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 pub enum Strategy {
     /// Start-first unless something forbids two at once.
     #[default]
@@ -111,20 +110,20 @@ pub enum Strategy {
 pub struct HealthSettings {
     /// `HEALTH_INTERVAL`.
     pub interval: Duration,
-    /// `HEALTH_PROBE`; never `Exec`, a write, where upgrades are disabled.
+    /// `HEALTH_PROBE`.
     pub probe: ProbeKind,
     /// `HEALTH_PORT`, of the delegate.
     pub port: u16,
     /// `HEALTH_PATH`, beginning with a slash.
     pub path: String,
-    /// `HEALTH_ACTION`; never `Restart` where upgrades are disabled.
-    pub action: HealthAction,
 }
 
 /// How health is found out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
+#[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 pub enum ProbeKind {
     /// The engine's health check, else HTTP, else running and stable.
+    #[default]
     Auto,
     /// The engine's health check only.
     Engine,
@@ -132,17 +131,15 @@ pub enum ProbeKind {
     Http,
     /// Running and stable is enough.
     Running,
-    /// HTTP from inside the container; a write to the engine.
-    Exec,
 }
 
 /// What is done about a delegate that stays unhealthy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum HealthAction {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
+#[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
+enum HealthAction {
     /// It is reported.
+    #[default]
     Report,
-    /// It is reported and restarted.
-    Restart,
 }
 
 /// The login of a private registry.
@@ -190,13 +187,16 @@ pub struct LogSettings {
 }
 
 /// How much is logged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
+#[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 pub enum LogLevel {
     /// Only what failed.
     Error,
     /// And what looks odd.
+    #[strum(to_string = "warn", serialize = "warning")]
     Warn,
     /// And what happened.
+    #[default]
     Info,
     /// And why.
     Debug,
@@ -205,69 +205,14 @@ pub enum LogLevel {
 }
 
 /// How a line of the log looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
+#[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 pub enum LogFormat {
     /// For people.
+    #[default]
     Text,
     /// For machines.
     Json,
-}
-
-const STRATEGIES: [(&str, Strategy); 3] = [
-    ("auto", Strategy::Auto),
-    ("start-first", Strategy::StartFirst),
-    ("stop-first", Strategy::StopFirst),
-];
-
-/// The text is no [`Strategy`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not auto, start-first or stop-first")]
-pub struct StrategyError;
-
-impl FromStr for Strategy {
-    type Err = StrategyError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        values::word(text.trim(), &STRATEGIES).map_err(|_| StrategyError)
-    }
-}
-
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(word_of(&STRATEGIES, *self))
-    }
-}
-
-const PROBES: [(&str, ProbeKind); 5] = [
-    ("auto", ProbeKind::Auto),
-    ("engine", ProbeKind::Engine),
-    ("http", ProbeKind::Http),
-    ("running", ProbeKind::Running),
-    ("exec", ProbeKind::Exec),
-];
-
-const ACTIONS: [(&str, HealthAction); 2] = [
-    ("report", HealthAction::Report),
-    ("restart", HealthAction::Restart),
-];
-
-const LEVELS: [(&str, LogLevel); 6] = [
-    ("error", LogLevel::Error),
-    ("warn", LogLevel::Warn),
-    ("info", LogLevel::Info),
-    ("debug", LogLevel::Debug),
-    ("trace", LogLevel::Trace),
-    ("warning", LogLevel::Warn),
-];
-
-const FORMATS: [(&str, LogFormat); 2] = [("text", LogFormat::Text), ("json", LogFormat::Json)];
-
-/// The first word for a value.
-fn word_of<T: PartialEq + Copy>(words: &[(&'static str, T)], value: T) -> &'static str {
-    words
-        .iter()
-        .find(|(_, candidate)| *candidate == value)
-        .map_or("", |(word, _)| word)
 }
 
 impl From<LogLevel> for tracing::Level {
@@ -290,16 +235,22 @@ impl Settings {
 
     /// Reads and checks `LISTEN_ADDR` alone, for the commands that ask a running daemon.
     pub fn listen_from_process_env() -> Result<SocketAddr, ConfigErrors> {
-        let mut findings = Problems::default();
-        let env = Environment::read(std::env::vars_os(), &mut findings);
-        read::listen_alone(&env, findings)
+        let mut problems = Problems::default();
+        let env = Environment::read(std::env::vars_os(), &mut problems);
+        settings::listen_alone(&env, problems)
     }
 
     /// Reads and checks an environment. Variables that are not ours are ignored; empty ones are unset. The files
     /// that hold secrets are read, those that hold certificates are opened.
     pub fn from_env(vars: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Self, ConfigErrors> {
-        let mut findings = Problems::default();
-        let env = Environment::read(vars, &mut findings);
-        read::settings(&env, findings)
+        let mut problems = Problems::default();
+        let env = Environment::read(vars, &mut problems);
+        settings::settings(&env, problems)
+    }
+
+    /// Every documented variable with the value in effect, in the order of the documentation. Of a secret it says
+    /// only that it is set.
+    pub fn redacted(&self) -> &[(&'static str, String)] {
+        &self.effective
     }
 }

@@ -1,8 +1,8 @@
-//! All that is wrong with an environment, told at once.
+//! Everything that is wrong with an environment, reported at once.
 
 use std::fmt;
 
-use super::environment::Variable;
+use super::variables::{Row, TABLE, UNSUPPORTED, Variable};
 use crate::text::quoted;
 
 /// One wrong variable.
@@ -13,13 +13,13 @@ pub struct Problem {
     /// What was given, never a secret.
     pub given: String,
     /// What is accepted.
-    pub accepted: String,
+    pub accepted: &'static str,
 }
 
 /// Everything that is wrong with the environment, and what else looks odd in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigErrors {
-    /// What must be put right, in the order of the documentation.
+    /// What has to be corrected, in the order of the documentation.
     pub problems: Vec<Problem>,
     /// What may be the cause: a misspelt name, for instance. Each line begins with its variable.
     pub warnings: Vec<String>,
@@ -27,7 +27,7 @@ pub struct ConfigErrors {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} — {}", self.variable, self.given, self.accepted)
+        write!(f, "{}: {}; expected {}", self.variable, self.given, self.accepted)
     }
 }
 
@@ -39,95 +39,91 @@ impl fmt::Display for ConfigErrors {
     }
 }
 
-/// What the parsers find on their way through the environment.
+/// What turns up while the environment is read.
 #[derive(Debug, Default)]
 pub(super) struct Problems(ConfigErrors);
 
 impl Problems {
-    /// A variable whose value must not be shown, or that has none.
-    pub(super) fn problem(
-        &mut self,
-        variable: &Variable,
-        given: impl Into<String>,
-        accepted: impl Into<String>,
-    ) {
+    /// A wrong value. `given` says what was given without showing a secret.
+    pub(super) fn wrong(&mut self, row: &'static Row, given: impl Into<String>) {
+        self.push(row.name, given.into(), row.accepted);
+    }
+
+    /// A wrong value that may be shown, and why it is wrong, unless it speaks for itself.
+    pub(super) fn wrong_value(&mut self, row: &'static Row, value: &str, why: &str) {
+        let is_unsupported = UNSUPPORTED.iter().any(|(name, unsupported)| {
+            *name == row.name && unsupported.is_some_and(|text| text.eq_ignore_ascii_case(value))
+        });
+        let shown = quoted(&without_userinfo(value), 100);
+        let given = match why {
+            _ if is_unsupported => format!("{shown} (not supported yet)"),
+            "" => shown,
+            why => format!("{shown} ({why})"),
+        };
+        self.wrong(row, given);
+    }
+
+    /// A variable that is needed and not set. One that was given wrong has its line already.
+    pub(super) fn missing(&mut self, row: &'static Row) {
+        if !self.names(row) {
+            self.wrong(row, "not set");
+        }
+    }
+
+    /// A variable that is needed because another one is set.
+    pub(super) fn missing_beside(&mut self, row: &'static Row, other: &Variable) {
+        if !self.names(row) {
+            self.wrong(row, format!("not set, although {} is", other.row.name));
+        }
+    }
+
+    /// A variable that no value makes right.
+    pub(super) fn unsupported(&mut self, name: &'static str) {
+        self.push(name, "not supported yet".to_owned(), "no value");
+    }
+
+    fn push(&mut self, variable: &'static str, given: String, accepted: &'static str) {
         self.0.problems.push(Problem {
-            variable: variable.name,
-            given: given.into(),
-            accepted: accepted.into(),
+            variable,
+            given,
+            accepted,
         });
     }
 
-    /// A variable that is needed and not given. One that was given wrong has its line already.
-    pub(super) fn missing(&mut self, variable: &Variable, accepted: &str) {
-        if !self.names(variable) {
-            self.problem(variable, "not given", accepted);
-        }
-    }
-
     pub(super) fn warn(&mut self, variable: &Variable, text: impl fmt::Display) {
-        self.0.warnings.push(format!("{}: {text}", variable.name));
+        self.0.warnings.push(format!("{}: {text}", variable.row.name));
     }
 
-    /// A warning line that names its variable itself.
-    pub(super) fn warn_line(&mut self, line: String) {
+    /// A warning about a name that is not in the table.
+    pub(super) fn hint(&mut self, line: String) {
         self.0.warnings.push(line);
     }
 
-    pub(super) fn names(&self, variable: &Variable) -> bool {
-        self.0
-            .problems
-            .iter()
-            .any(|problem| problem.variable == variable.name)
+    /// Whether the variable is among the problems.
+    pub(super) fn names(&self, row: &Row) -> bool {
+        self.0.problems.iter().any(|problem| problem.variable == row.name)
     }
 
-    /// Reads a variable. `None` when it is unset, and when it is wrong, which is then among the problems; what
-    /// `parse` says about it stands behind the value.
-    pub(super) fn read<T>(
-        &mut self,
-        variable: &Variable,
-        accepted: &str,
-        parse: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Option<T> {
-        let value = variable.get()?;
-        match parse(value) {
-            Ok(parsed) => Some(parsed),
-            Err(why) if why.is_empty() => {
-                self.problem(variable, shown(value), accepted);
-                None
-            }
-            Err(why) => {
-                self.problem(variable, format!("{} ({why})", shown(value)), accepted);
-                None
-            }
-        }
-    }
-
-    /// Whether nothing is wrong: the warnings, or else everything. A secret pasted into another variable is
-    /// masked wherever it shows.
-    pub(super) fn finish(self, secrets: &[&str]) -> (Vec<String>, Option<ConfigErrors>) {
-        let Self(mut found) = self;
-        let texts = found
-            .problems
-            .iter_mut()
-            .map(|problem| &mut problem.given)
-            .chain(&mut found.warnings);
-        for text in texts {
+    /// The warnings if nothing is wrong, else everything. A secret pasted into another variable is masked wherever it
+    /// shows.
+    pub(super) fn finish(self, secrets: &[&str]) -> Result<Vec<String>, ConfigErrors> {
+        let Self(mut errors) = self;
+        let given = errors.problems.iter_mut().map(|problem| &mut problem.given);
+        for text in given.chain(&mut errors.warnings) {
             for secret in secrets {
                 *text = text.replace(secret, "***");
             }
         }
-        if found.problems.is_empty() {
-            (found.warnings, None)
-        } else {
-            (Vec::new(), Some(found))
+        if errors.problems.is_empty() {
+            return Ok(errors.warnings);
         }
+        let place = |name| {
+            let mut rows = TABLE.iter().flat_map(|(_, rows)| *rows);
+            rows.position(|row| row.name == name).unwrap_or(usize::MAX)
+        };
+        errors.problems.sort_by_key(|problem| place(problem.variable));
+        Err(errors)
     }
-}
-
-/// A value as a problem shows it: in quotes, bounded, and without the user and password of a URL.
-fn shown(value: &str) -> String {
-    quoted(&without_userinfo(value), 100)
 }
 
 /// Masks what may be a user and a password: all between `://` (or the start) and the last `@`.
@@ -160,11 +156,5 @@ mod tests {
         ] {
             assert_eq!(without_userinfo(value), masked);
         }
-    }
-
-    #[test]
-    fn a_value_is_shown_bounded_and_escaped() {
-        assert_eq!(shown("a\nb"), r#""a\nb""#);
-        assert_eq!(shown(&"x".repeat(5_000)).chars().count(), 103);
     }
 }

@@ -141,8 +141,7 @@ pub async fn check(
             Ok(verdict) => verdict,
             Err(no_route) => Health::new(HealthStatus::Unhealthy, Probe::Http, no_route),
         },
-        // A probe by exec is a write; settings that ask for it are answered with a warning and `auto`.
-        ProbeKind::Auto | ProbeKind::Exec => {
+        ProbeKind::Auto => {
             if let Some(verdict) = by_engine(container) {
                 return verdict;
             }

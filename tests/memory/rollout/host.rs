@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use delegate_upgrader::config::{HealthAction, HealthSettings, ProbeKind, Strategy};
+use delegate_upgrader::config::{HealthSettings, ProbeKind, Strategy};
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::container::{ContainerId, ImageId};
 use delegate_upgrader::health::{HealthEndpoint, HttpOutcome};
@@ -146,7 +146,6 @@ impl Host {
                     probe: ProbeKind::Auto,
                     port: 3460,
                     path: "/api/health".to_owned(),
-                    action: HealthAction::Report,
                 },
                 stop_timeout: STOP_TIMEOUT,
                 own_id: None,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use delegate_upgrader::config::{HealthAction, HealthSettings, ProbeKind};
+use delegate_upgrader::config::{HealthSettings, ProbeKind};
 use delegate_upgrader::container::{ContainerId, Role};
 use delegate_upgrader::engine::EngineError;
 use delegate_upgrader::health::{HealthEndpoint, HttpOutcome};
@@ -215,7 +215,6 @@ impl World {
                     probe: ProbeKind::Auto,
                     port: 3460,
                     path: "/api/health".to_owned(),
-                    action: HealthAction::Report,
                 },
                 stop_timeout: self.scenario.stop_timeout,
                 own_id: None,

@@ -19,19 +19,19 @@ fn each_wrong_environment_is_told_completely() {
                 ("UPGRADER_TOKEN", ""),
             ],
             &[
-                ("ACCOUNT_ID", "not given — the id"),
-                ("MANAGER_HOST_AND_PORT", "not given — the Manager's URL"),
-                ("UPGRADER_TOKEN", "not given — the delegate token"),
-                ("UPGRADER_WORKLOAD_NAME", "not given — the DELEGATE_NAME"),
+                ("ACCOUNT_ID", "not set; expected the id"),
+                ("MANAGER_HOST_AND_PORT", "not set; expected the Manager's URL"),
+                ("UPGRADER_TOKEN", "not set; expected the delegate token"),
+                ("UPGRADER_WORKLOAD_NAME", "not set; expected a DELEGATE_NAME"),
             ],
         ),
         (
             &[("UPGRADER_TOKEN", "not-a-token-but-secret")],
-            &[("UPGRADER_TOKEN", "neither form")],
+            &[("UPGRADER_TOKEN", "is not a token")],
         ),
         (
             &[("UPGRADER_TOKEN_FILE", "/etc/hostname")],
-            &[("UPGRADER_TOKEN_FILE", "beside UPGRADER_TOKEN")],
+            &[("UPGRADER_TOKEN_FILE", "set together with UPGRADER_TOKEN")],
         ),
         (
             &[("UPGRADER_TOKEN", ""), ("UPGRADER_TOKEN_FILE", "/nowhere/token")],
@@ -39,11 +39,11 @@ fn each_wrong_environment_is_told_completely() {
         ),
         (
             &[("ACCOUNT_ID", "my account")],
-            &[("ACCOUNT_ID", r#""my account" (blanks in it)"#)],
+            &[("ACCOUNT_ID", r#""my account" (it has blanks)"#)],
         ),
         (
             &[("MANAGER_HOST_AND_PORT", "ftp://app.harness.io")],
-            &[("MANAGER_HOST_AND_PORT", "the scheme ftp")],
+            &[("MANAGER_HOST_AND_PORT", "unsupported scheme ftp")],
         ),
         (
             &[(
@@ -54,11 +54,11 @@ fn each_wrong_environment_is_told_completely() {
         ),
         (
             &[("UPGRADER_WORKLOAD_NAME", " , ,")],
-            &[("UPGRADER_WORKLOAD_NAME", "no name in it")],
+            &[("UPGRADER_WORKLOAD_NAME", "it has no name")],
         ),
         (
             &[("UPGRADER_WORKLOAD_NAME", "\"docker-delegate\"")],
-            &[("UPGRADER_WORKLOAD_NAME", "quotes are taken literally")],
+            &[("UPGRADER_WORKLOAD_NAME", "quotes are part of the value")],
         ),
         (
             &[("SCHEDULE", "0 25 * * *")],
@@ -79,9 +79,9 @@ fn each_wrong_environment_is_told_completely() {
                 ("SCHEDULE_JITTER", "-5s"),
             ],
             &[
-                ("TZ", r#""Berlin" — an IANA time zone"#),
+                ("TZ", r#""Berlin"; expected an IANA time zone"#),
                 ("SCHEDULE", "3 instead of"),
-                ("SCHEDULE_JITTER", r#""-5s" — seconds"#),
+                ("SCHEDULE_JITTER", r#""-5s"; expected seconds"#),
             ],
         ),
         (
@@ -90,13 +90,13 @@ fn each_wrong_environment_is_told_completely() {
         ),
         (
             &[("CONTAINER_STOP_TIMEOUT", "1 hour")],
-            &[("CONTAINER_STOP_TIMEOUT", r#""1 hour" — seconds"#)],
+            &[("CONTAINER_STOP_TIMEOUT", r#""1 hour"; expected seconds"#)],
         ),
         (
             &[("DISABLE_AUTO_UPGRADE", "maybe"), ("RUN_ON_START", "si")],
             &[
-                ("DISABLE_AUTO_UPGRADE", r#""maybe" — true or false"#),
-                ("RUN_ON_START", r#""si" — true or false"#),
+                ("DISABLE_AUTO_UPGRADE", r#""maybe"; expected true or false"#),
+                ("RUN_ON_START", r#""si"; expected true or false"#),
             ],
         ),
         (
@@ -105,8 +105,8 @@ fn each_wrong_environment_is_told_completely() {
                 ("IMAGE_REPOSITORY", "team/delegate:1.0"),
             ],
             &[
-                ("REGISTRY_MIRROR", "a scheme in it"),
-                ("IMAGE_REPOSITORY", r#""1.0" is a tag"#),
+                ("REGISTRY_MIRROR", "it has a scheme"),
+                ("IMAGE_REPOSITORY", "it has a tag"),
             ],
         ),
         (
@@ -125,21 +125,24 @@ fn each_wrong_environment_is_told_completely() {
         (
             &[("REQUIRE_DIGEST", "sha256"), ("MAX_VERSION", "26")],
             &[
-                ("REQUIRE_DIGEST", r#""sha256" — true or false"#),
-                ("MAX_VERSION", r#""26" — a month or a version of the delegate"#),
+                ("REQUIRE_DIGEST", r#""sha256"; expected true or false"#),
+                (
+                    "MAX_VERSION",
+                    r#""26"; expected a month or a version of the delegate"#,
+                ),
             ],
         ),
         (
             &[("UPGRADE_STRATEGY", "rolling")],
-            &[("UPGRADE_STRATEGY", r#""rolling" — auto, start-first or"#)],
+            &[("UPGRADE_STRATEGY", r#""rolling"; expected auto, start-first or"#)],
         ),
         (
             &[("HEALTHY_TIME", "10m"), ("HEALTHY_DEADLINE", "5m")],
-            &[("HEALTHY_DEADLINE", "HEALTHY_DEADLINE is 5m, HEALTHY_TIME 10m")],
+            &[("HEALTHY_DEADLINE", "HEALTHY_DEADLINE is 5m, HEALTHY_TIME is 10m")],
         ),
         (
             &[("HEALTHY_TIME", "20m")],
-            &[("HEALTHY_TIME", "HEALTHY_DEADLINE is 10m, HEALTHY_TIME 20m")],
+            &[("HEALTHY_TIME", "HEALTHY_DEADLINE is 10m, HEALTHY_TIME is 20m")],
         ),
         (
             &[
@@ -151,19 +154,22 @@ fn each_wrong_environment_is_told_completely() {
             ],
             &[
                 ("HEALTH_INTERVAL", "less than 1s"),
-                ("HEALTH_PROBE", r#""tcp" — auto, engine, http, running or exec"#),
-                ("HEALTH_PORT", r#""70000" — a port"#),
-                ("HEALTH_PATH", r#""api" — a path that begins with a slash"#),
-                ("HEALTH_ACTION", r#""kill" — report or restart"#),
+                ("HEALTH_PROBE", r#""tcp"; expected auto, engine, http or running"#),
+                ("HEALTH_PORT", r#""70000"; expected a port"#),
+                (
+                    "HEALTH_PATH",
+                    r#""api"; expected a path that begins with a slash"#,
+                ),
+                ("HEALTH_ACTION", r#""kill"; expected report"#),
             ],
         ),
         (
             &[("REGISTRY_USERNAME", "me")],
-            &[("REGISTRY_PASSWORD", "not given — a password")],
+            &[("REGISTRY_PASSWORD", "not set, although REGISTRY_USERNAME is")],
         ),
         (
             &[("REGISTRY_PASSWORD", PASSWORD)],
-            &[("REGISTRY_USERNAME", "since REGISTRY_PASSWORD is set")],
+            &[("REGISTRY_USERNAME", "although REGISTRY_PASSWORD is")],
         ),
         (
             &[
@@ -171,7 +177,7 @@ fn each_wrong_environment_is_told_completely() {
                 ("REGISTRY_PASSWORD", PASSWORD),
                 ("REGISTRY_PASSWORD_FILE", "/x"),
             ],
-            &[("REGISTRY_PASSWORD_FILE", "beside REGISTRY_PASSWORD")],
+            &[("REGISTRY_PASSWORD_FILE", "set together with REGISTRY_PASSWORD")],
         ),
         (
             &[
@@ -180,10 +186,10 @@ fn each_wrong_environment_is_told_completely() {
                 ("PROXY_PASSWORD", PASSWORD),
             ],
             &[
-                ("PROXY_SCHEME", r#""socks5" — http or https"#),
-                ("PROXY_PORT", r#""http" — a port"#),
-                ("PROXY_USER", "since PROXY_PASSWORD is set"),
-                ("PROXY_HOST", "since PROXY_SCHEME is set"),
+                ("PROXY_SCHEME", r#""socks5"; expected http or https"#),
+                ("PROXY_PORT", r#""http"; expected a port"#),
+                ("PROXY_USER", "although PROXY_PASSWORD is"),
+                ("PROXY_HOST", "although PROXY_SCHEME is"),
             ],
         ),
         (
@@ -203,7 +209,7 @@ fn each_wrong_environment_is_told_completely() {
             &[
                 ("CA_BUNDLE", "/nowhere/ca.pem: No such file"),
                 ("CLIENT_CERT", "/etc: is a directory"),
-                ("CLIENT_KEY", "since CLIENT_CERT is set"),
+                ("CLIENT_KEY", "although CLIENT_CERT is"),
             ],
         ),
         (
@@ -212,13 +218,13 @@ fn each_wrong_environment_is_told_completely() {
         ),
         (
             &[("WEBHOOK_URL", "hooks.example/hunter2-hunter2")],
-            &[("WEBHOOK_URL", "it is not shown")],
+            &[("WEBHOOK_URL", "not supported yet")],
         ),
         (
             &[("LOG_LEVEL", "loud"), ("LOG_FORMAT", "xml")],
             &[
-                ("LOG_LEVEL", r#""loud" — error, warn"#),
-                ("LOG_FORMAT", r#""xml" — text or json"#),
+                ("LOG_LEVEL", r#""loud"; expected error, warn"#),
+                ("LOG_FORMAT", r#""xml"; expected text or json"#),
             ],
         ),
         (
@@ -227,7 +233,7 @@ fn each_wrong_environment_is_told_completely() {
         ),
         (
             &[("DOCKER_HOST", "ssh://me@host")],
-            &[("DOCKER_HOST", "ssh is not spoken here")],
+            &[("DOCKER_HOST", "ssh:// is not supported")],
         ),
         (
             &[("DOCKER_HOST", "unix://run/docker.sock")],
@@ -250,12 +256,15 @@ fn each_wrong_environment_is_told_completely() {
                 ("DOCKER_TLS_VERIFY", "1"),
                 ("HOME", ""),
             ],
-            &[("DOCKER_CERT_PATH", "not given — a directory with ca.pem")],
+            &[(
+                "DOCKER_CERT_PATH",
+                "not set, and TLS is on; expected a directory with ca.pem",
+            )],
         ),
         // Health only still wants all of the Manager or nothing of it.
         (
             &[("DISABLE_AUTO_UPGRADE", "true"), ("ACCOUNT_ID", "")],
-            &[("ACCOUNT_ID", "not given")],
+            &[("ACCOUNT_ID", "not set")],
         ),
         // A secret that slipped into another variable is masked there too.
         (&[("LOG_LEVEL", TOKEN)], &[("LOG_LEVEL", "***")]),
@@ -279,11 +288,39 @@ fn each_wrong_environment_is_told_completely() {
                 .find(|line| line.starts_with(&format!("{variable}: ")))
                 .unwrap();
             assert!(line.contains(says), "{variable}: {says:?} is not in\n{line}");
-            assert!(line.contains(" — "), "what is accepted is not in\n{line}");
+            assert!(line.contains("; expected "), "what is accepted is not in\n{line}");
         }
         assert_no_secret("the message", &text);
         assert_no_secret("the debug text", &format!("{errors:?} {errors:#?}"));
     }
+}
+
+#[test]
+fn what_is_not_supported_yet_is_refused() {
+    let text = errors(&[
+        ("WEBHOOK_URL", "https://hooks.example/hunter2-hunter2"),
+        ("AUDIT_LOG", "/var/log/upgrades"),
+        ("HEALTH_PROBE", "EXEC"),
+        ("HEALTH_ACTION", "restart"),
+    ])
+    .to_string();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(
+        lines,
+        [
+            "AUDIT_LOG: not supported yet; expected no value",
+            r#"HEALTH_ACTION: "restart" (not supported yet); expected report"#,
+            r#"HEALTH_PROBE: "EXEC" (not supported yet); expected auto, engine, http or running"#,
+            "WEBHOOK_URL: not supported yet; expected no value",
+        ]
+    );
+    // Empty means unset here, too.
+    settings(&[
+        ("WEBHOOK_URL", ""),
+        ("AUDIT_LOG", " "),
+        ("HEALTH_ACTION", "report"),
+    ]);
 }
 
 #[test]
@@ -344,8 +381,9 @@ fn bytes_that_are_no_text_are_a_problem_in_our_variables_only() {
     assert_eq!(
         lines,
         [
-            "ACCOUNT_ID: bytes that are not UTF-8 — UTF-8 text",
-            "UPGRADER_TOKEN: bytes that are not UTF-8 — UTF-8 text",
+            "ACCOUNT_ID: bytes that are not UTF-8; expected the id of your Harness account",
+            "UPGRADER_TOKEN: bytes that are not UTF-8; expected the delegate token: 32 hex digits, or the base64 of \
+             them that the Manager shows",
         ]
     );
 
@@ -363,7 +401,7 @@ fn a_misspelt_variable_is_warned_of_and_its_value_is_not_shown() {
     ]);
     let warnings = settings.warnings.join("\n");
     assert!(
-        warnings.contains("SCHEDULLE: no variable of ours — did you mean SCHEDULE?"),
+        warnings.contains("SCHEDULLE: unknown variable; did you mean SCHEDULE?"),
         "{warnings}"
     );
     assert!(
@@ -375,9 +413,9 @@ fn a_misspelt_variable_is_warned_of_and_its_value_is_not_shown() {
 
     let errors = errors(&[("UPGRADER_WORKLOAD_NAME", ""), ("UPGRADER_WORKLOADNAME", "x")]);
     let text = errors.to_string();
-    assert!(text.starts_with("UPGRADER_WORKLOAD_NAME: not given"), "{text}");
+    assert!(text.starts_with("UPGRADER_WORKLOAD_NAME: not set"), "{text}");
     assert!(
-        text.contains("\nwarning: UPGRADER_WORKLOADNAME: no variable of ours"),
+        text.contains("\nwarning: UPGRADER_WORKLOADNAME: unknown variable"),
         "{text}"
     );
 }

@@ -1,0 +1,371 @@
+//! Texts → values: the small parsers. Each says in a few words why it refuses a value, or nothing where the value speaks for
+//! itself.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chrono_tz::{TZ_VARIANTS, Tz};
+use percent_encoding::percent_decode_str;
+use reqwest::Url;
+
+use super::ProxySettings;
+use crate::engine::EngineHost;
+use crate::image::{check_mirror, check_repository};
+use crate::text::duration;
+use crate::text::secret::Secret;
+
+/// More than anybody means: a slip of a unit or a digit.
+const LONGEST: Duration = Duration::from_secs(30 * 86_400);
+
+pub(super) fn boolean(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Ok(true),
+        "false" | "0" | "no" | "off" => Ok(false),
+        _ => Err(String::new()),
+    }
+}
+
+/// A duration of at least `least`.
+pub(super) fn duration(text: &str, least: Duration) -> Result<Duration, String> {
+    match duration::parse(text) {
+        Some(value) if value < least => Err(format!("less than {}", duration::text(least))),
+        Some(value) if value > LONGEST => Err(format!("more than {}", duration::text(LONGEST))),
+        Some(value) => Ok(value),
+        None => Err(String::new()),
+    }
+}
+
+pub(super) fn port(text: &str) -> Result<u16, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err(String::new()),
+        Ok(port) => Ok(port),
+    }
+}
+
+pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    if let Some(port) = text.strip_prefix("localhost:").and_then(|port| port.parse().ok()) {
+        return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+    }
+    text.parse().map_err(|_| match text.strip_prefix(':') {
+        Some(port) => format!("all addresses are 0.0.0.0:{port}"),
+        None => String::new(),
+    })
+}
+
+/// The path of a URL: it begins with a slash and can be sent as it is.
+pub(super) fn url_path(text: &str) -> Result<String, String> {
+    let fits = text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
+    if fits {
+        Ok(text.to_owned())
+    } else {
+        Err(String::new())
+    }
+}
+
+/// A name without blanks and control characters.
+pub(super) fn name(text: &str) -> Result<String, String> {
+    if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        Err("it has blanks".to_owned())
+    } else {
+        Ok(text.to_owned())
+    }
+}
+
+/// A comma-separated list of names, each once.
+pub(super) fn names(text: &str) -> Result<Vec<String>, String> {
+    if text.contains(['"', '\'']) {
+        return Err("quotes are part of the value here, as in an env file; leave them out".to_owned());
+    }
+    let mut names: Vec<String> = Vec::new();
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let name = name(part)?;
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.is_empty() {
+        Err("it has no name".to_owned())
+    } else {
+        Ok(names)
+    }
+}
+
+/// A URL of http or https with a host.
+pub(super) fn http_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| error.to_string())?;
+    if matches!(url.scheme(), "http" | "https") && url.has_host() {
+        Ok(url)
+    } else {
+        Err(format!("unsupported scheme {}", url.scheme()))
+    }
+}
+
+/// The Manager's base URL, without a trailing slash. Without a scheme it is `https://`.
+pub(super) fn manager_url(text: &str) -> Result<String, String> {
+    let url = if text.contains("://") {
+        http_url(text)?
+    } else {
+        http_url(&format!("https://{text}"))?
+    };
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("it has a user or password".to_owned());
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err("it has a query or fragment".to_owned());
+    }
+    Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+/// What a reference may begin with: `[host[:port]/]path`.
+pub(super) fn repository(text: &str) -> Result<String, String> {
+    let repository = registry_or_repository(text)?;
+    if !repository.contains('/') && repository.contains(':') {
+        return Err("it has a tag".to_owned());
+    }
+    check_repository(&repository).map_err(|error| error.problem().to_string())?;
+    Ok(repository)
+}
+
+/// A registry, or a repository that has others under it: `host[:port][/path]`.
+pub(super) fn mirror(text: &str) -> Result<String, String> {
+    let mirror = registry_or_repository(text)?;
+    check_mirror(&mirror).map_err(|error| error.problem().to_string())?;
+    Ok(mirror)
+}
+
+fn registry_or_repository(text: &str) -> Result<String, String> {
+    let text = text.trim_end_matches('/');
+    if text.contains("://") {
+        return Err("it has a scheme".to_owned());
+    }
+    if text.contains('@') {
+        return Err("it has a digest".to_owned());
+    }
+    // To Docker a first part with capitals is a host; without a dot or a port it is more likely a slip.
+    let first = text.split('/').next().unwrap_or_default();
+    if !first.contains(['.', ':']) && first.contains(|c: char| c.is_ascii_uppercase()) {
+        return Err("it has capital letters".to_owned());
+    }
+    // A colon before the first slash is that of a port.
+    if text.split('/').skip(1).any(|part| part.contains(':')) {
+        return Err("it has a tag".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// A host name or address alone; an IPv6 address is in brackets.
+pub(super) fn host(text: &str) -> Result<String, String> {
+    http_url(&format!("http://{text}"))?;
+    let after_address = text.rsplit_once(']').map_or(text, |(_, rest)| rest);
+    if after_address.contains([':', '/', '@', '?', '#']) {
+        return Err("it has more than a host".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+pub(super) fn proxy_scheme(text: &str) -> Result<String, String> {
+    let scheme = text.to_ascii_lowercase();
+    if matches!(scheme.as_str(), "http" | "https") {
+        Ok(scheme)
+    } else {
+        Err(String::new())
+    }
+}
+
+/// The proxy as one URL, perhaps with user and password. Without a scheme it is `http://`.
+pub(super) fn proxy(text: &str) -> Result<ProxySettings, String> {
+    let mut url = if text.contains("://") {
+        http_url(text)?
+    } else {
+        http_url(&format!("http://{text}"))?
+    };
+    let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let username = Some(decoded(url.username())).filter(|name| !name.is_empty());
+    let password = username
+        .as_ref()
+        .map(|_| Secret::new(decoded(url.password().unwrap_or_default())));
+    // Neither fails for a URL with a host.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    Ok(ProxySettings {
+        url: url.as_str().trim_end_matches('/').to_owned(),
+        username,
+        password,
+    })
+}
+
+/// The engine's address. TLS changes the default port.
+pub(super) fn engine(text: &str, tls: bool, certificates: Option<PathBuf>) -> Result<EngineHost, String> {
+    let (scheme, rest) = text.split_once("://").ok_or_else(String::new)?;
+    match scheme.to_ascii_lowercase().as_str() {
+        "unix" if rest.starts_with('/') => Ok(EngineHost::Unix(PathBuf::from(rest))),
+        "unix" => Err("the path is not absolute".to_owned()),
+        "tcp" | "http" | "https" => Ok(EngineHost::Tcp {
+            address: address(rest, if tls { 2376 } else { 2375 })?,
+            tls: certificates,
+        }),
+        "ssh" => Err("ssh:// is not supported".to_owned()),
+        _ => Err(String::new()),
+    }
+}
+
+/// `host[:port]`.
+fn address(text: &str, default_port: u16) -> Result<String, String> {
+    // The URL parser checks the host of a scheme that it knows, and hides the port that it takes for the default: 21 of
+    // `ftp`, which is no engine's.
+    let url = Url::parse(&format!("ftp://{text}")).map_err(|error| error.to_string())?;
+    let host = url.host_str().ok_or("it has no host")?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("it has a user or password".to_owned());
+    }
+    if url.path().len() > 1 || url.query().is_some() || url.fragment().is_some() {
+        return Err("it has a path".to_owned());
+    }
+    Ok(format!("{host}:{}", url.port().unwrap_or(default_port)))
+}
+
+/// `TZ` as the C library reads it may begin with a colon; the case of a name does not matter here.
+pub(super) fn time_zone(text: &str) -> Result<Tz, String> {
+    let name = text.strip_prefix(':').unwrap_or(text);
+    TZ_VARIANTS
+        .iter()
+        .find(|zone| zone.name().eq_ignore_ascii_case(name))
+        .copied()
+        .ok_or_else(String::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_has_no_scheme_tag_or_digest() {
+        for (text, expected) in [
+            (
+                "registry.example/team/delegate",
+                Ok("registry.example/team/delegate"),
+            ),
+            ("registry.example:5000/team/", Ok("registry.example:5000/team")),
+            ("team/my__delegate", Ok("team/my__delegate")),
+            ("delegate", Ok("delegate")),
+            ("delegate:1.0", Err("tag")),
+            ("registry.example:5000/team/delegate:1.0", Err("tag")),
+            ("https://registry.example/team", Err("scheme")),
+            ("team/delegate@sha256:00", Err("digest")),
+            ("registry.example/Team", Err("capital letters")),
+            ("registry.example//team", Err("path")),
+            ("registry.example:port/team", Err("registry")),
+            ("my repository", Err("path")),
+            ("/", Err("path")),
+        ] {
+            assert_refused_or(repository(text), expected, text);
+        }
+    }
+
+    #[test]
+    fn a_mirror_may_be_a_registry_alone() {
+        for (text, expected) in [
+            ("registry.example:5000", Ok("registry.example:5000")),
+            (
+                "registry.example:5000/mirror/",
+                Ok("registry.example:5000/mirror"),
+            ),
+            ("localhost:5000", Ok("localhost:5000")),
+            ("myorg", Ok("myorg")),
+            ("10.0.0.1:5000/a", Ok("10.0.0.1:5000/a")),
+            ("https://registry.example", Err("scheme")),
+            ("registry.example/Team", Err("capital letters")),
+            ("MyOrg", Err("capital letters")),
+            ("registry.example/mirror:1.0", Err("tag")),
+            ("my registry", Err("path")),
+            ("/", Err("")),
+        ] {
+            assert_refused_or(mirror(text), expected, text);
+        }
+    }
+
+    fn assert_refused_or(given: Result<String, String>, expected: Result<&str, &str>, text: &str) {
+        match (given, expected) {
+            (Ok(given), Ok(expected)) => assert_eq!(given, expected, "{text}"),
+            (Err(why), Err(expected)) => assert!(why.contains(expected), "{text}: {why}"),
+            (given, _) => panic!("{text}: {given:?}"),
+        }
+    }
+
+    #[test]
+    fn the_manager_url_keeps_its_path_and_loses_its_slash() {
+        for (text, expected) in [
+            ("https://app.harness.io", "https://app.harness.io"),
+            ("https://app.harness.io/gratis/", "https://app.harness.io/gratis"),
+            ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+            ("app.harness.io", "https://app.harness.io"),
+            ("app.harness.io:8443/gratis", "https://app.harness.io:8443/gratis"),
+        ] {
+            assert_eq!(manager_url(text).as_deref(), Ok(expected), "{text}");
+        }
+        for text in [
+            "ftp://host",
+            "https://",
+            "https://u:p@host",
+            "https://host?x=1",
+            "https://host:x",
+            "a b",
+        ] {
+            assert!(manager_url(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_login_of_a_proxy_url_is_decoded_and_stray_percent_signs_stay() {
+        for (given, expected) in [
+            ("p%40ss%2f", "p@ss/"),
+            ("100%", "100%"),
+            ("%zz", "%zz"),
+            ("%c3%a9", "é"),
+        ] {
+            let proxy = proxy(&format!("me:{given}@proxy.example:3128")).unwrap();
+            assert_eq!(proxy.url, "http://proxy.example:3128");
+            assert_eq!(proxy.password.unwrap().expose(), expected);
+        }
+    }
+
+    #[test]
+    fn a_host_has_no_port_or_path() {
+        for (text, is_host) in [
+            ("proxy.example", true),
+            ("10.0.0.1", true),
+            ("[::1]", true),
+            ("[::1]:3128", false),
+            ("proxy.example:3128", false),
+            ("http://proxy.example", false),
+            ("me@proxy.example", false),
+            ("proxy.example/x", false),
+        ] {
+            assert_eq!(host(text).is_ok(), is_host, "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_have_bounds() {
+        let second = Duration::from_secs(1);
+        assert_eq!(duration("1h30m", second), Ok(Duration::from_secs(5_400)));
+        assert_eq!(duration("0", second), Err("less than 1s".to_owned()));
+        assert_eq!(duration("31d", second), Err("more than 30d".to_owned()));
+        assert_eq!(duration("soon", second), Err(String::new()));
+    }
+
+    #[test]
+    fn listen_addresses_are_sockets() {
+        assert_eq!(
+            listen_address("localhost:80"),
+            Ok(SocketAddr::from(([127, 0, 0, 1], 80)))
+        );
+        assert_eq!(listen_address("[::]:80").map(|address| address.port()), Ok(80));
+        assert_eq!(
+            listen_address(":9464"),
+            Err("all addresses are 0.0.0.0:9464".to_owned())
+        );
+        assert!(listen_address("9464").is_err());
+    }
+}

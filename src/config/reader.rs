@@ -1,0 +1,207 @@
+//! Reads one variable after the other, and keeps what is wrong and what is in effect.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::parse;
+use super::problems::{ConfigErrors, Problems};
+use super::variables::{Environment, Preset, Variable, documented};
+use crate::text::duration;
+use crate::text::secret::Secret;
+
+/// What [`Reader::finish`] hands out where nothing is wrong.
+pub(super) struct Finished {
+    /// What is allowed but looks odd; each line begins with its variable.
+    pub(super) warnings: Vec<String>,
+    /// Every documented variable with the value in effect.
+    pub(super) effective: Vec<(&'static str, String)>,
+}
+
+/// A secret that may be given as it is or in a file.
+pub(super) enum Given<'a> {
+    Value(Secret, &'a Variable),
+    /// It is among the problems.
+    Wrong,
+    Not,
+}
+
+pub(super) struct Reader {
+    pub(super) problems: Problems,
+    effective: BTreeMap<&'static str, String>,
+}
+
+impl Reader {
+    pub(super) fn new(problems: Problems) -> Self {
+        Self {
+            problems,
+            effective: BTreeMap::new(),
+        }
+    }
+
+    /// Notes the value in effect, for `config`.
+    pub(super) fn note(&mut self, variable: &Variable, value: impl Display) {
+        self.effective.insert(variable.row.name, value.to_string());
+    }
+
+    /// Reads a variable, or else its default. `None` when there is neither, and when it is wrong, which is then among
+    /// the problems.
+    pub(super) fn read_as<T>(
+        &mut self,
+        variable: &Variable,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+        show: impl FnOnce(&T) -> String,
+    ) -> Option<T> {
+        let default = match variable.row.default {
+            Preset::Value(text) => Some(text),
+            Preset::Required | Preset::Unset | Preset::Derived(_) => None,
+        };
+        let Some(text) = variable.get().or(default) else {
+            if matches!(variable.row.default, Preset::Required) {
+                self.problems.missing(variable.row);
+            }
+            return None;
+        };
+        match parse(text) {
+            Ok(value) => {
+                self.note(variable, show(&value));
+                Some(value)
+            }
+            Err(why) => {
+                self.problems.wrong_value(variable.row, text, &why);
+                None
+            }
+        }
+    }
+
+    /// As [`Self::read_as`], shown as it displays.
+    pub(super) fn read<T: Display>(
+        &mut self,
+        variable: &Variable,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        self.read_as(variable, parse, ToString::to_string)
+    }
+
+    /// A variable with a default. The value returned for a wrong one is never used: its problem ends the program.
+    pub(super) fn value<T: Display + Default>(
+        &mut self,
+        variable: &Variable,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> T {
+        self.read(variable, parse).unwrap_or_default()
+    }
+
+    /// A yes or no with a default.
+    pub(super) fn flag(&mut self, variable: &Variable) -> bool {
+        self.value(variable, parse::boolean)
+    }
+
+    /// One of a few words, with a default.
+    pub(super) fn word<T: FromStr + Display + Default>(&mut self, variable: &Variable) -> T {
+        self.value(variable, |text| text.parse().map_err(|_| String::new()))
+    }
+
+    /// A duration of at least `least`, with a default.
+    pub(super) fn duration(&mut self, variable: &Variable, least: Duration) -> Duration {
+        let parse = |text: &str| parse::duration(text, least);
+        self.read_as(variable, parse, |value| duration::text(*value))
+            .unwrap_or_default()
+    }
+
+    /// A text that is taken as it is.
+    pub(super) fn text(&mut self, variable: &Variable) -> Option<String> {
+        self.read(variable, |text| Ok(text.to_owned()))
+    }
+
+    /// A file that can be opened.
+    pub(super) fn file(&mut self, variable: &Variable) -> Option<PathBuf> {
+        let path = PathBuf::from(variable.get()?);
+        match open(&path) {
+            Ok(()) => {
+                self.note(variable, path.display());
+                Some(path)
+            }
+            Err(why) => {
+                self.problems.wrong(variable.row, why);
+                None
+            }
+        }
+    }
+
+    /// A secret, given as it is or in a file, not both.
+    pub(super) fn secret<'a>(&mut self, plain: &'a Variable, file: &'a Variable) -> Given<'a> {
+        if self.problems.names(plain.row) || self.problems.names(file.row) {
+            return Given::Wrong;
+        }
+        match (plain.verbatim(), file.get()) {
+            (Some(_), Some(_)) => {
+                let given = format!("set together with {}", plain.row.name);
+                self.problems.wrong(file.row, given);
+                Given::Wrong
+            }
+            (Some(value), None) => {
+                self.note(plain, "(set)");
+                Given::Value(Secret::new(value), plain)
+            }
+            (None, Some(path)) => match secret_file(Path::new(path)) {
+                Ok(value) => {
+                    self.note(file, path);
+                    Given::Value(value, file)
+                }
+                Err(why) => {
+                    self.problems.wrong(file.row, why);
+                    Given::Wrong
+                }
+            },
+            (None, None) => Given::Not,
+        }
+    }
+
+    /// What is in effect, or every problem.
+    pub(super) fn finish(self, env: &Environment) -> Result<Finished, ConfigErrors> {
+        let warnings = self.problems.finish(&env.secrets())?;
+        let mut effective = self.effective;
+        let set = |name| {
+            env.variables()
+                .any(|variable| variable.row.name == name && variable.is_set())
+        };
+        let effective = documented().map(|row| {
+            let unread = if set(row.name) { "(not used)" } else { "(unset)" };
+            let value = effective.remove(row.name);
+            (row.name, value.unwrap_or_else(|| unread.to_owned()))
+        });
+        Ok(Finished {
+            warnings,
+            effective: effective.collect(),
+        })
+    }
+}
+
+/// Why a file cannot be opened.
+pub(super) fn open(path: &Path) -> Result<(), String> {
+    match File::open(path).and_then(|_| fs::metadata(path)) {
+        Ok(metadata) if metadata.is_dir() => Err(format!("{}: is a directory", path.display())),
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    }
+}
+
+fn secret_file(path: &Path) -> Result<Secret, String> {
+    const LARGEST: u64 = 64 * 1024;
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(LARGEST).read_to_string(&mut text));
+    if let Err(error) = read {
+        return Err(format!("{}: {error}", path.display()));
+    }
+    let secret = text.strip_suffix('\n').unwrap_or(&text);
+    let secret = secret.strip_suffix('\r').unwrap_or(secret);
+    if secret.trim().is_empty() {
+        return Err(format!("{}: the file is empty", path.display()));
+    }
+    Ok(Secret::new(secret))
+}

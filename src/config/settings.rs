@@ -1,0 +1,146 @@
+//! The variables → [`Settings`]. A variable that stands alone is read here, [`connections`] has those that belong together.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use chrono_tz::Tz;
+
+use super::problems::{ConfigErrors, Problems};
+use super::reader::Reader;
+use super::variables::Environment;
+use super::{HealthAction, HealthSettings, LogSettings, Settings, connections, parse};
+use crate::image::{ImagePolicy, MaxVersion, TargetSettings};
+use crate::schedule::Schedule;
+use crate::text::duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Reads every variable, whatever is wrong with the others.
+pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings, ConfigErrors> {
+    let mut reader = Reader::new(problems);
+    let disable_auto_upgrade = reader.flag(&env.disable_auto_upgrade);
+    let source = connections::source(&mut reader, env, disable_auto_upgrade);
+    let workload_names = reader.read_as(&env.upgrader_workload_name, parse::names, |names| names.join(","));
+    let schedule = schedule(&mut reader, env);
+    let schedule_jitter = reader.duration(&env.schedule_jitter, Duration::ZERO);
+    let run_on_start = reader.flag(&env.run_on_start);
+    let stop_timeout = reader.duration(&env.container_stop_timeout, SECOND);
+    let strategy = reader.word(&env.upgrade_strategy);
+    let healthy_time = reader.duration(&env.healthy_time, SECOND);
+    let healthy_deadline = reader.duration(&env.healthy_deadline, SECOND);
+    check_deadline(&mut reader, env, healthy_time, healthy_deadline);
+    let target = target(&mut reader, env);
+    let registry = connections::registry(&mut reader, env);
+    let docker_config = connections::docker_config(&mut reader, env);
+    let health = health(&mut reader, env);
+    let egress = connections::egress(&mut reader, env, source.as_ref());
+    let listen = reader.read(&env.listen_addr, parse::listen_address);
+    let log = LogSettings {
+        level: reader.word(&env.log_level),
+        format: reader.word(&env.log_format),
+    };
+    let engine = connections::engine(&mut reader, env);
+
+    let finished = reader.finish(env)?;
+    // What is missing left its problem behind.
+    let complete = || {
+        Some(Settings {
+            source: source?,
+            workload_names: workload_names?,
+            schedule: schedule?,
+            schedule_jitter,
+            run_on_start,
+            stop_timeout,
+            disable_auto_upgrade,
+            target,
+            strategy,
+            healthy_time,
+            healthy_deadline,
+            health,
+            registry,
+            docker_config,
+            egress,
+            listen: listen?,
+            log,
+            engine: engine?,
+            warnings: finished.warnings,
+            effective: finished.effective,
+        })
+    };
+    complete().ok_or_else(ConfigErrors::default)
+}
+
+/// Reads `LISTEN_ADDR` alone: of all problems only those with it matter.
+pub(super) fn listen_alone(env: &Environment, problems: Problems) -> Result<SocketAddr, ConfigErrors> {
+    let mut reader = Reader::new(problems);
+    let listen = reader.read(&env.listen_addr, parse::listen_address);
+    match (listen, reader.finish(env)) {
+        (Some(listen), _) => Ok(listen),
+        (None, finished) => Err(finished.err().unwrap_or_default()),
+    }
+}
+
+fn schedule(reader: &mut Reader, env: &Environment) -> Option<Schedule> {
+    let zone = if env.tz.is_set() {
+        // A wrong zone is a problem; the schedule is checked all the same.
+        reader.read(&env.tz, parse::time_zone)
+    } else {
+        let name = iana_time_zone::get_timezone().ok();
+        let zone = name.and_then(|name| name.parse().ok()).unwrap_or(Tz::UTC);
+        reader.note(&env.tz, zone);
+        Some(zone)
+    };
+    let parse =
+        |text: &str| Schedule::parse(text, zone.unwrap_or(Tz::UTC)).map_err(|error| error.to_string());
+    let schedule = reader.read_as(&env.schedule, parse, |schedule| schedule.as_str().to_owned())?;
+    for warning in schedule.warnings() {
+        reader.problems.warn(&env.schedule, warning);
+    }
+    Some(schedule)
+}
+
+fn check_deadline(reader: &mut Reader, env: &Environment, time: Duration, deadline: Duration) {
+    let are_read =
+        !reader.problems.names(env.healthy_time.row) && !reader.problems.names(env.healthy_deadline.row);
+    if are_read && deadline <= time {
+        // The variable that was given is the one to change.
+        let variable = if env.healthy_deadline.is_set() {
+            &env.healthy_deadline
+        } else {
+            &env.healthy_time
+        };
+        let (deadline, time) = (duration::text(deadline), duration::text(time));
+        let given = format!("HEALTHY_DEADLINE is {deadline}, HEALTHY_TIME is {time}");
+        reader.problems.wrong(variable.row, given);
+    }
+}
+
+fn target(reader: &mut Reader, env: &Environment) -> TargetSettings {
+    let registry_mirror = reader.read(&env.registry_mirror, parse::mirror);
+    let image_repository = reader.read(&env.image_repository, parse::repository);
+    if registry_mirror.is_some() && image_repository.is_some() {
+        let warning = "not used, since IMAGE_REPOSITORY says where images come from";
+        reader.problems.warn(&env.registry_mirror, warning);
+    }
+    TargetSettings {
+        registry_mirror,
+        image_repository,
+        pins: ImagePolicy {
+            require_digest: reader.flag(&env.require_digest),
+            max_version: reader.read(&env.max_version, |text| {
+                text.parse::<MaxVersion>().map_err(|()| String::new())
+            }),
+        },
+    }
+}
+
+fn health(reader: &mut Reader, env: &Environment) -> HealthSettings {
+    // It has one value so far.
+    reader.word::<HealthAction>(&env.health_action);
+    HealthSettings {
+        interval: reader.duration(&env.health_interval, SECOND),
+        probe: reader.word(&env.health_probe),
+        port: reader.value(&env.health_port, parse::port),
+        path: reader.value(&env.health_path, parse::url_path),
+    }
+}

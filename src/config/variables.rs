@@ -1,0 +1,327 @@
+//! The table of all variables. Reading the environment, the output of `config`, the hint for a misspelt name and the
+//! tables of docs/usage/configuration.md follow from it.
+//!
+//! A new setting is a row here, a field of [`Settings`](super::Settings), and the line of `settings.rs` that fills it.
+
+use serde::Deserialize;
+
+use Preset::{Derived, Required, Unset, Value};
+
+/// Everything there is to say about one variable.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) name: &'static str,
+    pub(super) default: Preset,
+    /// What is accepted, in the words of an error and of the page.
+    pub(super) accepted: &'static str,
+    /// What it does: one or two sentences of the page, in Markdown.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "the page shows it, and a test writes the page")
+    )]
+    pub(super) help: &'static str,
+    /// Whether the value is never shown.
+    pub(super) is_secret: bool,
+    /// Whether the name counts in lower case, too.
+    pub(super) is_any_case: bool,
+}
+
+/// What holds while a variable is unset.
+#[derive(Debug)]
+pub(super) enum Preset {
+    /// Nothing.
+    Unset,
+    /// A problem.
+    Required,
+    /// This text, read as if it had been given.
+    Value(&'static str),
+    /// Something that the program finds out, in the words of the page.
+    Derived(#[cfg_attr(not(test), expect(dead_code, reason = "as `Row::help`"))] &'static str),
+}
+
+const fn row(name: &'static str, default: Preset, accepted: &'static str, help: &'static str) -> Row {
+    Row {
+        name,
+        default,
+        accepted,
+        help,
+        is_secret: false,
+        is_any_case: false,
+    }
+}
+
+impl Row {
+    const fn secret(self) -> Self {
+        Self {
+            is_secret: true,
+            ..self
+        }
+    }
+
+    /// curl knows proxies by lower-case names only, everything else by both.
+    const fn any_case(self) -> Self {
+        Self {
+            is_any_case: true,
+            ..self
+        }
+    }
+}
+
+/// A row, and the text of its variable in the environment that is read.
+#[derive(Clone, Debug)]
+pub(super) struct Variable {
+    pub(super) row: &'static Row,
+    text: Option<String>,
+}
+
+impl Variable {
+    /// The text without surrounding blanks.
+    pub(super) fn get(&self) -> Option<&str> {
+        self.text.as_deref().map(str::trim)
+    }
+
+    /// The text as it is, for a secret, whose blanks may be meant.
+    pub(super) fn verbatim(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
+    pub(super) fn is_set(&self) -> bool {
+        self.text.is_some()
+    }
+}
+
+/// Each row is `field = row;`. The field is the name in lower case, since envy gives names so.
+macro_rules! variables {
+    ($($section:ident { $($field:ident = $row:expr;)* })*) => {
+        /// The rows, by the section of the page that lists them.
+        pub(super) static TABLE: &[(&str, &[Row])] = &[$((stringify!($section), &[$($row),*])),*];
+
+        /// Every variable with its text.
+        #[derive(Clone, Debug)]
+        pub(super) struct Environment {
+            $($(pub(super) $field: Variable,)*)*
+        }
+
+        /// What envy reads.
+        #[derive(Default, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(super) struct Texts {
+            $($($field: Option<String>,)*)*
+        }
+
+        impl From<Texts> for Environment {
+            fn from(texts: Texts) -> Self {
+                Self { $($($field: Variable { row: const { &$row }, text: texts.$field },)*)* }
+            }
+        }
+
+        impl Environment {
+            /// All of them, in the order of the table.
+            pub(super) fn variables(&self) -> impl Iterator<Item = &Variable> {
+                [$($(&self.$field),*),*].into_iter()
+            }
+        }
+    };
+}
+
+const BOOL: &str = "true or false (or 1, yes, on, 0, no, off)";
+const DURATION: &str = "seconds, or a duration such as 45m or 1h30m";
+const POSITIVE_DURATION: &str = "seconds, or a duration such as 45m or 1h30m, at least 1s";
+const IMAGE: &str = "an image reference such as harness/delegate:26.02.88404";
+const REPOSITORY: &str =
+    "a repository such as registry.example:5000/team: no scheme, no tag, no digest, lower-case path";
+const PORT: &str = "a port from 1 to 65535";
+const PROXY: &str = "a proxy URL such as http://proxy.example:3128";
+const PEM: &str = "the path of a readable PEM file";
+
+variables! {
+    manager {
+        account_id = row("ACCOUNT_ID", Required, "the id of your Harness account",
+            "The account whose published delegate image is followed.");
+        manager_host_and_port = row("MANAGER_HOST_AND_PORT", Required, "the Manager's URL such as https://app.harness.io",
+            "May have a port and a path (`https://app.harness.io/gratis`), but no user, password or query. Without a scheme it is \
+             `https://`, with a warning.");
+        upgrader_token = row("UPGRADER_TOKEN", Required,
+            "the delegate token: 32 hex digits, or the base64 of them that the Manager shows",
+            "[Authenticates](#the-token) this program to the Manager.").secret();
+        upgrader_token_file = row("UPGRADER_TOKEN_FILE", Unset,
+            "the path of a readable file that holds only the token, instead of UPGRADER_TOKEN",
+            "The token as a file, such as a Docker secret. One line break at the end is dropped.");
+        published_image = row("PUBLISHED_IMAGE", Unset, IMAGE,
+            "The published image, without a Manager: the four variables above are not used.");
+    }
+    delegates {
+        upgrader_workload_name = row("UPGRADER_WORKLOAD_NAME", Required, "a DELEGATE_NAME, or several separated by commas",
+            "The delegates to manage: containers whose `DELEGATE_NAME` is one of these.");
+        schedule = row("SCHEDULE", Value("0 */1 * * *"), crate::schedule::ACCEPTED, "When to upgrade: [a schedule](#schedules).");
+        tz = row("TZ", Derived("the host's zone, else `UTC`"), "an IANA time zone such as Europe/Berlin or UTC",
+            "The time zone of `SCHEDULE`. A container without `/etc/localtime` is in `UTC`.");
+        schedule_jitter = row("SCHEDULE_JITTER", Value("0s"), DURATION, "Each run waits a random time up to this.");
+        run_on_start = row("RUN_ON_START", Value("false"), BOOL,
+            "At start the program always checks and reports; with `true` it upgrades, too.");
+        disable_auto_upgrade = row("DISABLE_AUTO_UPGRADE", Value("false"), BOOL,
+            "`true`: health checks only, and the engine receives nothing but `GET` requests.");
+    }
+    replacement {
+        container_stop_timeout = row("CONTAINER_STOP_TIMEOUT", Value("1h"), POSITIVE_DURATION,
+            "How long an old delegate may finish its tasks. Its own `--stop-timeout` wins where it is longer.");
+        upgrade_strategy = row("UPGRADE_STRATEGY", Value("auto"), "auto, start-first or stop-first",
+            "`auto` is start-first unless something forbids two instances at once.");
+        healthy_time = row("HEALTHY_TIME", Value("1m"),
+            "seconds, or a duration such as 45m or 1h30m, at least 1s and shorter than HEALTHY_DEADLINE",
+            "How long a candidate must be healthy without a break.");
+        healthy_deadline = row("HEALTHY_DEADLINE", Value("10m"),
+            "seconds, or a duration such as 45m or 1h30m, longer than HEALTHY_TIME",
+            "How long after its start a candidate may take for that.");
+    }
+    images {
+        registry_mirror = row("REGISTRY_MIRROR", Unset, REPOSITORY,
+            "A registry, with or without a path, that has the published repository under it.");
+        image_repository = row("IMAGE_REPOSITORY", Unset, REPOSITORY,
+            "The repository of your custom image, which gets the published tag. It wins over `REGISTRY_MIRROR`.");
+        require_digest = row("REQUIRE_DIGEST", Value("false"), BOOL,
+            "`true`: take only an image that is published with its digest (`repository:tag@sha256:…`). Otherwise the delegate is \
+             not upgraded (`not_pinned`), nor is a custom image or a variant, whose digest is another.");
+        max_version = row("MAX_VERSION", Unset,
+            "a month or a version of the delegate such as 26.03 or 26.03.88501",
+            "Newer versions are reported (`held_back`) and not taken; `26.03` is all of March 2026. A tag without a version is not \
+             taken either.");
+        registry_username = row("REGISTRY_USERNAME", Unset, "the user name for REGISTRY_PASSWORD",
+            "The login for [private registries](#private-registries).");
+        registry_password = row("REGISTRY_PASSWORD", Unset, "the password for REGISTRY_USERNAME",
+            "Goes with `REGISTRY_USERNAME`.").secret();
+        registry_password_file = row("REGISTRY_PASSWORD_FILE", Unset,
+            "the path of a readable file that holds only the password, instead of REGISTRY_PASSWORD",
+            "The password as a file. One line break at the end is dropped.");
+        docker_config = row("DOCKER_CONFIG", Derived("`$HOME/.docker`"), "the directory of Docker's config.json",
+            "Registry logins; without `DOCKER_CERT_PATH` the engine's certificates, too.");
+    }
+    health {
+        health_interval = row("HEALTH_INTERVAL", Value("1m"), POSITIVE_DURATION, "The longest time between two health checks.");
+        health_probe = row("HEALTH_PROBE", Value("auto"), "auto, engine, http or running",
+            "`engine`: the container's HEALTHCHECK; `http`: an HTTP request; `running`: a running container is healthy; `auto`: the \
+             first of the three that can be had.");
+        health_port = row("HEALTH_PORT", Value("3460"), PORT, "The delegate's health port.");
+        health_path = row("HEALTH_PATH", Value("/api/health"), "a path that begins with a slash, such as /api/health",
+            "The delegate's health path.");
+        health_action = row("HEALTH_ACTION", Value("report"), "report", "What happens to an unhealthy delegate.");
+    }
+    egress {
+        proxy_host = row("PROXY_HOST", Unset, "the host name or address of the proxy, without scheme and port",
+            "The proxy to the Manager.");
+        proxy_scheme = row("PROXY_SCHEME", Value("http"), "http or https", "How to speak to `PROXY_HOST`.");
+        proxy_port = row("PROXY_PORT", Derived("the scheme's"), PORT, "The port of `PROXY_HOST`.");
+        proxy_user = row("PROXY_USER", Unset, "the user name for PROXY_PASSWORD", "The login at the proxy.");
+        proxy_password = row("PROXY_PASSWORD", Unset, "the password for PROXY_USER", "Goes with `PROXY_USER`.").secret();
+        https_proxy = row("HTTPS_PROXY", Unset, PROXY,
+            "The proxy as one URL, with a user and password if it wants them (`%40` for `@` and so on, here only). Not used with \
+             `PROXY_HOST`. `https_proxy` counts, too.").any_case();
+        http_proxy = row("HTTP_PROXY", Derived("`HTTPS_PROXY`"), PROXY,
+            "The same for a Manager whose URL is `http://…`. `http_proxy` counts, too.").any_case();
+        no_proxy = row("NO_PROXY", Unset, "hosts, addresses and networks, separated by commas",
+            "What is reached without the proxy: `manager.example` (and all below it), `10.0.0.0/8`, `*`. `no_proxy` counts, \
+             too.").any_case();
+        ca_bundle = row("CA_BUNDLE", Unset, PEM, "Certificate authorities to trust besides the system's.");
+        client_cert = row("CLIENT_CERT", Unset, PEM, "The certificate for mTLS; goes with `CLIENT_KEY`.");
+        client_key = row("CLIENT_KEY", Unset, PEM, "Its private key.");
+    }
+    program {
+        listen_addr = row("LISTEN_ADDR", Value("127.0.0.1:9464"), "an address and port such as 127.0.0.1:9464",
+            "Where status, metrics and the page are served. In a container `127.0.0.1` is the container's own: set `0.0.0.0:9464` to \
+             publish the port.");
+        log_level = row("LOG_LEVEL", Value("info"), "error, warn, info, debug or trace",
+            "`debug` logs every engine call. Libraries log warnings at most: their debug lines hold secrets.");
+        log_format = row("LOG_FORMAT", Value("text"), "text or json", "`json` is one object a line.");
+    }
+    engine {
+        docker_host = row("DOCKER_HOST", Value("unix:///var/run/docker.sock"), "unix:///path/of/the.sock or tcp://host:port",
+            "The Docker engine. `http://` and `https://` are read as `tcp://`; the port is 2375, with TLS 2376. `ssh://` is not \
+             supported.");
+        docker_tls_verify = row("DOCKER_TLS_VERIFY", Unset, "any value, which turns TLS on",
+            "As in every Docker client. The engine's certificate is always verified.");
+        docker_cert_path = row("DOCKER_CERT_PATH", Derived("`DOCKER_CONFIG`, else `$HOME/.docker`"),
+            "a directory with ca.pem, cert.pem and key.pem", "The certificates; turns TLS on for a `tcp://` engine.");
+    }
+    // Read, but not ours: neither the page nor `config` lists it.
+    system {
+        home = row("HOME", Unset, "a directory", "The home directory.");
+    }
+}
+
+/// The rows that the page and `config` list.
+pub(super) fn documented() -> impl Iterator<Item = &'static Row> {
+    TABLE
+        .iter()
+        .filter(|(section, _)| *section != "system")
+        .flat_map(|(_, rows)| *rows)
+}
+
+/// What is planned and refused until it works: a variable, or one value of it. Whoever sets it must not believe that it
+/// works.
+pub(super) const UNSUPPORTED: [(&str, Option<&str>); 4] = [
+    ("WEBHOOK_URL", None),
+    ("AUDIT_LOG", None),
+    ("HEALTH_PROBE", Some("exec")),
+    ("HEALTH_ACTION", Some("restart")),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+    use crate::page;
+
+    const PAGE: &str = "docs/usage/configuration.md";
+
+    #[test]
+    fn the_page_lists_every_variable() {
+        for (section, rows) in TABLE {
+            if *section == "system" {
+                continue;
+            }
+            let mut table = String::from("| variable | default | accepted | meaning |\n|---|---|---|---|\n");
+            for row in *rows {
+                let default = match row.default {
+                    Unset => String::new(),
+                    Required => "required".to_owned(),
+                    Value(text) => format!("`{text}`"),
+                    Derived(words) => words.to_owned(),
+                };
+                let Row {
+                    name, accepted, help, ..
+                } = row;
+                let _ = writeln!(table, "| `{name}` | {default} | {accepted} | {help} |");
+            }
+            page::has(PAGE, section, &table);
+        }
+    }
+
+    #[test]
+    fn the_page_lists_what_is_not_supported() {
+        let mut table = String::from("| variable | refused |\n|---|---|\n");
+        for (name, value) in UNSUPPORTED {
+            let refused = value.map_or("any value".to_owned(), |value| format!("`{value}`"));
+            let _ = writeln!(table, "| `{name}` | {refused} |");
+        }
+        page::has(PAGE, "unsupported", &table);
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<&str> = TABLE
+            .iter()
+            .flat_map(|(_, rows)| rows.iter().map(|row| row.name))
+            .chain(
+                UNSUPPORTED
+                    .iter()
+                    .filter(|(_, value)| value.is_none())
+                    .map(|(name, _)| *name),
+            )
+            .collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

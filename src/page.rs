@@ -1,0 +1,31 @@
+//! For tests: what a page of docs/ says is what the code says.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::{env, fs};
+
+/// The tests of one process rewrite a page one after the other.
+static PAGES: Mutex<()> = Mutex::new(());
+
+/// Asserts that the text between the marks `<!-- mark -->` and `<!-- /mark -->` of a page is as expected. With
+/// `UPDATE_DOCS=1` it writes the expected text there instead.
+pub(crate) fn has(page: &str, mark: &str, expected: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(page);
+    let _alone = PAGES.lock().unwrap_or_else(PoisonError::into_inner);
+    let text = fs::read_to_string(&file).unwrap();
+    let (begin, end) = (format!("<!-- {mark} -->\n"), format!("<!-- /{mark} -->\n"));
+    let (before, rest) = text
+        .split_once(&begin)
+        .unwrap_or_else(|| panic!("{page} lacks {begin}"));
+    let (listed, after) = rest
+        .split_once(&end)
+        .unwrap_or_else(|| panic!("{page} lacks {end}"));
+    if env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&file, format!("{before}{begin}{expected}{end}{after}")).unwrap();
+    } else {
+        assert_eq!(
+            listed, expected,
+            "{page}: UPDATE_DOCS=1 cargo test writes the expected text"
+        );
+    }
+}
