@@ -18,13 +18,22 @@ pub(crate) fn tls_without_roots() -> Result<rustls::ClientConfig, String> {
         .with_no_client_auth())
 }
 
-/// The last error of the chain says what happened; the ones before say where, and may quote a URL.
-pub(crate) fn innermost(error: &reqwest::Error) -> String {
-    let mut last: &dyn Error = error;
-    while let Some(source) = last.source() {
-        last = source;
-    }
-    last.to_string()
+/// An error and its causes, outermost first.
+pub(crate) fn causes<'a>(
+    error: &'a (dyn Error + 'static),
+) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error: &&'a (dyn Error + 'static)| {
+        // `io::Error` hides the error that it wraps: its source is that error's source.
+        match error.downcast_ref().and_then(std::io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        }
+    })
+}
+
+/// The innermost cause, which says what happened; those around it say where, and may quote a URL.
+pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
+    causes(error).last().unwrap_or(error).to_string()
 }
 
 /// The words of an error page on one line, such as proxies answer with; what is no page is left as it is.

@@ -1,11 +1,10 @@
 //! The HTTP way to a delegate's health endpoint.
 
-use std::error::Error;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::health::{ANSWER_TIMEOUT, CONNECT_TIMEOUT, HealthEndpoint, HttpOutcome};
-use crate::net::{innermost, tls_without_roots};
+use crate::net::{causes, innermost, tls_without_roots};
 use crate::text::duration;
 
 /// Asks delegates over plain HTTP, never through a proxy.
@@ -55,7 +54,7 @@ impl HealthEndpoint for HttpEndpoint {
 
 /// A host that is there refuses at once; silence while connecting means that there is no way from here.
 fn outcome(error: &reqwest::Error) -> HttpOutcome {
-    let io = io_kind(error);
+    let io = causes(error).find_map(|cause| Some(cause.downcast_ref::<std::io::Error>()?.kind()));
     if io == Some(ErrorKind::ConnectionRefused) {
         return HttpOutcome::Refused;
     }
@@ -70,17 +69,6 @@ fn outcome(error: &reqwest::Error) -> HttpOutcome {
         }
         _ => HttpOutcome::Broken(words),
     }
-}
-
-fn io_kind(error: &reqwest::Error) -> Option<ErrorKind> {
-    let mut source: Option<&(dyn Error + 'static)> = error.source();
-    while let Some(error) = source {
-        if let Some(io) = error.downcast_ref::<std::io::Error>() {
-            return Some(io.kind());
-        }
-        source = error.source();
-    }
-    None
 }
 
 #[cfg(test)]

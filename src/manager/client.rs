@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::client_config::{ManagerConfig, ManagerSetupError, Timing, audience, base_url, client, endpoint};
 use super::error::ManagerError;
-use super::response::{Answer, MAX_SHOWN};
+use super::response::{MAX_SHOWN, Response};
 use super::source::ImageSource;
 use super::token::{Claims, DelegateToken, Issued};
 use super::transport_error::transport;
@@ -24,13 +24,13 @@ use crate::text::one_line;
 
 const HARNESS_ERROR: HeaderName = HeaderName::from_static("x-harness-error");
 
-/// Bytes of the largest answer that is read: thirty times the usual one would do.
-const MOST_BODY: usize = 64 * 1024;
+/// Bytes of the largest body that is read; the usual one has a few hundred.
+const MAX_BODY: usize = 64 * 1024;
 
-/// No wait that a Manager asks for is kept for longer, so that one that is a mistake has an end.
-const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+/// The longest `Retry-After` that is respected, so that a mistaken one has an end.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
-/// A Harness Manager, asked over HTTP.
+/// A Harness Manager, reached over HTTP.
 pub struct HttpManager {
     client: Client,
     endpoint: Url,
@@ -42,9 +42,9 @@ pub struct HttpManager {
     timing: Timing,
     clock: fn() -> DateTime<Utc>,
     token: Mutex<Option<Issued>>,
-    /// This host's clock minus the Manager's, in seconds, as the last answer told it.
+    /// This host's clock minus the Manager's, in seconds, by the last response.
     skew: Mutex<Option<i64>>,
-    /// Until when it asked not to be asked, whoever would ask next. Nobody can set this clock.
+    /// No request is sent before this, by whichever caller: the Manager's `Retry-After`, on a clock that nobody sets.
     not_before: Mutex<Option<Instant>>,
 }
 
@@ -53,13 +53,13 @@ impl fmt::Debug for HttpManager {
         f.debug_struct("HttpManager")
             .field("endpoint", &self.endpoint.as_str())
             .field("account_id", &self.account_id)
-            .field("stamps", &self.reports_upgrader)
+            .field("reports_upgrader", &self.reports_upgrader)
             .finish_non_exhaustive()
     }
 }
 
 impl HttpManager {
-    /// A client of the Manager that the configuration names. Nothing is sent yet.
+    /// A client of the Manager that the configuration names. It sends nothing yet.
     pub fn new(config: ManagerConfig) -> Result<Self, ManagerSetupError> {
         let base = base_url(&config.base_url)?;
         let endpoint = endpoint(&base, config.reports_upgrader)?;
@@ -80,24 +80,24 @@ impl HttpManager {
         })
     }
 
-    fn question(&self, current: &ImageReference, delegate_name: &str) -> Url {
+    fn request_url(&self, current: &ImageReference, workload: &str) -> Url {
         let mut url = self.endpoint.clone();
         let mut query = url.query_pairs_mut();
         query
             .append_pair("accountId", &self.account_id)
             .append_pair("currentDelegateImageTag", &current.to_string());
         if self.reports_upgrader {
-            query.append_pair("delegateGroupName", delegate_name);
+            query.append_pair("delegateGroupName", workload);
         }
         drop(query);
         url
     }
 
-    /// The token for this moment: the last one while it is good, else a new one.
+    /// The last token while it is valid, or a new one.
     fn token(&self) -> Result<String, ManagerError> {
         let now = (self.clock)().timestamp();
         let mut kept = self.token.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(issued) = kept.as_ref().filter(|issued| issued.is_good_at(now)) {
+        if let Some(issued) = kept.as_ref().filter(|issued| issued.is_valid_at(now)) {
             return Ok(issued.compact.clone());
         }
         let claims = Claims {
@@ -117,7 +117,7 @@ impl HttpManager {
         Ok(compact)
     }
 
-    /// This host's clock minus the Manager's, in seconds, by the last answer; `None` where it told no time.
+    /// This host's clock minus the Manager's, in seconds, by the last response; `None` where that had no `Date`.
     pub fn skew_seconds(&self) -> Option<i64> {
         *self.skew.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -126,26 +126,26 @@ impl HttpManager {
         *self.token.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// How long it wants to be left alone from now on.
-    fn left_to_wait(&self) -> Option<Duration> {
+    /// What is left of the Manager's `Retry-After`.
+    fn retry_after(&self) -> Option<Duration> {
         let not_before = *self.not_before.lock().unwrap_or_else(PoisonError::into_inner);
         let left = not_before?.saturating_duration_since(Instant::now());
         Some(left).filter(|left| !left.is_zero())
     }
 
-    fn keep_waiting(&self, asked: Duration) {
-        let until = Instant::now() + asked.min(LONGEST_WAIT);
+    fn set_retry_after(&self, asked: Duration) {
+        let until = Instant::now() + asked.min(MAX_RETRY_AFTER);
         *self.not_before.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
     }
 
-    /// Asks until there is an answer that asking again would not change, or no time is left.
-    async fn ask(&self, url: &Url) -> Result<ImageReference, ManagerError> {
+    /// Sends the request until a retry would not change the answer, or no time is left for one.
+    async fn send_with_retries(&self, url: &Url) -> Result<ImageReference, ManagerError> {
         let deadline = Instant::now() + self.timing.total;
         let mut pause = self.timing.first_pause;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let answer = match self.left_to_wait() {
-                None => self.attempt(url, left).await,
+            let answer = match self.retry_after() {
+                None => self.send(url, left).await,
                 retry_after => Err(ManagerError::RateLimited { retry_after }),
             };
             let error = match answer {
@@ -159,16 +159,16 @@ impl HttpManager {
                 _ => jittered(pause),
             };
             let left = deadline.saturating_duration_since(Instant::now());
-            if left < wait.saturating_add(self.timing.least_attempt) {
+            if left < wait.saturating_add(self.timing.min_attempt) {
                 return Err(error);
             }
-            tracing::debug!(%error, wait = ?wait, "the Manager is asked again");
+            tracing::debug!(%error, wait = ?wait, "asking the Manager again");
             tokio::time::sleep(wait).await;
             pause = pause.saturating_mul(2);
         }
     }
 
-    async fn attempt(&self, url: &Url, timeout: Duration) -> Result<ImageReference, ManagerError> {
+    async fn send(&self, url: &Url, timeout: Duration) -> Result<ImageReference, ManagerError> {
         let token = self.token()?;
         let mut authorization = HeaderValue::try_from(format!("Delegate {token}"))
             .map_err(|_| ManagerError::NoToken("it does not fit into a header".to_owned()))?;
@@ -184,19 +184,19 @@ impl HttpManager {
             .map_err(|error| transport(error, timeout))?;
         let answer = receive(response, &token, timeout).await?;
         if answer.status == 401 {
-            // Whatever is wrong with it: once that is mended, the next question shall not carry the old one.
+            // Once the cause is fixed, the next request must not carry the old token.
             self.forget_token();
         }
         let now = (self.clock)();
         let read = answer.read(now);
-        // A proxy that lets nothing through tells its own time.
+        // A proxy that rejects the login sends its own time.
         let skew = (read != Err(ManagerError::ProxyLogin)).then(|| answer.skew_seconds(now));
         *self.skew.lock().unwrap_or_else(PoisonError::into_inner) = skew.flatten();
         if let Err(ManagerError::RateLimited {
             retry_after: Some(asked),
         }) = &read
         {
-            self.keep_waiting(*asked);
+            self.set_retry_after(*asked);
         }
         read
     }
@@ -206,24 +206,24 @@ impl ImageSource for HttpManager {
     async fn published(
         &self,
         current: &ImageReference,
-        delegate_name: &str,
+        workload: &str,
     ) -> Result<ImageReference, ManagerError> {
-        self.ask(&self.question(current, delegate_name)).await
+        self.send_with_retries(&self.request_url(current, workload)).await
     }
 }
 
-/// Reads an answer within the bound. Should anybody echo the request's token, it goes no further than this.
+/// Reads a response within the bound. Should anybody echo the request's token, it goes no further than this.
 async fn receive(
     mut response: reqwest::Response,
     token: &str,
     timeout: Duration,
-) -> Result<Answer, ManagerError> {
+) -> Result<Response, ManagerError> {
     let header = |headers: &HeaderMap, name| {
         let value = headers.get(name)?.to_str().ok()?;
         Some(value.replace(token, "***"))
     };
     let headers = response.headers();
-    let mut answer = Answer {
+    let mut answer = Response {
         status: response.status().as_u16(),
         date: header(headers, DATE),
         retry_after: header(headers, RETRY_AFTER),
@@ -231,9 +231,9 @@ async fn receive(
         redirected_to: header(headers, LOCATION).map(|location| redirected_to(response.url(), &location)),
         body: Vec::new(),
     };
-    // Of an error page of any length, the status is the news.
+    // An error page of any length still has its status.
     let is_success = response.status().is_success();
-    let most = u64::try_from(MOST_BODY).unwrap_or(u64::MAX);
+    let most = u64::try_from(MAX_BODY).unwrap_or(u64::MAX);
     let mut too_large = response.content_length().is_some_and(|length| length > most);
     while !too_large {
         let Some(chunk) = response
@@ -243,13 +243,13 @@ async fn receive(
         else {
             break;
         };
-        too_large = answer.body.len() + chunk.len() > MOST_BODY;
+        too_large = answer.body.len() + chunk.len() > MAX_BODY;
         if !too_large {
             answer.body.extend_from_slice(&chunk);
         }
     }
     if too_large && is_success {
-        return Err(ManagerError::TooLarge { limit: MOST_BODY });
+        return Err(ManagerError::TooLarge { limit: MAX_BODY });
     }
     let text = String::from_utf8_lossy(&answer.body);
     if text.contains(token) {
@@ -261,15 +261,15 @@ async fn receive(
 /// Scheme, host and port of where a redirect leads: the rest may hold secrets.
 fn redirected_to(from: &Url, location: &str) -> String {
     from.join(location).map_or_else(
-        |_| "an address that is none".to_owned(),
+        |_| "an invalid address".to_owned(),
         |to| one_line(&to.origin().ascii_serialization(), MAX_SHOWN),
     )
 }
 
-/// Between a half of it and the whole, so that many hosts do not ask at once.
+/// Between half of the pause and all of it, so that many hosts do not ask at the same time.
 fn jittered(pause: Duration) -> Duration {
     let mut byte = [u8::MAX];
-    // Without random numbers the pause is the whole one.
+    // Without random numbers it is all of it.
     let _ = SystemRandom::new().fill(&mut byte);
     let [byte] = byte;
     pause.mul_f64(0.5 + f64::from(byte) / f64::from(u8::MAX) / 2.0)
@@ -279,7 +279,7 @@ fn jittered(pause: Duration) -> Duration {
 mod tests {
     use super::*;
 
-    fn question(base_url: &str, reports_upgrader: bool) -> String {
+    fn request_url(base_url: &str, reports_upgrader: bool) -> String {
         let current = "localhost:5000/harness/delegate:1".parse().unwrap();
         let config = ManagerConfig {
             reports_upgrader,
@@ -287,12 +287,12 @@ mod tests {
         };
         HttpManager::new(config)
             .unwrap()
-            .question(&current, "a b/ü")
+            .request_url(&current, "a b/ü")
             .to_string()
     }
 
     #[test]
-    fn the_question_goes_below_the_base_urls_path_with_its_values_encoded() {
+    fn the_request_url_keeps_the_base_urls_path_and_encodes_its_values() {
         let query =
             "accountId=acct+id%26x%3D1&currentDelegateImageTag=localhost%3A5000%2Fharness%2Fdelegate%3A1";
         for (base, path) in [
@@ -303,11 +303,11 @@ mod tests {
             (" http://m ", "http://m/api"),
         ] {
             assert_eq!(
-                question(base, false),
+                request_url(base, false),
                 format!("{path}/upgrade-check/delegate?{query}")
             );
             assert_eq!(
-                question(base, true),
+                request_url(base, true),
                 format!("{path}/upgrade-check/delegate-v2?{query}&delegateGroupName=a+b%2F%C3%BC")
             );
         }

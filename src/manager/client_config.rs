@@ -1,4 +1,4 @@
-//! How to reach a Manager: the configuration of the client, checked and turned into an HTTP client.
+//! The Manager client's configuration, checked and turned into an HTTP client.
 
 use std::fmt;
 use std::time::Duration;
@@ -19,16 +19,16 @@ pub struct ManagerConfig {
     pub account_id: String,
     /// `UPGRADER_TOKEN`.
     pub delegate_token: DelegateToken,
-    /// This host's name: who asks.
+    /// This host's name, the issuer of the tokens.
     pub host_name: String,
-    /// Whether asking counts as "auto upgrade is on" in the Manager's UI: true for an upgrader that upgrades, false
-    /// for one that only looks.
+    /// Whether the Manager's UI shows AUTO UPGRADE ON for the workloads that are asked about: for a daemon that upgrades,
+    /// not for one that only checks.
     pub reports_upgrader: bool,
     /// `User-Agent`.
     pub user_agent: String,
     /// The proxy to go through, with its exceptions; nothing is read from the environment here.
     pub proxy: Option<Proxy>,
-    /// Whether that proxy is spoken to by plain http.
+    /// Whether that proxy is reached over plain HTTP.
     pub proxy_is_plain: bool,
     /// PEM certificates to trust beside those of the system.
     pub ca_bundle: Option<Vec<u8>>,
@@ -36,12 +36,12 @@ pub struct ManagerConfig {
     pub client_identity: Option<Vec<u8>>,
     /// The bounds on waiting.
     pub timing: Timing,
-    /// The clock: seconds matter, since a token has a time in which it is good.
+    /// The clock that tokens are issued by.
     pub clock: fn() -> DateTime<Utc>,
 }
 
 impl ManagerConfig {
-    /// What is needed; the rest as in production.
+    /// The mandatory settings; all others as in production.
     pub fn new(
         base_url: impl Into<String>,
         account_id: impl Into<String>,
@@ -70,7 +70,7 @@ impl fmt::Debug for ManagerConfig {
         f.debug_struct("ManagerConfig")
             .field("account_id", &self.account_id)
             .field("host_name", &self.host_name)
-            .field("stamps", &self.reports_upgrader)
+            .field("reports_upgrader", &self.reports_upgrader)
             .field("timing", &self.timing)
             .finish_non_exhaustive()
     }
@@ -79,14 +79,14 @@ impl fmt::Debug for ManagerConfig {
 /// The bounds on waiting for a Manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// For a connection, TLS included.
+    /// For a connection, including TLS.
     pub connect: Duration,
-    /// For one question, its retries and the pauses between them included.
+    /// For one question, including its retries and the pauses between them.
     pub total: Duration,
     /// The pause before the first retry; it doubles with each.
     pub first_pause: Duration,
-    /// A retry with less time left than this is not begun.
-    pub least_attempt: Duration,
+    /// The least time that a retry must have left.
+    pub min_attempt: Duration,
 }
 
 impl Default for Timing {
@@ -95,66 +95,68 @@ impl Default for Timing {
             connect: Duration::from_secs(10),
             total: Duration::from_secs(30),
             first_pause: Duration::from_millis(500),
-            least_attempt: Duration::from_secs(5),
+            min_attempt: Duration::from_secs(5),
         }
     }
 }
 
-/// Why a client could not be made: the configuration is wrong. No text repeats a value that may hold a password.
+/// Why a client could not be created: the configuration is wrong. No text repeats a value that may contain a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ManagerSetupError {
     /// The base URL.
-    #[error("MANAGER_HOST_AND_PORT: {0}; it is https://host[:port][/path], as in https://app.harness.io")]
+    #[error(
+        "MANAGER_HOST_AND_PORT: {0}; expected https://host[:port][/path], such as https://app.harness.io"
+    )]
     BaseUrl(String),
     /// The additional certificates.
-    #[error("CA_BUNDLE: {0}; it holds one or more certificates in PEM form")]
+    #[error("CA_BUNDLE: {0}; expected one or more certificates in PEM format")]
     CaBundle(String),
     /// The client's certificate and key.
-    #[error("CLIENT_CERT, CLIENT_KEY: {0}; they are a certificate chain and its private key in PEM form")]
+    #[error("CLIENT_CERT, CLIENT_KEY: {0}; expected a certificate chain and its private key in PEM format")]
     ClientIdentity(String),
-    /// The whole: most often there are no CA certificates on the system.
+    /// The client as a whole: most often the system has no CA certificates.
     #[error(
-        "the HTTPS client cannot be set up: {0}; where CA certificates are missing, install them (ca-certificates), name a \
-         file of them in SSL_CERT_FILE, or the Manager's own in CA_BUNDLE"
+        "cannot set up the HTTPS client: {0}; if CA certificates are missing, install them (ca-certificates), or set \
+         SSL_CERT_FILE to a file of them or CA_BUNDLE to the Manager's own"
     )]
     Client(String),
 }
 
-/// The base URL, if it can be one.
+/// Parses `MANAGER_HOST_AND_PORT`.
 pub(super) fn base_url(text: &str) -> Result<Url, ManagerSetupError> {
     let refuse = |reason: &str| Err(ManagerSetupError::BaseUrl(reason.to_owned()));
     let Ok(url) = Url::parse(text.trim()) else {
-        return refuse("this is no URL");
+        return refuse("not a URL");
     };
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return refuse("the scheme is neither https nor http");
+        return refuse("the scheme must be https or http");
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return refuse("a user name or password has no place in it");
+        return refuse("user names and passwords are not accepted");
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return refuse("a query or a fragment has no place in it");
+        return refuse("queries and fragments are not accepted");
     }
     Ok(url)
 }
 
-/// Where the question goes. Only `delegate-v2` stamps the time that the Manager's UI shows as auto upgrade.
+/// Where the question goes. Only `delegate-v2` records the time from which the Manager's UI derives AUTO UPGRADE.
 pub(super) fn endpoint(base: &Url, reports_upgrader: bool) -> Result<Url, ManagerSetupError> {
     let mut endpoint = base.clone();
-    let question = if reports_upgrader {
+    let resource = if reports_upgrader {
         "delegate-v2"
     } else {
         "delegate"
     };
     endpoint
         .path_segments_mut()
-        .map_err(|()| ManagerSetupError::BaseUrl("it can have no path".to_owned()))?
+        .map_err(|()| ManagerSetupError::BaseUrl("it cannot have a path".to_owned()))?
         .pop_if_empty()
-        .extend(["api", "upgrade-check", question]);
+        .extend(["api", "upgrade-check", resource]);
     Ok(endpoint)
 }
 
-/// `scheme://host:port`, the port always there.
+/// `scheme://host:port`, always with the port.
 pub(super) fn audience(base: &Url) -> String {
     let host = base.host_str().unwrap_or_default();
     let port = base.port_or_known_default().unwrap_or_default();
@@ -163,7 +165,7 @@ pub(super) fn audience(base: &Url) -> String {
 
 /// The HTTP client: no redirects, nothing from the environment.
 pub(super) fn client(config: &ManagerConfig, base: &Url) -> Result<Client, ManagerSetupError> {
-    // Err: somebody installed one before, which is as good.
+    // Err: one is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = Client::builder()
         .user_agent(&config.user_agent)
@@ -176,13 +178,13 @@ pub(super) fn client(config: &ManagerConfig, base: &Url) -> Result<Client, Manag
         builder = builder.proxy(proxy.clone());
     }
     if plain {
-        // No TLS: so no CA certificates need be there, nor be loaded.
+        // Without TLS, no CA certificates are needed or loaded.
         builder = builder.tls_certs_only([]);
     } else if let Some(pem) = &config.ca_bundle {
         let refuse = |reason: &str| ManagerSetupError::CaBundle(reason.to_owned());
-        let certificates = Certificate::from_pem_bundle(pem).map_err(|_| refuse("it is not PEM"))?;
+        let certificates = Certificate::from_pem_bundle(pem).map_err(|_| refuse("not in PEM format"))?;
         if certificates.is_empty() {
-            return Err(refuse("there is no certificate in it"));
+            return Err(refuse("it contains no certificate"));
         }
         builder = builder.tls_certs_merge(certificates);
     }
@@ -198,15 +200,10 @@ pub(super) fn client(config: &ManagerConfig, base: &Url) -> Result<Client, Manag
 
 #[cfg(test)]
 mod tests {
-    use super::super::HttpManager;
     use super::*;
 
-    fn refusal(base_url: &str) -> Option<ManagerSetupError> {
-        HttpManager::new(ManagerConfig::new(base_url, "acct", [7; 16], "host-1")).err()
-    }
-
     #[test]
-    fn a_base_url_that_cannot_be_is_refused_and_never_repeated() {
+    fn a_wrong_base_url_is_refused_and_never_repeated() {
         for base in [
             "",
             "app.harness.io",
@@ -220,7 +217,7 @@ mod tests {
             "https://",
             "mailto:hunter2@example",
         ] {
-            let error = refusal(base).unwrap_or_else(|| panic!("{base}"));
+            let error = base_url(base).expect_err(base);
             assert!(matches!(error, ManagerSetupError::BaseUrl(_)), "{base}: {error}");
             assert!(!error.to_string().contains("hunter2"), "{error}");
         }
@@ -239,7 +236,8 @@ mod tests {
     }
 
     #[test]
-    fn certificates_that_are_none_are_refused() {
+    fn invalid_certificates_are_refused() {
+        let base = base_url("https://m").unwrap();
         let config = || ManagerConfig::new("https://m", "acct", [0; 16], "host-1");
         for pem in [
             "",
@@ -250,13 +248,13 @@ mod tests {
                 ca_bundle: Some(pem.into()),
                 ..config()
             };
-            let error = HttpManager::new(with_ca).err().unwrap();
+            let error = client(&with_ca, &base).err().unwrap();
             assert!(matches!(error, ManagerSetupError::CaBundle(_)), "{error}");
             let with_identity = ManagerConfig {
                 client_identity: Some(pem.into()),
                 ..config()
             };
-            let error = HttpManager::new(with_identity).err().unwrap();
+            let error = client(&with_identity, &base).err().unwrap();
             assert!(matches!(error, ManagerSetupError::ClientIdentity(_)), "{error}");
         }
     }

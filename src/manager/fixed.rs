@@ -12,7 +12,7 @@ impl ImageSource for FixedImage {
     async fn published(
         &self,
         _current: &ImageReference,
-        _delegate_name: &str,
+        _workload: &str,
     ) -> Result<ImageReference, ManagerError> {
         Ok(self.0.clone())
     }
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn everyone_is_told_the_fixed_reference() {
+    async fn everyone_gets_the_fixed_reference() {
         let fixed: ImageReference = "harness/delegate:26.03.1".parse().unwrap();
         let source = FixedImage(fixed.clone());
         for current in ["harness/delegate:26.02.1", "corp/other:1"] {

@@ -1,5 +1,7 @@
-//! Letting the Manager hear of us between scheduled passes. It shows AUTO UPGRADE as off for a delegate that nobody has
-//! asked about for 90 minutes, whatever the schedule is. Nothing follows from the answers but that they are told.
+//! Checking in with the Manager between scheduled runs.
+//!
+//! The Manager shows AUTO UPGRADE OFF for a workload that nobody has asked about for 90 minutes, whatever the schedule
+//! is. The answers are only reported.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,33 +19,33 @@ use crate::image::ImageReference;
 use crate::text::time;
 
 /// Half of the Manager's 90 minutes, so that one failure does no harm.
-pub(crate) const EVERY: Duration = Duration::from_secs(45 * 60);
-/// After a failure, sooner.
-pub(crate) const AGAIN: Duration = Duration::from_secs(5 * 60);
+const INTERVAL: Duration = Duration::from_secs(45 * 60);
+/// The interval after a failure.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
-/// What to ask: for each `DELEGATE_NAME`, the image that one of its delegates runs.
+/// What to ask: the image that one of the delegates runs, by workload.
 pub(crate) type Queries = BTreeMap<String, ImageReference>;
 
-/// What the Manager said the last time it was asked for each delegate.
+/// The Manager's last answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ManagerStatus {
-    /// Since when it has answered for all delegates: the oldest of their last answers.
+    /// When it last answered for all workloads: the oldest of their last answers.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "time::serialize_option"
     )]
     pub answered_at: Option<DateTime<Utc>>,
-    /// Why it does not say what is published, of the first delegate for which it does not.
+    /// The error of the first workload for which it did not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// What it has published, by `DELEGATE_NAME`.
+    /// The published image, by workload.
     pub published: BTreeMap<String, String>,
 }
 
-/// What is known of one `DELEGATE_NAME`.
+/// The last check-in for one workload.
 #[derive(Debug)]
 struct CheckIn {
-    /// When to ask for it.
+    /// When the next one is due.
     due: Instant,
     answered_at: Option<DateTime<Utc>>,
     published: Option<String>,
@@ -61,7 +63,7 @@ impl Default for CheckIn {
     }
 }
 
-/// Asks beside the passes. The Manager counts the minutes of each name, and so does this.
+/// Checks in beside the runs, for each workload by its own clock, as the Manager counts.
 #[derive(Debug, Default)]
 pub(crate) struct Heartbeat {
     check_ins: BTreeMap<String, CheckIn>,
@@ -69,21 +71,21 @@ pub(crate) struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// How long until there is something to do here.
+    /// How long until the next check-in is due.
     pub(crate) fn wait(&self, queries: &Queries) -> Duration {
         let now = Instant::now();
-        let waits = queries.keys().map(|delegate| match self.check_ins.get(delegate) {
+        let waits = queries.keys().map(|workload| match self.check_ins.get(workload) {
             Some(check_in) => check_in.due.saturating_duration_since(now),
             None => Duration::ZERO,
         });
-        waits.min().unwrap_or(EVERY)
+        waits.min().unwrap_or(INTERVAL)
     }
 
     pub(crate) fn manager_status(&self) -> ManagerStatus {
         let asked = |check_in: &&CheckIn| check_in.answered_at.is_some() || check_in.problem.is_some();
         let asked = self.check_ins.values().filter(asked);
         let published =
-            |(delegate, check_in): (&String, &CheckIn)| Some((delegate.clone(), check_in.published.clone()?));
+            |(workload, check_in): (&String, &CheckIn)| Some((workload.clone(), check_in.published.clone()?));
         ManagerStatus {
             // None is the oldest.
             answered_at: asked.map(|check_in| check_in.answered_at).min().flatten(),
@@ -98,18 +100,18 @@ impl Heartbeat {
             .find_map(|check_in| check_in.problem.as_ref())
     }
 
-    /// Forgets whom there is nothing to ask for.
+    /// Forgets the workloads that have no delegate any more.
     pub(crate) fn keep(&mut self, queries: &Queries) {
         self.check_ins
-            .retain(|delegate, _| queries.contains_key(delegate));
+            .retain(|workload, _| queries.contains_key(workload));
     }
 
-    /// Takes in what came of a pass's questions, or of those asked here.
+    /// Notes the answers of a run, or of a check-in.
     pub(crate) fn note(&mut self, answers: &Answers, now: DateTime<Utc>) {
-        let was_told = self.problem().is_some();
+        let had_problem = self.problem().is_some();
         for (workload, answer) in answers.by_workload() {
             let check_in = self.check_ins.entry(workload.to_owned()).or_default();
-            check_in.due = Instant::now() + if answer.is_ok() { EVERY } else { AGAIN };
+            check_in.due = Instant::now() + if answer.is_ok() { INTERVAL } else { RETRY_INTERVAL };
             match answer {
                 Ok(published) => {
                     check_in.answered_at = Some(now);
@@ -119,12 +121,12 @@ impl Heartbeat {
                 Err(problem) => check_in.problem = Some(problem.clone()),
             }
         }
-        if was_told && self.problem().is_none() {
-            info!("the Manager says again what is published");
+        if had_problem && self.problem().is_none() {
+            info!("Manager is answering again");
         }
     }
 
-    /// Takes in what came, and asks if it is time.
+    /// Notes the answers that have come, and asks again for the workloads that are due.
     pub(crate) fn check_in<M: ImageSource>(
         &mut self,
         source: &Arc<M>,
@@ -133,13 +135,13 @@ impl Heartbeat {
     ) {
         while let Some(ended) = self.asking.try_join_next() {
             let answers = ended.unwrap_or_default();
-            debug!(?answers, "the Manager was asked between two passes");
+            debug!(?answers, "Manager check-in");
             let before = self.problem().map(ManagerError::kind);
             self.note(&answers, now);
             if let Some(problem) = self.problem().filter(|problem| before != Some(problem.kind())) {
                 warn!(
-                    problem = problem.to_string(),
-                    "the Manager does not hear of us; its UI will show auto upgrade as off"
+                    error = problem.to_string(),
+                    "Manager check-in failed; after 90 minutes its UI will show AUTO UPGRADE OFF"
                 );
             }
         }
@@ -147,8 +149,8 @@ impl Heartbeat {
         for (workload, image) in queries {
             let check_in = self.check_ins.entry(workload.clone()).or_default();
             if check_in.due <= Instant::now() {
-                // Until the answer is in.
-                check_in.due = Instant::now() + AGAIN;
+                // Until the answer has come.
+                check_in.due = Instant::now() + RETRY_INTERVAL;
                 due.push(Query {
                     workload: workload.clone(),
                     image: image.clone(),

@@ -1,4 +1,4 @@
-//! What an answer of the Manager means: pure.
+//! What a Manager's response means: pure.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use crate::image::ImageReference;
 use crate::net::without_markup;
 use crate::text::one_line;
 
-/// An answer, as far as it decides anything.
+/// The parts of a response that matter.
 #[derive(Default)]
-pub struct Answer {
+pub struct Response {
     /// The HTTP status
     pub status: u16,
     /// `Date`
@@ -23,12 +23,12 @@ pub struct Answer {
     pub harness_error: Option<String>,
     /// Scheme, host and port of `Location`
     pub redirected_to: Option<String>,
-    /// As many bytes as were read
+    /// The body, as far as it was read
     pub body: Vec<u8>,
 }
 
-impl Answer {
-    /// The published image, or why the answer does not tell it. `now` is this host's clock.
+impl Response {
+    /// The published image, or why the response does not name it. `now` is the time by this host's clock.
     pub fn read(&self, now: DateTime<Utc>) -> Result<ImageReference, ManagerError> {
         match self.status {
             200..=299 => self.published(),
@@ -37,13 +37,13 @@ impl Answer {
                 to: self
                     .redirected_to
                     .clone()
-                    .unwrap_or_else(|| "an unnamed place".to_owned()),
+                    .unwrap_or_else(|| "an unnamed address".to_owned()),
             }),
             _ => Err(self.failure(now)),
         }
     }
 
-    /// This host's clock minus the Manager's.
+    /// This host's clock minus the Manager's; `None` without a `Date` header.
     pub(super) fn skew_seconds(&self, now: DateTime<Utc>) -> Option<i64> {
         self.date().map(|date| (now - date).num_seconds())
     }
@@ -52,24 +52,24 @@ impl Answer {
     fn published(&self) -> Result<ImageReference, ManagerError> {
         let malformed = |what: &str| ManagerError::Malformed(what.to_owned());
         if self.body.is_empty() {
-            return Err(malformed("it is empty"));
+            return Err(malformed("empty"));
         }
         let envelope: Value = serde_json::from_slice(&self.body)
-            .map_err(|error| malformed(&one_line(&format!("it is no JSON: {error}"), MAX_SHOWN)))?;
+            .map_err(|error| malformed(&one_line(&format!("not JSON: {error}"), MAX_SHOWN)))?;
         let resource = envelope
             .get("resource")
             .filter(|resource| resource.is_object())
-            .ok_or_else(|| malformed("there is no resource in it"))?;
+            .ok_or_else(|| malformed("no resource"))?;
         resource
             .get("imageTag")
             .and_then(Value::as_str)
-            .ok_or_else(|| malformed("its resource has no imageTag that is text"))?
+            .ok_or_else(|| malformed("no imageTag in its resource"))?
             .parse()
             .map_err(ManagerError::BadReference)
     }
 
     fn failure(&self, now: DateTime<Utc>) -> ManagerError {
-        let (code, message) = self.complaint();
+        let (code, message) = self.error_message();
         match (self.status, code.as_str()) {
             (401, "INVALID_TOKEN") => ManagerError::TokenUnknown,
             (401, "REVOKED_TOKEN") => ManagerError::TokenRevoked,
@@ -77,7 +77,7 @@ impl Answer {
                 skew_seconds: self.skew_seconds(now),
             },
             (401, "INVALID_AGENT_MTLS_AUTHORITY") => ManagerError::WrongEndpoint,
-            // What nginx says by http to who shows no certificate, or one that it does not trust.
+            // nginx's answer, over HTTP, to a client without a certificate that it trusts.
             (400, "") if message.contains("SSL certificate") => ManagerError::ClientCertificate(message),
             (400, _) if message.to_ascii_lowercase().contains("access denied") => ManagerError::AccessDenied,
             (400, code) if !code.is_empty() => ManagerError::InvalidRequest {
@@ -85,7 +85,7 @@ impl Answer {
                 message,
             },
             (407, _) => ManagerError::ProxyLogin,
-            // tinyproxy's word for a wrong login. A Manager's 401 has a code.
+            // tinyproxy's answer to a wrong login. A Manager's 401 has a code.
             (401, "") if message.contains("proxy") => ManagerError::ProxyLogin,
             (429, _) => ManagerError::RateLimited {
                 retry_after: self.retry_after(now),
@@ -95,8 +95,8 @@ impl Answer {
         }
     }
 
-    /// The first complaint in the envelope, made printable: its code and its words, each as good as there is.
-    fn complaint(&self) -> (String, String) {
+    /// The code and the message of the first error in the envelope, or the best substitutes there are, made printable.
+    fn error_message(&self) -> (String, String) {
         let envelope: Value = serde_json::from_slice(&self.body).unwrap_or_default();
         let messages = envelope.get("responseMessages").and_then(Value::as_array);
         let first = messages.and_then(|messages| {
@@ -121,7 +121,7 @@ impl Answer {
         http_date(self.date.as_deref()?)
     }
 
-    /// `Retry-After` in either of its forms. A date is compared with the server's own clock where that is told.
+    /// `Retry-After` in either of its forms. A date is compared with the server's own clock, if it sends that.
     fn retry_after(&self, now: DateTime<Utc>) -> Option<Duration> {
         let text = self.retry_after.as_deref()?.trim();
         if let Ok(seconds) = text.parse::<u32>() {
@@ -150,10 +150,10 @@ mod tests {
     }
 
     fn read(status: u16, body: &str) -> Result<ImageReference, ManagerError> {
-        Answer {
+        Response {
             status,
             body: body.as_bytes().to_vec(),
-            ..Answer::default()
+            ..Response::default()
         }
         .read(now())
     }
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn each_row_of_the_protocols_error_table_is_told_apart() {
+    fn each_row_of_the_protocols_error_table_has_its_kind() {
         let body = complaint;
         for (status, body, kind) in [
             (401, body("INVALID_TOKEN", "Token is not valid"), "token_unknown"),
@@ -224,11 +224,11 @@ mod tests {
     #[test]
     fn an_answer_that_is_not_the_protocols_is_malformed() {
         for (body, told) in [
-            ("", "it is empty"),
-            ("<html>Sign in to the hotel's network</html>", "it is no JSON"),
-            ("{", "it is no JSON"),
-            (r#"{"resource":{"imageTag":"a:1"}} and more"#, "it is no JSON"),
-            ("{\"resource\":{\"imageTag\":\"a\u{0}", "it is no JSON"),
+            ("", "empty"),
+            ("<html>Sign in to the hotel's network</html>", "not JSON"),
+            ("{", "not JSON"),
+            (r#"{"resource":{"imageTag":"a:1"}} and more"#, "not JSON"),
+            ("{\"resource\":{\"imageTag\":\"a\u{0}", "not JSON"),
             (
                 r#"{"metaData":{},"resource":null,"responseMessages":[]}"#,
                 "no resource",
@@ -250,10 +250,10 @@ mod tests {
         }
         let deep = "[".repeat(60_000);
         assert!(matches!(read(200, &deep), Err(ManagerError::Malformed(_))));
-        let not_utf8 = Answer {
+        let not_utf8 = Response {
             status: 200,
             body: vec![0xff; 64],
-            ..Answer::default()
+            ..Response::default()
         };
         assert!(matches!(not_utf8.read(now()), Err(ManagerError::Malformed(_))));
     }
@@ -278,11 +278,11 @@ mod tests {
 
     #[test]
     fn the_error_header_speaks_where_the_body_does_not() {
-        let answer = Answer {
+        let answer = Response {
             status: 401,
             harness_error: Some("REVOKED_TOKEN".to_owned()),
             body: b"<html>".to_vec(),
-            ..Answer::default()
+            ..Response::default()
         };
         assert_eq!(answer.read(now()), Err(ManagerError::TokenRevoked));
     }
@@ -296,11 +296,11 @@ mod tests {
             (Some("yesterday"), None),
             (None, None),
         ] {
-            let answer = Answer {
+            let answer = Response {
                 status: 401,
                 date: date.map(str::to_owned),
                 body: complaint("EXPIRED_TOKEN", "x").into_bytes(),
-                ..Answer::default()
+                ..Response::default()
             };
             assert_eq!(
                 answer.read(now()),
@@ -325,11 +325,11 @@ mod tests {
             (Some("soon"), None, None),
             (None, None, None),
         ] {
-            let answer = Answer {
+            let answer = Response {
                 status: 429,
                 retry_after: retry_after.map(str::to_owned),
                 date: date.map(str::to_owned),
-                ..Answer::default()
+                ..Response::default()
             };
             assert_eq!(
                 answer.read(now()),

@@ -10,7 +10,7 @@ use ring::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::Serialize;
 
-/// The only header the Manager needs, and the only one we write.
+/// The only header the Manager needs, and the only one that is written.
 const HEADER: &str = r#"{"alg":"dir","enc":"A128GCM"}"#;
 
 /// Bytes of an AES-128 key.
@@ -123,7 +123,7 @@ pub enum TokenError {
     NotEncrypted,
 }
 
-/// A token made for some requests, and the seconds in which it may be used.
+/// A sealed token, and the seconds in which it may be sent.
 #[derive(Clone)]
 pub(super) struct Issued {
     pub(super) compact: String,
@@ -145,8 +145,8 @@ impl Issued {
         }
     }
 
-    /// Whether the token is good at `now`. A clock set back makes it one from the future, which is not.
-    pub(super) fn is_good_at(&self, now: i64) -> bool {
+    /// Whether the token may be sent at `now`. After the clock was set back, it may be one from the future.
+    pub(super) fn is_valid_at(&self, now: i64) -> bool {
         (self.from..self.until).contains(&now)
     }
 }
@@ -277,7 +277,7 @@ mod tests {
             (1_001_800, false),
             (999_999, false),
         ] {
-            assert_eq!(issued.is_good_at(now), good, "{now}");
+            assert_eq!(issued.is_valid_at(now), good, "{now}");
         }
     }
 }

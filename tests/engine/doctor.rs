@@ -135,9 +135,13 @@ fn doctor_says_what_to_do_about_the_manager_and_never_tells_the_token() {
         (
             "UPGRADER_TOKEN",
             unknown,
-            "UPGRADER_TOKEN must be a delegate token of this ACCOUNT_ID",
+            "set UPGRADER_TOKEN to a delegate token of this ACCOUNT_ID",
         ),
-        ("UPGRADER_TOKEN", REVOKED, "put a delegate token that is in force"),
+        (
+            "UPGRADER_TOKEN",
+            REVOKED,
+            "set UPGRADER_TOKEN to a valid delegate token",
+        ),
         ("ACCOUNT_ID", "somebody-else", "check ACCOUNT_ID"),
         (
             "MANAGER_HOST_AND_PORT",
@@ -178,7 +182,7 @@ fn doctor_tells_by_how_much_a_clock_is_off() {
         let headers = json!({ "Date": date.to_string() });
         manager.answers(&json!({ "status": 200, "body": answer.to_string(), "headers": headers }));
         let run = upgrader.run(&["doctor"]);
-        fails_of(&run, "clock", &[words, "set it right (NTP)"]);
+        fails_of(&run, "clock", &[words, "synchronise it (NTP)"]);
         assert!(run.text.contains("reachable, token accepted"), "{}", run.text);
 
         manager.answers(&json!({ "status": 401, "code": "EXPIRED_TOKEN", "headers": headers }));

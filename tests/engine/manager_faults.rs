@@ -26,28 +26,28 @@ struct Case {
 #[rustfmt::skip]
 const CASES: &[Case] = &[
     // What is not asked again within a pass.
-    case("1", "garbage", |_| says("200 OK", "", "\u{0}\u{1b}[2J}{"), "the answer is not a Manager's (it is no JSON"),
-    case("1", "a page", |_| says("200 OK", "", "<html>Sign in"), "the answer is not a Manager's (it is no JSON"),
-    case("1", "nothing", |_| says("200 OK", "", ""), "the answer is not a Manager's (it is empty)"),
-    case("1", "wrong types", |_| says("200 OK", "", WRONG_TYPES), "its resource has no imageTag that is text"),
-    case("2", "no resource", |_| says("200 OK", "", "{}"), "the answer is not a Manager's (there is no resource"),
-    case("2", "no image", |_| says("200 OK", "", NO_IMAGE), "the Manager published something that cannot be pulled"),
-    case("2", "100 MB", |scene| scene.endless("Content-Length: 104857600\r\n"), "the answer is larger than 65536 bytes"),
-    case("2", "no end", |scene| scene.endless(""), "the answer is larger than 65536 bytes"),
-    case("3", "a redirect", Scene::redirect, "redirects are not followed: set MANAGER_HOST_AND_PORT"),
+    case("1", "garbage", |_| says("200 OK", "", "\u{0}\u{1b}[2J}{"), "this does not look like a Manager's answer (not JSON"),
+    case("1", "a page", |_| says("200 OK", "", "<html>Sign in"), "this does not look like a Manager's answer (not JSON"),
+    case("1", "nothing", |_| says("200 OK", "", ""), "this does not look like a Manager's answer (empty)"),
+    case("1", "wrong types", |_| says("200 OK", "", WRONG_TYPES), "no imageTag in its resource"),
+    case("2", "no resource", |_| says("200 OK", "", "{}"), "this does not look like a Manager's answer (no resource"),
+    case("2", "no image", |_| says("200 OK", "", NO_IMAGE), "the Manager published an invalid image reference"),
+    case("2", "100 MB", |scene| scene.endless("Content-Length: 104857600\r\n"), "the answer exceeds 65536 bytes"),
+    case("2", "no end", |scene| scene.endless(""), "the answer exceeds 65536 bytes"),
+    case("3", "a redirect", Scene::redirect, "redirects are not followed; set MANAGER_HOST_AND_PORT"),
     // More than a question waits out, and little enough for the pass after it: what is left then may be told, too.
-    case("3", "429", |scene| says("429 Slow", "Retry-After: 26\r\n", &scene.right), "(429) and asks to wait 2"),
-    case("3", "expired", |_| refuses("EXPIRED_TOKEN"), "this host's clock is 2h ahead of the Manager's: set"),
-    case("3", "revoked", |_| refuses("REVOKED_TOKEN"), "the token was revoked (REVOKED_TOKEN); put a delegate token"),
-    case("tls", "an unknown CA", |scene| Fault::Leads(scene.not_trusted.clone()), "a private CA belongs in CA_BUNDLE"),
+    case("3", "429", |scene| says("429 Slow", "Retry-After: 26\r\n", &scene.right), "(429); retrying at the next run after 2"),
+    case("3", "expired", |_| refuses("EXPIRED_TOKEN"), "this host's clock is 2h ahead of the Manager's; synchronise"),
+    case("3", "revoked", |_| refuses("REVOKED_TOKEN"), "the token was revoked (REVOKED_TOKEN); set UPGRADER_TOKEN"),
+    case("tls", "an unknown CA", |scene| Fault::Leads(scene.not_trusted.clone()), "add a private CA to CA_BUNDLE"),
     // What is asked again, up to half a minute long.
     case("4", "500", |scene| says("500 Oops", "", &scene.right), "the Manager failed (500): "),
     case("5", "broken off", |scene| Fault::Says(scene.begun("Content-Length: 500\r\n")), "end of file before message length"),
     case("6", "no HTTP", |_| Fault::Says(b"SSH-2.0-OpenSSH_9.2\r\n".into()), "invalid HTTP version parsed"),
     case("7", "closed", |_| Fault::Says(Vec::new()), "connection closed before message completed"),
     case("8", "refused", |_| Fault::Refused, "tcp connect error: Connection refused"),
-    case("9", "a body that drips", |scene| Fault::Drips(scene.begun("")), "the Manager gave no answer within 30s"),
-    case("10", "a head that drips", |_| Fault::Drips(b"HTTP/1.1 200 OK\r\nX:".into()), "the Manager gave no answer within 30s"),
+    case("9", "a body that drips", |scene| Fault::Drips(scene.begun("")), "the Manager did not answer within 30s"),
+    case("10", "a head that drips", |_| Fault::Drips(b"HTTP/1.1 200 OK\r\nX:".into()), "the Manager did not answer within 30s"),
 ];
 
 const WRONG_TYPES: &str = r#"{"resource":{"imageTag":["a:1"]}}"#;

@@ -181,7 +181,7 @@ fn a_wrong_login_at_a_proxy_is_told_and_not_tried_again() {
         let run = upgrader.run(&["once"]);
         assert_told(
             &run,
-            &["the proxy refuses the login", "PROXY_USER and PROXY_PASSWORD"],
+            &["the proxy rejected the login", "PROXY_USER and PROXY_PASSWORD"],
         );
         assert_no_secret(&run);
         let asked = logged(|| requests(proxy).split_off(before));
@@ -194,7 +194,7 @@ fn a_wrong_login_at_a_proxy_is_told_and_not_tried_again() {
     assert!(
         doctor
             .text
-            .contains("FAIL  manager        the proxy refuses the login"),
+            .contains("FAIL  manager        the proxy rejected the login"),
         "{}",
         doctor.text
     );
@@ -205,10 +205,7 @@ fn a_wrong_login_at_a_proxy_is_told_and_not_tried_again() {
     );
     // With 401 for a tunnel, which tells nobody why.
     let run = with_parts(asking(&https), &tinyproxy, PLAIN_USER, WRONG).run(&["plan"]);
-    assert_told(
-        &run,
-        &["the proxy makes no connection", "PROXY_USER, PROXY_PASSWORD"],
-    );
+    assert_told(&run, &["the proxy cannot connect", "PROXY_USER, PROXY_PASSWORD"]);
     assert_no_secret(&run);
     assert_eq!(questions(&manager), 0, "{}", manager.read("output"));
 }
@@ -263,7 +260,7 @@ fn a_private_ca_is_trusted_beside_the_systems_once_ca_bundle_names_it() {
     let no_trust = &[
         "no trusted TLS connection",
         "UnknownIssuer",
-        "a private CA belongs in CA_BUNDLE",
+        "add a private CA to CA_BUNDLE",
     ];
     assert_told(&asking(&https, None, None), no_trust);
     assert_answered(&asking(&https, Some(&ours), None));
@@ -275,13 +272,13 @@ fn a_private_ca_is_trusted_beside_the_systems_once_ca_bundle_names_it() {
     let unknown = format!("https://localhost:{}", unknown.port);
     assert_told(&asking(&unknown, Some(&ours), None), no_trust);
     let by_address = format!("https://{}", tls.address());
-    let wrong_name = [
-        "no trusted TLS connection",
-        "MANAGER_HOST_AND_PORT must have a name",
-    ];
+    let wrong_name = ["no trusted TLS connection", "set MANAGER_HOST_AND_PORT to a name"];
     assert_told(&asking(&by_address, Some(&ours), None), &wrong_name);
     let no_tls = format!("https://localhost:{}", manager.port);
-    assert_told(&asking(&no_tls, Some(&ours), None), &["nobody speaks TLS there"]);
+    assert_told(
+        &asking(&no_tls, Some(&ours), None),
+        &["the other side does not speak TLS"],
+    );
     assert_eq!(questions(&manager), 4);
 }
 

@@ -82,14 +82,14 @@ async fn a_manager_with_a_private_ca_is_trusted_if_the_ca_is_given() {
     assert_eq!(ask(&client(&url, CA, None)).await, Ok(reference("a:1")));
     assert_untrusted(
         ask(&client(&url, OTHER_CA, None)).await,
-        "a private CA belongs in CA_BUNDLE",
+        "add a private CA to CA_BUNDLE",
     );
 }
 
 #[tokio::test]
 async fn a_certificate_for_another_name_is_not_trusted() {
     let url = format!("https://127.0.0.1:{}", start(false));
-    let what_to_do = "MANAGER_HOST_AND_PORT must have a name that the certificate is for";
+    let what_to_do = "set MANAGER_HOST_AND_PORT to a name that the certificate is valid for";
     assert_untrusted(ask(&client(&url, CA, None)).await, what_to_do);
 }
 
@@ -119,14 +119,17 @@ async fn a_server_without_tls_is_told_apart_from_one_that_is_down() {
             let _ = tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 4096]).await;
         }
     });
-    assert_untrusted(ask(&client(&url, CA, None)).await, "nobody speaks TLS there");
+    assert_untrusted(
+        ask(&client(&url, CA, None)).await,
+        "the other side does not speak TLS",
+    );
 }
 
 #[tokio::test]
 async fn a_proxy_that_refuses_the_tunnel_is_an_outage_and_its_password_is_not_shown() {
     for (status, kind, words, asked_again) in [
         (407, "proxy_login", "PROXY_USER and PROXY_PASSWORD", false),
-        (403, "unreachable", "the proxy makes no connection to it", true),
+        (403, "unreachable", "the proxy cannot connect to it", true),
     ] {
         let refusal = answer_text(status, "", "who are you?").into_bytes();
         let proxy = RawServer::start(vec![Reply::Bytes(refusal)]).await;

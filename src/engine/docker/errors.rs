@@ -5,7 +5,7 @@ use std::time::Duration;
 use bollard::errors::Error as BollardError;
 
 use crate::engine::EngineError;
-use crate::net::without_markup;
+use crate::net::{innermost, without_markup};
 use crate::text::one_line;
 
 /// An engine's message may quote a registry or a runtime; it is cut after so many characters.
@@ -39,13 +39,7 @@ pub(super) fn from_bollard(error: BollardError, limit: Duration) -> EngineError 
         BollardError::DockerStreamError { error } => in_stream(&error),
         BollardError::JsonDataError { message, .. } => EngineError::Malformed(message),
         BollardError::JsonSerdeError { err } => EngineError::Malformed(err.to_string()),
-        other => {
-            let mut cause: &dyn std::error::Error = &other;
-            while let Some(next) = cause.source() {
-                cause = next;
-            }
-            EngineError::Unreachable(cause.to_string())
-        }
+        other => EngineError::Unreachable(innermost(&other)),
     }
 }
 

@@ -75,7 +75,7 @@ async fn an_outage_is_told_and_over_within_minutes_of_its_end() {
     host.twin.set_manager_reachable(false);
     idle(&host, &mut upgrader, 3 * HOUR).await;
     let problem = upgrader.manager_status().unwrap().problem.clone();
-    assert!(problem.unwrap().contains("out of reach"));
+    assert!(problem.unwrap().contains("unreachable"));
     host.twin.set_manager_reachable(true);
     idle(&host, &mut upgrader, 10 * MINUTE).await;
     assert_eq!(upgrader.manager_status().unwrap().problem, None);

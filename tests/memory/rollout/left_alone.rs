@@ -119,12 +119,12 @@ async fn health_only_tells_that_what_is_published_is_not_known() {
     assert_eq!(
         dd.why,
         "DISABLE_AUTO_UPGRADE is true: health checks only; whether a newer version is published is not known: the \
-         Manager refused the request (INVALID_REQUEST): not for docker-delegate; check ACCOUNT_ID and \
+         Manager rejected the request (INVALID_REQUEST): not for docker-delegate; check ACCOUNT_ID and \
          UPGRADER_WORKLOAD_NAME"
     );
     let plan = host.upgrader(NEW).plan().await.unwrap();
     assert!(
-        plan[0].what.contains("is not known: the Manager refused"),
+        plan[0].what.contains("is not known: the Manager rejected"),
         "{plan:?}"
     );
 }

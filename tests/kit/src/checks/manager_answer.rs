@@ -5,7 +5,7 @@
 use chrono::{DateTime, Utc};
 use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::manager::ManagerError;
-use delegate_upgrader::manager::response::Answer;
+use delegate_upgrader::manager::response::Response;
 
 /// The most bytes of a body that are read.
 const MOST_BODY: usize = 64 * 1024;
@@ -22,14 +22,14 @@ pub fn check(data: &[u8]) {
     }
 }
 
-fn parse(data: &[u8]) -> Answer {
+fn parse(data: &[u8]) -> Response {
     let (head, body) = match data.windows(2).position(|two| two == b"\n\n") {
         Some(end) => (&data[..end], &data[end + 2..]),
         None => (data, &[][..]),
     };
-    let mut answer = Answer {
+    let mut answer = Response {
         body: body[..body.len().min(MOST_BODY)].to_vec(),
-        ..Answer::default()
+        ..Response::default()
     };
     // What is not visible ASCII in a header is no header to the client either.
     let visible = |line: &[u8]| line.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
@@ -57,7 +57,7 @@ fn parse(data: &[u8]) -> Answer {
 }
 
 /// Only success publishes, only what the envelope says, and only what can be pulled.
-fn published(answer: &Answer, image: &ImageReference) {
+fn published(answer: &Response, image: &ImageReference) {
     assert!((200..300).contains(&answer.status));
     let envelope: serde_json::Value = serde_json::from_slice(&answer.body).expect("it was read");
     assert_eq!(envelope["resource"]["imageTag"], image.to_string());
@@ -65,7 +65,7 @@ fn published(answer: &Answer, image: &ImageReference) {
 }
 
 /// Told on one line of a log, and not at length.
-fn refused(answer: &Answer, error: &ManagerError) {
+fn refused(answer: &Response, error: &ManagerError) {
     let told = error.to_string();
     assert!(!told.contains(char::is_control), "{told:?}");
     assert!(told.chars().count() < 1000, "a novel: {told}");

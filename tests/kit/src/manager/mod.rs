@@ -18,13 +18,13 @@ pub const QUICK: Timing = Timing {
     connect: Duration::from_secs(5),
     total: Duration::from_secs(5),
     first_pause: Duration::from_millis(10),
-    least_attempt: Duration::from_millis(500),
+    min_attempt: Duration::from_millis(500),
 };
 
 /// For the tests that wait until the time is over.
 pub const HASTY: Timing = Timing {
     total: Duration::from_millis(800),
-    least_attempt: Duration::from_millis(100),
+    min_attempt: Duration::from_millis(100),
     ..QUICK
 };
 
