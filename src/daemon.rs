@@ -185,7 +185,10 @@ pub async fn run_to_completion<E: Engine, M: ImageSource, H: HealthEndpoint>(
             }
             Ok(mut report) => {
                 lost.retain(|lost: &DelegateReport| {
-                    !report.delegates.iter().any(|there| there.name == lost.name)
+                    !report
+                        .delegates
+                        .iter()
+                        .any(|there| there.container == lost.container)
                 });
                 report.delegates.extend(lost);
                 return Ok(report);

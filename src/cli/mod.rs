@@ -331,7 +331,12 @@ async fn intent(settings: Settings, intent: Intent, container: &str) -> Exit {
             }
             Ok(report) => {
                 for delegate in &report.delegates {
-                    warn!(delegate = delegate.name, "not done: {}", delegate.why);
+                    warn!(
+                        container = delegate.container,
+                        workload = delegate.workload,
+                        "not done: {}",
+                        delegate.message
+                    );
                 }
                 Exit::NotServed
             }
@@ -393,7 +398,7 @@ fn plan_text(plan: &[Planned], names: &[String]) -> String {
     }
     let width = plan
         .iter()
-        .map(|planned| planned.name.len())
+        .map(|planned| planned.container.len())
         .max()
         .unwrap_or_default();
     let lines: Vec<String> = plan
@@ -401,7 +406,7 @@ fn plan_text(plan: &[Planned], names: &[String]) -> String {
         .map(|planned| {
             format!(
                 "{:width$}  {:9}  {:8}  {}",
-                planned.name, planned.health, planned.action, planned.what
+                planned.container, planned.health, planned.action, planned.message
             )
         })
         .collect();

@@ -93,11 +93,11 @@ fn status_text(status: &serde_json::Value) -> String {
     for delegate in delegates.into_iter().flatten() {
         lines.push(format!(
             "{}  {}  {} ({})  {}",
-            field(delegate, "name"),
+            field(delegate, "container"),
             field(delegate, "image"),
             field(delegate, "health"),
-            field(delegate, "health_cause"),
-            field(delegate, "why"),
+            field(delegate, "health_detail"),
+            field(delegate, "message"),
         ));
         if let Some(notice) = expiry_notice(delegate) {
             lines.push(format!("  {notice}"));
@@ -187,11 +187,11 @@ mod tests {
     #[test]
     fn the_last_words_of_a_rejected_candidate_stand_below_its_delegate() {
         let status = json!({ "report": { "delegates": [
-            { "name": "d1", "evidence": {
+            { "container": "d1", "evidence": {
                 "container": "d1.failed-1", "image": "harness/delegate:26.03.1", "when": "2026-11-21T05:18:14Z",
                 "cause": "exited with code 3", "log_tail": ["one", "two"], "health_log": ["exit code 1: ill"],
             } },
-            { "name": "d2" },
+            { "container": "d2" },
         ] } });
         let text = status_text(&status);
         let lines: Vec<&str> = text.lines().skip(1).collect();

@@ -87,7 +87,7 @@ fn check_delegate(
     };
     let severity = match &reason {
         // The Manager's own line says why.
-        Reason::Unpublished(_) => return None,
+        Reason::TargetUnknown(_) => return None,
         Reason::CustomImage { .. } => Severity::Warn,
         Reason::DigestUnknown { .. } if health_only => Severity::Warn,
         reason if reason.is_failure() => Severity::Fail,

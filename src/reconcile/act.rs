@@ -114,7 +114,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             delegate = rollout.name,
             step, problem, "the engine did not do it; looking again"
         );
-        let reason = Reason::Engine {
+        let reason = Reason::EngineError {
             step: step.to_owned(),
             problem,
         };

@@ -38,7 +38,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             copied_files: tracked.and_then(|tracked| tracked.copied_files(rollout)),
             manager: self.manager.reach(now),
             stalled_replica: match desired {
-                Desired::Keep(Reason::AnotherReplica { name }) => stalled.get(name).cloned(),
+                Desired::Keep(Reason::WaitingForReplica { name }) => stalled.get(name).cloned(),
                 _ => None,
             },
         }

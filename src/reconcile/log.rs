@@ -17,7 +17,10 @@ use crate::status::report::{DelegateReport, Report};
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// At `LOG_LEVEL=debug`, what was decided where it is something else than at the last look.
     pub(super) fn log_decision(&mut self, rollout: &Rollout, decision: &Decision) {
-        let kinds = (decision.kind(), decision.reason().map_or("", Reason::kind));
+        let kinds = (
+            decision.kind(),
+            decision.reason().map_or("", |reason| reason.kind().as_str()),
+        );
         if self.track(rollout).last_decision.replace(kinds) != Some(kinds) {
             debug!(delegate = rollout.name, decision = decision.kind(), "{decision}");
         }
@@ -57,7 +60,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     pub(super) async fn add_evidence(&mut self, report: &mut Report, rollouts: &[Rollout]) {
         self.evidence.forget_absent(rollouts);
         for delegate in &mut report.delegates {
-            if let Some(rollout) = rollouts.iter().find(|rollout| rollout.name == delegate.name) {
+            if let Some(rollout) = rollouts.iter().find(|rollout| rollout.name == delegate.container) {
                 delegate.evidence = self.evidence.of(self.engine.as_ref(), rollout).await;
             }
         }
@@ -87,10 +90,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             reason => reason.to_string(),
         };
         if tracked.last_logged.as_ref() != Some(&line) {
-            let kind = reason.kind();
+            let kind = reason.kind().as_str();
             match reason {
                 // No fault of the image's or the host's, but ours.
-                Reason::NotTheSame { .. } => error!(delegate, reason = kind, "{reason}"),
+                Reason::ConfigurationMismatch { .. } => error!(delegate, reason = kind, "{reason}"),
                 reason if reason.is_failure() => warn!(delegate, reason = kind, "{reason}"),
                 reason => info!(delegate, reason = kind, "{reason}"),
             }

@@ -196,7 +196,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                         self.report(&mut report, rollout, &reason, None);
                         self.note_inconclusive(rollout, &reason);
                         if reason.is_failure() {
-                            stalled.insert(rollout.name.clone(), reason.to_string());
+                            stalled.insert(rollout.name.clone(), reason.failure());
                         }
                     }
                 }
@@ -205,7 +205,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 self.forget_absent(&rollouts);
                 self.report_gone(&mut report, &rollouts);
                 self.add_evidence(&mut report, &rollouts).await;
-                report.delegates.sort_by(|a, b| a.name.cmp(&b.name));
+                report.delegates.sort_by(|a, b| a.container.cmp(&b.container));
                 return Ok(report);
             }
         }
@@ -213,7 +213,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let mut report = Report::new(now);
         report.wake_by(now + TimeDelta::seconds(1));
         for rollout in in_order(&rollouts, self.only.as_deref()) {
-            let reason = Reason::Engine {
+            let reason = Reason::EngineError {
                 step: "pass".to_owned(),
                 problem: "more to do".to_owned(),
             };

@@ -74,7 +74,7 @@ pub(super) async fn resolve_all<E: Engine, M: ImageSource>(
                     .target(member, resolve(published, &current, settings))
                     .await
             }
-            Some(Err(error)) => Err(Reason::Unpublished(error.clone())),
+            Some(Err(error)) => Err(Reason::TargetUnknown(error.clone())),
             None => continue,
         };
         resolved.insert(rollout.name.clone(), Resolved::new(member, target));
@@ -105,7 +105,7 @@ impl Resolved {
         match &self.target {
             Ok(target) if member.runs(&target.reference) && !target.is_mutable => Err(up_to_date(member)),
             Ok(target) if is_another && !member.runs(&target.reference) => Err(not_asked()),
-            Err(Reason::UpToDate { .. } | Reason::CustomImage { .. } | Reason::UnknownReference { .. })
+            Err(Reason::UpToDate { .. } | Reason::CustomImage { .. } | Reason::ImageNotComparable { .. })
                 if is_another =>
             {
                 Err(not_asked())
@@ -127,7 +127,7 @@ fn up_to_date(member: &Member) -> Reason {
 }
 
 fn unknown_reference(member: &Member, problem: String) -> Reason {
-    Reason::UnknownReference {
+    Reason::ImageNotComparable {
         image: member.image.clone(),
         problem,
     }

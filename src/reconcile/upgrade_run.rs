@@ -132,14 +132,14 @@ impl UpgradeRun {
         {
             return Some(Reason::Halted {
                 name: name.clone(),
-                because: because.to_string(),
+                because: because.failure(),
             });
         }
         all.iter()
             .find(|other| {
                 other.name != rollout.name && other.delegate == rollout.delegate && other.blocks_replicas()
             })
-            .map(|other| Reason::AnotherReplica {
+            .map(|other| Reason::WaitingForReplica {
                 name: other.name.clone(),
             })
     }
@@ -163,7 +163,7 @@ impl UpgradeRun {
 
     /// Halts the other replicas where the reason is one that may hit them too.
     pub fn note_failure(&mut self, rollout: &Rollout, reason: &Reason) {
-        if reason.halts_replicas() {
+        if reason.kind().halts_replicas() {
             self.halted
                 .entry(rollout.delegate.clone())
                 .or_insert_with(|| (rollout.name.clone(), reason.clone()));

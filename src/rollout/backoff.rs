@@ -38,7 +38,7 @@ impl Backoff {
 
     /// Whether a container of the delegate could not be inspected.
     pub(crate) fn is_inspect_error(&self) -> bool {
-        matches!(&self.reason, Reason::Engine { step, .. } if step == INSPECT)
+        matches!(&self.reason, Reason::EngineError { step, .. } if step == INSPECT)
     }
 
     /// Whether it has failed so often that a run no longer waits for it. It is still tried again whenever the

@@ -87,24 +87,19 @@ impl fmt::Display for FailureCause {
                 duration::text(*needed),
                 duration::text(*within)
             ),
-            Self::StartRefused { problem } => write!(f, "it could not be started: {problem}"),
+            Self::StartRefused { problem }
+            | Self::Vanished {
+                problem: Some(problem),
+                ..
+            } => write!(f, "it could not be started: {problem}"),
             Self::EndedAfterCommit { ending } => write!(f, "{ending} after it had taken over"),
             Self::UnhealthyAfterCommit { lasting, health } => write!(
                 f,
                 "not healthy for {} after it had taken over: {health}",
                 duration::text(*lasting)
             ),
-            Self::Vanished {
-                image,
-                problem: Some(problem),
-            } => write!(
-                f,
-                "the new container with {image} could not be started: {problem}"
-            ),
-            Self::Vanished { image, problem: None } => write!(
-                f,
-                "the new container with {image} vanished before it had proven itself (an --rm container that \
-                 stopped, or somebody removed it)"
+            Self::Vanished { problem: None, .. } => f.write_str(
+                "it disappeared before it had proven itself: someone removed it, or it ran with --rm and stopped",
             ),
         }
     }

@@ -1,7 +1,7 @@
-//! The state as OpenMetrics text. Built anew at each scrape, so that a delegate that is gone leaves no series behind.
+//! The state as OpenMetrics text. It is built for each scrape, so that a delegate that is gone leaves no series behind.
 
-use chrono::NaiveTime;
-use prometheus_client::encoding::{EncodeLabelSet, text::encode};
+use chrono::{DateTime, NaiveTime, Utc};
+use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -9,94 +9,59 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::manager::heartbeat::ManagerStatus;
 use crate::status::Status;
+use crate::status::report::DelegateReport;
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct BuildLabels {
-    version: &'static str,
-}
+/// The labels of a series: name and value.
+type Labels = Vec<(&'static str, String)>;
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct HealthLabels {
-    name: String,
-    delegate: String,
-    image: String,
-    by: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ReasonLabels {
-    name: String,
-    delegate: String,
-    reason: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ExpiryLabels {
-    name: String,
-    delegate: String,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct StepLabels {
-    step: &'static str,
+/// Which delegate a series is about.
+fn of(delegate: &DelegateReport) -> Labels {
+    vec![
+        ("container", delegate.container.clone()),
+        ("workload", delegate.workload.clone()),
+    ]
 }
 
 /// The text a scraper reads.
 pub fn text(status: &Status) -> String {
     let mut registry = Registry::with_prefix("delegate_upgrader");
 
-    let build = Family::<BuildLabels, Gauge>::default();
+    let build = Family::<Labels, Gauge>::default();
     build
-        .get_or_create(&BuildLabels {
-            version: status.version,
-        })
+        .get_or_create(&vec![("version", status.version.to_owned())])
         .set(1);
     registry.register("build_info", "The version that runs", build);
-
-    let engine = Gauge::<i64>::default();
-    engine.set(i64::from(status.not_ready().is_none()));
-    registry.register(
+    let is_up = i64::from(status.not_ready().is_none());
+    register(
+        &mut registry,
         "engine_up",
-        "Whether the engine could be looked at the last time",
-        engine,
+        "Whether the engine answered at the last observation",
+        is_up,
     );
 
-    let healthy = Family::<HealthLabels, Gauge>::default();
-    let reasons = Family::<ReasonLabels, Gauge>::default();
-    let support = Family::<ExpiryLabels, Gauge>::default();
-    let failed = Gauge::<i64>::default();
-    let last_look = Gauge::<i64>::default();
-    if let Some(report) = &status.report {
-        last_look.set(report.at.timestamp());
-        for delegate in &report.delegates {
-            let (name, group) = (&delegate.name, &delegate.delegate);
-            let labels = HealthLabels {
-                name: name.clone(),
-                delegate: group.clone(),
-                image: delegate.image.clone(),
-                by: delegate.health_by,
-            };
-            healthy
-                .get_or_create(&labels)
-                .set(i64::from(delegate.health == "healthy"));
-            let labels = ReasonLabels {
-                name: name.clone(),
-                delegate: group.clone(),
-                reason: delegate.reason,
-            };
-            reasons.get_or_create(&labels).set(1);
-            if let Some(expiry) = &delegate.expiry {
-                let labels = ExpiryLabels {
-                    name: name.clone(),
-                    delegate: group.clone(),
-                };
-                // The day counts to its end.
-                let end = expiry.support_ends.succ_opt().unwrap_or(expiry.support_ends);
-                support
-                    .get_or_create(&labels)
-                    .set(end.and_time(NaiveTime::MIN).and_utc().timestamp());
-            }
-            failed.inc_by(i64::from(delegate.failed));
+    let healthy = Family::<Labels, Gauge>::default();
+    let reasons = Family::<Labels, Gauge>::default();
+    let support = Family::<Labels, Gauge>::default();
+    let delegates = status.report.iter().flat_map(|report| &report.delegates);
+    for delegate in delegates.clone() {
+        let mut labels = of(delegate);
+        labels.push(("image", delegate.image.clone()));
+        labels.push(("probe", delegate.health_probe.to_owned()));
+        healthy
+            .get_or_create(&labels)
+            .set(i64::from(delegate.health == "healthy"));
+
+        let mut labels = of(delegate);
+        labels.push(("reason", delegate.reason.as_str().to_owned()));
+        labels.extend(delegate.cause.map(|cause| ("cause", cause.to_owned())));
+        reasons.get_or_create(&labels).set(1);
+
+        if let Some(expiry) = &delegate.expiry {
+            // The day counts to its end.
+            let end = expiry.support_ends.succ_opt().unwrap_or(expiry.support_ends);
+            support
+                .get_or_create(&of(delegate))
+                .set(end.and_time(NaiveTime::MIN).and_utc().timestamp());
         }
     }
     registry.register(
@@ -110,53 +75,65 @@ pub fn text(status: &Status) -> String {
         reasons,
     );
     registry.register_with_unit(
-        "delegate_support_ends_time",
+        "delegate_support_ends_timestamp",
         "When the support of the delegate's version ends, by its tag",
         Unit::Seconds,
         support,
     );
-    registry.register(
-        "delegates_not_served",
+    let failed = delegates.filter(|delegate| delegate.failed).count();
+    register(
+        &mut registry,
+        "delegates_failed",
         "Delegates that could not be served",
-        failed,
-    );
-    registry.register_with_unit(
-        "last_look_time",
-        "When the engine was last looked at",
-        Unit::Seconds,
-        last_look,
+        i64::try_from(failed).unwrap_or(i64::MAX),
     );
 
-    let next_run = Gauge::<i64>::default();
-    next_run.set(status.next_run.map_or(0, |next| next.timestamp()));
-    registry.register_with_unit(
-        "next_run_time",
-        "When the next scheduled pass begins",
-        Unit::Seconds,
-        next_run,
+    register_time(
+        &mut registry,
+        "last_observation_timestamp",
+        "When the engine was last observed",
+        status.report.as_ref().map(|report| report.at),
     );
-
+    register_time(
+        &mut registry,
+        "next_run_timestamp",
+        "When the next scheduled run starts",
+        status.next_run,
+    );
     // Before it was asked there is nothing to be late with.
-    let asked = |manager: &&ManagerStatus| manager.answered_at.is_some() || manager.problem.is_some();
-    if let Some(manager) = status.manager.as_ref().filter(asked) {
-        let answered = Gauge::<i64>::default();
-        answered.set(manager.answered_at.map_or(0, |at| at.timestamp()));
-        registry.register_with_unit(
-            "manager_answered_time",
-            "When the Manager last answered for the delegate that has waited longest; after 90 minutes without, its UI shows auto upgrade as off",
-            Unit::Seconds,
-            answered,
+    let was_asked = |manager: &&ManagerStatus| manager.answered_at.is_some() || manager.problem.is_some();
+    if let Some(manager) = status.manager.as_ref().filter(was_asked) {
+        register_time(
+            &mut registry,
+            "manager_last_response_timestamp",
+            "When the Manager last answered for the delegate that has waited longest; after 90 minutes without an answer its UI shows AUTO UPGRADE OFF",
+            manager.answered_at,
         );
     }
 
-    let steps = Family::<StepLabels, Counter>::default();
+    let steps = Family::<Labels, Counter>::default();
     for (step, count) in &status.steps {
-        steps.get_or_create(&StepLabels { step }).inc_by(*count);
+        steps
+            .get_or_create(&vec![("step", (*step).to_owned())])
+            .inc_by(*count);
     }
-    registry.register("steps", "Steps taken since the start", steps);
+    registry.register("steps", "Steps tried since the start", steps);
 
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = encode(&mut text, &registry);
     text
+}
+
+fn register(registry: &mut Registry, name: &str, help: &str, value: i64) {
+    let gauge = Gauge::<i64>::default();
+    gauge.set(value);
+    registry.register(name, help, gauge);
+}
+
+/// A point in time is shown as Unix time, and as 0 where there was none yet.
+fn register_time(registry: &mut Registry, name: &str, help: &str, time: Option<DateTime<Utc>>) {
+    let gauge = Gauge::<i64>::default();
+    gauge.set(time.map_or(0, |time| time.timestamp()));
+    registry.register_with_unit(name, help, Unit::Seconds, gauge);
 }

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use crate::image::{Expiry, Version};
-use crate::rollout::reason::Reason;
+use crate::rollout::reason::{Reason, ReasonKind};
 use crate::rollout::{Decision, Rollout, Step, UpdateOrder};
 use crate::status::evidence::Evidence;
 use crate::text::time;
@@ -29,11 +29,11 @@ pub struct Report {
 #[derive(Clone, Debug, Serialize)]
 pub struct DelegateReport {
     /// The container's name.
-    pub name: String,
-    /// Its `DELEGATE_NAME`.
-    pub delegate: String,
-    /// The short id of the container in service, or of the one that is to be.
     pub container: String,
+    /// Its `DELEGATE_NAME`.
+    pub workload: String,
+    /// The short id of the container in service, or of the one that is to be; empty where there is none.
+    pub container_id: String,
     /// The image it runs, as its configuration names it.
     pub image: String,
     /// How long its version is supported, where the tag tells.
@@ -41,30 +41,33 @@ pub struct DelegateReport {
     pub expiry: Option<Expiry>,
     /// `healthy`, `starting` or `unhealthy`.
     pub health: &'static str,
-    /// Which probe said so.
-    pub health_by: &'static str,
+    /// Which probe said so: `engine`, `http` or `running`.
+    pub health_probe: &'static str,
     /// What the probe saw.
-    pub health_cause: String,
+    pub health_detail: String,
     /// Since when the health has been so, as far as this process has seen.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "time::serialize_option"
     )]
     pub health_since: Option<DateTime<Utc>>,
-    /// The metric label of the reason.
-    pub reason: &'static str,
-    /// Why nothing (more) happens now, as a sentence.
-    pub why: String,
-    /// Whether a replacement is under way.
+    /// Why nothing (more) happens now.
+    pub reason: ReasonKind,
+    /// What exactly is in the way or went wrong, where the reason has several kinds of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<&'static str>,
+    /// The reason as a sentence.
+    pub message: String,
+    /// Whether a replacement is in progress.
     pub in_progress: bool,
     /// Whether the delegate could not be served.
     pub failed: bool,
-    /// When it is looked at again.
+    /// When it is checked again, where something is awaited.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "time::serialize_option"
     )]
-    pub next_look: Option<DateTime<Utc>>,
+    pub next_check: Option<DateTime<Utc>>,
     /// The last rejected candidate, as long as it is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
@@ -92,10 +95,9 @@ impl Report {
 
     /// Whether there is a delegate for which no published image was asked, since it was not in service then.
     pub fn has_unasked(&self) -> bool {
-        let unasked = Reason::AwaitingSchedule { published: None };
         self.delegates
             .iter()
-            .any(|delegate| delegate.reason == unasked.kind())
+            .any(|delegate| delegate.reason == ReasonKind::AwaitingSchedule)
     }
 
     /// Whether a delegate could not be served.
@@ -115,22 +117,22 @@ pub fn none_found(workload_names: &[String]) -> String {
 impl DelegateReport {
     /// Whether it runs the image it is to run.
     pub fn runs_the_target(&self) -> bool {
-        ["up_to_date", "same_image", "rolled_back"].contains(&self.reason)
+        self.reason.runs_the_target()
     }
 
     /// Whether no container of it is left.
     pub fn is_gone(&self) -> bool {
-        self.reason == Reason::Gone.kind()
+        self.reason == ReasonKind::NoContainer
     }
 
     /// The row of one delegate.
-    pub fn new(rollout: &Rollout, reason: &Reason, next_look: Option<DateTime<Utc>>) -> Self {
+    pub fn new(rollout: &Rollout, reason: &Reason, next_check: Option<DateTime<Utc>>) -> Self {
         let representative = rollout.representative();
         let health = representative.map(|member| &member.health);
         Self {
-            name: rollout.name.clone(),
-            delegate: rollout.delegate.clone(),
-            container: representative
+            container: rollout.name.clone(),
+            workload: rollout.delegate.clone(),
+            container_id: representative
                 .map(|member| member.id.short().to_owned())
                 .unwrap_or_default(),
             image: representative
@@ -138,37 +140,39 @@ impl DelegateReport {
                 .unwrap_or_default(),
             expiry: representative.and_then(|member| Expiry::of(&member.image.parse().ok()?)),
             health: health.map_or("unhealthy", |health| health.state.as_str()),
-            health_by: health.map_or("running", |health| health.by.as_str()),
-            health_cause: health.map_or_else(|| "no container".to_owned(), |health| health.cause.clone()),
+            health_probe: health.map_or("running", |health| health.by.as_str()),
+            health_detail: health.map_or_else(|| "no container".to_owned(), |health| health.cause.clone()),
             health_since: representative
                 .and_then(|member| member.history.healthy_since.or(member.history.unhealthy_since)),
             reason: reason.kind(),
             failed: reason.is_failure(),
-            why: reason.to_string(),
+            cause: reason.cause(),
+            message: reason.to_string(),
             in_progress: rollout.is_in_progress(),
-            next_look,
+            next_check,
             evidence: None,
         }
     }
 
     /// The row of a delegate of which no container is left.
-    pub fn gone(name: &str, delegate: &str) -> Self {
-        let reason = Reason::Gone;
+    pub fn gone(container: &str, workload: &str) -> Self {
+        let reason = Reason::NoContainer;
         Self {
-            name: name.to_owned(),
-            delegate: delegate.to_owned(),
-            container: String::new(),
+            container: container.to_owned(),
+            workload: workload.to_owned(),
+            container_id: String::new(),
             image: String::new(),
             expiry: None,
             health: "unhealthy",
-            health_by: "running",
-            health_cause: "no container".to_owned(),
+            health_probe: "running",
+            health_detail: "no container".to_owned(),
             health_since: None,
             reason: reason.kind(),
             failed: reason.is_failure(),
-            why: reason.to_string(),
+            cause: reason.cause(),
+            message: reason.to_string(),
             in_progress: false,
-            next_look: None,
+            next_check: None,
             evidence: None,
         }
     }
@@ -178,9 +182,9 @@ impl DelegateReport {
 #[derive(Clone, Debug, Serialize)]
 pub struct Planned {
     /// The container's name.
-    pub name: String,
+    pub container: String,
     /// Its `DELEGATE_NAME`.
-    pub delegate: String,
+    pub workload: String,
     /// The image it runs.
     pub image: String,
     /// `healthy`, `starting` or `unhealthy`.
@@ -188,13 +192,16 @@ pub struct Planned {
     /// `replace`, `continue` or `leave`.
     pub action: &'static str,
     /// What would be done first, or why nothing would be.
-    pub what: String,
+    pub message: String,
     /// `start-first` or `stop-first`, where it would be replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update_order: Option<String>,
-    /// The metric label of the reason, where it would be left alone.
+    /// Why nothing would be done, where the action is `leave`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<&'static str>,
+    pub reason: Option<ReasonKind>,
+    /// What exactly is in the way or went wrong, where the reason has several kinds of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<&'static str>,
     /// Whether the delegate could not be served.
     pub failed: bool,
 }
@@ -211,7 +218,7 @@ impl Planned {
             .as_ref()
             .map(|conflict| format!(", since {conflict}"))
             .unwrap_or_default();
-        let (action, what, reason) = match decision {
+        let (action, message, reason) = match decision {
             Decision::Act(Step::Pull { reference } | Step::Create { reference, .. }) => {
                 let because = if *update_order == UpdateOrder::StopFirst {
                     because.as_str()
@@ -235,15 +242,16 @@ impl Planned {
             Decision::Act(_) | Decision::Learn(_) => ("continue", decision.to_string(), None),
         };
         Self {
-            name: rollout.name.clone(),
-            delegate: rollout.delegate.clone(),
+            container: rollout.name.clone(),
+            workload: rollout.delegate.clone(),
             image,
             health: representative.map_or("unhealthy", |member| member.health.state.as_str()),
             action,
-            what,
+            message,
             update_order: (action == "replace").then(|| update_order.to_string()),
             failed: reason.is_some_and(Reason::is_failure),
             reason: reason.map(Reason::kind),
+            cause: reason.and_then(Reason::cause),
         }
     }
 }

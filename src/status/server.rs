@@ -116,13 +116,13 @@ fn html(status: &Status) -> String {
             let _ = write!(
                 page,
                 "<tr><td>{}<br><small>{}</small><td>{}<td class={}>{}<br><small>{}</small><td>{}{}</tr>",
-                escaped(&delegate.name),
                 escaped(&delegate.container),
+                escaped(&delegate.container_id),
                 escaped(&delegate.image),
                 delegate.health,
                 delegate.health,
-                escaped(&delegate.health_cause),
-                escaped(&delegate.why),
+                escaped(&delegate.health_detail),
+                escaped(&delegate.message),
                 delegate.evidence.as_ref().map(evidence_html).unwrap_or_default(),
             );
         }

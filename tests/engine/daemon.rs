@@ -32,7 +32,7 @@ fn a_scheduled_pass_upgrades_and_the_start_only_tells() {
     let before = life(&name);
     let mut yearly = lab.upgrader(V2).with("SCHEDULE", "0 0 1 1 *").start();
     yearly.says(
-        "is published; changes are made on schedule only",
+        "is published; waiting for the next scheduled run",
         Duration::from_secs(20),
     );
     std::thread::sleep(Duration::from_secs(3));
@@ -57,7 +57,7 @@ fn what_it_sees_is_shown() {
     });
     assert_eq!(get(&format!("http://{address}/livez")).0, 200);
     let (_, metrics) = get(&format!("http://{address}/metrics"));
-    let row = format!("delegate_upgrader_delegate_healthy{{name=\"{}-1\"", lab.name);
+    let row = format!("delegate_upgrader_delegate_healthy{{container=\"{}-1\"", lab.name);
     assert!(
         metrics.contains(&row) && metrics.trim_end().ends_with("# EOF"),
         "{metrics}"
@@ -80,7 +80,7 @@ fn what_it_sees_is_shown() {
     }
     assert!(
         told.text
-            .contains("is published; changes are made on schedule only"),
+            .contains("is published; waiting for the next scheduled run"),
         "{}",
         told.text
     );

@@ -333,7 +333,7 @@ fn doctor_finds_the_delegates_that_an_upgrade_finds() {
         (
             "ok",
             opted_out.as_str(),
-            "its owner set the label io.delegate-upgrader.enable=false".to_owned(),
+            "its owner opted out with the label io.delegate-upgrader.enable=false".to_owned(),
         ),
         (
             "ok",
@@ -380,7 +380,7 @@ fn a_tag_that_moves_needs_a_look_into_the_registry() {
     );
     let once = upgrader.run(&["once"]);
     assert_eq!(once.code, Some(1), "{}", once.text);
-    assert!(once.text.contains("did not say which image"), "{}", once.text);
+    assert!(once.text.contains("cannot resolve the tag"), "{}", once.text);
     docker(&["rm", "--force", &format!("{}-1", lab.name)]);
     docker(&["rmi", &moving]);
 }

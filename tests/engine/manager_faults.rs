@@ -163,7 +163,7 @@ fn in_turn(number: &str) {
         };
         let before = (daemon.log().len(), engine.writes());
         front.set((case.fault)(&scene));
-        let told = says_after(&daemon, before.0, "which image is published is not known", case);
+        let told = says_after(&daemon, before.0, "cannot determine the published image", case);
         let publish = ["publish", "--at", &format!("http://{}", manager.address()), &next];
         expect(Command::new(static_binary("manager")).args(publish));
         // Until then it looks at the delegate once more.

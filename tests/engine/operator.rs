@@ -26,7 +26,7 @@ fn a_rollback_goes_back_and_stays_until_a_newer_image_is_published() {
     assert!(again.text.contains("reason=\"rolled_back\""), "{}", again.text);
     let plan = upgrader.run(&["plan"]);
     assert!(
-        plan.text.contains("it was rolled back from") && !plan.text.contains("replace"),
+        plan.text.contains("rolled back from") && !plan.text.contains("replace"),
         "{}",
         plan.text
     );

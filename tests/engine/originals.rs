@@ -46,7 +46,7 @@ fn a_delegate_of_an_image_s_id_is_left_alone() {
     let before = life(&name);
     let run = lab.upgrader(V2).run(&["once"]);
     assert_eq!(run.code, Some(1), "{}", run.text);
-    assert!(run.text.contains("unknown_reference"), "{}", run.text);
+    assert!(run.text.contains("image_not_comparable"), "{}", run.text);
     assert_eq!(life(&name), before);
 }
 

@@ -194,7 +194,7 @@ fn a_tag_that_moves_in_a_registry_without_a_login_says_what_to_do_too() {
     let run = lab.upgrader(V1).with("PUBLISHED_IMAGE", &moving).run(&["once"]);
     assert_eq!(run.code, Some(1), "{}", run.text);
     for told in [
-        "the registry did not say which image",
+        "cannot resolve the tag",
         &format!("put a login for {} into REGISTRY_USERNAME", registry.address),
     ] {
         assert!(run.text.contains(told), "{told} is not in:\n{}", run.text);

@@ -77,7 +77,7 @@ fn assert_told(run: &Run, words: &[&str]) {
     let lines: Vec<&str> = run
         .text
         .lines()
-        .filter(|line| line.contains("which image is published is not known"))
+        .filter(|line| line.contains("cannot determine the published image"))
         .collect();
     let [line] = lines[..] else {
         panic!("one line, not {}:\n{}", lines.len(), run.text)

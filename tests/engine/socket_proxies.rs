@@ -259,8 +259,7 @@ fn holds(test: &str, front: impl Fn(For) -> Front) {
     let run = upgrader.run(&["once"]);
     assert_eq!(run.code, Some(1), "{}", run.text);
     assert!(
-        run.text
-            .contains("could not be pulled: the engine refused (403): 403 Forbidden"),
+        run.text.contains("the engine refused (403): 403 Forbidden"),
         "{}",
         run.text
     );

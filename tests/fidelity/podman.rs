@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::trial::SECOND;
 
 /// What the upgrader says before the differences for which it leaves a delegate as it was.
-const LEFT_ALONE: &str = "would not be configured as the old one: ";
+const LEFT_ALONE: &str = "the new container's configuration would differ: ";
 
 /// Where something is lost (the beginning of its path), and why.
 const KNOWN: [(&str, &str); 1] = [(

@@ -126,5 +126,5 @@ pub(super) async fn verify_configuration<E: Engine>(
         .map(ToString::to_string)
         .collect::<Vec<_>>()
         .join("; ");
-    Ok(Some(Reason::NotTheSame { differences }))
+    Ok(Some(Reason::ConfigurationMismatch { differences }))
 }

@@ -32,7 +32,7 @@ impl At<'_> {
             .finished_at
             .map(|finished| finished + TimeDelta::seconds(10));
         if let Some(until) = rest.filter(|until| candidate.has_ended() && *until > self.now) {
-            let reason = Reason::NoWayBack {
+            let reason = Reason::NoFallback {
                 verdict: candidate.health.to_string(),
             };
             return Decision::Wait { reason, until };
@@ -52,7 +52,7 @@ impl At<'_> {
             // Late, but it may still get there.
             Proof::Failed(_) | Proof::Inconclusive { .. } if may_still_be_proven(candidate) => {
                 Decision::Wait {
-                    reason: Reason::NoWayBack {
+                    reason: Reason::NoFallback {
                         verdict: candidate.health.to_string(),
                     },
                     until: self.now + self.proof_interval(),
@@ -63,7 +63,7 @@ impl At<'_> {
                 Desired::Image {
                     reference, id: None, ..
                 } => self.pull(reference),
-                _ => Decision::Rest(Reason::NoWayBack {
+                _ => Decision::Rest(Reason::NoFallback {
                     verdict: candidate.health.to_string(),
                 }),
             },

@@ -94,7 +94,7 @@ fn unavailable(rollout: &Rollout, facts: &Facts, now: DateTime<Utc>) -> Option<D
     }
     let problem = rollout.inspect_error.as_ref()?;
     Some(Decision::Wait {
-        reason: Reason::Engine {
+        reason: Reason::EngineError {
             step: INSPECT.to_owned(),
             problem: problem.clone(),
         },
@@ -110,7 +110,6 @@ fn desired_image(desired: &Desired) -> Result<Option<String>, String> {
         Desired::Keep(Reason::HeldBack { image, .. } | Reason::NotPinned { image }) => {
             Ok(Some(image.clone()))
         }
-        Desired::Keep(Reason::Unpublished(error)) => Err(error.to_string()),
         Desired::Keep(reason) if reason.is_failure() => Err(reason.to_string()),
         Desired::Keep(_) => Ok(None),
     }
@@ -373,7 +372,7 @@ impl At<'_> {
     /// Why nothing new is begun. One that waits for a replica which has come to rest is halted.
     fn kept(&self, reason: &Reason) -> Reason {
         match (reason, &self.facts.stalled_replica) {
-            (Reason::AnotherReplica { name }, Some(because)) => Reason::Halted {
+            (Reason::WaitingForReplica { name }, Some(because)) => Reason::Halted {
                 name: name.clone(),
                 because: because.clone(),
             },

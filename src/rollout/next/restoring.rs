@@ -18,7 +18,7 @@ impl At<'_> {
             (Some(old), Some(standby)) if old.auto_remove && !old.is_up() => self.restore_from(standby),
             (Some(old), _) => self.restore(old),
             (None, Some(standby)) => self.restore_from(standby),
-            (None, None) => Decision::Rest(Reason::Gone),
+            (None, None) => Decision::Rest(Reason::NoContainer),
         }
     }
 

@@ -222,7 +222,7 @@ impl At<'_> {
 
     pub(super) fn until_gone(&self, member: &Member) -> Decision {
         if self.is_stuck(member) {
-            return Decision::Rest(Reason::Stuck {
+            return Decision::Rest(Reason::RemovalStuck {
                 name: member.name.clone(),
             });
         }
@@ -263,7 +263,7 @@ pub(super) fn waiting(pending: Pending, now: DateTime<Utc>) -> Decision {
     match pending {
         Some((reason, until)) => Decision::Wait { reason, until },
         None => Decision::Wait {
-            reason: Reason::Gone,
+            reason: Reason::NoContainer,
             until: now + TimeDelta::seconds(1),
         },
     }

@@ -43,7 +43,7 @@ async fn a_bad_image_costs_neither_the_delegate_nor_its_configuration() {
             host.publish(NEW, bad.clone());
             host.run_with("dd", change);
             let report = host.once(NEW).await;
-            assert_eq!(row(&report, "dd").reason, "rejected", "{report:?}");
+            assert_eq!(row(&report, "dd").reason.as_str(), "rejected", "{report:?}");
             assert_eq!(
                 host.containers(),
                 [
@@ -53,7 +53,7 @@ async fn a_bad_image_costs_neither_the_delegate_nor_its_configuration() {
             );
             assert!(host.auto_remove("dd"));
             // An hour later it is tried again, and the number counts on.
-            assert_eq!(row(&host.once(NEW).await, "dd").reason, "quarantined");
+            assert_eq!(row(&host.once(NEW).await, "dd").reason.as_str(), "quarantined");
             tokio::time::sleep(HOUR).await;
             host.once(NEW).await;
             assert_eq!(host.names(), ["dd", "dd.failed-2"]);
@@ -77,7 +77,7 @@ async fn one_whose_successor_dies_after_the_commit_is_brought_back() {
     );
     host.run_with("dd", auto_remove);
     let report = host.once(NEW).await;
-    assert_eq!(row(&report, "dd").reason, "rejected", "{report:?}");
+    assert_eq!(row(&report, "dd").reason.as_str(), "rejected", "{report:?}");
     assert_eq!(host.names(), ["dd", "dd.failed-1"]);
     assert_eq!(host.find("dd").state, RunState::Running);
     assert_eq!(host.find("dd").image, OLD);
@@ -165,7 +165,7 @@ async fn a_candidate_that_ends_at_once_is_marked_at_the_first_attempt() {
     host.publish(NEW, Behaviour::exits(Duration::ZERO, 3));
     host.run_with("dd", stops_first);
     let report = host.once(NEW).await;
-    assert_eq!(row(&report, "dd").reason, "rejected", "{report:?}");
+    assert_eq!(row(&report, "dd").reason.as_str(), "rejected", "{report:?}");
     assert_eq!(host.names(), ["dd", "dd.failed-1"]);
     let starts = host.twin.calls();
     let starts = starts.iter().filter(|call| call.operation == Operation::Start);

@@ -23,7 +23,11 @@ fn asked_for(host: &Host, operation: Operation) -> bool {
 async fn assert_refused(host: &Host) {
     host.run("dd");
     let report = host.once(NEW).await;
-    assert_eq!(row(&report, "dd").reason, "too_little_disk", "{report:?}");
+    assert_eq!(
+        row(&report, "dd").reason.as_str(),
+        "too_little_disk",
+        "{report:?}"
+    );
     assert!(report.has_failures());
     assert_eq!(host.twin.writes(), [], "not even a pull");
 }
@@ -39,10 +43,10 @@ async fn assert_upgraded(host: &Host) {
 async fn an_image_that_may_not_fit_is_not_pulled() {
     let host = host(ENOUGH - 1);
     assert_refused(&host).await;
-    let why = &row(&host.once(NEW).await, "dd").why.clone();
+    let why = &row(&host.once(NEW).await, "dd").message.clone();
     assert_eq!(
         *why,
-        format!("{NEW} is not pulled: it may need 564 MiB of the engine's disk, which has 563 MiB left")
+        format!("not pulling {NEW}: it may need 564 MiB, but only 563 MiB are free on the engine's disk")
     );
 }
 
@@ -68,7 +72,11 @@ async fn an_image_under_a_tag_that_moved_needs_room() {
     host.publish(LATEST, good());
     host.twin.run("dd", &delegate_body(GROUP, LATEST));
     let report = host.once(LATEST).await;
-    assert_eq!(row(&report, "dd").reason, "too_little_disk", "{report:?}");
+    assert_eq!(
+        row(&report, "dd").reason.as_str(),
+        "too_little_disk",
+        "{report:?}"
+    );
     assert!(!asked_for(&host, Operation::Pull));
 }
 
@@ -123,10 +131,10 @@ async fn a_disk_that_is_full_after_all_is_told_as_such() {
     host.twin.break_pull(NEW, Some(words));
     host.run("dd");
     let report = host.once(NEW).await;
-    assert_eq!(row(&report, "dd").reason, "pull_failed");
+    assert_eq!(row(&report, "dd").reason.as_str(), "pull_failed");
     assert_eq!(
-        row(&report, "dd").why,
-        format!("{NEW} could not be pulled: the engine's disk is full: {words}")
+        row(&report, "dd").message,
+        format!("cannot pull {NEW}: the engine's disk is full: {words}")
     );
 }
 
@@ -138,7 +146,7 @@ async fn nothing_is_created_from_an_image_for_another_platform() {
     host.twin.publish(NEW, image);
     host.run("dd");
     let report = host.once(NEW).await;
-    assert_eq!(row(&report, "dd").reason, "wrong_platform");
+    assert_eq!(row(&report, "dd").reason.as_str(), "wrong_platform");
     let writes: Vec<Operation> = host.twin.writes().iter().map(|call| call.operation).collect();
     assert_eq!(writes, [Operation::Pull]);
 }

@@ -170,7 +170,7 @@ async fn without_evidence_a_candidate_is_rejected_all_the_same() {
             _ => Fault::None,
         });
         let report = host.once(NEW).await;
-        assert_eq!(row(&report, "dd").reason, "rejected", "{fault:?}");
+        assert_eq!(row(&report, "dd").reason.as_str(), "rejected", "{fault:?}");
         assert_eq!(host.names(), ["dd", "dd.failed-1"]);
         assert!(evidence(&report).log_tail.is_empty());
         assert!(evidence(&report).cause.is_some());

@@ -30,8 +30,8 @@ async fn with_candidate(behaviour: Behaviour) -> (Host, ContainerId, Report) {
 
 fn assert_rejected(host: &Host, report: &Report, cause: &str) {
     let d = row(report, "dd");
-    assert_eq!(d.reason, "rejected", "{d:?}");
-    assert!(d.why.contains(cause), "{:?}", d.why);
+    assert_eq!(d.reason.as_str(), "rejected", "{d:?}");
+    assert!(d.message.contains(cause), "{:?}", d.message);
     assert_eq!(host.names(), ["dd", "dd.failed-1"]);
     assert!(!matches!(
         host.find("dd.failed-1").state,
@@ -130,8 +130,8 @@ async fn a_failed_pull_is_told_in_the_registry_s_words() {
     let old = host.run("dd");
     let report = host.once(NEW).await;
     assert_untouched(&host, &old, &report);
-    assert_eq!(row(&report, "dd").reason, "pull_failed");
-    assert!(row(&report, "dd").why.contains("toomanyrequests"));
+    assert_eq!(row(&report, "dd").reason.as_str(), "pull_failed");
+    assert!(row(&report, "dd").message.contains("toomanyrequests"));
     assert_eq!(host.names(), ["dd"]);
     host.twin.break_pull(NEW, None);
     let report = host.once(NEW).await;
@@ -147,7 +147,7 @@ async fn an_old_copy_of_the_tag_does_not_hide_a_failed_pull() {
     let old = host.run("dd");
     let report = host.once(NEW).await;
     assert_untouched(&host, &old, &report);
-    assert_eq!(row(&report, "dd").reason, "pull_failed");
+    assert_eq!(row(&report, "dd").reason.as_str(), "pull_failed");
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,7 +159,7 @@ async fn an_image_for_another_platform_is_not_tried() {
     let old = host.run("dd");
     let report = host.once(NEW).await;
     assert_untouched(&host, &old, &report);
-    assert_eq!(row(&report, "dd").reason, "wrong_platform");
+    assert_eq!(row(&report, "dd").reason.as_str(), "wrong_platform");
 }
 
 #[tokio::test(start_paused = true)]
@@ -171,7 +171,7 @@ async fn a_name_that_somebody_else_has_is_told() {
         .run("dd.candidate", &serde_json::json!({ "Image": OLD }));
     let report = host.once(NEW).await;
     assert_untouched(&host, &old, &report);
-    assert_eq!(row(&report, "dd").reason, "name_taken");
+    assert_eq!(row(&report, "dd").reason.as_str(), "name_taken");
     assert_eq!(host.find("dd.candidate").id, squatter);
     assert_eq!(host.writes_on("dd.candidate"), []);
 }
@@ -194,7 +194,10 @@ async fn a_rejected_image_is_left_alone_until_its_back_off_is_over_and_the_back_
     assert_eq!(creates(), 1);
     tokio::time::sleep(HOUR / 2).await;
     let report = host.pass(&mut upgrader).await;
-    assert_eq!((creates(), row(&report, "dd").reason), (1, "quarantined"));
+    assert_eq!(
+        (creates(), row(&report, "dd").reason.as_str()),
+        (1, "quarantined")
+    );
     assert!(report.has_failures());
     tokio::time::sleep(HOUR / 2).await;
     host.pass(&mut upgrader).await;
@@ -207,7 +210,10 @@ async fn a_rejected_image_is_left_alone_until_its_back_off_is_over_and_the_back_
     tokio::time::sleep(HOUR).await;
     // Another process reads the same from the containers.
     let report = host.once(NEW).await;
-    assert_eq!((creates(), row(&report, "dd").reason), (2, "quarantined"));
+    assert_eq!(
+        (creates(), row(&report, "dd").reason.as_str()),
+        (2, "quarantined")
+    );
     tokio::time::sleep(HOUR).await;
     host.once(NEW).await;
     assert_eq!(creates(), 3);
@@ -233,7 +239,7 @@ async fn a_second_bad_image_takes_the_place_of_the_first() {
     host.run("dd");
     host.once(NEW).await;
     let report = host.once(NEWER).await;
-    assert_eq!(row(&report, "dd").reason, "rejected");
+    assert_eq!(row(&report, "dd").reason.as_str(), "rejected");
     assert_eq!(host.names(), ["dd", "dd.failed-1"]);
     assert_eq!(host.find("dd.failed-1").image, NEWER);
 }
@@ -245,11 +251,11 @@ async fn an_auto_remove_candidate_that_crashes_is_told_as_vanished_and_its_image
     let old = host.run_with("dd", super::host::auto_remove);
     let report = host.once(NEW).await;
     assert_untouched(&host, &old, &report);
-    assert_eq!(row(&report, "dd").reason, "rejected");
-    assert!(row(&report, "dd").why.contains("vanished"), "{report:?}");
+    assert_eq!(row(&report, "dd").reason.as_str(), "rejected");
+    assert!(row(&report, "dd").message.contains("disappeared"), "{report:?}");
     assert_eq!(host.names(), ["dd", "dd.failed-1"]);
     assert_eq!(host.find("dd.failed-1").state, RunState::Created);
-    assert_eq!(row(&host.once(NEW).await, "dd").reason, "quarantined");
+    assert_eq!(row(&host.once(NEW).await, "dd").reason.as_str(), "quarantined");
 }
 
 /// The successor ends right after it took over, while the old one still drains.
@@ -271,7 +277,7 @@ async fn a_successor_that_fails_after_the_commit_gives_the_name_back() {
     assert_eq!(host.restart_policy("dd"), "unless-stopped");
     assert_eq!(host.find("dd.failed-1").state, RunState::Exited);
     let report = host.once(NEW).await;
-    assert_eq!(row(&report, "dd").reason, "quarantined");
+    assert_eq!(row(&report, "dd").reason.as_str(), "quarantined");
 }
 
 /// An `--rm` delegate that was told to stop cannot come back, so its successor is all there is.
@@ -336,7 +342,7 @@ async fn what_the_engine_never_does_is_told_in_the_end_and_done_when_it_can_be()
     });
     let report = host.once(NEW).await;
     assert!(report.has_failures() && !report.is_in_progress(), "{report:?}");
-    assert_eq!(row(&report, "dd").reason, "engine");
+    assert_eq!(row(&report, "dd").reason.as_str(), "engine_error");
     host.twin.clear_faults();
     host.once(NEW).await;
     assert_eq!(

@@ -366,7 +366,7 @@ pub fn row<'a>(report: &'a Report, name: &str) -> &'a DelegateReport {
     report
         .delegates
         .iter()
-        .find(|delegate| delegate.name == name)
+        .find(|delegate| delegate.container == name)
         .unwrap_or_else(|| panic!("no {name} in {report:?}"))
 }
 

@@ -38,7 +38,7 @@ async fn a_long_outage_of_the_manager_withdraws_the_candidate_without_quarantine
         let host = Host::new();
         host.run_with("dd", change);
         let report = with_an_outage(&host, HOUR).await;
-        assert_eq!(row(&report, "dd").reason, "inconclusive", "{report:?}");
+        assert_eq!(row(&report, "dd").reason.as_str(), "inconclusive", "{report:?}");
         assert!(report.has_failures());
         assert_eq!(host.names(), ["dd"]);
         assert_eq!(host.find("dd").image, OLD);
@@ -96,7 +96,7 @@ async fn a_successor_that_ends_in_an_outage_gives_way_without_quarantine() {
         host.twin.set_manager_reachable(false);
     };
     let (report, ()) = tokio::join!(host.once(NEW), outage);
-    assert_eq!(row(&report, "dd").reason, "inconclusive", "{report:?}");
+    assert_eq!(row(&report, "dd").reason.as_str(), "inconclusive", "{report:?}");
     assert_eq!(host.names(), ["dd"]);
     assert_eq!(host.find("dd").image, OLD);
     let calls = host.twin.calls().len();
@@ -125,12 +125,12 @@ async fn where_the_old_ones_are_ill_too_the_image_is_not_blamed() {
         host.run(name);
     }
     let report = host.once(NEW).await;
-    assert_eq!(row(&report, "aa").reason, "inconclusive", "{report:?}");
+    assert_eq!(row(&report, "aa").reason.as_str(), "inconclusive", "{report:?}");
     assert!(
-        row(&report, "aa").why.contains("not healthy either"),
+        row(&report, "aa").message.contains("not healthy either"),
         "{report:?}"
     );
-    assert_eq!(row(&report, "bb").reason, "halted");
+    assert_eq!(row(&report, "bb").reason.as_str(), "halted");
     assert_eq!(host.names(), ["aa", "bb"]);
 }
 
@@ -152,7 +152,7 @@ async fn an_old_illness_is_no_excuse() {
         tokio::time::sleep(Duration::from_secs(60)).await;
     }
     let report = host.pass(&mut upgrader).await;
-    assert_eq!(row(&report, "aa").reason, "rejected", "{report:?}");
+    assert_eq!(row(&report, "aa").reason.as_str(), "rejected", "{report:?}");
 }
 
 /// After the commit, too: those that stay ill do not keep a successor that fails from being rejected.
@@ -191,6 +191,6 @@ async fn an_image_that_fails_where_all_others_are_well_is_blamed() {
         host.run(name);
     }
     let report = host.once(NEW).await;
-    assert_eq!(row(&report, "aa").reason, "rejected", "{report:?}");
+    assert_eq!(row(&report, "aa").reason.as_str(), "rejected", "{report:?}");
     host.publish(NEW, good());
 }

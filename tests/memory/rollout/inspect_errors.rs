@@ -67,9 +67,12 @@ async fn a_known_delegate_that_cannot_be_inspected_is_left_alone_and_the_others_
     hide(&host, &["d1"]);
     let report = host.pass(&mut upgrader).await;
     let d1 = row(&report, "d1");
-    assert_eq!((d1.reason, d1.delegate.as_str()), ("engine", "docker-delegate"));
+    assert_eq!(
+        (d1.reason.as_str(), d1.workload.as_str()),
+        ("engine_error", "docker-delegate")
+    );
     assert!(
-        d1.why.contains("d1") && d1.why.contains("something is wrong with it"),
+        d1.message.contains("d1") && d1.message.contains("something is wrong with it"),
         "{d1:?}"
     );
     assert!(
@@ -99,7 +102,7 @@ async fn a_delegate_is_served_as_soon_as_it_can_be_inspected_again() {
     assert!(report.wake.unwrap() - host.twin.wall_clock() <= chrono::TimeDelta::seconds(2));
     host.twin.clear_faults();
     let report = upgrader.reconcile().await.unwrap();
-    assert_ne!(row(&report, "dd").reason, "engine", "{report:?}");
+    assert_ne!(row(&report, "dd").reason.as_str(), "engine_error", "{report:?}");
 }
 
 /// Half a rollout that an earlier process left behind, with each of its containers unreadable in turn.
@@ -126,7 +129,11 @@ async fn no_part_of_a_rollout_is_touched_while_another_part_of_it_cannot_be_insp
             let before = host.twin.writes().len();
             let report = host.once(NEW).await;
             let context = format!("{stage:?}, {names:?} without {}", names[part]);
-            assert_eq!(row(&report, "dd").reason, "engine", "{context}: {report:?}");
+            assert_eq!(
+                row(&report, "dd").reason.as_str(),
+                "engine_error",
+                "{context}: {report:?}"
+            );
             assert_eq!(host.twin.writes().len(), before, "{context}");
             host.twin.clear_faults();
             host.once(NEW).await;
@@ -146,7 +153,7 @@ async fn a_pull_that_ends_meanwhile_leads_to_nothing() {
     let mut upgrader = host.upgrader(NEWER);
     upgrader.begin(Mode::Upgrade).await.unwrap();
     let report = upgrader.reconcile().await.unwrap();
-    assert_eq!(row(&report, "dd").reason, "pulling");
+    assert_eq!(row(&report, "dd").reason.as_str(), "pulling");
     tokio::task::yield_now().await;
     let old = host.names()[1].clone();
     host.twin.set_faults(move |call| match call.operation {
@@ -156,7 +163,7 @@ async fn a_pull_that_ends_meanwhile_leads_to_nothing() {
     tokio::time::sleep(Duration::from_secs(3)).await;
     let before = host.twin.writes().len();
     let report = upgrader.reconcile().await.unwrap();
-    assert_eq!(row(&report, "dd").reason, "engine", "{report:?}");
+    assert_eq!(row(&report, "dd").reason.as_str(), "engine_error", "{report:?}");
     assert_eq!(host.twin.writes().len(), before);
 }
 
@@ -212,7 +219,7 @@ async fn a_look_that_others_tore_is_made_again() {
     let names: Vec<_> = report
         .delegates
         .iter()
-        .map(|delegate| delegate.name.as_str())
+        .map(|delegate| delegate.container.as_str())
         .collect();
     assert_eq!(names, ["dd", "dd-old"]);
 }

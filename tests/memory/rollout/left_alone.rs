@@ -44,7 +44,7 @@ async fn a_delegate_whose_owner_opted_out_is_left_alone() {
         body["Labels"] = json!({ "io.delegate-upgrader.enable": "false" });
     });
     let report = host.once(NEW).await;
-    assert_eq!(row(&report, "dd").reason, "opted_out");
+    assert_eq!(row(&report, "dd").reason.as_str(), "opted_out");
     assert!(!report.has_failures());
     assert_eq!(host.twin.writes(), []);
 }
@@ -67,8 +67,8 @@ async fn stopped_paused_and_created_delegates_are_left_alone() {
         ("paused", "paused"),
         ("created", "created"),
     ] {
-        assert_eq!(row(&report, name).reason, "not_running");
-        assert!(row(&report, name).why.contains(word));
+        assert_eq!(row(&report, name).reason.as_str(), "not_running");
+        assert!(row(&report, name).message.contains(word));
     }
     assert!(!report.has_failures());
     assert_eq!(host.twin.writes().len(), before);
@@ -87,7 +87,7 @@ async fn a_delegate_that_was_stopped_meanwhile_is_not_brought_back_as_its_succes
         assert_eq!(host.find("dd.candidate").state, RunState::Created);
         host.twin.stop(&old, Duration::ZERO).await.unwrap();
         let report = host.once(NEW).await;
-        assert_eq!(row(&report, "dd").reason, "not_running", "{report:?}");
+        assert_eq!(row(&report, "dd").reason.as_str(), "not_running", "{report:?}");
         assert_eq!(
             host.containers(),
             [("dd".to_owned(), RunState::Exited, OLD.to_owned())]
@@ -101,7 +101,7 @@ async fn health_only_writes_nothing() {
     host.health_only = true;
     host.run("dd");
     let report = host.once(NEW).await;
-    assert_eq!(row(&report, "dd").reason, "health_only");
+    assert_eq!(row(&report, "dd").reason.as_str(), "health_only");
     assert_eq!(row(&report, "dd").health, "healthy");
     assert_eq!(host.twin.writes(), []);
 }
@@ -115,16 +115,18 @@ async fn health_only_tells_that_what_is_published_is_not_known() {
     host.run("dd");
     let report = host.once(NEW).await;
     let dd = row(&report, "dd");
-    assert_eq!((dd.reason, dd.failed), ("health_only", false));
+    assert_eq!((dd.reason.as_str(), dd.failed), ("health_only", false));
     assert_eq!(
-        dd.why,
-        "DISABLE_AUTO_UPGRADE is true: health checks only; whether a newer version is published is not known: the \
+        dd.message,
+        "health checks only (DISABLE_AUTO_UPGRADE=true); cannot determine the published image: the \
          Manager rejected the request (INVALID_REQUEST): not for docker-delegate; check ACCOUNT_ID and \
          UPGRADER_WORKLOAD_NAME"
     );
     let plan = host.upgrader(NEW).plan().await.unwrap();
     assert!(
-        plan[0].what.contains("is not known: the Manager rejected"),
+        plan[0]
+            .message
+            .contains("cannot determine the published image: the Manager rejected"),
         "{plan:?}"
     );
 }
@@ -164,8 +166,8 @@ async fn a_look_writes_nothing() {
     let mut upgrader = host.upgrader(NEW);
     upgrader.begin(Mode::ReportOnly).await.unwrap();
     let report = host.finish(&mut upgrader).await;
-    assert_eq!(row(&report, "dd").reason, "awaiting_schedule");
-    assert!(row(&report, "dd").why.contains(NEW));
+    assert_eq!(row(&report, "dd").reason.as_str(), "awaiting_schedule");
+    assert!(row(&report, "dd").message.contains(NEW));
     let plan = upgrader.plan().await.unwrap();
     assert_eq!(plan[0].action, "replace");
     assert_eq!(host.twin.writes(), []);
@@ -214,8 +216,8 @@ async fn a_delegate_that_lives_in_a_namespace_of_a_container_that_does_not_run_i
             .unwrap();
         tokio::time::sleep(Duration::from_secs(60)).await;
         let report = host.once(NEW).await;
-        assert_eq!(row(&report, "dd").reason, "obstacle");
-        let why = &row(&report, "dd").why;
+        assert_eq!(row(&report, "dd").reason.as_str(), "obstacle");
+        let why = &row(&report, "dd").message;
         assert!(why.contains(&format!("lives in the {what} namespace")), "{why}");
         assert_eq!(host.writes_on("dd"), []);
         host.twin
@@ -233,8 +235,8 @@ async fn a_delegate_in_a_network_of_swarm_is_left_alone() {
         body["HostConfig"]["NetworkMode"] = json!("overlay");
     });
     let report = host.once(NEW).await;
-    assert_eq!(row(&report, "dd").reason, "obstacle");
-    let why = &row(&report, "dd").why;
+    assert_eq!(row(&report, "dd").reason.as_str(), "obstacle");
+    let why = &row(&report, "dd").message;
     assert!(why.contains("the network overlay of Swarm"), "{why}");
     assert_eq!(host.twin.writes(), []);
 }
@@ -258,8 +260,8 @@ async fn a_delegate_that_is_linked_to_a_container_that_does_not_run_is_left_alon
                 .unwrap();
         }
         let report = host.once(NEW).await;
-        assert_eq!(row(&report, "dd").reason, "obstacle");
-        let why = &row(&report, "dd").why;
+        assert_eq!(row(&report, "dd").reason.as_str(), "obstacle");
+        let why = &row(&report, "dd").message;
         assert!(
             why.contains("linked to the container proxy, which does not run"),
             "{why}"
@@ -287,8 +289,8 @@ async fn a_delegate_that_a_container_is_linked_to_is_left_alone_under_another_na
     let mut upgrader = host.upgrader(NEW);
     for name in ["dd", "ee"] {
         let report = host.pass(&mut upgrader).await;
-        assert_eq!(row(&report, name).reason, "obstacle");
-        let why = &row(&report, name).why;
+        assert_eq!(row(&report, name).reason.as_str(), "obstacle");
+        let why = &row(&report, name).message;
         assert!(why.contains("the container app is linked to it"), "{why}");
         assert_eq!(host.find(name).image, OLD);
         if name == "dd" {
@@ -320,8 +322,8 @@ async fn a_delegate_that_others_have_a_share_in_is_left_alone_until_they_are_gon
         host.twin
             .run("logger", &json!({ "Image": OLD, "HostConfig": host_config }));
         let report = host.once(NEW).await;
-        assert_eq!(row(&report, "dd").reason, "obstacle");
-        let why = &row(&report, "dd").why;
+        assert_eq!(row(&report, "dd").reason.as_str(), "obstacle");
+        let why = &row(&report, "dd").message;
         let what = what.trim_end_matches(" by id");
         assert!(why.contains(&format!("logger has its {what}")), "{why}");
         assert_eq!(host.writes_on("dd"), []);

@@ -22,16 +22,16 @@ async fn a_compose_config_in_the_container_s_own_files_is_not_lost() {
     with_config(&host, json!({ COMPOSE: "site" })).await;
     let planned = host.upgrader(NEW).plan().await.unwrap();
     assert!(
-        planned[0].what.contains("/etc/delegate/config.yml"),
+        planned[0].message.contains("/etc/delegate/config.yml"),
         "{planned:?}"
     );
     let report = host.once(NEW).await;
     let told = row(&report, "dd");
-    assert_eq!(told.reason, "obstacle");
+    assert_eq!(told.reason.as_str(), "obstacle");
     assert!(
-        told.why.contains("the file /etc/delegate/config.yml"),
+        told.message.contains("the file /etc/delegate/config.yml"),
         "{}",
-        told.why
+        told.message
     );
     assert!(report.has_failures());
     assert_eq!(host.find("dd").image, OLD);
@@ -116,11 +116,11 @@ async fn asked_again(fault: Fault, has_file: bool, mut faulty: usize) {
     let report = host.once(NEW).await;
     let told = row(&report, "dd");
     let expected = match (is_cured, has_file) {
-        (false, _) => "engine",
+        (false, _) => "engine_error",
         (true, true) => "obstacle",
         (true, false) => "up_to_date",
     };
-    assert_eq!(told.reason, expected, "{context}");
+    assert_eq!(told.reason.as_str(), expected, "{context}");
     assert_eq!(report.has_failures(), expected != "up_to_date", "{context}");
     let image = if expected == "up_to_date" { NEW } else { OLD };
     assert_eq!(host.find("dd").image, image, "{context}");
@@ -133,7 +133,11 @@ async fn asked_again(fault: Fault, has_file: bool, mut faulty: usize) {
                 .count(),
             0
         );
-        assert!(told.why.starts_with("look for copied files: "), "{}", told.why);
+        assert!(
+            told.message.starts_with("look for copied files: "),
+            "{}",
+            told.message
+        );
     }
 }
 
@@ -170,12 +174,12 @@ async fn a_delegate_whose_namespace_has_lost_its_holder_is_left_alone() {
         }
         let report = host.once(NEW).await;
         let told = row(&report, "dd");
-        assert_eq!(told.reason, "obstacle");
+        assert_eq!(told.reason.as_str(), "obstacle");
         let sentence = format!(
             "it lives in the network namespace of the container {}, which",
             vpn.as_str()
         );
-        assert!(told.why.contains(&sentence), "{}", told.why);
+        assert!(told.message.contains(&sentence), "{}", told.message);
         assert_eq!(host.writes_on("dd"), []);
         assert_eq!(host.find("dd").image, OLD);
     }
@@ -202,6 +206,6 @@ async fn volumes_come_from_a_stopped_container_too_but_not_from_none() {
     let report = host.once(NEW).await;
     assert_eq!(host.find("dd").image, NEW);
     assert_eq!(host.find("short").image, NEW);
-    assert_eq!(row(&report, "lost").reason, "obstacle");
+    assert_eq!(row(&report, "lost").reason.as_str(), "obstacle");
     assert_eq!(host.find("lost").image, OLD);
 }

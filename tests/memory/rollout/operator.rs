@@ -36,7 +36,7 @@ async fn a_rollback_goes_back_to_the_image_before_and_stays_there_until_a_newer_
         // Whatever pass comes.
         for _ in 0..3 {
             let report = host.once(NEW).await;
-            assert_eq!(row(&report, "dd").reason, "rolled_back");
+            assert_eq!(row(&report, "dd").reason.as_str(), "rolled_back");
             assert!(!report.has_failures());
             tokio::time::sleep(HOUR * 24).await;
         }
@@ -99,7 +99,7 @@ async fn a_rollback_to_an_image_that_does_not_work_any_more_changes_nothing() {
     let serving = host.find("dd").id;
     host.twin.set_behaviour(OLD, &Behaviour::never_healthy());
     let report = rolled_back(&host, "dd").await.unwrap();
-    assert_eq!(row(&report, "dd").reason, "rejected");
+    assert_eq!(row(&report, "dd").reason.as_str(), "rejected");
     assert_eq!(host.find("dd").id, serving);
 }
 
@@ -162,9 +162,9 @@ async fn a_retry_tries_at_once_what_is_quarantined() {
         let bad = host.publish(NEW, Behaviour::never_healthy());
         host.run_with("dd", change);
         host.once(NEW).await;
-        assert_eq!(row(&host.once(NEW).await, "dd").reason, "quarantined");
+        assert_eq!(row(&host.once(NEW).await, "dd").reason.as_str(), "quarantined");
         let report = retried(&host, "dd").await.unwrap();
-        assert_eq!(row(&report, "dd").reason, "rejected");
+        assert_eq!(row(&report, "dd").reason.as_str(), "rejected");
         assert_eq!(host.names(), ["dd", "dd.failed-2"], "the attempts are counted");
         // It was not the image: a firewall, say.
         host.twin.set_behaviour(NEW, &good());

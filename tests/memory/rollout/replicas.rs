@@ -46,13 +46,13 @@ async fn the_canary_s_failure_halts_the_rest_and_says_why() {
             host.run(name);
         }
         let report = host.once(NEW).await;
-        assert_eq!(row(&report, "aa").reason, "rejected");
+        assert_eq!(row(&report, "aa").reason.as_str(), "rejected");
         for name in ["bb", "cc"] {
-            assert_eq!(row(&report, name).reason, "halted");
+            assert_eq!(row(&report, name).reason.as_str(), "halted");
             assert!(
-                row(&report, name).why.contains("aa failed"),
+                row(&report, name).message.contains("aa failed"),
                 "{:?}",
-                row(&report, name).why
+                row(&report, name).message
             );
             assert_eq!(host.writes_on(name), []);
         }
@@ -68,8 +68,8 @@ async fn a_canary_that_vanishes_halts_the_rest_too() {
         host.run_with(name, auto_remove);
     }
     let report = host.once(NEW).await;
-    assert_eq!(row(&report, "aa").reason, "rejected");
-    assert_eq!(row(&report, "bb").reason, "halted");
+    assert_eq!(row(&report, "aa").reason.as_str(), "rejected");
+    assert_eq!(row(&report, "bb").reason.as_str(), "halted");
 }
 
 #[tokio::test(start_paused = true)]
@@ -84,9 +84,9 @@ async fn an_image_that_one_replica_has_in_quarantine_is_not_tried_on_another() {
     host.run("aa");
     tokio::time::sleep(HOUR / 4).await;
     let report = host.once(NEW).await;
-    assert_eq!(row(&report, "bb").reason, "quarantined");
-    assert_eq!(row(&report, "aa").reason, "halted");
-    assert_eq!(row(&report, "cc").reason, "halted");
+    assert_eq!(row(&report, "bb").reason.as_str(), "quarantined");
+    assert_eq!(row(&report, "aa").reason.as_str(), "halted");
+    assert_eq!(row(&report, "cc").reason.as_str(), "halted");
     let creates = host
         .twin
         .calls()
@@ -108,7 +108,7 @@ async fn a_failed_pull_is_tried_once_for_all_of_them() {
     }
     let report = host.once(NEW).await;
     for name in ["aa", "bb", "cc"] {
-        assert_eq!(row(&report, name).reason, "pull_failed");
+        assert_eq!(row(&report, name).reason.as_str(), "pull_failed");
         assert_eq!(host.find(name).image, OLD);
     }
     let pulls = host

@@ -29,7 +29,7 @@ async fn an_rm_delegate_that_drains_when_its_successor_dies_is_there_after_its_d
     let mut upgrader = host.upgrader(NEW);
     let report = host.pass(&mut upgrader).await;
     tokio::time::sleep(DRAIN * 2).await;
-    assert_eq!(row(&report, "dd").reason, "rejected", "{report:?}");
+    assert_eq!(row(&report, "dd").reason.as_str(), "rejected", "{report:?}");
     assert_eq!(host.names(), ["dd", "dd.failed-1"]);
     assert_eq!(host.find("dd").state, RunState::Running);
     assert!(host.auto_remove("dd"));
@@ -70,7 +70,7 @@ async fn a_moving_tag_is_rolled_back_too() {
     assert_eq!(host.twin.document("dd").unwrap()["Image"], before.as_str());
     // And stays there.
     let report = host.once(LATEST).await;
-    assert_eq!(row(&report, "dd").reason, "rolled_back");
+    assert_eq!(row(&report, "dd").reason.as_str(), "rolled_back");
 }
 
 /// Whoever goes on after the process that rolled back is gone.
@@ -114,7 +114,7 @@ async fn an_rm_delegate_that_cannot_be_replaced_is_not_copied_at_every_look() {
     host.run_with("dd", auto_remove);
     let mut upgrader = host.upgrader(NEW);
     let report = host.pass(&mut upgrader).await;
-    assert_eq!(row(&report, "dd").reason, "cannot_start_first");
+    assert_eq!(row(&report, "dd").reason.as_str(), "cannot_start_first");
     let writes = host.twin.writes().len();
     for _ in 0..5 {
         tokio::time::sleep(Duration::from_secs(60)).await;
@@ -267,7 +267,7 @@ async fn a_daemon_does_not_call_what_was_rolled_back_published() {
     rollback.rollback("dd").await.unwrap();
     host.finish(&mut rollback).await;
     let report = host.finish(&mut daemon).await;
-    assert_ne!(row(&report, "dd").reason, "up_to_date", "{report:?}");
+    assert_ne!(row(&report, "dd").reason.as_str(), "up_to_date", "{report:?}");
 }
 
 /// Its predecessor was removed by hand while it proved itself, and it never works.

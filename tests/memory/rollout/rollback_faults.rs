@@ -202,7 +202,7 @@ async fn an_engine_that_takes_no_more_changes_from_any_moment_on_costs_no_delega
                 assert!(k > 5, "{context}");
                 break;
             }
-            assert_ne!(row(&report, "dd").reason, "up_to_date", "{context}");
+            assert_ne!(row(&report, "dd").reason.as_str(), "up_to_date", "{context}");
             host.twin.clear_faults();
             for _ in 0..3 {
                 tokio::time::sleep(HOUR).await;

@@ -19,7 +19,7 @@ async fn a_delegate_is_replaced_without_a_moment_without_one() {
     let report = host.once(NEW).await;
 
     assert!(!report.has_failures(), "{report:?}");
-    assert_eq!(row(&report, "dd").reason, "up_to_date");
+    assert_eq!(row(&report, "dd").reason.as_str(), "up_to_date");
     host.assert_settled_on("dd", NEW, "");
     assert_ne!(host.find("dd").id, old);
     assert_eq!(host.fewest_working(), 1);
@@ -334,7 +334,7 @@ async fn a_pull_that_stands_still_holds_up_nothing_else() {
     );
     host.twin.clear_faults();
     let report = host.finish(&mut later).await;
-    assert_eq!(row(&report, "dd").reason, "pull_failed");
+    assert_eq!(row(&report, "dd").reason.as_str(), "pull_failed");
     host.once(NEWER).await;
     host.assert_settled_on("dd", NEWER, "the next pass");
 }

@@ -79,7 +79,7 @@ async fn the_old_one_itself_comes_back_with_its_restart_policy() {
             let old = host.run_with("dd", change);
             let report = host.once(NEW).await;
             assert!(report.has_failures(), "{report:?}");
-            assert_eq!(row(&report, "dd").reason, "rejected");
+            assert_eq!(row(&report, "dd").reason.as_str(), "rejected");
             let now = host.find("dd");
             assert_eq!(
                 (now.id, now.state),
@@ -142,7 +142,7 @@ async fn where_start_first_is_insisted_on_nothing_is_done() {
     host.strategy = Strategy::StartFirst;
     host.run_with("dd", host_network);
     let report = host.once(NEW).await;
-    assert_eq!(row(&report, "dd").reason, "cannot_start_first");
+    assert_eq!(row(&report, "dd").reason.as_str(), "cannot_start_first");
     assert_eq!(host.twin.writes(), []);
 }
 
@@ -153,7 +153,11 @@ async fn a_successor_that_would_not_be_the_same_costs_no_downtime() {
     let old = host.run_with("dd", host_network);
     host.twin.garble_creates(|config| config["Tty"] = json!(true));
     let report = host.once(NEW).await;
-    assert_eq!(row(&report, "dd").reason, "not_the_same", "{report:?}");
+    assert_eq!(
+        row(&report, "dd").reason.as_str(),
+        "configuration_mismatch",
+        "{report:?}"
+    );
     assert_eq!(host.writes_on("dd"), []);
     assert_eq!(host.find("dd").id, old);
     assert_eq!(host.names(), ["dd"]);

@@ -419,10 +419,10 @@ fn truth(world: &World, book: &Book) -> Vec<String> {
     for last in &book.finals {
         let Some(wished) = last.wished else { continue };
         for row in &last.report.delegates {
-            if row.why.is_empty() {
-                violations.push(format!("no reason for {} at {:?}", row.name, last.at));
+            if row.message.is_empty() {
+                violations.push(format!("no reason for {} at {:?}", row.container, last.at));
             }
-            let Some((image, _)) = last.seen.get(&row.name) else {
+            let Some((image, _)) = last.seen.get(&row.container) else {
                 continue;
             };
             let runs = world.image_of(image);
@@ -430,23 +430,23 @@ fn truth(world: &World, book: &Book) -> Vec<String> {
             let right = runs.is_some_and(|runs| {
                 world.same(runs, wished) || (reference(runs) == MOVING && runs == last.published)
             });
-            let excused =
-                ["opted_out", "not_running", "health_only", "awaiting_schedule"].contains(&row.reason);
+            let excused = ["opted_out", "not_running", "health_only", "awaiting_schedule"]
+                .contains(&row.reason.as_str());
             if !right && !row.failed && !excused {
                 violations.push(format!(
                     "{} runs {:?} and not {}, but the report of upgrader {} at {:?} says: {}",
-                    row.name,
+                    row.container,
                     runs.map(reference),
                     reference(wished),
                     last.upgrader,
                     last.at,
-                    row.why
+                    row.message
                 ));
             }
-            if right && ["up_to_date", "same_image"].contains(&row.reason) && row.failed {
+            if right && ["up_to_date", "same_image"].contains(&row.reason.as_str()) && row.failed {
                 violations.push(format!(
                     "{} at {:?} failed for nothing: {}",
-                    row.name, last.at, row.why
+                    row.container, last.at, row.message
                 ));
             }
         }

@@ -679,8 +679,8 @@ fn note(world: &World, slot: usize, report: &Report, wished: Option<usize>) {
             .map(|row| {
                 format!(
                     "{}: {} [{}]{}",
-                    row.name,
-                    row.why,
+                    row.container,
+                    row.message,
                     row.health,
                     if row.failed { " FAILED" } else { "" }
                 )

@@ -12,7 +12,7 @@ fn scene() -> Scene {
 }
 
 fn engine_error() -> Reason {
-    Reason::Engine {
+    Reason::EngineError {
         step: "start d".to_owned(),
         problem: "timed out".to_owned(),
     }
@@ -186,7 +186,7 @@ fn nothing_is_held_against_one_that_vanished_while_the_manager_was_away() {
 fn one_that_waits_for_a_replica_that_has_come_to_rest_is_halted() {
     let waiting = scene()
         .serving(old())
-        .settle(Reason::AnotherReplica { name: "e".to_owned() });
+        .settle(Reason::WaitingForReplica { name: "e".to_owned() });
     assert_eq!(waiting.clone().next(), "rest: another_replica");
     let stalled = waiting.knowing(|facts| facts.stalled_replica = Some("no way back".to_owned()));
     assert_eq!(stalled.next(), "rest: halted");

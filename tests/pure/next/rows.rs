@@ -462,7 +462,7 @@ fn a_quarantine_is_of_one_image_and_ends_no_sooner_than_the_rejected_one() {
             .told(90)
             .change(|m| m.created_at = ago(86_400)),
     );
-    assert_eq!(still_up.pulled(V2).reason().kind(), "quarantined");
+    assert_eq!(still_up.pulled(V2).reason().kind().as_str(), "quarantined");
 }
 
 #[test]
@@ -701,7 +701,7 @@ fn stop_first_waits_for_a_withdrawn_one_whatever_the_clock_says() {
         let scene = scene
             .withdrawn(90, withdrawn)
             .draining(90, old().policy("no").exited(30));
-        scene.reason().kind()
+        scene.reason().kind().as_str()
     };
     assert_eq!(waits(scene().host_network()), "stopping");
 }
@@ -711,7 +711,12 @@ fn an_old_one_waits_for_the_rejected_one_that_it_cannot_live_with() {
     let up = || new().ill(60, 60).told(5);
     let stopped = || old().policy("no").exited(70);
     assert_eq!(
-        scene().failed(1, up()).draining(90, stopped()).reason().kind(),
+        scene()
+            .failed(1, up())
+            .draining(90, stopped())
+            .reason()
+            .kind()
+            .as_str(),
         "stopping"
     );
     // They lived together before.
@@ -835,17 +840,17 @@ fn a_candidate_that_is_all_there_is_is_kept_whatever_it_is_worth() {
         "promote the candidate (new) to d"
     );
     assert_eq!(alone(new().ill(90, 90)), "wait 5 s: proving");
-    assert_eq!(alone(new().ill(DEADLINE, DEADLINE)), "rest: no_way_back");
-    assert_eq!(alone(new().exited(4)), "wait 6 s: no_way_back");
+    assert_eq!(alone(new().ill(DEADLINE, DEADLINE)), "rest: no_fallback");
+    assert_eq!(alone(new().exited(4)), "wait 6 s: no_fallback");
     assert_eq!(alone(new().exited(11)), "start d.candidate (new)");
     // Another image can replace it only once it is the delegate.
     let promote = "promote the candidate (new) to d";
     let ill = || scene().candidate(new().ill(90, 90));
     let failed = || scene().candidate(new().ill(DEADLINE, DEADLINE));
     assert_eq!(failed().published(V2).next(), format!("pull {V2}"));
-    assert_eq!(failed().pulled(V2).next(), "rest: no_way_back");
+    assert_eq!(failed().pulled(V2).next(), "rest: no_fallback");
     let late = new().running(DEADLINE + 1, 1);
-    assert_eq!(alone(late), "wait 5 s: no_way_back");
+    assert_eq!(alone(late), "wait 5 s: no_fallback");
     assert_eq!(
         alone(new().policy("no").exited(11)),
         "set the restart policy of d.candidate (new) to unless-stopped"
@@ -893,7 +898,7 @@ fn what_stands_in_the_way_is_told() {
     assert_eq!(tied(scene().serving(old()).pulled(V1)).next(), "rest: up_to_date");
     // What was begun goes on.
     assert_eq!(tied(base()).candidate(new()).next(), "start d.candidate (new)");
-    assert_eq!(scene().next(), "rest: gone");
+    assert_eq!(scene().next(), "rest: no_container");
 }
 
 #[test]

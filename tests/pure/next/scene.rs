@@ -376,7 +376,7 @@ impl Scene {
                 id,
                 to,
                 because: Some(reason),
-            } => format!("withdraw {id} as {}: {}", relative(&to), reason.kind()),
+            } => format!("withdraw {id} as {}: {}", relative(&to), reason.kind().as_str()),
             Step::CreateQuarantineMarker { to, cause, image, .. } => format!("mark {image} as {to}: {cause}"),
             Step::Retire { id, to } => format!("retire {id} as {}", relative(&to)),
             step => {
