@@ -3,40 +3,26 @@
 //! This is the map. `main.rs` calls [`cli`], and everything else is here:
 //!
 //! ```text
-//! environment ─► config ─► setup ─► daemon ◄── trigger ◄── schedule
-//!                                     │
-//!                                     ▼
-//!   Manager ─► manager ─► campaign ─► pass ─► report ─► status ─► serve, metrics
-//!                         (a wish)    │  ▲
-//!                            ▲        ▼  │            look, decide, take one step, look again
-//!                          image   observe ─► rollout::next ─► rollout::execute ◄── document
-//!                                     │         (pure)                │
-//!                                     └────────► engine ◄─────────────┘
-//!                                                  │
-//!                                                Docker
+//! environment ─► config ─► app ─► daemon ◄── schedule
+//!                                   │
+//!                                   ▼
+//!      Manager ─► manager ─►    reconcile    ─► status ─► log, page, metrics, JSON
+//!                               │  ▲
+//!                               ▼  │             observe, decide, take one step, observe again
+//!                            observe ─► rollout::next ─► rollout::execute ◄── document
+//!                               │          (pure)              │
+//!                               └──────────► engine ◄──────────┘
+//!                                              │
+//!                                            Docker
 //! ```
 //!
-//! Dependencies go one way: `daemon → pass → {manager, engine, rollout} → {document, image, delegate}`.
+//! There is no state file. Everything that an interrupted upgrade needs is in the names and labels of the containers, so
+//! the first start and the start after a crash are the same: [`observe`] reads the [`rollout`] of each delegate from the
+//! engine, [`rollout::next()`] decides on the one step to take, [`rollout::execute()`] takes it, and then everything is
+//! observed again. [`reconcile`] never waits: it reports when to come back.
 //!
-//! There is no state file. What an interrupted upgrade needs is in the names and labels of the containers, so the first
-//! start and the start after a crash are the same: [`observe`] reads the [`rollout`] of each delegate from the
-//! engine, [`rollout::next()`] decides the one step to take, [`rollout::execute()`] takes it, and then everything is looked
-//! at again. A [`pass`] never waits: it says when to come back.
-//!
-//! | to do with | modules |
-//! |---|---|
-//! | the program | [`cli`], [`telemetry`], `setup` |
-//! | settings | [`config`], [`secret`], [`duration`] |
-//! | when | [`schedule`] (pure), [`trigger`], [`daemon`] |
-//! | which image | [`manager`] asks, [`image`] (pure) finds the target, [`upgrade_run`] keeps the answers of one pass |
-//! | what is there | [`engine`] (the port to Docker), [`delegate`] (names), [`observe`] (the look), [`host`] (our place), [`disk`] (its room) |
-//! | how it is | [`health`] judges, [`endpoint`] asks over HTTP |
-//! | what to do | [`pass`], [`rollout`], [`document`] (pure): the same container with a new image |
-//! | what not to blame an image for | `disturbance`: others that are ill too, a Manager out of reach |
-//! | at an operator's word | [`demand`]: `retry`, `rollback` |
-//! | telling | [`reason`], [`evidence`] (shown through a [`mask`]), [`report`], [`status`], [`metrics`], [`serve`] |
-//!
-//! `docs/development` has the decisions, and the rollout's states as a table.
+//! `docs/development/architecture.md` has the layers, the glossary and the decisions; `docs/development/rollout.md` has
+//! the tables that [`rollout::next()`] implements.
 #![warn(missing_docs)]
 
 mod app;

@@ -1,0 +1,195 @@
+//! The layers of `src`, as `docs/development/architecture.md` has them: a module imports lower layers only, and no two
+//! files of a folder import each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const PAGE: &str = "docs/development/architecture.md";
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The layer of each module, from the table of the page: `| 9 | `reconcile` | … |`.
+fn layers() -> BTreeMap<String, u32> {
+    let page = fs::read_to_string(root().join(PAGE)).unwrap();
+    let table = page
+        .split("## Layers")
+        .nth(1)
+        .unwrap()
+        .split("\n## ")
+        .next()
+        .unwrap();
+    let mut layers = BTreeMap::new();
+    for row in table.lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let Ok(layer) = cells[1].parse::<u32>() else {
+            continue;
+        };
+        for module in cells[2].split(',') {
+            let module = module.trim().trim_matches('`').to_owned();
+            assert!(
+                layers.insert(module.clone(), layer).is_none(),
+                "{PAGE} names {module} twice"
+            );
+        }
+    }
+    layers
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The files of `src` with what they contain, each up to its unit tests and without comments.
+fn files() -> BTreeMap<PathBuf, String> {
+    let src = root().join("src");
+    let mut paths = Vec::new();
+    sources(&src, &mut paths);
+    let code = |path: &PathBuf| {
+        let text = fs::read_to_string(path).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    paths
+        .iter()
+        .filter(|path| !path.ends_with("tests.rs"))
+        .map(|path| (path.strip_prefix(&src).unwrap().to_owned(), code(path)))
+        .collect()
+}
+
+/// The first name after each `crate::`.
+fn imports(code: &str) -> BTreeSet<String> {
+    let name = |rest: &str| {
+        rest.chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect()
+    };
+    code.split("crate::").skip(1).map(name).collect()
+}
+
+fn module(path: &Path) -> String {
+    let first = path
+        .components()
+        .next()
+        .unwrap()
+        .as_os_str()
+        .to_string_lossy()
+        .into_owned();
+    first.trim_end_matches(".rs").to_owned()
+}
+
+#[test]
+fn a_module_imports_lower_layers_only() {
+    let layers = layers();
+    let mut seen = BTreeSet::new();
+    let mut faults = Vec::new();
+    for (path, code) in files() {
+        let from = module(&path);
+        if ["main", "lib"].contains(&from.as_str()) {
+            continue;
+        }
+        let Some(layer) = layers.get(&from) else {
+            faults.push(format!("{PAGE} has no layer for {from}"));
+            continue;
+        };
+        assert!(
+            !code.contains("crate::{"),
+            "src/{}: name each module in a line of its own",
+            path.display()
+        );
+        for to in imports(&code).into_iter().filter(|to| *to != from) {
+            match layers.get(&to) {
+                Some(below) if below < layer => {}
+                below => faults.push(format!(
+                    "src/{} (layer {layer}) imports {to} (layer {below:?})",
+                    path.display()
+                )),
+            }
+        }
+        seen.insert(from);
+    }
+    let named: BTreeSet<String> = layers.into_keys().collect();
+    for absent in named.difference(&seen) {
+        faults.push(format!("{PAGE} names {absent}, which src does not have"));
+    }
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+/// The files of its own folder that a file imports by `super::name`.
+fn neighbours<'a>(path: &Path, code: &str, files: &'a BTreeMap<PathBuf, String>) -> Vec<&'a PathBuf> {
+    if path.ends_with("mod.rs") {
+        return Vec::new();
+    }
+    let folder = path.parent().unwrap();
+    let named = |name: &str| {
+        let file = folder.join(format!("{name}.rs"));
+        files.keys().find(|other| **other == file)
+    };
+    let in_crate = format!("crate::{}::", folder.display().to_string().replace('/', "::"));
+    let after = |marker: &str| {
+        code.split(marker)
+            .skip(1)
+            .map(|rest| {
+                rest.chars()
+                    .take_while(|c| c.is_alphanumeric() || *c == '_')
+                    .collect::<String>()
+            })
+            .collect::<Vec<_>>()
+    };
+    let names = after("use super::").into_iter().chain(after(&in_crate));
+    names.filter_map(|name| named(&name)).collect()
+}
+
+#[test]
+fn no_two_files_import_each_other_in_a_circle() {
+    let files = files();
+    let arrows: BTreeMap<&PathBuf, Vec<&PathBuf>> = files
+        .iter()
+        .map(|(path, code)| (path, neighbours(path, code, &files)))
+        .collect();
+    for start in files.keys() {
+        let mut reached = BTreeSet::new();
+        let mut next = arrows[start].clone();
+        while let Some(path) = next.pop() {
+            assert!(
+                path != start,
+                "src/{} imports itself in a circle",
+                start.display()
+            );
+            if reached.insert(path) {
+                next.extend(&arrows[path]);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_file_that_the_page_names_is_there() {
+    let page = fs::read_to_string(root().join(PAGE)).unwrap();
+    for name in page.split('`').skip(1).step_by(2) {
+        if Path::new(name)
+            .extension()
+            .is_some_and(|extension| extension == "rs")
+            && name != "mod.rs"
+        {
+            assert!(root().join("src").join(name).is_file(), "{PAGE} names {name}");
+        }
+    }
+    for module in layers().into_keys() {
+        let src = root().join("src");
+        assert!(
+            src.join(&module).is_dir() || src.join(format!("{module}.rs")).is_file(),
+            "{module}"
+        );
+    }
+}
