@@ -12,4 +12,5 @@
 mod configuration;
 mod corpus;
 mod document;
+mod layers;
 mod next;
