@@ -318,6 +318,3 @@ fn offset_change(zone: Tz, from: DateTime<Utc>, to: DateTime<Utc>) -> Option<Dat
     }
     Some(high)
 }
-
-#[cfg(test)]
-mod tests;

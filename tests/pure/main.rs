@@ -12,5 +12,7 @@
 mod configuration;
 mod corpus;
 mod document;
+mod image;
 mod layers;
 mod next;
+mod schedule;

@@ -1,7 +1,8 @@
-use chrono::{DateTime, Utc};
-use chrono_tz::Tz;
+//! Cron text, next runs, clock changes, warnings.
 
-use super::*;
+use chrono::{DateTime, TimeDelta, Utc};
+use chrono_tz::Tz;
+use delegate_upgrader::schedule::Schedule;
 
 fn schedule(text: &str, zone: &str) -> Schedule {
     Schedule::parse(text, zone.parse().unwrap()).unwrap_or_else(|error| panic!("{text}: {error}"))

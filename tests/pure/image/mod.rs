@@ -1,0 +1,4 @@
+//! Image references and targets.
+
+mod reference;
+mod target;

@@ -1,0 +1,226 @@
+//! References: what is read, what is refused, what is the same.
+
+use proptest::prelude::*;
+
+use delegate_upgrader::image::{ImageReference, ReferenceProblem};
+
+const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+fn reference(text: &str) -> ImageReference {
+    text.parse().unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn a_reference_is_read_and_normalised_as_docker_does_it() {
+    // written | registry | path | tag that counts
+    for (written, registry, path, tag) in [
+        ("nginx", "docker.io", "library/nginx", "latest"),
+        ("nginx:1.27", "docker.io", "library/nginx", "1.27"),
+        ("docker.io/nginx", "docker.io", "library/nginx", "latest"),
+        ("index.docker.io/nginx", "docker.io", "library/nginx", "latest"),
+        ("docker.io/library/nginx", "docker.io", "library/nginx", "latest"),
+        ("library/nginx", "docker.io", "library/nginx", "latest"),
+        (
+            "harness/delegate:26.02.88404",
+            "docker.io",
+            "harness/delegate",
+            "26.02.88404",
+        ),
+        ("localhost/delegate", "localhost", "delegate", "latest"),
+        ("localhost:5000/d:1", "localhost:5000", "d", "1"),
+        ("localhost:5000", "docker.io", "library/localhost", "5000"),
+        ("registry:5000/d", "registry:5000", "d", "latest"),
+        ("registry/d", "docker.io", "registry/d", "latest"),
+        ("registry.corp/d", "registry.corp", "d", "latest"),
+        ("registry.corp/nginx", "registry.corp", "nginx", "latest"),
+        ("Registry/d", "Registry", "d", "latest"),
+        ("10.0.0.1:5000/a/b/c:x", "10.0.0.1:5000", "a/b/c", "x"),
+        ("[::1]:5000/d:2", "[::1]:5000", "d", "2"),
+        ("[fe80::1]/d", "[fe80::1]", "d", "latest"),
+        ("a--b/c__d.e_f:V1.0_x-y", "docker.io", "a--b/c__d.e_f", "V1.0_x-y"),
+        ("a:_", "docker.io", "library/a", "_"),
+    ] {
+        let read = reference(written);
+        assert_eq!(read.registry(), registry, "{written}");
+        assert_eq!(read.path(), path, "{written}");
+        assert_eq!(read.tag(), Some(tag), "{written}");
+        assert_eq!(read.digest(), None, "{written}");
+        assert_eq!(read.to_string(), written, "shown as it was written");
+        assert_eq!(read.normalised(), format!("{registry}/{path}:{tag}"), "{written}");
+    }
+}
+
+#[test]
+fn a_digest_is_kept_and_needs_no_tag() {
+    let pinned = reference(&format!("harness/delegate@{DIGEST}"));
+    assert_eq!(pinned.tag(), None);
+    assert_eq!(pinned.digest(), Some(DIGEST));
+    assert_eq!(
+        pinned.normalised(),
+        format!("docker.io/harness/delegate@{DIGEST}")
+    );
+
+    let both = reference(&format!("harness/delegate:1.2@{DIGEST}"));
+    assert_eq!(both.tag(), Some("1.2"));
+    assert_eq!(
+        both.normalised(),
+        format!("docker.io/harness/delegate:1.2@{DIGEST}")
+    );
+    assert_ne!(both, pinned);
+}
+
+#[test]
+fn references_are_equal_when_they_mean_the_same() {
+    let same = reference("docker.io/library/nginx:latest");
+    for other in [
+        "nginx",
+        "nginx:latest",
+        "docker.io/nginx",
+        "index.docker.io/library/nginx",
+    ] {
+        assert_eq!(reference(other), same, "{other}");
+    }
+    for other in [
+        "nginx:1",
+        "nginx2",
+        "quay.io/library/nginx",
+        &format!("nginx@{DIGEST}"),
+    ] {
+        assert_ne!(reference(other), same, "{other}");
+    }
+}
+
+#[test]
+fn the_familiar_form_is_the_short_one() {
+    for (written, familiar) in [
+        ("docker.io/library/nginx:1", "nginx:1"),
+        ("index.docker.io/harness/delegate", "harness/delegate"),
+        ("docker.io/library/a/b", "library/a/b"),
+        ("quay.io/library/nginx:1", "quay.io/library/nginx:1"),
+        // Shorter they would mean something else.
+        ("docker.io/localhost/x:1", "docker.io/localhost/x:1"),
+        ("docker.io/a.b/c:1", "docker.io/a.b/c:1"),
+        ("docker.io/sha256:5", "docker.io/library/sha256:5"),
+        (
+            &format!("docker.io/{}", "a".repeat(64)),
+            &format!("docker.io/library/{}", "a".repeat(64)),
+        ),
+    ] {
+        assert_eq!(reference(written).familiar(), familiar);
+        assert_eq!(reference(familiar), reference(written));
+    }
+}
+
+#[test]
+fn what_is_no_reference_is_refused_with_the_reason() {
+    use ReferenceProblem as P;
+    let hex = DIGEST.trim_start_matches("sha256:");
+    let upper_digest = format!("d@sha256:{}", hex.to_uppercase());
+    for (text, problem) in [
+        ("", P::Empty),
+        (DIGEST, P::ImageId),
+        ("sha256:0123456789ab", P::ImageId),
+        (hex, P::ImageId),
+        ("https://registry.corp/d", P::Scheme),
+        ("Nginx", P::Capitals),
+        ("registry.corp/Delegate", P::Capitals),
+        (" ", P::Path),
+        ("a b", P::Path),
+        (" nginx", P::Path),
+        ("nginx\n", P::Path),
+        ("a/../b", P::Path),
+        ("a..b", P::Path),
+        ("../etc/passwd", P::Registry),
+        ("a//b", P::Path),
+        ("/a", P::Path),
+        ("a/", P::Path),
+        ("a._b", P::Path),
+        ("a___b", P::Path),
+        ("-a", P::Path),
+        ("a-", P::Path),
+        ("nginx\u{0}", P::Path),
+        ("nginx\u{1b}[2J", P::Path),
+        ("nginх", P::Path), // a Cyrillic letter at the end
+        ("a?b=c", P::Path),
+        ("a%2fb", P::Path),
+        (":tag", P::Path),
+        ("@", P::Path),
+        ("a:", P::Tag),
+        ("a:-b", P::Tag),
+        ("a:.b", P::Tag),
+        ("a:b c", P::Tag),
+        ("a:b\r\n", P::Tag),
+        ("a:b\r\nX-Evil: 1", P::Path),
+        ("a:b:c", P::Path),
+        (&format!("a:{}", "t".repeat(129)), P::Tag),
+        ("a@", P::Digest),
+        ("a@sha256:12", P::Digest),
+        ("a@md5:0123456789abcdef0123456789abcdef", P::Digest),
+        (&upper_digest, P::Digest),
+        (&format!("a@{DIGEST}@{DIGEST}"), P::Digest),
+        ("host:port/a", P::Registry),
+        ("host:/a", P::Registry),
+        ("host:0/a", P::Registry),
+        ("host:65536/a", P::Registry),
+        ("host:+80/a", P::Registry),
+        ("-host.corp/a", P::Registry),
+        ("host..corp/a", P::Registry),
+        ("[::1/a", P::Registry),
+        ("[zz:]/a", P::Registry),
+        ("us er@host:1/a", P::Path),
+        (&"a/".repeat(200), P::PathTooLong),
+        (&"a".repeat(1 << 20), P::PathTooLong),
+        (&format!("{}.corp/a", "h".repeat(300)), P::Registry),
+    ] {
+        let refused = text.parse::<ImageReference>().map_err(|error| error.problem());
+        assert_eq!(refused, Err(problem), "{text:.80?}");
+    }
+}
+
+#[test]
+fn the_longest_tag_and_path_are_accepted() {
+    reference(&format!("a:{}", "t".repeat(128)));
+    reference(&format!("quay.io/{}", "a".repeat(255)));
+}
+
+#[test]
+fn an_error_can_be_printed_whatever_was_given() {
+    let hostile = format!("\u{1b}[2Ja\n{}", "x".repeat(10_000));
+    let error = hostile.parse::<ImageReference>().unwrap_err().to_string();
+    assert!(!error.contains(char::is_control), "{error}");
+    assert!(error.chars().count() < 400, "{error}");
+
+    assert_eq!(
+        "Harness/delegate:1 "
+            .parse::<ImageReference>()
+            .unwrap_err()
+            .to_string(),
+        "\"Harness/delegate:1 \" is no image reference: its tag may have up to 128 letters, digits and _ . - \
+         and starts with none of . -"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_text_makes_it_panic(text in "\\PC*") {
+        let _ = text.parse::<ImageReference>();
+    }
+
+    // A dot in the first part would make it a registry, so the path has one in its second part only.
+    #[test]
+    fn a_normalised_reference_is_its_own_normal_form(
+        name in "([a-z]{1,5}(\\.[a-z]{2,3})?(:[1-9][0-9]{0,3})?/)?[a-z0-9]{1,5}([_-][a-z0-9]{1,3}){0,2}(/[a-z]{1,4}(\\.[a-z]{1,2})?)?",
+        tag in proptest::option::of("[A-Za-z0-9_][A-Za-z0-9_.-]{0,8}"),
+        pinned in any::<bool>(),
+    ) {
+        let tag = tag.map(|tag| format!(":{tag}")).unwrap_or_default();
+        let digest = if pinned { format!("@{DIGEST}") } else { String::new() };
+        let read = reference(&format!("{name}{tag}{digest}"));
+        let normal = reference(&read.normalised());
+        prop_assert_eq!(&normal, &read);
+        prop_assert_eq!(normal.normalised(), read.normalised());
+        prop_assert_eq!(&reference(&read.familiar()), &read);
+    }
+}
