@@ -111,7 +111,7 @@ async fn look<E: Engine, M: ImageSource, H: HealthEndpoint>(
     begin: &mut Option<Mode>,
 ) -> Result<Report, EngineError> {
     if let Some(mode) = *begin {
-        reconciler.begin(mode).await?;
+        reconciler.start_run(mode).await?;
         *begin = None;
     }
     reconciler.reconcile().await
@@ -152,7 +152,7 @@ fn tell_engine(before: &mut Option<String>, now: Option<&EngineError>) {
 pub async fn once<E: Engine, M: ImageSource, H: HealthEndpoint>(
     reconciler: &mut Reconciler<E, M, H>,
 ) -> Result<Report, EngineError> {
-    reconciler.begin(Mode::Upgrade).await?;
+    reconciler.start_run(Mode::Upgrade).await?;
     run_to_completion(reconciler, true).await
 }
 

@@ -9,7 +9,7 @@ use crate::container::ApiVersion;
 use crate::engine::{API_CALLS, ApiCall, DockerEngine, Engine as _, EngineError, MUTABLE_TAGS, Purpose};
 use crate::host::capacity::{Disk, Room};
 use crate::image::{ImageReference, is_mutable_tag};
-use crate::observe::{Identities, Scope, observe};
+use crate::observe::{Observer, Scope};
 use crate::rollout::{Memory, Rollout};
 use crate::status::report::none_found;
 use crate::text::size;
@@ -102,8 +102,10 @@ async fn delegates(engine: &DockerEngine, scope: &Scope) -> Result<Vec<Rollout>,
     let endpoint = app::health_endpoint(engine, scope)
         .await
         .map_err(|error| EngineError::Unreachable(error.to_string()))?;
-    let (mut identities, mut memory) = (Identities::default(), Memory::default());
-    observe(engine, &endpoint, scope, &mut identities, &mut memory, Utc::now()).await
+    let mut memory = Memory::default();
+    Observer::new(endpoint)
+        .observe(engine, scope, &mut memory, Utc::now())
+        .await
 }
 
 /// What the engine is asked for on this host.

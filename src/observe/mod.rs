@@ -18,7 +18,7 @@ use crate::health::HealthEndpoint;
 use crate::host::capacity::{Disk, FreeDisk, FreeMemory};
 use crate::rollout::{Member, Memory, Rollout};
 
-pub use read::Identities;
+use read::Identities;
 
 /// Which containers are managed, and what they are measured by.
 #[derive(Clone)]
@@ -47,43 +47,60 @@ impl Scope {
     }
 }
 
-/// Observes all delegates of the scope: one list, and one inspect for each of their containers and for each container
-/// that was not there before.
-///
-/// # Errors
-/// The engine did not answer, or no delegate was found and a container could not be inspected.
-pub async fn observe<E: Engine, H: HealthEndpoint>(
-    engine: &E,
-    endpoint: &H,
-    scope: &Scope,
-    identities: &mut Identities,
-    memory: &mut Memory,
-    now: DateTime<Utc>,
-) -> Result<Vec<Rollout>, EngineError> {
-    let read::Reading {
-        containers,
-        mut families,
-        uninspected,
-        ..
-    } = read::read(engine, scope, identities).await?;
-    memory.keep(|id| containers.iter().any(|container| container.id == *id));
-    let mut errors = read::inspect_errors(uninspected, &mut families, identities)?;
-    let mut rollouts = Vec::new();
-    for (name, parts) in families {
-        let error = errors.remove(&name);
-        let name_conflict = assemble::name_conflict(&name, &parts, &containers);
-        let mut rollout = assemble::assemble(endpoint, scope, memory, now, name, &parts).await;
-        rollout.name_conflict = name_conflict;
-        rollout.obstacle =
-            dependencies::obstacle(&rollout, &identities.dependencies, &containers).or(rollout.obstacle);
-        if let Some(error) = error {
-            rollout.delegate = error.workload.unwrap_or(rollout.delegate);
-            rollout.inspect_error = Some(error.problem);
+/// Reads the engine's containers, and remembers which of them are delegates.
+#[derive(Debug)]
+pub struct Observer<H> {
+    endpoint: H,
+    identities: Identities,
+}
+
+impl<H: HealthEndpoint> Observer<H> {
+    /// An observer that has seen no container yet, and asks `endpoint` for the health of those without a HEALTHCHECK.
+    pub fn new(endpoint: H) -> Self {
+        Self {
+            endpoint,
+            identities: Identities::default(),
         }
-        rollouts.push(rollout);
     }
-    relate(&mut rollouts);
-    Ok(rollouts)
+
+    /// Observes all delegates of the scope: one list, and one inspect for each of their containers and for each
+    /// container that was not there before.
+    ///
+    /// # Errors
+    /// The engine did not answer, or no delegate was found and a container could not be inspected.
+    pub async fn observe<E: Engine>(
+        &mut self,
+        engine: &E,
+        scope: &Scope,
+        memory: &mut Memory,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<Rollout>, EngineError> {
+        let Self { endpoint, identities } = self;
+        let read::Reading {
+            containers,
+            mut families,
+            uninspected,
+            ..
+        } = read::read(engine, scope, identities).await?;
+        memory.keep(|id| containers.iter().any(|container| container.id == *id));
+        let mut errors = read::inspect_errors(uninspected, &mut families, identities)?;
+        let mut rollouts = Vec::new();
+        for (name, parts) in families {
+            let error = errors.remove(&name);
+            let name_conflict = assemble::name_conflict(&name, &parts, &containers);
+            let mut rollout = assemble::assemble(endpoint, scope, memory, now, name, &parts).await;
+            rollout.name_conflict = name_conflict;
+            rollout.obstacle =
+                dependencies::obstacle(&rollout, &identities.dependencies, &containers).or(rollout.obstacle);
+            if let Some(error) = error {
+                rollout.delegate = error.workload.unwrap_or(rollout.delegate);
+                rollout.inspect_error = Some(error.problem);
+            }
+            rollouts.push(rollout);
+        }
+        relate(&mut rollouts);
+        Ok(rollouts)
+    }
 }
 
 /// Adds to each rollout what it has to know of the others.

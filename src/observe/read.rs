@@ -16,7 +16,7 @@ const MAX_READINGS: usize = 3;
 /// Remembers what each container is. Its environment never changes, so a container that is not a delegate is inspected
 /// once.
 #[derive(Debug, Default)]
-pub struct Identities {
+pub(super) struct Identities {
     /// The `DELEGATE_NAME` of each container; `None` for one that is not a delegate.
     workloads: HashMap<ContainerId, Option<String>>,
     /// What each container uses of others.

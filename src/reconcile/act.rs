@@ -35,12 +35,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 self.track(rollout).completion = Some(message);
             }
         }
-        let Some(upgrade_run) = &mut self.upgrade_run else {
-            if let Err(failure) = outcome {
-                self.backoff(rollout, &step.to_string(), problem(&failure), now);
-            }
-            return;
-        };
         match (step, outcome) {
             (
                 Step::Withdraw {
@@ -48,7 +42,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     ..
                 },
                 Ok(()),
-            ) => upgrade_run.give_up(rollout, reason.clone()),
+            ) => self.run.skip_until_next_run(rollout, reason.clone()),
             (
                 Step::Reject { image, cause, .. } | Step::CreateQuarantineMarker { image, cause, .. },
                 Ok(()),
@@ -57,7 +51,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     image: image.clone(),
                     cause: cause.clone(),
                 };
-                upgrade_run.give_up(rollout, reason);
+                self.run.skip_until_next_run(rollout, reason);
             }
             (_, Ok(())) => {}
             // What is needed to go on is not given up; what is to begin is.
@@ -65,13 +59,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 self.backoff(rollout, &step.to_string(), problem(&failure), now);
             }
             (_, Err(Failure::Refused(reason))) => {
-                upgrade_run.give_up(rollout, reason);
+                self.run.skip_until_next_run(rollout, reason);
             }
             (Step::Create { reference, .. }, Err(Failure::ImageVanished)) => {
                 warn!(delegate = rollout.name, image = %reference, "the image is gone again");
-                if !upgrade_run.forget_pulled(reference) {
+                if !self.run.pull_again(reference) {
                     let problem = format!("{reference} was removed or retagged after each of two pulls");
-                    upgrade_run.give_up(rollout, Reason::CreateRefused { problem });
+                    self.run
+                        .skip_until_next_run(rollout, Reason::CreateRefused { problem });
                 }
             }
             (step, Err(failure)) => self.backoff(rollout, &step.to_string(), problem(&failure), now),
@@ -99,12 +94,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 }
             };
             self.track(&rollout).backoff = None;
-            if let Some(upgrade_run) = &mut self.upgrade_run {
-                if let Err(reason) = &result {
-                    upgrade_run.note_failure(&rollout, reason);
-                }
-                upgrade_run.note_pulled(&reference, result);
+            if let Err(reason) = &result {
+                self.run.halt_replicas(&rollout, reason);
             }
+            self.run.note_pulled(&reference, result);
         }
     }
 

@@ -107,10 +107,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         tracked.copied_files = Some((serving.id.clone(), answer));
     }
 
-    /// What was inconclusive is tried again in the next scheduled pass, not in this one.
+    /// After an inconclusive attempt the image is tried again in the next run, not in this one.
     pub(super) fn note_inconclusive(&mut self, rollout: &Rollout, reason: &Reason) {
-        if let (Reason::Inconclusive { .. }, Some(upgrade_run)) = (reason, &mut self.upgrade_run) {
-            upgrade_run.give_up(rollout, reason.clone());
+        if let Reason::Inconclusive { .. } = reason {
+            self.run.skip_until_next_run(rollout, reason.clone());
         }
     }
 }

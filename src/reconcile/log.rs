@@ -117,13 +117,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// A delegate that was there when the run started, and of which nothing is left, was not served.
+    /// Enters the delegates of which no container is left.
     pub(super) fn report_gone(&self, report: &mut Report, rollouts: &[Rollout]) {
-        let is_there = |name: &String| rollouts.iter().any(|rollout| rollout.name == *name);
-        let gone = self.at_start.iter().filter(|(name, _)| !is_there(name));
+        let gone = self.run.gone(rollouts);
         report
             .delegates
-            .extend(gone.map(|(name, delegate)| DelegateReport::gone(name, delegate)));
+            .extend(gone.map(|(name, workload)| DelegateReport::gone(name, workload)));
     }
 
     pub(super) fn forget_absent(&mut self, rollouts: &[Rollout]) {

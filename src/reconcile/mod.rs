@@ -1,4 +1,4 @@
-//! One pass over all delegates: look, decide, take a step, look again, until nothing is left but to wait.
+//! The loop over all delegates: observe, decide, act, and observe again, until nothing is left but to wait.
 
 mod act;
 pub mod clock;
@@ -24,23 +24,23 @@ use crate::health::HealthEndpoint;
 use crate::image::TargetSettings;
 use crate::manager::ImageSource;
 use crate::manager::heartbeat::ManagerStatus;
-use crate::observe::{Identities, Scope};
+use crate::observe::{Observer, Scope};
 use crate::reconcile::clock::{Clock, Timekeeper};
 use crate::reconcile::manager_link::ManagerLink;
 use crate::reconcile::tracked::Tracked;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Decision, Desired, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, Step, next};
+use crate::rollout::{Decision, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, Step, next};
 use crate::status::evidence::EvidenceStore;
 use crate::status::report::{DelegateReport, Planned, Report, none_found};
 
 /// After this many steps a call returns, and says that there is more to do.
 const MAX_STEPS: usize = 200;
 
-/// What a pass is allowed to do, and to whom.
+/// What a run is allowed to do, and to which containers.
 #[derive(Clone)]
 pub struct Settings {
-    /// Which containers, and how their health is judged.
+    /// Which containers, and how their health is checked.
     pub scope: Scope,
     /// What the operator allows.
     pub policy: Policy,
@@ -55,16 +55,12 @@ pub struct Settings {
 pub struct Reconciler<E, M, H> {
     engine: Arc<E>,
     manager: ManagerLink<M>,
-    endpoint: H,
+    observer: Observer<H>,
     settings: Settings,
     timekeeper: Timekeeper,
-    identities: Identities,
+    /// What was seen of each container, and done to it.
     memory: Memory,
-    upgrade_run: Option<UpgradeRun>,
-    /// The only delegate that is decided on, where an operator named one.
-    only: Option<String>,
-    /// The delegates there were when the run started: the `DELEGATE_NAME` of each, by container name.
-    at_start: BTreeMap<String, String>,
+    run: UpgradeRun,
     pulls: Pulls,
     /// What is remembered of each delegate, by container name.
     tracked: HashMap<String, Tracked>,
@@ -78,14 +74,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Self {
             engine: Arc::new(engine),
             manager: ManagerLink::new(source),
-            endpoint,
+            observer: Observer::new(endpoint),
             settings,
             timekeeper: Timekeeper::new(clock),
-            identities: Identities::default(),
             memory: Memory::default(),
-            upgrade_run: None,
-            only: None,
-            at_start: BTreeMap::new(),
+            run: UpgradeRun::default(),
             pulls: Pulls::default(),
             tracked: HashMap::new(),
             steps_taken: BTreeMap::new(),
@@ -102,37 +95,27 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     ///
     /// # Errors
     /// The engine could not be observed; no run has started then.
-    pub async fn begin(&mut self, mode: Mode) -> Result<(), EngineError> {
+    pub async fn start_run(&mut self, mode: Mode) -> Result<(), EngineError> {
         let (rollouts, _) = self.observe().await?;
-        self.begin_with(mode, Intent::Upgrade, &rollouts).await;
+        self.run = self.upgrade_run(mode, Intent::Upgrade, &rollouts).await;
         Ok(())
     }
 
-    async fn begin_with(&mut self, mode: Mode, intent: Intent, rollouts: &[Rollout]) {
+    async fn upgrade_run(&mut self, mode: Mode, intent: Intent, rollouts: &[Rollout]) -> UpgradeRun {
         let now = self.now();
         if rollouts.is_empty() {
             warn!("{}", none_found(&self.settings.scope.workload_names));
         }
         self.log_expiry(rollouts, now);
-        self.forget_last_run(rollouts);
-        self.upgrade_run = match self.manager.source() {
-            Some(source) => Some(
-                UpgradeRun::start(
-                    mode,
-                    intent,
-                    self.engine.as_ref(),
-                    source,
-                    &self.settings.target,
-                    rollouts,
-                    now,
-                )
-                .await,
-            ),
-            None => None,
+        self.forget_last_run();
+        let Some(source) = self.manager.source() else {
+            return UpgradeRun::without_source(rollouts);
         };
-        if let Some(upgrade_run) = &self.upgrade_run {
-            self.manager.note_answers(upgrade_run.answers(), now);
-        }
+        let target = &self.settings.target;
+        let engine = self.engine.as_ref();
+        let run = UpgradeRun::start(mode, intent, engine, source, target, rollouts, now).await;
+        self.manager.note_answers(run.answers(), now);
+        run
     }
 
     /// Checks in with the Manager where the last answer is long ago, in the background. Changes nothing on the host.
@@ -151,9 +134,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.manager.status()
     }
 
-    fn forget_last_run(&mut self, rollouts: &[Rollout]) {
-        let workload = |rollout: &Rollout| (rollout.name.clone(), rollout.delegate.clone());
-        self.at_start = rollouts.iter().map(workload).collect();
+    fn forget_last_run(&mut self) {
         self.memory.forget_created();
         self.tracked.values_mut().for_each(Tracked::start_run);
     }
@@ -175,7 +156,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             self.manager.collect_answer(now);
             self.note_failures(&rollouts, now);
             let mut stalled = Stalled::new();
-            for rollout in in_order(&rollouts, self.only.as_deref()) {
+            for rollout in self.run.in_order(&rollouts) {
                 let decision = self.decide(rollout, &rollouts, &stalled, now);
                 self.log_decision(rollout, &decision);
                 match decision {
@@ -212,9 +193,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let (rollouts, now) = self.observe().await?;
         let mut report = Report::new(now);
         report.wake_by(now + TimeDelta::seconds(1));
-        for rollout in in_order(&rollouts, self.only.as_deref()) {
+        for rollout in self.run.in_order(&rollouts) {
             let reason = Reason::EngineError {
-                step: "pass".to_owned(),
+                step: "run".to_owned(),
                 problem: "more to do".to_owned(),
             };
             report.delegates.push(DelegateReport::new(rollout, &reason, None));
@@ -222,9 +203,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Ok(report)
     }
 
-    /// What a scheduled pass would do to each delegate, without doing it.
+    /// What a scheduled run would do to each delegate, without doing it.
+    ///
+    /// # Errors
+    /// The engine could not be observed.
     pub async fn plan(&mut self) -> Result<Vec<Planned>, EngineError> {
-        self.begin(Mode::Upgrade).await?;
+        self.start_run(Mode::Upgrade).await?;
         let (mut rollouts, mut now) = self.observe().await?;
         let mut learned = false;
         for rollout in &rollouts {
@@ -254,7 +238,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// What would be decided if nothing came up: a plan asks neither the Manager again nor for the host's memory.
     fn planned(&self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> Decision {
-        let desired = self.desired(rollout, all);
+        let desired = self.run.desired(rollout, all);
         let mut facts = self.facts(rollout, &desired, &Stalled::new(), now);
         facts.free_memory.get_or_insert(Ok(()));
         facts.manager.get_or_insert(Reach::Reachable);
@@ -263,24 +247,17 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// What is decided on one delegate, of all there are.
     fn decide(&self, rollout: &Rollout, all: &[Rollout], stalled: &Stalled, now: DateTime<Utc>) -> Decision {
-        let desired = self.desired(rollout, all);
+        let desired = self.run.desired(rollout, all);
         let facts = self.facts(rollout, &desired, stalled, now);
         next(rollout, &desired, &self.settings.policy, &facts, now)
     }
 
-    fn desired(&self, rollout: &Rollout, all: &[Rollout]) -> Desired {
-        match &self.upgrade_run {
-            Some(upgrade_run) => upgrade_run.desired(rollout, all),
-            None => Desired::Keep(Reason::AwaitingSchedule { published: None }),
-        }
-    }
-
     /// What is wrong with one replica is known before anything is decided on another one.
     fn note_failures(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
-        for rollout in in_order(rollouts, self.only.as_deref()) {
+        for rollout in self.run.in_order(rollouts) {
             let decision = self.decide(rollout, rollouts, &Stalled::new(), now);
-            if let (Some(reason), Some(upgrade_run)) = (decision.reason(), &mut self.upgrade_run) {
-                upgrade_run.note_failure(rollout, reason);
+            if let Some(reason) = decision.reason() {
+                self.run.halt_replicas(rollout, reason);
             }
         }
     }
@@ -288,13 +265,3 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
 /// The delegates that have come to rest with a failure, each with the reason in words.
 type Stalled = HashMap<String, String>;
-
-/// What is under way comes first, so that a canary is decided on before the next replica; then by name.
-fn in_order<'a>(rollouts: &'a [Rollout], only: Option<&str>) -> Vec<&'a Rollout> {
-    let mut ordered: Vec<&Rollout> = rollouts
-        .iter()
-        .filter(|rollout| only.is_none_or(|only| rollout.name == only))
-        .collect();
-    ordered.sort_by_key(|rollout| (!rollout.blocks_replicas(), rollout.name.clone()));
-    ordered
-}

@@ -7,7 +7,6 @@ use super::Reconciler;
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::manager::ImageSource;
-use crate::observe::observe;
 use crate::reconcile::common_cause::note_unhealthy_peers;
 use crate::rollout::{Backoff, INSPECT, Rollout};
 use crate::text::duration;
@@ -50,21 +49,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     async fn observe_at(&mut self, now: DateTime<Utc>) -> Result<Vec<Rollout>, EngineError> {
         let Self {
             engine,
-            endpoint,
+            observer,
             settings,
-            identities,
             memory,
             manager,
             ..
         } = self;
-        let observed = observe(
-            engine.as_ref(),
-            endpoint,
-            &settings.scope,
-            identities,
-            memory,
-            now,
-        );
+        let observed = observer.observe(engine.as_ref(), &settings.scope, memory, now);
         let mut rollouts = match observed.await {
             Ok(rollouts) => rollouts,
             Err(error) => {

@@ -139,40 +139,34 @@ pub(crate) async fn rollback_target<E: Engine>(
 }
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// Begins a pass over one delegate, at an operator's word, in spite of what was rejected there before.
+    /// Starts a run for one delegate that an operator named. It tries images again that were rejected there.
     ///
     /// # Errors
-    /// Why there is nothing to do.
+    /// There is no such delegate, it is being replaced, or nothing may be changed.
     pub async fn retry(&mut self, container: &str) -> Result<(), OperatorError> {
         let (rollouts, _) = self.observe().await?;
         let rollout = self.named(container, &rollouts)?;
-        let name = rollout.name.clone();
         if rollout.serving.is_none() {
-            return Err(OperatorError::InProgress(name));
+            return Err(OperatorError::InProgress(rollout.name.clone()));
         }
-        let only: Vec<Rollout> = rollouts
-            .into_iter()
-            .filter(|rollout| rollout.name == name)
-            .collect();
-        self.begin_with(Mode::Upgrade, Intent::Retry, &only).await;
-        self.only = Some(name);
+        let only = std::slice::from_ref(rollout);
+        let run = self.upgrade_run(Mode::Upgrade, Intent::Retry, only).await;
+        self.run = run.limited_to(rollout);
         Ok(())
     }
 
-    /// Begins a pass that takes one delegate back to the image before, at an operator's word.
+    /// Starts a run that takes one delegate back to its previous image.
     ///
     /// # Errors
-    /// Why it cannot go back.
+    /// There is no such delegate or no previous image, it is being replaced, or nothing may be changed.
     pub async fn rollback(&mut self, container: &str) -> Result<(), OperatorError> {
         let (rollouts, _) = self.observe().await?;
         let rollout = self.named(container, &rollouts)?;
         let back = rollback_target(self.engine.as_ref(), rollout).await?;
-        let name = rollout.name.clone();
-        self.forget_last_run(std::slice::from_ref(rollout));
-        info!(delegate = name, from = back.from, to = %back.reference, "rolling back");
+        self.forget_last_run();
+        info!(container = rollout.name, workload = rollout.delegate, from = back.from, to = %back.reference, "rolling back");
         let now = self.now();
-        self.upgrade_run = Some(UpgradeRun::rollback(&name, back.reference, back.image, now));
-        self.only = Some(name);
+        self.run = UpgradeRun::rollback(rollout, back.reference, back.image, now);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! One scheduled run: the answers it got, the images it pulled, what it skips.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 
@@ -13,20 +13,26 @@ use crate::rollout::reason::Reason;
 use crate::rollout::{Desired, Intent, Rollout};
 
 /// What a run may do with the answers it gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Replace what differs.
     Upgrade,
     /// Change nothing, only report.
+    #[default]
     ReportOnly,
 }
 
-/// One scheduled run. It lasts until the next one starts, even when nothing is left to do.
-#[derive(Debug)]
+/// One run: scheduled, or one that an operator asked for. It lasts until the next one starts, even when nothing is left
+/// to do. By default it wants nothing.
+#[derive(Debug, Default)]
 pub struct UpgradeRun {
     mode: Mode,
     intent: Intent,
+    /// The only delegate it is about, where an operator named one.
+    only: Option<String>,
     asked_at: DateTime<Utc>,
+    /// The delegates that there were then: the `DELEGATE_NAME` of each, by container name.
+    at_start: BTreeMap<String, String>,
     /// What was found for each delegate, by container name.
     resolved: HashMap<String, Resolved>,
     /// The id behind each pulled reference, or why there is none.
@@ -34,7 +40,7 @@ pub struct UpgradeRun {
     /// The references that were pulled again, since their image had gone.
     pulled_again: HashSet<String>,
     /// The delegates that are not tried again in this run, by container name.
-    given_up: HashMap<String, Reason>,
+    skipped: HashMap<String, Reason>,
     /// The workloads whose other replicas keep their image: the container that failed, and why.
     halted: HashMap<String, (String, Reason)>,
     answers: Answers,
@@ -55,32 +61,47 @@ impl UpgradeRun {
     ) -> Self {
         let (resolved, answers) = resolve_all(engine, source, settings, rollouts).await;
         Self {
+            mode,
+            intent,
+            asked_at: now,
             resolved,
             answers,
-            ..Self::new(mode, intent, now)
+            ..Self::without_source(rollouts)
+        }
+    }
+
+    /// A run that asks nobody, and so upgrades nothing.
+    pub(super) fn without_source(rollouts: &[Rollout]) -> Self {
+        let workload = |rollout: &Rollout| (rollout.name.clone(), rollout.delegate.clone());
+        Self {
+            at_start: rollouts.iter().map(workload).collect(),
+            ..Self::default()
         }
     }
 
     /// The run that takes one delegate back to an image that is on the host.
-    pub fn rollback(name: &str, reference: ImageReference, image: ImageId, now: DateTime<Utc>) -> Self {
+    pub(super) fn rollback(
+        rollout: &Rollout,
+        reference: ImageReference,
+        image: ImageId,
+        now: DateTime<Utc>,
+    ) -> Self {
         Self {
+            mode: Mode::Upgrade,
+            intent: Intent::Rollback,
+            asked_at: now,
             pulled: HashMap::from([(reference.normalised(), Ok(image))]),
-            resolved: HashMap::from([(name.to_owned(), Resolved::previous_image(reference))]),
-            ..Self::new(Mode::Upgrade, Intent::Rollback, now)
+            resolved: HashMap::from([(rollout.name.clone(), Resolved::previous_image(reference))]),
+            ..Self::without_source(std::slice::from_ref(rollout))
         }
+        .limited_to(rollout)
     }
 
-    fn new(mode: Mode, intent: Intent, now: DateTime<Utc>) -> Self {
+    /// The same run, which leaves all other delegates as they are.
+    pub(super) fn limited_to(self, rollout: &Rollout) -> Self {
         Self {
-            mode,
-            intent,
-            asked_at: now,
-            resolved: HashMap::new(),
-            pulled: HashMap::new(),
-            pulled_again: HashSet::new(),
-            given_up: HashMap::new(),
-            halted: HashMap::new(),
-            answers: Answers::default(),
+            only: Some(rollout.name.clone()),
+            ..self
         }
     }
 
@@ -89,13 +110,35 @@ impl UpgradeRun {
         &self.answers
     }
 
+    /// The delegates that it is about: first those whose replacement is in progress, so that a canary is decided on
+    /// before the next replica, then by name.
+    pub(super) fn in_order<'a>(&self, rollouts: &'a [Rollout]) -> Vec<&'a Rollout> {
+        let only = self.only.as_ref();
+        let mut ordered: Vec<&Rollout> = rollouts
+            .iter()
+            .filter(|rollout| only.is_none_or(|only| rollout.name == *only))
+            .collect();
+        ordered.sort_by_key(|rollout| (!rollout.blocks_replicas(), rollout.name.as_str()));
+        ordered
+    }
+
+    /// The delegates of which no container is left since it started, each with its `DELEGATE_NAME`.
+    pub(super) fn gone<'a>(&'a self, rollouts: &'a [Rollout]) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let is_there = |name: &str| rollouts.iter().any(|rollout| rollout.name == name);
+        let at_start = self
+            .at_start
+            .iter()
+            .map(|(name, workload)| (name.as_str(), workload.as_str()));
+        at_start.filter(move |(name, _)| !is_there(name))
+    }
+
     /// What this run wants of a delegate, given all others.
     pub fn desired(&self, rollout: &Rollout, all: &[Rollout]) -> Desired {
         self.image_for(rollout, all).unwrap_or_else(Desired::Keep)
     }
 
     fn image_for(&self, rollout: &Rollout, all: &[Rollout]) -> Result<Desired, Reason> {
-        if let Some(reason) = self.given_up.get(&rollout.name) {
+        if let Some(reason) = self.skipped.get(&rollout.name) {
             return Err(reason.clone());
         }
         let member = rollout.replaceable().ok_or_else(not_asked)?;
@@ -114,7 +157,7 @@ impl UpgradeRun {
             });
         }
         if candidate.is_none()
-            && let Some(reason) = self.others_first(rollout, all)
+            && let Some(reason) = self.waits_for_replica(rollout, all)
         {
             return Err(reason);
         }
@@ -126,7 +169,7 @@ impl UpgradeRun {
     }
 
     /// Replicas go one at a time, and a failure halts the rest.
-    fn others_first(&self, rollout: &Rollout, all: &[Rollout]) -> Option<Reason> {
+    fn waits_for_replica(&self, rollout: &Rollout, all: &[Rollout]) -> Option<Reason> {
         if let Some((name, because)) = self.halted.get(&rollout.delegate)
             && *name != rollout.name
         {
@@ -145,24 +188,24 @@ impl UpgradeRun {
     }
 
     /// Notes the id behind a pulled reference, or why there is none.
-    pub fn note_pulled(&mut self, reference: &ImageReference, result: Result<ImageId, Reason>) {
+    pub(super) fn note_pulled(&mut self, reference: &ImageReference, result: Result<ImageId, Reason>) {
         self.pulled.insert(reference.normalised(), result);
     }
 
-    /// Forgets a pull, since the image is gone again; `false` where that has happened before in this run.
-    pub fn forget_pulled(&mut self, reference: &ImageReference) -> bool {
+    /// Forgets a pulled image that has disappeared, so that it is pulled again; `false` where it was pulled again before.
+    pub(super) fn pull_again(&mut self, reference: &ImageReference) -> bool {
         self.pulled.remove(&reference.normalised());
         self.pulled_again.insert(reference.normalised())
     }
 
-    /// Gives up on a delegate until the next scheduled run.
-    pub fn give_up(&mut self, rollout: &Rollout, reason: Reason) {
-        self.note_failure(rollout, &reason);
-        self.given_up.insert(rollout.name.clone(), reason);
+    /// Does not try a delegate again before the next run, for this reason.
+    pub(super) fn skip_until_next_run(&mut self, rollout: &Rollout, reason: Reason) {
+        self.halt_replicas(rollout, &reason);
+        self.skipped.insert(rollout.name.clone(), reason);
     }
 
-    /// Halts the other replicas where the reason is one that may hit them too.
-    pub fn note_failure(&mut self, rollout: &Rollout, reason: &Reason) {
+    /// Halts the other replicas of the workload where the reason may apply to them, too.
+    pub(super) fn halt_replicas(&mut self, rollout: &Rollout, reason: &Reason) {
         if reason.kind().halts_replicas() {
             self.halted
                 .entry(rollout.delegate.clone())

@@ -302,9 +302,10 @@ pub enum Desired {
 }
 
 /// Who wants another image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Intent {
     /// It is published.
+    #[default]
     Upgrade,
     /// An operator does, in spite of what was rejected before: `retry`.
     Retry,

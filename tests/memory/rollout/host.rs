@@ -178,7 +178,7 @@ impl Host {
     /// One scheduled pass to its end, drains included. An engine that is out of reach is tried again, as the daemon
     /// does.
     pub async fn pass(&self, upgrader: &mut Upgrader) -> Report {
-        while upgrader.begin(Mode::Upgrade).await.is_err() {
+        while upgrader.start_run(Mode::Upgrade).await.is_err() {
             tokio::time::sleep(Duration::from_secs(5)).await;
         }
         self.finish(upgrader).await

@@ -63,7 +63,7 @@ async fn a_known_delegate_that_cannot_be_inspected_is_left_alone_and_the_others_
     let old = host.run("d1");
     host.run("d2");
     let mut upgrader = host.upgrader(NEW);
-    upgrader.begin(Mode::ReportOnly).await.unwrap();
+    upgrader.start_run(Mode::ReportOnly).await.unwrap();
     hide(&host, &["d1"]);
     let report = host.pass(&mut upgrader).await;
     let d1 = row(&report, "d1");
@@ -95,9 +95,9 @@ async fn a_delegate_is_served_as_soon_as_it_can_be_inspected_again() {
     let host = Host::new();
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);
-    upgrader.begin(Mode::ReportOnly).await.unwrap();
+    upgrader.start_run(Mode::ReportOnly).await.unwrap();
     hide(&host, &["dd"]);
-    upgrader.begin(Mode::Upgrade).await.unwrap();
+    upgrader.start_run(Mode::Upgrade).await.unwrap();
     let report = upgrader.reconcile().await.unwrap();
     assert!(report.wake.unwrap() - host.twin.wall_clock() <= chrono::TimeDelta::seconds(2));
     host.twin.clear_faults();
@@ -151,7 +151,7 @@ async fn a_pull_that_ends_meanwhile_leads_to_nothing() {
     host.run("dd");
     assert!(killed_when(&host, |call| call.operation == Operation::SetRestartPolicy).await);
     let mut upgrader = host.upgrader(NEWER);
-    upgrader.begin(Mode::Upgrade).await.unwrap();
+    upgrader.start_run(Mode::Upgrade).await.unwrap();
     let report = upgrader.reconcile().await.unwrap();
     assert_eq!(row(&report, "dd").reason.as_str(), "pulling");
     tokio::task::yield_now().await;
@@ -173,7 +173,7 @@ async fn where_no_delegate_is_found_and_not_all_could_be_read_that_was_no_look()
     host.run("dd");
     hide(&host, &["dd"]);
     let mut upgrader = host.upgrader(NEW);
-    assert!(upgrader.begin(Mode::Upgrade).await.is_err());
+    assert!(upgrader.start_run(Mode::Upgrade).await.is_err());
     host.twin.clear_faults();
     let report = host.pass(&mut upgrader).await;
     assert!(!report.has_failures(), "{report:?}");
@@ -192,7 +192,7 @@ async fn an_engine_that_does_not_answer_is_no_matter_of_one_container() {
             _ => Fault::None,
         });
         let mut upgrader = host.upgrader(NEW);
-        assert!(upgrader.begin(Mode::ReportOnly).await.is_err(), "{fault:?}");
+        assert!(upgrader.start_run(Mode::ReportOnly).await.is_err(), "{fault:?}");
         assert!(upgrader.reconcile().await.is_err(), "{fault:?}");
     }
 }

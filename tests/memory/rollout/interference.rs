@@ -26,7 +26,7 @@ async fn when_the_candidate_is_pruned_while_the_old_one_drains_the_old_one_comes
     let host = Host::new();
     let old = host.run_with("dd", host_network);
     let mut upgrader = host.upgrader(NEW);
-    upgrader.begin(Mode::Upgrade).await.unwrap();
+    upgrader.start_run(Mode::Upgrade).await.unwrap();
     assert!(host.go_on(&mut upgrader, DRAIN / 2).await.is_none());
     host.twin.remove(&host.find("dd.candidate").id).await.unwrap();
     host.finish(&mut upgrader).await;
@@ -46,7 +46,7 @@ async fn a_new_process_brings_it_back_once_too() {
     let host = Host::new();
     let old = host.run_with("dd", host_network);
     let mut upgrader = host.upgrader(NEW);
-    upgrader.begin(Mode::Upgrade).await.unwrap();
+    upgrader.start_run(Mode::Upgrade).await.unwrap();
     assert!(host.go_on(&mut upgrader, DRAIN / 2).await.is_none());
     host.twin.remove(&host.find("dd.candidate").id).await.unwrap();
     host.finish(&mut host.upgrader(NEW)).await;
@@ -67,7 +67,7 @@ async fn one_that_was_left_alone_with_a_bad_image_is_replaced_by_the_next_image(
     host.run("aa");
     host.run("bb");
     let mut upgrader = host.upgrader(NEW);
-    upgrader.begin(Mode::Upgrade).await.unwrap();
+    upgrader.start_run(Mode::Upgrade).await.unwrap();
     host.go_on(&mut upgrader, Duration::from_secs(30)).await;
     host.twin
         .by_hand(OperatorAction::Remove("aa".to_owned()))
@@ -108,7 +108,7 @@ async fn a_delegate_that_is_gone_at_the_end_of_a_pass_was_not_served() {
     let host = Host::new();
     let id = host.run("dd");
     let mut upgrader = host.upgrader(NEW);
-    upgrader.begin(Mode::Upgrade).await.unwrap();
+    upgrader.start_run(Mode::Upgrade).await.unwrap();
     host.twin.stop(&id, Duration::ZERO).await.unwrap();
     host.twin.remove(&id).await.unwrap();
     let report = host.finish(&mut upgrader).await;
@@ -125,7 +125,7 @@ async fn a_clock_that_is_set_cuts_no_drain_short_and_ends_no_proof() {
         let host = Host::new();
         let old = host.run("dd");
         let mut upgrader = host.upgrader(NEW);
-        upgrader.begin(Mode::Upgrade).await.unwrap();
+        upgrader.start_run(Mode::Upgrade).await.unwrap();
         // Within the proof, and within the drain.
         for after in [8, 30] {
             assert!(
@@ -152,7 +152,7 @@ async fn an_auto_removed_delegate_whose_copies_are_pruned_comes_back() {
         host_network(body);
     });
     let mut upgrader = host.upgrader(NEW);
-    upgrader.begin(Mode::Upgrade).await.unwrap();
+    upgrader.start_run(Mode::Upgrade).await.unwrap();
     assert!(host.go_on(&mut upgrader, DRAIN / 2).await.is_none());
     host.twin.by_hand(OperatorAction::PruneContainers).unwrap();
     assert_eq!(host.names().len(), 1);

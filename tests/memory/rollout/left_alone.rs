@@ -164,7 +164,7 @@ async fn a_look_writes_nothing() {
     let host = Host::new();
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);
-    upgrader.begin(Mode::ReportOnly).await.unwrap();
+    upgrader.start_run(Mode::ReportOnly).await.unwrap();
     let report = host.finish(&mut upgrader).await;
     assert_eq!(row(&report, "dd").reason.as_str(), "awaiting_schedule");
     assert!(row(&report, "dd").message.contains(NEW));

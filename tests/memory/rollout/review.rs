@@ -42,7 +42,7 @@ async fn an_rm_delegate_that_an_earlier_process_told_to_stop_is_there_after_its_
     host.publish(NEW, dies_after_the_commit());
     host.run_with("dd", auto_remove);
     let mut first = host.upgrader(NEW);
-    first.begin(Mode::Upgrade).await.unwrap();
+    first.start_run(Mode::Upgrade).await.unwrap();
     assert!(host.go_on(&mut first, Duration::from_secs(25)).await.is_none());
     drop(first);
     tokio::time::sleep(Duration::from_secs(20)).await;
@@ -128,7 +128,7 @@ async fn a_retry_of_a_delegate_that_is_just_being_replaced_tells_the_truth() {
     let host = Host::new();
     host.run_with("dd", host_network);
     let mut first = host.upgrader(NEW);
-    first.begin(Mode::Upgrade).await.unwrap();
+    first.start_run(Mode::Upgrade).await.unwrap();
     assert!(host.go_on(&mut first, DRAIN / 2).await.is_none());
     drop(first);
     let mut retry = host.upgrader(NEW);
@@ -157,7 +157,7 @@ async fn an_rm_delegate_whose_successor_falls_ill_before_the_drain_gets_its_name
             _ => Fault::None,
         });
         let mut first = host.upgrader(NEW);
-        first.begin(Mode::Upgrade).await.unwrap();
+        first.start_run(Mode::Upgrade).await.unwrap();
         assert!(host.go_on(&mut first, Duration::from_secs(28)).await.is_none());
         drop(first);
         host.twin.clear_faults();
@@ -192,7 +192,7 @@ async fn a_pass_ends_where_an_old_one_is_left_behind_a_stranger_that_is_ill() {
         .unwrap();
     host.run_with("dd", |body| body["Image"] = json!(bad));
     let mut upgrader = host.upgrader(bad);
-    upgrader.begin(Mode::Upgrade).await.unwrap();
+    upgrader.start_run(Mode::Upgrade).await.unwrap();
     let report = host.go_on(&mut upgrader, HOUR * 3).await;
     assert!(report.is_some(), "{:?}", host.containers());
 }
@@ -209,7 +209,7 @@ async fn a_pass_ends_where_the_engine_refuses_to_change_a_restart_policy() {
         }
     });
     let mut upgrader = host.upgrader(NEW);
-    upgrader.begin(Mode::Upgrade).await.unwrap();
+    upgrader.start_run(Mode::Upgrade).await.unwrap();
     let report = host.go_on(&mut upgrader, HOUR * 3).await;
     assert!(report.is_some(), "{:?}", host.containers());
 }
@@ -277,7 +277,7 @@ async fn a_pass_ends_where_a_candidate_that_never_works_is_all_there_is() {
     host.publish(NEW, Behaviour::never_healthy());
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);
-    upgrader.begin(Mode::Upgrade).await.unwrap();
+    upgrader.start_run(Mode::Upgrade).await.unwrap();
     assert!(host.go_on(&mut upgrader, Duration::from_secs(10)).await.is_none());
     host.twin
         .by_hand(OperatorAction::Remove("dd".to_owned()))

@@ -614,7 +614,7 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
             if let Some(mode) = begin {
                 world.tell(format!("upgrader {slot}: a pass begins ({mode:?})"));
                 let published = world.book().published;
-                reconciler.begin(mode).await?;
+                reconciler.start_run(mode).await?;
                 wished = (mode == Mode::Upgrade && !*world.manager_down.lock().unwrap()).then_some(published);
                 begin = None;
             }
