@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kit::lab::{Lab, V1, V2, eventually, follow, image, image_of, life};
+use kit::lab::{Lab, Signal, V1, V2, eventually, follow, image, image_of, life};
 
 fn address(log: &str) -> String {
     let line = log
@@ -37,11 +37,11 @@ fn a_scheduled_pass_upgrades_and_the_start_only_tells() {
     );
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!(life(&name), before);
-    yearly.signal("TERM");
+    yearly.signal(Signal::TERM);
     let mut often = lab.upgrader(V2).with("SCHEDULE", "*/2 * * * * *").start();
     often.says("replaced; the old container is gone", Duration::from_secs(40));
     assert_eq!(image_of(&name), image(V2));
-    often.signal("TERM");
+    often.signal(Signal::TERM);
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn what_it_sees_is_shown() {
         "{}",
         told.text
     );
-    daemon.signal("TERM");
+    daemon.signal(Signal::TERM);
     assert_eq!(asking.run(&["healthcheck"]).code, Some(1));
     assert_eq!(asking.run(&["status"]).code, Some(69));
 }
@@ -97,7 +97,7 @@ fn sigterm_ends_it_at_once_even_while_an_old_one_drains() {
     let upgrader = lab.upgrader(V2).with("RUN_ON_START", "true");
     let mut daemon = upgrader.start();
     daemon.says("finishing its tasks", Duration::from_secs(40));
-    let (code, took) = daemon.signal("TERM");
+    let (code, took) = daemon.signal(Signal::TERM);
     assert_eq!(code, Some(0), "{}", daemon.log());
     assert!(took < Duration::from_secs(5), "{took:?}");
     assert!(daemon.log().contains("goes on at the next start"));
@@ -136,7 +136,7 @@ fn a_single_pass_ends_on_sigterm_and_the_next_one_goes_on() {
     let upgrader = lab.upgrader(V2).with("HEALTHY_TIME", "4s");
     let mut once = upgrader.begin("once");
     once.says("has been healthy for", Duration::from_secs(30));
-    let (code, took) = once.signal("TERM");
+    let (code, took) = once.signal(Signal::TERM);
     assert_eq!(code, Some(1), "{}", once.log());
     assert!(took < Duration::from_secs(5), "{took:?}");
     assert!(once.log().contains("goes on at the next pass"), "{}", once.log());

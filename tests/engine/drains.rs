@@ -4,7 +4,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::proxy::Proxy;
-use kit::lab::{Lab, V1, V2, assert_in_time, docker, end_of, eventually, follow, image, image_of, life};
+use kit::lab::{
+    Lab, Signal, V1, V2, assert_in_time, docker, end_of, eventually, follow, image, image_of, life,
+};
 
 /// Enough for a replacement up to its commit, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -21,7 +23,7 @@ fn the_deadline_of_a_drain_holds_when_the_upgrader_is_killed() {
     let told = daemon.time_of("to stop within 8s", PATIENCE);
     // The engine has it by now.
     sleep(Duration::from_secs(1));
-    daemon.signal("KILL");
+    daemon.signal(Signal::KILL);
     sleep(Duration::from_secs(3));
     let next = upgrader.start();
     assert_in_time(told, 8.0, end_of(&old, PATIENCE), &next.log());
@@ -94,7 +96,7 @@ fn sigterm_at_any_stage_ends_it_at_once_and_the_next_start_goes_on() {
     for stage in 0..6 {
         let mut daemon = upgrader.start();
         daemon.says_one_of(&stages[stage..], PATIENCE);
-        let (code, took) = daemon.signal("TERM");
+        let (code, took) = daemon.signal(Signal::TERM);
         assert_eq!(code, Some(0), "{}", daemon.log());
         assert!(took < Duration::from_secs(3), "{took:?} after {}", daemon.log());
     }
@@ -112,7 +114,7 @@ fn sigterm_ends_it_at_once_while_the_engine_does_not_answer() {
     let mut daemon = upgrader.start();
     daemon.says("status at", PATIENCE);
     sleep(Duration::from_secs(1));
-    let (code, took) = daemon.signal("TERM");
+    let (code, took) = daemon.signal(Signal::TERM);
     assert_eq!(code, Some(0), "{}", daemon.log());
     assert!(took < Duration::from_secs(3), "{took:?} after {}", daemon.log());
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use kit::lab::{Lab, NEVER_HEALTHY, V1, V2, docker, image, image_of, life};
+use kit::lab::{Lab, NEVER_HEALTHY, Signal, V1, V2, docker, image, image_of, life};
 
 /// Stands between the upgrader and the engine's socket and writes down every request line.
 struct Recorder {
@@ -102,7 +102,7 @@ fn health_only_mode_sends_the_engine_gets_only() {
     );
     docker(&["kill", &good]);
     daemon.says("exited with code 137", Duration::from_secs(20));
-    daemon.signal("TERM");
+    daemon.signal(Signal::TERM);
     let once = watcher.run(&["once"]);
     assert_eq!(once.code, Some(0), "{}", once.text);
     let requests = recorder.requests();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::proxy::Proxy;
 use kit::lab::front::{Fault, Front, answer_of};
 use kit::lab::servers::{Server, asking, fixture, manager, nginx, unknown_certificate};
-use kit::lab::{Daemon, Lab, V1, V2, expect, image, image_of, static_binary};
+use kit::lab::{Daemon, Lab, Signal, V1, V2, expect, image, image_of, static_binary};
 
 /// For one thing to happen, on a busy machine. A question takes up to half a minute.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -145,7 +145,7 @@ fn in_turn(number: &str) {
     let front = Front::that(well.clone());
     let engine = Proxy::that_allows(|_| true);
     let scheme = if has_tls { "https" } else { "http" };
-    let mut daemon = asking(&lab, &format!("{scheme}://localhost:{}", front.address.port()))
+    let mut daemon = asking(&lab, &format!("{scheme}://{}", front.address))
         .with("DOCKER_HOST", &engine.host())
         .with("SCHEDULE", "*/2 * * * * *")
         .with("HEALTHY_TIME", "1s")
@@ -194,7 +194,7 @@ fn in_turn(number: &str) {
             case.name
         );
     }
-    let (code, _) = daemon.signal("TERM");
+    let (code, _) = daemon.signal(Signal::TERM);
     assert_eq!(
         (code, daemon.log().contains("panicked")),
         (Some(0), false),

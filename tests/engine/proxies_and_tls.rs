@@ -24,11 +24,11 @@ fn certified() -> (String, String) {
     (fixture("server.pem"), fixture("server.key"))
 }
 
-/// A Manager at `http://127.0.0.1`, and the same behind TLS at `https://localhost`.
+/// The URLs of a Manager and of the same Manager behind TLS.
 fn both_ways(manager: &Server, tls: &Server) -> [String; 2] {
     [
         format!("http://{}", manager.address()),
-        format!("https://localhost:{}", tls.port),
+        format!("https://{}", tls.address()),
     ]
 }
 
@@ -49,7 +49,7 @@ fn with_identity(upgrader: Upgrader) -> Upgrader {
 /// What went through a proxy, by its log. The look whether it listens is there too, without a request.
 fn requests(proxy: &Server) -> Vec<String> {
     let log = proxy.read("access.log");
-    let is_request = |line: &&str| line.contains("GET http://") || line.contains("CONNECT localhost:");
+    let is_request = |line: &&str| line.contains("GET http://") || line.contains("CONNECT ");
     log.lines().filter(is_request).map(str::to_owned).collect()
 }
 
@@ -226,13 +226,18 @@ fn no_proxy_keeps_the_manager_out_of_the_proxy() {
     for (url, name, exceptions) in [
         (&http, "NO_PROXY", "127.0.0.1"),
         (&http, "no_proxy", "10.0.0.0/8, 127.0.0.0/8"),
-        (&https, "NO_PROXY", "manager.example,localhost"),
+        (&https, "NO_PROXY", "manager.example,127.0.0.1"),
         (&https, "NO_PROXY", "*"),
     ] {
         assert_answered(&asking(url, name, exceptions).run(&["plan"]));
         assert_eq!(requests(&squid), Vec::<String>::new(), "{name}={exceptions}");
     }
-    assert_answered(&asking(&https, "NO_PROXY", "manager.example,ocalhost").run(&["plan"]));
+    // Only the proxy knows this name.
+    let named = format!("http://manager.example:{}", manager.port);
+    let run = asking(&named, "NO_PROXY", "example.com,manager.example").run(&["plan"]);
+    assert_told(&run, &["manager.example"]);
+    assert_eq!(requests(&squid), Vec::<String>::new());
+    assert_answered(&asking(&named, "NO_PROXY", "example.com,anager.example").run(&["plan"]));
     assert_eq!(requests(&squid).len(), 1);
 }
 
@@ -247,7 +252,7 @@ fn a_private_ca_is_trusted_beside_the_systems_once_ca_bundle_names_it() {
     let (certificate, key) = unknown_certificate(directory.path());
     let unknown = nginx(&manager.address(), (&certificate, &key), None);
     let (ours, other) = (fixture("ca.pem"), fixture("other-ca.pem"));
-    let https = format!("https://localhost:{}", tls.port);
+    let https = format!("https://{}", tls.address());
     let asking = |url: &str, bundle: Option<&str>, system: Option<&str>| {
         let mut upgrader = asking(&lab, url);
         for (name, value) in [("CA_BUNDLE", bundle), ("SSL_CERT_FILE", system)] {
@@ -269,12 +274,13 @@ fn a_private_ca_is_trusted_beside_the_systems_once_ca_bundle_names_it() {
     assert_answered(&asking(&https, Some(&other), Some(&ours)));
     assert_answered(&asking(&https, Some(&ours), Some(&other)));
     assert_told(&asking(&https, Some(&other), Some(&other)), no_trust);
-    let unknown = format!("https://localhost:{}", unknown.port);
+    let unknown = format!("https://{}", unknown.address());
     assert_told(&asking(&unknown, Some(&ours), None), no_trust);
-    let by_address = format!("https://{}", tls.address());
+    let misnamed = nginx(&manager.address(), (&fixture("other-name.pem"), &key), None);
+    let misnamed = format!("https://{}", misnamed.address());
     let wrong_name = ["no trusted TLS connection", "set MANAGER_HOST_AND_PORT to a name"];
-    assert_told(&asking(&by_address, Some(&ours), None), &wrong_name);
-    let no_tls = format!("https://localhost:{}", manager.port);
+    assert_told(&asking(&misnamed, Some(&ours), None), &wrong_name);
+    let no_tls = format!("https://{}", manager.address());
     assert_told(
         &asking(&no_tls, Some(&ours), None),
         &["the other side does not speak TLS"],
@@ -296,7 +302,7 @@ fn a_manager_that_wants_a_client_certificate_is_told_from_one_that_is_not_truste
         nginx(&manager.address(), (&certificate, &key), Some(&ca)),
         stunnel(&manager.address(), Some(&ca)),
     ] {
-        let upgrader = asking(&lab, &format!("https://localhost:{}", tls.port)).with("CA_BUNDLE", &ca);
+        let upgrader = asking(&lab, &format!("https://{}", tls.address())).with("CA_BUNDLE", &ca);
         let what_to_do = &["client certificate", "CLIENT_CERT and CLIENT_KEY"];
         let before = questions(&manager);
         assert_told(&upgrader.run(&["once"]), what_to_do);
@@ -321,10 +327,10 @@ fn a_delegate_is_upgraded_through_a_proxy_behind_tls_to_a_manager_that_wants_a_c
     let tls = nginx(&manager.address(), (&certificate, &key), Some(&ca));
     let squid = squid(USER, PASSWORD);
     let tls_of_proxy = stunnel(&squid.address(), None);
-    let upgrader = asking(&lab, &format!("https://localhost:{}", tls.port)).with("CA_BUNDLE", &ca);
+    let upgrader = asking(&lab, &format!("https://{}", tls.address())).with("CA_BUNDLE", &ca);
     let upgrader = with_parts(with_identity(upgrader), &tls_of_proxy, USER, PASSWORD)
         .with("PROXY_SCHEME", "https")
-        .with("PROXY_HOST", "localhost");
+        .with("PROXY_HOST", "127.0.0.1");
     assert_answered(&upgrader.run(&["doctor"]));
     let run = upgrader.run(&["once"]);
     assert_eq!(run.code, Some(0), "{}", run.text);

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use kit::lab::{
-    CRASHES, Lab, SLOW, V1, V2, WITH_HEALTHCHECK, docker, eventually, follow, image, image_of, inspect, life,
+    CRASHES, Lab, SLOW, Signal, V1, V2, WITH_HEALTHCHECK, docker, eventually, follow, image, image_of,
+    inspect, life,
 };
 
 #[test]
@@ -241,7 +242,7 @@ fn a_killed_upgrader_goes_on_where_it_was() {
     for stage in 0..5 {
         let mut daemon = upgrader.start();
         daemon.says_one_of(&stages[stage..], Duration::from_secs(30));
-        daemon.signal("KILL");
+        daemon.signal(Signal::KILL);
     }
     let run = upgrader.run(&["once"]);
     assert_eq!(run.code, Some(0), "{}", run.text);
@@ -280,7 +281,7 @@ fn once_goes_on_to_the_image_of_today_after_finishing_what_was_begun() {
     let name = lab.delegate("1", V1, &stop_first);
     let mut daemon = lab.upgrader(V2).with("RUN_ON_START", "true").start();
     daemon.says("to stop within", Duration::from_secs(20));
-    daemon.signal("KILL");
+    daemon.signal(Signal::KILL);
     assert!(
         lab.names().iter().any(|name| name.contains("draining")),
         "{:?}",

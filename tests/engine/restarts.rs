@@ -11,7 +11,8 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use kit::lab::{
-    Daemon, Lab, Upgrader, V1, V2, assert_in_time, end_of, eventually, expect, follow, image, image_of, life,
+    Daemon, Lab, Signal, Upgrader, V1, V2, assert_in_time, end_of, eventually, expect, follow, image,
+    image_of, life, send,
 };
 
 /// Enough for a replacement up to its commit, on a busy machine.
@@ -32,14 +33,14 @@ impl Engine {
         }
         let engine = Self(directory);
         std::fs::write(engine.0.join("daemon.json"), configuration).expect("daemon.json");
-        engine.restart("TERM");
+        engine.restart(Signal::TERM);
         test(&engine);
     }
 
     /// Ends the engine with a signal and starts it again.
-    fn restart(&self, signal: &str) {
+    fn restart(&self, signal: Signal) {
         let id = std::fs::read_to_string(self.0.join("docker.pid")).expect("docker.pid");
-        expect(Command::new("kill").args([&format!("-{signal}"), id.trim()]));
+        send(signal, &id);
         expect(&mut Command::new(self.0.join("start-engine")));
     }
 }
@@ -104,7 +105,7 @@ fn both<A: Send, B: Send>(one: impl FnOnce() -> A + Send, two: impl FnOnce() -> 
 }
 
 /// Without live-restore the engine's end is the end of every drain.
-fn the_old_one_does_not_come_back(test: &str, signal: &str) {
+fn the_old_one_does_not_come_back(test: &str, signal: Signal) {
     // The engine gives each container its own time when it stops.
     let arguments = [
         "--restart",
@@ -122,7 +123,7 @@ fn the_old_one_does_not_come_back(test: &str, signal: &str) {
         for draining in [&same, &another] {
             assert!(life(&draining.old).2, "it drains for longer than that");
         }
-        another.daemon.signal("KILL");
+        another.daemon.signal(Signal::KILL);
         engine.restart(signal);
         another.daemon = another.upgrader.start();
         for draining in [&same, &another] {
@@ -157,8 +158,8 @@ fn a_drain_and_its_deadline_outlive_restarts_of_the_engine_with_live_restore() {
             || Draining::begin("live-deaf", &deaf, "18"),
             || Draining::begin("live-busy", &busy, "600"),
         );
-        busy.daemon.signal("KILL");
-        for signal in ["TERM", "KILL"] {
+        busy.daemon.signal(Signal::KILL);
+        for signal in [Signal::TERM, Signal::KILL] {
             engine.restart(signal);
             for draining in [&deaf, &busy] {
                 assert!(runs(&draining.old), "live-restore keeps containers running");
@@ -178,11 +179,11 @@ fn a_drain_and_its_deadline_outlive_restarts_of_the_engine_with_live_restore() {
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
 fn a_drain_ends_with_the_engine_and_the_old_one_does_not_come_back() {
-    the_old_one_does_not_come_back("stopped", "TERM");
+    the_old_one_does_not_come_back("stopped", Signal::TERM);
 }
 
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
 fn a_drain_ends_with_a_killed_engine_and_the_old_one_does_not_come_back() {
-    the_old_one_does_not_come_back("killed", "KILL");
+    the_old_one_does_not_come_back("killed", Signal::KILL);
 }

@@ -15,6 +15,7 @@ use kit::manager::{HASTY, RawServer, Reply, answer_text, ask, config, reference}
 const CA: &[u8] = include_bytes!("../fixtures/tls/ca.pem");
 const OTHER_CA: &[u8] = include_bytes!("../fixtures/tls/other-ca.pem");
 const SERVER: &[u8] = include_bytes!("../fixtures/tls/server.pem");
+const OTHER_NAME: &[u8] = include_bytes!("../fixtures/tls/other-name.pem");
 const SERVER_KEY: &[u8] = include_bytes!("../fixtures/tls/server.key");
 const CLIENT: &[u8] = include_bytes!("../fixtures/tls/client.pem");
 const CLIENT_KEY: &[u8] = include_bytes!("../fixtures/tls/client.key");
@@ -23,8 +24,8 @@ fn certificates(pem: &[u8]) -> Vec<CertificateDer<'static>> {
     CertificateDer::pem_slice_iter(pem).map(Result::unwrap).collect()
 }
 
-/// A Manager behind TLS, certified for `localhost`; its port.
-fn start(wants_client_certificate: bool) -> u16 {
+/// A Manager behind TLS that shows this certificate; its URL.
+fn start(certificate: &[u8], wants_client_certificate: bool) -> String {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -38,10 +39,10 @@ fn start(wants_client_certificate: bool) -> u16 {
         builder.with_no_client_auth()
     };
     let key = PrivateKeyDer::from_pem_slice(SERVER_KEY).unwrap();
-    let tls = Arc::new(builder.with_single_cert(certificates(SERVER), key).unwrap());
+    let tls = Arc::new(builder.with_single_cert(certificates(certificate), key).unwrap());
 
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
+    let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let connection = ServerConnection::new(Arc::clone(&tls)).unwrap();
@@ -55,7 +56,7 @@ fn start(wants_client_certificate: bool) -> u16 {
             let _ = stream.flush();
         }
     });
-    port
+    format!("https://{address}")
 }
 
 fn client(url: &str, ca: &[u8], identity: Option<Vec<u8>>) -> HttpManager {
@@ -78,7 +79,7 @@ fn assert_untrusted(result: Result<impl std::fmt::Debug, ManagerError>, what_to_
 
 #[tokio::test]
 async fn a_manager_with_a_private_ca_is_trusted_if_the_ca_is_given() {
-    let url = format!("https://localhost:{}", start(false));
+    let url = start(SERVER, false);
     assert_eq!(ask(&client(&url, CA, None)).await, Ok(reference("a:1")));
     assert_untrusted(
         ask(&client(&url, OTHER_CA, None)).await,
@@ -88,14 +89,14 @@ async fn a_manager_with_a_private_ca_is_trusted_if_the_ca_is_given() {
 
 #[tokio::test]
 async fn a_certificate_for_another_name_is_not_trusted() {
-    let url = format!("https://127.0.0.1:{}", start(false));
+    let url = start(OTHER_NAME, false);
     let what_to_do = "set MANAGER_HOST_AND_PORT to a name that the certificate is valid for";
     assert_untrusted(ask(&client(&url, CA, None)).await, what_to_do);
 }
 
 #[tokio::test]
 async fn a_manager_that_wants_a_client_certificate_gets_it() {
-    let url = format!("https://localhost:{}", start(true));
+    let url = start(SERVER, true);
     let identity = [CLIENT, CLIENT_KEY].concat();
     assert_eq!(ask(&client(&url, CA, Some(identity))).await, Ok(reference("a:1")));
     let error = ask(&client(&url, CA, None)).await.unwrap_err();
@@ -111,7 +112,7 @@ async fn a_manager_that_wants_a_client_certificate_gets_it() {
 async fn a_server_without_tls_is_told_apart_from_one_that_is_down() {
     // It never sees the end of a request's head in a TLS greeting, so it answers at once.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+    let url = format!("https://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let text = answer_text(400, "", "this is plain http");

@@ -19,7 +19,7 @@ use crate::point::{Bench, Gate, Point};
 use crate::proxy::Fault;
 use crate::scenario::Scenario;
 use crate::tally::Tally;
-use kit::lab;
+use kit::lab::{self, Signal};
 
 /// How many upgraders are held at once.
 const BATCH: usize = 24;
@@ -33,26 +33,26 @@ const STOPS: Duration = Duration::from_secs(90);
 /// How the engine goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Outage {
-    signal: &'static str,
+    signal: Signal,
     live_restore: bool,
 }
 
 impl Outage {
     const ALL: [Self; 4] = [
         Self {
-            signal: "TERM",
+            signal: Signal::TERM,
             live_restore: false,
         },
         Self {
-            signal: "KILL",
+            signal: Signal::KILL,
             live_restore: false,
         },
         Self {
-            signal: "TERM",
+            signal: Signal::TERM,
             live_restore: true,
         },
         Self {
-            signal: "KILL",
+            signal: Signal::KILL,
             live_restore: true,
         },
     ];
@@ -60,7 +60,7 @@ impl Outage {
 
 impl fmt::Display for Outage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let how = if self.signal == "TERM" {
+        let how = if self.signal == Signal::TERM {
             "engine-stopped"
         } else {
             "engine-killed"
@@ -83,15 +83,10 @@ impl Daemon {
     }
 
     /// Ends the process, and waits for that.
-    async fn end(&self, signal: &str) {
+    async fn end(&self, signal: Signal) {
         let pid = fs::read_to_string(self.lab.join("docker.pid")).expect("the engine's pid file");
         let pid = pid.trim();
-        let sent = Command::new("kill")
-            .args([&format!("-{signal}"), pid])
-            .status()
-            .await
-            .expect("there is a command called kill");
-        assert!(sent.success(), "kill -{signal} {pid}: {sent}");
+        lab::send(signal, pid);
         let begin = Instant::now();
         while Path::new("/proc").join(pid).exists() {
             assert!(begin.elapsed() < STOPS, "the engine does not stop");
@@ -112,7 +107,7 @@ impl Daemon {
             format!("{{\"live-restore\": {on}}}\n"),
         )
         .expect("the engine's configuration");
-        self.end("TERM").await;
+        self.end(Signal::TERM).await;
         self.start().await;
     }
 }

@@ -13,7 +13,10 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
+use rustix::process::{Pid, kill_process};
 use serde_json::Value;
+
+pub use rustix::process::Signal;
 
 /// The label on every container and network of a test.
 pub const LABEL: &str = "io.delegate-upgrader.test";
@@ -62,6 +65,17 @@ pub fn program() -> PathBuf {
     let test = std::env::current_exe().expect("the test's own file");
     let built = test.ancestors().nth(2).expect("target/debug/deps");
     built.join("delegate-upgrader")
+}
+
+/// Sends a signal to the process of this id. A bare Debian has no program for that.
+pub fn send(signal: Signal, id: &str) {
+    let process = id
+        .trim()
+        .parse()
+        .ok()
+        .and_then(Pid::from_raw)
+        .expect("the id of a process");
+    kill_process(process, signal).unwrap_or_else(|error| panic!("{signal:?} to {id}: {error}"));
 }
 
 /// Where the static binaries are.
@@ -406,9 +420,9 @@ impl Daemon {
     }
 
     /// Sends a signal and waits for the end; the exit code, if there was one, and how long it took.
-    pub fn signal(&mut self, signal: &str) -> (Option<i32>, Duration) {
+    pub fn signal(&mut self, signal: Signal) -> (Option<i32>, Duration) {
         let start = Instant::now();
-        expect(Command::new("kill").args([&format!("-{signal}"), &self.child.id().to_string()]));
+        send(signal, &self.child.id().to_string());
         let status = self.child.wait().expect("the daemon ends");
         (status.code(), start.elapsed())
     }

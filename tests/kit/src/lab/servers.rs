@@ -83,7 +83,7 @@ fn write(directory: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// A certificate or a key of the fixtures: `ca.pem`, `server.pem` for localhost.
+/// A certificate or a key of the fixtures: `ca.pem`, `server.pem` for 127.0.0.1.
 pub fn fixture(name: &str) -> String {
     let path = project().join("tests/fixtures/tls").join(name);
     path.to_string_lossy().into_owned()
@@ -110,15 +110,16 @@ pub fn asking(lab: &Lab, url: &str) -> Upgrader {
         .with("MANAGER_HOST_AND_PORT", url)
 }
 
-/// A proxy that wants this login. Its `access.log` has a line for each request, and who made it.
+/// A proxy that wants this login, and knows the host `manager.example`. Its `access.log` has a line for each request, and who made it.
 pub fn squid(user: &str, password: &str) -> Server {
     let hashed = expect(Command::new("openssl").args(["passwd", "-apr1", password]));
     Server::start(|directory, port| {
         let users = write(directory, "users", &format!("{user}:{hashed}\n"));
-        let (at, users) = (directory.display(), users.display());
+        let hosts = write(directory, "hosts", "127.0.0.1 manager.example\n");
+        let (at, users, hosts) = (directory.display(), users.display(), hosts.display());
         let config = format!(
             "http_port 127.0.0.1:{port}\nvisible_hostname lab\npid_filename none\ncoredump_dir none\n\
-             cache deny all\ncache_mem 0 MB\nnetdb_filename none\npinger_enable off\nshutdown_lifetime 0 seconds\n\
+             cache deny all\ncache_mem 0 MB\nhosts_file {hosts}\nnetdb_filename none\npinger_enable off\nshutdown_lifetime 0 seconds\n\
              cache_log {at}/cache.log\naccess_log stdio:{at}/access.log\n\
              auth_param basic program /usr/lib/squid/basic_ncsa_auth {users}\nauth_param basic children 1\n\
              acl known proxy_auth REQUIRED\nhttp_access allow known\nhttp_access deny all\n"
@@ -190,7 +191,7 @@ pub fn stunnel(to: &str, client_ca: Option<&str>) -> Server {
     })
 }
 
-/// A certificate for localhost, from a CA that nobody has heard of; the file and its key.
+/// A certificate for 127.0.0.1, from a CA that nobody has heard of; the file and its key.
 pub fn unknown_certificate(directory: &Path) -> (String, String) {
     let [certificate, key] =
         ["unknown.pem", "unknown.key"].map(|name| directory.join(name).to_string_lossy().into_owned());
@@ -208,7 +209,7 @@ pub fn unknown_certificate(directory: &Path) -> (String, String) {
         "-subj",
         "/CN=delegate-upgrader unknown",
         "-addext",
-        "subjectAltName=DNS:localhost",
+        "subjectAltName=IP:127.0.0.1",
     ])
     .args(["-addext", "basicConstraints=critical,CA:FALSE"])
     .args(["-days", "2", "-keyout", &key, "-out", &certificate]);
