@@ -15,4 +15,5 @@ mod document;
 mod image;
 mod layers;
 mod next;
+mod pages;
 mod schedule;

@@ -1,0 +1,71 @@
+//! The pages that name tests name tests that exist.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const PAGES: [&str; 2] = ["docs/development/reliability.md", "docs/development/fidelity.md"];
+/// The test binaries that pages name, and where their modules are; a test's path comes after its binary.
+const BINARIES: [(&str, &str); 5] = [
+    ("pure", "tests/pure"),
+    ("manager", "tests/manager"),
+    ("memory", "tests/memory"),
+    ("engine", "tests/engine"),
+    ("local-manager", "examples/manager/src"),
+];
+
+fn project() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn module_file(directory: &str, path: &[&str]) -> Option<PathBuf> {
+    let module = path
+        .iter()
+        .fold(project().join(directory), |at, name| at.join(name));
+    [module.with_extension("rs"), module.join("mod.rs")]
+        .into_iter()
+        .find(|file| file.exists())
+}
+
+/// Whether there is this module, or this test in a module.
+fn exists(directory: &str, path: &str) -> bool {
+    let path: Vec<&str> = path.split("::").filter(|name| !name.is_empty()).collect();
+    if module_file(directory, &path).is_some() {
+        return true;
+    }
+    let Some((test, modules)) = path.split_last() else {
+        return false;
+    };
+    // The rules of the contract are written once, for both engines.
+    let file = if modules == ["contract"] {
+        Some(project().join("tests/kit/src/contract/mod.rs"))
+    } else {
+        module_file(directory, modules)
+    };
+    // Some names are a macro's arguments.
+    file.is_some_and(|file| fs::read_to_string(file).unwrap().contains(test))
+}
+
+#[test]
+fn every_test_that_a_page_names_exists() {
+    let (mut named, mut missing) = (0, Vec::new());
+    for page in PAGES {
+        for line in fs::read_to_string(project().join(page)).unwrap().lines() {
+            let mut directory = None;
+            for word in line.split('`').skip(1).step_by(2) {
+                if let Some((_, found)) = BINARIES.iter().find(|(binary, _)| *binary == word) {
+                    directory = Some(*found);
+                } else if let Some(directory) = directory
+                    && word.contains("::")
+                    && !word.contains('…')
+                {
+                    named += 1;
+                    if !exists(directory, word) {
+                        missing.push(format!("{page}: {directory} {word}"));
+                    }
+                }
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+    assert!(named > 100, "only {named} tests are named");
+}
