@@ -7,7 +7,7 @@ pub mod servers;
 pub mod wire;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -60,11 +60,15 @@ pub fn project() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// The program as Cargo built it for the test that is running, which lies in a directory beside it.
-pub fn program() -> PathBuf {
+/// Where Cargo put what it built: above the directory of the test that is running.
+fn built() -> PathBuf {
     let test = std::env::current_exe().expect("the test's own file");
-    let built = test.ancestors().nth(2).expect("target/debug/deps");
-    built.join("delegate-upgrader")
+    test.ancestors().nth(2).expect("target/debug/deps").to_owned()
+}
+
+/// The program as Cargo built it for this test.
+pub fn program() -> PathBuf {
+    built().join("delegate-upgrader")
 }
 
 /// Sends a signal to the process of this id. A bare Debian has no program for that.
@@ -78,9 +82,14 @@ pub fn send(signal: Signal, id: &str) {
     kill_process(process, signal).unwrap_or_else(|error| panic!("{signal:?} to {id}: {error}"));
 }
 
-/// Where the static binaries are.
+/// A static binary, as `make static` left it.
 pub fn static_binary(name: &str) -> PathBuf {
-    Path::new(&env("DELEGATE_UPGRADER_STATIC")).join(name)
+    let directory = std::env::var_os("DELEGATE_UPGRADER_STATIC");
+    let binary = directory
+        .map_or_else(|| built().join("../static"), PathBuf::from)
+        .join(name);
+    assert!(binary.exists(), "there is no {}: make static", binary.display());
+    binary
 }
 
 pub fn image(version: &str) -> String {
