@@ -150,7 +150,7 @@ fn stays_without_the_right_login(test: &str, has_tls: bool) {
         ),
         (
             in_config(&helper),
-            "docker-credential-of-somewhere-else, which is not there",
+            "docker-credential-of-somewhere-else, which is not installed",
         ),
     ] {
         let run = upgrader.run(&["once"]);

@@ -1,25 +1,27 @@
 //! Credential helpers: programs called `docker-credential-NAME` that Docker's clients ask for an account.
 
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::io::{self, ErrorKind};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use tokio::time::{Instant, sleep};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
 
 use super::header::{Account, server_address};
-use crate::text::duration;
-use crate::text::one_line;
 use crate::text::secret::Secret;
+use crate::text::{duration, one_line};
 
-/// A helper may have to ask a cloud.
-const PATIENCE: Duration = Duration::from_secs(30);
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// A login is much shorter.
-const MOST_PRINTED: u64 = 1 << 20;
-/// What a helper prints where it knows no account: the words are part of its protocol.
+/// The limit of a helper, which may have to ask a cloud.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the output of a helper that has ended is read: what it printed is in the pipe by then.
+const LAST_READ: Duration = Duration::from_millis(50);
+/// The most that a helper may print, in bytes. A login is much shorter.
+const MAX_OUTPUT: usize = 1 << 20;
+/// What a helper prints where it knows no account: the words are part of the helpers' protocol.
 const NOT_FOUND: &str = "credentials not found in native keychain";
 
 #[derive(Deserialize)]
@@ -29,18 +31,18 @@ struct Answer {
     secret: String,
 }
 
-/// Asks a helper by the name that `config.json` gives it.
+/// Asks a helper, by the name that `config.json` gives it. `None` where it knows no account for the registry.
 pub(super) async fn ask(name: &str, registry: &str) -> Result<Option<Account>, String> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if !name.chars().all(is_name) {
         return Err(format!(
-            "{name:?} in config.json is no name of a credential helper"
+            "{name:?} in config.json is not the name of a credential helper"
         ));
     }
     run(Path::new(&format!("docker-credential-{name}")), registry).await
 }
 
-/// Runs a helper; one without a slash in its path is searched for in `PATH`.
+/// Runs a helper, which is searched for in `PATH` unless there is a slash in its path. It is killed when this ends early.
 async fn run(program: &Path, registry: &str) -> Result<Option<Account>, String> {
     let name = program
         .file_name()
@@ -52,53 +54,26 @@ async fn run(program: &Path, registry: &str) -> Result<Option<Account>, String> 
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
+        .kill_on_drop(true)
         .spawn();
     let mut child = match started {
-        Ok(child) => Running(child),
+        Ok(child) => child,
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return Err(format!(
-                "config.json keeps the login of {registry} in {name}, which is not there: install it beside this \
+                "config.json keeps the login of {registry} in {name}, which is not installed: install it beside this \
                  program, or set REGISTRY_USERNAME and REGISTRY_PASSWORD"
             ));
         }
-        Err(error) => return Err(format!("{name} cannot be run: {error}")),
+        Err(error) => return Err(format!("cannot run {name}: {error}")),
     };
-    if let Some(mut stdin) = child.0.stdin.take() {
-        // One that does not listen will say why.
-        let _ = writeln!(stdin, "{}", server_address(registry));
-    }
-    let Some(output) = child.0.stdout.take() else {
-        return Err(format!("{name} has no output"));
+    let conversation = converse(&mut child, server_address(registry));
+    let Ok(ended) = timeout(TIMEOUT, conversation).await else {
+        let limit = duration::text(TIMEOUT);
+        return Err(format!("{name} did not answer within {limit}"));
     };
-    let broken = |error: io::Error| format!("{name}: {error}");
-    // What it leaves running may hold its output open for ever, so its end is no sign, and nothing waits for it.
-    rustix::io::ioctl_fionbio(&output, true).map_err(|error| broken(error.into()))?;
-    let mut output = output.take(MOST_PRINTED);
-    let mut printed = Vec::new();
-    let begun = Instant::now();
-    let status = loop {
-        // First whether it has ended, then what there is: so nothing that it printed is missed.
-        let status = child.0.try_wait().map_err(broken)?;
-        match output.read_to_end(&mut printed) {
-            Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(broken(error)),
-            _ if output.limit() == 0 => {
-                return Err(format!(
-                    "{name} printed more than {MOST_PRINTED} bytes, which is no login"
-                ));
-            }
-            _ => {}
-        }
-        match status {
-            Some(status) => break status,
-            None if begun.elapsed() < PATIENCE => sleep(LOOK_AGAIN).await,
-            None => {
-                let limit = duration::text(PATIENCE);
-                return Err(format!("{name} gave no login within {limit}"));
-            }
-        }
-    };
+    let (status, output) = ended.map_err(|error| format!("{name}: {error}"))?;
     if !status.success() {
-        let text = String::from_utf8_lossy(&printed);
+        let text = String::from_utf8_lossy(&output);
         if text.trim() == NOT_FOUND {
             return Ok(None);
         }
@@ -108,7 +83,7 @@ async fn run(program: &Path, registry: &str) -> Result<Option<Account>, String> 
         ));
     }
     let answer: Answer =
-        serde_json::from_slice(&printed).map_err(|_| format!("{name} did not answer with a login"))?;
+        serde_json::from_slice(&output).map_err(|_| format!("{name} did not answer with a login"))?;
     let secret = Secret::new(answer.secret);
     Ok(Some(match answer.username.as_str() {
         "<token>" => Account::IdentityToken(secret),
@@ -119,35 +94,60 @@ async fn run(program: &Path, registry: &str) -> Result<Option<Account>, String> 
     }))
 }
 
+/// Gives a helper the address of a registry; how it ended, and what it printed.
+async fn converse(child: &mut Child, address: &str) -> io::Result<(ExitStatus, Vec<u8>)> {
+    if let Some(mut stdin) = child.stdin.take() {
+        // A helper that does not read it says why.
+        let _ = stdin.write_all(format!("{address}\n").as_bytes()).await;
+    }
+    let mut stdout = child.stdout.take().ok_or(ErrorKind::BrokenPipe)?;
+    let mut output = Vec::with_capacity(4096);
+    let mut is_open = true;
+    // A process that the helper leaves running may hold its output open, so the helper's end counts, not the output's.
+    let status = loop {
+        tokio::select! {
+            status = child.wait() => break status?,
+            read = stdout.read_buf(&mut output), if is_open => is_open = read? > 0,
+        }
+        check_length(&output)?;
+    };
+    while let Ok(read) = timeout(LAST_READ, stdout.read_buf(&mut output)).await
+        && read? > 0
+    {
+        check_length(&output)?;
+    }
+    Ok((status, output))
+}
+
+fn check_length(output: &[u8]) -> io::Result<()> {
+    if output.len() <= MAX_OUTPUT {
+        return Ok(());
+    }
+    let problem = format!("it printed more than {MAX_OUTPUT} bytes, which is not a login");
+    Err(io::Error::other(problem))
+}
+
 /// What a helper that failed has printed, unless a login may be in it.
 fn complaint(text: &str) -> String {
     let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
     if is_json || text.contains('{') || text.contains("Secret") {
-        return "it failed, and what it printed is not shown, since it may be a secret".to_owned();
+        return "it failed, and its output is not shown, since it may contain a secret".to_owned();
     }
     one_line(text, 200)
 }
 
-/// Ends with us.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
-    /// Runs a script as a helper. Another process writes it: what this one has open for writing, a program that another
-    /// test starts just then holds open too, and it could not be run.
+    /// Runs a script as a helper. Another process writes it: a file that this one has open for writing is also held open by
+    /// a program that another test starts just then, and could not be run.
     async fn ask(script: &str, registry: &str) -> Result<Option<Account>, String> {
         let directory = tempfile::tempdir().unwrap();
         let program = directory.path().join("docker-credential-lab");
-        let written = Command::new("sh")
+        let written = std::process::Command::new("sh")
             .args([
                 "-c",
                 r#"printf '#!/bin/sh\n%s\n' "$2" >"$1" && chmod +x "$1""#,
@@ -186,11 +186,11 @@ mod tests {
         );
         assert!(matches!(none.await, Ok(None)));
         let missing = run(Path::new("/nowhere/docker-credential-missing"), "r.example").await;
-        assert!(missing.unwrap_err().contains("is not there"));
+        assert!(missing.unwrap_err().contains("is not installed"));
     }
 
     #[tokio::test]
-    async fn what_a_helper_leaves_running_holds_nobody_up() {
+    async fn a_process_that_a_helper_leaves_running_does_not_delay_its_answer() {
         let begun = Instant::now();
         let script = r#"sleep 6 & echo '{"Username":"u","Secret":"s"}'"#;
         assert_eq!(username(script, "r.example").await, "u");
@@ -204,11 +204,11 @@ mod tests {
         let begun = Instant::now();
         let error = ask("exec yes", "r.example").await.unwrap_err();
         assert!(error.contains("printed more than"), "{error}");
-        assert!(begun.elapsed() < PATIENCE / 2, "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < TIMEOUT / 2, "{:?}", begun.elapsed());
     }
 
     #[tokio::test]
-    async fn a_complaint_is_told_and_what_may_be_a_secret_is_not() {
+    async fn a_complaint_is_shown_and_what_may_be_a_secret_is_not() {
         let error = ask("echo 'no network'; exit 1", "r.example").await.unwrap_err();
         assert!(
             error.contains("docker-credential-lab") && error.contains("no network"),

@@ -208,7 +208,7 @@ mod tests {
         for (config, problem) in [
             (
                 r#"{"credsStore": "of-somewhere-else"}"#,
-                "docker-credential-of-somewhere-else, which is not there",
+                "docker-credential-of-somewhere-else, which is not installed",
             ),
             (r#"{"auths":"#, "is not what `docker login` writes"),
         ] {
