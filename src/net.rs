@@ -1,9 +1,9 @@
-//! What the HTTP clients share: TLS without roots, and errors and error pages in few words.
+//! What the HTTP clients share: TLS, and the gist of errors and error pages.
 
 use std::error::Error;
 use std::sync::Arc;
 
-/// TLS by rustls on ring, the one provider that is linked.
+/// A rustls configuration on ring, the only provider that is linked.
 pub(crate) fn tls_builder()
 -> Result<rustls::ConfigBuilder<rustls::ClientConfig, rustls::WantsVerifier>, String> {
     rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -11,7 +11,7 @@ pub(crate) fn tls_builder()
         .map_err(|error| error.to_string())
 }
 
-/// The client wants a TLS set-up even where there is none to do, and would look for a CA bundle otherwise.
+/// A configuration for a client that never uses TLS. Without one, reqwest would look for a CA bundle.
 pub(crate) fn tls_without_roots() -> Result<rustls::ClientConfig, String> {
     Ok(tls_builder()?
         .with_root_certificates(rustls::RootCertStore::empty())
@@ -36,12 +36,12 @@ pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
     causes(error).last().unwrap_or(error).to_string()
 }
 
-/// The words of an error page on one line, such as proxies answer with; what is no page is left as it is.
+/// The text of an HTML error page, which proxies answer with, on one line. Any other text stays as it is.
 pub(crate) fn without_markup(text: &str) -> String {
     if !text.trim_start().starts_with('<') {
         return text.to_owned();
     }
-    // What is cut off in the middle of a tag has no words.
+    // A tag that is cut off has no text behind it.
     let parts = text.split('<').skip(1);
     let words = parts.filter_map(|part| Some(part.split_once('>')?.1));
     let words = words.flat_map(str::split_whitespace);

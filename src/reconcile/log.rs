@@ -33,7 +33,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             Step::Reject { id, to, cause, .. } => {
                 if let Some(candidate) = rollout.member(id) {
                     let records = &mut self.evidence;
-                    records.note(engine, rollout, candidate, to, cause, now).await;
+                    records.record(engine, rollout, candidate, to, cause, now).await;
                 }
             }
             Step::CreateQuarantineMarker {
@@ -48,9 +48,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 match made.find(|made| made.image_id == *id && made.replaces.as_ref() == Some(replaces)) {
                     Some(candidate) => {
                         let records = &mut self.evidence;
-                        records.note(engine, rollout, candidate, to, cause, now).await;
+                        records.record(engine, rollout, candidate, to, cause, now).await;
                     }
-                    None => self.evidence.note_vanished(to, id, image, cause, now),
+                    None => self.evidence.record_vanished(to, id, image, cause, now),
                 }
             }
             _ => {}
@@ -61,7 +61,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.evidence.forget_absent(rollouts);
         for delegate in &mut report.delegates {
             if let Some(rollout) = rollouts.iter().find(|rollout| rollout.name == delegate.container) {
-                delegate.evidence = self.evidence.of(self.engine.as_ref(), rollout).await;
+                delegate.evidence = self.evidence.latest(self.engine.as_ref(), rollout).await;
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Why a candidate was rejected, in its own words: what it printed last, what its health check said.
+//! Evidence on rejected candidates: the last lines of their logs and the last results of their health checks.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -17,37 +17,37 @@ use crate::rollout::{FailureCause, Member, Rollout};
 use crate::text::redact::Redactor;
 use crate::text::time;
 
-/// How many lines of its log are kept.
+/// The lines of its log that are kept.
 const LINES: usize = 20;
-/// How many results of its health check are kept.
+/// The results of its health check that are kept.
 const PROBES: usize = 5;
-/// How long it may take to collect evidence: in a stop-first replacement nobody serves meanwhile.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long collecting may take: in a stop-first replacement no container serves meanwhile.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What is known of a rejected candidate. No secret of its environment is in it.
+/// What is known about a rejected candidate, without the secrets of its environment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Evidence {
     /// The name under which it is kept.
     pub container: String,
     /// The image it ran, as its configuration names it.
     pub image: String,
-    /// What it did wrong. Only the process that rejected it knows.
+    /// Why it was rejected; `None` where an earlier process did so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// When it was rejected, or else when it ended.
+    /// When it was rejected, or when it ended where an earlier process rejected it.
     #[serde(serialize_with = "time::serialize")]
     pub when: DateTime<Utc>,
-    /// How its last life ended, where it had ended by itself or the process that rejected it is gone.
+    /// How its last life ended, where it had ended before it was rejected or an earlier process rejected it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ending: Option<String>,
-    /// What it printed last.
+    /// Its last log lines, at most 20.
     pub log_tail: Vec<String>,
-    /// What its health check said last, the latest at the end.
+    /// The last results of its health check, at most 5, the latest at the end.
     pub health_log: Vec<String>,
 }
 
 impl Evidence {
-    fn nothing(name: &str, image: &str, when: DateTime<Utc>) -> Self {
+    fn empty(name: &str, image: &str, when: DateTime<Utc>) -> Self {
         Self {
             container: name.to_owned(),
             image: image.to_owned(),
@@ -59,17 +59,17 @@ impl Evidence {
         }
     }
 
-    /// Collects what there is, within two seconds: what the engine does not tell is left out.
+    /// Collects what the engine answers within two seconds; the rest stays empty.
     async fn collect<E: Engine>(engine: &E, rejected: &Member, name: &str, when: DateTime<Utc>) -> Self {
-        let mut evidence = Self::nothing(name, &rejected.image, when);
+        let mut evidence = Self::empty(name, &rejected.image, when);
         let (container, log) = join(
-            timeout(PATIENCE, engine.inspect(&rejected.id)),
-            timeout(PATIENCE, engine.logs(&rejected.id, LINES)),
+            timeout(TIMEOUT, engine.inspect(&rejected.id)),
+            timeout(TIMEOUT, engine.logs(&rejected.id, LINES)),
         )
         .await;
-        // Without its environment nobody knows which of its words are secrets.
+        // Its environment says which words of the log are secrets.
         let Ok(Ok(container)) = container else {
-            debug!(container = name, "no evidence: the container cannot be inspected");
+            debug!(container = name, "cannot inspect the container; no evidence");
             return evidence;
         };
         let redactor = Redactor::new(container.environment());
@@ -92,38 +92,39 @@ impl Evidence {
                 last.reverse();
                 evidence.log_tail = last;
             }
-            Ok(Err(error)) => debug!(container = name, %error, "its log cannot be read"),
-            Err(_) => debug!(container = name, "its log takes too long"),
+            Ok(Err(error)) => debug!(container = name, %error, "cannot read the log"),
+            Err(_) => debug!(container = name, "reading the log takes too long"),
         }
         evidence
     }
 
-    /// Tells the log, line by line.
-    fn tell(&self, delegate: &str) {
+    /// Logs the evidence on a candidate of this delegate, line by line.
+    fn log(&self, container: &str) {
         for line in &self.health_log {
-            warn!(delegate, "health check: {line}");
+            warn!(container, "health check: {line}");
         }
         for line in &self.log_tail {
-            warn!(delegate, "it printed: {line}");
+            warn!(container, "it printed: {line}");
         }
     }
 }
 
-/// The evidence of the rejected containers on the host, by their names.
+/// The evidence on the rejected containers of the host, by their names.
 #[derive(Debug, Default)]
 pub struct EvidenceStore(HashMap<String, Record>);
 
 #[derive(Debug)]
 struct Record {
-    /// The candidate, where it was still there.
+    /// The candidate; `None` where it had vanished.
     container: Option<ContainerId>,
     image: ImageId,
     evidence: Evidence,
 }
 
 impl EvidenceStore {
-    /// Collects and tells the evidence on a candidate that is about to be rejected, and kept, or marked, under that name.
-    pub async fn note<E: Engine>(
+    /// Collects and logs the evidence on a candidate that is about to be rejected. `name` is the one under which it, or its
+    /// quarantine marker, will be kept.
+    pub async fn record<E: Engine>(
         &mut self,
         engine: &E,
         rollout: &Rollout,
@@ -141,12 +142,12 @@ impl EvidenceStore {
         if evidence.health_log.is_empty() {
             evidence.health_log.push(candidate.health.to_string());
         }
-        evidence.tell(&rollout.name);
+        evidence.log(&rollout.name);
         self.keep(Some(&candidate.id), &candidate.image_id, evidence);
     }
 
-    /// A rejected candidate that had gone already left nothing but the cause.
-    pub fn note_vanished(
+    /// Records a rejected candidate that has vanished: only the cause is left.
+    pub fn record_vanished(
         &mut self,
         name: &str,
         image: &ImageId,
@@ -154,7 +155,7 @@ impl EvidenceStore {
         cause: &FailureCause,
         now: DateTime<Utc>,
     ) {
-        let mut evidence = Evidence::nothing(name, reference, now);
+        let mut evidence = Evidence::empty(name, reference, now);
         evidence.cause = Some(cause.to_string());
         self.keep(None, image, evidence);
     }
@@ -168,12 +169,12 @@ impl EvidenceStore {
         self.0.insert(record.evidence.container.clone(), record);
     }
 
-    /// The evidence on the last rejected candidate that is still there. What an earlier process rejected is read once
-    /// from the container, which was kept for that.
-    pub async fn of<E: Engine>(&mut self, engine: &E, rollout: &Rollout) -> Option<Evidence> {
+    /// The evidence on the delegate's last rejected candidate. Where an earlier process rejected it, it is read once from the
+    /// container, which was kept for that.
+    pub async fn latest<E: Engine>(&mut self, engine: &E, rollout: &Rollout) -> Option<Evidence> {
         let rejected = rollout.failed.last()?;
         let known = self.0.get(&rejected.name);
-        // By the image, too: a name may have been given again.
+        // The image is compared too, since a name may be reused.
         if known.is_none_or(|known| known.image != rejected.image_id) {
             if rejected.is_up() {
                 return None;
@@ -185,7 +186,7 @@ impl EvidenceStore {
         self.0.get(&rejected.name).map(|record| record.evidence.clone())
     }
 
-    /// Forgets containers that are gone.
+    /// Forgets the evidence on containers that no longer exist.
     pub fn forget_absent(&mut self, rollouts: &[Rollout]) {
         let rejected = rollouts.iter().flat_map(|rollout| &rollout.failed);
         let present: HashSet<&str> = rejected.map(|rejected| rejected.name.as_str()).collect();

@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-/// A text that cannot be printed: no `Display`, and `Debug` shows nothing of it.
+/// A text that cannot be printed by accident: it has no `Display`, and its `Debug` shows nothing.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes the text in.
+    /// Wraps the text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself, for the one place that sends it.
+    /// The text itself, for the place that sends it.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! What Docker's own `config.json` says of registries; all else in it is passed over.
+//! The registry accounts in Docker's own `config.json`. Everything else in it is ignored.
 
 use std::collections::BTreeMap;
 
@@ -32,14 +32,14 @@ struct Entry {
 }
 
 impl DockerConfig {
-    /// The helper that keeps the account of this registry.
+    /// The name of the helper that keeps the account of this registry.
     pub(super) fn helper(&self, registry: &str) -> Option<&str> {
         let own = self.helpers.iter().find(|(key, _)| is_of(key, registry));
         let helper = own.map_or(self.store.as_str(), |(_, helper)| helper);
         Some(helper).filter(|helper| !helper.is_empty())
     }
 
-    /// The account in the file itself. A helper leaves an empty entry there.
+    /// The account in the file itself, where a helper leaves an empty entry. Errs with the entry that cannot be decoded.
     pub(super) fn account(&self, registry: &str) -> Result<Option<Account>, String> {
         let entries = self.auths.iter().filter(|(key, _)| is_of(key, registry));
         for (key, entry) in entries {
@@ -66,11 +66,11 @@ impl DockerConfig {
 fn decoded(auth: &str) -> Option<(String, String)> {
     let text = String::from_utf8(STANDARD.decode(auth.trim()).ok()?).ok()?;
     let (username, password) = text.split_once(':')?;
-    // Some clients fill up with zeros.
+    // Some clients pad with zeros.
     Some((username.to_owned(), password.trim_end_matches('\0').to_owned()))
 }
 
-/// Whether a key is about this registry. Keys come with or without scheme and path, and Docker Hub has three names.
+/// Whether a key is this registry's. Keys come with or without scheme and path, and Docker Hub has three names.
 fn is_of(key: &str, registry: &str) -> bool {
     let host = |text: &str| {
         let text = text
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_login_is_told_by_its_registry_and_not_shown() {
+    fn a_broken_login_is_reported_by_its_registry_and_not_shown() {
         let config = config(json!({ "auths": { "r.example": { "auth": "hunter2" } } }));
         let error = config.account("r.example").unwrap_err();
         assert_eq!(error, "the login of r.example is not the base64 of user:password");

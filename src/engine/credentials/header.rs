@@ -1,4 +1,4 @@
-//! Registry credentials for pulls: what goes into `X-Registry-Auth`.
+//! Registry credentials on their way to the engine: the header `X-Registry-Auth`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
@@ -10,7 +10,7 @@ use crate::text::secret::Secret;
 /// The header that carries registry credentials to the engine.
 pub(in crate::engine) const HEADER: &str = "X-Registry-Auth";
 
-/// Who pulls.
+/// The account that pulls.
 #[derive(Clone, Debug)]
 pub(in crate::engine) enum Account {
     /// A user name with its password or access token.
@@ -20,7 +20,7 @@ pub(in crate::engine) enum Account {
         /// The password.
         password: Secret,
     },
-    /// What `docker login` got instead of a password.
+    /// The token that `docker login` got in place of a password.
     IdentityToken(Secret),
 }
 
@@ -62,7 +62,7 @@ impl Login {
         }
     }
 
-    /// The value of [`HEADER`] for a request of our own.
+    /// The value of [`HEADER`] in a request of our own.
     pub(in crate::engine) fn header(&self) -> String {
         let serveraddress = server_address(&self.registry);
         let credentials = match &self.account {
@@ -77,7 +77,7 @@ impl Login {
     }
 }
 
-/// Docker Hub is known to engines by this address and by no other.
+/// The registry's address as engines expect it: Docker Hub has a historic one.
 pub(in crate::engine) fn server_address(registry: &str) -> &str {
     match registry {
         "docker.io" => "https://index.docker.io/v1/",
@@ -85,8 +85,8 @@ pub(in crate::engine) fn server_address(registry: &str) -> &str {
     }
 }
 
-/// From the standard base64 alphabet to the one that engines decode. A credential in the wrong one is dropped in
-/// silence, so that only some passwords fail.
+/// From the standard base64 alphabet to the one that engines decode. They silently drop a credential in the wrong one, so
+/// that only some passwords fail.
 pub(in crate::engine) fn url_safe(header: &str) -> String {
     header.replace('+', "-").replace('/', "_")
 }

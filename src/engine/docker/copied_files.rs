@@ -1,14 +1,14 @@
-//! Files that somebody put into a container before its present life began, as compose does with a config or a secret
-//! whose content is in the compose file: right after the creation, and from 2.38 on right before each start. They are in
-//! no document, and a successor would lack them.
+//! Finds files that were copied into a container before its present life began. Compose does so with a config or a secret
+//! whose content is in the compose file: right after the creation, and from version 2.38 on before each start. No document
+//! lists them, and a successor would lack them.
 //!
-//! They are told by their time, so some are taken for such that are none:
-//! - what a process of an earlier life took out of an archive that is younger than the container, or downloaded with the
-//!   time that a server gave;
-//! - all that an earlier life wrote, where the engine's file system keeps whole seconds only.
+//! They are recognised by their modification times, so some other files are taken for them:
+//! - files that a process of an earlier life extracted from an archive younger than the container, or downloaded with the
+//!   server's time;
+//! - every file that an earlier life wrote, where the engine's file system stores whole seconds only.
 //!
-//! A delegate with such a file is left alone until it is made anew. The other way round, a file is missed where the clocks
-//! of compose's host and of the engine's differ.
+//! A delegate with such a file is not upgraded until it is recreated. Conversely, a file is missed where the clocks of
+//! Compose's host and of the engine's host differ.
 
 use std::collections::HashSet;
 
@@ -20,15 +20,15 @@ use tracing::warn;
 
 use crate::container::Inspected;
 
-/// The header in which the engine tells of a path in a container: base64 of JSON.
+/// The header with which the engine describes a path in a container: base64 of JSON.
 pub(super) const STAT: &str = "X-Docker-Container-Path-Stat";
-/// At most so many files are looked at, those with the shortest paths first: a config is put where a person says. Each is a
-/// call, for which the engine mounts what the container mounts.
-pub(super) const MOST_FILES: usize = 500;
-/// By so much a tar archive may be off, which knows whole seconds only.
+/// As many files are checked, the shortest paths first, since a person chose where a config goes. Each check is a call, for
+/// which the engine mounts the container's file system.
+const MAX_FILES: usize = 500;
+/// The error of a time in a tar archive, which stores whole seconds.
 const WHOLE_SECOND: TimeDelta = TimeDelta::seconds(1);
 
-/// A row of what differs in a container from its image.
+/// A row of the answer to `GET /containers/{id}/changes`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Change {
     #[serde(rename = "Path")]
@@ -37,12 +37,12 @@ pub(super) struct Change {
     kind: u8,
 }
 
-/// What is new, and what is no more as in the image, since a config may take the place of a file there. The shortest
-/// paths come first. Without a change the engine answers `null`.
-pub(super) fn written(changes: Option<Vec<Change>>) -> Vec<String> {
+/// The files that are new or changed, since a config may replace a file of the image. The shortest paths come first. The
+/// engine answers `null` where nothing changed.
+pub(super) fn changed_files(changes: Option<Vec<Change>>) -> Vec<String> {
     const REMOVED: u8 = 2;
     let changes = changes.unwrap_or_default();
-    // With each file its directories are told as changed too. They need not be looked at.
+    // The engine lists the directories of each file as changed, too. They need no check.
     let directories: HashSet<&str> = changes
         .iter()
         .filter_map(|change| Some(change.path.rsplit_once('/')?.0))
@@ -53,13 +53,10 @@ pub(super) fn written(changes: Option<Vec<Change>>) -> Vec<String> {
         .map(|change| change.path.clone())
         .collect();
     paths.sort_by_cached_key(|path| (path.matches('/').count(), path.clone()));
-    let left_out = paths.len().saturating_sub(MOST_FILES);
-    if left_out > 0 {
-        warn!(
-            left_out,
-            "too many files of it differ from its image to look at all of them"
-        );
-        paths.truncate(MOST_FILES);
+    let unchecked = paths.len().saturating_sub(MAX_FILES);
+    if unchecked > 0 {
+        warn!(unchecked, "only the first {MAX_FILES} changed files were checked");
+        paths.truncate(MAX_FILES);
     }
     paths
 }
@@ -71,12 +68,12 @@ struct Stat {
     mtime: DateTime<Utc>,
 }
 
-/// Whether the path with this header is a regular file that was put there before the present life.
+/// Whether the path with this header is a regular file that was copied into the container before its present life.
 ///
-/// compose sends a tar archive with the time of sending, and a time in an archive has no fraction of a second; what a
-/// process writes has one. What a process takes out of an archive has none either, but mostly a time from before the
+/// Compose sends a tar archive with the time of sending. A time in an archive has no fraction of a second, while the time of
+/// a file that a process wrote has one. A file that a process extracted has none either, but mostly a time from before the
 /// container was created.
-pub(super) fn was_put_there(container: &Inspected, header: &str) -> bool {
+pub(super) fn was_copied(container: &Inspected, header: &str) -> bool {
     const NOT_REGULAR: u32 = 0x8f28_0000;
     let Some(stat) = STANDARD
         .decode(header)
@@ -113,11 +110,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_whole_seconds_from_before_this_life_was_put_there() {
+    fn a_file_with_whole_seconds_from_before_this_life_was_copied() {
         let running = container("2026-11-21T10:00:01.2Z");
         let restarted = container("2026-11-21T12:00:00Z");
         let never_started = container("0001-01-01T00:00:00Z");
-        let put = |container: &Inspected, mode, mtime| was_put_there(container, &stat(mode, mtime));
+        let put = |container: &Inspected, mode, mtime| was_copied(container, &stat(mode, mtime));
         assert!(put(&running, 0o444, "2026-11-21T10:00:01Z"));
         assert!(put(&running, 0o444, "2026-11-21T10:00:00Z"), "rounded down");
         for before_this_life in [
@@ -140,11 +137,11 @@ mod tests {
         );
         assert!(!put(&running, 0x8000_01ed, "2026-11-21T10:00:01Z"), "a directory");
         assert!(!put(&running, 0x0800_01ff, "2026-11-21T10:00:01Z"), "a link");
-        assert!(!was_put_there(&running, "?"));
+        assert!(!was_copied(&running, "?"));
     }
 
     #[test]
-    fn what_was_written_comes_with_short_paths_first_and_without_its_directories() {
+    fn changed_files_come_with_short_paths_first_and_without_their_directories() {
         let changes = json!([
             { "Path": "/opt/a", "Kind": 1 }, { "Path": "/opt/a/b", "Kind": 1 }, { "Path": "/opt", "Kind": 0 },
             { "Path": "/etc", "Kind": 0 }, { "Path": "/etc/of-the-image.yml", "Kind": 0 },
@@ -152,7 +149,10 @@ mod tests {
             { "Path": "/config", "Kind": 1 },
         ]);
         let changes: Option<Vec<Change>> = serde_json::from_value(changes).unwrap();
-        assert_eq!(written(changes), ["/config", "/etc/of-the-image.yml", "/opt/a/b"]);
-        assert_eq!(written(None), Vec::<String>::new());
+        assert_eq!(
+            changed_files(changes),
+            ["/config", "/etc/of-the-image.yml", "/opt/a/b"]
+        );
+        assert_eq!(changed_files(None), Vec::<String>::new());
     }
 }

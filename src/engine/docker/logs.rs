@@ -1,11 +1,11 @@
-//! What a container printed: from the engine's stream, in one of its two forms, to text.
+//! A container's log as text, from the engine's stream in either of its two forms.
 
 use std::borrow::Cow;
 
-/// A header: the stream's number, three zeros, the length of what follows.
+/// The bytes of a frame's header: the number of the stream, three zeros, the length of what follows.
 const HEADER: usize = 8;
 
-/// Takes both streams out of the frames they come in. A container with a terminal has one stream and no frames.
+/// The text of both streams, without the frames that they come in. A container with a terminal has one stream, unframed.
 pub(super) fn text(body: &[u8]) -> String {
     let plain: Cow<'_, [u8]> = if is_framed(body) {
         Cow::Owned(unframed(body))
@@ -15,12 +15,12 @@ pub(super) fn text(body: &[u8]) -> String {
     String::from_utf8_lossy(&plain).into_owned()
 }
 
-/// Engines before API 1.42 do not say which form it is, but no text begins like a header.
+/// Engines before API 1.42 do not say which form it is, but no text starts like a header.
 fn is_framed(body: &[u8]) -> bool {
     matches!(body, [0..=2, 0, 0, 0, _, _, _, _, ..])
 }
 
-/// The lines of both streams, each whole, in the order in which they ended.
+/// The whole lines of both streams, in the order in which they ended.
 fn unframed(mut body: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(body.len());
     let mut begun = [Vec::new(), Vec::new()];

@@ -351,7 +351,7 @@ impl Engine for DockerEngine {
             })
             .await?;
         let mut files = Vec::new();
-        for path in copied_files::written(changes) {
+        for path in copied_files::changed_files(changes) {
             let session = self.session().await?;
             let http = &self.shared.http;
             let archive = ["containers", id.as_str(), "archive"];
@@ -360,7 +360,7 @@ impl Engine for DockerEngine {
                 .query("path", &path);
             let stat = http.header_of(request, copied_files::STAT).await;
             match self.track_session(stat).await {
-                Ok(Some(stat)) if copied_files::was_put_there(&container, &stat) => files.push(path),
+                Ok(Some(stat)) if copied_files::was_copied(&container, &stat) => files.push(path),
                 // 404: it was removed meanwhile.
                 Ok(_) | Err(EngineError::NotFound(_)) => {}
                 Err(error) => return Err(error),

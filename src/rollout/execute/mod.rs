@@ -28,7 +28,7 @@ pub async fn execute<E: Engine>(
     now: DateTime<Utc>,
 ) -> Result<(), Failure> {
     match step {
-        // A pull takes its time, and is not for a step to wait for: see `Pulls`.
+        // Pulls run in the background: see `Pulls`.
         Step::Pull { .. } => {}
         Step::Create {
             from,
@@ -67,21 +67,21 @@ pub async fn execute<E: Engine>(
         Step::CreateQuarantineMarker { .. } => mark(engine, rollout, step).await?,
         Step::Start { id, .. } => start(engine, rollout, id, memory, now).await?,
         Step::Retire { id, to } => {
-            if let Some(fresh) = unstarted_candidate(rollout) {
-                prepare_candidate(engine, rollout, fresh, memory).await?;
+            if let Some(candidate) = unstarted_candidate(rollout) {
+                prepare_candidate(engine, rollout, candidate, memory).await?;
             }
             engine.rename(id, to).await?;
         }
         Step::Withdraw { id, to, .. } => {
             engine.rename(id, to).await?;
-            // It goes by our own hand.
+            // We remove it ourselves, so its disappearance is not a failed attempt.
             memory.forget_candidate(&rollout.name, id);
         }
         Step::Promote { id, to } | Step::Reject { id, to, .. } | Step::Restore { id, to } => {
             engine.rename(id, to).await?;
         }
         Step::SetRestartPolicy { id, policy, .. } => {
-            // Its successor's label tells it too, but somebody may remove that one.
+            // Its successor's label has the policy too, but the successor may be removed.
             if let Some(member) = rollout.member(id).filter(|member| !member.restart_is_off()) {
                 memory.history(id).original_policy = Some(member.restart_policy.clone());
             }
@@ -106,15 +106,15 @@ pub async fn execute<E: Engine>(
     Ok(())
 }
 
-/// Removes an image, unless somebody else uses it or it has other names.
+/// Removes an image. The engine keeps it where a container uses it or it has other names.
 async fn discard<E: Engine>(engine: &E, image: &ImageId) {
     if let Err(error) = engine.remove_image(image).await {
-        debug!(%image, %error, "an image is kept");
+        debug!(%image, %error, "the engine keeps an image");
     }
 }
 
-/// The image of a rejected candidate that has just been removed: it was pulled for that one. A candidate that is made
-/// of it again uses it, and so keeps it.
+/// The image of a rejected candidate that has just been removed, since it was pulled for that one; `None` where another
+/// container of the delegate uses it or may go back to it.
 fn image_of_failed<'a>(rollout: &'a Rollout, removed: &ContainerId) -> Option<&'a ImageId> {
     let failed = rollout.failed.iter().find(|failed| failed.id == *removed)?;
     let serving = rollout.serving.as_ref()?;
@@ -127,7 +127,7 @@ fn image_of_failed<'a>(rollout: &'a Rollout, removed: &ContainerId) -> Option<&'
     (!is_kept).then_some(&failed.image_id)
 }
 
-/// Whether it was a candidate, and went by our own hand. One that was made from a standby counts as an attempt.
+/// Whether the container that we removed was a candidate. One that was created from a standby still counts as an attempt.
 fn was_candidate(rollout: &Rollout, removed: &ContainerId) -> bool {
     let standby = rollout.standby.as_ref();
     rollout.candidate.as_ref().is_some_and(|candidate| {
