@@ -1,6 +1,6 @@
 //! Names and values that mean something in a container's document.
 
-pub(crate) const KEYS: [&str; 62] = [
+pub(crate) const KEYS: [&str; 65] = [
     "Env",
     "Labels",
     "Cmd",
@@ -61,12 +61,15 @@ pub(crate) const KEYS: [&str; 62] = [
     "io.delegate-upgrader.enable",
     "com.docker.swarm.task.id",
     "com.docker.compose.project",
+    "io.delegate-upgrader.previous-restart-policy",
+    "standby",
+    "by_id",
     "a~b",
     "",
 ];
 
 /// As JSON.
-pub(crate) const VALUES: [&str; 47] = [
+pub(crate) const VALUES: [&str; 48] = [
     "null",
     "true",
     "false",
@@ -103,6 +106,7 @@ pub(crate) const VALUES: [&str; 47] = [
     "{\"mine\":{\"Aliases\":[\"a\"],\"IPAMConfig\":{\"IPv4Address\":\"10.0.0.2\"}}}",
     "{\"a\":{\"NetworkID\":\"abc\"},\"mine\":{\"NetworkID\":\"abc\"}}",
     "{\"Name\":\"\",\"MaximumRetryCount\":0}",
+    "{\"Name\":\"on-failure\",\"MaximumRetryCount\":3}",
     "{\"Test\":[\"CMD\",\"a\"],\"Interval\":1}",
     "{\"io.delegate-upgrader.auto-remove\":\"true\"}",
     "\"host\"",

@@ -6,7 +6,8 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
-use super::{ContainerId, ImageId, RunState, label};
+use super::json::{list_at, object_at, text_at};
+use super::{ContainerId, ImageId, RunState, label, restart_policy};
 
 /// A container's document as the engine gave it, and typed views of what we decide on.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,11 +47,34 @@ impl Inspected {
         &self.0
     }
 
-    fn text(&self, pointer: &str) -> &str {
-        self.0
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
+    /// The string at a JSON pointer; empty where there is none.
+    pub(crate) fn text(&self, pointer: &str) -> &str {
+        text_at(&self.0, pointer)
+    }
+
+    /// The object at a JSON pointer.
+    pub(crate) fn object(&self, pointer: &str) -> Option<&Map<String, Value>> {
+        object_at(&self.0, pointer)
+    }
+
+    /// The list at a JSON pointer; empty where there is none.
+    pub(crate) fn list(&self, pointer: &str) -> &[Value] {
+        list_at(&self.0, pointer)
+    }
+
+    fn number(&self, pointer: &str) -> Option<u64> {
+        self.0.pointer(pointer).and_then(Value::as_u64)
+    }
+
+    fn flag(&self, pointer: &str) -> bool {
+        self.0.pointer(pointer) == Some(&Value::Bool(true))
+    }
+
+    /// Puts another value in the place of one that is there.
+    pub(crate) fn replace(&mut self, pointer: &str, value: Value) {
+        if let Some(slot) = self.0.pointer_mut(pointer) {
+            *slot = value;
+        }
     }
 
     fn time(&self, pointer: &str) -> Option<DateTime<Utc>> {
@@ -99,29 +123,19 @@ impl Inspected {
 
     /// The value of a variable in its environment; the last one wins, as in the container.
     pub fn env(&self, name: &str) -> Option<&str> {
-        self.0
-            .pointer("/Config/Env")?
-            .as_array()?
-            .iter()
-            .rev()
-            .find_map(|entry| {
-                let (key, value) = entry.as_str()?.split_once('=')?;
-                (key == name).then_some(value)
-            })
+        let last = self.environment().rfind(|(key, _)| *key == name);
+        last.map(|(_, value)| value)
     }
 
     /// Its environment, each variable with its value.
-    pub fn environment(&self) -> impl Iterator<Item = (&str, &str)> {
-        let entries = self.0.pointer("/Config/Env").and_then(Value::as_array);
-        entries
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| entry.as_str()?.split_once('='))
+    pub fn environment(&self) -> impl DoubleEndedIterator<Item = (&str, &str)> {
+        let entries = self.list("/Config/Env").iter();
+        entries.filter_map(|entry| entry.as_str()?.split_once('='))
     }
 
     /// The value of a label; an empty one is none.
     pub fn label(&self, name: &str) -> Option<&str> {
-        let value = self.0.pointer("/Config/Labels")?.get(name)?.as_str();
+        let value = self.object("/Config/Labels")?.get(name)?.as_str();
         value.filter(|value| !value.is_empty())
     }
 
@@ -155,47 +169,22 @@ impl Inspected {
 
     /// Whether the kernel killed it for memory.
     pub fn oom_killed(&self) -> bool {
-        self.0
-            .pointer("/State/OOMKilled")
-            .and_then(Value::as_bool)
-            .unwrap_or_default()
+        self.flag("/State/OOMKilled")
     }
 
     /// How often its restart policy has restarted it.
     pub fn restart_count(&self) -> u64 {
-        self.0
-            .get("RestartCount")
-            .and_then(Value::as_u64)
-            .unwrap_or_default()
-    }
-
-    /// The name of its restart policy, `no` where none is set.
-    fn restart_policy_name(&self) -> &str {
-        match self.text("/HostConfig/RestartPolicy/Name") {
-            "" => "no",
-            name => name,
-        }
+        self.number("/RestartCount").unwrap_or_default()
     }
 
     /// Its restart policy as `docker run --restart` takes it: `no`, `always`, `on-failure:5`.
     pub fn restart_policy_text(&self) -> String {
-        let name = self.restart_policy_name();
-        let retries = self
-            .0
-            .pointer("/HostConfig/RestartPolicy/MaximumRetryCount")
-            .and_then(Value::as_u64);
-        match retries {
-            Some(retries) if retries > 0 => format!("{name}:{retries}"),
-            _ => name.to_owned(),
-        }
+        restart_policy::text(&self.0)
     }
 
     /// Whether the engine removes it when it stops (`--rm`).
     pub fn auto_remove(&self) -> bool {
-        self.0
-            .pointer("/HostConfig/AutoRemove")
-            .and_then(Value::as_bool)
-            .unwrap_or_default()
+        self.flag("/HostConfig/AutoRemove")
     }
 
     /// Its network mode: `default`, `bridge`, `host`, `none`, `container:<id>`, or a network's name or id.
@@ -210,24 +199,19 @@ impl Inspected {
     }
 
     fn networks(&self) -> Option<&Map<String, Value>> {
-        self.0
-            .pointer("/NetworkSettings/Networks")
-            .and_then(Value::as_object)
+        self.object("/NetworkSettings/Networks")
     }
 
     /// The time to stop that its owner gave it (`--stop-timeout`); `None` too where it is without an end.
     pub fn stop_timeout(&self) -> Option<Duration> {
         const YEAR: u64 = 365 * 86_400;
-        let seconds = self.0.pointer("/Config/StopTimeout").and_then(Value::as_u64);
-        seconds.map(|seconds| Duration::from_secs(seconds.min(YEAR)))
+        self.number("/Config/StopTimeout")
+            .map(|seconds| Duration::from_secs(seconds.min(YEAR)))
     }
 
     /// Its memory limit in bytes, if it has one.
     pub fn memory_limit(&self) -> Option<u64> {
-        self.0
-            .pointer("/HostConfig/Memory")
-            .and_then(Value::as_u64)
-            .filter(|bytes| *bytes > 0)
+        self.number("/HostConfig/Memory").filter(|bytes| *bytes > 0)
     }
 
     /// Its addresses, one per network it is connected to, in the order of the networks' names.
@@ -235,13 +219,11 @@ impl Inspected {
         let mut addresses = Vec::new();
         for endpoint in self.networks().into_iter().flat_map(Map::values) {
             for key in ["IPAddress", "GlobalIPv6Address"] {
-                if let Some(address) = endpoint
-                    .get(key)
-                    .and_then(Value::as_str)
-                    .and_then(|text| text.parse().ok())
-                {
-                    addresses.push(address);
-                }
+                addresses.extend(
+                    endpoint
+                        .get(key)
+                        .and_then(|address| address.as_str()?.parse::<IpAddr>().ok()),
+                );
             }
         }
         addresses
@@ -249,8 +231,7 @@ impl Inspected {
 
     /// The exit code and the output of the last so many probes of its HEALTHCHECK, the latest at the end.
     pub fn health_log(&self, last: usize) -> impl Iterator<Item = (i64, &str)> {
-        let log = self.0.pointer("/State/Health/Log").and_then(Value::as_array);
-        let log = log.map(Vec::as_slice).unwrap_or_default();
+        let log = self.list("/State/Health/Log");
         log.iter().skip(log.len().saturating_sub(last)).map(|entry| {
             let code = entry.get("ExitCode").and_then(Value::as_i64);
             let output = entry.get("Output").and_then(Value::as_str);
@@ -260,28 +241,17 @@ impl Inspected {
 
     /// The engine's verdict on its HEALTHCHECK; `None` where it has none.
     pub fn health(&self) -> Option<Healthcheck> {
-        let health = self.0.pointer("/State/Health")?;
-        let status = match health.get("Status")?.as_str()? {
+        let status = match self.text("/State/Health/Status") {
             "starting" => HealthcheckStatus::Starting,
             "healthy" => HealthcheckStatus::Healthy,
             "unhealthy" => HealthcheckStatus::Unhealthy,
             _ => return None,
         };
-        let last = health
-            .get("Log")
-            .and_then(Value::as_array)
-            .and_then(|log| log.last());
+        let last_output = self.health_log(1).next().map(|(_, output)| output);
         Some(Healthcheck {
             status,
-            failing_streak: health
-                .get("FailingStreak")
-                .and_then(Value::as_u64)
-                .unwrap_or_default(),
-            last_output: last
-                .and_then(|entry| entry.get("Output")?.as_str())
-                .unwrap_or_default()
-                .trim()
-                .to_owned(),
+            failing_streak: self.number("/State/Health/FailingStreak").unwrap_or_default(),
+            last_output: last_output.unwrap_or_default().to_owned(),
         })
     }
 }

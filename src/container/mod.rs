@@ -2,12 +2,15 @@
 
 mod id;
 mod inspect;
+pub(crate) mod json;
 pub mod label;
+mod restart_policy;
 mod role;
 mod state;
 
 pub use id::{ContainerId, ImageId};
 pub use inspect::{Healthcheck, HealthcheckStatus, Inspected};
+pub use restart_policy::restart_policy_document;
 pub use role::Role;
 pub use state::{ApiVersion, ContainerSummary, RunState};
 

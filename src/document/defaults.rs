@@ -10,7 +10,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{is_unset, same_or_unset};
+use super::unset::{is_unset, same_or_unset};
 
 /// Fields whose value is the image's where the owner gave none.
 pub(super) const SCALARS: [&str; 4] = ["User", "WorkingDir", "StopSignal", "ArgsEscaped"];

@@ -1,19 +1,35 @@
-//! What a container has of another one: a namespace, its volumes, or a link to it. Nobody can take that along to the
+//! What a container has of another one: a namespace, its volumes, or a link to it. None of that can be taken along to the
 //! other one's successor, which has another id.
 
 use serde_json::Value;
 
-use super::{list, text};
-use crate::container::ContainerSummary;
+use crate::container::{ContainerSummary, Inspected};
 
-pub(super) const VOLUMES: &str = "volumes";
-pub(super) const LINK: &str = "link";
+/// What a container has of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+pub enum DependencyKind {
+    /// Its network namespace.
+    #[strum(to_string = "network")]
+    Network,
+    /// Its PID namespace.
+    #[strum(to_string = "PID namespace")]
+    Pid,
+    /// Its IPC namespace.
+    #[strum(to_string = "IPC namespace")]
+    Ipc,
+    /// Its volumes (`--volumes-from`).
+    #[strum(to_string = "volumes")]
+    Volumes,
+    /// A link to it.
+    #[strum(to_string = "link")]
+    Link,
+}
 
-/// Something of another container.
+/// Something that a container has of another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependency {
-    /// `network`, `pid`, `ipc`, `volumes` or `link`.
-    pub what: &'static str,
+    /// What it is.
+    pub kind: DependencyKind,
     /// The other container, as the document names it: by its id, or by its name.
     pub container: String,
 }
@@ -22,15 +38,16 @@ impl Dependency {
     /// Whether nothing can be started with it unless the other one runs. A namespace ends with its holder's life, and the
     /// engine refuses a link to what does not run.
     pub fn needs_it_running(&self) -> bool {
-        self.what != VOLUMES
+        self.kind != DependencyKind::Volumes
     }
 
-    /// Whether the name in it is that of now: of a link the engine keeps the container, and shows what that one is called.
+    /// Whether the name in it follows the other container's: of a link the engine keeps the container, and shows what
+    /// that one is called now.
     pub fn tracks_renames(&self) -> bool {
-        self.what == LINK
+        self.kind == DependencyKind::Link
     }
 
-    /// Which of all containers it is to: the one of that name, else the only one whose id begins so. The engine takes as
+    /// The container that it is on: the one of that name, else the only one whose id begins so. The engine takes as
     /// few digits as tell one, and keeps what it was given.
     pub fn target<'a>(&self, containers: &'a [ContainerSummary]) -> Option<&'a ContainerSummary> {
         let wanted = self.container.trim_start_matches('/');
@@ -47,44 +64,34 @@ impl Dependency {
     }
 }
 
-/// The namespaces that a container of this document shares with others. The engine writes them as `container:<id>`.
-pub(super) fn namespaces(inspect: &Value) -> impl Iterator<Item = Dependency> {
+/// The namespaces that the container shares with others. The engine writes them as `container:<id>`.
+pub(super) fn namespaces(container: &Inspected) -> impl Iterator<Item = Dependency> {
     [
-        ("network", "/HostConfig/NetworkMode"),
-        ("pid", "/HostConfig/PidMode"),
-        ("ipc", "/HostConfig/IpcMode"),
+        (DependencyKind::Network, "/HostConfig/NetworkMode"),
+        (DependencyKind::Pid, "/HostConfig/PidMode"),
+        (DependencyKind::Ipc, "/HostConfig/IpcMode"),
     ]
     .into_iter()
-    .filter_map(|(what, pointer)| {
-        let container = text(inspect, pointer).strip_prefix("container:")?;
-        Some(Dependency {
-            what,
-            container: container.to_owned(),
-        })
+    .filter_map(|(kind, pointer)| {
+        let container = container.text(pointer).strip_prefix("container:")?.to_owned();
+        Some(Dependency { kind, container })
     })
 }
 
-/// All that a container of this document has of others. `--volumes-from` is kept as it was given, with an optional mode
-/// behind a colon. A link is shown as `/name:/own-name/alias`; in networks that a person made there are none of these.
-pub fn dependencies(inspect: &Value) -> Vec<Dependency> {
-    let sources = list(inspect, "/HostConfig/VolumesFrom").iter();
-    let volumes = sources.filter_map(|source| {
-        let source = source.as_str()?;
-        let container = source.split_once(':').map_or(source, |(container, _)| container);
-        Some(Dependency {
-            what: VOLUMES,
-            container: container.to_owned(),
-        })
+/// All that the container has of others. `--volumes-from` is kept as it was given, with an optional mode behind a colon.
+/// A link is shown as `/name:/own-name/alias`; in networks that a person made there are none of these.
+pub fn dependencies(container: &Inspected) -> Vec<Dependency> {
+    let before_colon = |entry: &str| entry.split(':').next().unwrap_or_default().to_owned();
+    let entries = |pointer| container.list(pointer).iter().filter_map(Value::as_str);
+    let volumes = entries("/HostConfig/VolumesFrom").map(|source| Dependency {
+        kind: DependencyKind::Volumes,
+        container: before_colon(source),
     });
-    let links = list(inspect, "/HostConfig/Links").iter().filter_map(|link| {
-        let link = link.as_str()?;
-        let container = link.split_once(':').map_or(link, |(container, _)| container);
-        Some(Dependency {
-            what: LINK,
-            container: container.trim_start_matches('/').to_owned(),
-        })
+    let links = entries("/HostConfig/Links").map(|link| Dependency {
+        kind: DependencyKind::Link,
+        container: before_colon(link).trim_start_matches('/').to_owned(),
     });
-    namespaces(inspect).chain(volumes).chain(links).collect()
+    namespaces(container).chain(volumes).chain(links).collect()
 }
 
 #[cfg(test)]
@@ -94,11 +101,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::container::ContainerId;
-    use crate::container::RunState;
+    use crate::container::{ContainerId, RunState};
+
+    fn inspected(document: serde_json::Value) -> Inspected {
+        Inspected::new(document).unwrap()
+    }
 
     #[test]
-    fn a_tie_is_by_id_or_by_name() {
+    fn a_dependency_is_found_by_id_or_by_name() {
         let container = |id: &str, name: &str| ContainerSummary {
             id: ContainerId::new(format!("{id:0<64}")),
             name: name.to_owned(),
@@ -110,16 +120,16 @@ mod tests {
             container("0124", "d2"),
             container("f", "01234"),
         ];
-        let inspect = json!({ "HostConfig": {
+        let container = inspected(json!({ "Id": "0", "HostConfig": {
             "NetworkMode": format!("container:{}", all[1].id.as_str()), "PidMode": "container:d1", "IpcMode": "shareable",
             "VolumesFrom": ["/d1:ro", "0123456789ab", "0124", "012", "01234", "f", "other", ""],
             "Links": ["/d2:/own/db", "/gone:/own/d1"],
-        } });
-        let found: Vec<_> = dependencies(&inspect)
+        } }));
+        let found: Vec<_> = dependencies(&container)
             .into_iter()
             .map(|dependency| {
                 (
-                    dependency.what,
+                    dependency.kind,
                     dependency.target(&all).map_or("none", |target| &target.name),
                 )
             })
@@ -127,23 +137,21 @@ mod tests {
         assert_eq!(
             found,
             [
-                ("network", "d2"),
-                ("pid", "d1"),
-                ("volumes", "d1"),
-                ("volumes", "d1"),
-                ("volumes", "d2"),
-                ("volumes", "none"),
-                ("volumes", "01234"),
-                ("volumes", "01234"),
-                ("volumes", "none"),
-                ("volumes", "none"),
-                ("link", "d2"),
-                ("link", "none"),
+                (DependencyKind::Network, "d2"),
+                (DependencyKind::Pid, "d1"),
+                (DependencyKind::Volumes, "d1"),
+                (DependencyKind::Volumes, "d1"),
+                (DependencyKind::Volumes, "d2"),
+                (DependencyKind::Volumes, "none"),
+                (DependencyKind::Volumes, "01234"),
+                (DependencyKind::Volumes, "01234"),
+                (DependencyKind::Volumes, "none"),
+                (DependencyKind::Volumes, "none"),
+                (DependencyKind::Link, "d2"),
+                (DependencyKind::Link, "none"),
             ]
         );
-        assert_eq!(
-            dependencies(&json!({ "HostConfig": { "NetworkMode": "bridge" } })),
-            []
-        );
+        let alone = inspected(json!({ "Id": "0", "HostConfig": { "NetworkMode": "bridge" } }));
+        assert_eq!(dependencies(&alone), []);
     }
 }

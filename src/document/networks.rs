@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::{map, short_id, text};
-use crate::container::ApiVersion;
+use super::unset::is_unset;
+use crate::container::json::text_at;
+use crate::container::{ApiVersion, Inspected};
 
 /// From here on a create call takes any number of endpoints, and a MAC address for each.
 const MANY_ENDPOINTS: ApiVersion = ApiVersion::new(1, 44);
@@ -11,7 +12,7 @@ const MANY_ENDPOINTS: ApiVersion = ApiVersion::new(1, 44);
 /// What the engine reports about an endpoint and nobody can set. Anything else is kept, known or not.
 ///
 /// `MacAddress` can be set, but what is shown here is the address in use, mostly made up by the engine.
-const REPORTED: [&str; 10] = [
+pub(super) const REPORTED: [&str; 10] = [
     "NetworkID",
     "EndpointID",
     "Gateway",
@@ -24,43 +25,56 @@ const REPORTED: [&str; 10] = [
     "DNSNames",
 ];
 
-/// Endpoints by when they are connected.
+/// The endpoints of a container to be created, by the call that connects them.
 pub(super) struct Endpoints {
-    /// In the create body, by network.
+    /// Those in the create body, by network.
     pub(super) at_create: Map<String, Value>,
-    /// After it, in this order.
+    /// Those to connect after it, in this order.
     pub(super) connect: Vec<(String, Value)>,
 }
 
 /// The endpoints of the successor. Moves a MAC address in `config` to where this API version wants it.
-pub(super) fn endpoints(config: &mut Map<String, Value>, inspect: &Value, api: ApiVersion) -> Endpoints {
-    let mut at_create = settable(inspect);
-    let first = first_network(inspect);
-    let mut connect = Vec::new();
+pub(super) fn endpoints(config: &mut Map<String, Value>, old: &Inspected, api: ApiVersion) -> Endpoints {
+    let first = first_network(old);
+    let (mut at_create, connect) = split(old, api);
     if api >= MANY_ENDPOINTS {
         move_mac(config, &mut at_create, first);
-    } else if at_create.len() > 1 {
-        // The one that the network mode names; if it was disconnected since, any will do.
-        let first = first
-            .or_else(|| at_create.keys().next().map(String::as_str))
-            .unwrap_or_default()
-            .to_owned();
-        let (now, later): (Map<_, _>, Map<_, _>) =
-            at_create.into_iter().partition(|(network, _)| *network == first);
-        at_create = now;
-        connect = later.into_iter().collect();
     }
-    if shares_namespace(text(inspect, "/HostConfig/NetworkMode")) {
+    if shares_namespace(old.network_mode()) {
         // What is shown is the other container's; the engine refuses it here.
         config.remove("MacAddress");
     }
     Endpoints { at_create, connect }
 }
 
+/// The networks, with the endpoints' settings, that `new` should have of `old` and is not connected to: those that its
+/// create call did not take.
+pub fn missing_endpoints(old: &Inspected, new: &Inspected, api: ApiVersion) -> Vec<(String, Value)> {
+    let (_, mut connect) = split(old, api);
+    connect.retain(|(network, _)| !new.is_in(network));
+    connect
+}
+
+/// The endpoints that go into the create body, and those that are connected after it.
+fn split(old: &Inspected, api: ApiVersion) -> (Map<String, Value>, Vec<(String, Value)>) {
+    let all = settable(old);
+    if api >= MANY_ENDPOINTS || all.len() < 2 {
+        return (all, Vec::new());
+    }
+    // The one that the network mode names; if it was disconnected since, any will do.
+    let first = first_network(old)
+        .or_else(|| all.keys().next().map(String::as_str))
+        .unwrap_or_default()
+        .to_owned();
+    let (at_create, later): (Map<_, _>, Map<_, _>) =
+        all.into_iter().partition(|(network, _)| *network == first);
+    (at_create, later.into_iter().collect())
+}
+
 /// `Config.MacAddress` is shown only where the owner set it. From API 1.44 it belongs into the first network's
 /// endpoint, and API 1.52 refuses it anywhere else.
 fn move_mac(config: &mut Map<String, Value>, endpoints: &mut Map<String, Value>, first: Option<&str>) {
-    let Some(mac) = config.get("MacAddress").filter(|mac| !super::is_unset(Some(mac))) else {
+    let Some(mac) = config.get("MacAddress").filter(|mac| !is_unset(Some(mac))) else {
         return;
     };
     if let Some(Value::Object(endpoint)) = first.and_then(|first| endpoints.get_mut(first)) {
@@ -69,80 +83,58 @@ fn move_mac(config: &mut Map<String, Value>, endpoints: &mut Map<String, Value>,
     }
 }
 
-/// All endpoints by network, reduced to what may be set.
-pub(super) fn settable(inspect: &Value) -> Map<String, Value> {
-    let mode = text(inspect, "/HostConfig/NetworkMode");
-    // These modes are all there is to say: the engine connects them itself, or there is nothing to connect.
-    if matches!(mode, "host" | "none") || shares_namespace(mode) {
-        return Map::new();
-    }
-    let own_alias = short_id(inspect);
-    distinct(inspect)
+/// The container's endpoints by network, each reduced to what may be set.
+fn settable(container: &Inspected) -> Map<String, Value> {
+    let id = container.id();
+    own(container)
         .map(|(network, endpoint)| {
             let mut endpoint = endpoint.as_object().cloned().unwrap_or_default();
-            drop_chosen_addresses(&mut endpoint);
             endpoint.retain(|field, _| !REPORTED.contains(&field.as_str()));
-            keep_aliases(&mut endpoint, network, &own_alias);
+            keep_aliases(&mut endpoint, network, id.short());
             (network.to_owned(), Value::Object(endpoint))
         })
         .collect()
 }
 
-/// Where an address that was asked for is shown, and where the one in use.
-const ADDRESSES: [(&str, &str); 2] = [("IPv4Address", "IPAddress"), ("IPv6Address", "GlobalIPv6Address")];
-
-/// In a network of Swarm the address that was chosen for a container shows as if it had been asked for, as long as the
-/// container runs.
-fn drop_chosen_addresses(endpoint: &mut Map<String, Value>) {
-    let network = endpoint.get("NetworkID").and_then(Value::as_str);
-    if !network.is_some_and(is_id_of_swarm) {
-        return;
-    }
-    let in_use = ADDRESSES.map(|(_, in_use)| endpoint.get(in_use).cloned());
-    let Some(Value::Object(given)) = endpoint.get_mut("IPAMConfig") else {
-        return;
-    };
-    for ((field, _), in_use) in ADDRESSES.into_iter().zip(in_use) {
-        if given.get(field) == in_use.as_ref() {
-            given.remove(field);
-        }
-    }
-    if given.is_empty() {
-        endpoint.remove("IPAMConfig");
-    }
-}
-
-/// A network of Swarm that the container is in.
-pub fn network_of_swarm(inspect: &Value) -> Option<&str> {
-    distinct(inspect)
-        .find(|(_, endpoint)| is_id_of_swarm(text(endpoint, "/NetworkID")))
+/// A Swarm network that the container is in.
+pub fn swarm_network(container: &Inspected) -> Option<&str> {
+    distinct(container)
+        .find(|(_, endpoint)| is_swarm_id(text_at(endpoint, "/NetworkID")))
         .map(|(network, _)| network)
 }
 
-/// The ids of the engine's own networks are 64 hexadecimal digits.
-fn is_id_of_swarm(network: &str) -> bool {
+/// Swarm's ids are 25 letters and digits; those of the engine's own networks are 64 hexadecimal digits.
+fn is_swarm_id(network: &str) -> bool {
     network.len() == 25
         && network
             .bytes()
             .all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase())
 }
 
+/// The networks that the container is connected to by itself, with their endpoints.
+pub(super) fn own(container: &Inspected) -> impl Iterator<Item = (&str, &Value)> {
+    let mode = container.network_mode();
+    // These modes say it all: the engine connects them itself, or there is nothing to connect.
+    let has_none = matches!(mode, "host" | "none") || shares_namespace(mode);
+    distinct(container).filter(move |_| !has_none)
+}
+
 /// The networks with their endpoints, each once.
 ///
 /// Given a network by the beginning of its id, the engine shows the endpoint twice after the start: under what was
 /// given, and under the network's name.
-pub(super) fn distinct(inspect: &Value) -> impl Iterator<Item = (&str, &Value)> {
-    let networks = map(inspect, "/NetworkSettings/Networks");
+fn distinct(container: &Inspected) -> impl Iterator<Item = (&str, &Value)> {
+    let networks = container.object("/NetworkSettings/Networks");
     let named = move |id: &str| {
         networks.into_iter().flatten().any(|(network, endpoint)| {
-            text(endpoint, "/NetworkID") == id && !id.starts_with(network.as_str())
+            text_at(endpoint, "/NetworkID") == id && !id.starts_with(network.as_str())
         })
     };
     networks
         .into_iter()
         .flatten()
         .filter(move |(network, endpoint)| {
-            let id = text(endpoint, "/NetworkID");
+            let id = text_at(endpoint, "/NetworkID");
             !(id.starts_with(network.as_str()) && named(id))
         })
         .map(|(network, endpoint)| (network.as_str(), endpoint))
@@ -150,7 +142,7 @@ pub(super) fn distinct(inspect: &Value) -> impl Iterator<Item = (&str, &Value)> 
 
 /// The engine adds the container's short id to its aliases itself, and refuses aliases on its own networks.
 fn keep_aliases(endpoint: &mut Map<String, Value>, network: &str, own_alias: &str) {
-    if matches!(network, "default" | "bridge" | "host" | "none") {
+    if !takes_aliases(network) {
         endpoint.remove("Aliases");
     }
     if let Some(Value::Array(aliases)) = endpoint.get_mut("Aliases") {
@@ -158,15 +150,22 @@ fn keep_aliases(endpoint: &mut Map<String, Value>, network: &str, own_alias: &st
     }
 }
 
+/// Whether the engine takes aliases in this network: not in those that it makes itself.
+pub(super) fn takes_aliases(network: &str) -> bool {
+    !matches!(network, "default" | "bridge" | "host" | "none")
+}
+
 /// The key of the network that `HostConfig.NetworkMode` names: by name, id or the beginning of an id.
-pub(super) fn first_network(inspect: &Value) -> Option<&str> {
-    let mode = match text(inspect, "/HostConfig/NetworkMode") {
+pub(super) fn first_network(container: &Inspected) -> Option<&str> {
+    let mode = match container.network_mode() {
         "" | "default" => "bridge",
         mode => mode,
     };
-    distinct(inspect)
+    distinct(container)
         .find(|(network, _)| *network == mode)
-        .or_else(|| distinct(inspect).find(|(_, endpoint)| text(endpoint, "/NetworkID").starts_with(mode)))
+        .or_else(|| {
+            distinct(container).find(|(_, endpoint)| text_at(endpoint, "/NetworkID").starts_with(mode))
+        })
         .map(|(network, _)| network)
 }
 

@@ -1,18 +1,20 @@
-//! What forbids two containers of one document to live at the same time.
+//! What keeps two containers of one document from running at the same time.
 
-use std::fmt;
 use std::ops::RangeInclusive;
 
 use serde_json::Value;
 
+use super::DependencyKind;
 use super::dependencies::namespaces;
-use super::{list, map, text};
+use super::networks;
+use crate::container::Inspected;
+use crate::container::json::{list_at, text_at};
 
 const MIB: u64 = 1024 * 1024;
 
 /// Devices that any number of processes use at once: the kernel's own, and those that hand each opener something of its
-/// own. Of a disk, a serial line or a key nobody knows, so those are taken for one at a time. What is asked for by a
-/// driver (`--gpus`) is shared by that driver.
+/// own. Every other one, such as a disk, a serial line or a key, is taken for one process at a time. What is asked for
+/// by a driver (`--gpus`) is shared by that driver.
 const SHARED_DEVICES: [&str; 12] = [
     "/dev/null",
     "/dev/zero",
@@ -29,11 +31,14 @@ const SHARED_DEVICES: [&str; 12] = [
 ];
 
 /// A reason why the old container must stop before its successor starts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum SingleInstance {
     /// It listens in the host's own network.
+    #[error("it uses host networking; two instances would compete for the same ports")]
     HostNetwork,
     /// A fixed port of the host leads to it, or one of a range with room for one container only.
+    #[error("it publishes {container} on host port {host}, which only one container can bind")]
     PublishedPort {
         /// The host's port or range, with its address where one was given.
         host: String,
@@ -41,30 +46,35 @@ pub enum SingleInstance {
         container: String,
     },
     /// Its address in a network was chosen by its owner.
+    #[error("it has the fixed address {address} in the network {network}")]
     FixedIp {
-        /// The network.
+        /// The network's name.
         network: String,
-        /// The address.
+        /// The IPv4, IPv6 or link-local address.
         address: String,
     },
     /// Its MAC address was chosen by its owner.
+    #[error("it has the fixed MAC address {address}")]
     FixedMac {
-        /// The address.
+        /// The MAC address.
         address: String,
     },
     /// It lives in a namespace of another container.
+    #[error("it shares the {kind} of container {container}")]
     ContainerNamespace {
-        /// `network`, `pid` or `ipc`.
-        namespace: &'static str,
+        /// Which namespace: network, PID or IPC.
+        kind: DependencyKind,
         /// The other container, as the document names it.
         container: String,
     },
     /// It has a device of the host that may serve one process only.
+    #[error("it uses the host device {path}, which may serve only one process")]
     Device {
-        /// Its path on the host.
+        /// The device's path on the host.
         path: String,
     },
     /// The host has no room for a second one. Not read from the document; the caller knows the host.
+    #[error("a second instance may need {} MiB of memory, and the host has {} MiB available", .needed / MIB, .available / MIB)]
     TooLittleMemory {
         /// Its limit, or its present use where it has none, in bytes.
         needed: u64,
@@ -74,104 +84,57 @@ pub enum SingleInstance {
 }
 
 impl SingleInstance {
-    /// One word for metrics and logs.
+    /// One word for metrics, JSON and logs, such as `published_port`.
     pub fn kind(&self) -> &'static str {
-        match self {
-            Self::HostNetwork => "host-network",
-            Self::PublishedPort { .. } => "published-port",
-            Self::FixedIp { .. } => "fixed-ip",
-            Self::FixedMac { .. } => "fixed-mac",
-            Self::ContainerNamespace { .. } => "container-namespace",
-            Self::Device { .. } => "device",
-            Self::TooLittleMemory { .. } => "too-little-memory",
-        }
+        self.into()
     }
 }
 
-impl fmt::Display for SingleInstance {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::HostNetwork => write!(
-                f,
-                "it uses the host's network, where two would want the same ports"
-            ),
-            Self::PublishedPort { host, container } => {
-                write!(
-                    f,
-                    "it publishes {container} on port {host} of the host, which only one can hold"
-                )
-            }
-            Self::FixedIp { network, address } => {
-                write!(f, "it has the fixed address {address} in the network {network}")
-            }
-            Self::FixedMac { address } => write!(f, "it has the fixed MAC address {address}"),
-            Self::ContainerNamespace { namespace, container } => {
-                write!(
-                    f,
-                    "it lives in the {namespace} namespace of the container {container}"
-                )
-            }
-            Self::Device { path } => {
-                write!(
-                    f,
-                    "it has the device {path} of the host, which may serve only one"
-                )
-            }
-            Self::TooLittleMemory { needed, available } => write!(
-                f,
-                "a second one may need {} MiB of memory, and the host has {} MiB available",
-                needed / MIB,
-                available / MIB
-            ),
-        }
-    }
-}
-
-/// Why two containers of this document cannot live at once; empty where they can.
-pub fn single_instance_reasons(inspect: &Value) -> Vec<SingleInstance> {
-    let mut conflicts = Vec::new();
-    let network_mode = text(inspect, "/HostConfig/NetworkMode");
+/// Why two containers of this document cannot run at once; empty where they can.
+pub fn single_instance_reasons(container: &Inspected) -> Vec<SingleInstance> {
+    let network_mode = container.network_mode();
+    let mut reasons = Vec::new();
     if network_mode == "host" {
-        conflicts.push(SingleInstance::HostNetwork);
+        reasons.push(SingleInstance::HostNetwork);
     }
-    conflicts.extend(devices(inspect));
-    conflicts.extend(
-        namespaces(inspect).map(|dependency| SingleInstance::ContainerNamespace {
-            namespace: dependency.what,
+    reasons.extend(devices(container));
+    reasons.extend(
+        namespaces(container).map(|dependency| SingleInstance::ContainerNamespace {
+            kind: dependency.kind,
             container: dependency.container,
         }),
     );
     // The engine ignores the rest where the container has no network of its own.
-    if matches!(network_mode, "host" | "none") || super::networks::shares_namespace(network_mode) {
-        return conflicts;
+    if matches!(network_mode, "host" | "none") || networks::shares_namespace(network_mode) {
+        return reasons;
     }
-    published_ports(inspect, &mut conflicts);
-    fixed_addresses(inspect, &mut conflicts);
-    let mac = text(inspect, "/Config/MacAddress");
+    reasons.extend(published_ports(container));
+    reasons.extend(fixed_addresses(container));
+    let mac = container.text("/Config/MacAddress");
     if !mac.is_empty() {
-        conflicts.push(SingleInstance::FixedMac {
+        reasons.push(SingleInstance::FixedMac {
             address: mac.to_owned(),
         });
     }
-    conflicts
+    reasons
 }
 
-fn published_ports(inspect: &Value, conflicts: &mut Vec<SingleInstance>) {
-    let wanted: Vec<_> = bindings(inspect).collect();
-    for binding in &wanted {
-        let Some(ports) = binding.ports() else { continue };
-        let rivals = wanted.iter().filter(|other| binding.is_rival(other, &ports));
-        let room = usize::from(ports.end() - ports.start()) + 1;
-        if room < 2 * rivals.count() {
-            conflicts.push(binding.conflict());
-        }
-    }
+fn published_ports(container: &Inspected) -> Vec<SingleInstance> {
+    let wanted: Vec<_> = bindings(container).collect();
+    let is_crowded = |binding: &&Binding<'_>| {
+        binding.ports().is_some_and(|ports| {
+            let rivals = wanted.iter().filter(|other| binding.is_rival(other, &ports));
+            let room = usize::from(ports.end() - ports.start()) + 1;
+            room < 2 * rivals.count()
+        })
+    };
+    wanted.iter().filter(is_crowded).map(Binding::reason).collect()
 }
 
-fn devices(inspect: &Value) -> impl Iterator<Item = SingleInstance> {
-    let devices = list(inspect, "/HostConfig/Devices").iter();
+fn devices(container: &Inspected) -> impl Iterator<Item = SingleInstance> {
+    let devices = container.list("/HostConfig/Devices").iter();
     devices
-        .map(|device| text(device, "/PathOnHost"))
+        .map(|device| text_at(device, "/PathOnHost"))
         .filter(|path| !is_shared(path))
         .map(|path| SingleInstance::Device {
             path: path.to_owned(),
@@ -194,13 +157,13 @@ struct Binding<'a> {
     port: &'a str,
 }
 
-fn bindings(inspect: &Value) -> impl Iterator<Item = Binding<'_>> {
-    let ports = map(inspect, "/HostConfig/PortBindings").into_iter().flatten();
+fn bindings(container: &Inspected) -> impl Iterator<Item = Binding<'_>> {
+    let ports = container.object("/HostConfig/PortBindings").into_iter().flatten();
     ports.flat_map(|(container, bindings)| {
         bindings.as_array().into_iter().flatten().map(|binding| Binding {
             container,
-            address: text(binding, "/HostIp"),
-            port: text(binding, "/HostPort"),
+            address: text_at(binding, "/HostIp"),
+            port: text_at(binding, "/HostPort"),
         })
     })
 }
@@ -227,7 +190,7 @@ impl Binding<'_> {
             .map_or("tcp", |(_, protocol)| protocol)
     }
 
-    fn conflict(&self) -> SingleInstance {
+    fn reason(&self) -> SingleInstance {
         let host = match self.address {
             "" => self.port.to_owned(),
             address if address.contains(':') => format!("[{address}]:{}", self.port),
@@ -240,18 +203,18 @@ impl Binding<'_> {
     }
 }
 
-fn fixed_addresses(inspect: &Value, conflicts: &mut Vec<SingleInstance>) {
-    for (network, endpoint) in super::networks::settable(inspect) {
+fn fixed_addresses(container: &Inspected) -> impl Iterator<Item = SingleInstance> {
+    networks::own(container).flat_map(|(network, endpoint)| {
         let given =
-            ["/IPAMConfig/IPv4Address", "/IPAMConfig/IPv6Address"].map(|pointer| text(&endpoint, pointer));
-        let link_local = list(&endpoint, "/IPAMConfig/LinkLocalIPs").iter();
-        for address in given.into_iter().chain(link_local.filter_map(Value::as_str)) {
-            if !address.is_empty() {
-                conflicts.push(SingleInstance::FixedIp {
-                    network: network.clone(),
-                    address: address.to_owned(),
-                });
-            }
-        }
-    }
+            ["/IPAMConfig/IPv4Address", "/IPAMConfig/IPv6Address"].map(|pointer| text_at(endpoint, pointer));
+        let link_local = list_at(endpoint, "/IPAMConfig/LinkLocalIPs").iter();
+        given
+            .into_iter()
+            .chain(link_local.filter_map(Value::as_str))
+            .filter(|address| !address.is_empty())
+            .map(|address| SingleInstance::FixedIp {
+                network: network.to_owned(),
+                address: address.to_owned(),
+            })
+    })
 }

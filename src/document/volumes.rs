@@ -2,26 +2,28 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{list, map, text};
+use super::unset::is_unset;
+use crate::container::Inspected;
+use crate::container::json::text_at;
 
-/// Names every anonymous volume of `inspect` in `host_config`, so that the successor mounts the same one.
+/// Names every anonymous volume of `container` in `host_config`, so that the successor mounts the same one.
 ///
 /// What the owner declared with a source is not touched: it is in `Binds` or `Mounts` as it was given, and the
 /// engine refuses two mounts at one place. A volume that came with `VolumesFrom` comes that way again.
-pub(super) fn keep_anonymous(host_config: &mut Map<String, Value>, inspect: &Value) {
+pub(super) fn keep_anonymous(host_config: &mut Map<String, Value>, container: &Inspected) {
     // The engine lists them in any order.
-    let mut mounts: Vec<&Value> = list(inspect, "/Mounts").iter().collect();
-    mounts.sort_by_key(|mount| text(mount, "/Destination"));
+    let mut mounts: Vec<&Value> = container.list("/Mounts").iter().collect();
+    mounts.sort_by_key(|mount| text_at(mount, "/Destination"));
     for mount in mounts {
-        let (name, destination) = (name(mount), text(mount, "/Destination"));
-        if text(mount, "/Type") != "volume" || name.is_empty() || destination.is_empty() {
+        let (name, destination) = (name(mount), text_at(mount, "/Destination"));
+        if text_at(mount, "/Type") != "volume" || name.is_empty() || destination.is_empty() {
             continue;
         }
         if name_in_binds(host_config, name, destination) || name_in_mounts(host_config, name, destination) {
             continue;
         }
         let writable = mount.get("RW").and_then(Value::as_bool).unwrap_or(true);
-        if is_anonymous(host_config, inspect, destination) {
+        if is_anonymous(host_config, container, destination) {
             bind(host_config, name, destination, writable);
         }
     }
@@ -31,8 +33,8 @@ pub(super) fn keep_anonymous(host_config: &mut Map<String, Value>, inspect: &Val
 ///
 /// For a bind that is nothing but a destination 28.5 leaves the name out; the local driver's directory tells it.
 pub(super) fn name(mount: &Value) -> &str {
-    match text(mount, "/Name") {
-        "" => text(mount, "/Source")
+    match text_at(mount, "/Name") {
+        "" => text_at(mount, "/Source")
             .strip_suffix("/_data")
             .and_then(|directory| directory.rsplit('/').next())
             .unwrap_or_default(),
@@ -42,10 +44,11 @@ pub(super) fn name(mount: &Value) -> &str {
 
 /// Whether a volume that neither `Binds` nor `Mounts` declare is the container's own. The configuration lists the
 /// image's `VOLUME`s and the owner's `-v /path` together; anything else came from another container.
-fn is_anonymous(host_config: &Map<String, Value>, inspect: &Value, destination: &str) -> bool {
-    let declared = map(inspect, "/Config/Volumes")
+fn is_anonymous(host_config: &Map<String, Value>, container: &Inspected, destination: &str) -> bool {
+    let declared = container
+        .object("/Config/Volumes")
         .is_some_and(|volumes| volumes.keys().any(|path| clean(path) == clean(destination)));
-    declared || super::is_unset(host_config.get("VolumesFrom"))
+    declared || is_unset(host_config.get("VolumesFrom"))
 }
 
 /// Whether `Binds` has the destination; a bind that is nothing but a destination gets the volume's name.
@@ -67,11 +70,11 @@ fn name_in_binds(host_config: &mut Map<String, Value>, name: &str, destination: 
 /// Whether `Mounts` has the destination; a volume without a source gets the volume's name.
 fn name_in_mounts(host_config: &mut Map<String, Value>, name: &str, destination: &str) -> bool {
     for mount in entries(host_config, "Mounts") {
-        if clean(text(mount, "/Target")) != clean(destination) {
+        if clean(text_at(mount, "/Target")) != clean(destination) {
             continue;
         }
-        if text(mount, "/Type") == "volume"
-            && text(mount, "/Source").is_empty()
+        if text_at(mount, "/Type") == "volume"
+            && text_at(mount, "/Source").is_empty()
             && let Value::Object(fields) = mount
         {
             fields.insert("Source".to_owned(), Value::from(name));

@@ -121,11 +121,10 @@ fn note_vanished(rollout: &mut Rollout, memory: &mut Memory, parts: &[Part]) {
 }
 
 fn read_configuration(rollout: &mut Rollout, container: &Inspected) {
-    let document = container.document();
     rollout.opted_out = labels::opted_out(container);
     rollout.strategy = labels::strategy(container);
-    rollout.single_instance = document::single_instance_reasons(document).into_iter().next();
-    rollout.obstacle = document::network_of_swarm(document).map(|network| Obstacle::SwarmNetwork {
+    rollout.single_instance = document::single_instance_reasons(container).into_iter().next();
+    rollout.obstacle = document::swarm_network(container).map(|network| Obstacle::SwarmNetwork {
         network: network.to_owned(),
     });
 }

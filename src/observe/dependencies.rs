@@ -28,7 +28,7 @@ pub(super) fn obstacle(
             let dependency = dependencies.iter().find(is_ours)?;
             Some(Obstacle::HasDependent {
                 container: container.name.clone(),
-                what: dependency.what,
+                kind: dependency.kind,
             })
         });
     dependent.or_else(|| {
@@ -36,7 +36,7 @@ pub(super) fn obstacle(
         own.filter(|dependency| !is_there(dependency, containers))
             .map(|dependency| Obstacle::DependencyMissing {
                 container: dependency.container.clone(),
-                what: dependency.what,
+                kind: dependency.kind,
             })
             .next()
     })

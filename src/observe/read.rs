@@ -163,7 +163,7 @@ async fn identify<E: Engine>(
         managed.find(|managed| *managed == name).cloned()
     });
     identities.uninspectable.remove(&summary.id);
-    let mut dependencies = document::dependencies(container.document());
+    let mut dependencies = document::dependencies(&container);
     if workload.is_none() {
         // It is not inspected again, so that what it refers to by name is pinned to the container of that name.
         for dependency in dependencies.iter_mut().filter(|it| it.tracks_renames()) {

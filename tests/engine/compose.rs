@@ -115,7 +115,7 @@ fn a_delegate_with_an_inline_config_is_left_alone() {
     let run = lab.upgrader(V2).run(&["once"]);
     for run in [planned, run] {
         assert_eq!(run.code, Some(1), "{}", run.text);
-        let why = "the file /config.yml was copied into it before it was started";
+        let why = "/config.yml was copied into the container";
         assert!(run.text.contains(why), "{}", run.text);
     }
     assert_eq!(

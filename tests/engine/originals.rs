@@ -83,7 +83,7 @@ fn stopped_created_and_paused_delegates_are_left_alone() {
 /// It runs on, and could never be started again: neither the successor nor the old one.
 #[test]
 fn a_delegate_in_a_namespace_of_a_container_that_is_gone_is_left_alone() {
-    for what in ["network", "ipc"] {
+    for (what, shared) in [("network", "network"), ("ipc", "IPC namespace")] {
         let lab = Lab::new(&format!("borrowed-{what}"));
         let companion = || {
             let more = ["--ipc", "shareable", "--env", "PORT=3461", &image(V1)];
@@ -101,8 +101,7 @@ fn a_delegate_in_a_namespace_of_a_container_that_is_gone_is_left_alone() {
         let run = lab.upgrader(V2).run(&["once"]);
         assert_eq!(run.code, Some(1), "{}", run.text);
         assert!(
-            run.text
-                .contains(&format!("it lives in the {what} namespace of the container")),
+            run.text.contains(&format!("it shares the {shared} of")),
             "{}",
             run.text
         );

@@ -342,7 +342,7 @@ fn a_delegate_with_a_sidecar_in_its_network_is_left_alone() {
     );
     let run = lab.upgrader(V2).run(&["once"]);
     assert_eq!(run.code, Some(1), "{}", run.text);
-    let why = format!("the container {sidecar} has its network, and would be cut off");
+    let why = format!("container {sidecar} shares its network and would lose it");
     assert!(run.text.contains(&why), "{}", run.text);
     assert_eq!(image_of(&name), image(V1));
 }

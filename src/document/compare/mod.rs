@@ -1,139 +1,38 @@
 //! Compares a recreated container with the one it replaces.
 //!
-//! This does not ask what [`super::successor`] would have done. For every setting it asks where the old value came
-//! from: what the old image gave must now be what the new image gives, and all else must be as it was. So it also
-//! finds a default of the old image that was frozen into the new container.
+//! For every setting this asks where the old value came from: what the old image gave must now be what the new image
+//! gives, and all else must be as it was. So it also finds a default of the old image that was frozen into the new
+//! container. It reads the containers as they are, not what [`super::create_request`] made of the old one, but it shares
+//! with that function how the engine merges defaults (`defaults`) and where anonymous volumes go
+//! (`volumes::keep_anonymous`): a fault in these is invisible here. The comparison that shares nothing with this crate is
+//! `tests/fidelity/diff.rs`.
 
-use std::collections::BTreeSet;
-use std::fmt;
+mod normalise;
+mod shown;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+pub use self::shown::Difference;
 use super::defaults::{self, Command};
-use super::{Images, is_unset, list, map, networks, same_or_unset, short_id, text, volumes};
-use crate::container::label;
+use super::unset::{is_unset, same_or_unset};
+use super::{Images, Obstacle, names, networks, volumes};
+use crate::container::json::{object_at, text_at};
+use crate::container::{Inspected, label, restart_policy_document};
 
-/// A setting of a recreated container that is not what it should be.
+/// What of a recreated container differs from the one it replaces without their images explaining it.
 ///
-/// The values may be secrets. `Display` and `Debug` show only those that cannot be.
-#[derive(Clone, PartialEq)]
-pub struct Difference {
-    path: String,
-    expected: Value,
-    found: Value,
-}
-
-impl Difference {
-    fn new(path: impl Into<String>, expected: Option<&Value>, found: Option<&Value>) -> Self {
-        Self {
-            path: path.into(),
-            expected: expected.cloned().unwrap_or_default(),
-            found: found.cloned().unwrap_or_default(),
-        }
-    }
-
-    /// Where: the keys on the way to it, `/Config/Env/NAME`. Names in lists and maps are part of it.
-    pub fn path(&self) -> &str {
-        &self.path
-    }
-
-    /// What it should be, `null` for not set. May be a secret.
-    pub fn expected(&self) -> &Value {
-        &self.expected
-    }
-
-    /// What it is, `null` for not set. May be a secret.
-    pub fn found(&self) -> &Value {
-        &self.found
-    }
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}: {} expected, {} found",
-            self.path,
-            Shown(&self.path, &self.expected),
-            Shown(&self.path, &self.found)
-        )
-    }
-}
-
-impl fmt::Debug for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Difference({self})")
-    }
-}
-
-/// Where strings are no secrets. Environment, commands, labels, log and driver options may all hold tokens, and a
-/// field nobody knows yet may hold anything.
-const PUBLIC: [&str; 29] = [
-    "/Config/User",
-    "/Config/WorkingDir",
-    "/Config/StopSignal",
-    "/Config/Hostname",
-    "/Config/Domainname",
-    "/Config/MacAddress",
-    "/Config/ExposedPorts",
-    "/Config/Volumes",
-    "/HostConfig/Binds",
-    "/HostConfig/CapAdd",
-    "/HostConfig/CapDrop",
-    "/HostConfig/CgroupParent",
-    "/HostConfig/CgroupnsMode",
-    "/HostConfig/CpusetCpus",
-    "/HostConfig/CpusetMems",
-    "/HostConfig/Devices",
-    "/HostConfig/Dns",
-    "/HostConfig/ExtraHosts",
-    "/HostConfig/GroupAdd",
-    "/HostConfig/IpcMode",
-    "/HostConfig/Links",
-    "/HostConfig/NetworkMode",
-    "/HostConfig/PidMode",
-    "/HostConfig/PortBindings",
-    "/HostConfig/RestartPolicy",
-    "/HostConfig/Runtime",
-    "/HostConfig/UTSMode",
-    "/HostConfig/UsernsMode",
-    "/HostConfig/VolumesFrom",
-];
-
-struct Shown<'a>(&'a str, &'a Value);
-
-impl fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(path, value) = self;
-        let public = || {
-            PUBLIC.iter().any(|prefix| {
-                path.strip_prefix(prefix)
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            })
-        };
-        match value {
-            Value::Null => f.write_str("nothing"),
-            Value::Bool(_) | Value::Number(_) => write!(f, "{value}"),
-            _ if public() => write!(f, "{value}"),
-            _ => f.write_str("a value (not shown)"),
-        }
-    }
-}
-
-/// What differs between a container and its recreated self without the images explaining it.
-///
-/// `old` and `new` are inspect documents, `images` those of the images they run. The new container need not have
-/// been started.
-pub fn differences(old: &Value, new: &Value, images: Images<'_>) -> Vec<Difference> {
+/// `images` are those of the two containers. The new container need not have been started.
+pub fn differences(old: &Inspected, new: &Inspected, images: Images<'_>) -> Vec<Difference> {
     let nothing = Map::new();
-    let part = |value, pointer| map(value, pointer).unwrap_or(&nothing);
     let mut comparison = Comparison {
         old,
         new,
-        old_config: part(old, "/Config"),
-        new_config: part(new, "/Config"),
-        old_image: part(images.old, "/Config"),
-        new_image: part(images.new, "/Config"),
+        old_config: old.object("/Config").unwrap_or(&nothing),
+        new_config: new.object("/Config").unwrap_or(&nothing),
+        old_image: object_at(images.old, "/Config").unwrap_or(&nothing),
+        new_image: object_at(images.new, "/Config").unwrap_or(&nothing),
         differences: Vec::new(),
     };
     comparison.scalars();
@@ -151,9 +50,33 @@ pub fn differences(old: &Value, new: &Value, images: Images<'_>) -> Vec<Differen
     comparison.differences
 }
 
+/// What keeps a container that we created from taking the place of the one that it was made from: their
+/// [`differences`], where two settings count as they are remembered on labels.
+///
+/// The restart policy is that of the new container's label, since the old one loses its own before it is stopped. A
+/// standby counts as having `--rm` if its original has it.
+///
+/// # Errors
+/// An [`Obstacle`] where the documents do not allow for a faithful successor at all.
+pub fn verify(old: &Inspected, new: &Inspected, images: Images<'_>) -> Result<Vec<Difference>, Obstacle> {
+    super::check(old, images)?;
+    let [mut expected, found] = [old, new].map(|container| {
+        let mut remembered = container.clone();
+        remembered.replace(
+            "/HostConfig/AutoRemove",
+            Value::from(container.should_auto_remove()),
+        );
+        remembered
+    });
+    if let Some(policy) = new.label(label::RESTART_POLICY) {
+        expected.replace("/HostConfig/RestartPolicy", restart_policy_document(policy));
+    }
+    Ok(differences(&expected, &found, images))
+}
+
 struct Comparison<'a> {
-    old: &'a Value,
-    new: &'a Value,
+    old: &'a Inspected,
+    new: &'a Inspected,
     old_config: &'a Map<String, Value>,
     new_config: &'a Map<String, Value>,
     old_image: &'a Map<String, Value>,
@@ -187,7 +110,7 @@ impl<'a> Comparison<'a> {
             .flat_map(defaults::env_of)
             .map(defaults::env_name)
             .collect();
-        let made_up = [self.old, self.new].map(super::automatic_hostname_variable);
+        let made_up = [self.old, self.new].map(names::automatic_variable);
         for name in names {
             let [mut old, mut new] =
                 [self.old_config, self.new_config].map(|config| defaults::env_entries(config, name));
@@ -241,7 +164,7 @@ impl<'a> Comparison<'a> {
 
     fn ports_and_volumes(&mut self) {
         let nothing = Map::new();
-        let host_config = map(self.old, "/HostConfig").unwrap_or(&nothing);
+        let host_config = self.old.object("/HostConfig").unwrap_or(&nothing);
         for field in ["ExposedPorts", "Volumes"] {
             let [old, new, old_image, new_image] = self.maps(field);
             for name in keys([old, new, new_image]) {
@@ -294,12 +217,12 @@ impl<'a> Comparison<'a> {
     }
 
     fn names(&mut self) {
-        if networks::shares_namespace(text(self.old, "/HostConfig/NetworkMode")) {
+        if networks::shares_namespace(self.old.network_mode()) {
             return;
         }
-        let automatic = super::has_automatic_hostname(self.old);
-        if !(automatic && super::has_automatic_hostname(self.new)) {
-            let own = Value::from(short_id(self.new));
+        let automatic = names::is_automatic(self.old);
+        if !(automatic && names::is_automatic(self.new)) {
+            let own = Value::from(self.new.id().short());
             let expected = if automatic {
                 Some(&own)
             } else {
@@ -325,7 +248,7 @@ impl<'a> Comparison<'a> {
             return;
         };
         let endpoint = networks::first_network(self.new)
-            .and_then(|network| map(self.new, "/NetworkSettings/Networks")?.get(network))
+            .and_then(|network| self.new.object("/NetworkSettings/Networks")?.get(network))
             .and_then(|endpoint| endpoint.get("MacAddress"));
         let found = self.new_config.get("MacAddress").or(endpoint);
         self.require("/Config/MacAddress", Some(expected), found);
@@ -361,17 +284,10 @@ impl<'a> Comparison<'a> {
     }
 
     fn host_config(&mut self) {
-        let mut old = map(self.old, "/HostConfig").cloned().unwrap_or_default();
-        let mut new = map(self.new, "/HostConfig").cloned().unwrap_or_default();
+        let mut old = self.old.object("/HostConfig").cloned().unwrap_or_default();
+        let mut new = self.new.object("/HostConfig").cloned().unwrap_or_default();
         volumes::keep_anonymous(&mut old, self.old);
-        for side in [&mut old, &mut new] {
-            normalise_links(side);
-            name_no_restart_policy(side);
-            drop_notes(side);
-            drop_unset_limits(side);
-            sort_ulimits(side);
-        }
-        drop_what_was_filled_in(&mut old, &mut new);
+        normalise::host_configs(&mut old, &mut new);
         if same_network_mode(self.old, self.new) {
             old.remove("NetworkMode");
             new.remove("NetworkMode");
@@ -384,72 +300,72 @@ impl<'a> Comparison<'a> {
         );
     }
 
+    /// Every endpoint, without what the engine chose for it.
     fn networks(&mut self) {
-        let old = networks::settable(self.old);
-        let mut new = networks::settable(self.new);
-        for (network, endpoint) in &old {
+        let mut unclaimed: BTreeMap<&str, &Value> = networks::own(self.new).collect();
+        for (network, endpoint) in networks::own(self.old) {
             // The engine may have replaced an id by the name it stands for.
-            let found = new.remove(network).or_else(|| {
-                let id = text(
-                    self.old,
-                    &format!("/NetworkSettings/Networks/{}/NetworkID", escape(network)),
-                );
-                let name = networks_by_id(self.new, id)?;
-                new.remove(name)
+            let id = text_at(endpoint, "/NetworkID");
+            let has_id = |other: &Value| !id.is_empty() && text_at(other, "/NetworkID") == id;
+            let found = unclaimed.remove(network).or_else(|| {
+                let (name, _) = unclaimed.iter().find(|(_, other)| has_id(other))?;
+                let name = *name;
+                unclaimed.remove(name)
             });
-            let path = format!("/NetworkSettings/Networks/{network}");
-            let Some(found) = found else {
-                self.differences.push(Difference::new(path, Some(endpoint), None));
-                continue;
-            };
-            let nothing = Map::new();
-            let (endpoint, found) = (
-                endpoint.as_object().unwrap_or(&nothing),
-                found.as_object().unwrap_or(&nothing),
-            );
-            for field in keys([Some(endpoint), Some(found), None]) {
-                let (expected, actual) = (endpoint.get(field), found.get(field));
-                let same = if field == "Aliases" {
-                    as_set(expected) == as_set(actual)
-                } else {
-                    same_or_unset(expected, actual)
-                };
-                if !same {
-                    self.differences
-                        .push(Difference::new(format!("{path}/{field}"), expected, actual));
-                }
+            match found {
+                Some(found) => self.endpoint(network, endpoint, found),
+                None => self.differences.push(Difference::new(
+                    format!("/NetworkSettings/Networks/{network}"),
+                    Some(endpoint),
+                    None,
+                )),
             }
         }
-        for (network, endpoint) in new {
+        for (network, endpoint) in unclaimed {
             self.differences.push(Difference::new(
                 format!("/NetworkSettings/Networks/{network}"),
                 None,
-                Some(&endpoint),
+                Some(endpoint),
             ));
+        }
+    }
+
+    fn endpoint(&mut self, network: &str, expected: &Value, found: &Value) {
+        for field in keys([expected.as_object(), found.as_object(), None]) {
+            let path = format!("/NetworkSettings/Networks/{network}/{field}");
+            let (expected, found) = (expected.get(field), found.get(field));
+            if field == "Aliases" {
+                let is_same = aliases(self.old, expected) == aliases(self.new, found);
+                if networks::takes_aliases(network) && !is_same {
+                    self.differences.push(Difference::new(path, expected, found));
+                }
+            } else if !networks::REPORTED.contains(&field) {
+                self.require(path, expected, found);
+            }
         }
     }
 
     /// Mounts by their destination: the data itself must be the same.
     fn mounts(&mut self) {
-        let (old, new) = (list(self.old, "/Mounts"), list(self.new, "/Mounts"));
+        let (old, new) = (self.old.list("/Mounts"), self.new.list("/Mounts"));
         let at = |mounts: &'a [Value], destination: &str| {
             mounts
                 .iter()
-                .find(|mount| text(mount, "/Destination") == destination)
+                .find(|mount| text_at(mount, "/Destination") == destination)
         };
         for mount in old {
-            let destination = text(mount, "/Destination");
+            let destination = text_at(mount, "/Destination");
             let path = format!("/Mounts{destination}");
             let Some(found) = at(new, destination) else {
                 self.differences.push(Difference::new(path, Some(mount), None));
                 continue;
             };
-            if text(mount, "/Type") == "volume" {
+            if text_at(mount, "/Type") == "volume" {
                 let (expected, found) = (volumes::name(mount).into(), volumes::name(found).into());
                 self.require(format!("{path}/Name"), Some(&expected), Some(&found));
             }
             // `Mode` is how it was written; the source of other types is a directory made for the container.
-            let fields: &[&str] = match text(mount, "/Type") {
+            let fields: &[&str] = match text_at(mount, "/Type") {
                 "bind" | "volume" => &["Type", "Source", "Driver", "RW", "Propagation"],
                 _ => &["Type", "RW", "Propagation"],
             };
@@ -468,12 +384,12 @@ impl<'a> Comparison<'a> {
         let more: Vec<_> = new
             .iter()
             .filter(|mount| {
-                let destination = text(mount, "/Destination");
+                let destination = text_at(mount, "/Destination");
                 at(old, destination).is_none() && !declared(destination)
             })
             .map(|mount| {
                 Difference::new(
-                    format!("/Mounts{}", text(mount, "/Destination")),
+                    format!("/Mounts{}", text_at(mount, "/Destination")),
                     None,
                     Some(mount),
                 )
@@ -501,129 +417,22 @@ fn lookup<'a>(map: Option<&'a Map<String, Value>>, key: &str) -> Option<&'a Valu
     map?.get(key)
 }
 
-fn escape(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
-}
-
-fn networks_by_id<'a>(inspect: &'a Value, id: &str) -> Option<&'a str> {
-    map(inspect, "/NetworkSettings/Networks")?
-        .iter()
-        .find(|(_, endpoint)| !id.is_empty() && text(endpoint, "/NetworkID") == id)
-        .map(|(name, _)| name.as_str())
-}
-
-fn as_set(value: Option<&Value>) -> BTreeSet<&str> {
+/// The aliases that the owner gave; the engine adds the container's short id.
+fn aliases<'a>(container: &Inspected, value: Option<&'a Value>) -> BTreeSet<&'a str> {
     value
         .and_then(Value::as_array)
         .into_iter()
         .flatten()
         .filter_map(Value::as_str)
+        .filter(|alias| *alias != container.id().short())
         .collect()
 }
 
 /// Whether two network modes mean the same: `default` is the bridge, and at the start 28.5 replaces the beginning
 /// of a network's id by the whole id.
-fn same_network_mode(old: &Value, new: &Value) -> bool {
-    let mode = |inspect| text(inspect, "/HostConfig/NetworkMode");
-    if mode(old) == mode(new) {
-        return true;
-    }
-    let network = networks::first_network;
-    network(old).is_some() && network(old) == network(new)
-}
-
-/// A link shows with the container's own name, `/db:/NAME/alias`.
-fn normalise_links(host_config: &mut Map<String, Value>) {
-    if let Some(Value::Array(links)) = host_config.get_mut("Links") {
-        let mut plain: Vec<String> = links
-            .iter()
-            .filter_map(Value::as_str)
-            .map(|link| {
-                let (target, alias) = link.split_once(':').unwrap_or((link, link));
-                let alias = alias.rsplit_once('/').map_or(alias, |(_, alias)| alias);
-                format!("{}:{alias}", target.trim_start_matches('/'))
-            })
-            .collect();
-        plain.sort();
-        *links = plain.into_iter().map(Value::from).collect();
-    }
-}
-
-/// No restart policy has two spellings. `docker run` says `no`; for other clients that give none the engine keeps an
-/// empty name. What is remembered on labels, and what an update can set, is `no`.
-fn name_no_restart_policy(host_config: &mut Map<String, Value>) {
-    if let Some(Value::Object(policy)) = host_config.get_mut("RestartPolicy")
-        && is_unset(policy.get("Name"))
-    {
-        policy.insert("Name".to_owned(), Value::from("no"));
-    }
-}
-
-/// Podman notes beside a limit that one was asked for, 0 too. The limit itself is compared.
-fn drop_notes(host_config: &mut Map<String, Value>) {
-    if let Some(Value::Object(annotations)) = host_config.get_mut("Annotations") {
-        annotations.remove("io.podman.annotations.pids-limit");
-    }
-}
-
-/// Inspect adds the daemon's own ones, in a random order.
-fn sort_ulimits(host_config: &mut Map<String, Value>) {
-    if let Some(Value::Array(ulimits)) = host_config.get_mut("Ulimits") {
-        ulimits.sort_by(|one, other| text(one, "/Name").cmp(text(other, "/Name")));
-    }
-}
-
-/// A limit that is not set has several spellings: an update to -1 shows as 0, and at the create the engine makes `null`
-/// of 0, and of all that the host's cgroups cannot do.
-fn drop_unset_limits(host_config: &mut Map<String, Value>) {
-    if is_unset(host_config.get("OomKillDisable")) {
-        host_config.remove("OomKillDisable");
-    }
-    let pids = host_config.get("PidsLimit");
-    if is_unset(pids) || pids.and_then(Value::as_i64) == Some(-1) {
-        host_config.remove("PidsLimit");
-    }
-}
-
-/// What the engine fills in at the create where the body has nothing. An older engine, or another configuration of this
-/// one, left it blank when the old container was made.
-const FILLED_IN: [&str; 6] = [
-    "CgroupnsMode",
-    "IpcMode",
-    "MaskedPaths",
-    "ReadonlyPaths",
-    "Runtime",
-    "ShmSize",
-];
-
-fn drop_what_was_filled_in(old: &mut Map<String, Value>, new: &mut Map<String, Value>) {
-    for field in FILLED_IN {
-        // An empty list of paths is the owner's: nothing is to be masked.
-        let is_unset = |value: Option<&Value>| is_unset(value) && !value.is_some_and(Value::is_array);
-        if is_unset(old.get(field)) {
-            old.remove(field);
-            new.remove(field);
-        }
-    }
-    if let (Some(Value::Object(old)), Some(Value::Object(new))) =
-        (old.get("LogConfig"), new.get_mut("LogConfig"))
-    {
-        drop_default_log_options(old, new);
-    }
-}
-
-/// The daemon's own options are added to those of the container, each where the container has none of that name.
-fn drop_default_log_options(old: &Map<String, Value>, new: &mut Map<String, Value>) {
-    let Some(Value::Object(found)) = new.get_mut("Config") else {
-        return;
-    };
-    match old.get("Config") {
-        Some(Value::Object(given)) => found.retain(|option, _| given.contains_key(option)),
-        None | Some(Value::Null) => {
-            new.remove("Config");
-        }
-        Some(_) => {}
-    }
+fn same_network_mode(old: &Inspected, new: &Inspected) -> bool {
+    let first = networks::first_network;
+    old.network_mode() == new.network_mode() || (first(old).is_some() && first(old) == first(new))
 }
 
 /// Reports every place where two values differ; `null` is the same as absence, and nothing else is.

@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::container::Inspected;
-use crate::container::{ContainerId, DELEGATE_NAME_VARIABLE, ImageId, label};
-use crate::document::{self, Images};
+use crate::container::{ContainerId, DELEGATE_NAME_VARIABLE, ImageId, Inspected, label};
+use crate::document::{self, Images, Overrides};
 use crate::engine::{Engine, EngineError, EngineInfo};
 use crate::rollout::failure::Failure;
 use crate::rollout::reason::Reason;
@@ -17,9 +16,7 @@ pub(super) struct NewContainer<'a> {
     pub(super) reference: String,
     /// Whether the image may be named by its id, where the reference is gone or stands for another one by now.
     pub(super) by_id: bool,
-    pub(super) auto_remove: bool,
-    /// Whether its networks are written down on it, since it may have to do without its original soon.
-    pub(super) keeps_networks: bool,
+    pub(super) is_standby: bool,
     pub(super) labels: Vec<(&'static str, String)>,
 }
 
@@ -49,13 +46,13 @@ pub(super) fn labels(
     labels
 }
 
-/// The same container once more, of the same image, with or without `--rm`.
+/// The same container once more, of the same image: as a standby, or as the candidate that is made from one.
 pub(super) async fn copy<E: Engine>(
     engine: &E,
     rollout: &Rollout,
     original: &Inspected,
     name: String,
-    auto_remove: bool,
+    is_standby: bool,
 ) -> Result<ContainerId, Failure> {
     let mut labels = vec![
         (label::REPLACES, original.id().as_str().to_owned()),
@@ -67,17 +64,13 @@ pub(super) async fn copy<E: Engine>(
             labels.push((history, value.to_owned()));
         }
     }
-    if !auto_remove && original.should_auto_remove() {
-        labels.push((label::AUTO_REMOVE, "true".to_owned()));
-    }
     let image = original.image_id();
     let wanted = NewContainer {
         name,
         image: &image,
         reference: original.image_reference().to_owned(),
         by_id: true,
-        auto_remove,
-        keeps_networks: !auto_remove,
+        is_standby,
         labels,
     };
     create(engine, original, wanted).await
@@ -86,7 +79,7 @@ pub(super) async fn copy<E: Engine>(
 pub(super) async fn create<E: Engine>(
     engine: &E,
     old: &Inspected,
-    mut wanted: NewContainer<'_>,
+    wanted: NewContainer<'_>,
 ) -> Result<ContainerId, Failure> {
     let EngineInfo { api, .. } = engine.info().await?;
     let image = wanted.image;
@@ -99,28 +92,17 @@ pub(super) async fn create<E: Engine>(
         old: &old_image,
         new: &new_image,
     };
-    if wanted.by_id && !stands_for(engine, &wanted.reference, image).await? {
-        let reference = std::mem::replace(&mut wanted.reference, image.as_str().to_owned());
-        wanted.labels.push((label::IMAGE, reference));
-    }
-    let mut successor = document::successor(old.document(), images, &wanted.reference, &wanted.labels, api)
+    let needs_id = wanted.by_id && !stands_for(engine, &wanted.reference, image).await?;
+    let overrides = Overrides {
+        reference: &wanted.reference,
+        by_id: needs_id.then_some(image),
+        labels: &wanted.labels,
+        is_standby: wanted.is_standby,
+    };
+    let request = document::create_request(old, images, &overrides, api)
         .map_err(|obstacle| Failure::Refused(Reason::Obstacle(obstacle)))?;
-    if let Some(host_config) = successor
-        .body
-        .get_mut("HostConfig")
-        .and_then(Value::as_object_mut)
-    {
-        host_config.insert("AutoRemove".to_owned(), Value::from(wanted.auto_remove));
-    }
-    if wanted.keeps_networks
-        && !successor.connect.is_empty()
-        && let Some(labels) = successor.body.get_mut("Labels").and_then(Value::as_object_mut)
-    {
-        let networks: Value = successor.connect.iter().cloned().collect();
-        labels.insert(label::NETWORKS.to_owned(), Value::from(networks.to_string()));
-    }
     match engine
-        .create(&wanted.name, successor.platform.as_deref(), &successor.body)
+        .create(&wanted.name, request.platform.as_deref(), &request.body)
         .await
     {
         // The tag may have moved since the pull.

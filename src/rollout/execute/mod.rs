@@ -1,7 +1,6 @@
 //! Takes one step: a few calls to the engine, each safe to repeat.
 
 mod create;
-mod policy;
 mod prepare;
 mod pull;
 mod start;
@@ -10,13 +9,12 @@ use chrono::{DateTime, Utc};
 use tracing::debug;
 
 use self::create::{NewContainer, copy, create, labels, mark};
-use self::policy::policy_document;
 use self::prepare::{connect_standby, prepare_candidate, prepare_standby, unstarted_candidate};
 pub use self::pull::{Pulled, Pulls};
 use self::start::start;
 use super::failure::Failure;
 use super::{Intent, Memory, Rollout, Step};
-use crate::container::{ContainerId, ImageId, Role};
+use crate::container::{ContainerId, ImageId, Role, restart_policy_document};
 use crate::engine::Engine;
 
 /// Takes one step.
@@ -44,8 +42,7 @@ pub async fn execute<E: Engine>(
                 image,
                 reference: reference.to_string(),
                 by_id: *intent == Intent::Rollback,
-                auto_remove: old.should_auto_remove(),
-                keeps_networks: false,
+                is_standby: false,
                 labels: labels(rollout, &old, *release, *intent),
             };
             let id = create(engine, &old, wanted).await?;
@@ -54,14 +51,13 @@ pub async fn execute<E: Engine>(
         Step::CreateStandby { from } => {
             let old = engine.inspect(from).await?;
             let name = Role::Standby.name(&rollout.name);
-            copy(engine, rollout, &old, name, false).await?;
+            copy(engine, rollout, &old, name, true).await?;
         }
         Step::Recreate { from } => {
             connect_standby(engine, from).await?;
             let original = engine.inspect(from).await?;
             let name = Role::Candidate.name(&rollout.name);
-            let auto_remove = original.should_auto_remove();
-            let id = copy(engine, rollout, &original, name, auto_remove).await?;
+            let id = copy(engine, rollout, &original, name, false).await?;
             memory.note_created(&rollout.name, id, original.image_id());
         }
         Step::CreateQuarantineMarker { .. } => mark(engine, rollout, step).await?,
@@ -85,7 +81,9 @@ pub async fn execute<E: Engine>(
             if let Some(member) = rollout.member(id).filter(|member| !member.restart_is_off()) {
                 memory.history(id).original_policy = Some(member.restart_policy.clone());
             }
-            engine.set_restart_policy(id, &policy_document(policy)).await?;
+            engine
+                .set_restart_policy(id, &restart_policy_document(policy))
+                .await?;
         }
         Step::Stop { id, grace, .. } => engine.stop(id, *grace).await?,
         Step::Remove { id, .. } => {

@@ -3,9 +3,7 @@
 use serde_json::{Map, Value};
 use tracing::warn;
 
-use super::policy::policy_document;
-use crate::container::Inspected;
-use crate::container::{ContainerId, label};
+use crate::container::{ContainerId, Inspected, label};
 use crate::document::{self, Images};
 use crate::engine::{Engine, EngineError, EngineInfo};
 use crate::rollout::failure::Failure;
@@ -70,7 +68,9 @@ pub(super) async fn connect_standby<E: Engine>(engine: &E, id: &ContainerId) -> 
     for (network, endpoint) in networks.iter().filter(|(network, _)| !standby.is_in(network)) {
         match engine.connect(network, id, endpoint).await {
             // A delegate without it is better than none.
-            Err(EngineError::NotFound(problem)) => warn!(container = %id, problem, "a network is left out"),
+            Err(EngineError::NotFound(problem)) => {
+                warn!(container_id = %id, problem, "network no longer exists; standby starts without it");
+            }
             other => other?,
         }
     }
@@ -91,33 +91,17 @@ pub(super) async fn verify_configuration<E: Engine>(
         old: &old_image,
         new: &new_image,
     };
-    let successor = match document::successor(old.document(), images, candidate.image_reference(), &[], api) {
-        Ok(successor) => successor,
-        Err(obstacle) => return Ok(Some(Reason::Obstacle(obstacle))),
-    };
-    // An old one that was told to stop has lost its policy by now; the candidate's label remembers it.
-    let mut before = old.document().clone();
-    if let (Some(policy), Some(slot)) = (
-        candidate.label(label::RESTART_POLICY),
-        before.pointer_mut("/HostConfig/RestartPolicy"),
-    ) {
-        *slot = policy_document(policy);
-    }
-    // A copy without `--rm` says on a label that its original had it.
-    if old.should_auto_remove() == candidate.should_auto_remove()
-        && let Some(slot) = before.pointer_mut("/HostConfig/AutoRemove")
-    {
-        *slot = Value::from(candidate.auto_remove());
-    }
-    let mut missing = successor.connect;
-    missing.retain(|(network, _)| !candidate.is_in(network));
+    let missing = document::missing_endpoints(old, &candidate, api);
     for (network, endpoint) in &missing {
         engine.connect(network, id, endpoint).await?;
     }
     if !missing.is_empty() {
         candidate = engine.inspect(id).await?;
     }
-    let differences = document::differences(&before, candidate.document(), images);
+    let differences = match document::verify(old, &candidate, images) {
+        Ok(differences) => differences,
+        Err(obstacle) => return Ok(Some(Reason::Obstacle(obstacle))),
+    };
     if differences.is_empty() {
         return Ok(None);
     }

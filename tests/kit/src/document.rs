@@ -1,6 +1,7 @@
 //! The part of an engine that these tests need: what it makes of a create body, written down from
 //! `daemon/commit.go` (`merge`) and `daemon/create.go`, apart from the code under test.
 
+use delegate_upgrader::container::Inspected;
 use serde_json::{Map, Value, json};
 
 /// The configuration of a container created with `owner` from an image with `defaults`.
@@ -76,6 +77,11 @@ pub fn inspect(id: &str, body: &Value, defaults: &Value) -> Value {
         "NetworkSettings": {"Networks": networks},
         "Mounts": [],
     })
+}
+
+/// A document with an id, as the code under test takes it.
+pub fn inspected(document: &Value) -> Inspected {
+    Inspected::new(document.clone()).unwrap()
 }
 
 /// An image document with these defaults.

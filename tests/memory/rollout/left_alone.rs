@@ -205,7 +205,11 @@ async fn an_owner_s_name_that_looks_like_one_of_ours_stays_through_every_upgrade
 /// It goes on while its process does. Once stopped, neither it nor a successor could be started.
 #[tokio::test(start_paused = true)]
 async fn a_delegate_that_lives_in_a_namespace_of_a_container_that_does_not_run_is_left_alone() {
-    for (field, what) in [("NetworkMode", "network"), ("PidMode", "pid"), ("IpcMode", "ipc")] {
+    for (field, what) in [
+        ("NetworkMode", "network"),
+        ("PidMode", "PID namespace"),
+        ("IpcMode", "IPC namespace"),
+    ] {
         let host = Host::new();
         let companion = host.twin.run("companion", &json!({ "Image": OLD }));
         host.run_with("dd", |body| {
@@ -218,7 +222,7 @@ async fn a_delegate_that_lives_in_a_namespace_of_a_container_that_does_not_run_i
         let report = host.once(NEW).await;
         assert_eq!(row(&report, "dd").reason.as_str(), "obstacle");
         let why = &row(&report, "dd").message;
-        assert!(why.contains(&format!("lives in the {what} namespace")), "{why}");
+        assert!(why.contains(&format!("shares the {what} of")), "{why}");
         assert_eq!(host.writes_on("dd"), []);
         host.twin
             .by_hand(OperatorAction::Restart("companion".to_owned()))
@@ -237,7 +241,7 @@ async fn a_delegate_in_a_network_of_swarm_is_left_alone() {
     let report = host.once(NEW).await;
     assert_eq!(row(&report, "dd").reason.as_str(), "obstacle");
     let why = &row(&report, "dd").message;
-    assert!(why.contains("the network overlay of Swarm"), "{why}");
+    assert!(why.contains("the Swarm network overlay"), "{why}");
     assert_eq!(host.twin.writes(), []);
 }
 
@@ -262,10 +266,7 @@ async fn a_delegate_that_is_linked_to_a_container_that_does_not_run_is_left_alon
         let report = host.once(NEW).await;
         assert_eq!(row(&report, "dd").reason.as_str(), "obstacle");
         let why = &row(&report, "dd").message;
-        assert!(
-            why.contains("linked to the container proxy, which does not run"),
-            "{why}"
-        );
+        assert!(why.contains("linked to proxy, which is not running"), "{why}");
         assert_eq!(host.writes_on("dd"), []);
         if !is_removed {
             host.twin
@@ -291,7 +292,7 @@ async fn a_delegate_that_a_container_is_linked_to_is_left_alone_under_another_na
         let report = host.pass(&mut upgrader).await;
         assert_eq!(row(&report, name).reason.as_str(), "obstacle");
         let why = &row(&report, name).message;
-        assert!(why.contains("the container app is linked to it"), "{why}");
+        assert!(why.contains("container app is linked to it"), "{why}");
         assert_eq!(host.find(name).image, OLD);
         if name == "dd" {
             let renamed = OperatorAction::Rename("dd".to_owned(), "ee".to_owned());
@@ -308,13 +309,19 @@ async fn a_delegate_that_a_container_is_linked_to_is_left_alone_under_another_na
 /// A sidecar in its network, say: it would be cut off, and to make that one again is not ours to do.
 #[tokio::test(start_paused = true)]
 async fn a_delegate_that_others_have_a_share_in_is_left_alone_until_they_are_gone() {
-    for what in ["network", "pid", "ipc", "volumes", "volumes by id"] {
+    for what in [
+        "network",
+        "PID namespace",
+        "IPC namespace",
+        "volumes",
+        "volumes by id",
+    ] {
         let host = Host::new();
         let id = host.run("dd");
         let host_config = match what {
             "network" => json!({ "NetworkMode": format!("container:{}", id.as_str()) }),
-            "pid" => json!({ "PidMode": "container:dd" }),
-            "ipc" => json!({ "IpcMode": format!("container:{}", id.as_str()) }),
+            "PID namespace" => json!({ "PidMode": "container:dd" }),
+            "IPC namespace" => json!({ "IpcMode": format!("container:{}", id.as_str()) }),
             "volumes" => json!({ "VolumesFrom": ["dd:ro"] }),
             // The engine takes as much of an id as is needed, and keeps what it was given.
             _ => json!({ "VolumesFrom": [&id.as_str()[..5]] }),
@@ -325,7 +332,7 @@ async fn a_delegate_that_others_have_a_share_in_is_left_alone_until_they_are_gon
         assert_eq!(row(&report, "dd").reason.as_str(), "obstacle");
         let why = &row(&report, "dd").message;
         let what = what.trim_end_matches(" by id");
-        assert!(why.contains(&format!("logger has its {what}")), "{why}");
+        assert!(why.contains(&format!("logger shares its {what}")), "{why}");
         assert_eq!(host.writes_on("dd"), []);
         assert_eq!(host.writes_on("logger"), []);
         host.twin

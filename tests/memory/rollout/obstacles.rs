@@ -29,7 +29,7 @@ async fn a_compose_config_in_the_container_s_own_files_is_not_lost() {
     let told = row(&report, "dd");
     assert_eq!(told.reason.as_str(), "obstacle");
     assert!(
-        told.message.contains("the file /etc/delegate/config.yml"),
+        told.message.contains("/etc/delegate/config.yml was copied"),
         "{}",
         told.message
     );
@@ -175,10 +175,7 @@ async fn a_delegate_whose_namespace_has_lost_its_holder_is_left_alone() {
         let report = host.once(NEW).await;
         let told = row(&report, "dd");
         assert_eq!(told.reason.as_str(), "obstacle");
-        let sentence = format!(
-            "it lives in the network namespace of the container {}, which",
-            vpn.as_str()
-        );
+        let sentence = format!("it shares the network of {}, which is not running", vpn.as_str());
         assert!(told.message.contains(&sentence), "{}", told.message);
         assert_eq!(host.writes_on("dd"), []);
         assert_eq!(host.find("dd").image, OLD);

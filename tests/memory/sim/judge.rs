@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use delegate_upgrader::container::RunState;
-use delegate_upgrader::container::{Role, label};
+use delegate_upgrader::container::{Inspected, Role, RunState, label};
 use delegate_upgrader::document::{self, Images};
 use serde_json::{Value, json};
 
@@ -652,7 +651,9 @@ fn configured(
         |index: usize| json!({ "Id": world.images[index].id, "Config": world.images[index].config });
     let (old, new) = (document(0), document(image));
     let images = Images { old: &old, new: &new };
-    document::differences(&world.originals[&delegate.name], now, images)
+    let [original, now] =
+        [&world.originals[&delegate.name], now].map(|document| Inspected::new(document.clone()).unwrap());
+    document::differences(&original, &now, images)
         .into_iter()
         .filter(|difference| !is_excused(difference))
         .map(|difference| format!("configured otherwise: {difference}"))

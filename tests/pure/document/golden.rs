@@ -7,10 +7,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use delegate_upgrader::container::ApiVersion;
-use delegate_upgrader::container::label;
-use delegate_upgrader::document::{Images, differences, successor};
+use delegate_upgrader::container::{ApiVersion, label};
+use delegate_upgrader::document::{self, Difference, Images, Overrides, create_request};
 use serde_json::{Value, json};
+
+use kit::document::inspected;
 
 const ENGINES: [(&str, ApiVersion); 2] = [
     ("docker-20.10", ApiVersion::new(1, 41)),
@@ -32,6 +33,11 @@ impl Recorded {
             old: &self.old_image,
             new: &self.new_image,
         }
+    }
+
+    /// What differs between the container and a document of its recreated self.
+    fn differences(&self, recreated: &Value) -> Vec<Difference> {
+        document::differences(&inspected(&self.container), &inspected(recreated), self.images())
     }
 
     fn name(&self) -> String {
@@ -88,7 +94,13 @@ fn every_recorded_container_leads_to_the_reviewed_body() {
             (label::REPLACES, case.container["Id"].as_str().unwrap().to_owned()),
         ];
         let reference = case.recreated["Config"]["Image"].as_str().unwrap();
-        let made = successor(&case.container, case.images(), reference, &labels, case.api).unwrap();
+        let overrides = Overrides {
+            reference,
+            by_id: None,
+            labels: &labels,
+            is_standby: false,
+        };
+        let made = create_request(&inspected(&case.container), case.images(), &overrides, case.api).unwrap();
         let made = json!({"body": made.body, "platform": made.platform, "connect": made.connect});
         let path = case.directory.join("successor.json");
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -101,7 +113,7 @@ fn every_recorded_container_leads_to_the_reviewed_body() {
 #[test]
 fn every_recorded_successor_differs_in_nothing_unexplained() {
     for case in recorded() {
-        let differences = differences(&case.container, &case.recreated, case.images());
+        let differences = case.differences(&case.recreated);
         assert_eq!(differences, [], "{}", case.name());
     }
 }
@@ -149,7 +161,7 @@ fn any_single_change_of_a_recorded_successor_is_noticed() {
             }
             let mut changed = case.recreated.clone();
             *changed.pointer_mut(&path).unwrap() = json!("CHANGED=changed");
-            let differences = differences(&case.container, &changed, case.images());
+            let differences = case.differences(&changed);
             assert!(!differences.is_empty(), "{}: {path}", case.name());
             tried += 1;
         }
@@ -165,7 +177,7 @@ fn any_entry_more_or_less_is_noticed() {
             for key in entries.into_iter().flat_map(|entries| entries.keys()) {
                 let mut changed = case.recreated.clone();
                 changed["Config"][field].as_object_mut().unwrap().remove(key);
-                let noticed = !differences(&case.container, &changed, case.images()).is_empty();
+                let noticed = !case.differences(&changed).is_empty();
                 assert_eq!(
                     noticed,
                     !label::OURS.contains(&key.as_str()),
@@ -177,7 +189,7 @@ fn any_entry_more_or_less_is_noticed() {
         for part in ["ExposedPorts", "Volumes", "Labels", "Healthcheck", "Unknown"] {
             let mut changed = case.recreated.clone();
             changed["Config"][part]["more"] = json!("more");
-            let differences = differences(&case.container, &changed, case.images());
+            let differences = case.differences(&changed);
             assert!(!differences.is_empty(), "{}: more in {part}", case.name());
         }
     }
@@ -205,7 +217,7 @@ fn a_lost_network_setting_is_noticed() {
                     continue;
                 }
                 *value = Value::Null;
-                let differences = differences(&case.container, &changed, case.images());
+                let differences = case.differences(&changed);
                 assert!(!differences.is_empty(), "{}: {pointer}", case.name());
             }
         }
@@ -224,7 +236,7 @@ fn a_lost_mount_or_another_volume_is_noticed() {
             let mut changed = case.recreated.clone();
             changed["Mounts"].as_array_mut().unwrap().remove(index);
             assert!(
-                !differences(&case.container, &changed, case.images()).is_empty(),
+                !case.differences(&changed).is_empty(),
                 "{}: without {mount}",
                 case.name()
             );
@@ -232,7 +244,7 @@ fn a_lost_mount_or_another_volume_is_noticed() {
                 let mut changed = case.recreated.clone();
                 changed["Mounts"][index]["Name"] = json!("another");
                 assert!(
-                    !differences(&case.container, &changed, case.images()).is_empty(),
+                    !case.differences(&changed).is_empty(),
                     "{}: another volume in place of {mount}",
                     case.name()
                 );

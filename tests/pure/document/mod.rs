@@ -2,5 +2,6 @@
 
 mod daemon;
 mod golden;
+mod overrides;
 mod properties;
 mod rules;

@@ -1,7 +1,10 @@
 //! Random owners, random images, random fields nobody has heard of.
 
-use delegate_upgrader::container::ApiVersion;
-use delegate_upgrader::document::{Images, differences, single_instance_reasons, successor};
+use delegate_upgrader::container::{ApiVersion, Inspected};
+use delegate_upgrader::document::{
+    self, Difference, Images, Overrides, create_request, dependencies, missing_endpoints,
+    single_instance_reasons, swarm_network, verify,
+};
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -9,11 +12,18 @@ use proptest::sample::select;
 use serde_json::{Map, Value, json};
 
 use super::daemon::{Daemon, show};
-use kit::document::{image, inspect, merge, object, strings};
+use kit::document::{image, inspect, inspected, merge, object, strings};
 
 const OLD: &str = "1111111111111111111111111111111111111111111111111111111111111111";
 const NEW: &str = "2222222222222222222222222222222222222222222222222222222222222222";
 const API: ApiVersion = ApiVersion::new(1, 51);
+
+const OVERRIDES: Overrides<'_> = Overrides {
+    reference: "new",
+    by_id: None,
+    labels: &[],
+    is_standby: false,
+};
 
 /// Few names and few values, so that owner and images often meet.
 type Words = [&'static str; 3];
@@ -196,9 +206,15 @@ fn upgrade(id: &str, container: &Value, old: &Value, new: &Value) -> (Value, Val
         old: &old_image,
         new: &new_image,
     };
-    let body = successor(container, images, "new", &[], API).unwrap().body;
+    let body = create_request(&inspected(container), images, &OVERRIDES, API)
+        .unwrap()
+        .body;
     let made = inspect(id, &body, new);
     (body, made)
+}
+
+fn differences(old: &Value, new: &Value, images: Images<'_>) -> Vec<Difference> {
+    document::differences(&inspected(old), &inspected(new), images)
 }
 
 /// The order of a container's variables has no meaning.
@@ -346,13 +362,18 @@ proptest! {
 
     #[test]
     fn no_document_makes_it_panic(container in broken_document(), old in anything(), new in config()) {
+        // A document without an id does not get as far as this.
+        let Some(container) = Inspected::new(container) else { return Ok(()) };
         let (old, new) = (json!({"Config": old}), image(&new));
-        for images in [Images { old: &old, new: &new }, Images { old: &new, new: &new }] {
+        for images in [Images { old: &old, new: &new }, Images { old: &new, new: &old }] {
             for api in [ApiVersion::new(1, 41), API] {
-                let _ = successor(&container, images, "new", &[], api);
+                for is_standby in [false, true] {
+                    let _ = create_request(&container, images, &Overrides { is_standby, ..OVERRIDES }, api);
+                }
+                let _ = missing_endpoints(&container, &container, api);
             }
-            let _ = differences(&container, &container, images);
+            let _ = (document::differences(&container, &container, images), verify(&container, &container, images));
         }
-        let _ = single_instance_reasons(&container);
+        let _ = (single_instance_reasons(&container), dependencies(&container), swarm_network(&container));
     }
 }

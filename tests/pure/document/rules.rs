@@ -4,11 +4,11 @@
 use delegate_upgrader::container::label;
 use delegate_upgrader::container::{ApiVersion, Inspected};
 use delegate_upgrader::document::{
-    CreateRequest, Images, Obstacle, SingleInstance, differences, single_instance_reasons, successor,
+    self, CreateRequest, Difference, Images, Obstacle, Overrides, SingleInstance,
 };
 use serde_json::{Value, json};
 
-use kit::document::{image, inspect};
+use kit::document::{image, inspect, inspected};
 
 const ID: &str = "abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789";
 const SHORT: &str = "abcdef012345";
@@ -23,13 +23,34 @@ fn upgrade_on(
     new: &Value,
 ) -> Result<CreateRequest, Obstacle> {
     let (old, new) = (image(old), image(new));
-    successor(
-        container,
-        Images { old: &old, new: &new },
-        "harness/delegate:2",
-        &[],
-        api,
-    )
+    let images = Images { old: &old, new: &new };
+    create_request(container, images, &overrides(), api)
+}
+
+fn overrides() -> Overrides<'static> {
+    Overrides {
+        reference: "harness/delegate:2",
+        by_id: None,
+        labels: &[],
+        is_standby: false,
+    }
+}
+
+fn create_request(
+    container: &Value,
+    images: Images<'_>,
+    overrides: &Overrides<'_>,
+    api: ApiVersion,
+) -> Result<CreateRequest, Obstacle> {
+    document::create_request(&inspected(container), images, overrides, api)
+}
+
+fn differences(old: &Value, new: &Value, images: Images<'_>) -> Vec<Difference> {
+    document::differences(&inspected(old), &inspected(new), images)
+}
+
+fn single_instance_reasons(container: &Value) -> Vec<SingleInstance> {
+    document::single_instance_reasons(&inspected(container))
 }
 
 /// The create body after an upgrade from an image with the defaults `old`.
@@ -230,12 +251,16 @@ fn our_own_labels_are_replaced_and_the_owners_stay() {
         new: &image,
     };
     let labels = [(label::RELEASE, "2".to_owned())];
-    let made = successor(&container, images, "new", &labels, OLD_ENGINE).unwrap();
+    let overrides = Overrides {
+        labels: &labels,
+        ..overrides()
+    };
+    let made = create_request(&container, images, &overrides, OLD_ENGINE).unwrap();
     assert_eq!(
         made.body["Labels"],
         json!({"mine": "1", label::ENABLE: "true", label::RELEASE: "2"})
     );
-    assert_eq!(made.body["Image"], "new");
+    assert_eq!(made.body["Image"], "harness/delegate:2");
 }
 
 #[test]
@@ -247,7 +272,11 @@ fn an_image_committed_from_a_container_of_ours_gives_its_labels_to_no_successor(
     let images = Images { old: &old, new: &new };
     let labels = [(label::RELEASE, "2".to_owned())];
     let container = container(&json!({}), json!({}));
-    let made = successor(&container, images, "new", &labels, OLD_ENGINE).unwrap();
+    let overrides = Overrides {
+        labels: &labels,
+        ..overrides()
+    };
+    let made = create_request(&container, images, &overrides, OLD_ENGINE).unwrap();
     let shown = inspect(ID, &made.body, &committed);
     assert_eq!(
         shown["Config"]["Labels"],
@@ -453,10 +482,10 @@ fn a21_an_image_of_another_platform_is_refused() {
     let (old, mut new) = (image(&json!({})), image(&json!({})));
     new["Architecture"] = json!("x86_64");
     let images = Images { old: &old, new: &new };
-    assert!(successor(&container, images, "new", &[], OLD_ENGINE).is_ok());
+    assert!(create_request(&container, images, &overrides(), OLD_ENGINE).is_ok());
     new["Architecture"] = json!("arm64");
     let images = Images { old: &old, new: &new };
-    let obstacle = successor(&container, images, "new", &[], OLD_ENGINE).unwrap_err();
+    let obstacle = create_request(&container, images, &overrides(), OLD_ENGINE).unwrap_err();
     assert_eq!(
         obstacle.to_string(),
         "its image is built for linux/amd64, the new one for linux/arm64"
@@ -481,7 +510,6 @@ fn a21_the_platform_is_named_where_the_store_keeps_several() {
 #[test]
 fn a_document_of_the_wrong_shape_is_told_where() {
     for (pointer, value, told) in [
-        ("/Id", json!(""), "/Id must be an id"),
         ("/HostConfig", json!(null), "/HostConfig must be an object"),
         (
             "/Config/Env",
@@ -499,7 +527,7 @@ fn a_document_of_the_wrong_shape_is_told_where() {
         let obstacle = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap_err();
         assert_eq!(
             obstacle.to_string(),
-            format!("the container document is not understood: {told}")
+            format!("cannot read the container document: {told}")
         );
     }
 }
@@ -513,36 +541,36 @@ fn only_what_two_containers_cannot_share_forbids_two() {
         (json!({"NetworkMode": "bridge", "PublishAllPorts": true}), vec![]),
         (
             json!({"NetworkMode": "host", "PidMode": "host", "IpcMode": "host"}),
-            vec!["host-network"],
+            vec!["host_network"],
         ),
-        (port(json!({"HostPort": "3460"})), vec!["published-port"]),
-        (port(json!({"HostPort": "8000-8000"})), vec!["published-port"]),
+        (port(json!({"HostPort": "3460"})), vec!["published_port"]),
+        (port(json!({"HostPort": "8000-8000"})), vec!["published_port"]),
         (port(json!({"HostPort": "8000-8001"})), vec![]),
         (
             ports("80/tcp", "8000-8001", "81/tcp", "8000-8001"),
-            vec!["published-port"; 2],
+            vec!["published_port"; 2],
         ),
         (ports("80/tcp", "8000-8003", "81/tcp", "8000-8003"), vec![]),
         (ports("80/tcp", "8000-8001", "80/udp", "8000-8001"), vec![]),
         (ports("80/tcp", "8000-8001", "81/tcp", "9000-9001"), vec![]),
         (
             ports("80/tcp", "8000-8004", "81/tcp", "8004-8005"),
-            vec!["published-port"],
+            vec!["published_port"],
         ),
         (
             ports("80/tcp", "8000-8009", "81/tcp", "8005"),
-            vec!["published-port"],
+            vec!["published_port"],
         ),
         (
             ports("80/tcp", "65535", "81/tcp", "0-65535"),
-            vec!["published-port"],
+            vec!["published_port"],
         ),
         (port(json!({"HostPort": "0"})), vec![]),
         (port(json!({"HostIp": "127.0.0.1", "HostPort": ""})), vec![]),
-        (json!({"NetworkMode": "container:x"}), vec!["container-namespace"]),
+        (json!({"NetworkMode": "container:x"}), vec!["container_namespace"]),
         (
             json!({"PidMode": "container:x", "IpcMode": "container:y"}),
-            vec!["container-namespace"; 2],
+            vec!["container_namespace"; 2],
         ),
         (json!({"IpcMode": "private"}), vec![]),
         (device("/dev/ttyUSB0"), vec!["device"]),
@@ -582,12 +610,15 @@ fn only_what_two_containers_cannot_share_forbids_two() {
 #[test]
 fn a_published_port_is_told_with_its_address() {
     for (binding, told) in [
-        (json!({"HostIp": "", "HostPort": "80"}), "on port 80 of"),
+        (json!({"HostIp": "", "HostPort": "80"}), "on host port 80,"),
         (
             json!({"HostIp": "127.0.0.1", "HostPort": "80"}),
-            "on port 127.0.0.1:80 of",
+            "on host port 127.0.0.1:80,",
         ),
-        (json!({"HostIp": "::1", "HostPort": "80"}), "on port [::1]:80 of"),
+        (
+            json!({"HostIp": "::1", "HostPort": "80"}),
+            "on host port [::1]:80,",
+        ),
     ] {
         let container = container(&json!({}), json!({"PortBindings": {"1/tcp": [binding]}}));
         let sentence = single_instance_reasons(&container)[0].to_string();
@@ -868,47 +899,4 @@ fn the_labels_by_which_compose_knows_a_container_are_never_the_images() {
     assert_eq!(made["Labels"], json!({}));
     let recreated = inspect(OTHER_ID, &made, &otherwise);
     assert_eq!(differences(&container, &recreated, images), []);
-}
-
-/// An endpoint in a network with this id, as a running container has it. The engine was asked for `given`, or shows it
-/// as if it had been.
-fn at_work(network_id: &str, given: &Value) -> Value {
-    json!({"NetworkID": network_id, "IPAddress": "10.0.1.4", "GlobalIPv6Address": "fd00::4", "IPAMConfig": given})
-}
-
-const SWARM_NETWORK: &str = "hy2w7sj3rgvqkcn81d0m4tzxa";
-
-#[test]
-fn b_an_address_that_swarm_chose_is_not_the_owners() {
-    let both = json!({"IPv4Address": "10.0.1.4", "IPv6Address": "fd00::4"});
-    let link_local = json!({"LinkLocalIPs": ["169.254.8.8"]});
-    let mut mixed = both.clone();
-    mixed["LinkLocalIPs"] = link_local["LinkLocalIPs"].clone();
-    let other = json!({"IPv4Address": "10.0.1.9"});
-    for (network_id, shown, kept) in [
-        (SWARM_NETWORK, &both, &Value::Null),
-        (SWARM_NETWORK, &mixed, &link_local),
-        (SWARM_NETWORK, &other, &other),
-        (SWARM_NETWORK, &Value::Null, &Value::Null),
-        (ID, &both, &both),
-    ] {
-        let running = connected("ov", json!({"ov": at_work(network_id, shown)}));
-        let made = endpoints(&body(&running, &json!({})))["ov"].clone();
-        assert_eq!(made["IPAMConfig"], *kept, "{network_id} {shown}");
-
-        let conflicts = single_instance_reasons(&running).len();
-        let expected = kept.as_object().map_or(0, serde_json::Map::len);
-        assert_eq!(conflicts, expected, "{network_id} {shown}");
-
-        // Before the first start, and after a stop, only what was asked for is shown.
-        let idle = json!({"NetworkID": network_id, "IPAMConfig": kept});
-        let idle = connected("ov", json!({ "ov": idle }));
-        let image = image(&json!({}));
-        let images = Images {
-            old: &image,
-            new: &image,
-        };
-        assert_eq!(differences(&running, &idle, images), [], "{network_id} {shown}");
-        assert_eq!(differences(&idle, &running, images), [], "{network_id} {shown}");
-    }
 }

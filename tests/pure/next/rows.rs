@@ -2,7 +2,7 @@
 
 use delegate_upgrader::config::Strategy;
 use delegate_upgrader::container::RunState;
-use delegate_upgrader::document::Obstacle;
+use delegate_upgrader::document::{DependencyKind, Obstacle};
 use delegate_upgrader::rollout::Vanished;
 use delegate_upgrader::rollout::reason::Reason;
 
@@ -886,7 +886,7 @@ fn what_stands_in_the_way_is_told() {
         scene.with(|r| {
             r.obstacle = Some(Obstacle::HasDependent {
                 container: "logger".to_owned(),
-                what: "network",
+                kind: DependencyKind::Network,
             });
         })
     };

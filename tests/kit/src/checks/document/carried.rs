@@ -2,16 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use delegate_upgrader::container::ApiVersion;
-use delegate_upgrader::container::label;
+use delegate_upgrader::container::{ApiVersion, label};
 use delegate_upgrader::document::{CreateRequest, Images};
 use serde_json::{Map, Value, json};
 
 use super::owner::is_volume_name;
 use super::paths::{bind_destination, clean};
-use super::{REFERENCE, labels, list, object, text};
+use super::{Given, IMAGE_ID, REFERENCE, list, object, text};
 
-pub(super) fn check(container: &Value, images: Images<'_>, made: &CreateRequest, api: ApiVersion) {
+pub(super) fn check(
+    container: &Value,
+    images: Images<'_>,
+    given: &Given,
+    made: &CreateRequest,
+    api: ApiVersion,
+) {
     let nothing = Map::new();
     let carried = Carried {
         container,
@@ -20,8 +25,10 @@ pub(super) fn check(container: &Value, images: Images<'_>, made: &CreateRequest,
         new_labels: object(images.new, "/Config/Labels"),
         body: made.body.as_object().expect("a body is an object"),
         connect: &made.connect,
+        given,
     };
-    assert_eq!(carried.body.get("Image"), Some(&json!(REFERENCE)));
+    let image = if given.is_by_id { IMAGE_ID } else { REFERENCE };
+    assert_eq!(carried.body.get("Image"), Some(&json!(image)));
     carried.labels();
     carried.env();
     carried.fields();
@@ -41,6 +48,7 @@ struct Carried<'a> {
     new_labels: Option<&'a Map<String, Value>>,
     body: &'a Map<String, Value>,
     connect: &'a [(String, Value)],
+    given: &'a Given,
 }
 
 impl Carried<'_> {
@@ -54,11 +62,35 @@ impl Carried<'_> {
         }
     }
 
+    /// Whether the container has `--rm`, or a label on a copy says that its original has.
+    fn should_auto_remove(&self) -> bool {
+        let remembers = fields(self.config, "Labels").get(label::AUTO_REMOVE) == Some(&json!("true"));
+        remembers || self.container["HostConfig"]["AutoRemove"] == json!(true)
+    }
+
+    /// The labels that are ours on what was made, with their values.
+    fn given_labels(&self) -> BTreeMap<&str, String> {
+        let labels = self.given.labels.iter().cloned();
+        let mut expected: BTreeMap<&str, String> = labels.collect();
+        if self.given.is_by_id {
+            expected.insert(label::IMAGE, REFERENCE.to_owned());
+        }
+        if self.given.is_standby && self.should_auto_remove() {
+            expected.insert(label::AUTO_REMOVE, "true".to_owned());
+        }
+        if self.given.is_standby && !self.connect.is_empty() {
+            let networks: Map<String, Value> = self.connect.iter().cloned().collect();
+            expected.insert(label::NETWORKS, Value::Object(networks).to_string());
+        }
+        expected
+    }
+
     fn labels(&self) {
         let all = self.body["Labels"].as_object().expect("labels are an object");
         let own = fields(self.config, "Labels");
+        let given = self.given_labels();
         for (name, value) in all {
-            if let Some((_, given)) = labels().iter().find(|(given, _)| given == name) {
+            if let Some(given) = given.get(name.as_str()) {
                 assert_eq!(value, given);
             } else if label::OURS.contains(&name.as_str()) {
                 assert_eq!(value, "", "{name} of another release");
@@ -67,8 +99,8 @@ impl Carried<'_> {
                 assert_eq!(own.get(name), Some(value), "label {name}");
             }
         }
-        for (name, _) in labels() {
-            assert!(all.contains_key(name), "{name} is not on it");
+        for name in given.keys() {
+            assert!(all.contains_key(*name), "{name} is not on it");
         }
         let defaults = fields(self.image, "Labels");
         for (name, value) in &own {
@@ -210,6 +242,7 @@ impl Carried<'_> {
                     named["Source"] = new["Source"].clone();
                     text(old, "/Source").is_empty() && named == *new
                 }),
+                "AutoRemove" => {}
                 _ => assert_eq!(found, Some(value), "HostConfig {field}"),
             }
         }
@@ -217,8 +250,11 @@ impl Carried<'_> {
         assert!(
             made.keys()
                 .filter(more)
-                .all(|field| field == "Binds" || field == "Mounts")
+                .all(|field| ["Binds", "Mounts", "AutoRemove"].contains(&field.as_str()))
         );
+        // A standby must not vanish when it stops; what is made from it has what its original had.
+        let auto_remove = made.get("AutoRemove") == Some(&json!(true));
+        assert_eq!(auto_remove, self.should_auto_remove() && !self.given.is_standby);
     }
 
     fn config_parent(&self) -> &Map<String, Value> {

@@ -1,19 +1,21 @@
 //! Whole lives of a container on an engine: created by an owner, replaced, and replaced again.
 
-use delegate_upgrader::container::ApiVersion;
-use delegate_upgrader::container::label;
-use delegate_upgrader::document::{CreateRequest, Images, Obstacle, differences};
+use delegate_upgrader::container::{ApiVersion, Inspected, label};
+use delegate_upgrader::document::{
+    CreateRequest, Difference, Images, Obstacle, differences, missing_endpoints, verify,
+};
 use serde_json::{Value, json};
 
 use super::shown::{connected, created};
-use super::{labels, list, made, object, owner};
+use super::{Given, labels, list, made, object, owner};
+use crate::document::inspected;
 
 const OLD: &str = "1111111111111111111111111111111111111111111111111111111111111111";
 const NEW: &str = "2222222222222222222222222222222222222222222222222222222222222222";
 
-pub(super) fn check(container: &Value, images: Images<'_>, api: ApiVersion) {
+pub(super) fn check(container: &Inspected, images: Images<'_>, api: ApiVersion) {
     let (old, new) = (owner::image(images.old), owner::image(images.new));
-    let mut owner = owner::of(container);
+    let mut owner = owner::of(container.document());
     if is_called_as_an_engine_would(&owner) {
         return;
     }
@@ -22,24 +24,27 @@ pub(super) fn check(container: &Value, images: Images<'_>, api: ApiVersion) {
         owner["Cmd"] = json!(["run"]);
         first = created(OLD, &owner, &old);
     }
-    let Some((_, same)) = replace(NEW, &first, &old, &old, api) else {
+    let engine = Engine { api };
+    let Some((_, same)) = engine.replace(NEW, &first, &old, &old) else {
         return;
     };
     assert_explained(&first, &same, &old, &old);
-    let Some((_, second)) = replace(NEW, &first, &old, &new, api) else {
+    let Some((_, second)) = engine.replace(NEW, &first, &old, &new) else {
         return;
     };
     assert_explained(&first, &second, &old, &new);
     assert_volumes_stay(&first, &second);
-    assert_labels_are_of_one_release(&second);
+    assert_labels_are_of_one_release(&second, &labels(&inspected(&first)));
     assert_noticed(&first, &second, &old, &new);
 
     // The new image may have another manager's label.
-    let Some((settled, third)) = replace(OLD, &second, &new, &new, api) else {
+    let Some((settled, third)) = engine.replace(OLD, &second, &new, &new) else {
         return;
     };
     assert_explained(&second, &third, &new, &new);
-    let (again, fourth) = replace(NEW, &third, &new, &new, api).expect("it was replaced before");
+    let (again, fourth) = engine
+        .replace(NEW, &third, &new, &new)
+        .expect("it was replaced before");
     assert_explained(&third, &fourth, &new, &new);
     assert!(
         settled.body == again.body && settled.connect == again.connect,
@@ -47,6 +52,7 @@ pub(super) fn check(container: &Value, images: Images<'_>, api: ApiVersion) {
         settled.body,
         again.body
     );
+    engine.stand_by(&second, &new);
 }
 
 /// Whether an alias of the owner's is one that the engine is about to make up, of an id that nobody knows before.
@@ -66,27 +72,83 @@ fn has_no_command(container: &Value) -> bool {
     list(config, "/Entrypoint").is_empty() && list(config, "/Cmd").is_empty()
 }
 
-/// The successor and what is shown of it; none where there can be none.
-fn replace(
-    id: &str,
-    container: &Value,
-    old: &Value,
-    new: &Value,
+/// Creates containers from other ones, as an engine with this API shows them.
+struct Engine {
     api: ApiVersion,
-) -> Option<(CreateRequest, Value)> {
-    match made(container, Images { old, new }, api) {
-        Ok(made) => {
-            let shown = connected(id, &made, new);
-            (!has_no_command(&shown)).then_some((made, shown))
+}
+
+impl Engine {
+    /// The create call for the successor and what is shown of it; none where there can be none.
+    fn replace(
+        &self,
+        id: &str,
+        container: &Value,
+        old: &Value,
+        new: &Value,
+    ) -> Option<(CreateRequest, Value)> {
+        self.copy(id, container, old, new, false)
+    }
+
+    fn copy(
+        &self,
+        id: &str,
+        container: &Value,
+        old: &Value,
+        new: &Value,
+        is_standby: bool,
+    ) -> Option<(CreateRequest, Value)> {
+        let container = inspected(container);
+        let given = Given {
+            is_standby,
+            is_by_id: false,
+            labels: labels(&container),
+        };
+        match made(&container, Images { old, new }, &given, self.api) {
+            Ok(made) => {
+                let shown = connected(id, &made, new);
+                let fresh = inspected(&created(id, &made.body, new));
+                assert_eq!(missing_endpoints(&container, &fresh, self.api), made.connect);
+                assert_eq!(missing_endpoints(&container, &inspected(&shown), self.api), []);
+                (!has_no_command(&shown)).then_some((made, shown))
+            }
+            Err(Obstacle::Managed { .. } | Obstacle::OtherPlatform { .. }) => None,
+            Err(obstacle) => panic!("an engine could show this: {obstacle}"),
         }
-        Err(Obstacle::Managed { .. } | Obstacle::OtherPlatform { .. }) => None,
-        Err(obstacle) => panic!("an engine could show this: {obstacle}"),
+    }
+
+    /// A standby takes the place of a container whose engine removes it, and the container is made from it again.
+    fn stand_by(&self, original: &Value, image: &Value) {
+        let (_, standby) = self
+            .copy(OLD, original, image, image, true)
+            .expect("it was replaced before");
+        assert_explained(original, &standby, image, image);
+        assert!(
+            !inspected(&standby).auto_remove(),
+            "it would vanish when it stops"
+        );
+        let (_, again) = self
+            .copy(NEW, &standby, image, image, false)
+            .expect("it was replaced before");
+        assert_explained(&standby, &again, image, image);
+        let images = Images {
+            old: image,
+            new: image,
+        };
+        let found = differences(&inspected(original), &inspected(&again), images);
+        assert!(found.is_empty(), "{found:?}\n{original:#}\n{again:#}");
     }
 }
 
+/// Nothing of it is another, also after its predecessor has lost its restart policy, as before each stop.
 fn assert_explained(container: &Value, made: &Value, old: &Value, new: &Value) {
-    let differences = differences(container, made, Images { old, new });
-    assert!(differences.is_empty(), "{differences:?}\n{container:#}\n{made:#}");
+    let mut stopped = container.clone();
+    if let Some(policy) = stopped.pointer_mut("/HostConfig/RestartPolicy") {
+        *policy = json!({"Name": "no", "MaximumRetryCount": 0});
+    }
+    for before in [container, &stopped] {
+        let found = verify(&inspected(before), &inspected(made), Images { old, new }).unwrap();
+        assert!(found.is_empty(), "{found:?}\n{before:#}\n{made:#}");
+    }
 }
 
 fn assert_volumes_stay(before: &Value, after: &Value) {
@@ -101,12 +163,12 @@ fn assert_volumes_stay(before: &Value, after: &Value) {
 }
 
 /// What we wrote on the container before may come by no way, its image's labels included.
-fn assert_labels_are_of_one_release(container: &Value) {
+fn assert_labels_are_of_one_release(container: &Value, labels: &[(&str, String)]) {
     for (name, value) in object(container, "/Config/Labels").into_iter().flatten() {
         let says_something = value.as_str() != Some("");
         if label::OURS.contains(&name.as_str()) && says_something {
             let is_given = |(given, expected): &(&str, String)| given == name && value == expected;
-            assert!(labels().iter().any(is_given), "{name} of another release");
+            assert!(labels.iter().any(is_given), "{name} of another release");
         }
     }
 }
@@ -117,7 +179,10 @@ fn assert_noticed(container: &Value, made: &Value, old: &Value, new: &Value) {
     let unnoticed = |change: &dyn Fn(&mut Value)| {
         let mut changed = made.clone();
         change(&mut changed);
-        changed != *made && differences(container, &changed, images).is_empty()
+        let is_noticed = |found: &[Difference]| changed == *made || !found.is_empty();
+        let (container, changed) = (inspected(container), inspected(&changed));
+        !is_noticed(&differences(&container, &changed, images))
+            || !is_noticed(&verify(&container, &changed, images).unwrap())
     };
     assert!(!unnoticed(&|made| made["HostConfig"]["Unheard"] = json!("of")));
     assert!(!unnoticed(&|made| made["Config"]["Unheard"] = json!("of")));

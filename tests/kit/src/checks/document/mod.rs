@@ -1,7 +1,8 @@
 //! What holds of the document functions whatever they are given.
 //!
 //! An input is one JSON object: `container`, what inspect shows; `old` and `new`, the images; `recreated`, if there is
-//! one, what inspect shows of a container that replaced it; `api`, the minor number of the engine's API version.
+//! one, what inspect shows of a container that replaced it; `api`, the minor number of the engine's API version;
+//! `standby` and `by_id`, whether a standby is made, and whether the image is named by its id.
 
 mod carried;
 mod lived;
@@ -9,60 +10,99 @@ mod owner;
 mod paths;
 mod shown;
 
-use delegate_upgrader::container::ApiVersion;
-use delegate_upgrader::container::label;
+use delegate_upgrader::container::{ApiVersion, ImageId, Inspected, label};
 use delegate_upgrader::document::{
-    CreateRequest, Images, Obstacle, dependencies, differences, single_instance_reasons, successor,
+    CreateRequest, Images, Obstacle, Overrides, create_request, dependencies, differences, missing_endpoints,
+    single_instance_reasons, swarm_network, verify,
 };
 use serde_json::{Map, Value};
 
 const REFERENCE: &str = "harness/delegate:2";
+const IMAGE_ID: &str = "sha256:2222";
 
-/// Checks one input; what is no JSON object is passed over.
+/// Checks one input; what is not a JSON object, or has no container with an id, is passed over.
 pub fn check(data: &[u8]) {
     let Ok(Value::Object(input)) = serde_json::from_slice(data) else {
         return;
     };
     let part = |name| input.get(name).cloned().unwrap_or_default();
+    let Some(container) = Inspected::new(part("container")) else {
+        return;
+    };
     let minor = input.get("api").and_then(Value::as_u64).unwrap_or(51);
     let api = ApiVersion::new(1, u16::try_from(minor).unwrap_or(u16::MAX));
-    let (container, old, new) = (part("container"), part("old"), part("new"));
+    let (old, new) = (part("old"), part("new"));
     let images = Images { old: &old, new: &new };
-    as_it_is(&container, images, api);
-    compared(&container, &part("recreated"), images);
+    let given = Given {
+        is_standby: part("standby") == true,
+        is_by_id: part("by_id") == true,
+        labels: labels(&container),
+    };
+    as_it_is(&container, images, &given, api);
+    compared(&container, Inspected::new(part("recreated")), images);
     lived::check(&container, images, api);
 }
 
-/// The successor, made twice, with labels of ours on it.
-fn made(container: &Value, images: Images<'_>, api: ApiVersion) -> Result<CreateRequest, Obstacle> {
-    let labels = labels();
-    let first = successor(container, images, REFERENCE, &labels, api);
-    let second = successor(container, images, REFERENCE, &labels, api);
+/// What is ours to say of a new container.
+struct Given {
+    is_standby: bool,
+    is_by_id: bool,
+    labels: Vec<(&'static str, String)>,
+}
+
+/// The create call, asked for twice.
+fn made(
+    container: &Inspected,
+    images: Images<'_>,
+    given: &Given,
+    api: ApiVersion,
+) -> Result<CreateRequest, Obstacle> {
+    let id = ImageId::new(IMAGE_ID);
+    let overrides = Overrides {
+        reference: REFERENCE,
+        by_id: given.is_by_id.then_some(&id),
+        labels: &given.labels,
+        is_standby: given.is_standby,
+    };
+    let first = create_request(container, images, &overrides, api);
+    let second = create_request(container, images, &overrides, api);
     assert!(first == second, "two answers to one question");
     first
 }
 
-fn labels() -> [(&'static str, String); 2] {
-    [
+/// Our labels on a container that is made from this one.
+fn labels(container: &Inspected) -> Vec<(&'static str, String)> {
+    vec![
         (label::RELEASE, "7".to_owned()),
         (label::REPLACES, "who was before".to_owned()),
+        (label::RESTART_POLICY, container.restart_policy_text()),
     ]
 }
 
-fn as_it_is(container: &Value, images: Images<'_>, api: ApiVersion) {
-    let _ = (single_instance_reasons(container), dependencies(container));
-    match made(container, images, api) {
-        Ok(made) => carried::check(container, images, &made, api),
+fn as_it_is(container: &Inspected, images: Images<'_>, given: &Given, api: ApiVersion) {
+    let _ = (
+        single_instance_reasons(container),
+        dependencies(container),
+        swarm_network(container),
+    );
+    match made(container, images, given, api) {
+        Ok(made) => carried::check(container.document(), images, given, &made, api),
         Err(obstacle) => assert!(!obstacle.to_string().is_empty()),
     }
 }
 
-fn compared(container: &Value, recreated: &Value, images: Images<'_>) {
-    for other in [container, recreated] {
-        let found = differences(container, other, images);
-        assert!(found == differences(container, other, images));
-        for difference in found {
+fn compared(container: &Inspected, recreated: Option<Inspected>, images: Images<'_>) {
+    for other in [Some(container.clone()), recreated].into_iter().flatten() {
+        let found = differences(container, &other, images);
+        assert!(found == differences(container, &other, images));
+        let verified = verify(container, &other, images);
+        assert!(verified == verify(container, &other, images));
+        for difference in found.into_iter().chain(verified.unwrap_or_default()) {
             assert_secrets_are_not_shown(&difference.to_string(), difference.path());
+        }
+        for api in [41, 51] {
+            let missing = missing_endpoints(container, &other, ApiVersion::new(1, api));
+            assert!(missing.iter().all(|(network, _)| !other.is_in(network)));
         }
     }
 }

@@ -79,6 +79,9 @@ fn host_config(given: Option<&Value>) -> Map<String, Value> {
         text_or_nothing(&mut config, field);
     }
     config.remove("VolumesFrom");
+    restart_policy(&mut config);
+    let auto_remove = config.get("AutoRemove") == Some(&json!(true));
+    config.insert("AutoRemove".to_owned(), json!(auto_remove));
     let ports = Value::Object(entries(&config, "PortBindings").collect());
     config.insert("PortBindings".to_owned(), ports);
     if config.contains_key("Links") {
@@ -97,6 +100,19 @@ fn host_config(given: Option<&Value>) -> Map<String, Value> {
     mounts.retain(|mount| is_mount(mount) && taken.insert(clean(text(mount, "/Target"))));
     config.insert("Mounts".to_owned(), json!(mounts));
     config
+}
+
+/// One that engines take; they show it always.
+fn restart_policy(config: &mut Map<String, Value>) {
+    let given = config.get("RestartPolicy").unwrap_or(&Value::Null);
+    let name = match text(given, "/Name") {
+        name @ ("always" | "unless-stopped" | "on-failure" | "") => name,
+        _ => "no",
+    };
+    let retries = given.get("MaximumRetryCount").and_then(Value::as_u64);
+    let retries = retries.filter(|_| name == "on-failure").unwrap_or_default();
+    let policy = json!({"Name": name, "MaximumRetryCount": retries});
+    config.insert("RestartPolicy".to_owned(), policy);
 }
 
 /// Endpoints as they may be asked for.

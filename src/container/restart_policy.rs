@@ -1,0 +1,53 @@
+//! Restart policies, written as `docker run --restart` takes them: `no`, `always`, `on-failure:5`.
+
+use serde_json::{Value, json};
+
+use super::json::text_at;
+
+/// The policy of a container's document.
+pub(super) fn text(document: &Value) -> String {
+    let name = match text_at(document, "/HostConfig/RestartPolicy/Name") {
+        "" => "no",
+        name => name,
+    };
+    let retries = document
+        .pointer("/HostConfig/RestartPolicy/MaximumRetryCount")
+        .and_then(Value::as_u64);
+    match retries {
+        Some(retries) if retries > 0 => format!("{name}:{retries}"),
+        _ => name.to_owned(),
+    }
+}
+
+/// `HostConfig.RestartPolicy` for a policy written as text, the inverse of [`super::Inspected::restart_policy_text`].
+pub fn restart_policy_document(policy: &str) -> Value {
+    let (name, retries) = policy.split_once(':').unwrap_or((policy, "0"));
+    json!({ "Name": name, "MaximumRetryCount": retries.parse::<u64>().unwrap_or_default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restart_policy_is_read_and_written_as_docker_run_takes_it() {
+        for (policy, name, retries) in [
+            ("no", "no", 0),
+            ("always", "always", 0),
+            ("on-failure", "on-failure", 0),
+            ("on-failure:5", "on-failure", 5),
+        ] {
+            let document = restart_policy_document(policy);
+            assert_eq!(document, json!({ "Name": name, "MaximumRetryCount": retries }));
+            assert_eq!(
+                text(&json!({ "HostConfig": { "RestartPolicy": document } })),
+                policy
+            );
+        }
+        assert_eq!(
+            text(&json!({ "HostConfig": { "RestartPolicy": { "Name": "" } } })),
+            "no"
+        );
+        assert_eq!(text(&json!({})), "no");
+    }
+}

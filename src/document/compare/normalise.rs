@@ -1,0 +1,114 @@
+//! Spellings of one host configuration: what engines write differently, though it means the same.
+
+use serde_json::{Map, Value};
+
+use crate::container::json::text_at;
+use crate::document::unset::is_unset;
+
+/// Brings the host configurations of a container and of its recreated self to one spelling, so that only what means
+/// something else differs.
+pub(super) fn host_configs(old: &mut Map<String, Value>, new: &mut Map<String, Value>) {
+    for side in [&mut *old, &mut *new] {
+        normalise_links(side);
+        name_no_restart_policy(side);
+        drop_notes(side);
+        drop_unset_limits(side);
+        sort_ulimits(side);
+    }
+    drop_what_was_filled_in(old, new);
+}
+
+/// A link shows with the container's own name, `/db:/NAME/alias`.
+fn normalise_links(host_config: &mut Map<String, Value>) {
+    if let Some(Value::Array(links)) = host_config.get_mut("Links") {
+        let mut plain: Vec<String> = links
+            .iter()
+            .filter_map(Value::as_str)
+            .map(|link| {
+                let (target, alias) = link.split_once(':').unwrap_or((link, link));
+                let alias = alias.rsplit_once('/').map_or(alias, |(_, alias)| alias);
+                format!("{}:{alias}", target.trim_start_matches('/'))
+            })
+            .collect();
+        plain.sort();
+        *links = plain.into_iter().map(Value::from).collect();
+    }
+}
+
+/// No restart policy has two spellings. `docker run` says `no`; for other clients that give none the engine keeps an
+/// empty name. What is remembered on labels, and what an update can set, is `no`.
+fn name_no_restart_policy(host_config: &mut Map<String, Value>) {
+    if let Some(Value::Object(policy)) = host_config.get_mut("RestartPolicy")
+        && is_unset(policy.get("Name"))
+    {
+        policy.insert("Name".to_owned(), Value::from("no"));
+    }
+}
+
+/// Podman notes beside a limit that one was asked for, 0 too. The limit itself is compared.
+fn drop_notes(host_config: &mut Map<String, Value>) {
+    if let Some(Value::Object(annotations)) = host_config.get_mut("Annotations") {
+        annotations.remove("io.podman.annotations.pids-limit");
+    }
+}
+
+/// Inspect adds the daemon's own ones, in a random order.
+fn sort_ulimits(host_config: &mut Map<String, Value>) {
+    if let Some(Value::Array(ulimits)) = host_config.get_mut("Ulimits") {
+        ulimits.sort_by(|one, other| text_at(one, "/Name").cmp(text_at(other, "/Name")));
+    }
+}
+
+/// A limit that is not set has several spellings: an update to -1 shows as 0, and at the create the engine makes `null`
+/// of 0, and of all that the host's cgroups cannot do.
+fn drop_unset_limits(host_config: &mut Map<String, Value>) {
+    if is_unset(host_config.get("OomKillDisable")) {
+        host_config.remove("OomKillDisable");
+    }
+    let pids = host_config.get("PidsLimit");
+    if is_unset(pids) || pids.and_then(Value::as_i64) == Some(-1) {
+        host_config.remove("PidsLimit");
+    }
+}
+
+/// What the engine fills in at the create where the body has nothing. An older engine, or another configuration of this
+/// one, left it blank when the old container was made.
+const FILLED_IN: [&str; 6] = [
+    "CgroupnsMode",
+    "IpcMode",
+    "MaskedPaths",
+    "ReadonlyPaths",
+    "Runtime",
+    "ShmSize",
+];
+
+/// Leaves out of both what the engine filled in for the new one.
+fn drop_what_was_filled_in(old: &mut Map<String, Value>, new: &mut Map<String, Value>) {
+    for field in FILLED_IN {
+        // An empty list of paths is the owner's: nothing is to be masked.
+        let is_unset = |value: Option<&Value>| is_unset(value) && !value.is_some_and(Value::is_array);
+        if is_unset(old.get(field)) {
+            old.remove(field);
+            new.remove(field);
+        }
+    }
+    if let (Some(Value::Object(old)), Some(Value::Object(new))) =
+        (old.get("LogConfig"), new.get_mut("LogConfig"))
+    {
+        drop_default_log_options(old, new);
+    }
+}
+
+/// The daemon's own options are added to those of the container, each where the container has none of that name.
+fn drop_default_log_options(old: &Map<String, Value>, new: &mut Map<String, Value>) {
+    let Some(Value::Object(found)) = new.get_mut("Config") else {
+        return;
+    };
+    match old.get("Config") {
+        Some(Value::Object(given)) => found.retain(|option, _| given.contains_key(option)),
+        None | Some(Value::Null) => {
+            new.remove("Config");
+        }
+        Some(_) => {}
+    }
+}

@@ -1,0 +1,102 @@
+//! A difference as people may see it: its place always, its values only where they cannot be secrets.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// A setting of a recreated container that is not what it should be.
+///
+/// The values may be secrets. `Display` and `Debug` show only those that cannot be.
+#[derive(Clone, PartialEq)]
+pub struct Difference {
+    path: String,
+    expected: Value,
+    found: Value,
+}
+
+impl Difference {
+    pub(super) fn new(path: impl Into<String>, expected: Option<&Value>, found: Option<&Value>) -> Self {
+        Self {
+            path: path.into(),
+            expected: expected.cloned().unwrap_or_default(),
+            found: found.cloned().unwrap_or_default(),
+        }
+    }
+
+    /// The keys on the way to the setting, `/Config/Env/NAME`. Names in lists and maps are part of it.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}: {} expected, {} found",
+            self.path,
+            Shown(&self.path, &self.expected),
+            Shown(&self.path, &self.found)
+        )
+    }
+}
+
+impl fmt::Debug for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Difference({self})")
+    }
+}
+
+/// The places whose strings are not secrets. Environment, commands, labels, log and driver options may all hold tokens,
+/// and a field nobody knows yet may hold anything.
+const PUBLIC: [&str; 29] = [
+    "/Config/User",
+    "/Config/WorkingDir",
+    "/Config/StopSignal",
+    "/Config/Hostname",
+    "/Config/Domainname",
+    "/Config/MacAddress",
+    "/Config/ExposedPorts",
+    "/Config/Volumes",
+    "/HostConfig/Binds",
+    "/HostConfig/CapAdd",
+    "/HostConfig/CapDrop",
+    "/HostConfig/CgroupParent",
+    "/HostConfig/CgroupnsMode",
+    "/HostConfig/CpusetCpus",
+    "/HostConfig/CpusetMems",
+    "/HostConfig/Devices",
+    "/HostConfig/Dns",
+    "/HostConfig/ExtraHosts",
+    "/HostConfig/GroupAdd",
+    "/HostConfig/IpcMode",
+    "/HostConfig/Links",
+    "/HostConfig/NetworkMode",
+    "/HostConfig/PidMode",
+    "/HostConfig/PortBindings",
+    "/HostConfig/RestartPolicy",
+    "/HostConfig/Runtime",
+    "/HostConfig/UTSMode",
+    "/HostConfig/UsernsMode",
+    "/HostConfig/VolumesFrom",
+];
+
+struct Shown<'a>(&'a str, &'a Value);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(path, value) = self;
+        let public = || {
+            PUBLIC.iter().any(|prefix| {
+                path.strip_prefix(prefix)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            })
+        };
+        match value {
+            Value::Null => f.write_str("nothing"),
+            Value::Bool(_) | Value::Number(_) => write!(f, "{value}"),
+            _ if public() => write!(f, "{value}"),
+            _ => f.write_str("a value (not shown)"),
+        }
+    }
+}

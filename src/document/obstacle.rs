@@ -1,0 +1,120 @@
+//! Why a container cannot be recreated faithfully by us.
+
+use super::DependencyKind;
+use crate::container::Inspected;
+
+/// Why a container cannot be recreated faithfully by us.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum Obstacle {
+    /// Something else creates and replaces this container.
+    #[error("it is managed by {manager} (label {label}), which has to upgrade it")]
+    Managed {
+        /// The manager's name.
+        manager: &'static str,
+        /// The label by which the manager marks its containers.
+        label: &'static str,
+    },
+    /// Another container depends on this one, and would not find it in its successor.
+    #[error("{}", has_dependent(*.kind, .container))]
+    HasDependent {
+        /// The other container's name.
+        container: String,
+        /// What the other container has of this one.
+        kind: DependencyKind,
+    },
+    /// This container depends on another one that is gone or does not run, so that nothing can be started with it.
+    #[error("{}", dependency_missing(*.kind, .container))]
+    DependencyMissing {
+        /// The other container, as the document names it.
+        container: String,
+        /// What this container has of the other one.
+        kind: DependencyKind,
+    },
+    /// No engine can rename a container that runs in a Swarm network (seen on 20.10, and the same code is in 29.7), so
+    /// nothing could take its name.
+    #[error(
+        "it is attached to the Swarm network {network}, where Docker cannot rename running containers; recreate it \
+         yourself, or use a local network"
+    )]
+    SwarmNetwork {
+        /// The network's name.
+        network: String,
+    },
+    /// A file was put into it before it was started, as Compose does with a config whose content is in its own file.
+    #[error(
+        "{path} was copied into the container (Compose inline config or secret) and would be lost; upgrade it with \
+         Compose, or mount the file"
+    )]
+    CopiedFile {
+        /// The file's path in the container.
+        path: String,
+    },
+    /// The new image is built for another platform.
+    #[error("its image is built for {old}, the new one for {new}")]
+    OtherPlatform {
+        /// The platform it runs, `os/architecture`.
+        old: String,
+        /// The platform of the new image.
+        new: String,
+    },
+    /// A document is not what the engine's API promises.
+    #[error("cannot read the {document} document: {path} must be {expected}")]
+    Malformed {
+        /// `container`, `old image` or `new image`.
+        document: &'static str,
+        /// The faulty part, as a JSON pointer.
+        path: &'static str,
+        /// What must be there.
+        expected: &'static str,
+    },
+}
+
+impl Obstacle {
+    /// One word for metrics, JSON and logs, such as `swarm_network`.
+    pub fn kind(&self) -> &'static str {
+        self.into()
+    }
+}
+
+fn has_dependent(kind: DependencyKind, container: &str) -> String {
+    match kind {
+        DependencyKind::Link => {
+            format!("container {container} is linked to it and could not be started again")
+        }
+        DependencyKind::Volumes => format!("container {container} shares its volumes and would lose them"),
+        namespace => format!("container {container} shares its {namespace} and would lose it"),
+    }
+}
+
+fn dependency_missing(kind: DependencyKind, container: &str) -> String {
+    match kind {
+        DependencyKind::Link => format!("it is linked to {container}, which is not running"),
+        DependencyKind::Volumes => format!("it uses the volumes of {container}, which no longer exists"),
+        namespace => format!("it shares the {namespace} of {container}, which is not running"),
+    }
+}
+
+/// Labels by which other managers mark containers that they create and replace themselves.
+///
+/// Compose is not among them: it accepts a container that was recreated with its labels.
+const MANAGERS: [(&str, &str); 8] = [
+    ("com.docker.swarm.task.id", "Docker Swarm"),
+    ("com.docker.swarm.service.id", "Docker Swarm"),
+    ("io.kubernetes.pod.uid", "Kubernetes"),
+    ("com.amazonaws.ecs.task-arn", "Amazon ECS"),
+    ("com.hashicorp.nomad.alloc_id", "Nomad"),
+    ("io.balena.service-id", "the balena supervisor"),
+    ("io.rancher.container.uuid", "Rancher"),
+    ("PODMAN_SYSTEMD_UNIT", "systemd"),
+];
+
+pub(super) fn check_manager(container: &Inspected) -> Result<(), Obstacle> {
+    let labels = container.object("/Config/Labels");
+    MANAGERS
+        .iter()
+        .find(|(label, _)| labels.is_some_and(|labels| labels.contains_key(*label)))
+        .map_or(Ok(()), |(label, manager)| {
+            Err(Obstacle::Managed { manager, label })
+        })
+}

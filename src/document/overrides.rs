@@ -1,0 +1,71 @@
+//! What of a new container is ours to say: its image, our labels, and what makes a copy a standby.
+
+use serde_json::{Map, Value};
+
+use crate::container::json::object_at;
+use crate::container::{ImageId, Inspected, label};
+
+/// In what a container that we create differs from the one that it is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Overrides<'a> {
+    /// The image, as the owner would write it.
+    pub reference: &'a str,
+    /// The image's id, where `reference` does not lead to that image, or no longer does: the container is created by
+    /// the id, and the reference goes onto a label.
+    pub by_id: Option<&'a ImageId>,
+    /// Our labels of this release; those of the release before are dropped.
+    pub labels: &'a [(&'static str, String)],
+    /// Whether this is a copy that has to do without its original soon: it gets no `--rm`, which it remembers on a
+    /// label for whatever is made from it, and another label holds the networks that are still to be connected.
+    ///
+    /// Everything else gets `--rm` if its original has it, or remembers that it had.
+    pub is_standby: bool,
+}
+
+impl Overrides<'_> {
+    /// `connect` are the endpoints that a create call does not take.
+    pub(super) fn apply_to_config(
+        &self,
+        config: &mut Map<String, Value>,
+        old: &Inspected,
+        new_image: &Value,
+        connect: &[(String, Value)],
+    ) {
+        let image = self.by_id.map_or(self.reference, ImageId::as_str);
+        config.insert("Image".to_owned(), Value::from(image));
+
+        let slot = config.entry("Labels").or_insert(Value::Null);
+        if slot.is_null() {
+            *slot = Value::Object(Map::new());
+        }
+        let Value::Object(labels) = slot else { return };
+        labels.retain(|name, _| !label::OURS.contains(&name.as_str()));
+        // An image that was committed from a container of ours has its labels. The successor has them as empty ones,
+        // which count as none, or it would inherit them.
+        let of_image = object_at(new_image, "/Config/Labels");
+        let is_on_image = |name: &&str| of_image.is_some_and(|labels| labels.contains_key(*name));
+        for name in label::OURS.into_iter().filter(is_on_image) {
+            labels.insert(name.to_owned(), Value::from(""));
+        }
+        for (name, value) in self.labels {
+            labels.insert((*name).to_owned(), Value::from(value.as_str()));
+        }
+        if self.by_id.is_some() {
+            labels.insert(label::IMAGE.to_owned(), Value::from(self.reference));
+        }
+        if self.is_standby && old.should_auto_remove() {
+            labels.insert(label::AUTO_REMOVE.to_owned(), Value::from("true"));
+        }
+        if self.is_standby && !connect.is_empty() {
+            let networks: Value = connect.iter().cloned().collect();
+            labels.insert(label::NETWORKS.to_owned(), Value::from(networks.to_string()));
+        }
+    }
+
+    pub(super) fn apply_to_host_config(&self, host_config: &mut Map<String, Value>, old: &Inspected) {
+        let auto_remove = old.should_auto_remove() && !self.is_standby;
+        if auto_remove != old.auto_remove() {
+            host_config.insert("AutoRemove".to_owned(), Value::from(auto_remove));
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The shapes of the documents' parts that the rules read.
+
+use serde_json::Value;
+
+use super::{Images, Obstacle};
+use crate::container::Inspected;
+
+/// What a part of a document may be. `null` and absence are allowed, except where a value is [needed](Shape::Needed).
+#[derive(Clone, Copy)]
+enum Shape {
+    Needed,
+    Object,
+    Array,
+    Strings,
+    Text,
+}
+
+impl Shape {
+    fn fits(self, value: Option<&Value>) -> bool {
+        let value = value.filter(|value| !value.is_null());
+        match self {
+            Self::Needed => value.is_some_and(Value::is_object),
+            Self::Object => value.is_none_or(Value::is_object),
+            Self::Array => value.is_none_or(Value::is_array),
+            Self::Text => value.is_none_or(Value::is_string),
+            Self::Strings => value.is_none_or(|value| {
+                value
+                    .as_array()
+                    .is_some_and(|entries| entries.iter().all(Value::is_string))
+            }),
+        }
+    }
+
+    fn describe(self) -> &'static str {
+        match self {
+            Self::Needed | Self::Object => "an object",
+            Self::Array => "a list",
+            Self::Text => "a string",
+            Self::Strings => "a list of strings",
+        }
+    }
+}
+
+const CONTAINER: [(&str, Shape); 17] = [
+    ("/Config", Shape::Needed),
+    ("/Config/Env", Shape::Strings),
+    ("/Config/Labels", Shape::Object),
+    ("/Config/ExposedPorts", Shape::Object),
+    ("/Config/Volumes", Shape::Object),
+    ("/Config/Entrypoint", Shape::Strings),
+    ("/Config/Cmd", Shape::Strings),
+    ("/Config/Healthcheck", Shape::Object),
+    ("/Config/Hostname", Shape::Text),
+    ("/Config/MacAddress", Shape::Text),
+    ("/HostConfig", Shape::Needed),
+    ("/HostConfig/NetworkMode", Shape::Text),
+    ("/HostConfig/PortBindings", Shape::Object),
+    ("/HostConfig/Binds", Shape::Strings),
+    ("/HostConfig/Mounts", Shape::Array),
+    ("/NetworkSettings/Networks", Shape::Object),
+    ("/Mounts", Shape::Array),
+];
+
+const IMAGE: [(&str, Shape); 9] = [
+    ("", Shape::Needed),
+    ("/Config", Shape::Object),
+    ("/Config/Env", Shape::Strings),
+    ("/Config/Labels", Shape::Object),
+    ("/Config/ExposedPorts", Shape::Object),
+    ("/Config/Volumes", Shape::Object),
+    ("/Config/Entrypoint", Shape::Strings),
+    ("/Config/Cmd", Shape::Strings),
+    ("/Config/Healthcheck", Shape::Object),
+];
+
+/// Refuses documents in which a part that a rule reads is not what the engine's API promises.
+pub(super) fn check(container: &Inspected, images: Images<'_>) -> Result<(), Obstacle> {
+    for (document, value, shapes) in [
+        ("container", container.document(), &CONTAINER[..]),
+        ("old image", images.old, &IMAGE),
+        ("new image", images.new, &IMAGE),
+    ] {
+        if let Some((path, shape)) = shapes
+            .iter()
+            .find(|(path, shape)| !shape.fits(value.pointer(path)))
+        {
+            return Err(Obstacle::Malformed {
+                document,
+                path,
+                expected: shape.describe(),
+            });
+        }
+    }
+    Ok(())
+}
