@@ -17,7 +17,7 @@ use crate::text::size;
 /// The engine of the oldest Debian that was tested: 20.10.
 const OLDEST_TESTED: ApiVersion = ApiVersion::new(1, 41);
 
-/// What an engine that answers has told.
+/// The findings about an engine that answers.
 pub(super) struct Host {
     /// The delegates, as a scheduled run sees them.
     pub(super) rollouts: Vec<Rollout>,
@@ -108,7 +108,7 @@ async fn delegates(engine: &DockerEngine, scope: &Scope) -> Result<Vec<Rollout>,
         .await
 }
 
-/// What the engine is asked for on this host.
+/// The uses of the engine on this host.
 #[derive(Clone, Copy)]
 struct Needs {
     upgrades: bool,
@@ -123,7 +123,7 @@ fn has_mutable_tag(rollouts: &[Rollout]) -> bool {
     images.any(|image| is_mutable_tag(&image))
 }
 
-/// Tries each call that is needed, and gives those that are refused.
+/// Tries each call that is needed, and returns those that are refused.
 async fn permissions(
     engine: &DockerEngine,
     needs: Needs,
@@ -162,7 +162,7 @@ fn is_needed(call: &ApiCall, needs: Needs, api: ApiVersion) -> bool {
         && (!is_versioned || api >= ApiVersion::new(1, 52))
 }
 
-/// What does not work without this call, where upgrades (or health checks) do.
+/// The feature that is missing without this call, while upgrades (or health checks) work; `None` where they do not.
 fn optional_for(call: &ApiCall, needs: Needs) -> Option<&'static str> {
     match call.purpose {
         // A delegate on a mutable tag is never upgraded without them.

@@ -1,4 +1,4 @@
-//! The Manager: whether it answers, what it has published, and what that means for each delegate.
+//! The Manager: whether it answers, which image it has published, and the target of each delegate.
 
 use chrono::Utc;
 
@@ -16,7 +16,7 @@ use crate::rollout::{Desired, Intent, Rollout};
 /// The image that the Manager is asked about where there is no delegate to ask for.
 const STOCK_IMAGE: &str = "harness/delegate:latest";
 
-/// Asks as a scheduled run does, and gives each delegate that would be upgraded with its target.
+/// Asks as a scheduled run does, and returns each delegate that would be upgraded, with its target.
 pub(super) async fn check<'a>(
     engine: Option<(&DockerEngine, &'a Host)>,
     settings: &Settings,
@@ -61,7 +61,7 @@ pub(super) async fn check<'a>(
     targets
 }
 
-/// What a scheduled run wants of one delegate: its target, or why there is none.
+/// Reports the target of one delegate in a scheduled run, or why it has none.
 fn check_delegate(
     rollout: &Rollout,
     desired: Desired,

@@ -30,9 +30,9 @@ pub(crate) enum Severity {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Check {
     pub(crate) severity: Severity,
-    /// What was checked: `engine`, `manager`, a delegate's name.
+    /// The thing checked: `engine`, `manager`, a delegate's name.
     pub(crate) subject: String,
-    /// What was found and, unless all is well, what to do.
+    /// The finding and, unless all is well, what to do.
     pub(crate) message: String,
 }
 

@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn platforms_are_compared_in_the_words_that_an_upgrade_compares_them_in() {
-        // What uname says is what some builders write into an image.
+        // Some builders write the architecture as uname does.
         let image = json!({ "Os": "linux", "Architecture": "x86_64" });
         let platforms = json!([
             { "os": "linux", "architecture": "aarch64", "variant": "v8" },

@@ -1,11 +1,17 @@
-//! The HTTP way to a delegate's health endpoint.
+//! The client of the delegates' health endpoints.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
-use crate::health::{ANSWER_TIMEOUT, CONNECT_TIMEOUT, HealthEndpoint, HttpOutcome};
+use super::{HealthEndpoint, HttpOutcome};
 use crate::net::{causes, innermost, tls_without_roots};
 use crate::text::duration;
+
+/// How long a connection may take. A host that is there answers or refuses sooner.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a request may take, its answer included.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Asks delegates over plain HTTP, never through a proxy.
 #[derive(Clone, Debug)]
@@ -15,7 +21,7 @@ pub struct HttpEndpoint {
 }
 
 impl HttpEndpoint {
-    /// `host_address` is where the host's own network is reached from here.
+    /// `host_address`: see [`host_address`](crate::host::host_address).
     pub fn new(host_address: Option<IpAddr>) -> Result<Self, reqwest::Error> {
         Ok(Self {
             client: plain_client()?,
@@ -24,14 +30,14 @@ impl HttpEndpoint {
     }
 }
 
-/// A client for plain HTTP on this host or its bridges: no proxy, no redirects, nothing kept open.
+/// A client for plain HTTP on this host or its bridges: without a proxy, redirects or idle connections.
 pub fn plain_client() -> Result<reqwest::Client, reqwest::Error> {
     let builder = reqwest::Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .pool_max_idle_per_host(0)
         .connect_timeout(CONNECT_TIMEOUT)
-        .timeout(ANSWER_TIMEOUT);
+        .timeout(REQUEST_TIMEOUT);
     // Plain HTTP needs no certificates, and a minimal image may have none.
     match tls_without_roots() {
         Ok(tls) => builder.tls_backend_preconfigured(tls).build(),
@@ -52,7 +58,7 @@ impl HealthEndpoint for HttpEndpoint {
     }
 }
 
-/// A host that is there refuses at once; silence while connecting means that there is no way from here.
+/// A host that is there refuses at once; a connection that times out means that it cannot be reached from here.
 fn outcome(error: &reqwest::Error) -> HttpOutcome {
     let io = causes(error).find_map(|cause| Some(cause.downcast_ref::<std::io::Error>()?.kind()));
     if io == Some(ErrorKind::ConnectionRefused) {
@@ -61,11 +67,11 @@ fn outcome(error: &reqwest::Error) -> HttpOutcome {
     let words = innermost(error);
     match io {
         _ if error.is_connect() && error.is_timeout() => {
-            HttpOutcome::NoRoute("no answer to the connection".to_owned())
+            HttpOutcome::NoRoute("connection timed out".to_owned())
         }
         Some(ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable) => HttpOutcome::NoRoute(words),
         _ if error.is_timeout() => {
-            HttpOutcome::Broken(format!("no answer within {}", duration::text(ANSWER_TIMEOUT)))
+            HttpOutcome::Broken(format!("no answer within {}", duration::text(REQUEST_TIMEOUT)))
         }
         _ => HttpOutcome::Broken(words),
     }
@@ -91,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_way_an_endpoint_can_answer_is_told_apart() {
+    async fn every_answer_of_an_endpoint_has_its_outcome() {
         let endpoint = HttpEndpoint::new(None).unwrap();
         let ok = serving("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
         assert_eq!(endpoint.get(ok, "/api/health").await, HttpOutcome::Answered(200));

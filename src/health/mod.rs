@@ -1,40 +1,43 @@
-//! Health of a delegate: what was seen → a verdict, and who gave it.
+//! The health of a delegate, as a probe finds it.
 
 pub mod http;
 
 use std::fmt;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
 
 use crate::config::{HealthSettings, ProbeKind};
 use crate::container::{HealthcheckStatus, Inspected, RunState};
 use crate::engine::is_abandoned_start;
+use crate::text::one_line;
 
-/// A delegate's health, who said so, and why.
+/// Characters of a HEALTHCHECK's output that are shown.
+const MAX_OUTPUT: usize = 200;
+
+/// A delegate's health, and how it was found out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
-    /// Healthy or not.
-    pub state: HealthStatus,
-    /// Which probe gave the verdict.
-    pub by: Probe,
-    /// What was seen, in a few words.
-    pub cause: String,
+    /// The outcome.
+    pub status: HealthStatus,
+    /// The probe it comes from.
+    pub probe: Probe,
+    /// The probe's finding in a few words, such as `http://172.17.0.2:3460/api/health answers 200`.
+    pub detail: String,
 }
 
-/// A verdict's first word.
+/// The outcome of a health check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HealthStatus {
     /// It works.
     Healthy,
-    /// It has not said yet.
+    /// Its HEALTHCHECK has not passed yet.
     Starting,
     /// It does not work.
     Unhealthy,
 }
 
 impl HealthStatus {
-    /// The word for logs and metric labels.
+    /// The word in logs, JSON and metric labels.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Healthy => "healthy",
@@ -44,19 +47,19 @@ impl HealthStatus {
     }
 }
 
-/// Which probe gave a verdict.
+/// A way to find out a container's health.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Probe {
     /// The engine runs the container's HEALTHCHECK.
     Engine,
     /// `GET /api/health` on the delegate's own port.
     Http,
-    /// No probe reaches it: the engine says that it runs.
+    /// The engine's word that it is running, where no other probe reaches it.
     Running,
 }
 
 impl Probe {
-    /// The word for logs and metric labels.
+    /// The word in logs, JSON and metric labels.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Engine => "engine",
@@ -67,49 +70,58 @@ impl Probe {
 }
 
 impl Health {
-    fn new(state: HealthStatus, by: Probe, cause: impl Into<String>) -> Self {
+    fn healthy(probe: Probe, detail: impl Into<String>) -> Self {
+        Self::new(HealthStatus::Healthy, probe, detail)
+    }
+
+    fn unhealthy(probe: Probe, detail: impl Into<String>) -> Self {
+        Self::new(HealthStatus::Unhealthy, probe, detail)
+    }
+
+    fn new(status: HealthStatus, probe: Probe, detail: impl Into<String>) -> Self {
         Self {
-            state,
-            by,
-            cause: cause.into(),
+            status,
+            probe,
+            detail: detail.into(),
         }
     }
 
     /// Whether it works.
     pub fn is_healthy(&self) -> bool {
-        self.state == HealthStatus::Healthy
+        self.status == HealthStatus::Healthy
     }
 }
 
 impl fmt::Display for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.state.as_str(), self.cause)
+        write!(f, "{}: {}", self.status.as_str(), self.detail)
     }
 }
 
-/// How a `GET` of the health endpoint went.
+/// How a `GET` of a health endpoint went.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HttpOutcome {
-    /// It answered with this status.
+    /// The endpoint answered with this status.
     Answered(u16),
-    /// The host is there, and nothing listens on the port.
+    /// The host refused the connection: nothing listens on the port.
     Refused,
-    /// Connected, and no proper answer came.
+    /// The connection was made, and no valid answer came.
     Broken(String),
-    /// No way there from here: another network, a firewall.
+    /// The host cannot be reached from here: it is in another network, or behind a firewall.
     NoRoute(String),
 }
 
-/// The way to a delegate's health endpoint.
+/// The client of the delegates' health endpoints.
 pub trait HealthEndpoint: Send + Sync + 'static {
-    /// Asks once.
+    /// Sends one request.
     fn get(&self, address: SocketAddr, path: &str) -> impl Future<Output = HttpOutcome> + Send;
 
-    /// Where a delegate on the host's network is reached from here, if anywhere.
+    /// The address at which a delegate on the host's network is reached from here; `None` where it cannot be.
     fn host_address(&self) -> Option<IpAddr>;
 }
 
-/// Judges a container by its document and, where that is what counts, by its health endpoint.
+/// Checks a container's health by its document and, where the settings or a missing HEALTHCHECK ask for it, by its
+/// health endpoint.
 pub async fn check(
     container: &Inspected,
     settings: &HealthSettings,
@@ -118,40 +130,33 @@ pub async fn check(
     match container.state() {
         RunState::Running => {}
         RunState::Restarting => {
-            let cause = format!("restarting, {} time(s) so far", container.restart_count());
-            return Health::new(HealthStatus::Unhealthy, Probe::Running, cause);
+            let restarts = times(container.restart_count());
+            return Health::unhealthy(Probe::Running, format!("restarting, {restarts} so far"));
         }
         RunState::Exited | RunState::Dead => {
-            return Health::new(HealthStatus::Unhealthy, Probe::Running, ending(container));
+            return Health::unhealthy(Probe::Running, ending(container));
         }
-        state => {
-            return Health::new(HealthStatus::Unhealthy, Probe::Running, state.as_str().to_owned());
-        }
+        state => return Health::unhealthy(Probe::Running, state.as_str()),
     }
     match settings.probe {
-        ProbeKind::Running => running(),
+        ProbeKind::Running => Health::healthy(Probe::Running, "running"),
         ProbeKind::Engine => by_engine(container).unwrap_or_else(|| {
-            Health::new(
-                HealthStatus::Unhealthy,
+            Health::unhealthy(
                 Probe::Engine,
                 "HEALTH_PROBE is engine, but the container has no HEALTHCHECK",
             )
         }),
         ProbeKind::Http => match by_http(container, settings, endpoint).await {
-            Ok(verdict) => verdict,
-            Err(no_route) => Health::new(HealthStatus::Unhealthy, Probe::Http, no_route),
+            Ok(health) => health,
+            Err(no_route) => Health::unhealthy(Probe::Http, no_route),
         },
         ProbeKind::Auto => {
-            if let Some(verdict) = by_engine(container) {
-                return verdict;
+            if let Some(health) = by_engine(container) {
+                return health;
             }
             match by_http(container, settings, endpoint).await {
-                Ok(verdict) => verdict,
-                Err(no_route) => Health::new(
-                    HealthStatus::Healthy,
-                    Probe::Running,
-                    format!("running; {no_route}"),
-                ),
+                Ok(health) => health,
+                Err(no_route) => Health::healthy(Probe::Running, format!("running; {no_route}")),
             }
         }
     }
@@ -161,7 +166,7 @@ pub async fn check(
 pub fn ending(container: &Inspected) -> String {
     let mut text = format!("exited with code {}", container.exit_code());
     if container.oom_killed() {
-        text.push_str(", killed for memory");
+        text.push_str(", out of memory");
     }
     let error = container.error();
     if !error.is_empty() && !is_abandoned_start(error) {
@@ -171,44 +176,36 @@ pub fn ending(container: &Inspected) -> String {
     text
 }
 
-fn running() -> Health {
-    Health::new(HealthStatus::Healthy, Probe::Running, "running")
-}
-
 fn by_engine(container: &Inspected) -> Option<Health> {
     let health = container.health()?;
-    let verdict = match health.status {
-        HealthcheckStatus::Healthy => {
-            Health::new(HealthStatus::Healthy, Probe::Engine, "its HEALTHCHECK passes")
-        }
+    Some(match health.status {
+        HealthcheckStatus::Healthy => Health::healthy(Probe::Engine, "its HEALTHCHECK passes"),
         HealthcheckStatus::Starting => Health::new(
             HealthStatus::Starting,
             Probe::Engine,
             "its HEALTHCHECK has not passed yet",
         ),
-        HealthcheckStatus::Unhealthy => Health::new(
-            HealthStatus::Unhealthy,
-            Probe::Engine,
-            format!(
-                "its HEALTHCHECK failed {} time(s): {}",
-                health.failing_streak,
-                first_line(&health.last_output)
-            ),
-        ),
-    };
-    Some(verdict)
+        HealthcheckStatus::Unhealthy => {
+            let first_line = health.last_output.lines().next().unwrap_or_default();
+            let detail = format!(
+                "its HEALTHCHECK failed {}: {}",
+                times(health.failing_streak),
+                one_line(first_line, MAX_OUTPUT)
+            );
+            Health::unhealthy(Probe::Engine, detail)
+        }
+    })
 }
 
-fn first_line(text: &str) -> String {
-    text.lines()
-        .next()
-        .unwrap_or_default()
-        .chars()
-        .take(200)
-        .collect()
+fn times(count: u64) -> String {
+    if count == 1 {
+        "once".to_owned()
+    } else {
+        format!("{count} times")
+    }
 }
 
-/// `Err`: there is no way there from here, in words.
+/// `Err`: why the endpoint cannot be reached from here.
 async fn by_http(
     container: &Inspected,
     settings: &HealthSettings,
@@ -218,31 +215,23 @@ async fn by_http(
         "host" => Vec::from_iter(endpoint.host_address()),
         _ => container.addresses(),
     };
-    if addresses.is_empty() {
-        return Err("it has no address that could be asked".to_owned());
-    }
-    let mut no_route = String::new();
+    let mut no_route = "it has no IP address".to_owned();
     for address in addresses {
         let address = SocketAddr::new(address, settings.port);
         let url = format!("http://{address}{}", settings.path);
-        let verdict = match endpoint.get(address, &settings.path).await {
-            HttpOutcome::Answered(status @ 200..=299) => {
-                (HealthStatus::Healthy, format!("{url} answers {status}"))
+        let (status, detail) = match endpoint.get(address, &settings.path).await {
+            HttpOutcome::Answered(code @ 200..=299) => {
+                (HealthStatus::Healthy, format!("{url} answers {code}"))
             }
-            HttpOutcome::Answered(status) => (HealthStatus::Unhealthy, format!("{url} answers {status}")),
-            HttpOutcome::Refused => (HealthStatus::Unhealthy, format!("nothing listens at {url}")),
+            HttpOutcome::Answered(code) => (HealthStatus::Unhealthy, format!("{url} answers {code}")),
+            HttpOutcome::Refused => (HealthStatus::Unhealthy, format!("nothing listens on {url}")),
             HttpOutcome::Broken(problem) => (HealthStatus::Unhealthy, format!("{url}: {problem}")),
             HttpOutcome::NoRoute(problem) => {
-                no_route = format!("{url} cannot be reached from here ({problem})");
+                no_route = format!("{url} is unreachable from here ({problem})");
                 continue;
             }
         };
-        return Ok(Health::new(verdict.0, Probe::Http, verdict.1));
+        return Ok(Health::new(status, Probe::Http, detail));
     }
     Err(no_route)
 }
-
-/// How long a connection to a health endpoint may take; a longer silence means that there is no way.
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long the whole answer may take.
-pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);

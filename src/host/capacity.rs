@@ -29,13 +29,13 @@ pub struct Disk {
     pub own_id: Option<ContainerId>,
 }
 
-/// What another image may need, and what there is.
+/// The disk space for another image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// As much as the image that runs, and a margin, in bytes: the two are alike, and what they share is not known
     /// before the pull.
     pub needed: u64,
-    /// What is left for images, in bytes.
+    /// The free space for images, in bytes.
     pub available: u64,
 }
 
@@ -56,7 +56,7 @@ impl Disk {
         })
     }
 
-    /// What the engine says itself comes first.
+    /// The engine's own figure comes first.
     async fn available<E: Engine>(&self, engine: &E, serving: &ContainerId) -> Option<u64> {
         let storage = engine.storage().await.ok()?;
         if let Some(available) = storage.available() {

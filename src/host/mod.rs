@@ -1,4 +1,4 @@
-//! What this program can tell of the host it runs on, and of its own place there.
+//! The host this program runs on, and its own container there.
 
 pub mod capacity;
 
@@ -8,7 +8,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use crate::container::ContainerId;
 use crate::engine::Engine;
 
-/// This program's own container, if it runs in one: engines bind files from a directory named by the container's id.
+/// This program's own container; `None` where it runs in none. Engines bind files into a container from a directory named
+/// after its id.
 pub fn own_container() -> Option<ContainerId> {
     own_id(&fs::read_to_string("/proc/self/mountinfo").ok()?).map(ContainerId::new)
 }
@@ -25,8 +26,8 @@ fn own_id(mountinfo: &str) -> Option<&str> {
     })
 }
 
-/// Where a delegate on the host's network is reached from here: the loopback address from the host's own namespace,
-/// the default gateway from a bridge.
+/// The address at which a delegate on the host's network is reached from here: the loopback address from the host's own
+/// namespace, the default gateway from a bridge. `None` where there is no default route.
 pub async fn host_address<E: Engine>(engine: &E, own: Option<&ContainerId>) -> Option<IpAddr> {
     let loopback = Some(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let Some(own) = own else { return loopback };
@@ -36,7 +37,7 @@ pub async fn host_address<E: Engine>(engine: &E, own: Option<&ContainerId>) -> O
     }
 }
 
-/// The default route's gateway, from the kernel's table: hexadecimal, in the machine's byte order.
+/// The default route's gateway. The kernel writes it in hexadecimal, in the machine's byte order.
 fn gateway(routes: &str) -> Option<IpAddr> {
     routes.lines().skip(1).find_map(|line| {
         let mut fields = line.split_whitespace().skip(1);
@@ -46,7 +47,7 @@ fn gateway(routes: &str) -> Option<IpAddr> {
     })
 }
 
-/// This host's name, as the kernel has it.
+/// The host name by the kernel, or the program's own name where that is empty.
 pub fn name() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();
@@ -76,7 +77,7 @@ mod tests {
         assert_eq!(
             own_id(&bystander),
             None,
-            "a mount of somebody else's directory is no sign"
+            "a mount of another directory proves nothing"
         );
     }
 

@@ -126,7 +126,7 @@ impl HttpManager {
         *self.token.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// What is left of the Manager's `Retry-After`.
+    /// The rest of the Manager's `Retry-After`.
     fn retry_after(&self) -> Option<Duration> {
         let not_before = *self.not_before.lock().unwrap_or_else(PoisonError::into_inner);
         let left = not_before?.saturating_duration_since(Instant::now());

@@ -140,7 +140,7 @@ pub(super) fn base_url(text: &str) -> Result<Url, ManagerSetupError> {
     Ok(url)
 }
 
-/// Where the question goes. Only `delegate-v2` records the time from which the Manager's UI derives AUTO UPGRADE.
+/// The URL of the upgrade check. Only `delegate-v2` records the time from which the Manager's UI derives AUTO UPGRADE.
 pub(super) fn endpoint(base: &Url, reports_upgrader: bool) -> Result<Url, ManagerSetupError> {
     let mut endpoint = base.clone();
     let resource = if reports_upgrader {

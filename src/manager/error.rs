@@ -62,7 +62,7 @@ pub enum ManagerError {
     InvalidRequest {
         /// The Manager's code: `INVALID_REQUEST`, `INVALID_ARGUMENT`.
         code: String,
-        /// The Manager's words.
+        /// The Manager's message.
         message: String,
     },
     /// Any other 4xx: most often there is not a Manager at this address, or a proxy answers.
@@ -72,7 +72,7 @@ pub enum ManagerError {
     Refused {
         /// The HTTP status.
         status: u16,
-        /// What the answer said of itself.
+        /// The message in the answer.
         message: String,
     },
     /// 429.
@@ -86,7 +86,7 @@ pub enum ManagerError {
     Server {
         /// The HTTP status.
         status: u16,
-        /// The Manager's words.
+        /// The Manager's message.
         message: String,
     },
     /// 3xx: not followed, since the token goes with the request.
@@ -111,7 +111,7 @@ pub enum ManagerError {
     /// A 200 that is not what the protocol promises.
     #[error("this does not look like a Manager's answer ({0}); check MANAGER_HOST_AND_PORT and the proxy")]
     Malformed(String),
-    /// What is published is not an image reference.
+    /// The published text is not an image reference.
     #[error(
         "the Manager published an invalid image reference: {0}; check the account's delegate image override"
     )]
@@ -178,7 +178,7 @@ fn skew_in_words(skew_seconds: Option<i64>) -> String {
     }
 }
 
-/// What is wrong with this host's clock where it is so many seconds ahead of the Manager's; `None` where the two agree.
+/// The problem with a clock of this host that is so many seconds ahead of the Manager's; `None` where the two agree.
 pub(crate) fn clock_problem(skew_seconds: i64) -> Option<String> {
     if skew_seconds.unsigned_abs() <= CLOCKS_AGREE_SECONDS {
         return None;

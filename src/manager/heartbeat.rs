@@ -23,7 +23,7 @@ const INTERVAL: Duration = Duration::from_secs(45 * 60);
 /// The interval after a failure.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
-/// What to ask: the image that one of the delegates runs, by workload.
+/// The questions: the image that one of the delegates runs, by workload.
 pub(crate) type Queries = BTreeMap<String, ImageReference>;
 
 /// The Manager's last answers.

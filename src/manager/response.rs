@@ -1,4 +1,4 @@
-//! What a Manager's response means: pure.
+//! The meaning of a Manager's response: pure.
 
 use std::time::Duration;
 
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_not_the_protocols_is_malformed() {
-        for (body, told) in [
+        for (body, expected) in [
             ("", "empty"),
             ("<html>Sign in to the hotel's network</html>", "not JSON"),
             ("{", "not JSON"),
@@ -244,7 +244,9 @@ mod tests {
             (r#"{"resource":{"imageTag":["a:1"]}}"#, "no imageTag"),
         ] {
             match read(200, body) {
-                Err(ManagerError::Malformed(reason)) => assert!(reason.contains(told), "{body}: {reason}"),
+                Err(ManagerError::Malformed(reason)) => {
+                    assert!(reason.contains(expected), "{body}: {reason}");
+                }
                 other => panic!("{body}: {other:?}"),
             }
         }

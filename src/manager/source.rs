@@ -6,7 +6,7 @@ use std::future::Future;
 use super::error::ManagerError;
 use crate::image::ImageReference;
 
-/// Where the published image comes from: a Harness Manager, or a fixed reference.
+/// A source of published images: a Harness Manager, or a fixed reference.
 pub trait ImageSource: Send + Sync + 'static {
     /// The image published for delegates of `workload` that run `current`.
     ///
@@ -32,7 +32,7 @@ pub struct Query {
     pub image: ImageReference,
 }
 
-/// What came of a round of questions, in the order in which they were asked.
+/// The answers to a round of questions, in the order in which these were asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answers(Vec<(Query, Result<ImageReference, ManagerError>)>);
 

@@ -10,7 +10,7 @@ use super::response::MAX_SHOWN;
 use crate::net::causes;
 use crate::text::one_line;
 
-/// What went wrong between here and the Manager. `timeout` was that of the whole attempt.
+/// The cause of a request without a response, or with half of one. `timeout` was that of the whole attempt.
 pub(super) fn transport(error: reqwest::Error, timeout: Duration) -> ManagerError {
     let error = error.without_url();
     if error.is_timeout() {
@@ -61,7 +61,7 @@ fn is_about_our_certificate(alert: AlertDescription) -> bool {
     )
 }
 
-/// What to do about a TLS error.
+/// The remedy for a TLS error.
 fn advice(error: &rustls::Error) -> &'static str {
     use rustls::CertificateError as Wrong;
 

@@ -78,7 +78,7 @@ fn member(
 ) -> Member {
     let Part { role, container, .. } = part;
     let history = memory.history(&container.id());
-    let before = history.last_health().map(|health| health.state);
+    let before = history.last_health().map(|health| health.status);
     history.record(
         now,
         &health,
@@ -174,9 +174,9 @@ async fn check(part: &Part, scope: &Scope, endpoint: &impl HealthEndpoint) -> He
             if part.container.state() == RunState::Running =>
         {
             Health {
-                state: HealthStatus::Unhealthy,
-                by: Probe::Running,
-                cause: "not checked, since it is about to stop".to_owned(),
+                status: HealthStatus::Unhealthy,
+                probe: Probe::Running,
+                detail: "not checked, since it is about to stop".to_owned(),
             }
         }
         _ => health::check(&part.container, &scope.health, endpoint).await,
@@ -184,15 +184,15 @@ async fn check(part: &Part, scope: &Scope, endpoint: &impl HealthEndpoint) -> He
 }
 
 fn log_health_change(container: &Inspected, before: Option<HealthStatus>, health: &Health) {
-    if before == Some(health.state) {
+    if before == Some(health.status) {
         return;
     }
-    let (name, container_id, probe) = (container.name(), container.id(), health.by.as_str());
-    let detail = health.cause.as_str();
-    if health.state == HealthStatus::Unhealthy {
+    let (name, container_id, probe) = (container.name(), container.id(), health.probe.as_str());
+    let detail = health.detail.as_str();
+    if health.status == HealthStatus::Unhealthy {
         warn!(container = name, %container_id, probe, detail, "delegate is unhealthy");
     } else {
-        let state = health.state.as_str();
+        let state = health.status.as_str();
         info!(container = name, %container_id, probe, detail, "delegate is {state}");
     }
 }

@@ -91,7 +91,7 @@ fn unhealthy_peer(
         .find(|serving| has_lost_health(serving, since))?;
     Some(format!(
         "{}, which runs {}, is not healthy either: {}",
-        ill.name, ill.image, ill.health.cause
+        ill.name, ill.image, ill.health.detail
     ))
 }
 
@@ -99,7 +99,7 @@ fn unhealthy_peer(
 fn has_lost_health(serving: &Member, since: DateTime<Utc>) -> bool {
     let in_use = matches!(serving.state, RunState::Running | RunState::Restarting);
     let lost_it = serving.history.unhealthy_since.is_some_and(|lost| lost >= since);
-    in_use && serving.health.state == HealthStatus::Unhealthy && lost_it
+    in_use && serving.health.status == HealthStatus::Unhealthy && lost_it
 }
 
 /// Asks the Manager, beside the passes.

@@ -272,11 +272,11 @@ mod tests {
         DateTime::from_timestamp(1_700_000_000 + second, 0).unwrap_or_default()
     }
 
-    fn verdict(state: HealthStatus) -> Health {
+    fn verdict(status: HealthStatus) -> Health {
         Health {
-            state,
-            by: Probe::Running,
-            cause: String::new(),
+            status,
+            probe: Probe::Running,
+            detail: String::new(),
         }
     }
 

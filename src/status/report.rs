@@ -139,9 +139,9 @@ impl DelegateReport {
                 .map(|member| member.image.clone())
                 .unwrap_or_default(),
             expiry: representative.and_then(|member| Expiry::of(&member.image.parse().ok()?)),
-            health: health.map_or("unhealthy", |health| health.state.as_str()),
-            health_probe: health.map_or("running", |health| health.by.as_str()),
-            health_detail: health.map_or_else(|| "no container".to_owned(), |health| health.cause.clone()),
+            health: health.map_or("unhealthy", |health| health.status.as_str()),
+            health_probe: health.map_or("running", |health| health.probe.as_str()),
+            health_detail: health.map_or_else(|| "no container".to_owned(), |health| health.detail.clone()),
             health_since: representative
                 .and_then(|member| member.history.healthy_since.or(member.history.unhealthy_since)),
             reason: reason.kind(),
@@ -245,7 +245,7 @@ impl Planned {
             container: rollout.name.clone(),
             workload: rollout.delegate.clone(),
             image,
-            health: representative.map_or("unhealthy", |member| member.health.state.as_str()),
+            health: representative.map_or("unhealthy", |member| member.health.status.as_str()),
             action,
             message,
             update_order: (action == "replace").then(|| update_order.to_string()),

@@ -61,7 +61,7 @@ impl At<'_> {
             let cause = FailureCause::NotHealthyInTime {
                 needed,
                 within: (deadline - seen).to_std().unwrap_or_default(),
-                health: candidate.health.cause.clone(),
+                health: candidate.health.detail.clone(),
             };
             return verdict(candidate, cause, first);
         }

@@ -193,7 +193,7 @@ impl At<'_> {
         (self.now - unhealthy >= span(self.policy.healthy_deadline)).then(|| {
             FailureCause::UnhealthyAfterCommit {
                 lasting: (self.now - unhealthy).to_std().unwrap_or_default(),
-                health: serving.health.cause.clone(),
+                health: serving.health.detail.clone(),
             }
         })
     }

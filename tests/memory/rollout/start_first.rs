@@ -168,9 +168,9 @@ async fn a_slow_engine_costs_a_draining_one_none_of_its_time() {
 fn health_is_counted_up_to_the_last_look() {
     let at = |seconds| DateTime::<Utc>::UNIX_EPOCH + TimeDelta::seconds(seconds);
     let healthy = Health {
-        state: HealthStatus::Healthy,
-        by: Probe::Http,
-        cause: String::new(),
+        status: HealthStatus::Healthy,
+        probe: Probe::Http,
+        detail: String::new(),
     };
     let mut history = History::default();
     for seconds in [100, 107] {

@@ -67,11 +67,11 @@ fn delegate(id: &str, reference: &str) -> Member {
     .seen_healthy_for(86_400)
 }
 
-fn verdict(state: HealthStatus) -> Health {
+fn verdict(status: HealthStatus) -> Health {
     Health {
-        state,
-        by: Probe::Http,
-        cause: format!("/api/health says {}", state.as_str()),
+        status,
+        probe: Probe::Http,
+        detail: format!("/api/health says {}", status.as_str()),
     }
 }
 

@@ -476,7 +476,7 @@ impl Scene {
                 change(self, id, |member| {
                     member.state = RunState::Running;
                     member.started_at = seen;
-                    member.health.state = health;
+                    member.health.status = health;
                     member.history.seen_since = seen;
                     member.history.unhealthy_since = seen;
                     member.history.healthy_since = None;
