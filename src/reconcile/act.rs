@@ -62,9 +62,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 self.run.skip_until_next_run(rollout, reason);
             }
             (Step::Create { reference, .. }, Err(Failure::ImageVanished)) => {
-                warn!(delegate = rollout.name, image = %reference, "the image is gone again");
-                if !self.run.pull_again(reference) {
-                    let problem = format!("{reference} was removed or retagged after each of two pulls");
+                if self.run.pull_again(reference) {
+                    let container = rollout.name.as_str();
+                    warn!(container, image = %reference, "image disappeared after the pull; pulling again");
+                } else {
+                    let problem =
+                        format!("{reference} was removed or retagged right after each of two pulls");
                     self.run
                         .skip_until_next_run(rollout, Reason::CreateRefused { problem });
                 }
@@ -105,7 +108,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     pub(super) fn backoff(&mut self, rollout: &Rollout, step: &str, problem: String, now: DateTime<Utc>) {
         warn!(
             delegate = rollout.name,
-            step, problem, "the engine did not do it; looking again"
+            step, problem, "engine call failed; will retry"
         );
         let reason = Reason::EngineError {
             step: step.to_owned(),

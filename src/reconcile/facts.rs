@@ -92,7 +92,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             },
             Err(error) if is_for_good(&error) => {
                 let delegate = rollout.name.as_str();
-                warn!(delegate, %error, "whether files were copied into it cannot be told; taken for no");
+                warn!(delegate, %error, "not allowed to check for copied files; assuming there are none");
                 Ok(())
             }
             // Nothing is done before it is known.
