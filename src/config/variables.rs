@@ -151,8 +151,8 @@ variables! {
             "The published image, without a Manager: the four variables above are not used.");
     }
     delegates {
-        upgrader_workload_name = row("UPGRADER_WORKLOAD_NAME", Required, "a DELEGATE_NAME, or several separated by commas",
-            "The delegates to manage: containers whose `DELEGATE_NAME` is one of these.");
+        upgrader_workload_name = row("UPGRADER_WORKLOAD_NAME", Required, "the DELEGATE_NAME of your delegates, or several separated by commas",
+            "The delegates to manage.");
         schedule = row("SCHEDULE", Value("0 */1 * * *"), crate::schedule::ACCEPTED, "When to upgrade: [a schedule](#schedules).");
         tz = row("TZ", Derived("the host's zone, else `UTC`"), "an IANA time zone such as Europe/Berlin or UTC",
             "The time zone of `SCHEDULE`. A container without `/etc/localtime` is in `UTC`.");

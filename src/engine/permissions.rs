@@ -111,11 +111,9 @@ pub const API_CALLS: [ApiCall; 21] = [
 #[cfg(test)]
 mod tests {
     use std::fmt::Write as _;
-    use std::path::Path;
-    use std::sync::{Mutex, PoisonError};
-    use std::{env, fs};
 
     use super::*;
+    use crate::page;
 
     /// One pattern for each method, as wollomatic's socket-proxy takes them.
     fn patterns(is_needed: fn(Purpose) -> bool) -> String {
@@ -146,23 +144,7 @@ mod tests {
         format!("\n    command:\n{lines}\n")
     }
 
-    /// Each test rewrites the whole page, so one at a time.
-    static PAGE: Mutex<()> = Mutex::new(());
-
-    /// Compares what stands between two marks of the page. With `UPDATE_DOCS=1` it is rewritten instead.
-    fn the_page_has(mark: &str, expected: &str) {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/usage/permissions.md");
-        let _guard = PAGE.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = fs::read_to_string(&file).unwrap();
-        let (begin, end) = (format!("<!-- {mark} -->\n"), format!("<!-- /{mark} -->\n"));
-        let (before, rest) = text.split_once(&begin).unwrap();
-        let (listed, after) = rest.split_once(&end).unwrap();
-        if env::var_os("UPDATE_DOCS").is_some() {
-            fs::write(&file, format!("{before}{begin}{expected}{end}{after}")).unwrap();
-            return;
-        }
-        assert_eq!(listed, expected, "UPDATE_DOCS=1 rewrites it");
-    }
+    const PAGE: &str = "docs/usage/permissions.md";
 
     #[test]
     fn the_documentation_lists_every_call() {
@@ -184,12 +166,16 @@ mod tests {
                 call.method, call.path
             );
         }
-        the_page_has("calls", &table);
+        page::has(PAGE, "calls", &table);
     }
 
     #[test]
     fn the_documentation_has_the_patterns_of_every_call() {
-        the_page_has("watch", &patterns(|purpose| purpose == Purpose::HealthChecks));
-        the_page_has("upgrade", &patterns(|_| true));
+        page::has(
+            PAGE,
+            "watch",
+            &patterns(|purpose| purpose == Purpose::HealthChecks),
+        );
+        page::has(PAGE, "upgrade", &patterns(|_| true));
     }
 }

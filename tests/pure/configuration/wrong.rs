@@ -22,7 +22,7 @@ fn each_wrong_environment_is_told_completely() {
                 ("ACCOUNT_ID", "not set; expected the id"),
                 ("MANAGER_HOST_AND_PORT", "not set; expected the Manager's URL"),
                 ("UPGRADER_TOKEN", "not set; expected the delegate token"),
-                ("UPGRADER_WORKLOAD_NAME", "not set; expected a DELEGATE_NAME"),
+                ("UPGRADER_WORKLOAD_NAME", "not set; expected the DELEGATE_NAME"),
             ],
         ),
         (
