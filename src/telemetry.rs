@@ -1,4 +1,4 @@
-//! Logs to standard output, with hard caps on what libraries may say.
+//! Logging to standard output, with a cap on what libraries log.
 
 use std::io::IsTerminal;
 
@@ -10,8 +10,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::{LogFormat, LogSettings};
 
-/// Starts logging. Only this crate speaks at the level asked for: the debug logs of HTTP and engine libraries print
-/// requests whole, tokens included.
+/// Starts logging. Only this crate logs at the configured level, everything else at warnings at most: the debug lines of
+/// HTTP and engine libraries hold whole requests, tokens included.
 pub fn start(settings: &LogSettings) {
     let level = LevelFilter::from_level(settings.level.into());
     let targets = Targets::new()
@@ -22,7 +22,7 @@ pub fn start(settings: &LogSettings) {
         LogFormat::Text => layer.with_ansi(std::io::stdout().is_terminal()).boxed(),
         LogFormat::Json => layer.json().flatten_event(true).boxed(),
     };
-    // A second start in one process keeps the first: that happens in tests only.
+    // In tests, a second start in one process keeps the first.
     let _ = tracing_subscriber::registry()
         .with(layer.with_filter(targets))
         .try_init();

@@ -20,7 +20,7 @@ fn is_no(text: &str) -> bool {
 
 /// The owner's choice of the update order.
 pub(super) fn strategy(container: &Inspected) -> Option<Strategy> {
-    container.label(label::STRATEGY)?.parse().ok()
+    container.label(label::STRATEGY)?.trim().parse().ok()
 }
 
 /// The owner's time-out for stopping it.

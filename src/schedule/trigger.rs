@@ -1,8 +1,8 @@
-//! The trigger: the schedule's runs, one at a time, into a channel of capacity one.
+//! The trigger: hands out the schedule's runs, one at a time.
 //!
-//! tokio-cron-scheduler is the alarm clock. Its own cron jobs keep one fixed offset from UTC for ever and start
-//! whether or not the last run is over, so it is only ever given one one-shot job: the next run as
-//! [`Schedule`] computes it. The job does nothing but put a token into a channel.
+//! tokio-cron-scheduler is the alarm clock. Its own cron jobs keep one fixed offset from UTC for ever, and start whether or
+//! not the last run is over. So it only ever gets one one-shot job, for the next run that [`Schedule`] computes, and the job
+//! does nothing but put a token into a channel of capacity one.
 
 use std::time::Duration;
 
@@ -13,21 +13,22 @@ use tokio::task::JoinHandle;
 use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
 use uuid::Uuid;
 
-use crate::schedule::Schedule;
+use super::Schedule;
+use crate::text::{duration, time};
 
-/// How often the clock is looked at while nothing is due, and how far it may be set back unnoticed.
+/// How often the trigger checks the clock while nothing is due, and how far the clock may be set back unnoticed.
 ///
-/// The scheduler waits for a moment of the wall clock. A clock that was wrong at start and is set back later
-/// would make it wait for days.
+/// The scheduler waits for a moment of the wall clock. If the clock is wrong at start and set back later, it would wait for
+/// days.
 const CLOCK_CHECK: Duration = Duration::from_secs(60);
 
 /// How long to wait after the scheduler refused or lost a job.
-const REFUSED: Duration = Duration::from_secs(5);
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// A run that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tick {
-    /// The moment the schedule names, without jitter and without the scheduler's half second.
+    /// The moment that the schedule names, in whole seconds: without the jitter and the scheduler's half second.
     pub due: DateTime<Tz>,
 }
 
@@ -38,12 +39,12 @@ pub struct Trigger {
     task: JoinHandle<()>,
 }
 
-/// The scheduler could not be started.
+/// The scheduler did not start.
 #[derive(Debug, thiserror::Error)]
-#[error("the scheduler cannot be started: {0}")]
+#[error("cannot start the scheduler: {0}")]
 pub struct TriggerError(#[from] JobSchedulerError);
 
-/// Starts the scheduler. Each run is handed out after a random delay of up to `jitter`.
+/// Starts the scheduler. Each run comes after a random delay of up to `jitter`.
 pub async fn start(schedule: Schedule, jitter: Duration) -> Result<Trigger, TriggerError> {
     let scheduler = JobScheduler::new().await?;
     scheduler.start().await?;
@@ -53,8 +54,8 @@ pub async fn start(schedule: Schedule, jitter: Duration) -> Result<Trigger, Trig
 }
 
 impl Trigger {
-    /// The next run that is due. A run that came due since the last call is handed out at once; several such
-    /// are one. `None` when the schedule names no further run. Safe to cancel.
+    /// Waits for the next run. A run that came due since the last call is returned at once; several such runs are one.
+    /// `None` when the schedule has no further run. Cancel safe.
     pub async fn next(&mut self) -> Option<Tick> {
         self.ticks.recv().await
     }
@@ -62,7 +63,7 @@ impl Trigger {
     /// Stops the scheduler and waits until it has.
     pub async fn shutdown(mut self) {
         self.ticks.close();
-        // An error says that the task was gone already.
+        // An error means that the task has ended already.
         let _ = (&mut self.task).await;
     }
 }
@@ -81,19 +82,23 @@ async fn run(mut scheduler: JobScheduler, schedule: Schedule, jitter: Duration, 
                     () = ticks.closed() => break,
                     () = tokio::time::sleep(random_up_to(jitter)) => {}
                 }
-                // A full channel means that a run is waiting already; this one is part of it.
+                // A full channel means that a run is waiting already, and this one merges with it.
                 let _ = ticks.try_send(Tick { due });
                 last = Some(due.to_utc());
             }
             Ok(Woken::ClockSetBack) => {
-                tracing::warn!(due = %due, "the clock was set back, the next run is computed anew");
+                tracing::warn!(
+                    due = time::text(due),
+                    "system clock was set back; rescheduling the next run"
+                );
                 last = None;
             }
             Err(error) => {
-                tracing::error!(%error, "the scheduler does not take the next run, trying again");
+                let delay = duration::text(RETRY_DELAY);
+                tracing::error!(%error, "could not schedule the next run; retrying in {delay}");
                 tokio::select! {
                     () = ticks.closed() => break,
-                    () = tokio::time::sleep(REFUSED) => {}
+                    () = tokio::time::sleep(RETRY_DELAY) => {}
                 }
             }
         }
@@ -102,7 +107,7 @@ async fn run(mut scheduler: JobScheduler, schedule: Schedule, jitter: Duration, 
     let _ = scheduler.shutdown().await;
 }
 
-/// The run after `last`. Of several that passed meanwhile none is made up for: `last` was handed out after them.
+/// The run after `last`. Runs that passed meanwhile are not made up for: `last` was handed out after them.
 fn following(schedule: &Schedule, last: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Option<DateTime<Tz>> {
     last.and_then(|last| schedule.next(last))
         .filter(|next| *next > now)
@@ -118,8 +123,8 @@ enum Woken {
 async fn wait_until(scheduler: &JobScheduler, due: DateTime<Tz>) -> Result<Woken, JobSchedulerError> {
     let armed = Utc::now();
     let (alarm, mut rings) = mpsc::channel(1);
-    // The scheduler counts from the current whole second, so whole seconds are what it is given. Should the next
-    // second begin before it counts, the run is a second late, never early.
+    // The scheduler counts from the current whole second, so it gets whole seconds. Should the next second begin before it
+    // counts, the run is a second late, never early.
     let seconds = u64::try_from(due.timestamp() - armed.timestamp()).unwrap_or(0);
     let job = Job::new_one_shot(Duration::from_secs(seconds), move |_, _| {
         let _ = alarm.try_send(());
@@ -142,13 +147,13 @@ async fn wait_until(scheduler: &JobScheduler, due: DateTime<Tz>) -> Result<Woken
     }
 }
 
-/// A correction by seconds is no reason to look again: a run could be handed out twice.
+/// Whether the clock was set back far enough to matter. After a correction by seconds a run could be handed out twice.
 fn set_back(armed: DateTime<Utc>, now: DateTime<Utc>) -> bool {
     TimeDelta::from_std(CLOCK_CHECK).is_ok_and(|check| now + check < armed)
 }
 
 fn random_up_to(limit: Duration) -> Duration {
-    // Of a version 4 UUID the low 32 bits are random.
+    // The low 32 bits of a version 4 UUID are random.
     let [.., a, b, c, d] = *Uuid::new_v4().as_bytes();
     limit.mul_f64(f64::from(u32::from_be_bytes([a, b, c, d])) / f64::from(u32::MAX))
 }

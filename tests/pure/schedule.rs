@@ -329,24 +329,24 @@ fn a_day_that_never_was_runs_its_jobs_at_its_end() {
 #[test]
 fn a_wrong_schedule_is_told_where_it_is_wrong() {
     for (text, expected) in [
-        ("", "0 instead of five or six fields"),
-        ("0 *", "2 instead of five or six fields"),
-        ("0 0 * * * * 2027", "7 instead of five or six fields"),
-        ("61 * * * *", "the minute \"61\", of 0-59: number out of bounds"),
-        ("0 24 * * *", "the hour \"24\", of 0-23"),
-        ("0 0 0 * *", "the day of the month \"0\", of 1-31"),
-        ("0 0 * 13 *", "the month \"13\""),
-        ("0 0 * * 8", "the weekday \"8\""),
-        ("0 0 * * MO", "the weekday \"MO\""),
+        ("", "five or six fields, not 0"),
+        ("0 *", "five or six fields, not 2"),
+        ("0 0 * * * * 2027", "five or six fields, not 7"),
+        ("61 * * * *", "minute \"61\", within 0-59: number out of bounds"),
+        ("0 24 * * *", "hour \"24\", within 0-23"),
+        ("0 0 0 * *", "day of the month \"0\", within 1-31"),
+        ("0 0 * 13 *", "month \"13\""),
+        ("0 0 * * 8", "weekday \"8\""),
+        ("0 0 * * MO", "weekday \"MO\""),
         ("*/0 * * * *", "step cannot be zero"),
-        ("75 0 * * * *", "the second \"75\""),
-        ("0 0 30 2 *", "there is no such date"),
-        ("@reboot", "no such nickname"),
-        ("@every", "no such nickname"),
-        ("@every soon", "\"soon\" is no duration"),
-        ("@every 0s", "one second at least"),
-        ("@every 400d", "a year at most"),
-        ("hourly", "1 instead of five or six fields"),
+        ("75 0 * * * *", "second \"75\""),
+        ("0 0 30 2 *", "no date matches it"),
+        ("@reboot", "unknown nickname"),
+        ("@every", "unknown nickname"),
+        ("@every soon", "\"soon\" is not an interval"),
+        ("@every 0s", "less than one second"),
+        ("@every 400d", "more than a year"),
+        ("hourly", "five or six fields, not 1"),
     ] {
         let error = Schedule::parse(text, Tz::UTC).expect_err(text).to_string();
         assert!(error.contains(expected), "{text}: {error}");
@@ -383,17 +383,17 @@ fn what_is_likely_not_meant_is_warned_of() {
 
     let forty = warnings("*/40 * * * *");
     assert!(
-        forty[0].contains("minute 00 and 40 of an hour; every 40 minutes is \"@every 40m\""),
+        forty[0].contains("minutes 00 and 40 of each hour; for every 40 minutes write \"@every 40m\""),
         "{forty:?}"
     );
     let ninety = warnings("*/90 * * * *");
     assert!(
-        ninety[0].contains("minute 00 of an hour; every 90 minutes is \"@every 90m\""),
+        ninety[0].contains("minute 00 of each hour; for every 90 minutes write \"@every 90m\""),
         "{ninety:?}"
     );
     let forty_hours = warnings("0 */40 * * *");
     assert!(
-        forty_hours[0].contains("00:00 of each day; every 40 minutes is \"@every 40m\""),
+        forty_hours[0].contains("00:00 each day; for every 40 minutes write \"@every 40m\""),
         "{forty_hours:?}"
     );
 

@@ -116,7 +116,7 @@ fn every_accepted_form_is_read() {
         settings
             .warnings
             .iter()
-            .any(|line| line.starts_with("SCHEDULE: the quotes")),
+            .any(|line| line.starts_with("SCHEDULE: ignoring the quotes")),
         "{settings:?}"
     );
 

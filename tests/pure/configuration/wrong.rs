@@ -62,15 +62,15 @@ fn each_wrong_environment_is_told_completely() {
         ),
         (
             &[("SCHEDULE", "0 25 * * *")],
-            &[("SCHEDULE", r#"the hour "25", of 0-23"#)],
+            &[("SCHEDULE", r#"hour "25", within 0-23"#)],
         ),
         (
             &[("SCHEDULE", "hourly")],
-            &[("SCHEDULE", "1 instead of five or six fields")],
+            &[("SCHEDULE", "five or six fields, not 1")],
         ),
         (
             &[("SCHEDULE", "0 0 31 2 *")],
-            &[("SCHEDULE", "there is no such date")],
+            &[("SCHEDULE", "no date matches it")],
         ),
         (
             &[
@@ -80,7 +80,7 @@ fn each_wrong_environment_is_told_completely() {
             ],
             &[
                 ("TZ", r#""Berlin"; expected an IANA time zone"#),
-                ("SCHEDULE", "3 instead of"),
+                ("SCHEDULE", "five or six fields, not 3"),
                 ("SCHEDULE_JITTER", r#""-5s"; expected seconds"#),
             ],
         ),
