@@ -1,5 +1,6 @@
 //! The long-running loop: the schedule, health ticks and what is under way wake it; every look is the same look.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
@@ -69,7 +70,7 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
         };
         tell_engine(&mut engine_error, outcome.as_ref().err());
         let mut wait = match &outcome {
-            Ok(report) => until(report.wake).min(options.health_interval),
+            Ok(report) => until(report.next_check).min(options.health_interval),
             Err(_) => ENGINE_RETRY,
         };
         // Who only watches is no auto upgrade, and the Manager is right to show that.
@@ -78,7 +79,8 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
             wait = wait.min(reconciler.next_check_in());
         }
         let manager_status = reconciler.manager_status();
-        let steps = reconciler.steps_taken().clone();
+        let steps = reconciler.steps_taken().iter();
+        let steps = steps.map(|(step, count)| (Cow::from(*step), *count)).collect();
         status.send_modify(|status| {
             status.steps = steps;
             status.manager = manager_status;
@@ -170,7 +172,7 @@ pub async fn run_to_completion<E: Engine, M: ImageSource, H: HealthEndpoint>(
         let pause = match look(reconciler, &mut begin).await {
             Ok(report) if report.is_in_progress() => {
                 away_since = None;
-                until(report.wake)
+                until(report.next_check)
             }
             Ok(report) if report.has_unasked() && !asked_again => {
                 asked_again = true;

@@ -1,4 +1,4 @@
-//! `status` and `healthcheck`: what the daemon beside it answers.
+//! `status` and `healthcheck`: the clients of the running daemon.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -7,10 +7,14 @@ use chrono::Utc;
 use super::{Exit, fail, print};
 use crate::config::Settings;
 use crate::health::http::plain_client;
-use crate::image::Expiry;
 use crate::net::innermost;
+use crate::status::Status;
+use crate::status::evidence::Evidence;
+use crate::status::report::DelegateReport;
+use crate::text::time;
 
-async fn ask(path: &str) -> Result<String, (String, Exit)> {
+/// The daemon's answer, or what to print and the exit.
+async fn get(path: &str) -> Result<String, (String, Exit)> {
     let address = Settings::listen_from_process_env().map_err(|errors| (errors.to_string(), Exit::Config))?;
     let address = reachable(address);
     let unreachable = |error: reqwest::Error| {
@@ -31,7 +35,7 @@ async fn ask(path: &str) -> Result<String, (String, Exit)> {
     }
 }
 
-/// A server that listens on every address is asked on the loopback one.
+/// A server that listens on every address is reached at the loopback one.
 fn reachable(address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), address.port())
@@ -41,171 +45,149 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 pub(super) async fn healthcheck() -> Exit {
-    match ask("/livez").await {
+    match get("/livez").await {
         Ok(_) => Exit::Ok,
-        // Docker wants 1, whatever the matter is.
+        // Docker expects 1 for every failure.
         Err((problem, _)) => fail(&problem, Exit::NotServed),
     }
 }
 
 pub(super) async fn status(json: bool) -> Exit {
-    let text = match ask("/status").await {
+    let text = match get("/status").await {
         Ok(text) => text,
         Err((problem, exit)) => return fail(&problem, exit),
     };
     if json {
         return print(text.trim_end());
     }
-    match serde_json::from_str::<serde_json::Value>(&text) {
+    match serde_json::from_str(&text) {
         Ok(status) => print(&status_text(&status)),
         Err(error) => fail(
-            &format!("the daemon's answer cannot be read: {error}"),
+            &format!("cannot read the daemon's answer: {error}"),
             Exit::Unavailable,
         ),
     }
 }
 
-fn status_text(status: &serde_json::Value) -> String {
-    let field = |value: &serde_json::Value, key: &str| {
-        value
-            .get(key)
-            .and_then(serde_json::Value::as_str)
-            .unwrap_or("-")
-            .to_owned()
-    };
+fn status_text(status: &Status) -> String {
+    let next_run = status.next_run.map_or_else(|| "-".to_owned(), time::text);
     let mut lines = vec![format!(
-        "delegate-upgrader {}, mode {}, schedule {:?}, next run {}",
-        field(status, "version"),
-        field(status, "mode"),
-        field(status, "schedule"),
-        field(status, "next_run"),
+        "delegate-upgrader {}, mode {}, schedule {:?}, next run {next_run}",
+        status.version,
+        status.mode.as_str(),
+        status.schedule,
     )];
-    if status.get("engine_error").is_some() {
-        lines.push(format!(
-            "the engine cannot be looked at: {}",
-            field(status, "engine_error")
-        ));
-    }
-    lines.extend(status.get("manager").map(manager_line));
-    let delegates = status
-        .pointer("/report/delegates")
-        .and_then(serde_json::Value::as_array);
-    for delegate in delegates.into_iter().flatten() {
-        lines.push(format!(
-            "{}  {}  {} ({})  {}",
-            field(delegate, "container"),
-            field(delegate, "image"),
-            field(delegate, "health"),
-            field(delegate, "health_detail"),
-            field(delegate, "message"),
-        ));
-        if let Some(notice) = expiry_notice(delegate) {
-            lines.push(format!("  {notice}"));
-        }
-        lines.extend(delegate.get("evidence").into_iter().flat_map(evidence_lines));
+    lines.extend(
+        status
+            .engine_error
+            .iter()
+            .map(|error| format!("Cannot reach the Docker engine: {error}")),
+    );
+    lines.extend(status.manager.as_ref().map(ToString::to_string));
+    for delegate in status.report.iter().flat_map(|report| &report.delegates) {
+        lines.extend(delegate_lines(delegate));
     }
     lines.join("\n")
 }
 
-fn manager_line(manager: &serde_json::Value) -> String {
-    let field = |key: &str| manager.get(key).and_then(serde_json::Value::as_str);
-    match (field("problem"), field("answered_at")) {
-        (None, None) => "the Manager has not been asked yet".to_owned(),
-        (None, Some(at)) => format!("the Manager answered at {at}"),
-        // It may well answer, with a refusal.
-        (Some(problem), Some(at)) => {
-            format!("the Manager does not say what is published: {problem}; it last did at {at}")
-        }
-        (Some(problem), None) => {
-            format!(
-                "the Manager does not say what is published: {problem}; it has not done so since the start"
-            )
-        }
-    }
+fn delegate_lines(delegate: &DelegateReport) -> Vec<String> {
+    let mut lines = vec![format!(
+        "{}  {}  {} ({})  {}",
+        delegate.container,
+        delegate.image,
+        delegate.health.as_str(),
+        delegate.health_detail,
+        delegate.message,
+    )];
+    let today = Utc::now().date_naive();
+    let notice = delegate.expiry.as_ref().and_then(|expiry| expiry.notice(today));
+    lines.extend(notice.map(|notice| format!("  {notice}")));
+    lines.extend(delegate.evidence.iter().flat_map(evidence_lines));
+    lines
 }
 
-/// The last words of a rejected candidate.
-fn evidence_lines(evidence: &serde_json::Value) -> Vec<String> {
-    let field = |key: &str| evidence.get(key).and_then(serde_json::Value::as_str);
-    let each = |key: &str, told: &str| -> Vec<String> {
-        let lines = evidence.get(key).and_then(serde_json::Value::as_array);
-        let lines = lines.into_iter().flatten().filter_map(serde_json::Value::as_str);
-        lines.map(|line| format!("    {told}: {line}")).collect()
-    };
-    let cause = field("cause").or(field("ending")).unwrap_or("rejected");
-    let rejected = format!(
-        "  {} ({}, {}): {cause}",
-        field("container").unwrap_or("-"),
-        field("image").unwrap_or("-"),
-        field("when").unwrap_or("-"),
-    );
-    [
-        vec![rejected],
-        each("health_log", "health check"),
-        each("log_tail", "it printed"),
-    ]
-    .concat()
-}
-
-fn expiry_notice(delegate: &serde_json::Value) -> Option<String> {
-    let expiry: Expiry = serde_json::from_value(delegate.get("expiry")?.clone()).ok()?;
-    expiry.notice(Utc::now().date_naive())
+/// What is known of a rejected candidate.
+fn evidence_lines(evidence: &Evidence) -> Vec<String> {
+    let outcome = evidence.message.as_deref().or(evidence.ending.as_deref());
+    let mut lines = vec![format!(
+        "  {} ({}, {}): {}",
+        evidence.container,
+        evidence.image,
+        time::text(evidence.time),
+        outcome.unwrap_or("rejected"),
+    )];
+    let health = evidence.health_log.iter();
+    lines.extend(health.map(|line| format!("    health check: {line}")));
+    lines.extend(evidence.log_tail.iter().map(|line| format!("    log: {line}")));
+    lines
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
+    fn text(change: impl FnOnce(&mut Value)) -> String {
+        let mut status = json!({
+            "version": "0.1.0", "started_at": "2026-11-21T05:00:00Z", "mode": "health-only", "schedule": "@hourly",
+            "steps": {},
+        });
+        change(&mut status);
+        status_text(&serde_json::from_value(status).unwrap())
+    }
+
+    fn delegate(container: &str) -> Value {
+        json!({
+            "container": container, "workload": "docker-delegate", "container_id": "0123456789ab",
+            "image": "harness/delegate:latest", "health": "healthy", "health_probe": "http", "health_detail": "answers 200",
+            "reason": "up_to_date", "message": "fine", "in_progress": false, "failed": false,
+        })
+    }
+
     #[test]
-    fn a_manager_that_answers_with_a_refusal_does_answer() {
-        let line = |manager: serde_json::Value| {
-            let text = status_text(&json!({ "manager": manager }));
+    fn a_manager_that_answers_with_an_error_does_answer() {
+        let line = |manager: Value| {
+            let text = text(|status| status["manager"] = manager);
             text.lines().skip(1).collect::<Vec<_>>().join("\n")
         };
         let (problem, at) = ("the token was revoked", "2026-11-21T05:18:14Z");
         assert_eq!(
             line(json!({ "problem": problem, "answered_at": at, "published": {} })),
-            "the Manager does not say what is published: the token was revoked; it last did at 2026-11-21T05:18:14Z"
+            "Manager: the token was revoked (last successful answer at 2026-11-21T05:18:14Z)"
         );
         assert_eq!(
             line(json!({ "problem": problem, "published": {} })),
-            "the Manager does not say what is published: the token was revoked; it has not done so since the start"
+            "Manager: the token was revoked (no successful answer since start)"
         );
         assert_eq!(
             line(json!({ "answered_at": at, "published": {} })),
-            "the Manager answered at 2026-11-21T05:18:14Z"
+            "Manager: last answer at 2026-11-21T05:18:14Z"
         );
-        assert_eq!(
-            line(json!({ "published": {} })),
-            "the Manager has not been asked yet"
-        );
-        assert_eq!(status_text(&json!({})).lines().count(), 1);
+        assert_eq!(line(json!({ "published": {} })), "Manager: not asked yet");
+        assert_eq!(text(|_| {}).lines().count(), 1);
     }
 
     #[test]
-    fn the_last_words_of_a_rejected_candidate_stand_below_its_delegate() {
-        let status = json!({ "report": { "delegates": [
-            { "container": "d1", "evidence": {
-                "container": "d1.failed-1", "image": "harness/delegate:26.03.1", "when": "2026-11-21T05:18:14Z",
-                "cause": "exited with code 3", "log_tail": ["one", "two"], "health_log": ["exit code 1: ill"],
-            } },
-            { "container": "d2" },
-        ] } });
-        let text = status_text(&status);
+    fn the_evidence_on_a_rejected_candidate_stands_below_its_delegate() {
+        let mut rejected = delegate("d1");
+        rejected["evidence"] = json!({
+            "container": "d1.failed-1", "image": "harness/delegate:26.03.1", "time": "2026-11-21T05:18:14Z",
+            "message": "exited with code 3", "log_tail": ["one", "two"], "health_log": ["exit code 1: ill"],
+        });
+        let report =
+            json!({ "observed_at": "2026-11-21T05:18:15Z", "delegates": [rejected, delegate("d2")] });
+        let text = text(|status| status["report"] = report);
         let lines: Vec<&str> = text.lines().skip(1).collect();
-        assert!(
-            lines[0].starts_with("d1  ") && lines[5].starts_with("d2  "),
-            "{text}"
-        );
         assert_eq!(
-            lines[1..5],
+            lines,
             [
+                "d1  harness/delegate:latest  healthy (answers 200)  fine",
                 "  d1.failed-1 (harness/delegate:26.03.1, 2026-11-21T05:18:14Z): exited with code 3",
                 "    health check: exit code 1: ill",
-                "    it printed: one",
-                "    it printed: two",
+                "    log: one",
+                "    log: two",
+                "d2  harness/delegate:latest  healthy (answers 200)  fine",
             ]
         );
     }

@@ -6,6 +6,8 @@ use std::fmt;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 
+use serde::{Deserialize, Serialize};
+
 use crate::config::{HealthSettings, ProbeKind};
 use crate::container::{HealthcheckStatus, Inspected, RunState};
 use crate::engine::is_abandoned_start;
@@ -26,7 +28,8 @@ pub struct Health {
 }
 
 /// The outcome of a health check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum HealthStatus {
     /// It works.
     Healthy,
@@ -48,7 +51,8 @@ impl HealthStatus {
 }
 
 /// A way to find out a container's health.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Probe {
     /// The engine runs the container's HEALTHCHECK.
     Engine,

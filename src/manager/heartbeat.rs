@@ -4,11 +4,12 @@
 //! is. The answers are only reported.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
@@ -27,7 +28,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(5 * 60);
 pub(crate) type Queries = BTreeMap<String, ImageReference>;
 
 /// The Manager's last answers.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManagerStatus {
     /// When it last answered for all workloads: the oldest of their last answers.
     #[serde(
@@ -40,6 +41,18 @@ pub struct ManagerStatus {
     pub problem: Option<String>,
     /// The published image, by workload.
     pub published: BTreeMap<String, String>,
+}
+
+impl fmt::Display for ManagerStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.problem, self.answered_at.map(time::text)) {
+            (None, None) => f.write_str("Manager: not asked yet"),
+            (None, Some(at)) => write!(f, "Manager: last answer at {at}"),
+            // It may well answer, with an error.
+            (Some(problem), Some(at)) => write!(f, "Manager: {problem} (last successful answer at {at})"),
+            (Some(problem), None) => write!(f, "Manager: {problem} (no successful answer since start)"),
+        }
+    }
 }
 
 /// The last check-in for one workload.

@@ -75,7 +75,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         until: Option<DateTime<Utc>>,
     ) {
         if let Some(until) = until {
-            report.wake_by(until);
+            report.check_by(until);
         }
         let delegate = rollout.name.as_str();
         let tracked = self.track(rollout);

@@ -192,7 +192,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         let (rollouts, now) = self.observe().await?;
         let mut report = Report::new(now);
-        report.wake_by(now + TimeDelta::seconds(1));
+        report.check_by(now + TimeDelta::seconds(1));
         for rollout in self.run.in_order(&rollouts) {
             let reason = Reason::EngineError {
                 step: "run".to_owned(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures_util::future::join;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
@@ -25,7 +25,7 @@ const PROBES: usize = 5;
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What is known about a rejected candidate, without the secrets of its environment.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
     /// The name under which it is kept.
     pub container: String,
@@ -33,10 +33,10 @@ pub struct Evidence {
     pub image: String,
     /// Why it was rejected; `None` where an earlier process did so.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cause: Option<String>,
+    pub message: Option<String>,
     /// When it was rejected, or when it ended where an earlier process rejected it.
     #[serde(serialize_with = "time::serialize")]
-    pub when: DateTime<Utc>,
+    pub time: DateTime<Utc>,
     /// How its last life ended, where it had ended before it was rejected or an earlier process rejected it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ending: Option<String>,
@@ -47,12 +47,12 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    fn empty(name: &str, image: &str, when: DateTime<Utc>) -> Self {
+    fn empty(name: &str, image: &str, time: DateTime<Utc>) -> Self {
         Self {
             container: name.to_owned(),
             image: image.to_owned(),
-            cause: None,
-            when,
+            message: None,
+            time,
             ending: None,
             log_tail: Vec::new(),
             health_log: Vec::new(),
@@ -60,8 +60,8 @@ impl Evidence {
     }
 
     /// Collects what the engine answers within two seconds; the rest stays empty.
-    async fn collect<E: Engine>(engine: &E, rejected: &Member, name: &str, when: DateTime<Utc>) -> Self {
-        let mut evidence = Self::empty(name, &rejected.image, when);
+    async fn collect<E: Engine>(engine: &E, rejected: &Member, name: &str, time: DateTime<Utc>) -> Self {
+        let mut evidence = Self::empty(name, &rejected.image, time);
         let (container, log) = join(
             timeout(TIMEOUT, engine.inspect(&rejected.id)),
             timeout(TIMEOUT, engine.logs(&rejected.id, LINES)),
@@ -99,12 +99,13 @@ impl Evidence {
     }
 
     /// Logs the evidence on a candidate of this delegate, line by line.
-    fn log(&self, container: &str) {
+    fn log(&self, rollout: &Rollout) {
+        let (container, workload) = (rollout.name.as_str(), rollout.delegate.as_str());
         for line in &self.health_log {
-            warn!(container, "health check: {line}");
+            warn!(container, workload, "health check: {line}");
         }
         for line in &self.log_tail {
-            warn!(container, "it printed: {line}");
+            warn!(container, workload, "log: {line}");
         }
     }
 }
@@ -138,11 +139,11 @@ impl EvidenceStore {
             return;
         }
         let mut evidence = Evidence::collect(engine, candidate, name, now).await;
-        evidence.cause = Some(cause.to_string());
+        evidence.message = Some(cause.to_string());
         if evidence.health_log.is_empty() {
             evidence.health_log.push(candidate.health.to_string());
         }
-        evidence.log(&rollout.name);
+        evidence.log(rollout);
         self.keep(Some(&candidate.id), &candidate.image_id, evidence);
     }
 
@@ -156,7 +157,7 @@ impl EvidenceStore {
         now: DateTime<Utc>,
     ) {
         let mut evidence = Evidence::empty(name, reference, now);
-        evidence.cause = Some(cause.to_string());
+        evidence.message = Some(cause.to_string());
         self.keep(None, image, evidence);
     }
 
@@ -179,8 +180,8 @@ impl EvidenceStore {
             if rejected.is_up() {
                 return None;
             }
-            let when = rejected.finished_at.unwrap_or(rejected.created_at);
-            let evidence = Evidence::collect(engine, rejected, &rejected.name, when).await;
+            let time = rejected.finished_at.unwrap_or(rejected.created_at);
+            let evidence = Evidence::collect(engine, rejected, &rejected.name, time).await;
             self.keep(Some(&rejected.id), &rejected.image_id, evidence);
         }
         self.0.get(&rejected.name).map(|record| record.evidence.clone())

@@ -7,6 +7,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::health::HealthStatus;
 use crate::manager::heartbeat::ManagerStatus;
 use crate::status::Status;
 use crate::status::report::DelegateReport;
@@ -28,7 +29,7 @@ pub fn text(status: &Status) -> String {
 
     let build = Family::<Labels, Gauge>::default();
     build
-        .get_or_create(&vec![("version", status.version.to_owned())])
+        .get_or_create(&vec![("version", status.version.to_string())])
         .set(1);
     registry.register("build_info", "The version that runs", build);
     let is_up = i64::from(status.not_ready().is_none());
@@ -46,14 +47,14 @@ pub fn text(status: &Status) -> String {
     for delegate in delegates.clone() {
         let mut labels = of(delegate);
         labels.push(("image", delegate.image.clone()));
-        labels.push(("probe", delegate.health_probe.to_owned()));
+        labels.push(("probe", delegate.health_probe.as_str().to_owned()));
         healthy
             .get_or_create(&labels)
-            .set(i64::from(delegate.health == "healthy"));
+            .set(i64::from(delegate.health == HealthStatus::Healthy));
 
         let mut labels = of(delegate);
         labels.push(("reason", delegate.reason.as_str().to_owned()));
-        labels.extend(delegate.cause.map(|cause| ("cause", cause.to_owned())));
+        labels.extend(delegate.cause.iter().map(|cause| ("cause", cause.to_string())));
         reasons.get_or_create(&labels).set(1);
 
         if let Some(expiry) = &delegate.expiry {
@@ -92,7 +93,7 @@ pub fn text(status: &Status) -> String {
         &mut registry,
         "last_observation_timestamp",
         "When the engine was last observed",
-        status.report.as_ref().map(|report| report.at),
+        status.report.as_ref().map(|report| report.observed_at),
     );
     register_time(
         &mut registry,
@@ -114,7 +115,7 @@ pub fn text(status: &Status) -> String {
     let steps = Family::<Labels, Counter>::default();
     for (step, count) in &status.steps {
         steps
-            .get_or_create(&vec![("step", (*step).to_owned())])
+            .get_or_create(&vec![("step", step.to_string())])
             .inc_by(*count);
     }
     registry.register("steps", "Steps tried since the start", steps);

@@ -1,55 +1,77 @@
-//! What the daemon shows of itself: one value, replaced after every look, read by the HTTP server.
+//! What the daemon shows of itself: one value, replaced after every observation and read by the HTTP server.
 
 pub mod evidence;
 pub mod metrics;
+mod page;
 pub mod report;
 pub mod server;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::manager::heartbeat::ManagerStatus;
 use crate::status::report::Report;
 use crate::text::time;
 
-/// The daemon's state.
-#[derive(Clone, Debug, Serialize)]
+/// The daemon's state, as `/status` shows it and `delegate-upgrader status` reads it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Status {
     /// This program's version.
-    pub version: &'static str,
+    pub version: Cow<'static, str>,
     /// When it started.
     #[serde(serialize_with = "time::serialize")]
     pub started_at: DateTime<Utc>,
-    /// `upgrade` or `health-only`.
-    pub mode: &'static str,
+    /// What it may do.
+    pub mode: Mode,
     /// The schedule, as it was written.
     pub schedule: String,
-    /// The next scheduled pass.
+    /// When the next scheduled run starts.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "time::serialize_option"
     )]
     pub next_run: Option<DateTime<Utc>>,
-    /// When the last scheduled pass began.
+    /// When the last scheduled run started.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "time::serialize_option"
     )]
     pub last_run: Option<DateTime<Utc>>,
-    /// What the Manager said the last time it was asked, where there is one to ask.
+    /// The Manager's last answers, where there is a Manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manager: Option<ManagerStatus>,
-    /// Why the engine could not be looked at the last time, if so.
+    /// Why the engine could not be reached the last time, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine_error: Option<String>,
-    /// What was seen at the last look that succeeded.
+    /// The last observation that succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
-    /// Steps taken since the start, by kind.
-    pub steps: BTreeMap<&'static str, u64>,
+    /// How often each kind of step was tried since the start.
+    pub steps: BTreeMap<Cow<'static, str>, u64>,
+}
+
+/// What the daemon may do: `DISABLE_AUTO_UPGRADE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Check health and upgrade.
+    Upgrade,
+    /// Check health only.
+    HealthOnly,
+}
+
+impl Mode {
+    /// The word users see.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Upgrade => "upgrade",
+            Self::HealthOnly => "health-only",
+        }
+    }
 }
 
 /// The writing end.
@@ -58,12 +80,12 @@ pub type Publisher = watch::Sender<Status>;
 pub type Reader = watch::Receiver<Status>;
 
 impl Status {
-    /// The state before the first look.
-    pub fn new(health_only: bool, schedule: &str, now: DateTime<Utc>) -> Self {
+    /// The state before the first observation.
+    pub fn new(mode: Mode, schedule: &str, now: DateTime<Utc>) -> Self {
         Self {
-            version: env!("CARGO_PKG_VERSION"),
+            version: env!("CARGO_PKG_VERSION").into(),
             started_at: now,
-            mode: if health_only { "health-only" } else { "upgrade" },
+            mode,
             schedule: schedule.to_owned(),
             next_run: None,
             last_run: None,
@@ -77,8 +99,8 @@ impl Status {
     /// Why it is not ready, if so.
     pub fn not_ready(&self) -> Option<String> {
         match (&self.engine_error, &self.report) {
-            (Some(error), _) => Some(error.clone()),
-            (None, None) => Some("the engine has not been looked at yet".to_owned()),
+            (Some(error), _) => Some(format!("cannot reach the Docker engine: {error}")),
+            (None, None) => Some("the engine has not been reached yet".to_owned()),
             (None, Some(_)) => None,
         }
     }

@@ -1,32 +1,35 @@
-//! What a pass found and did, for people and machines: one row per delegate, each with its reason.
+//! What was observed and what follows from it, for people and machines: one row per delegate, each with its reason.
+
+use std::borrow::Cow;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::health::{HealthStatus, Probe};
 use crate::image::{Expiry, Version};
 use crate::rollout::reason::{Reason, ReasonKind};
 use crate::rollout::{Decision, Rollout, Step, UpdateOrder};
 use crate::status::evidence::Evidence;
 use crate::text::time;
 
-/// The outcome of a pass, read from the engine after its last step.
-#[derive(Clone, Debug, Serialize)]
+/// The state of all delegates, read from the engine after the last step.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// When the engine was last looked at.
+    /// When the engine was observed.
     #[serde(serialize_with = "time::serialize")]
-    pub at: DateTime<Utc>,
+    pub observed_at: DateTime<Utc>,
     /// One row per delegate, by name.
     pub delegates: Vec<DelegateReport>,
-    /// When to look again at what is under way.
+    /// When to observe again, while something is in progress.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "time::serialize_option"
     )]
-    pub wake: Option<DateTime<Utc>>,
+    pub next_check: Option<DateTime<Utc>>,
 }
 
 /// One delegate.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DelegateReport {
     /// The container's name.
     pub container: String,
@@ -40,9 +43,9 @@ pub struct DelegateReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expiry: Option<Expiry>,
     /// `healthy`, `starting` or `unhealthy`.
-    pub health: &'static str,
+    pub health: HealthStatus,
     /// Which probe said so: `engine`, `http` or `running`.
-    pub health_probe: &'static str,
+    pub health_probe: Probe,
     /// What the probe saw.
     pub health_detail: String,
     /// Since when the health has been so, as far as this process has seen.
@@ -55,7 +58,7 @@ pub struct DelegateReport {
     pub reason: ReasonKind,
     /// What exactly is in the way or went wrong, where the reason has several kinds of it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cause: Option<&'static str>,
+    pub cause: Option<Cow<'static, str>>,
     /// The reason as a sentence.
     pub message: String,
     /// Whether a replacement is in progress.
@@ -75,25 +78,25 @@ pub struct DelegateReport {
 
 impl Report {
     /// An empty report.
-    pub fn new(at: DateTime<Utc>) -> Self {
+    pub fn new(observed_at: DateTime<Utc>) -> Self {
         Self {
-            at,
+            observed_at,
             delegates: Vec::new(),
-            wake: None,
+            next_check: None,
         }
     }
 
-    /// Looks again by then, or sooner.
-    pub fn wake_by(&mut self, until: DateTime<Utc>) {
-        self.wake = Some(self.wake.map_or(until, |sooner| sooner.min(until)));
+    /// Asks to observe again by then, or sooner.
+    pub fn check_by(&mut self, until: DateTime<Utc>) {
+        self.next_check = Some(self.next_check.map_or(until, |sooner| sooner.min(until)));
     }
 
-    /// Whether something is still going on that a later look must finish.
+    /// Whether something is in progress that a later observation must finish.
     pub fn is_in_progress(&self) -> bool {
-        self.wake.is_some()
+        self.next_check.is_some()
     }
 
-    /// Whether there is a delegate for which no published image was asked, since it was not in service then.
+    /// Whether the source of images was not asked for a delegate, because it was not in service then.
     pub fn has_unasked(&self) -> bool {
         self.delegates
             .iter()
@@ -106,7 +109,7 @@ impl Report {
     }
 }
 
-/// That there is nothing to look after.
+/// What to say where no delegate is found.
 pub fn none_found(workload_names: &[String]) -> String {
     format!(
         "no container on this host has DELEGATE_NAME={}",
@@ -115,12 +118,12 @@ pub fn none_found(workload_names: &[String]) -> String {
 }
 
 impl DelegateReport {
-    /// Whether it runs the image it is to run.
+    /// Whether it runs the image that it is meant to run.
     pub fn runs_the_target(&self) -> bool {
         self.reason.runs_the_target()
     }
 
-    /// Whether no container of it is left.
+    /// Whether all its containers are gone.
     pub fn is_gone(&self) -> bool {
         self.reason == ReasonKind::NoContainer
     }
@@ -139,14 +142,14 @@ impl DelegateReport {
                 .map(|member| member.image.clone())
                 .unwrap_or_default(),
             expiry: representative.and_then(|member| Expiry::of(&member.image.parse().ok()?)),
-            health: health.map_or("unhealthy", |health| health.status.as_str()),
-            health_probe: health.map_or("running", |health| health.probe.as_str()),
+            health: health.map_or(HealthStatus::Unhealthy, |health| health.status),
+            health_probe: health.map_or(Probe::Running, |health| health.probe),
             health_detail: health.map_or_else(|| "no container".to_owned(), |health| health.detail.clone()),
             health_since: representative
                 .and_then(|member| member.history.healthy_since.or(member.history.unhealthy_since)),
             reason: reason.kind(),
             failed: reason.is_failure(),
-            cause: reason.cause(),
+            cause: reason.cause().map(Cow::Borrowed),
             message: reason.to_string(),
             in_progress: rollout.is_in_progress(),
             next_check,
@@ -154,7 +157,7 @@ impl DelegateReport {
         }
     }
 
-    /// The row of a delegate of which no container is left.
+    /// The row of a delegate whose containers are all gone.
     pub fn gone(container: &str, workload: &str) -> Self {
         let reason = Reason::NoContainer;
         Self {
@@ -163,13 +166,13 @@ impl DelegateReport {
             container_id: String::new(),
             image: String::new(),
             expiry: None,
-            health: "unhealthy",
-            health_probe: "running",
+            health: HealthStatus::Unhealthy,
+            health_probe: Probe::Running,
             health_detail: "no container".to_owned(),
             health_since: None,
             reason: reason.kind(),
             failed: reason.is_failure(),
-            cause: reason.cause(),
+            cause: reason.cause().map(Cow::Borrowed),
             message: reason.to_string(),
             in_progress: false,
             next_check: None,
@@ -178,7 +181,7 @@ impl DelegateReport {
     }
 }
 
-/// What a scheduled pass would do to one delegate.
+/// What a scheduled run would do to one delegate.
 #[derive(Clone, Debug, Serialize)]
 pub struct Planned {
     /// The container's name.
@@ -188,7 +191,7 @@ pub struct Planned {
     /// The image it runs.
     pub image: String,
     /// `healthy`, `starting` or `unhealthy`.
-    pub health: &'static str,
+    pub health: HealthStatus,
     /// `replace`, `continue` or `leave`.
     pub action: &'static str,
     /// What would be done first, or why nothing would be.
@@ -216,7 +219,7 @@ impl Planned {
         let because = rollout
             .single_instance
             .as_ref()
-            .map(|conflict| format!(", since {conflict}"))
+            .map(|conflict| format!(" because {conflict}"))
             .unwrap_or_default();
         let (action, message, reason) = match decision {
             Decision::Act(Step::Pull { reference } | Step::Create { reference, .. }) => {
@@ -245,7 +248,7 @@ impl Planned {
             container: rollout.name.clone(),
             workload: rollout.delegate.clone(),
             image,
-            health: representative.map_or("unhealthy", |member| member.health.status.as_str()),
+            health: representative.map_or(HealthStatus::Unhealthy, |member| member.health.status),
             action,
             message,
             update_order: (action == "replace").then(|| update_order.to_string()),

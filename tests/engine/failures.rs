@@ -12,7 +12,7 @@ fn rejected(test: &str, version: &str, words: &str) {
     assert_eq!(run.code, Some(1), "{}", run.text);
     assert!(run.text.contains(words), "{words:?} is not in:\n{}", run.text);
     assert!(
-        run.text.contains("it printed: "),
+        run.text.contains(" log: "),
         "its last words are not in:\n{}",
         run.text
     );
@@ -26,7 +26,7 @@ fn rejected(test: &str, version: &str, words: &str) {
     );
     let again = upgrader.run(&["once"]);
     assert_eq!(again.code, Some(1));
-    assert!(again.text.contains("tried again after"), "{}", again.text);
+    assert!(again.text.contains("next attempt after"), "{}", again.text);
     assert_eq!(life(&name), before);
     assert_eq!(lab.names(), ["1", "1.failed-1"]);
     let better = lab.upgrader(V2).run(&["once"]);

@@ -52,7 +52,7 @@ async fn a_rejected_candidate_s_last_words_are_in_the_report() {
     assert_eq!(evidence.log_tail, ["starting", "cannot open /etc/x"]);
     assert_eq!(evidence.health_log, ["unhealthy: exited with code 3"]);
     assert_eq!(evidence.ending.as_deref(), Some("exited with code 3"));
-    let cause = evidence.cause.as_deref().unwrap();
+    let cause = evidence.message.as_deref().unwrap();
     assert_eq!(cause, "exited with code 3 before it had proven itself");
 }
 
@@ -113,7 +113,7 @@ async fn another_process_reads_it_from_the_container_that_is_kept_once() {
         assert_eq!(evidence.container, "dd.failed-1");
         assert_eq!(evidence.log_tail, ["starting", "no licence"]);
         assert_eq!(evidence.ending.as_deref(), Some("exited with code 0"));
-        assert_eq!(evidence.cause, None);
+        assert_eq!(evidence.message, None);
     }
     assert_eq!(logs_asked_for(&host), 2);
 }
@@ -173,7 +173,7 @@ async fn without_evidence_a_candidate_is_rejected_all_the_same() {
         assert_eq!(row(&report, "dd").reason.as_str(), "rejected", "{fault:?}");
         assert_eq!(host.names(), ["dd", "dd.failed-1"]);
         assert!(evidence(&report).log_tail.is_empty());
-        assert!(evidence(&report).cause.is_some());
+        assert!(evidence(&report).message.is_some());
     }
 }
 
@@ -219,5 +219,5 @@ async fn of_a_candidate_that_vanished_the_cause_is_left() {
     host.publish(NEW, crashing());
     host.run_with("dd", auto_remove);
     let report = host.once(NEW).await;
-    assert!(evidence(&report).cause.is_some(), "{report:?}");
+    assert!(evidence(&report).message.is_some(), "{report:?}");
 }

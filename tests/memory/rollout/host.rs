@@ -197,7 +197,7 @@ impl Host {
         while self.twin.elapsed() < end {
             let pause = match upgrader.reconcile().await {
                 Err(_) => Duration::from_secs(5),
-                Ok(report) => match report.wake {
+                Ok(report) => match report.next_check {
                     None => return Some(report),
                     Some(wake) => (wake - self.twin.wall_clock()).to_std().unwrap_or_default(),
                 },

@@ -99,7 +99,7 @@ async fn a_delegate_is_served_as_soon_as_it_can_be_inspected_again() {
     hide(&host, &["dd"]);
     upgrader.start_run(Mode::Upgrade).await.unwrap();
     let report = upgrader.reconcile().await.unwrap();
-    assert!(report.wake.unwrap() - host.twin.wall_clock() <= chrono::TimeDelta::seconds(2));
+    assert!(report.next_check.unwrap() - host.twin.wall_clock() <= chrono::TimeDelta::seconds(2));
     host.twin.clear_faults();
     let report = upgrader.reconcile().await.unwrap();
     assert_ne!(row(&report, "dd").reason.as_str(), "engine_error", "{report:?}");

@@ -102,7 +102,7 @@ async fn health_only_writes_nothing() {
     host.run("dd");
     let report = host.once(NEW).await;
     assert_eq!(row(&report, "dd").reason.as_str(), "health_only");
-    assert_eq!(row(&report, "dd").health, "healthy");
+    assert_eq!(row(&report, "dd").health.as_str(), "healthy");
     assert_eq!(host.twin.writes(), []);
 }
 

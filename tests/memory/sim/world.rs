@@ -631,7 +631,7 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
             Ok(report) => {
                 note(world, slot, &report, wished);
                 let wake = report
-                    .wake
+                    .next_check
                     .map(|wake| (wake - world.twin.wall_clock()).to_std().unwrap_or_default());
                 if once && wake.is_none() {
                     if !report.has_unasked() || asked_again {
@@ -663,7 +663,7 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
 
 /// Enters a report in the book.
 fn note(world: &World, slot: usize, report: &Report, wished: Option<usize>) {
-    let done = report.wake.is_none();
+    let done = report.next_check.is_none();
     {
         let mut book = world.book();
         book.steps += report.delegates.len() as u64;
@@ -681,12 +681,12 @@ fn note(world: &World, slot: usize, report: &Report, wished: Option<usize>) {
                     "{}: {} [{}]{}",
                     row.container,
                     row.message,
-                    row.health,
+                    row.health.as_str(),
                     if row.failed { " FAILED" } else { "" }
                 )
             })
             .collect();
-        let wake = report.wake.map(|wake| wake - world.twin.wall_clock());
+        let wake = report.next_check.map(|wake| wake - world.twin.wall_clock());
         let again = wake.map_or_else(String::new, |wake| format!("; again in {} s", wake.num_seconds()));
         world.tell(format!("upgrader {slot} reports: {}{again}", rows.join(" | ")));
     }

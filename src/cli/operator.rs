@@ -1,0 +1,71 @@
+//! `retry` and `rollback`: what an operator asks for one delegate. A daemon may go on beside them: container names are
+//! unique, so the two cannot get in each other's way.
+
+use tracing::warn;
+
+use super::run::single_run;
+use super::shutdown::until_shutdown;
+use super::{Exit, fail};
+use crate::app::Upgrader;
+use crate::config::Settings;
+use crate::daemon;
+use crate::reconcile::operator::OperatorError;
+
+pub(super) async fn retry(settings: &Settings, container: &str) -> Exit {
+    let mut upgrader = match single_run(settings).await {
+        Ok(upgrader) => upgrader,
+        Err(exit) => return exit,
+    };
+    until_shutdown(Box::pin(async {
+        let started = upgrader.retry(container).await;
+        finish(&mut upgrader, started).await
+    }))
+    .await
+}
+
+pub(super) async fn rollback(settings: &Settings, container: &str) -> Exit {
+    let mut upgrader = match single_run(settings).await {
+        Ok(upgrader) => upgrader,
+        Err(exit) => return exit,
+    };
+    until_shutdown(Box::pin(async {
+        let started = upgrader.rollback(container).await;
+        finish(&mut upgrader, started).await
+    }))
+    .await
+}
+
+async fn finish(upgrader: &mut Upgrader, started: Result<(), OperatorError>) -> Exit {
+    if let Err(error) = started {
+        let exit = match &error {
+            OperatorError::Engine(_) => Exit::Unavailable,
+            OperatorError::HealthOnly => Exit::Config,
+            OperatorError::NoSuchDelegate { .. } => Exit::Usage,
+            _ => Exit::NotServed,
+        };
+        return fail(&error.to_string(), exit);
+    }
+    let report = match daemon::run_to_completion(upgrader, false).await {
+        Ok(report) => report,
+        Err(error) => return fail(&error.to_string(), Exit::Unavailable),
+    };
+    let mut exit = if report.delegates.is_empty() {
+        Exit::NotServed
+    } else {
+        Exit::Ok
+    };
+    for delegate in report
+        .delegates
+        .iter()
+        .filter(|delegate| !delegate.runs_the_target())
+    {
+        warn!(
+            container = delegate.container,
+            workload = delegate.workload,
+            "not done: {}",
+            delegate.message
+        );
+        exit = Exit::NotServed;
+    }
+    exit
+}

@@ -1,0 +1,48 @@
+//! `plan`: what a run would do to each delegate.
+
+use super::{Exit, fail, print, print_json};
+use crate::app::upgrader;
+use crate::config::Settings;
+use crate::status::report::{Planned, none_found};
+
+pub(super) async fn plan(settings: &Settings, json: bool) -> Exit {
+    // It must not look to the Manager like an upgrader at work.
+    let mut upgrader = match upgrader(settings, false).await {
+        Ok(upgrader) => upgrader,
+        Err(error) => return fail(&error.to_string(), Exit::Config),
+    };
+    let plan = match upgrader.plan().await {
+        Ok(plan) => plan,
+        Err(error) => return fail(&error.to_string(), Exit::Unavailable),
+    };
+    let printed = if json {
+        print_json(&plan)
+    } else {
+        print(&text(&plan, &settings.workload_names))
+    };
+    match printed {
+        Exit::Ok if plan.iter().any(|planned| planned.failed) => Exit::NotServed,
+        exit => exit,
+    }
+}
+
+fn text(plan: &[Planned], workload_names: &[String]) -> String {
+    if plan.is_empty() {
+        return none_found(workload_names);
+    }
+    let names = plan.iter().map(|planned| planned.container.len());
+    let width = names.max().unwrap_or_default();
+    let lines: Vec<String> = plan
+        .iter()
+        .map(|planned| {
+            format!(
+                "{:width$}  {:9}  {:8}  {}",
+                planned.container,
+                planned.health.as_str(),
+                planned.action,
+                planned.message
+            )
+        })
+        .collect();
+    lines.join("\n")
+}

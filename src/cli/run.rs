@@ -1,0 +1,137 @@
+//! `run` and `once`: scheduled runs as a daemon, or one run now.
+
+use chrono::Utc;
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use super::shutdown::{shutdown, until_shutdown};
+use super::{Exit, fail};
+use crate::app::{Upgrader, upgrader};
+use crate::config::{Settings, Source};
+use crate::daemon;
+use crate::schedule::trigger;
+use crate::status::report::Report;
+use crate::status::{Mode, Status, server};
+use crate::telemetry;
+use crate::text::time;
+
+pub(super) async fn run(settings: Settings) -> Exit {
+    telemetry::start(&settings.log);
+    log_startup(&settings);
+    let shutdown = match shutdown() {
+        Ok(shutdown) => shutdown,
+        Err(exit) => return exit,
+    };
+    let listener = match server::listen(settings.listen).await {
+        Ok(listener) => listener,
+        Err(error) => {
+            let problem = format!("LISTEN_ADDR: cannot listen on {}: {error}", settings.listen);
+            return fail(&problem, Exit::Config);
+        }
+    };
+    if let Ok(address) = listener.local_addr() {
+        info!("status at http://{address}/");
+    }
+    let upgrader = match upgrader(&settings, !settings.disable_auto_upgrade).await {
+        Ok(upgrader) => upgrader,
+        Err(error) => return fail(&error.to_string(), Exit::Config),
+    };
+    let trigger = match trigger::start(settings.schedule.clone(), settings.schedule_jitter).await {
+        Ok(trigger) => trigger,
+        Err(error) => return fail(&format!("cannot start the schedule: {error}"), Exit::Config),
+    };
+    let state = Status::new(mode(&settings), settings.schedule.as_str(), Utc::now());
+    let (publisher, reader) = watch::channel(state);
+    let server = tokio::spawn(async move {
+        if let Err(error) = server::serve(listener, reader).await {
+            warn!(%error, "the status server stopped");
+        }
+    });
+    let options = daemon::Options {
+        schedule: settings.schedule.clone(),
+        health_interval: settings.health.interval,
+        run_on_start: settings.run_on_start,
+        health_only: settings.disable_auto_upgrade,
+    };
+    daemon::run(upgrader, trigger, options, publisher, shutdown).await;
+    server.abort();
+    Exit::Ok
+}
+
+fn mode(settings: &Settings) -> Mode {
+    if settings.disable_auto_upgrade {
+        Mode::HealthOnly
+    } else {
+        Mode::Upgrade
+    }
+}
+
+fn log_startup(settings: &Settings) {
+    let source = match &settings.source {
+        Source::Manager(manager) => manager.base_url.clone(),
+        Source::Fixed(image) => format!("PUBLISHED_IMAGE {image}"),
+        Source::None => "none".to_owned(),
+    };
+    info!(
+        version = env!("CARGO_PKG_VERSION"),
+        workloads = settings.workload_names.join(","),
+        source,
+        engine = %settings.engine,
+        mode = mode(settings).as_str(),
+        "delegate-upgrader starts"
+    );
+    let runs = settings.schedule.next_runs(Utc::now(), 3);
+    let runs: Vec<String> = runs.into_iter().map(time::text).collect();
+    info!(
+        schedule = settings.schedule.as_str(),
+        zone = settings.schedule.zone().name(),
+        next_runs = runs.join(", "),
+        "{}",
+        settings.schedule.describe()
+    );
+    log_warnings(settings);
+}
+
+fn log_warnings(settings: &Settings) {
+    for warning in &settings.warnings {
+        warn!("{warning}");
+    }
+}
+
+pub(super) async fn once(settings: &Settings) -> Exit {
+    let mut upgrader = match single_run(settings).await {
+        Ok(upgrader) => upgrader,
+        Err(exit) => return exit,
+    };
+    until_shutdown(Box::pin(async {
+        match daemon::once(&mut upgrader).await {
+            Ok(report) => summary(&report),
+            Err(error) => fail(&error.to_string(), Exit::Unavailable),
+        }
+    }))
+    .await
+}
+
+/// Starts the log and makes the upgrader of a command that runs once.
+///
+/// # Errors
+/// The exit, once the error is printed.
+pub(super) async fn single_run(settings: &Settings) -> Result<Upgrader, Exit> {
+    telemetry::start(&settings.log);
+    log_warnings(settings);
+    let made = upgrader(settings, !settings.disable_auto_upgrade).await;
+    made.map_err(|error| fail(&error.to_string(), Exit::Config))
+}
+
+fn summary(report: &Report) -> Exit {
+    let total = report.delegates.len();
+    let failed = report.delegates.iter().filter(|delegate| delegate.failed).count();
+    let noun = if total == 1 { "delegate" } else { "delegates" };
+    if failed == 0 {
+        info!("{total} of {total} {noun} OK");
+        Exit::Ok
+    } else {
+        info!("{} of {total} {noun} OK, {failed} failed", total - failed);
+        Exit::NotServed
+    }
+}

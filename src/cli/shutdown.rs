@@ -1,0 +1,41 @@
+//! SIGTERM and SIGINT: the process ends at once, wherever it is.
+
+use std::future::Future;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::{info, warn};
+
+use super::{Exit, fail};
+
+/// Completes when the process is asked to end. As process 1 of a container it has no default action for these signals.
+///
+/// # Errors
+/// The exit, once the error is printed, where signals cannot be received.
+pub(super) fn shutdown() -> Result<impl Future<Output = ()>, Exit> {
+    let problem = |error| fail(&format!("cannot receive signals: {error}"), Exit::Unavailable);
+    let mut terminate = signal(SignalKind::terminate()).map_err(problem)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(problem)?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => info!("SIGTERM"),
+            _ = interrupt.recv() => info!("SIGINT"),
+        }
+    })
+}
+
+/// Works until the work is done or the process is asked to end. The work is dropped where it stands, since the next
+/// run finds on the containers what was begun.
+pub(super) async fn until_shutdown(work: impl Future<Output = Exit>) -> Exit {
+    let shutdown = match shutdown() {
+        Ok(shutdown) => shutdown,
+        Err(exit) => return exit,
+    };
+    tokio::select! {
+        biased;
+        () = shutdown => {
+            warn!("interrupted; unfinished replacements resume at the next run");
+            Exit::NotServed
+        }
+        exit = work => exit,
+    }
+}
