@@ -108,30 +108,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelt_name_is_recognised() {
-        for (name, expected) in [
-            ("SCHEDULLE", Some("SCHEDULE")),
-            ("SCHEUDLE", Some("SCHEDULE")),
-            ("schedule", Some("SCHEDULE")),
-            ("UPGRADER_WORKLOADNAME", Some("UPGRADER_WORKLOAD_NAME")),
-            ("UPGRADER_WORKLOAD_NAMES", Some("UPGRADER_WORKLOAD_NAME")),
-            ("MANAGER_HOST_AND_PROT", Some("MANAGER_HOST_AND_PORT")),
-            ("CONTAINER_STOP_TIMOUT", Some("CONTAINER_STOP_TIMEOUT")),
-            ("LOGLEVEL", Some("LOG_LEVEL")),
-            ("ALL_PROXY", None),
-            ("all_proxy", None),
-            ("PATH", None),
-            ("HOSTNAME", None),
-            ("HOMES", None),
-            ("DELEGATE_NAME", None),
-            ("DELEGATE_TOKEN", None),
-            ("MY_PROXY", None),
-        ] {
-            assert_eq!(meant(name), expected, "{name}");
-        }
-    }
-
-    #[test]
     fn every_row_is_in_the_field_of_its_name() {
         for row in rows() {
             let pairs = [(OsString::from(row.name), OsString::from("text"))];

@@ -306,22 +306,4 @@ mod tests {
         }
         page::has(PAGE, "unsupported", &table);
     }
-
-    #[test]
-    fn names_are_unique() {
-        let mut names: Vec<&str> = TABLE
-            .iter()
-            .flat_map(|(_, rows)| rows.iter().map(|row| row.name))
-            .chain(
-                UNSUPPORTED
-                    .iter()
-                    .filter(|(_, value)| value.is_none())
-                    .map(|(name, _)| *name),
-            )
-            .collect();
-        names.sort_unstable();
-        let count = names.len();
-        names.dedup();
-        assert_eq!(names.len(), count);
-    }
 }

@@ -1,0 +1,204 @@
+//! The forms of single values: what they become, or why they are refused.
+
+use delegate_upgrader::config::Settings;
+
+use super::{errors, over_base, settings};
+
+/// Asserts what `config` shows for a value, or a part of the line that refuses it.
+#[track_caller]
+fn assert_forms(variable: &'static str, forms: &[(&str, Result<&str, &str>)]) {
+    for (text, expected) in forms {
+        match (Settings::from_env(over_base(&[(variable, text)])), expected) {
+            (Ok(settings), Ok(expected)) => {
+                let shown = settings.redacted().iter().find(|(name, _)| *name == variable);
+                assert_eq!(shown.unwrap().1, *expected, "{variable}={text}");
+            }
+            (Err(errors), Err(expected)) => {
+                let given = &errors.problems[0].given;
+                assert_eq!(errors.problems[0].variable, variable);
+                assert!(given.contains(expected), "{variable}={text}: {given}");
+            }
+            (result, _) => panic!("{variable}={text}: {result:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_repository_has_no_scheme_tag_or_digest() {
+    assert_forms(
+        "IMAGE_REPOSITORY",
+        &[
+            (
+                "registry.example/team/delegate",
+                Ok("registry.example/team/delegate"),
+            ),
+            ("registry.example:5000/team/", Ok("registry.example:5000/team")),
+            ("team/my__delegate", Ok("team/my__delegate")),
+            ("delegate", Ok("delegate")),
+            ("delegate:1.0", Err("tag")),
+            ("registry.example:5000/team/delegate:1.0", Err("tag")),
+            ("https://registry.example/team", Err("scheme")),
+            ("team/delegate@sha256:00", Err("digest")),
+            ("registry.example/Team", Err("capital letters")),
+            ("registry.example//team", Err("path")),
+            ("registry.example:port/team", Err("registry")),
+            ("my repository", Err("path")),
+            ("/", Err("path")),
+        ],
+    );
+}
+
+#[test]
+fn a_mirror_may_be_a_registry_alone() {
+    assert_forms(
+        "REGISTRY_MIRROR",
+        &[
+            ("registry.example:5000", Ok("registry.example:5000")),
+            (
+                "registry.example:5000/mirror/",
+                Ok("registry.example:5000/mirror"),
+            ),
+            ("localhost:5000", Ok("localhost:5000")),
+            ("myorg", Ok("myorg")),
+            ("10.0.0.1:5000/a", Ok("10.0.0.1:5000/a")),
+            ("https://registry.example", Err("scheme")),
+            ("registry.example/Team", Err("capital letters")),
+            ("MyOrg", Err("capital letters")),
+            ("registry.example/mirror:1.0", Err("tag")),
+            ("my registry", Err("path")),
+            ("/", Err("")),
+        ],
+    );
+}
+
+#[test]
+fn the_manager_url_keeps_its_path_and_loses_its_slash() {
+    assert_forms(
+        "MANAGER_HOST_AND_PORT",
+        &[
+            ("https://app.harness.io", Ok("https://app.harness.io")),
+            (
+                "https://app.harness.io/gratis/",
+                Ok("https://app.harness.io/gratis"),
+            ),
+            ("http://127.0.0.1:8080", Ok("http://127.0.0.1:8080")),
+            ("app.harness.io", Ok("https://app.harness.io")),
+            (
+                "app.harness.io:8443/gratis",
+                Ok("https://app.harness.io:8443/gratis"),
+            ),
+            ("ftp://host", Err("scheme")),
+            ("https://", Err("host")),
+            ("https://u:p@host", Err("user or password")),
+            ("https://host?x=1", Err("query or fragment")),
+            ("https://host:x", Err("port")),
+            ("a b", Err("")),
+        ],
+    );
+}
+
+#[test]
+fn the_login_of_a_proxy_url_is_decoded_and_stray_percent_signs_stay() {
+    for (given, expected) in [
+        ("p%40ss%2f", "p@ss/"),
+        ("100%", "100%"),
+        ("%zz", "%zz"),
+        ("%c3%a9", "é"),
+    ] {
+        let url = format!("me:{given}@proxy.example:3128");
+        let proxy = settings(&[("HTTPS_PROXY", &url)]).egress.proxy.unwrap();
+        assert_eq!(proxy.url, "http://proxy.example:3128");
+        assert_eq!(proxy.password.unwrap().expose(), expected);
+    }
+}
+
+#[test]
+fn the_host_of_a_proxy_has_no_port_or_path() {
+    assert_forms(
+        "PROXY_HOST",
+        &[
+            ("proxy.example", Ok("proxy.example")),
+            ("10.0.0.1", Ok("10.0.0.1")),
+            ("[::1]", Ok("[::1]")),
+            ("[::1]:3128", Err("more than a host")),
+            ("proxy.example:3128", Err("more than a host")),
+            ("http://proxy.example", Err("")),
+            ("me@proxy.example", Err("more than a host")),
+            ("proxy.example/x", Err("more than a host")),
+        ],
+    );
+}
+
+#[test]
+fn durations_have_bounds() {
+    assert_forms(
+        "CONTAINER_STOP_TIMEOUT",
+        &[
+            ("5400", Ok("1h30m")),
+            ("30d", Ok("30d")),
+            ("0", Err("less than 1s")),
+            ("31d", Err("more than 30d")),
+            ("soon", Err("\"soon\"")),
+        ],
+    );
+    assert_forms("SCHEDULE_JITTER", &[("0", Ok("0s"))]);
+}
+
+#[test]
+fn listen_addresses_are_sockets() {
+    assert_forms(
+        "LISTEN_ADDR",
+        &[
+            ("localhost:80", Ok("127.0.0.1:80")),
+            ("[::]:80", Ok("[::]:80")),
+            (":9464", Err("all addresses are 0.0.0.0:9464")),
+            ("9464", Err("\"9464\"")),
+        ],
+    );
+}
+
+#[test]
+fn a_misspelt_name_is_recognised() {
+    for (name, expected) in [
+        ("SCHEDULLE", Some("SCHEDULE")),
+        ("SCHEUDLE", Some("SCHEDULE")),
+        ("schedule", Some("SCHEDULE")),
+        ("UPGRADER_WORKLOADNAME", Some("UPGRADER_WORKLOAD_NAME")),
+        ("UPGRADER_WORKLOAD_NAMES", Some("UPGRADER_WORKLOAD_NAME")),
+        ("MANAGER_HOST_AND_PROT", Some("MANAGER_HOST_AND_PORT")),
+        ("CONTAINER_STOP_TIMOUT", Some("CONTAINER_STOP_TIMEOUT")),
+        ("LOGLEVEL", Some("LOG_LEVEL")),
+        ("ALL_PROXY", None),
+        ("all_proxy", None),
+        ("HOSTNAME", None),
+        ("HOMES", None),
+        ("DELEGATE_NAME", None),
+        ("DELEGATE_TOKEN", None),
+        ("MY_PROXY", None),
+    ] {
+        // What is meant must be unset: then the name is likely a slip.
+        let unset = expected.unwrap_or("LOG_FORMAT");
+        let warnings = match Settings::from_env(over_base(&[(unset, ""), (name, "x")])) {
+            Ok(settings) => settings.warnings,
+            Err(errors) => errors.warnings,
+        };
+        let line = expected.map(|meant| format!("{name}: unknown variable; did you mean {meant}?"));
+        assert_eq!(warnings, Vec::from_iter(line), "{name}");
+    }
+}
+
+#[test]
+fn the_user_and_password_of_a_wrong_value_are_masked() {
+    for (value, masked) in [
+        ("https://user:pass@host/path", "https://***@host/path"),
+        ("https://user:p@ss/w@host", "https://***@host"),
+        ("user:pass@host:3128", "***@host:3128"),
+        ("https://token@host", "https://***@host"),
+        ("https://host/path", "https://host/path"),
+        ("@hourly", "@hourly"),
+        ("harness/delegate@sha256:00", "harness/delegate@sha256:00"),
+    ] {
+        let line = errors(&[("LOG_LEVEL", value)]).to_string();
+        assert!(line.starts_with(&format!("LOG_LEVEL: {masked:?};")), "{line}");
+    }
+}
