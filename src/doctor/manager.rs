@@ -8,7 +8,7 @@ use crate::app::{self, ConfiguredSource};
 use crate::config::{Settings, Source};
 use crate::engine::DockerEngine;
 use crate::image::ImageReference;
-use crate::manager::{Answers, ManagerError, Query, ask_all, clock_problem};
+use crate::manager::{Answers, Query, ask_all, clock_problem};
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
 use crate::rollout::reason::Reason;
 use crate::rollout::{Desired, Intent, Rollout};
@@ -100,17 +100,15 @@ fn check_delegate(
 /// One line for each error, and one for the whole where there is none.
 fn check_answers(settings: &Settings, answers: &Answers, has_asked: bool, checks: &mut Checks) {
     let mut images: Vec<&ImageReference> = Vec::new();
-    let mut outage: Option<&ManagerError> = None;
-    let mut has_failed = false;
+    let (mut has_failed, mut is_outage) = (false, false);
     for (query, answer) in answers.iter() {
         match answer {
             Ok(image) if images.contains(&image) => {}
             Ok(image) => images.push(image),
-            // It answers all questions after it, too.
-            Err(error) if outage == Some(error) => {}
+            // An outage answers all questions after the first one.
+            Err(_) if is_outage => {}
             Err(error) => {
-                has_failed = true;
-                outage = Some(error).filter(|error| error.is_outage());
+                (has_failed, is_outage) = (true, error.is_outage());
                 let asked = if has_asked {
                     format!(" (asked for {}, which runs {})", query.workload, query.image)
                 } else {

@@ -48,6 +48,13 @@ impl Answers {
         self.0.iter().map(|(query, answer)| (query, answer))
     }
 
+    /// The outage that was met, if any.
+    pub(crate) fn outage(&self) -> Option<&ManagerError> {
+        self.iter()
+            .filter_map(|(_, answer)| answer.as_ref().err())
+            .find(|error| error.is_outage())
+    }
+
     /// One answer for each workload. The Manager has heard of a workload for which it has answered, whichever of its
     /// images the question was about.
     pub(crate) fn by_workload(&self) -> BTreeMap<&str, &Result<ImageReference, ManagerError>> {
@@ -68,16 +75,14 @@ impl Answers {
 /// One that refuses a single question is still asked the others.
 pub async fn ask_all<S: ImageSource>(source: &S, queries: impl IntoIterator<Item = Query>) -> Answers {
     let mut answers = Answers::default();
-    let mut outage: Option<ManagerError> = None;
     for query in queries {
         if answers.get(&query).is_some() {
             continue;
         }
-        let answer = match &outage {
+        let answer = match answers.outage() {
             Some(error) => Err(error.clone()),
             None => source.published(&query.image, &query.workload).await,
         };
-        outage = answer.as_ref().err().filter(|error| error.is_outage()).cloned();
         answers.0.push((query, answer));
     }
     answers

@@ -8,7 +8,7 @@ use crate::document::Obstacle;
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::image::manager_reference;
-use crate::manager::ImageSource;
+use crate::manager::{ImageSource, Query};
 use crate::observe::too_little_memory;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Desired, Fact, Facts, Member, Rollout, UpdateOrder};
@@ -65,8 +65,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             }
             (Fact::CopiedFiles, Some(serving)) => self.learn_copied_files(rollout, serving).await,
             (Fact::ManagerReachable { image }, _) => {
-                let image = manager_reference(&image, &self.settings.target);
-                self.manager.ask(image, rollout.delegate.clone());
+                self.manager.ask(Query {
+                    workload: rollout.delegate.clone(),
+                    image: manager_reference(&image, &self.settings.target),
+                });
             }
             (Fact::CommonCause { container, cause }, _) => {
                 self.memory.history(&container).note_common_cause(now, cause);

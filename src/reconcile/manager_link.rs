@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::common_cause::Reachability;
-use crate::image::{ImageReference, TargetSettings, manager_reference};
+use super::reachability::Reachability;
+use crate::image::{TargetSettings, manager_reference};
 use crate::manager::heartbeat::{Heartbeat, ManagerStatus, Queries};
-use crate::manager::{Answers, ImageSource};
+use crate::manager::{Answers, ImageSource, Query};
 use crate::rollout::{Reach, Rollout};
 
 /// The source of images, where one is configured, and when it was last heard of.
@@ -67,9 +67,9 @@ impl<M: ImageSource> ManagerLink<M> {
     }
 
     /// Starts to ask whether the Manager can be reached, in the background.
-    pub(super) fn ask(&mut self, image: ImageReference, workload: String) {
+    pub(super) fn ask(&mut self, query: Query) {
         if let Some(source) = &self.source {
-            self.reachability.ask(source, (image, workload));
+            self.reachability.ask(source, query);
         }
     }
 

@@ -8,6 +8,7 @@ mod log;
 mod manager_link;
 mod observation;
 pub mod operator;
+mod reachability;
 mod resolve;
 mod tracked;
 pub mod upgrade_run;

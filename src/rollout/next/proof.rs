@@ -186,7 +186,7 @@ impl At<'_> {
                 until: self.now + TimeDelta::milliseconds(500),
             }),
             Some(Reach::Unreachable(problem)) => {
-                let common_cause = format!("the Manager is out of reach: {problem}");
+                let common_cause = problem.clone();
                 Some(match candidate {
                     Some(candidate) => Decision::Learn(Fact::CommonCause {
                         container: candidate.id.clone(),

@@ -127,7 +127,7 @@ async fn where_the_old_ones_are_ill_too_the_image_is_not_blamed() {
     let report = host.once(NEW).await;
     assert_eq!(row(&report, "aa").reason.as_str(), "inconclusive", "{report:?}");
     assert!(
-        row(&report, "aa").message.contains("not healthy either"),
+        row(&report, "aa").message.contains("is unhealthy too"),
         "{report:?}"
     );
     assert_eq!(row(&report, "bb").reason.as_str(), "halted");

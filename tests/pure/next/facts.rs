@@ -142,7 +142,11 @@ fn nobody_is_rejected_before_the_manager_has_answered() {
     let knowing = |scene: Scene, reach: Option<Reach>| scene.knowing(|facts| facts.manager = reach).next();
     assert_eq!(knowing(failed(), None), MANAGER);
     assert_eq!(knowing(failed(), Some(Reach::Asking)), "wait 0 s: confirming");
-    let unreachable = || Some(Reach::Unreachable("connection refused".to_owned()));
+    let unreachable = || {
+        Some(Reach::Unreachable(
+            "the Manager is unreachable: connection refused".to_owned(),
+        ))
+    };
     assert!(knowing(failed(), unreachable()).starts_with("find out that the Manager"));
     // One that was never started needs no Manager to fail.
     let refused = new().change(|m| m.history.start_refused = Some("no such file".to_owned()));
