@@ -35,12 +35,15 @@ fn what_failed_is_tried_again_later_and_not_waited_for_without_an_end() {
             .pulled(V2)
             .knowing(|facts| facts.backoff = Some(backoff))
     };
-    assert_eq!(base(1, 2).next(), "wait 2 s: engine");
-    assert_eq!(base(9, 60).next(), "wait 60 s: engine");
-    assert_eq!(base(10, 60).next(), "rest: engine");
+    assert_eq!(base(1, 2).next(), "wait 2 s: engine_error");
+    assert_eq!(base(9, 60).next(), "wait 60 s: engine_error");
+    assert_eq!(base(10, 60).next(), "rest: engine_error");
     assert_eq!(base(10, 0).next(), format!("create from old: {V2}, release 1"));
     // Before anything else, even where nothing is done anyway.
-    assert_eq!(base(1, 2).with(|r| r.opted_out = true).next(), "wait 2 s: engine");
+    assert_eq!(
+        base(1, 2).with(|r| r.opted_out = true).next(),
+        "wait 2 s: engine_error"
+    );
 }
 
 #[test]
@@ -49,7 +52,7 @@ fn nothing_is_done_to_a_delegate_that_cannot_be_inspected() {
         .serving(old())
         .pulled(V2)
         .with(|r| r.inspect_error = Some("no such container".to_owned()));
-    assert_eq!(base.next(), "wait 1 s: engine");
+    assert_eq!(base.next(), "wait 1 s: engine_error");
     // Nor when its time has come: it is the next observation that tells.
     let backoff = Backoff {
         reason: engine_error(),
@@ -58,7 +61,7 @@ fn nothing_is_done_to_a_delegate_that_cannot_be_inspected() {
     };
     assert_eq!(
         base.knowing(|facts| facts.backoff = Some(backoff)).next(),
-        "rest: engine"
+        "rest: engine_error"
     );
 }
 
@@ -191,7 +194,7 @@ fn one_that_waits_for_a_replica_that_has_come_to_rest_is_halted() {
     let waiting = scene()
         .serving(old())
         .settle(Reason::WaitingForReplica { name: "e".to_owned() });
-    assert_eq!(waiting.clone().next(), "rest: another_replica");
+    assert_eq!(waiting.clone().next(), "rest: waiting_for_replica");
     let stalled = waiting.knowing(|facts| facts.stalled_replica = Some("no way back".to_owned()));
     assert_eq!(stalled.next(), "rest: halted");
 }
