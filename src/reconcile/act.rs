@@ -1,17 +1,21 @@
-//! Taking a step, and what is known after it.
+//! Taking a step, and what follows from its outcome.
+
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::Reconciler;
-use super::log::{completion_message, log_step};
+use super::log::{completion_message, log_result, log_step};
 use crate::engine::Engine;
 use crate::health::HealthEndpoint;
 use crate::manager::ImageSource;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Backoff, Failure, Pulled, Rollout, Step, execute};
+use crate::rollout::{Backoff, Effect, Failure, Pulled, Rollout, Step, execute};
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
+    /// Takes a step. A pull is only started: [`Self::collect_pulls`] takes in its end.
     pub(super) async fn apply(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
         log_step(rollout, step, &self.update_order(rollout));
         *self.steps_taken.entry(step.kind()).or_default() += 1;
@@ -21,58 +25,61 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             self.pulls.start(&self.engine, rollout, reference, disk);
             return;
         }
-        let outcome = execute(self.engine.as_ref(), rollout, step, &mut self.memory, now).await;
-        if let (Step::Stop { id, .. }, Ok(())) = (step, &outcome) {
-            let told = self.now();
-            self.memory.note_stop_requested(id, told);
+        let begun = Instant::now();
+        match execute(self.engine.as_ref(), rollout, step, &mut self.memory, now).await {
+            Ok(effect) => self.note_success(rollout, step, &effect, begun.elapsed()),
+            Err(failure) => self.note_failure(rollout, step, failure, now),
         }
-        if outcome.is_ok() {
-            // An old one that is only dated anew is where it was.
-            if !is_dated_anew(rollout, step) {
-                self.track(rollout).backoff = None;
-            }
-            if let Some(message) = completion_message(rollout, step) {
-                self.track(rollout).completion = Some(message);
-            }
+    }
+
+    fn note_success(&mut self, rollout: &Rollout, step: &Step, effect: &Effect, took: Duration) {
+        log_result(rollout, step, effect, took);
+        // An old container that only gets a new date is as far as it was.
+        if !is_new_date(rollout, step) {
+            self.track(rollout).backoff = None;
         }
-        match (step, outcome) {
-            (
-                Step::Withdraw {
-                    because: Some(reason),
-                    ..
-                },
-                Ok(()),
-            ) => self.run.skip_until_next_run(rollout, reason.clone()),
-            (
-                Step::Reject { image, cause, .. } | Step::CreateQuarantineMarker { image, cause, .. },
-                Ok(()),
-            ) => {
+        if let Some(message) = completion_message(rollout, step) {
+            self.track(rollout).completion = Some(message);
+        }
+        match step {
+            Step::Stop { id, .. } => {
+                // Its time begins when the engine has passed the request on, not when it was sent.
+                let requested_at = self.now();
+                self.memory.note_stop_requested(id, requested_at);
+            }
+            Step::Withdraw {
+                because: Some(reason),
+                ..
+            } => self.run.skip_until_next_run(rollout, reason.clone()),
+            Step::Reject { image, cause, .. } | Step::CreateQuarantineMarker { image, cause, .. } => {
                 let reason = Reason::Rejected {
                     image: image.clone(),
                     cause: cause.clone(),
                 };
                 self.run.skip_until_next_run(rollout, reason);
             }
-            (_, Ok(())) => {}
-            // What is needed to go on is not given up; what is to begin is.
-            (Step::CreateStandby { .. }, Err(failure)) if rollout.serving.is_none() => {
+            _ => {}
+        }
+    }
+
+    fn note_failure(&mut self, rollout: &Rollout, step: &Step, failure: Failure, now: DateTime<Utc>) {
+        match (step, failure) {
+            // Without it the delegate cannot come back, so it is tried until it succeeds.
+            (Step::CreateStandby { .. }, failure) if rollout.serving.is_none() => {
                 self.backoff(rollout, &step.to_string(), problem(&failure), now);
             }
-            (_, Err(Failure::Refused(reason))) => {
-                self.run.skip_until_next_run(rollout, reason);
-            }
-            (Step::Create { reference, .. }, Err(Failure::ImageVanished)) => {
+            (_, Failure::Refused(reason)) => self.run.skip_until_next_run(rollout, reason),
+            (Step::Create { reference, .. }, Failure::ImageVanished) => {
+                let (container, workload) = (&rollout.name, &rollout.delegate);
                 if self.run.pull_again(reference) {
-                    let container = rollout.name.as_str();
-                    warn!(container, image = %reference, "image disappeared after the pull; pulling again");
+                    warn!(container, workload, image = %reference, "image disappeared after the pull; pulling again");
                 } else {
-                    let problem =
-                        format!("{reference} was removed or retagged right after each of two pulls");
+                    let problem = format!("{reference} was removed or retagged twice right after a pull");
                     self.run
                         .skip_until_next_run(rollout, Reason::CreateRefused { problem });
                 }
             }
-            (step, Err(failure)) => self.backoff(rollout, &step.to_string(), problem(&failure), now),
+            (step, failure) => self.backoff(rollout, &step.to_string(), problem(&failure), now),
         }
     }
 
@@ -86,7 +93,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         {
             let result = match outcome {
                 Ok(id) => {
-                    info!(image = %reference, %id, "pulled");
+                    info!(image_id = %id, "pulled {reference}");
                     Ok(id)
                 }
                 Err(Failure::Refused(reason)) => Err(reason),
@@ -104,11 +111,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// After an error nothing is known but that it has to be looked at again, a little later, and later each time.
+    /// After a failed call only the next observation shows what it did. It is made after a pause.
     pub(super) fn backoff(&mut self, rollout: &Rollout, step: &str, problem: String, now: DateTime<Utc>) {
+        let (container, workload) = (&rollout.name, &rollout.delegate);
         warn!(
-            delegate = rollout.name,
-            step, problem, "engine call failed; will retry"
+            container,
+            workload, step, problem, "engine call failed; will retry"
         );
         let reason = Reason::EngineError {
             step: step.to_owned(),
@@ -119,7 +127,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 }
 
-fn is_dated_anew(rollout: &Rollout, step: &Step) -> bool {
+/// Whether the step only moves the date in the name of a container that is draining already.
+fn is_new_date(rollout: &Rollout, step: &Step) -> bool {
     let Step::Retire { id, .. } = step else {
         return false;
     };
@@ -130,6 +139,6 @@ fn problem(failure: &Failure) -> String {
     match failure {
         Failure::Engine(error) => error.to_string(),
         Failure::Refused(reason) => reason.to_string(),
-        Failure::ImageVanished => "the image is gone".to_owned(),
+        Failure::ImageVanished => "the image disappeared".to_owned(),
     }
 }

@@ -93,8 +93,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 None => Ok(()),
             },
             Err(error) if is_for_good(&error) => {
-                let delegate = rollout.name.as_str();
-                warn!(delegate, %error, "not allowed to check for copied files; assuming there are none");
+                let (container, workload) = (&rollout.name, &rollout.delegate);
+                warn!(container, workload, %error, "not allowed to check for copied files; assuming there are none");
                 Ok(())
             }
             // Nothing is done before it is known.

@@ -1,8 +1,10 @@
-//! What a pass tells: the log, the report, a rejected candidate's last words.
+//! What the reconciler shows: the log, the report, the last log lines of a rejected candidate.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use tracing::field::display;
 use tracing::{debug, error, info, warn};
 
 use super::Reconciler;
@@ -11,22 +13,27 @@ use crate::health::HealthEndpoint;
 use crate::image::{Expiry, Version};
 use crate::manager::ImageSource;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Decision, Intent, Rollout, Step, UpdateOrder};
+use crate::rollout::{Decision, Effect, Intent, Rollout, Step, UpdateOrder};
 use crate::status::report::{DelegateReport, Report};
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// At `LOG_LEVEL=debug`, what was decided where it is something else than at the last look.
+    /// At `LOG_LEVEL=debug`, logs the decision where it is another one than before.
     pub(super) fn log_decision(&mut self, rollout: &Rollout, decision: &Decision) {
         let kinds = (
             decision.kind(),
             decision.reason().map_or("", |reason| reason.kind().as_str()),
         );
         if self.track(rollout).last_decision.replace(kinds) != Some(kinds) {
-            debug!(delegate = rollout.name, decision = decision.kind(), "{decision}");
+            debug!(
+                container = rollout.name,
+                workload = rollout.delegate,
+                decision = decision.kind(),
+                "{decision}"
+            );
         }
     }
 
-    /// A rejected candidate is heard before it is told to stop.
+    /// A candidate's evidence is collected before the candidate is stopped.
     pub(super) async fn collect_evidence(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
         let engine = self.engine.as_ref();
         match step {
@@ -66,7 +73,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Enters a delegate in the report, and tells the log where its state is another one than the last time.
+    /// Enters a delegate in the report, and logs its reason where it is another one than before.
     pub(super) fn report(
         &mut self,
         report: &mut Report,
@@ -77,12 +84,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if let Some(until) = until {
             report.check_by(until);
         }
-        let delegate = rollout.name.as_str();
+        let (container, workload) = (&rollout.name, &rollout.delegate);
         let tracked = self.track(rollout);
         if !rollout.is_in_progress() && rollout.inspect_error.is_none() {
             tracked.free_memory = None;
             if let (Some(done), Some(serving)) = (tracked.completion.take(), &rollout.serving) {
-                info!(delegate, container = %serving.id, image = serving.image, health = %serving.health, "{done}");
+                let (container_id, image, health) = (&serving.id, &serving.image, &serving.health);
+                info!(container, workload, %container_id, image, %health, "{done}");
             }
         }
         let line = match reason {
@@ -92,17 +100,19 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if tracked.last_logged.as_ref() != Some(&line) {
             let kind = reason.kind().as_str();
             match reason {
-                // No fault of the image's or the host's, but ours.
-                Reason::ConfigurationMismatch { .. } => error!(delegate, reason = kind, "{reason}"),
-                reason if reason.is_failure() => warn!(delegate, reason = kind, "{reason}"),
-                reason => info!(delegate, reason = kind, "{reason}"),
+                // Neither the image nor the host is at fault, but this program.
+                Reason::ConfigurationMismatch { .. } => {
+                    error!(container, workload, reason = kind, "{reason}");
+                }
+                reason if reason.is_failure() => warn!(container, workload, reason = kind, "{reason}"),
+                reason => info!(container, workload, reason = kind, "{reason}"),
             }
             tracked.last_logged = Some(line);
         }
         report.delegates.push(DelegateReport::new(rollout, reason, until));
     }
 
-    /// Versions that are not supported any more, or soon will not be: once, and again when there is more to say.
+    /// Warns of versions that are unsupported, or will be soon: once, and again when the notice changes.
     pub(super) fn log_expiry(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         for rollout in rollouts {
             let Some(serving) = &rollout.serving else { continue };
@@ -112,7 +122,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             };
             let line = format!("{}: {notice}", serving.image);
             if self.track(rollout).expiry_notice.replace(line.clone()) != Some(line) {
-                warn!(delegate = rollout.name, image = serving.image, "{notice}");
+                let (container, workload) = (&rollout.name, &rollout.delegate);
+                warn!(container, workload, image = serving.image, "{notice}");
             }
         }
     }
@@ -130,54 +141,74 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.tracked.retain(|name, tracked| {
             let is_present = present.contains(name.as_str());
             if !is_present && tracked.last_logged.is_some() {
-                info!(delegate = name, "no container of this delegate is left");
+                info!(container = name, "no container of this delegate is left");
             }
             is_present
         });
     }
 }
 
-/// What to tell of a delegate at whose next look nothing is under way any more. A candidate that was withdrawn is
-/// removed like an old one, but has replaced nobody.
+/// What to log once nothing is in progress any more. A candidate that was withdrawn is removed like an old container, but
+/// has replaced none.
 pub(super) fn completion_message(rollout: &Rollout, step: &Step) -> Option<&'static str> {
     let predecessor = rollout
         .serving
         .as_ref()
         .and_then(|serving| serving.replaces.as_ref());
     match step {
-        Step::Promote { .. } if is_made_again(rollout) => Some("restored; the old container serves"),
+        Step::Promote { .. } if is_recreated(rollout) => Some("restored; the old container is in service"),
         Step::Promote { .. } => Some("replaced; the old container is gone"),
         Step::Remove { id, .. } if predecessor == Some(id) => Some("replaced; the old container is gone"),
-        Step::Restore { .. } => Some("restored; the old container serves"),
+        Step::Restore { .. } => Some("restored; the old container is in service"),
         _ => None,
     }
 }
 
 pub(super) fn log_step(rollout: &Rollout, step: &Step, update_order: &UpdateOrder) {
-    let delegate = rollout.name.as_str();
+    let (container, workload) = (&rollout.name, &rollout.delegate);
     match step {
         Step::Reject { cause, image, .. } | Step::CreateQuarantineMarker { cause, image, .. } => {
-            warn!(delegate, image, %cause, "{step}");
+            warn!(container, workload, image, %cause, "{step}");
         }
         Step::Withdraw {
             because: Some(reason),
             ..
-        } => warn!(delegate, because = %reason, "{step}"),
+        } => warn!(container, workload, because = %reason, "{step}"),
         Step::Create {
             reference, intent, ..
         } => {
             let runs = rollout.representative().map_or("", |member| &member.image);
             if *intent != Intent::Rollback && Version::is_older(reference, runs) {
-                info!(delegate, "a downgrade: {reference} is published, and {runs} runs");
+                info!(
+                    container,
+                    workload, "downgrading from {runs} to {reference}, the published image"
+                );
             }
-            info!(delegate, update_order = %update_order, "{step}");
+            info!(container, workload, %update_order, "{step}");
         }
-        _ => info!(delegate, "{step}"),
+        _ => info!(container, workload, "{step}"),
     }
 }
 
-/// Whether the candidate is the old container once more.
-fn is_made_again(rollout: &Rollout) -> bool {
+/// Logs what came of a step. A failed one is logged with its error.
+pub(super) fn log_result(rollout: &Rollout, step: &Step, effect: &Effect, took: Duration) {
+    let (container, workload) = (&rollout.name, &rollout.delegate);
+    let container_id = match effect {
+        Effect::Created(id) => Some(id),
+        Effect::Done | Effect::Nothing(_) => step.container(),
+    };
+    let container_id = container_id.map(display);
+    match effect {
+        Effect::Done | Effect::Created(_) => {
+            let seconds = (took.as_secs_f64() * 1000.0).round() / 1000.0;
+            info!(container, workload, container_id, seconds, "{}", step.result());
+        }
+        Effect::Nothing(why) => warn!(container, workload, container_id, why, "not done: {step}"),
+    }
+}
+
+/// Whether the candidate was made from the old container, of the same image.
+fn is_recreated(rollout: &Rollout) -> bool {
     let candidate = rollout.candidate.as_ref();
     let mut old_ones = rollout.draining.iter().chain(&rollout.standby);
     candidate.is_some_and(|candidate| {

@@ -23,7 +23,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 pub use backoff::Backoff;
 pub(crate) use backoff::INSPECT;
 pub use decision::{Decision, Fact};
-pub use execute::{Pulled, Pulls, execute};
+pub use execute::{Effect, Pulled, Pulls, execute};
 pub use facts::{Facts, Reach};
 pub use failure::Failure;
 pub use failure_cause::FailureCause;

@@ -159,28 +159,79 @@ impl Step {
     }
 }
 
+/// What is being done.
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Pull { reference } => write!(f, "pull {reference}"),
-            Self::Create { reference, .. } => write!(f, "create the candidate with {reference}"),
-            Self::CreateStandby { from } => write!(f, "make a standby copy of the old container ({from})"),
-            Self::Recreate { from } => write!(f, "create the old container again, from {from}"),
-            Self::CreateQuarantineMarker { image, to, .. } => write!(f, "mark {image} as rejected by {to}"),
-            Self::Start { id, name } => write!(f, "start {name} ({id})"),
-            Self::Retire { id, to } => write!(f, "retire the old container ({id}) as {to}"),
-            Self::Withdraw { id, to, .. } => write!(f, "withdraw the candidate ({id}) as {to}"),
-            Self::Promote { id, to } => write!(f, "promote the candidate ({id}) to {to}"),
-            Self::Reject { id, to, .. } => write!(f, "reject the candidate ({id}), kept as {to}"),
-            Self::Restore { id, to } => write!(f, "restore the old container ({id}) as {to}"),
+            Self::Pull { reference } => write!(f, "pulling {reference}"),
+            Self::Create { reference, .. } => write!(f, "creating the candidate with {reference}"),
+            Self::CreateStandby { from } => write!(f, "creating a standby copy of {from}"),
+            Self::Recreate { from } => write!(f, "recreating the old container from {from}"),
+            Self::CreateQuarantineMarker { image, to, .. } => {
+                write!(f, "creating {to}, which marks {image} as rejected")
+            }
+            Self::Start { id, name } => write!(f, "starting {name} ({id})"),
+            Self::Retire { id, to } => write!(f, "retiring the old container ({id}) as {to}"),
+            Self::Withdraw { id, to, .. } => write!(f, "withdrawing the candidate ({id}) as {to}"),
+            Self::Promote { id, to } => write!(f, "promoting the candidate ({id}) to {to}"),
+            Self::Reject { id, to, .. } => write!(f, "rejecting the candidate ({id}), kept as {to}"),
+            Self::Restore { id, to } => write!(f, "restoring the old container ({id}) as {to}"),
             Self::SetRestartPolicy { id, name, policy } => {
-                write!(f, "set the restart policy of {name} ({id}) to {policy}")
+                write!(f, "setting the restart policy of {name} ({id}) to {policy}")
             }
             Self::Stop { id, name, grace } => {
-                write!(f, "tell {name} ({id}) to stop within {}", duration::text(*grace))
+                let grace = duration::text(*grace);
+                write!(f, "asking {name} ({id}) to stop within {grace}")
             }
-            Self::Remove { id, name } => write!(f, "remove {name} ({id})"),
-            Self::RemoveImage { id } => write!(f, "remove the image {id}, two releases old"),
+            Self::Remove { id, name } => write!(f, "removing {name} ({id})"),
+            Self::RemoveImage { id } => write!(f, "removing the image {id}, two releases old"),
+        }
+    }
+}
+
+impl Step {
+    /// What has been done once the step has succeeded, in words.
+    pub(crate) fn result(&self) -> String {
+        match self {
+            Self::Pull { reference } => format!("pulled {reference}"),
+            Self::Create { .. } => "created the candidate".to_owned(),
+            Self::CreateStandby { .. } => "created the standby copy".to_owned(),
+            Self::Recreate { .. } => "recreated the old container".to_owned(),
+            Self::CreateQuarantineMarker { to, .. } => format!("created {to}"),
+            Self::Start { name, .. } => format!("started {name}"),
+            Self::Retire { to, .. } | Self::Restore { to, .. } => {
+                format!("renamed the old container to {to}")
+            }
+            Self::Withdraw { to, .. } | Self::Promote { to, .. } | Self::Reject { to, .. } => {
+                format!("renamed the candidate to {to}")
+            }
+            Self::SetRestartPolicy { name, policy, .. } => {
+                format!("set the restart policy of {name} to {policy}")
+            }
+            Self::Stop { name, .. } => format!("asked {name} to stop"),
+            Self::Remove { name, .. } => format!("removed {name}"),
+            Self::RemoveImage { id } => format!("removed the image {id}"),
+        }
+    }
+
+    /// The container that it changes; `None` for one that it creates, and for steps about images.
+    pub(crate) fn container(&self) -> Option<&ContainerId> {
+        match self {
+            Self::Start { id, .. }
+            | Self::Retire { id, .. }
+            | Self::Withdraw { id, .. }
+            | Self::Promote { id, .. }
+            | Self::Reject { id, .. }
+            | Self::Restore { id, .. }
+            | Self::SetRestartPolicy { id, .. }
+            | Self::Stop { id, .. }
+            | Self::Remove { id, .. } => Some(id),
+            Self::Pull { .. }
+            | Self::Create { .. }
+            | Self::CreateStandby { .. }
+            | Self::Recreate { .. }
+            | Self::CreateQuarantineMarker { .. }
+            | Self::RemoveImage { .. } => None,
         }
     }
 }

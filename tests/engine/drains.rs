@@ -84,10 +84,10 @@ fn sigterm_at_any_stage_ends_it_at_once_and_the_next_start_goes_on() {
     let old = follow(&name);
     let upgrader = lab.upgrader(V2).with("RUN_ON_START", "true");
     let stages = [
-        "create the candidate",
-        "start ",
+        "creating the candidate",
+        "starting ",
         "has been healthy for",
-        "retire the old",
+        "retiring the old",
         "to stop within",
         "finishing its tasks",
         "runs the published image",

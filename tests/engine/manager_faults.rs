@@ -184,7 +184,7 @@ fn in_turn(number: &str) {
         let (until_then, _) = log
             .split_at(healed)
             .1
-            .split_once("create the candidate")
+            .split_once("creating the candidate")
             .expect("a candidate");
         let passes = until_then.matches("scheduled pass").count();
         // One may have been due when the Manager got well, and have asked before.
@@ -227,7 +227,7 @@ fn assert_one_line_a_pass(log: &str, delegate: &str, case: &Case) {
             .collect();
         assert!(lines.len() <= 1, "{}: {lines:#?}", case.name);
         let is_right =
-            |line: &&str| line.contains(case.says) && line.contains(&format!("delegate=\"{delegate}\""));
+            |line: &&str| line.contains(case.says) && line.contains(&format!("container=\"{delegate}\""));
         assert!(
             lines.iter().all(is_right),
             "{}: {:?} is not in {lines:#?}",

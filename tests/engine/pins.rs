@@ -35,7 +35,11 @@ fn what_is_newer_than_it_may_be_waits() {
     assert_eq!(run.code, Some(0), "{}", run.text);
     assert_eq!(image_of(&name), image(V2));
     let back = lab.upgrader(V1).run(&["once"]);
-    let told = format!("a downgrade: {} is published, and {} runs", image(V1), image(V2));
+    let told = format!(
+        "downgrading from {} to {}, the published image",
+        image(V2),
+        image(V1)
+    );
     assert!(back.text.contains(&told), "{}", back.text);
     assert_eq!(image_of(&name), image(V1));
 }

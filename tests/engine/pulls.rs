@@ -131,7 +131,7 @@ fn progress(log: &str) -> Vec<(u64, u64)> {
         digits.parse().expect("a number")
     };
     log.lines()
-        .filter(|line| line.contains(" pulling "))
+        .filter(|line| line.contains("current_bytes="))
         .map(|line| (number(line, "current_bytes="), number(line, "total_bytes=")))
         .collect()
 }
@@ -165,7 +165,7 @@ fn a_slow_pull_tells_how_far_it_is_and_is_one_for_all_delegates() {
     assert_eq!(pulls.len(), 1, "{pulls:?}\n{}", run.text);
 
     // 24 MiB at 1.5 MiB a second are 16 seconds, or more.
-    let lines = run.text.lines().filter(|line| line.contains(" pulling "));
+    let lines = run.text.lines().filter(|line| line.contains("current_bytes="));
     println!("{}", lines.collect::<Vec<_>>().join("\n"));
     let told = progress(&run.text);
     assert!(told.len() >= 2, "{told:?}\n{}", run.text);
@@ -197,14 +197,18 @@ fn a_pull_that_stands_still_is_given_up_and_done_at_a_later_tick() {
         .with("PUBLISHED_IMAGE", &published)
         .with("SCHEDULE", "*/15 * * * * *")
         .start();
-    let begun = daemon.time_of(&format!("pull {published}"), Duration::from_secs(30));
+    let begun = daemon.time_of(&format!("pulling {published}"), Duration::from_secs(30));
     let given_up = daemon.time_of("cannot pull ", Duration::from_secs(160));
     let took = (given_up - begun).as_seconds_f64();
     let log = daemon.log();
     assert!(took >= 119.0, "{took} s:\n{log}");
     let told = format!("nothing came for 2m; does {} answer the engine?", relay.address);
     assert!(log.contains(&told), "{told} is not in:\n{log}");
-    assert_eq!(log.matches(&format!("INFO pull {published}")).count(), 1, "{log}");
+    assert_eq!(
+        log.matches(&format!("INFO pulling {published}")).count(),
+        1,
+        "{log}"
+    );
     assert_eq!((life(&name), lab.names()), (before, vec!["1".to_owned()]));
     let first = relay.blobs();
 

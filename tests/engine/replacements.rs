@@ -214,7 +214,7 @@ fn replicas_go_one_at_a_time_and_strangers_are_left_alone() {
         .expect("the first is promoted");
     let created = run
         .text
-        .rfind("create the candidate")
+        .rfind("creating the candidate")
         .expect("the second is created");
     assert!(
         promoted < created,
@@ -231,10 +231,10 @@ fn a_killed_upgrader_goes_on_where_it_was() {
     let old = follow(&name);
     let upgrader = lab.upgrader(V2).with("RUN_ON_START", "true");
     let stages = [
-        "create the candidate",
-        "start ",
+        "creating the candidate",
+        "starting ",
         "has been healthy for",
-        "retire the old",
+        "retiring the old",
         "to stop within",
         "runs the published image",
     ];
@@ -263,7 +263,7 @@ fn a_delegate_that_keeps_crashing_is_replaced() {
     let run = lab.upgrader(V2).run(&["once"]);
     assert_eq!(run.code, Some(0), "{}", run.text);
     // It may end between a look and the rename that follows, but not each time.
-    let refused = run.text.matches("engine call failed; will retry").count();
+    let refused = run.text.matches("engine call failed").count();
     assert!(refused <= 2, "{}", run.text);
     assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
     assert_eq!(life(&name).3, "always");

@@ -67,7 +67,7 @@ pub(crate) fn explain(title: &str, loss: &str) -> Option<Vec<&'static str>> {
     let Some((_, rest)) = loss.split_once(LEFT_ALONE) else {
         return Some(vec![reason(&KNOWN, loss)?]);
     };
-    let differences = rest.split(" delegate=").next().unwrap_or(rest);
+    let differences = rest.split(" container=").next().unwrap_or(rest);
     let differences = differences.split("; ");
     differences
         .map(|difference| reason(&REFUSED, difference))

@@ -7,6 +7,7 @@ mod start;
 
 use chrono::{DateTime, Utc};
 use tracing::debug;
+use tracing::field::display;
 
 use self::create::{NewContainer, copy, create, labels, mark};
 use self::prepare::{connect_standby, prepare_candidate, prepare_standby, unstarted_candidate};
@@ -17,14 +18,28 @@ use super::{Intent, Memory, Rollout, Step};
 use crate::container::{ContainerId, ImageId, Role, restart_policy_document};
 use crate::engine::Engine;
 
+/// What came of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It is done.
+    Done,
+    /// It is done, and this container was created.
+    Created(ContainerId),
+    /// It has changed nothing, and why. What follows from that is decided after the next observation.
+    Nothing(String),
+}
+
 /// Takes one step.
+///
+/// # Errors
+/// An engine call failed, or the engine or the rules of a container's document forbid the step.
 pub async fn execute<E: Engine>(
     engine: &E,
     rollout: &Rollout,
     step: &Step,
     memory: &mut Memory,
     now: DateTime<Utc>,
-) -> Result<(), Failure> {
+) -> Result<Effect, Failure> {
     match step {
         // Pulls run in the background: see `Pulls`.
         Step::Pull { .. } => {}
@@ -46,22 +61,25 @@ pub async fn execute<E: Engine>(
                 labels: labels(rollout, &old, *release, *intent),
             };
             let id = create(engine, &old, wanted).await?;
-            memory.note_created(&rollout.name, id, image.clone());
+            memory.note_created(&rollout.name, id.clone(), image.clone());
+            return Ok(Effect::Created(id));
         }
         Step::CreateStandby { from } => {
             let old = engine.inspect(from).await?;
             let name = Role::Standby.name(&rollout.name);
-            copy(engine, rollout, &old, name, true).await?;
+            let id = copy(engine, rollout, &old, name, true).await?;
+            return Ok(Effect::Created(id));
         }
         Step::Recreate { from } => {
             connect_standby(engine, from).await?;
             let original = engine.inspect(from).await?;
             let name = Role::Candidate.name(&rollout.name);
             let id = copy(engine, rollout, &original, name, false).await?;
-            memory.note_created(&rollout.name, id, original.image_id());
+            memory.note_created(&rollout.name, id.clone(), original.image_id());
+            return Ok(Effect::Created(id));
         }
         Step::CreateQuarantineMarker { .. } => mark(engine, rollout, step).await?,
-        Step::Start { id, .. } => start(engine, rollout, id, memory, now).await?,
+        Step::Start { id, .. } => return start(engine, rollout, id, memory, now).await,
         Step::Retire { id, to } => {
             if let Some(candidate) = unstarted_candidate(rollout) {
                 prepare_candidate(engine, rollout, candidate, memory).await?;
@@ -89,26 +107,24 @@ pub async fn execute<E: Engine>(
         Step::Remove { id, .. } => {
             engine.remove(id).await?;
             if let Some(image) = image_of_failed(rollout, id) {
-                discard(engine, image).await;
+                // It stays if something else uses it, or it has other names.
+                let kept = engine.remove_image(image).await.err().map(display);
+                debug!(%image, kept, "removing the image of a rejected candidate");
             }
             if was_candidate(rollout, id) {
                 memory.forget_candidate(&rollout.name, id);
             }
         }
         Step::RemoveImage { id } => {
-            if memory.first_discard(id) {
-                discard(engine, id).await;
+            if memory.first_discard(id)
+                && let Err(error) = engine.remove_image(id).await
+            {
+                // Something else uses it, or it has other names.
+                return Ok(Effect::Nothing(error.to_string()));
             }
         }
     }
-    Ok(())
-}
-
-/// Removes an image. The engine keeps it where a container uses it or it has other names.
-async fn discard<E: Engine>(engine: &E, image: &ImageId) {
-    if let Err(error) = engine.remove_image(image).await {
-        debug!(%image, %error, "the engine keeps an image");
-    }
+    Ok(Effect::Done)
 }
 
 /// The image of a rejected candidate that has just been removed, since it was pulled for that one; `None` where another

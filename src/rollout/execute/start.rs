@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
+use super::Effect;
 use super::prepare::{connect_standby, prepare_candidate, unstarted_candidate};
 use crate::container::ContainerId;
 use crate::engine::{Engine, EngineError};
@@ -15,12 +16,12 @@ pub(super) async fn start<E: Engine>(
     id: &ContainerId,
     memory: &mut Memory,
     now: DateTime<Utc>,
-) -> Result<(), Failure> {
+) -> Result<Effect, Failure> {
     let fresh = unstarted_candidate(rollout).filter(|candidate| candidate.id == *id);
     if let Some(candidate) = fresh
         && !prepare_candidate(engine, rollout, candidate, memory).await?
     {
-        return Ok(());
+        return Ok(not_started(memory, id));
     }
     if rollout.standby.as_ref().is_some_and(|standby| standby.id == *id) {
         connect_standby(engine, id).await?;
@@ -59,7 +60,7 @@ pub(super) async fn start<E: Engine>(
                 history.note_common_cause(now, outside.to_owned());
             }
             history.start_refused = Some(message);
-            Ok(())
+            Ok(not_started(memory, id))
         }
         Err(error @ (EngineError::Unreachable(_) | EngineError::TimedOut(_))) => {
             // Newer engines give up a start whose caller is gone, and an `--rm` container vanishes with that. It has
@@ -71,8 +72,16 @@ pub(super) async fn start<E: Engine>(
             let history = memory.history(id);
             history.failed_starts = 0;
             history.restarted_by_us |= fresh.is_none();
-            Ok(())
+            Ok(Effect::Done)
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// A container that must not or cannot be started is kept as it is: it is rejected by what its history says.
+fn not_started(memory: &Memory, id: &ContainerId) -> Effect {
+    let refused = memory
+        .history_of(id)
+        .and_then(|history| history.start_refused.clone());
+    Effect::Nothing(refused.unwrap_or_default())
 }

@@ -13,6 +13,7 @@ use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{
     Decision, Desired, Facts, History, Intent, Member, Policy, Reach, Rollout, Step, next,
 };
+use delegate_upgrader::text::duration;
 
 pub const V1: &str = "harness/delegate:26.01.1";
 pub const V2: &str = "harness/delegate:26.02.1";
@@ -379,10 +380,24 @@ impl Scene {
             } => format!("withdraw {id} as {}: {}", relative(&to), reason.kind().as_str()),
             Step::CreateQuarantineMarker { to, cause, image, .. } => format!("mark {image} as {to}: {cause}"),
             Step::Retire { id, to } => format!("retire {id} as {}", relative(&to)),
-            step => {
-                let text = step.to_string();
-                text.split(' ').map(relative).collect::<Vec<_>>().join(" ")
+            Step::Pull { reference } => format!("pull {reference}"),
+            Step::CreateStandby { from } => format!("make a standby copy of the old container ({from})"),
+            Step::Recreate { from } => format!("create the old container again, from {from}"),
+            Step::Start { id, name } => format!("start {} ({id})", relative(&name)),
+            Step::Promote { id, to } => format!("promote the candidate ({id}) to {to}"),
+            Step::Restore { id, to } => format!("restore the old container ({id}) as {to}"),
+            Step::SetRestartPolicy { id, name, policy } => {
+                format!("set the restart policy of {} ({id}) to {policy}", relative(&name))
             }
+            Step::Stop { id, name, grace } => {
+                format!(
+                    "tell {} ({id}) to stop within {}",
+                    relative(&name),
+                    duration::text(grace)
+                )
+            }
+            Step::Remove { id, name } => format!("remove {} ({id})", relative(&name)),
+            Step::RemoveImage { id } => format!("remove the image {id}, two releases old"),
         }
     }
 
