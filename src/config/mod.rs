@@ -19,74 +19,74 @@ use crate::engine::EngineHost;
 use crate::image::{ImageReference, TargetSettings};
 use crate::manager::DelegateToken;
 use crate::schedule::Schedule;
-use crate::text::secret::Secret;
 use problems::Problems;
 use variables::Environment;
 
 pub use problems::{ConfigErrors, Problem};
 
-/// Everything that can be set, checked: a field for each variable or group of variables.
+use crate::text::secret::Secret;
+
+/// All that can be set, checked. One field per variable or group of variables of the documentation.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where the published image comes from.
+    /// Who says which image is published.
     pub source: Source,
-    /// `UPGRADER_WORKLOAD_NAME`: the `DELEGATE_NAME`s to manage; at least one, each once.
+    /// `UPGRADER_WORKLOAD_NAME`: the `DELEGATE_NAME`s to look after; at least one, each once.
     pub workload_names: Vec<String>,
     /// `SCHEDULE` and `TZ`.
     pub schedule: Schedule,
-    /// `SCHEDULE_JITTER`: the longest random delay of a run.
+    /// `SCHEDULE_JITTER`: each run is delayed by a random time up to this.
     pub schedule_jitter: Duration,
-    /// `RUN_ON_START`: whether the check at start may upgrade.
+    /// `RUN_ON_START`: whether the check at start may change something.
     pub run_on_start: bool,
-    /// `CONTAINER_STOP_TIMEOUT`: how long an old delegate may finish its tasks; at least a second.
+    /// `CONTAINER_STOP_TIMEOUT`: how long an old delegate may finish its tasks; a second at least.
     pub stop_timeout: Duration,
-    /// `DISABLE_AUTO_UPGRADE`: health checks only, without a single write to the engine.
+    /// `DISABLE_AUTO_UPGRADE`: health checks only, not one write reaches the engine.
     pub disable_auto_upgrade: bool,
-    /// Which image replaces the published one, if any, and which images are permitted.
+    /// Where the published image is taken from.
     pub target: TargetSettings,
     /// `UPGRADE_STRATEGY`.
     pub strategy: Strategy,
-    /// `HEALTHY_TIME`: how long a candidate must be healthy without a break.
+    /// `HEALTHY_TIME`: a candidate must be healthy this long without a break.
     pub healthy_time: Duration,
-    /// `HEALTHY_DEADLINE`: how long after its start it may take for that; more than `healthy_time`.
+    /// `HEALTHY_DEADLINE`: and no later than this after its start; more than `healthy_time`.
     pub healthy_deadline: Duration,
     /// The periodic health check.
     pub health: HealthSettings,
     /// `REGISTRY_USERNAME` and `REGISTRY_PASSWORD`.
     pub registry: Option<RegistryLogin>,
-    /// `DOCKER_CONFIG`, else `$HOME/.docker`; `None` without a home.
-    pub docker_config: Option<DockerConfig>,
-    /// The connection to the Manager.
+    /// The directory of Docker's `config.json`, and whether `DOCKER_CONFIG` names it: `$HOME/.docker` is the usual one.
+    pub docker_config: Option<(PathBuf, bool)>,
+    /// The way to the Manager.
     pub egress: Egress,
     /// `LISTEN_ADDR`.
     pub listen: SocketAddr,
     /// `LOG_LEVEL` and `LOG_FORMAT`.
     pub log: LogSettings,
-    /// `DOCKER_HOST` and the TLS variables beside it.
+    /// The container engine.
     pub engine: EngineHost,
     /// What is allowed but looks odd; each line begins with its variable.
     pub warnings: Vec<String>,
-    /// For [`Settings::redacted`].
     effective: Vec<(&'static str, String)>,
 }
 
-/// Where the published image comes from.
+/// Who says which image is published.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// A Harness Manager.
     Manager(ManagerSettings),
-    /// `PUBLISHED_IMAGE`, always the same.
+    /// `PUBLISHED_IMAGE`: always this one.
     Fixed(ImageReference),
-    /// Nowhere; only with `DISABLE_AUTO_UPGRADE`.
+    /// Nobody. Only where upgrades are disabled.
     None,
 }
 
-/// The Manager, and the account to ask it about.
+/// How to ask the Manager.
 #[derive(Clone, Debug)]
 pub struct ManagerSettings {
     /// `ACCOUNT_ID`.
     pub account_id: String,
-    /// `MANAGER_HOST_AND_PORT`: a URL without a trailing slash.
+    /// `MANAGER_HOST_AND_PORT`: scheme, host, perhaps port and path, no trailing slash.
     pub base_url: String,
     /// `UPGRADER_TOKEN`.
     pub token: DelegateToken,
@@ -96,7 +96,7 @@ pub struct ManagerSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 pub enum Strategy {
-    /// Start-first unless something forbids two instances at once.
+    /// Start-first unless something forbids two at once.
     #[default]
     Auto,
     /// The new one proves itself before the old one stops.
@@ -118,37 +118,28 @@ pub struct HealthSettings {
     pub path: String,
 }
 
-/// How health is checked.
+/// How health is found out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 pub enum ProbeKind {
-    /// The container's HEALTHCHECK, else HTTP, else `Running`.
+    /// The engine's health check, else HTTP, else running and stable.
     #[default]
     Auto,
-    /// The container's HEALTHCHECK only.
+    /// The engine's health check only.
     Engine,
     /// HTTP only.
     Http,
-    /// A container that runs without restarting is healthy.
+    /// Running and stable is enough.
     Running,
 }
 
-/// What happens to an unhealthy delegate.
+/// What is done about a delegate that stays unhealthy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 enum HealthAction {
-    /// The status, the log and the metrics report it.
+    /// It is reported.
     #[default]
     Report,
-}
-
-/// Docker's own configuration, for its registry logins.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DockerConfig {
-    /// The directory of `config.json`.
-    pub directory: PathBuf,
-    /// Whether `DOCKER_CONFIG` names it, so that a missing file is a mistake.
-    pub is_named: bool,
 }
 
 /// The login of a private registry.
@@ -160,14 +151,14 @@ pub struct RegistryLogin {
     pub password: Secret,
 }
 
-/// The connection to the Manager. The files could be opened at start; their PEM is not read here.
+/// The way to the Manager: proxy and certificates. The files are PEM and could be opened at start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Egress {
     /// `PROXY_*`, `HTTPS_PROXY` or `HTTP_PROXY`.
     pub proxy: Option<ProxySettings>,
-    /// `NO_PROXY`: comma-separated hosts and networks to reach without the proxy.
+    /// `NO_PROXY`: hosts that are reached directly, comma-separated.
     pub no_proxy: Option<String>,
-    /// `CA_BUNDLE`: authorities to trust besides the system's.
+    /// `CA_BUNDLE`: authorities to trust beside the usual ones.
     pub ca_bundle: Option<PathBuf>,
     /// `CLIENT_CERT`; set if and only if the key is.
     pub client_cert: Option<PathBuf>,
@@ -175,52 +166,52 @@ pub struct Egress {
     pub client_key: Option<PathBuf>,
 }
 
-/// The proxy to the Manager.
+/// A proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxySettings {
     /// `scheme://host:port`, without user and password.
     pub url: String,
-    /// Set if and only if the password is.
+    /// The user's name; set if and only if the password is.
     pub username: Option<String>,
-    /// In clear: percent signs of a URL are decoded.
+    /// The user's password.
     pub password: Option<Secret>,
 }
 
-/// `LOG_LEVEL` and `LOG_FORMAT`.
+/// How is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSettings {
-    /// The level of this crate; libraries log warnings at most.
+    /// `LOG_LEVEL`.
     pub level: LogLevel,
-    /// How a line looks.
+    /// `LOG_FORMAT`.
     pub format: LogFormat,
 }
 
-/// The least severity that is logged.
+/// How much is logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 pub enum LogLevel {
-    /// Failures.
+    /// Only what failed.
     Error,
-    /// And oddities.
+    /// And what looks odd.
     #[strum(to_string = "warn", serialize = "warning")]
     Warn,
-    /// And what happens.
+    /// And what happened.
     #[default]
     Info,
-    /// And why, with every engine call.
+    /// And why.
     Debug,
-    /// Everything.
+    /// And every step.
     Trace,
 }
 
-/// How a log line looks.
+/// How a line of the log looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 pub enum LogFormat {
-    /// Words for people.
+    /// For people.
     #[default]
     Text,
-    /// One JSON object.
+    /// For machines.
     Json,
 }
 

@@ -1,8 +1,7 @@
 //! The table of all variables. Reading the environment, the output of `config`, the hint for a misspelt name and the
 //! tables of docs/usage/configuration.md follow from it.
 //!
-//! A new setting is a row here, a field of [`Settings`](super::Settings), and the line of `settings.rs` that reads it.
-//! `UPDATE_DOCS=1 cargo test --lib config` then writes the page.
+//! A new setting is a row here, a field of [`Settings`](super::Settings), and the line of `settings.rs` that fills it.
 
 use serde::Deserialize;
 
@@ -13,7 +12,7 @@ use Preset::{Derived, Required, Unset, Value};
 pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) default: Preset,
-    /// What is accepted, in the words of the error and the page.
+    /// What is accepted, in the words of an error and of the page.
     pub(super) accepted: &'static str,
     /// What it does: one or two sentences of the page, in Markdown.
     #[cfg_attr(
@@ -36,7 +35,7 @@ pub(super) enum Preset {
     Required,
     /// This text, read as if it had been given.
     Value(&'static str),
-    /// Something that the program finds out; the page says what.
+    /// Something that the program finds out, in the words of the page.
     Derived(#[cfg_attr(not(test), expect(dead_code, reason = "as `Row::help`"))] &'static str),
 }
 
@@ -91,8 +90,7 @@ impl Variable {
     }
 }
 
-/// From rows (`field = row;`): the table, and a struct with the text of each variable. The field is the name in lower case, as
-/// envy reads it.
+/// Each row is `field = row;`. The field is the name in lower case, since envy gives names so.
 macro_rules! variables {
     ($($section:ident { $($field:ident = $row:expr;)* })*) => {
         /// The rows, by the section of the page that lists them.
@@ -244,7 +242,7 @@ variables! {
         docker_cert_path = row("DOCKER_CERT_PATH", Derived("`DOCKER_CONFIG`, else `$HOME/.docker`"),
             "a directory with ca.pem, cert.pem and key.pem", "The certificates; turns TLS on for a `tcp://` engine.");
     }
-    // Read, but not a setting: neither the page nor `config` lists it.
+    // Read, but not ours: neither the page nor `config` lists it.
     system {
         home = row("HOME", Unset, "a directory", "The home directory.");
     }
@@ -258,7 +256,8 @@ pub(super) fn documented() -> impl Iterator<Item = &'static Row> {
         .flat_map(|(_, rows)| *rows)
 }
 
-/// Planned settings, refused until they work, so that nobody relies on them: a variable, or one value of it.
+/// What is planned and refused until it works: a variable, or one value of it. Whoever sets it must not believe that it
+/// works.
 pub(super) const UNSUPPORTED: [(&str, Option<&str>); 4] = [
     ("WEBHOOK_URL", None),
     ("AUDIT_LOG", None),

@@ -4,7 +4,7 @@ use super::DependencyKind;
 use crate::container::Inspected;
 
 /// Why a container cannot be recreated faithfully by us.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum Obstacle {
     /// Something else creates and replaces this container.

@@ -31,7 +31,7 @@ const SHARED_DEVICES: [&str; 12] = [
 ];
 
 /// A reason why the old container must stop before its successor starts.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum SingleInstance {
     /// It listens in the host's own network.

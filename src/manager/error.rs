@@ -8,7 +8,7 @@ use crate::text::duration;
 /// Why the published image is unknown.
 ///
 /// Texts from outside are shortened, and contain neither control characters nor the token.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum ManagerError {
     /// No connection, or it broke.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::text::duration;
 
 /// What was wrong with a candidate, or with a successor that had taken over already.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum FailureCause {
     /// It crashed again and again.
     CrashLoop {
@@ -56,17 +57,9 @@ pub enum FailureCause {
 }
 
 impl FailureCause {
-    /// One word per kind of cause, as for a label.
+    /// The word for this kind of cause, in snake case: the label `cause`.
     pub fn kind(&self) -> &'static str {
-        match self {
-            Self::CrashLoop { .. } => "crash_loop",
-            Self::Exited { .. } => "exited",
-            Self::NotHealthyInTime { .. } => "not_healthy_in_time",
-            Self::StartRefused { .. } => "start_refused",
-            Self::EndedAfterCommit { .. } => "ended_after_commit",
-            Self::UnhealthyAfterCommit { .. } => "unhealthy_after_commit",
-            Self::Vanished { .. } => "vanished",
-        }
+        self.into()
     }
 }
 

@@ -20,7 +20,14 @@ const MIB: u64 = 1024 * 1024;
 #[strum_discriminants(
     name(ReasonKind),
     doc = "A [`Reason`] without its details: one word, the same in the log, in metrics and in JSON.",
-    derive(Hash, strum::Display, IntoStaticStr, Serialize, Deserialize),
+    derive(
+        Hash,
+        strum::Display,
+        IntoStaticStr,
+        strum::VariantNames,
+        Serialize,
+        Deserialize
+    ),
     serde(rename_all = "snake_case"),
     strum(serialize_all = "snake_case")
 )]
@@ -424,5 +431,47 @@ impl ReasonKind {
                 | Self::Inconclusive
                 | Self::CandidateVanished
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+    use std::path::Path;
+
+    use strum::VariantNames as _;
+
+    use super::*;
+    use crate::page;
+
+    const PAGE: &str = "docs/usage/commands.md";
+
+    #[test]
+    fn the_documentation_lists_every_reason_once() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+        let text = std::fs::read_to_string(file).unwrap();
+        let (reasons, _) = text.split_once("### Causes").unwrap();
+        for reason in ReasonKind::VARIANTS {
+            assert_eq!(
+                reasons.matches(&format!("\n| `{reason}` | ")).count(),
+                1,
+                "{reason}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_documentation_lists_every_cause() {
+        let mut table = String::from("| reason | cause |\n|---|---|\n");
+        let failure = "`rejected`, `inconclusive`, `confirming`, `candidate_vanished`";
+        for (reasons, causes) in [
+            ("`obstacle`", Obstacle::VARIANTS),
+            ("`cannot_start_first`", SingleInstance::VARIANTS),
+            ("`target_unknown`", ManagerError::VARIANTS),
+            (failure, FailureCause::VARIANTS),
+        ] {
+            let _ = writeln!(table, "| {reasons} | `{}` |", causes.join("`, `"));
+        }
+        page::has(PAGE, "causes", &table);
     }
 }

@@ -7,5 +7,4 @@
 )]
 
 mod faults;
-mod response;
 mod tls;

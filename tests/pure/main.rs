@@ -12,7 +12,6 @@
 mod configuration;
 mod corpus;
 mod document;
-mod duration;
 mod image;
 mod layers;
 mod next;
