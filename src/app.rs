@@ -158,13 +158,10 @@ fn credentials(settings: &Settings) -> Credentials {
         password: login.password,
         registries: target.own_registries(),
     });
-    let file = settings
-        .docker_config
-        .clone()
-        .map(|(directory, named)| ConfigFile {
-            path: directory.join("config.json"),
-            named,
-        });
+    let file = settings.docker_config.as_ref().map(|config| ConfigFile {
+        path: config.directory.join("config.json"),
+        named: config.is_named,
+    });
     Credentials::new(given, file)
 }
 

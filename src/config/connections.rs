@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::parse;
 use super::reader::{Given, Reader, open};
 use super::variables::{Environment, Variable};
-use super::{Egress, ManagerSettings, ProxySettings, RegistryLogin, Source};
+use super::{DockerConfig, Egress, ManagerSettings, ProxySettings, RegistryLogin, Source};
 use crate::engine::EngineHost;
 use crate::image::ImageReference;
 use crate::manager::DelegateToken;
@@ -84,15 +84,15 @@ pub(super) fn registry(reader: &mut Reader, env: &Environment) -> Option<Registr
     None
 }
 
-/// The directory of Docker's `config.json`, and whether it was named: else it is where every Docker client looks.
-pub(super) fn docker_config(reader: &mut Reader, env: &Environment) -> Option<(PathBuf, bool)> {
+pub(super) fn docker_config(reader: &mut Reader, env: &Environment) -> Option<DockerConfig> {
     let named = env.docker_config.get().map(PathBuf::from);
     let is_named = named.is_some();
     let directory = named.or_else(|| docker_home(env))?;
     reader.note(&env.docker_config, directory.display());
-    Some((directory, is_named))
+    Some(DockerConfig { directory, is_named })
 }
 
+/// Where Docker's clients keep their configuration.
 fn docker_home(env: &Environment) -> Option<PathBuf> {
     env.home.get().map(|home| Path::new(home).join(".docker"))
 }

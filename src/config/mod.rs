@@ -19,74 +19,74 @@ use crate::engine::EngineHost;
 use crate::image::{ImageReference, TargetSettings};
 use crate::manager::DelegateToken;
 use crate::schedule::Schedule;
+use crate::text::secret::Secret;
 use problems::Problems;
 use variables::Environment;
 
 pub use problems::{ConfigErrors, Problem};
 
-use crate::text::secret::Secret;
-
-/// All that can be set, checked. One field per variable or group of variables of the documentation.
+/// Everything that can be set, checked: a field for each variable or group of variables.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Who says which image is published.
+    /// Where the published image comes from.
     pub source: Source,
-    /// `UPGRADER_WORKLOAD_NAME`: the `DELEGATE_NAME`s to look after; at least one, each once.
+    /// `UPGRADER_WORKLOAD_NAME`: the `DELEGATE_NAME`s to manage; at least one, each once.
     pub workload_names: Vec<String>,
     /// `SCHEDULE` and `TZ`.
     pub schedule: Schedule,
-    /// `SCHEDULE_JITTER`: each run is delayed by a random time up to this.
+    /// `SCHEDULE_JITTER`: the longest random delay of a run.
     pub schedule_jitter: Duration,
-    /// `RUN_ON_START`: whether the check at start may change something.
+    /// `RUN_ON_START`: whether the check at start may upgrade.
     pub run_on_start: bool,
-    /// `CONTAINER_STOP_TIMEOUT`: how long an old delegate may finish its tasks; a second at least.
+    /// `CONTAINER_STOP_TIMEOUT`: how long an old delegate may finish its tasks; at least a second.
     pub stop_timeout: Duration,
-    /// `DISABLE_AUTO_UPGRADE`: health checks only, not one write reaches the engine.
+    /// `DISABLE_AUTO_UPGRADE`: health checks only, without a single write to the engine.
     pub disable_auto_upgrade: bool,
-    /// Where the published image is taken from.
+    /// Which image replaces the published one, if any, and which images are permitted.
     pub target: TargetSettings,
     /// `UPGRADE_STRATEGY`.
     pub strategy: Strategy,
-    /// `HEALTHY_TIME`: a candidate must be healthy this long without a break.
+    /// `HEALTHY_TIME`: how long a candidate must be healthy without a break.
     pub healthy_time: Duration,
-    /// `HEALTHY_DEADLINE`: and no later than this after its start; more than `healthy_time`.
+    /// `HEALTHY_DEADLINE`: how long after its start it may take for that; more than `healthy_time`.
     pub healthy_deadline: Duration,
     /// The periodic health check.
     pub health: HealthSettings,
     /// `REGISTRY_USERNAME` and `REGISTRY_PASSWORD`.
     pub registry: Option<RegistryLogin>,
-    /// The directory of Docker's `config.json`, and whether `DOCKER_CONFIG` names it: `$HOME/.docker` is the usual one.
-    pub docker_config: Option<(PathBuf, bool)>,
-    /// The way to the Manager.
+    /// `DOCKER_CONFIG`, else `$HOME/.docker`; `None` without a home.
+    pub docker_config: Option<DockerConfig>,
+    /// The connection to the Manager.
     pub egress: Egress,
     /// `LISTEN_ADDR`.
     pub listen: SocketAddr,
     /// `LOG_LEVEL` and `LOG_FORMAT`.
     pub log: LogSettings,
-    /// The container engine.
+    /// `DOCKER_HOST` and the TLS variables beside it.
     pub engine: EngineHost,
     /// What is allowed but looks odd; each line begins with its variable.
     pub warnings: Vec<String>,
+    /// For [`Settings::redacted`].
     effective: Vec<(&'static str, String)>,
 }
 
-/// Who says which image is published.
+/// Where the published image comes from.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// A Harness Manager.
     Manager(ManagerSettings),
-    /// `PUBLISHED_IMAGE`: always this one.
+    /// `PUBLISHED_IMAGE`, always the same.
     Fixed(ImageReference),
-    /// Nobody. Only where upgrades are disabled.
+    /// Nowhere; only with `DISABLE_AUTO_UPGRADE`.
     None,
 }
 
-/// How to ask the Manager.
+/// The Manager, and the account to ask it about.
 #[derive(Clone, Debug)]
 pub struct ManagerSettings {
     /// `ACCOUNT_ID`.
     pub account_id: String,
-    /// `MANAGER_HOST_AND_PORT`: scheme, host, perhaps port and path, no trailing slash.
+    /// `MANAGER_HOST_AND_PORT`: a URL without a trailing slash.
     pub base_url: String,
     /// `UPGRADER_TOKEN`.
     pub token: DelegateToken,
@@ -96,7 +96,7 @@ pub struct ManagerSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 pub enum Strategy {
-    /// Start-first unless something forbids two at once.
+    /// Start-first unless something forbids two instances at once.
     #[default]
     Auto,
     /// The new one proves itself before the old one stops.
@@ -118,28 +118,37 @@ pub struct HealthSettings {
     pub path: String,
 }
 
-/// How health is found out.
+/// How health is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 pub enum ProbeKind {
-    /// The engine's health check, else HTTP, else running and stable.
+    /// The container's HEALTHCHECK, else HTTP, else `Running`.
     #[default]
     Auto,
-    /// The engine's health check only.
+    /// The container's HEALTHCHECK only.
     Engine,
     /// HTTP only.
     Http,
-    /// Running and stable is enough.
+    /// A container that runs without restarting is healthy.
     Running,
 }
 
-/// What is done about a delegate that stays unhealthy.
+/// What happens to an unhealthy delegate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 enum HealthAction {
-    /// It is reported.
+    /// The status, the log and the metrics report it.
     #[default]
     Report,
+}
+
+/// Docker's own configuration, for its registry logins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DockerConfig {
+    /// The directory of `config.json`.
+    pub directory: PathBuf,
+    /// Whether `DOCKER_CONFIG` names it, so that a missing file is a mistake.
+    pub is_named: bool,
 }
 
 /// The login of a private registry.
@@ -151,14 +160,14 @@ pub struct RegistryLogin {
     pub password: Secret,
 }
 
-/// The way to the Manager: proxy and certificates. The files are PEM and could be opened at start.
+/// The connection to the Manager. The files could be opened at start; their PEM is not read here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Egress {
     /// `PROXY_*`, `HTTPS_PROXY` or `HTTP_PROXY`.
     pub proxy: Option<ProxySettings>,
-    /// `NO_PROXY`: hosts that are reached directly, comma-separated.
+    /// `NO_PROXY`: comma-separated hosts and networks to reach without the proxy.
     pub no_proxy: Option<String>,
-    /// `CA_BUNDLE`: authorities to trust beside the usual ones.
+    /// `CA_BUNDLE`: authorities to trust besides the system's.
     pub ca_bundle: Option<PathBuf>,
     /// `CLIENT_CERT`; set if and only if the key is.
     pub client_cert: Option<PathBuf>,
@@ -166,52 +175,52 @@ pub struct Egress {
     pub client_key: Option<PathBuf>,
 }
 
-/// A proxy.
+/// The proxy to the Manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxySettings {
     /// `scheme://host:port`, without user and password.
     pub url: String,
-    /// The user's name; set if and only if the password is.
+    /// Set if and only if the password is.
     pub username: Option<String>,
-    /// The user's password.
+    /// In clear: percent signs of a URL are decoded.
     pub password: Option<Secret>,
 }
 
-/// How is logged.
+/// `LOG_LEVEL` and `LOG_FORMAT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSettings {
-    /// `LOG_LEVEL`.
+    /// The level of this crate; libraries log warnings at most.
     pub level: LogLevel,
-    /// `LOG_FORMAT`.
+    /// How a line looks.
     pub format: LogFormat,
 }
 
-/// How much is logged.
+/// The least severity that is logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 pub enum LogLevel {
-    /// Only what failed.
+    /// Failures.
     Error,
-    /// And what looks odd.
+    /// And oddities.
     #[strum(to_string = "warn", serialize = "warning")]
     Warn,
-    /// And what happened.
+    /// And what happens.
     #[default]
     Info,
-    /// And why.
+    /// And why, with every engine call.
     Debug,
-    /// And every step.
+    /// Everything.
     Trace,
 }
 
-/// How a line of the log looks.
+/// How a log line looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 pub enum LogFormat {
-    /// For people.
+    /// Words for people.
     #[default]
     Text,
-    /// For machines.
+    /// One JSON object.
     Json,
 }
 

@@ -1,7 +1,8 @@
 //! The table of all variables. Reading the environment, the output of `config`, the hint for a misspelt name and the
 //! tables of docs/usage/configuration.md follow from it.
 //!
-//! A new setting is a row here, a field of [`Settings`](super::Settings), and the line of `settings.rs` that fills it.
+//! A new setting is a row here, a field of [`Settings`](super::Settings), and the line of `settings.rs` that reads it.
+//! `UPDATE_DOCS=1 cargo test --lib config` then writes the page.
 
 use serde::Deserialize;
 
@@ -12,7 +13,7 @@ use Preset::{Derived, Required, Unset, Value};
 pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) default: Preset,
-    /// What is accepted, in the words of an error and of the page.
+    /// What is accepted, in the words of the error and the page.
     pub(super) accepted: &'static str,
     /// What it does: one or two sentences of the page, in Markdown.
     #[cfg_attr(
@@ -35,7 +36,7 @@ pub(super) enum Preset {
     Required,
     /// This text, read as if it had been given.
     Value(&'static str),
-    /// Something that the program finds out, in the words of the page.
+    /// Something that the program finds out; the page says what.
     Derived(#[cfg_attr(not(test), expect(dead_code, reason = "as `Row::help`"))] &'static str),
 }
 
@@ -90,7 +91,8 @@ impl Variable {
     }
 }
 
-/// Each row is `field = row;`. The field is the name in lower case, since envy gives names so.
+/// From rows (`field = row;`): the table, and a struct with the text of each variable. The field is the name in lower case, as
+/// envy reads it.
 macro_rules! variables {
     ($($section:ident { $($field:ident = $row:expr;)* })*) => {
         /// The rows, by the section of the page that lists them.
@@ -242,7 +244,7 @@ variables! {
         docker_cert_path = row("DOCKER_CERT_PATH", Derived("`DOCKER_CONFIG`, else `$HOME/.docker`"),
             "a directory with ca.pem, cert.pem and key.pem", "The certificates; turns TLS on for a `tcp://` engine.");
     }
-    // Read, but not ours: neither the page nor `config` lists it.
+    // Read, but not a setting: neither the page nor `config` lists it.
     system {
         home = row("HOME", Unset, "a directory", "The home directory.");
     }
@@ -256,8 +258,7 @@ pub(super) fn documented() -> impl Iterator<Item = &'static Row> {
         .flat_map(|(_, rows)| *rows)
 }
 
-/// What is planned and refused until it works: a variable, or one value of it. Whoever sets it must not believe that it
-/// works.
+/// Planned settings, refused until they work, so that nobody relies on them: a variable, or one value of it.
 pub(super) const UNSUPPORTED: [(&str, Option<&str>); 4] = [
     ("WEBHOOK_URL", None),
     ("AUDIT_LOG", None),

@@ -7,4 +7,5 @@
 )]
 
 mod faults;
+mod response;
 mod tls;

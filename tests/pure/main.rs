@@ -12,6 +12,7 @@
 mod configuration;
 mod corpus;
 mod document;
+mod duration;
 mod image;
 mod layers;
 mod next;

@@ -327,7 +327,7 @@ fn a_day_that_never_was_runs_its_jobs_at_its_end() {
 }
 
 #[test]
-fn a_wrong_schedule_is_told_where_it_is_wrong() {
+fn a_wrong_schedule_says_where_it_is_wrong() {
     for (text, expected) in [
         ("", "five or six fields, not 0"),
         ("0 *", "five or six fields, not 2"),
@@ -354,7 +354,7 @@ fn a_wrong_schedule_is_told_where_it_is_wrong() {
 }
 
 #[test]
-fn what_is_likely_not_meant_is_warned_of() {
+fn a_likely_mistake_produces_a_warning() {
     let warnings = |text| schedule(text, "UTC").warnings();
     for text in [
         "0 */1 * * *",

@@ -158,6 +158,22 @@ fn listen_addresses_are_sockets() {
 }
 
 #[test]
+fn words_are_read_in_any_case() {
+    for (variable, words) in [
+        ("UPGRADE_STRATEGY", vec!["auto", "start-first", "stop-first"]),
+        ("HEALTH_PROBE", vec!["auto", "engine", "http", "running"]),
+        ("HEALTH_ACTION", vec!["report"]),
+        ("LOG_LEVEL", vec!["error", "warn", "info", "debug", "trace"]),
+        ("LOG_FORMAT", vec!["text", "json"]),
+    ] {
+        for word in words {
+            assert_forms(variable, &[(word, Ok(word)), (&word.to_uppercase(), Ok(word))]);
+        }
+    }
+    assert_forms("LOG_LEVEL", &[("warning", Ok("warn")), ("", Ok("info"))]);
+}
+
+#[test]
 fn a_misspelt_name_is_recognised() {
     for (name, expected) in [
         ("SCHEDULLE", Some("SCHEDULE")),

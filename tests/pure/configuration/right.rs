@@ -310,7 +310,7 @@ fn the_engine_is_found_as_every_docker_client_finds_it() {
 }
 
 #[test]
-fn odd_schedules_are_warned_of_by_name() {
+fn odd_schedules_produce_a_warning() {
     let warnings = settings(&[("SCHEDULE", "0 */15 * * *")]).warnings;
     assert!(
         warnings.len() == 1 && warnings[0].starts_with("SCHEDULE: "),

@@ -1,4 +1,4 @@
-//! What is said about wrong environments.
+//! What wrong environments report.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
@@ -8,7 +8,7 @@ use delegate_upgrader::config::Settings;
 use super::{PASSWORD, TOKEN, Vars, assert_no_secret, errors, over_base, settings};
 
 #[test]
-fn each_wrong_environment_is_told_completely() {
+fn each_wrong_environment_is_reported_completely() {
     // What is set over the base, and of each line to be expected its variable and what it says.
     let table: &[(Vars<'_>, Vars<'_>)] = &[
         (
@@ -281,7 +281,7 @@ fn each_wrong_environment_is_told_completely() {
         let mut wanted: Vec<&str> = expected.iter().map(|(variable, _)| *variable).collect();
         named.sort_unstable();
         wanted.sort_unstable();
-        assert_eq!(named, wanted, "{vars:?} is told as\n{text}");
+        assert_eq!(named, wanted, "{vars:?} is reported as\n{text}");
         for (variable, says) in *expected {
             let line = lines
                 .iter()
@@ -324,7 +324,7 @@ fn what_is_not_supported_yet_is_refused() {
 }
 
 #[test]
-fn an_environment_wrong_in_every_way_is_told_in_one_go() {
+fn an_environment_wrong_in_every_way_is_reported_in_one_go() {
     let vars: Vec<(&str, &str)> = vec![
         ("ACCOUNT_ID", "a b"),
         ("MANAGER_HOST_AND_PORT", "https://"),
@@ -393,7 +393,7 @@ fn bytes_that_are_no_text_are_a_problem_in_our_variables_only() {
 }
 
 #[test]
-fn a_misspelt_variable_is_warned_of_and_its_value_is_not_shown() {
+fn a_misspelt_variable_produces_a_warning_without_its_value() {
     let settings = settings(&[
         ("SCHEDULE", ""),
         ("SCHEDULLE", "@daily"),
