@@ -23,7 +23,7 @@ pub(super) async fn assemble<H: HealthEndpoint>(
     let checked = check_all(endpoint, scope, memory, now, parts).await;
     let mut rollout = Rollout {
         name,
-        delegate: parts
+        workload: parts
             .first()
             .map(|part| part.workload.clone())
             .unwrap_or_default(),

@@ -93,7 +93,7 @@ impl<H: HealthEndpoint> Observer<H> {
             rollout.obstacle =
                 dependencies::obstacle(&rollout, &identities.dependencies, &containers).or(rollout.obstacle);
             if let Some(error) = error {
-                rollout.delegate = error.workload.unwrap_or(rollout.delegate);
+                rollout.workload = error.workload.unwrap_or(rollout.workload);
                 rollout.inspect_error = Some(error.problem);
             }
             rollouts.push(rollout);

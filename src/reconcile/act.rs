@@ -70,7 +70,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             }
             (_, Failure::Refused(reason)) => self.run.skip_until_next_run(rollout, reason),
             (Step::Create { reference, .. }, Failure::ImageVanished) => {
-                let (container, workload) = (&rollout.name, &rollout.delegate);
+                let (container, workload) = (&rollout.name, &rollout.workload);
                 if self.run.pull_again(reference) {
                     warn!(container, workload, image = %reference, "image disappeared after the pull; pulling again");
                 } else {
@@ -113,7 +113,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// After a failed call only the next observation shows what it did. It is made after a pause.
     pub(super) fn backoff(&mut self, rollout: &Rollout, step: &str, problem: String, now: DateTime<Utc>) {
-        let (container, workload) = (&rollout.name, &rollout.delegate);
+        let (container, workload) = (&rollout.name, &rollout.workload);
         warn!(
             container,
             workload, step, problem, "engine call failed; will retry"

@@ -67,7 +67,7 @@ fn unhealthy_peer(
         .filter(|serving| subject.is_successor_of(serving));
     let others = all
         .iter()
-        .filter(|other| other.name != rollout.name && other.delegate == rollout.delegate)
+        .filter(|other| other.name != rollout.name && other.workload == rollout.workload)
         .filter_map(|other| other.serving.as_ref())
         // A delegate with the same image may fail in the same way.
         .filter(|serving| serving.image_id != subject.image_id);

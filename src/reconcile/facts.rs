@@ -66,7 +66,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             (Fact::CopiedFiles, Some(serving)) => self.learn_copied_files(rollout, serving).await,
             (Fact::ManagerReachable { image }, _) => {
                 self.manager.ask(Query {
-                    workload: rollout.delegate.clone(),
+                    workload: rollout.workload.clone(),
                     image: manager_reference(&image, &self.settings.target),
                 });
             }
@@ -93,7 +93,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 None => Ok(()),
             },
             Err(error) if is_for_good(&error) => {
-                let (container, workload) = (&rollout.name, &rollout.delegate);
+                let (container, workload) = (&rollout.name, &rollout.workload);
                 warn!(container, workload, %error, "not allowed to check for copied files; assuming there are none");
                 Ok(())
             }

@@ -26,7 +26,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if self.track(rollout).last_decision.replace(kinds) != Some(kinds) {
             debug!(
                 container = rollout.name,
-                workload = rollout.delegate,
+                workload = rollout.workload,
                 decision = decision.kind(),
                 "{decision}"
             );
@@ -84,7 +84,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if let Some(until) = until {
             report.check_by(until);
         }
-        let (container, workload) = (&rollout.name, &rollout.delegate);
+        let (container, workload) = (&rollout.name, &rollout.workload);
         let tracked = self.track(rollout);
         if !rollout.is_in_progress() && rollout.inspect_error.is_none() {
             tracked.free_memory = None;
@@ -122,7 +122,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             };
             let line = format!("{}: {notice}", serving.image);
             if self.track(rollout).expiry_notice.replace(line.clone()) != Some(line) {
-                let (container, workload) = (&rollout.name, &rollout.delegate);
+                let (container, workload) = (&rollout.name, &rollout.workload);
                 warn!(container, workload, image = serving.image, "{notice}");
             }
         }
@@ -165,7 +165,7 @@ pub(super) fn completion_message(rollout: &Rollout, step: &Step) -> Option<&'sta
 }
 
 pub(super) fn log_step(rollout: &Rollout, step: &Step, update_order: &UpdateOrder) {
-    let (container, workload) = (&rollout.name, &rollout.delegate);
+    let (container, workload) = (&rollout.name, &rollout.workload);
     match step {
         Step::Reject { cause, image, .. } | Step::CreateQuarantineMarker { cause, image, .. } => {
             warn!(container, workload, image, %cause, "{step}");
@@ -192,7 +192,7 @@ pub(super) fn log_step(rollout: &Rollout, step: &Step, update_order: &UpdateOrde
 
 /// Logs what came of a step. A failed one is logged with its error.
 pub(super) fn log_result(rollout: &Rollout, step: &Step, effect: &Effect, took: Duration) {
-    let (container, workload) = (&rollout.name, &rollout.delegate);
+    let (container, workload) = (&rollout.name, &rollout.workload);
     let container_id = match effect {
         Effect::Created(id) => Some(id),
         Effect::Done | Effect::Nothing(_) => step.container(),

@@ -41,7 +41,7 @@ impl<M: ImageSource> ManagerLink<M> {
             // In the middle of a replacement, too: a delegate is there all the time, whichever container serves.
             if let Some(Ok(image)) = rollout.representative().map(|member| member.image.parse()) {
                 self.queries
-                    .entry(rollout.delegate.clone())
+                    .entry(rollout.workload.clone())
                     .or_insert_with(|| manager_reference(&image, target));
             }
         }

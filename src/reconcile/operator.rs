@@ -164,7 +164,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let rollout = self.named(container, &rollouts)?;
         let back = rollback_target(self.engine.as_ref(), rollout).await?;
         self.forget_last_run();
-        info!(container = rollout.name, workload = rollout.delegate, from = back.from, to = %back.reference, "rolling back");
+        info!(container = rollout.name, workload = rollout.workload, from = back.from, to = %back.reference, "rolling back");
         let now = self.now();
         self.run = UpgradeRun::rollback(rollout, back.reference, back.image, now);
         Ok(())

@@ -51,7 +51,7 @@ pub(super) async fn resolve_all<E: Engine, M: ImageSource>(
         match member.image.parse::<ImageReference>() {
             Ok(current) => {
                 let query = Query {
-                    workload: rollout.delegate.clone(),
+                    workload: rollout.workload.clone(),
                     image: manager_reference(&current, settings),
                 };
                 asked.push((rollout, member, current, query));

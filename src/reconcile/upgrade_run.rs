@@ -72,7 +72,7 @@ impl UpgradeRun {
 
     /// A run that asks nobody, and so upgrades nothing.
     pub(super) fn without_source(rollouts: &[Rollout]) -> Self {
-        let workload = |rollout: &Rollout| (rollout.name.clone(), rollout.delegate.clone());
+        let workload = |rollout: &Rollout| (rollout.name.clone(), rollout.workload.clone());
         Self {
             at_start: rollouts.iter().map(workload).collect(),
             ..Self::default()
@@ -170,7 +170,7 @@ impl UpgradeRun {
 
     /// Replicas go one at a time, and a failure halts the rest.
     fn waits_for_replica(&self, rollout: &Rollout, all: &[Rollout]) -> Option<Reason> {
-        if let Some((name, because)) = self.halted.get(&rollout.delegate)
+        if let Some((name, because)) = self.halted.get(&rollout.workload)
             && *name != rollout.name
         {
             return Some(Reason::Halted {
@@ -180,7 +180,7 @@ impl UpgradeRun {
         }
         all.iter()
             .find(|other| {
-                other.name != rollout.name && other.delegate == rollout.delegate && other.blocks_replicas()
+                other.name != rollout.name && other.workload == rollout.workload && other.blocks_replicas()
             })
             .map(|other| Reason::WaitingForReplica {
                 name: other.name.clone(),
@@ -208,7 +208,7 @@ impl UpgradeRun {
     pub(super) fn halt_replicas(&mut self, rollout: &Rollout, reason: &Reason) {
         if reason.kind().halts_replicas() {
             self.halted
-                .entry(rollout.delegate.clone())
+                .entry(rollout.workload.clone())
                 .or_insert_with(|| (rollout.name.clone(), reason.clone()));
         }
     }

@@ -187,7 +187,7 @@ pub struct Rollout {
     /// `NAME`.
     pub name: String,
     /// The `DELEGATE_NAME` it is a replica of.
-    pub delegate: String,
+    pub workload: String,
     /// The one in service.
     pub serving: Option<Member>,
     /// The new one, not yet proven.

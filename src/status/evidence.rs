@@ -100,7 +100,7 @@ impl Evidence {
 
     /// Logs the evidence on a candidate of this delegate, line by line.
     fn log(&self, rollout: &Rollout) {
-        let (container, workload) = (rollout.name.as_str(), rollout.delegate.as_str());
+        let (container, workload) = (rollout.name.as_str(), rollout.workload.as_str());
         for line in &self.health_log {
             warn!(container, workload, "health check: {line}");
         }

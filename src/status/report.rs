@@ -134,7 +134,7 @@ impl DelegateReport {
         let health = representative.map(|member| &member.health);
         Self {
             container: rollout.name.clone(),
-            workload: rollout.delegate.clone(),
+            workload: rollout.workload.clone(),
             container_id: representative
                 .map(|member| member.id.short().to_owned())
                 .unwrap_or_default(),
@@ -246,7 +246,7 @@ impl Planned {
         };
         Self {
             container: rollout.name.clone(),
-            workload: rollout.delegate.clone(),
+            workload: rollout.workload.clone(),
             image,
             health: representative.map_or(HealthStatus::Unhealthy, |member| member.health.status),
             action,

@@ -162,7 +162,7 @@ pub(super) async fn mark<E: Engine>(engine: &E, rollout: &Rollout, step: &Step) 
     }
     let body = json!({
         "Image": named,
-        "Env": [format!("{DELEGATE_NAME_VARIABLE}={}", rollout.delegate)],
+        "Env": [format!("{DELEGATE_NAME_VARIABLE}={}", rollout.workload)],
         "Cmd": ["never-started"],
         "Labels": labels,
         "HostConfig": { "NetworkMode": "none", "RestartPolicy": { "Name": "no" } },

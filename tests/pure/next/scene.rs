@@ -221,7 +221,7 @@ impl Scene {
         Self {
             rollout: Rollout {
                 name: "d".to_owned(),
-                delegate: "docker-delegate".to_owned(),
+                workload: "docker-delegate".to_owned(),
                 serving: None,
                 candidate: None,
                 draining: Vec::new(),
