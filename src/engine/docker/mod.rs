@@ -157,16 +157,11 @@ impl Engine for DockerEngine {
         progress: impl FnMut(PullProgress) + Send,
     ) -> Result<(), EngineError> {
         let session = self.session().await?;
-        let login = self.look_up_login(reference).await;
-        let pulled = pull::pull(
-            &session.docker,
-            reference,
-            platform,
-            login.login.as_ref(),
-            progress,
-        );
+        let lookup = self.look_up_login(reference).await;
+        let login = lookup.login.as_ref();
+        let pulled = pull::pull(&session.docker, reference, platform, login, progress);
         let pulled = logged(format!("POST /images/create?fromImage={reference}"), pulled).await;
-        login.complete(self.track_session(pulled).await)?;
+        lookup.complete(self.track_session(pulled).await)?;
         // A stream that ended without an error may still have brought nothing.
         match self.inspect_image(&reference.to_string()).await {
             Err(EngineError::NotFound(_)) => Err(errors::in_stream(&format!(
@@ -218,9 +213,10 @@ impl Engine for DockerEngine {
     async fn start(&self, id: &ContainerId) -> Result<(), EngineError> {
         let id = checked_id(id)?;
         let call = format!("POST /containers/{id}/start");
-        self.command(call, WRITE, |docker| async move {
-            docker.start_container(id, None).await
-        })
+        self.command(
+            call,
+            |docker| async move { docker.start_container(id, None).await },
+        )
         .await
     }
 
@@ -235,7 +231,7 @@ impl Engine for DockerEngine {
             ..StopContainerOptions::default()
         };
         let call = format!("POST /containers/{name}/stop?t={seconds}");
-        self.command(call, WRITE, |docker| async move {
+        self.command(call, |docker| async move {
             let stopped = docker.stop_container(name, Some(options));
             // Later, the engine goes on with it.
             timeout(STOP_WAIT, stopped).await.unwrap_or(Ok(()))
@@ -249,7 +245,7 @@ impl Engine for DockerEngine {
             name: name.to_owned(),
         };
         let call = format!("POST /containers/{id}/rename?name={name}");
-        self.command(call, WRITE, |docker| async move {
+        self.command(call, |docker| async move {
             docker.rename_container(id, options).await
         })
         .await
@@ -263,9 +259,10 @@ impl Engine for DockerEngine {
             ..ContainerUpdateBody::default()
         };
         let call = format!("POST /containers/{id}/update");
-        self.command(call, WRITE, |docker| async move {
-            docker.update_container(id, update).await
-        })
+        self.command(
+            call,
+            |docker| async move { docker.update_container(id, update).await },
+        )
         .await
     }
 
@@ -277,7 +274,7 @@ impl Engine for DockerEngine {
             link: false,
         };
         let call = format!("DELETE /containers/{id}");
-        let removed = self.command(call, WRITE, |docker| async move {
+        let removed = self.command(call, |docker| async move {
             docker.remove_container(id, Some(options)).await
         });
         match removed.await {
@@ -293,7 +290,7 @@ impl Engine for DockerEngine {
             ..RemoveImageOptions::default()
         };
         let call = format!("DELETE /images/{id}");
-        let removed = self.command(call, WRITE, |docker| async move {
+        let removed = self.command(call, |docker| async move {
             docker.remove_image(id.as_str(), Some(options), None).await
         });
         match removed.await {

@@ -1,7 +1,5 @@
-//! The connection to an engine: what it said of itself, forgotten when another engine may answer, and the two ways to send
-//! it something.
-
-use std::time::Duration;
+//! The session with an engine: its version and a client for it, forgotten when another engine may answer; and the two ways
+//! to send it something.
 
 use bollard::Docker;
 use bollard::errors::Error as BollardError;
@@ -90,11 +88,10 @@ impl DockerEngine {
         self.track_session(self.shared.http.fetch(request).await).await
     }
 
-    /// Runs a command of bollard's within `limit`. `call` is the method and path that it sends, for the log.
+    /// Runs a command of bollard's within [`WRITE`]. `call` is the method and path that it sends, for the log.
     pub(super) async fn command<T, F>(
         &self,
         call: String,
-        limit: Duration,
         run: impl FnOnce(Docker) -> F,
     ) -> Result<T, EngineError>
     where
@@ -102,9 +99,9 @@ impl DockerEngine {
     {
         let session = self.session().await?;
         let outcome = logged(call, async {
-            match timeout(limit, run(session.docker)).await {
-                Ok(outcome) => outcome.map_err(|error| errors::from_bollard(error, limit)),
-                Err(_) => Err(EngineError::TimedOut(limit)),
+            match timeout(WRITE, run(session.docker)).await {
+                Ok(outcome) => outcome.map_err(|error| errors::from_bollard(error, WRITE)),
+                Err(_) => Err(EngineError::TimedOut(WRITE)),
             }
         });
         self.track_session(outcome.await).await
@@ -122,10 +119,11 @@ fn may_be_another_engine(error: &EngineError) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::container::ContainerId;
-    use crate::engine::{Engine as _, EngineHost};
+    use std::time::Duration;
 
     use super::*;
+    use crate::container::ContainerId;
+    use crate::engine::{Engine as _, EngineHost};
 
     #[tokio::test]
     async fn an_engine_that_is_not_there_is_unreachable_at_each_call() {

@@ -3,7 +3,7 @@
 use bollard::query_parameters::KillContainerOptions;
 use serde_json::Value;
 
-use super::{DockerEngine, WRITE, checked_id};
+use super::{DockerEngine, checked_id};
 use crate::container::{ContainerId, RunState};
 use crate::engine::{Engine, EngineError};
 
@@ -27,7 +27,7 @@ impl DockerEngine {
         let id = checked_id(id)?;
         let call = format!("POST /containers/{id}/kill?signal={signal}");
         let options = KillContainerOptions { signal };
-        let killed = self.command(call, WRITE, |docker| async move {
+        let killed = self.command(call, |docker| async move {
             docker.kill_container(id, Some(options)).await
         });
         match killed.await {

@@ -86,6 +86,20 @@ async fn a_candidate_that_cannot_be_started_is_rejected() {
     assert_rejected(&host, &report, "exec: /delegate: no such file");
 }
 
+/// Docker's own sentences: a task that its crash left behind says nothing about the image, an endpoint does.
+#[tokio::test(start_paused = true)]
+async fn a_leftover_task_is_inconclusive_and_a_leftover_endpoint_is_not() {
+    let refused = |message: &str| Behaviour {
+        start_error: Some(message.to_owned()),
+        ..good()
+    };
+    let (_, _, report) = with_candidate(refused("task f00: already exists")).await;
+    assert_eq!(row(&report, "dd").reason.as_str(), "inconclusive");
+    let endpoint = "endpoint with name dd already exists in network corp";
+    let (host, _, report) = with_candidate(refused(endpoint)).await;
+    assert_rejected(&host, &report, endpoint);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_candidate_whose_network_is_gone_is_rejected() {
     let host = Host::new();
