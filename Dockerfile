@@ -24,7 +24,9 @@ RUN apk add --no-cache musl-dev ca-certificates
 WORKDIR /build
 COPY Cargo.toml Cargo.lock build.rs ./
 COPY src src
+# Cargo reads the manifests of the whole workspace, and looks for each target that they name.
 COPY examples examples
+COPY tests tests
 RUN cargo build --release --locked --bin delegate-upgrader
 
 FROM runtime

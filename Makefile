@@ -4,7 +4,7 @@ TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
 export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test matrix fidelity sim mutants fuzz lint bench image docs engines static clean
+.PHONY: help demo test check hooks matrix fidelity sim mutants fuzz lint bench image docs engines static clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 10
@@ -19,6 +19,12 @@ test: static ## all tests, those on a real engine and a real registry too
 	@tests/lab/run cargo test --locked --workspace --test engine restarts:: -- --ignored >$(TARGET_DIR)/restarts.log 2>&1 & restarts=$$!; \
 	code=0; RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} LAB_COMPOSE=1 LAB_PROXY=1 tests/lab/run cargo test --locked --workspace || code=$$?; \
 	wait $$restarts || code=$$?; cat $(TARGET_DIR)/restarts.log; exit $$code
+
+check: lint ## the fast part of CI: lint, and the tests without an engine
+	cargo test --locked --workspace --lib --test pure --test manager --test memory
+
+hooks: ## makes git run that part before each push
+	install .ci/pre-push "$$(git rev-parse --git-path hooks)/pre-push"
 
 matrix: static ## every call of an upgrade with every fault on a real engine; MATRIX='start-first kill' selects
 	MATRIX_SHARE=$(or $(MATRIX_SHARE),all) tests/lab/run cargo test --locked --workspace --test matrix -- $(MATRIX)
@@ -36,10 +42,10 @@ fuzz: ## random inputs, guided by what they reach; FUZZ=document selects, FUZZ_S
 	FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run $(FUZZ)
 
 lint: ## formatting, clippy; cargo-deny and shellcheck where they are installed
-	cargo fmt --check
+	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	@if command -v cargo-deny >/dev/null; then cargo deny --locked check; else echo 'cargo-deny is not installed: skipped'; fi
-	@if command -v shellcheck >/dev/null; then shellcheck -x $$(grep -lE '^#!.*(ba)?sh$$' .ci/* tests/lab/* tests/memory/sim/* tests/mutants/* fuzz/run examples/* 2>/dev/null); else echo 'shellcheck is not installed: skipped'; fi
+	@if command -v shellcheck >/dev/null; then shellcheck -x $$(grep -rlE '^#!/usr/bin/env bash$$' .ci examples fuzz/run tests); else echo 'shellcheck is not installed: skipped'; fi
 
 bench: static ## size, memory, time to the first call, on a real engine
 	tests/lab/run tests/lab/bench
