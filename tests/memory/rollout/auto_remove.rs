@@ -2,12 +2,21 @@
 
 use std::time::Duration;
 
+use delegate_upgrader::config::Strategy;
 use delegate_upgrader::container::RunState;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::Value;
 
 use super::faults::killed_when;
-use super::host::{HOUR, Host, NEW, NEWER, OLD, auto_remove, good, host_network, row};
-use kit::twin::{Behaviour, Operation};
+use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, auto_remove, good, host_network, row};
+use kit::twin::{Behaviour, Fault, Operation, Wellness};
+
+fn dies_after_the_commit() -> Behaviour {
+    Behaviour {
+        ready_after: Duration::from_secs(5),
+        ..Behaviour::exits(Duration::from_secs(30), 3)
+    }
+}
 
 fn stops_first(body: &mut Value) {
     auto_remove(body);
@@ -170,4 +179,91 @@ async fn a_candidate_that_ends_at_once_is_marked_at_the_first_attempt() {
     let starts = host.twin.calls();
     let starts = starts.iter().filter(|call| call.operation == Operation::Start);
     assert_eq!(starts.count(), 2, "the candidate, and the old one again");
+}
+
+/// The old one had been told to stop: it has its name back, and vanishes when its tasks are done.
+#[tokio::test(start_paused = true)]
+async fn an_rm_delegate_that_drains_when_its_successor_dies_is_there_after_its_drain() {
+    let host = Host::new();
+    host.publish(NEW, dies_after_the_commit());
+    host.run_with("dd", auto_remove);
+    let mut upgrader = host.upgrader(NEW);
+    let report = host.pass(&mut upgrader).await;
+    tokio::time::sleep(DRAIN * 2).await;
+    assert_eq!(row(&report, "dd").reason.as_str(), "rejected", "{report:?}");
+    assert_eq!(host.names(), ["dd", "dd.failed-1"]);
+    assert_eq!(host.find("dd").state, RunState::Running);
+    assert!(host.auto_remove("dd"));
+}
+
+/// The same where another process goes on, which cannot know that the old one was told.
+#[tokio::test(start_paused = true)]
+async fn an_rm_delegate_that_an_earlier_process_told_to_stop_is_there_after_its_drain() {
+    let host = Host::new();
+    host.publish(NEW, dies_after_the_commit());
+    host.run_with("dd", auto_remove);
+    let mut first = host.upgrader(NEW);
+    first.start_run(Mode::Upgrade).await.unwrap();
+    assert!(host.go_on(&mut first, Duration::from_secs(25)).await.is_none());
+    drop(first);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    host.finish(&mut host.upgrader(NEW)).await;
+    tokio::time::sleep(DRAIN * 2).await;
+    assert_eq!(host.find("dd").state, RunState::Running);
+    assert_eq!(host.names(), ["dd"]);
+    assert!(host.auto_remove("dd"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_rm_delegate_that_cannot_be_replaced_is_not_copied_at_every_look() {
+    let mut host = Host::new();
+    host.strategy = Strategy::StartFirst;
+    host.free_memory = Some(1024);
+    host.run_with("dd", auto_remove);
+    let mut upgrader = host.upgrader(NEW);
+    let report = host.pass(&mut upgrader).await;
+    assert_eq!(row(&report, "dd").reason.as_str(), "cannot_start_first");
+    let writes = host.twin.writes().len();
+    for _ in 0..5 {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        upgrader.reconcile().await.unwrap();
+    }
+    assert_eq!(host.twin.writes().len(), writes, "{:#?}", host.twin.writes());
+}
+
+/// The process is gone between the second rename and the stop, and the successor falls ill.
+#[tokio::test(start_paused = true)]
+async fn an_rm_delegate_whose_successor_falls_ill_before_the_drain_gets_its_name_back() {
+    for change in [auto_remove as fn(&mut _), |_: &mut _| ()] {
+        let host = Host::new();
+        host.publish(
+            NEW,
+            Behaviour {
+                health: Wellness::For(Duration::from_secs(20)),
+                ..good()
+            },
+        );
+        host.run_with("dd", change);
+        // No stop reaches the engine after the commit.
+        host.twin.set_faults(|call| match call.operation {
+            Operation::Stop | Operation::SetRestartPolicy => Fault::ErrBefore,
+            _ => Fault::None,
+        });
+        let mut first = host.upgrader(NEW);
+        first.start_run(Mode::Upgrade).await.unwrap();
+        assert!(host.go_on(&mut first, Duration::from_secs(28)).await.is_none());
+        drop(first);
+        host.twin.clear_faults();
+        let names = host.names();
+        assert!(names.iter().any(|name| name.contains("draining")), "{names:?}");
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        host.finish(&mut host.upgrader(NEW)).await;
+        tokio::time::sleep(DRAIN * 2).await;
+        assert_eq!(
+            (host.find("dd").image.as_str(), host.find("dd").state),
+            (OLD, RunState::Running),
+            "{:?}",
+            host.containers()
+        );
+    }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use delegate_upgrader::container::ContainerId;
 use delegate_upgrader::container::RunState;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::status::report::Report;
 
 use super::host::{HOUR, Host, NEW, NEWER, OLD, STOP_TIMEOUT, good, row};
@@ -420,4 +421,21 @@ async fn a_tag_that_moves_right_after_the_pull_changes_nothing() {
     );
     let of_the_other = events.iter().filter(|event| event.image == other.as_str());
     assert_eq!(of_the_other.count(), 2, "created and removed: {events:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pass_ends_where_the_engine_refuses_to_change_a_restart_policy() {
+    let host = Host::new();
+    host.run("dd");
+    host.twin.set_faults(|call| {
+        if call.operation == Operation::SetRestartPolicy {
+            Fault::Refuse(500)
+        } else {
+            Fault::None
+        }
+    });
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::Upgrade).await.unwrap();
+    let report = host.go_on(&mut upgrader, HOUR * 3).await;
+    assert!(report.is_some(), "{:?}", host.containers());
 }

@@ -8,7 +8,7 @@ use delegate_upgrader::engine::Engine;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::host::{HOUR, Host, NEW, OLD, auto_remove, host_network};
+use super::host::{HOUR, Host, NEW, NEWER, OLD, auto_remove, good, host_network};
 use kit::twin::{Call, Fault, Happened, Twin, TwinSettings};
 
 /// Which way a delegate is replaced.
@@ -298,4 +298,19 @@ async fn a_delegate_that_comes_back_from_its_standby_has_all_its_networks() {
         }
     }
     assert!(restarted_since_stop > 10, "{restarted_since_stop}");
+}
+
+/// What the daemon asked an hour ago is older than what an operator's pass has just learned.
+#[tokio::test(start_paused = true)]
+async fn a_daemon_does_not_undo_what_a_later_pass_of_another_process_did() {
+    for change in [|_: &mut serde_json::Value| (), host_network] {
+        let host = Host::new();
+        host.publish(NEWER, good());
+        host.run_with("dd", change);
+        let mut daemon = host.upgrader(NEW);
+        host.pass(&mut daemon).await;
+        host.once(NEWER).await;
+        host.finish(&mut daemon).await;
+        host.assert_settled_on("dd", NEWER, "");
+    }
 }

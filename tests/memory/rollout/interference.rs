@@ -8,7 +8,7 @@ use delegate_upgrader::engine::Engine;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::json;
 
-use super::host::{DRAIN, Host, NEW, OLD, auto_remove, host_network, row};
+use super::host::{DRAIN, HOUR, Host, NEW, OLD, auto_remove, host_network, row};
 use kit::twin::{Behaviour, Happened, OperatorAction};
 
 const CRASHING: &str = "harness/delegate:26.02.0";
@@ -167,4 +167,69 @@ async fn an_auto_removed_delegate_whose_copies_are_pruned_comes_back() {
     host.assert_fleeting_on("dd", OLD, "");
     host.once(NEW).await;
     host.assert_fleeting_on("dd", NEW, "");
+}
+
+/// The owner made the delegate anew while an old one was left; the new one is ill for ever.
+#[tokio::test(start_paused = true)]
+async fn a_pass_ends_where_an_old_one_is_left_behind_a_stranger_that_is_ill() {
+    let host = Host::new();
+    host.run("dd");
+    let bad = "harness/delegate:26.03.0";
+    host.twin
+        .add_image(bad, host.twin.image(Behaviour::never_healthy()));
+    let now = host.twin.wall_clock().timestamp();
+    host.twin
+        .by_hand(OperatorAction::Rename(
+            "dd".to_owned(),
+            format!("dd.draining-{now}"),
+        ))
+        .unwrap();
+    host.run_with("dd", |body| body["Image"] = json!(bad));
+    let mut upgrader = host.upgrader(bad);
+    upgrader.start_run(Mode::Upgrade).await.unwrap();
+    let report = host.go_on(&mut upgrader, HOUR * 3).await;
+    assert!(report.is_some(), "{:?}", host.containers());
+}
+
+/// The owner makes the delegate anew while a candidate for the one before proves itself.
+#[tokio::test(start_paused = true)]
+async fn a_delegate_that_its_owner_made_anew_during_a_replacement_is_replaced_too() {
+    let host = Host::new();
+    host.publish(
+        NEW,
+        Behaviour {
+            ready_after: Duration::from_secs(20),
+            ..Behaviour::drains(Duration::from_millis(10))
+        },
+    );
+    let old = host.run("dd");
+    let mut upgrader = host.upgrader(NEW);
+    let anew = async {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        host.twin.stop(&old, Duration::ZERO).await.unwrap();
+        host.twin
+            .by_hand(OperatorAction::Remove("dd".to_owned()))
+            .unwrap();
+        host.run("dd");
+    };
+    let (report, ()) = tokio::join!(host.pass(&mut upgrader), anew);
+    assert!(!report.has_failures(), "{report:?}");
+    host.pass(&mut upgrader).await;
+    host.assert_settled_on("dd", NEW, "");
+}
+
+/// Its predecessor was removed by hand while it proved itself, and it never works.
+#[tokio::test(start_paused = true)]
+async fn a_pass_ends_where_a_candidate_that_never_works_is_all_there_is() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::never_healthy());
+    host.run("dd");
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::Upgrade).await.unwrap();
+    assert!(host.go_on(&mut upgrader, Duration::from_secs(10)).await.is_none());
+    host.twin
+        .by_hand(OperatorAction::Remove("dd".to_owned()))
+        .unwrap();
+    let report = host.go_on(&mut upgrader, HOUR * 3).await;
+    assert!(report.is_some(), "{:?}", host.containers());
 }

@@ -14,7 +14,6 @@ mod left_alone;
 mod obstacles;
 mod operator;
 mod replicas;
-mod review;
 mod rollback_faults;
 mod start_first;
 mod stop_first;

@@ -1,9 +1,15 @@
 //! `retry` and `rollback`: what an operator asks for one delegate.
 
-use delegate_upgrader::reconcile::operator::OperatorError;
+use std::time::Duration;
 
-use super::host::{HOUR, Host, NEW, NEWER, OLD, auto_remove, good, host_network, row};
+use delegate_upgrader::reconcile::operator::OperatorError;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
+use serde_json::json;
+
+use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, auto_remove, good, host_network, row};
 use kit::twin::Behaviour;
+
+const LATEST: &str = "harness/delegate:latest";
 
 async fn rolled_back(
     host: &Host,
@@ -189,4 +195,86 @@ async fn a_retry_lifts_a_rollback_and_leaves_the_other_replicas_alone() {
     assert_eq!(report.delegates.len(), 1);
     assert_eq!(host.find("aa").image, NEW);
     assert_eq!(host.find("bb").id, bb);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_moving_tag_is_rolled_back_too() {
+    let host = Host::new();
+    let before = host
+        .twin
+        .add_image(LATEST, host.twin.image(Behaviour::drains(DRAIN)));
+    host.publish(LATEST, good());
+    host.run_with("dd", |body| body["Image"] = json!(LATEST));
+    host.once(LATEST).await;
+    assert_ne!(host.twin.document("dd").unwrap()["Image"], before.as_str());
+    let mut upgrader = host.upgrader(LATEST);
+    upgrader.rollback("dd").await.unwrap();
+    let report = host.finish(&mut upgrader).await;
+    assert!(row(&report, "dd").runs_the_target(), "{report:?}");
+    assert_eq!(host.twin.document("dd").unwrap()["Image"], before.as_str());
+    // And stays there.
+    let report = host.once(LATEST).await;
+    assert_eq!(row(&report, "dd").reason.as_str(), "rolled_back");
+}
+
+/// Whoever goes on after the process that rolled back is gone.
+#[tokio::test(start_paused = true)]
+async fn a_rollback_that_was_interrupted_goes_on() {
+    let host = Host::new();
+    host.run("dd");
+    host.once(NEW).await;
+    let mut rollback = host.upgrader(NEW);
+    rollback.rollback("dd").await.unwrap();
+    assert!(host.go_on(&mut rollback, Duration::from_secs(5)).await.is_none());
+    drop(rollback);
+    host.find("dd.candidate");
+    host.once(NEW).await;
+    host.assert_settled_on("dd", OLD, "");
+}
+
+/// An idle delegate: it stops at once.
+#[tokio::test(start_paused = true)]
+async fn a_rollback_beside_a_daemon_s_pass_is_done_where_delegates_stop_at_once() {
+    let host = Host::new();
+    host.twin
+        .add_image(OLD, host.twin.image(Behaviour::drains(Duration::from_millis(10))));
+    host.run("dd");
+    let mut daemon = host.upgrader(NEW);
+    host.pass(&mut daemon).await;
+    let mut rollback = host.upgrader(NEW);
+    rollback.rollback("dd").await.unwrap();
+    let (report, ()) = tokio::join!(host.finish(&mut rollback), async {
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        host.pass(&mut daemon).await;
+    });
+    assert!(row(&report, "dd").runs_the_target(), "{report:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_of_a_delegate_that_is_just_being_replaced_tells_the_truth() {
+    let host = Host::new();
+    host.run_with("dd", host_network);
+    let mut first = host.upgrader(NEW);
+    first.start_run(Mode::Upgrade).await.unwrap();
+    assert!(host.go_on(&mut first, DRAIN / 2).await.is_none());
+    drop(first);
+    let mut retry = host.upgrader(NEW);
+    if retry.retry("dd").await.is_ok() {
+        let report = host.finish(&mut retry).await;
+        assert!(row(&report, "dd").runs_the_target(), "{report:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_daemon_does_not_call_what_was_rolled_back_published() {
+    let host = Host::new();
+    host.run("dd");
+    let mut daemon = host.upgrader(NEW);
+    host.pass(&mut daemon).await;
+    host.pass(&mut daemon).await;
+    let mut rollback = host.upgrader(NEW);
+    rollback.rollback("dd").await.unwrap();
+    host.finish(&mut rollback).await;
+    let report = host.finish(&mut daemon).await;
+    assert_ne!(row(&report, "dd").reason.as_str(), "up_to_date", "{report:?}");
 }

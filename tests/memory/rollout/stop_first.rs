@@ -6,8 +6,8 @@ use delegate_upgrader::config::Strategy;
 use delegate_upgrader::container::RunState;
 use serde_json::{Value, json};
 
-use super::host::{DRAIN, Host, NEW, good, host_network, published_port, row};
-use kit::twin::{Behaviour, Happened, Operation};
+use super::host::{DRAIN, Host, NEW, OLD, good, host_network, published_port, row};
+use kit::twin::{Behaviour, Fault, Happened, Operation};
 
 fn at(host: &Host, id: &delegate_upgrader::container::ContainerId, what: &Happened) -> Duration {
     host.events_of(id)
@@ -161,4 +161,27 @@ async fn a_successor_that_would_not_be_the_same_costs_no_downtime() {
     assert_eq!(host.writes_on("dd"), []);
     assert_eq!(host.find("dd").id, old);
     assert_eq!(host.names(), ["dd"]);
+}
+
+/// It came back once; that says nothing about the next time it is told to stop.
+#[tokio::test(start_paused = true)]
+async fn an_old_one_that_comes_back_twice_is_started_twice() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::never_healthy());
+    host.run_with("dd", host_network);
+    let mut upgrader = host.upgrader(NEW);
+    host.pass(&mut upgrader).await;
+    host.twin.set_faults(|call| match call.operation {
+        Operation::Stop if call.subject.starts_with("dd.draining") => Fault::ErrAfter,
+        _ => Fault::None,
+    });
+    upgrader.retry("dd").await.unwrap();
+    host.finish(&mut upgrader).await;
+    assert_eq!(
+        host.find("dd").state,
+        RunState::Running,
+        "{:?}",
+        host.containers()
+    );
+    assert_eq!(host.find("dd").image, OLD);
 }
