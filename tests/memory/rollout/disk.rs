@@ -82,7 +82,7 @@ async fn an_image_under_a_tag_that_moved_needs_room() {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_engine_says_of_its_own_pool_comes_first() {
-    let full = Storage::new("/x", "devicemapper", &[("Data Space Available", "100 MB")]);
+    let full = Storage::new("/x", "zfs", &[("Space Available", "100000000")]);
     let roomy = Storage::new("/x", "zfs", &[("Space Available", "900000000")]);
     let host = host(u64::MAX);
     host.twin.set_storage(full);
