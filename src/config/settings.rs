@@ -125,7 +125,7 @@ fn target(reader: &mut Reader, env: &Environment) -> TargetSettings {
     TargetSettings {
         registry_mirror,
         image_repository,
-        pins: ImagePolicy {
+        policy: ImagePolicy {
             require_digest: reader.flag(&env.require_digest),
             max_version: reader.read(&env.max_version, |text| {
                 text.parse::<MaxVersion>().map_err(|()| String::new())

@@ -1,4 +1,4 @@
-//! Reading a container's raw document: typed views of the few fields decisions rest on.
+//! A container's raw document, with typed views of the few fields that decisions rest on.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -9,18 +9,18 @@ use serde_json::{Map, Value};
 use super::json::{list_at, object_at, text_at};
 use super::{ContainerId, ImageId, RunState, label, restart_policy};
 
-/// A container's document as the engine gave it, and typed views of what we decide on.
+/// A container's document as the engine gave it. It has an id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inspected(Value);
 
-/// What the engine says of a container's HEALTHCHECK.
+/// The result of a container's HEALTHCHECK.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Healthcheck {
     /// The engine's verdict.
     pub status: HealthcheckStatus,
     /// Failures in a row.
     pub failing_streak: u64,
-    /// What the last probe printed, trimmed.
+    /// The output of the last probe, trimmed.
     pub last_output: String,
 }
 
@@ -95,13 +95,13 @@ impl Inspected {
         self.text("/Name").trim_start_matches('/')
     }
 
-    /// Its state.
+    /// The state it is in.
     pub fn state(&self) -> RunState {
         RunState::from(self.text("/State/Status"))
     }
 
-    /// The image reference it was created from, as its owner wrote it. One that we had to create by the image's id
-    /// has the reference on a label.
+    /// The image reference it was created from, as its owner wrote it. Where we had to create it by the image's id, the
+    /// reference is on a label.
     pub fn image_reference(&self) -> &str {
         let image = self.text("/Config/Image");
         if image.starts_with("sha256:") {
@@ -167,7 +167,7 @@ impl Inspected {
         self.text("/State/Error")
     }
 
-    /// Whether the kernel killed it for memory.
+    /// Whether the kernel killed it because its memory ran out.
     pub fn oom_killed(&self) -> bool {
         self.flag("/State/OOMKilled")
     }

@@ -1,4 +1,4 @@
-//! Reading raw JSON by pointer, where what is missing and what has another type are both "nothing".
+//! Reading raw JSON by pointer. A value that is missing and one of another type are both "nothing".
 
 use serde_json::{Map, Value};
 

@@ -1,6 +1,6 @@
 //! Labels we read from a delegate (set by its owner) or write on a container we create.
 
-/// `false` on a delegate: leave it alone.
+/// `false` on a delegate: do not upgrade it.
 pub const ENABLE: &str = "io.delegate-upgrader.enable";
 /// On a delegate: `start-first` or `stop-first`, over `UPGRADE_STRATEGY`.
 pub const STRATEGY: &str = "io.delegate-upgrader.strategy";
@@ -8,8 +8,8 @@ pub const STRATEGY: &str = "io.delegate-upgrader.strategy";
 pub const STOP_TIMEOUT: &str = "io.delegate-upgrader.stop-timeout";
 /// On a container we created: the full id of the one it replaces.
 pub const REPLACES: &str = "io.delegate-upgrader.replaces";
-/// On a container we created: the name it was made to take. An owner's delegate may be called `x.candidate`; by
-/// this label its successor in service is told from a candidate for `x`.
+/// On a container we created: the name it was made to take. An owner's delegate may be called `x.candidate`;
+/// this label distinguishes its successor in service from a candidate for `x`.
 pub const NAME: &str = "io.delegate-upgrader.name";
 /// On a container we created: how many times this delegate was replaced, from 1.
 pub const RELEASE: &str = "io.delegate-upgrader.release";
@@ -28,13 +28,13 @@ pub const AUTO_REMOVE: &str = "io.delegate-upgrader.auto-remove";
 pub const NETWORKS: &str = "io.delegate-upgrader.networks";
 /// On a container we created by an image's id, since its reference is gone or another image now: the reference.
 pub const IMAGE: &str = "io.delegate-upgrader.image";
-/// On a container that `rollback` made: the image reference it went back from. That image is left alone as long as
-/// it is the published one.
+/// On a container that `rollback` made: the image reference it went back from. That image is not taken up as
+/// long as it is the published one.
 pub const ROLLED_BACK_FROM: &str = "io.delegate-upgrader.rolled-back-from";
 /// On a container that `rollback` made: the id of the image it went back from.
 pub const ROLLED_BACK_FROM_ID: &str = "io.delegate-upgrader.rolled-back-from-id";
 
-/// The labels that only we write; a release's are replaced by the next one's, never piled up.
+/// The labels that only we write. Those of a release replace those of the one before.
 pub const OURS: [&str; 11] = [
     REPLACES,
     NAME,
@@ -49,7 +49,7 @@ pub const OURS: [&str; 11] = [
     ROLLED_BACK_FROM_ID,
 ];
 
-/// The labels that tell a delegate's own past: a copy of it has them too.
+/// The labels with a delegate's own history: a copy of it has them too.
 pub const HISTORY: [&str; 5] = [
     RELEASE,
     PREVIOUS_IMAGE,

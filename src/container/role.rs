@@ -2,26 +2,26 @@
 
 use crate::text::duration::digits;
 
-/// The part a container plays in the rollout of the delegate `NAME`, as its own name tells.
+/// The part a container plays in the rollout of the delegate `NAME`, read from its own name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// `NAME`: the delegate in service.
     Serving,
     /// `NAME.candidate`: new, not yet proven.
     Candidate,
-    /// `NAME.draining-<unix>`: old, told to stop at that second.
+    /// `NAME.draining-<unix>`: old, asked to stop at that second.
     Draining {
         /// Seconds since the epoch.
         since: i64,
     },
-    /// `NAME.withdrawn-<unix>`: a candidate that nobody wants any more, through no fault of its own; told to stop.
+    /// `NAME.withdrawn-<unix>`: a candidate that is no longer wanted, through no fault of its own, and was asked to stop.
     Withdrawn {
         /// Seconds since the epoch.
         since: i64,
     },
     /// `NAME.standby`: a copy of an `--rm` delegate, never started, made before its replacement begins.
     Standby,
-    /// `NAME.failed-<attempt>`: a rejected candidate, evidence and quarantine of its image. For an `--rm` candidate,
+    /// `NAME.failed-<attempt>`: a rejected candidate, kept as evidence and as the quarantine of its image. For an `--rm` candidate,
     /// which vanishes when it stops, a container of its image that was never started.
     Failed {
         /// How many times this image was rejected in a row, from 1.

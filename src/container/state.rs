@@ -1,4 +1,4 @@
-//! What an engine says of itself and of a container in a list: API versions, states, summaries.
+//! API versions, the states of containers, and rows of the container list.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ impl std::str::FromStr for ApiVersion {
                     minor: minor.parse().ok()?,
                 })
             })
-            .ok_or_else(|| format!("{text:?} is no API version such as 1.41"))
+            .ok_or_else(|| format!("{text:?} is not an API version such as 1.41"))
     }
 }
 
@@ -48,17 +48,17 @@ pub enum RunState {
     Created,
     /// Its process runs.
     Running,
-    /// Frozen by its owner.
+    /// Frozen by `docker pause`.
     Paused,
     /// Between two lives of a restart policy.
     Restarting,
-    /// The engine is taking it away.
+    /// The engine is removing it.
     Removing,
     /// Stopped.
     Exited,
     /// Stopped, and the engine could not clean up.
     Dead,
-    /// A word this version does not know.
+    /// A state that this program does not know.
     Other(String),
 }
 
@@ -93,15 +93,15 @@ impl From<&str> for RunState {
     }
 }
 
-/// A row of the container list: enough to know which containers to look at more closely.
+/// A row of the container list: enough to know which containers to inspect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerSummary {
     /// The full id.
     pub id: ContainerId,
     /// The container's own name, without the leading slash (links add more names; they are left out).
     pub name: String,
-    /// Its state; some engines (26.1) are a moment late with it here, and only an inspect tells what is now.
+    /// Its state. Some engines (26.1) are a moment late with it here; only an inspect shows the present one.
     pub state: RunState,
-    /// Its labels.
+    /// All of its labels.
     pub labels: BTreeMap<String, String>,
 }

@@ -34,7 +34,7 @@ pub(super) fn subtract(
     healthcheck(config, image);
 }
 
-/// Whether what a container has for one name in its environment is what its image gave.
+/// Whether a container's entries for one name of its environment are those of its image.
 ///
 /// The engine takes all of the image's entries where the owner gave no environment at all, else the first of each
 /// name. Empty lists are "has none".
@@ -139,9 +139,9 @@ impl Command {
     /// Reads it from a merged configuration.
     ///
     /// With an entry point of the owner's own the image's command does not apply; an empty list is an entry point
-    /// with which it does. The owner who repeats the image's entry point and gives no command is told from the one
-    /// who gives nothing by the missing command. Where the image has no command either, only an empty list in place
-    /// of `null` tells them apart, and only on engines that show `null` in image documents.
+    /// with which it does. An owner who repeats the image's entry point and gives no command differs from one who
+    /// gives nothing by the missing command. Where the image has no command either, only an empty list in place of
+    /// `null` shows the difference, and only on engines that show `null` in image documents.
     pub(super) fn of(config: &Map<String, Value>, image: &Map<String, Value>) -> Self {
         let (entrypoint, command) = (given(config, "Entrypoint"), given(config, "Cmd"));
         let (image_entrypoint, image_command) = (entrypoint_of_image(image), given(image, "Cmd"));

@@ -1,5 +1,5 @@
-//! What a container has of another one: a namespace, its volumes, or a link to it. None of that can be taken along to the
-//! other one's successor, which has another id.
+//! Dependencies of a container on another one: a namespace, volumes, or a link. None of them follows to the other one's
+//! successor, which has another id.
 
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ pub enum DependencyKind {
 /// Something that a container has of another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependency {
-    /// What it is.
+    /// A namespace, the volumes, or a link.
     pub kind: DependencyKind,
     /// The other container, as the document names it: by its id, or by its name.
     pub container: String,
@@ -48,7 +48,7 @@ impl Dependency {
     }
 
     /// The container that it is on: the one of that name, else the only one whose id begins so. The engine takes as
-    /// few digits as tell one, and keeps what it was given.
+    /// few digits of an id as are unique, and keeps what it was given.
     pub fn target<'a>(&self, containers: &'a [ContainerSummary]) -> Option<&'a ContainerSummary> {
         let wanted = self.container.trim_start_matches('/');
         if wanted.is_empty() {

@@ -8,13 +8,13 @@
 //!
 //! | rule | where |
 //! |---|---|
-//! | what the old image gave is taken out, so that the new image's defaults apply | `defaults` |
+//! | defaults of the old image are taken out, so that the new image's apply | `defaults` |
 //! | host names the engine made up are left out | `names` |
 //! | endpoints keep only what may be set | `networks` |
 //! | anonymous volumes come along with their data | `volumes` |
 //! | the image, our labels, and what makes a copy a standby are ours | `overrides` |
 //!
-//! What inspect does not show, so that nobody can keep it:
+//! Inspect does not show these, so that nobody can keep them:
 //! - a value the owner gave that is just what the old image says: it is taken for the image's;
 //! - a MAC address the owner gave for a network other than the container's first one. From API 1.52 that of the first
 //!   one is not shown either; the engine port adds it as `Config.MacAddress` from an inspect at 1.51;

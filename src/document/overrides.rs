@@ -1,11 +1,11 @@
-//! What of a new container is ours to say: its image, our labels, and what makes a copy a standby.
+//! The settings of a new container that are ours: its image, our labels, and those that make a copy a standby.
 
 use serde_json::{Map, Value};
 
 use crate::container::json::object_at;
 use crate::container::{ImageId, Inspected, label};
 
-/// In what a container that we create differs from the one that it is made from.
+/// The settings in which a container that we create differs from the one that it is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct Overrides<'a> {
     /// The image, as the owner would write it.

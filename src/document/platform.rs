@@ -1,4 +1,4 @@
-//! Platforms: what an image is built for, and what of a store that keeps several a container runs.
+//! Platforms: the one that an image is built for, and the one that a container runs of a store that keeps several.
 
 use serde_json::Value;
 

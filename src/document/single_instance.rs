@@ -1,4 +1,4 @@
-//! What keeps two containers of one document from running at the same time.
+//! Reasons why two containers of one document cannot run at the same time.
 
 use std::ops::RangeInclusive;
 
@@ -9,8 +9,7 @@ use super::dependencies::namespaces;
 use super::networks;
 use crate::container::Inspected;
 use crate::container::json::{list_at, text_at};
-
-const MIB: u64 = 1024 * 1024;
+use crate::text::size;
 
 /// Devices that any number of processes use at once: the kernel's own, and those that hand each opener something of its
 /// own. Every other one, such as a disk, a serial line or a key, is taken for one process at a time. What is asked for
@@ -74,7 +73,10 @@ pub enum SingleInstance {
         path: String,
     },
     /// The host has no room for a second one. Not read from the document; the caller knows the host.
-    #[error("a second instance may need {} MiB of memory, and the host has {} MiB available", .needed / MIB, .available / MIB)]
+    #[error(
+        "a second instance may need {} of memory, and the host has {} available",
+        size::text(*.needed), size::text(*.available)
+    )]
     TooLittleMemory {
         /// Its limit, or its present use where it has none, in bytes.
         needed: u64,

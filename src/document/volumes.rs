@@ -31,7 +31,7 @@ pub(super) fn keep_anonymous(host_config: &mut Map<String, Value>, container: &I
 
 /// The name of a mounted volume.
 ///
-/// For a bind that is nothing but a destination 28.5 leaves the name out; the local driver's directory tells it.
+/// For a bind that is nothing but a destination 28.5 leaves the name out; the local driver's directory shows it.
 pub(super) fn name(mount: &Value) -> &str {
     match text_at(mount, "/Name") {
         "" => text_at(mount, "/Source")

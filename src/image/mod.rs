@@ -1,4 +1,4 @@
-//! Image references, and from the published image to the target: pure.
+//! Image references, and from the published image to the target: pure functions.
 
 mod policy;
 mod reference;

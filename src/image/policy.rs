@@ -1,52 +1,57 @@
-//! What a host's administrator lets in, whatever is published.
+//! What a host's administrator permits, whatever is published.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::{ImageReference, Version};
 
-/// `REQUIRE_DIGEST` and `MAX_VERSION`.
+/// The images that `REQUIRE_DIGEST` and `MAX_VERSION` permit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImagePolicy {
-    /// `REQUIRE_DIGEST`: nothing but what a digest pins.
+    /// `REQUIRE_DIGEST`: only images that are pinned by a digest.
     pub require_digest: bool,
-    /// `MAX_VERSION`: nothing newer.
+    /// `MAX_VERSION`: no version after this one.
     pub max_version: Option<MaxVersion>,
 }
 
-/// Why an image is not let in.
+/// Why an image is not permitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// Nothing pins it.
+    /// It is not pinned by a digest.
     NoDigest,
     /// It is newer than this.
     NewerThan(MaxVersion),
-    /// Its tag does not tell whether it is newer than this.
-    NotKnown(MaxVersion),
+    /// Its tag does not say whether it is newer than this.
+    VersionUnknown(MaxVersion),
 }
 
 impl ImagePolicy {
-    /// Why this image is not let in; `None` where it is.
-    pub fn forbid(&self, image: &ImageReference) -> Option<Violation> {
+    /// Whether this image is permitted.
+    ///
+    /// # Errors
+    /// The first [`Violation`], where it is not.
+    pub fn check(&self, image: &ImageReference) -> Result<(), Violation> {
         if self.require_digest && image.digest().is_none() {
-            return Some(Violation::NoDigest);
+            return Err(Violation::NoDigest);
         }
-        let max = self.max_version.as_ref()?;
-        match Version::of(image).and_then(|version| max.allows(&version)) {
-            Some(true) => None,
-            Some(false) => Some(Violation::NewerThan(max.clone())),
-            None => Some(Violation::NotKnown(max.clone())),
+        let Some(max) = &self.max_version else {
+            return Ok(());
+        };
+        match Version::of(image).and_then(|version| max.permits(&version)) {
+            Some(true) => Ok(()),
+            Some(false) => Err(Violation::NewerThan(max.clone())),
+            None => Err(Violation::VersionUnknown(max.clone())),
         }
     }
 }
 
-/// The last version, or the last month, that is let in: `26.03` has all of March in it.
+/// The last version, or the last month, that is permitted: `26.03` has all of March in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MaxVersion(Version);
 
 impl MaxVersion {
-    /// Whether it lets a version in; `None` where that is less exact: `26.03` may stand for any of March's.
-    fn allows(&self, version: &Version) -> Option<bool> {
+    /// Whether it permits a version; `None` where that one is less exact: `26.03` may stand for any of March's.
+    fn permits(&self, version: &Version) -> Option<bool> {
         let (max, numbers) = (self.0.numbers(), version.numbers());
         let both = max.len().min(numbers.len());
         if numbers[..both] == max[..both] && numbers.len() < max.len() {
@@ -74,19 +79,19 @@ impl fmt::Display for MaxVersion {
 mod tests {
     use super::*;
 
-    fn pins(max: &str) -> ImagePolicy {
+    fn newest(max: &str) -> ImagePolicy {
         ImagePolicy {
             require_digest: false,
             max_version: Some(max.parse().unwrap()),
         }
     }
 
-    fn forbid(pins: &ImagePolicy, tag: &str) -> Option<Violation> {
-        pins.forbid(&format!("harness/delegate{tag}").parse().unwrap())
+    fn check(policy: &ImagePolicy, tag: &str) -> Result<(), Violation> {
+        policy.check(&format!("harness/delegate{tag}").parse().unwrap())
     }
 
     #[test]
-    fn a_month_lets_in_all_of_it_and_a_version_no_later_one() {
+    fn a_month_permits_all_of_it_and_a_version_no_later_one() {
         for (max, tag, expected) in [
             ("26.03", ":26.03.88501", Some(true)),
             ("26.03", ":26.03.99999.minimal", Some(true)),
@@ -106,25 +111,25 @@ mod tests {
             ("26.03", "", None),
             ("26.03", ":mine", None),
         ] {
-            let told = match forbid(&pins(max), tag) {
-                None => Some(true),
-                Some(Violation::NewerThan(_)) => Some(false),
-                Some(_) => None,
+            let permitted = match check(&newest(max), tag) {
+                Ok(()) => Some(true),
+                Err(Violation::NewerThan(_)) => Some(false),
+                Err(_) => None,
             };
-            assert_eq!(told, expected, "{tag} by {max}");
+            assert_eq!(permitted, expected, "{tag} by {max}");
         }
     }
 
     #[test]
-    fn what_no_digest_pins_is_not_let_in_where_one_is_required() {
-        let pins = ImagePolicy {
+    fn an_image_without_a_digest_is_not_permitted_where_one_is_required() {
+        let pinned = ImagePolicy {
             require_digest: true,
             max_version: None,
         };
         let digest = format!("@sha256:{}", "a".repeat(64));
-        assert_eq!(forbid(&pins, ":26.03.1"), Some(Violation::NoDigest));
-        assert_eq!(forbid(&pins, &digest), None);
-        assert_eq!(forbid(&pins, &format!(":26.03.1{digest}")), None);
-        assert_eq!(forbid(&ImagePolicy::default(), ":26.03.1"), None);
+        assert_eq!(check(&pinned, ":26.03.1"), Err(Violation::NoDigest));
+        assert_eq!(check(&pinned, &digest), Ok(()));
+        assert_eq!(check(&pinned, &format!(":26.03.1{digest}")), Ok(()));
+        assert_eq!(check(&ImagePolicy::default(), ":26.03.1"), Ok(()));
     }
 }

@@ -9,7 +9,7 @@ use crate::text::quoted;
 
 /// The registry a reference without one means.
 pub(super) const DEFAULT_REGISTRY: &str = "docker.io";
-/// What old clients wrote for it.
+/// The name that old clients wrote for it.
 const LEGACY_DEFAULT_REGISTRY: &str = "index.docker.io";
 /// Where a one-word name lives on the default registry.
 const OFFICIAL_PREFIX: &str = "library/";
@@ -69,17 +69,13 @@ impl ImageReference {
         compose(&self.repository(), self.tag(), self.digest())
     }
 
-    /// The short form that people know: without `docker.io/` and `library/`.
-    pub fn familiar(&self) -> String {
-        compose(&self.familiar_name(), self.tag.as_deref(), self.digest.as_deref())
-    }
-
     /// Registry and path as they were written.
     pub(super) fn written_name(&self) -> &str {
         split(&self.written).name
     }
 
-    /// Nothing is left out where the rest would be read as another registry's, or as an image's id.
+    /// The short form that people know: without `docker.io/` and `library/`, unless the rest would be read as another
+    /// registry's, or as an image's id.
     pub(super) fn familiar_name(&self) -> String {
         if self.registry != DEFAULT_REGISTRY {
             return self.repository();
@@ -134,9 +130,9 @@ impl FromStr for ImageReference {
     }
 }
 
-/// A text that is no image reference, and why.
+/// A text that is not an image reference, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text} is no image reference: {problem}")]
+#[error("{text} is not an image reference: {problem}")]
 pub struct ReferenceError {
     text: String,
     problem: ReferenceProblem,
@@ -152,20 +148,20 @@ impl ReferenceError {
 /// What keeps a text from being an image reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceProblem {
-    /// Nothing was written.
+    /// The text is empty.
     #[error("it is empty")]
     Empty,
     /// `sha256:…` or 64 hex digits: the id of a local image, which no registry knows.
     #[error("it is the id of a local image; name a repository, as in harness/delegate:26.02.88404")]
     ImageId,
     /// `https://…`.
-    #[error("it has a URL scheme; leave it out")]
+    #[error("it has a URL scheme; remove it")]
     Scheme,
-    /// The part before the first slash is no host.
-    #[error("its registry is no host name with an optional port")]
+    /// The part before the first slash is not a host.
+    #[error("its registry is not a host name with an optional port")]
     Registry,
     /// Capital letters after the registry.
-    #[error("its path has capital letters; a path is lower-case")]
+    #[error("its path has capital letters; it must be lower-case")]
     Capitals,
     /// The path is not what a registry accepts.
     #[error("its path may have lower-case letters and digits, joined by single . _ / or by __ or dashes")]
@@ -174,7 +170,7 @@ pub enum ReferenceProblem {
     #[error("its path is longer than {MAX_PATH} characters")]
     PathTooLong,
     /// The tag is not what a registry accepts.
-    #[error("its tag may have up to {MAX_TAG} letters, digits and _ . - and starts with none of . -")]
+    #[error("its tag may have up to {MAX_TAG} letters, digits, _ . and -, and must not start with . or -")]
     Tag,
     /// The digest is not one of the three known kinds.
     #[error("its digest is not sha256: and 64 lower-case hex digits (or sha384: and 96, sha512: and 128)")]

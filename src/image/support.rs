@@ -1,5 +1,5 @@
-//! How long Harness supports a version of the delegate, as its tag tells: `yy.mm.verno` is supported until six months after
-//! that month, and taken for alive until eight months after it. A flag, never a reason to stop.
+//! How long Harness supports a version of the delegate. By its tag, `yy.mm.verno`, it is supported until six months after
+//! that month, and its life ends eight months after it. This is shown, and never a reason to act.
 
 use chrono::{Datelike, Months, NaiveDate};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use super::ImageReference;
 
 const SUPPORT: Months = Months::new(6);
 const LIFE: Months = Months::new(8);
-/// So early is the end of support told.
+/// How long before the end of support the notices begin.
 const NOTICE: Months = Months::new(1);
 
 /// The last days of a version.
@@ -21,7 +21,7 @@ pub struct Expiry {
 }
 
 impl Expiry {
-    /// That of an image whose tag is a version; `None` for `latest` and for tags of one's own.
+    /// The last days of an image whose tag is a version; `None` for `latest` and custom tags.
     pub fn of(image: &ImageReference) -> Option<Self> {
         let mut parts = image.tag()?.splitn(3, '.');
         let (year, month, number) = (parts.next()?, parts.next()?, parts.next()?);
@@ -36,7 +36,7 @@ impl Expiry {
         })
     }
 
-    /// What there is to say of it on a day, from a month before the end of support.
+    /// The notice for a day, from a month before the end of support on.
     pub fn notice(&self, today: NaiveDate) -> Option<String> {
         let Self {
             support_ends,
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_from_a_month_before_the_end() {
+    fn notices_begin_a_month_before_the_end() {
         let expiry = Expiry::of(&"harness/delegate:24.05.84200".parse().unwrap()).unwrap();
         let on = |day: &str| expiry.notice(day.parse().unwrap()).unwrap_or_default();
         assert_eq!(on("2024-10-29"), "");

@@ -5,7 +5,7 @@ use super::{ImagePolicy, ImageReference, MaxVersion, ReferenceError, Violation, 
 /// The registry and the path of Harness's own delegate image.
 const STOCK_REGISTRY: &str = super::DEFAULT_REGISTRY;
 const STOCK_PATH: &str = "harness/delegate";
-/// Harness's other repository of it, with its registry.
+/// Harness's other repository of that image, with its registry.
 const OTHER_STOCK: (&str, &str) = (
     "us-docker.pkg.dev",
     "gar-prod-setup/harness-public/harness/delegate",
@@ -21,8 +21,8 @@ pub struct TargetSettings {
     pub registry_mirror: Option<String>,
     /// `IMAGE_REPOSITORY`: the repository of your own build of the delegate, without tag.
     pub image_repository: Option<String>,
-    /// What is let in.
-    pub pins: ImagePolicy,
+    /// `REQUIRE_DIGEST` and `MAX_VERSION`: the images that are permitted.
+    pub policy: ImagePolicy,
 }
 
 impl TargetSettings {
@@ -46,18 +46,18 @@ impl TargetSettings {
 pub enum Target {
     /// It runs what is published.
     Current,
-    /// It runs the published reference, whose tag moves: only the registry's digest tells whether it is current.
+    /// It runs the published reference, whose tag is mutable: only the registry's digest says whether it is current.
     CheckDigest(ImageReference),
-    /// It should run this instead. Older or newer is no question: what is published is right.
+    /// It should run this instead, be it newer or older: what is published is right.
     Replace(ImageReference),
     /// It should run this, which is newer than `MAX_VERSION`.
     HeldBack(ImageReference, MaxVersion),
-    /// It should run this, which no digest pins, and `REQUIRE_DIGEST` asks for one.
+    /// It should run this, which is not pinned by a digest, though `REQUIRE_DIGEST` asks for one.
     NotPinned(ImageReference),
     /// It runs somebody's own build, which the stock image must not replace: its tools would be lost. Setting
     /// `IMAGE_REPOSITORY` to the repository of that build lets it follow the published tag.
     CustomImage,
-    /// The settings and the published reference make no reference together; the reason is for people.
+    /// The settings and the published reference do not make a reference together. The text is the reason, for people.
     Unresolvable(String),
 }
 
@@ -67,8 +67,8 @@ pub enum Target {
 /// 2. A published repository other than the stock one is an administrator's override and followed as it is.
 /// 3. The stock image found under any prefix keeps its prefix; a custom image is not replaced by one of Harness's own.
 /// 4. The variant of the current tag is kept when the published tag is the plain one.
-/// 5. The same reference is current, unless its tag moves.
-/// 6. What the pins do not let in is not taken up.
+/// 5. The same reference is current, unless its tag is mutable.
+/// 6. An image that the [`ImagePolicy`] does not permit is not taken up.
 ///
 /// A digest that pins the published image is kept, except where it cannot be that of the target: an own build, or a
 /// variant of the image it pins. A digest that pins only the current one does not make the same version differ.
@@ -78,7 +78,7 @@ pub fn resolve(published: &ImageReference, current: &ImageReference, settings: &
         return Target::CustomImage;
     }
     match wanted(published, current, settings, stock) {
-        Ok(wanted) => apply_policy(compare(wanted, current), &settings.pins),
+        Ok(wanted) => apply_policy(compare(wanted, current), &settings.policy),
         Err(reason) => Target::Unresolvable(reason),
     }
 }
@@ -102,12 +102,18 @@ pub fn manager_reference(current: &ImageReference, settings: &TargetSettings) ->
         .unwrap_or_else(|_| current.clone())
 }
 
-/// Whether a `REGISTRY_MIRROR` can be one.
+/// Checks a `REGISTRY_MIRROR`.
+///
+/// # Errors
+/// Where a repository under it would not make an image reference.
 pub fn check_mirror(mirror: &str) -> Result<(), ReferenceError> {
     under(mirror, STOCK_PATH).parse::<ImageReference>().map(drop)
 }
 
-/// Whether an `IMAGE_REPOSITORY` can be one: a repository, without tag and digest.
+/// Checks an `IMAGE_REPOSITORY`.
+///
+/// # Errors
+/// Where it is not a repository without tag and digest.
 pub fn check_repository(repository: &str) -> Result<(), ReferenceError> {
     compose(repository, Some(super::DEFAULT_TAG), None)
         .parse::<ImageReference>()
@@ -141,7 +147,7 @@ fn wanted(
         .filter(|_| own_build.is_none() && variant.is_none());
     if tag.is_none() && digest.is_none() {
         return Err(format!(
-            "the published {published} has no tag, and IMAGE_REPOSITORY needs one to follow"
+            "the published image {published} has no tag, which IMAGE_REPOSITORY needs"
         ));
     }
     compose(&name, tag.as_deref(), digest)
@@ -164,16 +170,16 @@ fn compare(wanted: ImageReference, current: &ImageReference) -> Target {
     }
 }
 
-fn apply_policy(target: Target, pins: &ImagePolicy) -> Target {
+fn apply_policy(target: Target, policy: &ImagePolicy) -> Target {
     let (Target::Replace(wanted) | Target::CheckDigest(wanted)) = &target else {
         return target;
     };
-    match pins.forbid(wanted) {
-        None => target,
-        Some(Violation::NoDigest) => Target::NotPinned(wanted.clone()),
-        Some(Violation::NewerThan(max)) => Target::HeldBack(wanted.clone(), max),
-        Some(Violation::NotKnown(max)) => Target::Unresolvable(format!(
-            "the tag of {wanted} does not tell whether it is newer than MAX_VERSION={max}"
+    match policy.check(wanted) {
+        Ok(()) => target,
+        Err(Violation::NoDigest) => Target::NotPinned(wanted.clone()),
+        Err(Violation::NewerThan(max)) => Target::HeldBack(wanted.clone(), max),
+        Err(Violation::VersionUnknown(max)) => Target::Unresolvable(format!(
+            "cannot tell from the tag of {wanted} whether it is newer than MAX_VERSION={max}"
         )),
     }
 }
@@ -206,17 +212,12 @@ fn variant_to_keep(published: &ImageReference, current: &ImageReference) -> Opti
     }
 }
 
-/// Whether a reference may stand for another image tomorrow.
+/// Whether a reference may stand for another image tomorrow: it has no digest, and no version in its tag, which is two
+/// numbers joined by a dot.
 pub fn is_mutable_tag(reference: &ImageReference) -> bool {
-    reference.digest().is_none() && reference.tag().is_some_and(moves)
-}
-
-/// Whether a tag may name another image tomorrow: it has no version in it, two numbers joined by a dot.
-fn moves(tag: &str) -> bool {
-    let bytes = tag.as_bytes();
-    !bytes.windows(3).any(
-        |three| matches!(three, [before, b'.', after] if before.is_ascii_digit() && after.is_ascii_digit()),
-    )
+    let is_version = |three: &[u8]| matches!(three, [a, b'.', b] if a.is_ascii_digit() && b.is_ascii_digit());
+    let has_version = |tag: &str| tag.as_bytes().windows(3).any(is_version);
+    reference.digest().is_none() && reference.tag().is_some_and(|tag| !has_version(tag))
 }
 
 fn under(mirror: &str, path: &str) -> String {

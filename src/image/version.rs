@@ -1,4 +1,4 @@
-//! Versions of the delegate, as tags tell them: `yy.mm.verno`, and what else is written that way.
+//! Versions of the delegate, read from tags: `yy.mm.verno`, and everything else that is written that way.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use super::ImageReference;
 pub struct Version(Vec<u64>);
 
 impl Version {
-    /// That of an image: what its tag begins with. A variant (`.minimal`, `-fips`) does not count. `None` for `latest`,
+    /// The version of an image: what its tag begins with. A variant (`.minimal`, `-fips`) does not count. `None` for `latest`,
     /// and where there is no tag.
     pub fn of(image: &ImageReference) -> Option<Self> {
         let tag = image.tag()?;
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_tells_its_version_and_a_variant_does_not_count() {
+    fn a_tag_has_a_version_and_a_variant_does_not_count() {
         for (image, expected) in [
             ("harness/delegate:26.03.88501", Some("26.03.88501")),
             ("harness/delegate:26.03.88501.minimal", Some("26.03.88501")),

@@ -385,7 +385,7 @@ impl Rollout {
 
 impl Member {
     /// Whether it is the result of a rollback from this image. By the reference alone only where that stands for one
-    /// image: a tag that moves is the same reference for the image before and for the next.
+    /// image: a mutable tag is the same reference for the image before and for the next.
     pub fn was_rolled_back_from(&self, reference: &ImageReference, id: Option<&ImageId>) -> bool {
         self.rolled_back_from.as_ref().is_some_and(|left| match id {
             Some(id) => left.id == *id,

@@ -21,7 +21,7 @@ use super::{Images, Obstacle, names, networks, volumes};
 use crate::container::json::{object_at, text_at};
 use crate::container::{Inspected, label, restart_policy_document};
 
-/// What of a recreated container differs from the one it replaces without their images explaining it.
+/// The settings in which a recreated container differs from the one it replaces, and that their images do not explain.
 ///
 /// `images` are those of the two containers. The new container need not have been started.
 pub fn differences(old: &Inspected, new: &Inspected, images: Images<'_>) -> Vec<Difference> {
@@ -50,8 +50,8 @@ pub fn differences(old: &Inspected, new: &Inspected, images: Images<'_>) -> Vec<
     comparison.differences
 }
 
-/// What keeps a container that we created from taking the place of the one that it was made from: their
-/// [`differences`], where two settings count as they are remembered on labels.
+/// Compares a container that we created with the one it was made from, before it may take that one's place. These are
+/// their [`differences`], except that two settings count as they are remembered on labels.
 ///
 /// The restart policy is that of the new container's label, since the old one loses its own before it is stopped. A
 /// standby counts as having `--rm` if its original has it.

@@ -1,4 +1,4 @@
-//! Spellings of one host configuration: what engines write differently, though it means the same.
+//! The spellings of one host configuration: engines write differently what means the same.
 
 use serde_json::{Map, Value};
 

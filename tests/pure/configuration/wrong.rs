@@ -117,7 +117,7 @@ fn each_wrong_environment_is_reported_completely() {
             &[
                 (
                     "REGISTRY_MIRROR",
-                    "its registry is no host name with an optional port",
+                    "its registry is not a host name with an optional port",
                 ),
                 ("IMAGE_REPOSITORY", "its path may have lower-case letters"),
             ],

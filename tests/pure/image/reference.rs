@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use delegate_upgrader::image::{ImageReference, ReferenceProblem};
+use delegate_upgrader::image::{ImageReference, ReferenceProblem, TargetSettings, manager_reference};
 
 const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
@@ -91,28 +91,29 @@ fn references_are_equal_when_they_mean_the_same() {
 }
 
 #[test]
-fn the_familiar_form_is_the_short_one() {
-    for (written, familiar) in [
+fn the_manager_is_asked_by_the_short_form() {
+    for (written, short) in [
         ("docker.io/library/nginx:1", "nginx:1"),
-        ("index.docker.io/harness/delegate", "harness/delegate"),
-        ("docker.io/library/a/b", "library/a/b"),
+        ("index.docker.io/harness/delegate", "harness/delegate:latest"),
+        ("docker.io/library/a/b", "library/a/b:latest"),
         ("quay.io/library/nginx:1", "quay.io/library/nginx:1"),
         // Shorter they would mean something else.
         ("docker.io/localhost/x:1", "docker.io/localhost/x:1"),
         ("docker.io/a.b/c:1", "docker.io/a.b/c:1"),
         ("docker.io/sha256:5", "docker.io/library/sha256:5"),
         (
-            &format!("docker.io/{}", "a".repeat(64)),
-            &format!("docker.io/library/{}", "a".repeat(64)),
+            &format!("docker.io/{}:1", "a".repeat(64)),
+            &format!("docker.io/library/{}:1", "a".repeat(64)),
         ),
     ] {
-        assert_eq!(reference(written).familiar(), familiar);
-        assert_eq!(reference(familiar), reference(written));
+        let known = manager_reference(&reference(written), &TargetSettings::default());
+        assert_eq!(known.to_string(), short);
+        assert_eq!(known, reference(written));
     }
 }
 
 #[test]
-fn what_is_no_reference_is_refused_with_the_reason() {
+fn what_is_not_a_reference_is_refused_with_the_reason() {
     use ReferenceProblem as P;
     let hex = DIGEST.trim_start_matches("sha256:");
     let upper_digest = format!("d@sha256:{}", hex.to_uppercase());
@@ -195,8 +196,8 @@ fn an_error_can_be_printed_whatever_was_given() {
             .parse::<ImageReference>()
             .unwrap_err()
             .to_string(),
-        "\"Harness/delegate:1 \" is no image reference: its tag may have up to 128 letters, digits and _ . - \
-         and starts with none of . -"
+        "\"Harness/delegate:1 \" is not an image reference: its tag may have up to 128 letters, digits, _ . and -, \
+         and must not start with . or -"
     );
 }
 
@@ -221,6 +222,9 @@ proptest! {
         let normal = reference(&read.normalised());
         prop_assert_eq!(&normal, &read);
         prop_assert_eq!(normal.normalised(), read.normalised());
-        prop_assert_eq!(&reference(&read.familiar()), &read);
+        // The Manager compares without the digest.
+        if !pinned {
+            prop_assert_eq!(&manager_reference(&read, &TargetSettings::default()), &read);
+        }
     }
 }

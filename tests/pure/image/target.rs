@@ -187,7 +187,7 @@ fn an_own_build_takes_the_published_tag() {
 
 #[test]
 #[rustfmt::skip]
-fn a_moving_tag_is_decided_by_the_registrys_digest() {
+fn a_mutable_tag_is_decided_by_the_registrys_digest() {
     assert_rows(&TargetSettings::default(), &[
         ("harness/delegate:latest",         "harness/delegate",                 "check harness/delegate:latest"),
         ("harness/delegate",                "harness/delegate:latest",          "check harness/delegate:latest"),
@@ -222,9 +222,9 @@ fn a_digest_decides_where_the_published_reference_has_one() {
 
 #[test]
 #[rustfmt::skip]
-fn what_the_pins_do_not_let_in_is_not_taken_up() {
+fn an_image_that_is_not_permitted_is_not_taken_up() {
     let newest = ImagePolicy { max_version: "26.03".parse().ok(), ..ImagePolicy::default() };
-    let newest = TargetSettings { pins: newest, ..TargetSettings::default() };
+    let newest = TargetSettings { policy: newest, ..TargetSettings::default() };
     assert_rows(&newest, &[
         ("harness/delegate:26.03.1",         "harness/delegate:26.02.1",          "replace harness/delegate:26.03.1"),
         ("harness/delegate:26.04.1",         "harness/delegate:26.02.1",          "held back harness/delegate:26.04.1 by 26.03"),
@@ -239,7 +239,7 @@ fn what_the_pins_do_not_let_in_is_not_taken_up() {
         ("harness/delegate:26.04.1",         "corp/delegate:26.02.1",             "custom"),
     ]);
     let pinned = ImagePolicy { require_digest: true, ..ImagePolicy::default() };
-    let pinned = |settings: TargetSettings| TargetSettings { pins: pinned.clone(), ..settings };
+    let pinned = |settings: TargetSettings| TargetSettings { policy: pinned.clone(), ..settings };
     assert_rows(&pinned(TargetSettings::default()), &[
         ("harness/delegate:26.03.1@A", "harness/delegate:26.02.1",         "replace harness/delegate:26.03.1@A"),
         ("harness/delegate@A",         "harness/delegate:26.02.1",         "replace harness/delegate@A"),

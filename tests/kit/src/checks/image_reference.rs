@@ -47,9 +47,10 @@ fn alone(text: &str, reference: &ImageReference) {
     let normal = again(&reference.normalised());
     assert_eq!(normal, *reference);
     assert_eq!(normal.normalised(), reference.normalised());
+    let known = manager_reference(reference, &TargetSettings::default());
     assert_eq!(
-        again(&reference.familiar()),
-        *reference,
+        (known.registry(), known.path(), known.tag()),
+        (reference.registry(), reference.path(), reference.tag()),
         "the short form of {text}"
     );
 }
