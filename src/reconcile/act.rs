@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::Reconciler;
-use super::log::{completion_message, log_result, log_step};
+use super::log::{completion_message, log_result, log_step, seconds};
 use crate::engine::Engine;
 use crate::health::HealthEndpoint;
 use crate::manager::ImageSource;
@@ -21,6 +21,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         *self.steps_taken.entry(step.kind()).or_default() += 1;
         self.collect_evidence(rollout, step, now).await;
         if let Step::Pull { reference } = step {
+            // The reason to wait for it is the same sentence.
+            self.track(rollout).last_logged = Some(step.to_string());
             let disk = self.settings.scope.disk();
             self.pulls.start(&self.engine, rollout, reference, disk);
             return;
@@ -89,11 +91,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             rollout,
             reference,
             outcome,
+            took,
         }) = self.pulls.ended()
         {
             let result = match outcome {
                 Ok(id) => {
-                    info!(image_id = %id, "pulled {reference}");
+                    let (container, workload) = (&rollout.name, &rollout.delegate);
+                    info!(container, workload, image_id = %id, seconds = seconds(took), "pulled {reference}");
                     Ok(id)
                 }
                 Err(Failure::Refused(reason)) => Err(reason),

@@ -89,8 +89,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if !rollout.is_in_progress() && rollout.inspect_error.is_none() {
             tracked.free_memory = None;
             if let (Some(done), Some(serving)) = (tracked.completion.take(), &rollout.serving) {
-                let (container_id, image, health) = (&serving.id, &serving.image, &serving.health);
-                info!(container, workload, %container_id, image, %health, "{done}");
+                let (container_id, image, health) = (&serving.id, &serving.image, serving.health.to_string());
+                info!(container, workload, %container_id, image, health, "{done}");
             }
         }
         let line = match reason {
@@ -190,6 +190,11 @@ pub(super) fn log_step(rollout: &Rollout, step: &Step, update_order: &UpdateOrde
     }
 }
 
+/// A duration as the log shows it, in milliseconds' precision.
+pub(super) fn seconds(took: Duration) -> f64 {
+    (took.as_secs_f64() * 1000.0).round() / 1000.0
+}
+
 /// Logs what came of a step. A failed one is logged with its error.
 pub(super) fn log_result(rollout: &Rollout, step: &Step, effect: &Effect, took: Duration) {
     let (container, workload) = (&rollout.name, &rollout.workload);
@@ -200,7 +205,7 @@ pub(super) fn log_result(rollout: &Rollout, step: &Step, effect: &Effect, took: 
     let container_id = container_id.map(display);
     match effect {
         Effect::Done | Effect::Created(_) => {
-            let seconds = (took.as_secs_f64() * 1000.0).round() / 1000.0;
+            let seconds = seconds(took);
             info!(container, workload, container_id, seconds, "{}", step.result());
         }
         Effect::Nothing(why) => warn!(container, workload, container_id, why, "not done: {step}"),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tracing::{debug, info};
 
 use crate::container::{ContainerId, ImageId};
@@ -36,6 +37,8 @@ pub struct Pulled {
     pub reference: ImageReference,
     /// The id behind the reference, read after the pull.
     pub outcome: Result<ImageId, Failure>,
+    /// How long it took.
+    pub took: Duration,
 }
 
 impl Pulls {
@@ -56,6 +59,7 @@ impl Pulls {
         }
         let (engine, rollout, reference) = (Arc::clone(engine), rollout.clone(), reference.clone());
         self.tasks.spawn(async move {
+            let begun = Instant::now();
             let engine = engine.as_ref();
             let outcome = match too_little_disk(engine, &disk, &serving, &running, &reference).await {
                 Some(reason) => Err(Failure::Refused(reason)),
@@ -65,6 +69,7 @@ impl Pulls {
                 rollout,
                 reference,
                 outcome,
+                took: begun.elapsed(),
             }
         });
     }

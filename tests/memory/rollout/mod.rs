@@ -11,6 +11,7 @@ mod inconclusive;
 mod inspect_errors;
 mod interference;
 mod left_alone;
+mod log;
 mod obstacles;
 mod operator;
 mod replicas;

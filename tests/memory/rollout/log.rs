@@ -1,0 +1,127 @@
+//! What a user reads in the log of one run.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use tracing_subscriber::fmt::MakeWriter;
+
+use super::host::{Host, NEW, NEWER, good};
+use kit::twin::Behaviour;
+
+/// Keeps what is written.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Lines {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+/// The log of one run.
+async fn log_of_run(host: &Host, published: &str) -> Vec<String> {
+    let lines = Lines::default();
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(lines.clone())
+        .with_ansi(false)
+        .with_target(false)
+        .without_time()
+        .finish();
+    let guard = tracing::subscriber::set_default(subscriber);
+    host.once(published).await;
+    drop(guard);
+    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// The sentence of a line, with `ID` and `TIME` for what differs in each run.
+fn sentence(line: &str) -> String {
+    let sentence = line.split(" container=").next().unwrap().trim();
+    let mut words = Vec::new();
+    for word in sentence.split(' ') {
+        let is_id = word.len() == 14 && word.starts_with('(');
+        words.push(match word.split_once(".draining-") {
+            _ if is_id => "(ID)".to_owned(),
+            Some((name, _)) => format!("{name}.draining-TIME"),
+            None => word.to_owned(),
+        });
+    }
+    words.join(" ")
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_step_is_logged_with_its_result() {
+    let host = Host::new();
+    host.run("dd");
+    let log = log_of_run(&host, NEW).await;
+    let sentences: Vec<String> = log.iter().map(|line| sentence(line)).collect();
+    let expected = [
+        "INFO delegate is healthy",
+        "INFO pulling harness/delegate:26.03.1",
+        "INFO pulled harness/delegate:26.03.1",
+        "INFO creating the candidate with harness/delegate:26.03.1",
+        "INFO created the candidate",
+        "INFO starting dd.candidate (ID)",
+        "INFO started dd.candidate",
+        "INFO the new container has been healthy for 0s of 10s (unhealthy: http://172.17.0.3:3460/api/health answers 503)",
+        "INFO the new container has been healthy for 0s of 10s (healthy: http://172.17.0.3:3460/api/health answers 200)",
+        "INFO retiring the old container (ID) as dd.draining-TIME",
+        "INFO renamed the old container to dd.draining-TIME",
+        "INFO promoting the candidate (ID) to dd",
+        "INFO renamed the candidate to dd",
+        "INFO setting the restart policy of dd.draining-TIME (ID) to no",
+        "INFO set the restart policy of dd.draining-TIME to no",
+        "INFO asking dd.draining-TIME (ID) to stop within 1h",
+        "INFO asked dd.draining-TIME to stop",
+        "INFO dd.draining-TIME is finishing its tasks; it has until 2026-01-01T01:00:18Z",
+        "INFO removing dd.draining-TIME (ID)",
+        "INFO removed dd.draining-TIME",
+        "INFO replaced; the old container is gone",
+        "INFO runs the published image harness/delegate:26.03.1",
+    ];
+    assert_eq!(sentences, expected, "{log:#?}");
+    for line in &log[1..] {
+        assert!(
+            line.contains("container=\"dd\" workload=\"docker-delegate\""),
+            "{line}"
+        );
+    }
+    let has_result = |line: &&String| line.contains(" seconds=");
+    assert_eq!(log.iter().filter(has_result).count(), 8, "{log:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_is_refused_is_not_logged_as_done() {
+    let host = Host::new();
+    host.run("dd");
+    let refused = Behaviour {
+        start_error: Some("no such program".to_owned()),
+        ..good()
+    };
+    host.publish(NEWER, refused);
+    let log = log_of_run(&host, NEWER).await;
+    let of_start = |line: &&String| line.contains("dd.candidate (");
+    let of_start: Vec<String> = log.iter().filter(of_start).map(|line| sentence(line)).collect();
+    assert_eq!(
+        of_start,
+        [
+            "INFO starting dd.candidate (ID)",
+            "WARN not done: starting dd.candidate (ID)",
+        ],
+        "{log:#?}"
+    );
+    assert!(!log.iter().any(|line| line.contains("started dd")), "{log:#?}");
+}
