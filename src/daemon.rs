@@ -1,4 +1,5 @@
-//! The long-running loop: the schedule, health ticks and what is under way wake it; every look is the same look.
+//! The long-running loop: the schedule, the health interval and replacements in progress wake it, and each time it does
+//! the same thing.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -23,16 +24,16 @@ use crate::text::{duration, time};
 /// How soon an engine that cannot be reached is tried again.
 const ENGINE_RETRY: Duration = Duration::from_secs(5);
 
-/// How long a single pass waits for an engine that went away.
-const ENGINE_PATIENCE: Duration = Duration::from_secs(120);
+/// How long a single run waits for an engine that has become unreachable.
+const ENGINE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// When the loop wakes, and what the first look may do.
+/// When the loop wakes, and what it may do at the start.
 pub struct Options {
-    /// What the schedule is, for the status.
+    /// The schedule, to publish the next run.
     pub schedule: Schedule,
-    /// `HEALTH_INTERVAL`: the longest time between two looks.
+    /// `HEALTH_INTERVAL`: the longest time between two observations.
     pub health_interval: Duration,
-    /// `RUN_ON_START`: whether the check at start may change something.
+    /// `RUN_ON_START`: whether the run at the start may change something.
     pub run_on_start: bool,
     /// `DISABLE_AUTO_UPGRADE`.
     pub health_only: bool,
@@ -40,8 +41,8 @@ pub struct Options {
 
 /// Runs until `shutdown` completes.
 ///
-/// Whatever it is doing then is dropped where it stands. That is safe at every point, because what was begun is on
-/// the containers and not in here; so the end comes at once, and the next start goes on.
+/// Work in progress is dropped at once then. That is safe at every point, because all that was begun is on the containers
+/// and none of it in this process: the next start resumes it.
 pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
     mut reconciler: Reconciler<E, M, H>,
     mut trigger: Trigger,
@@ -55,7 +56,7 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
     } else {
         Mode::Upgrade
     };
-    let mut begin = Some(if options.run_on_start {
+    let mut starting = Some(if options.run_on_start {
         scheduled
     } else {
         Mode::ReportOnly
@@ -66,14 +67,14 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
         let outcome = tokio::select! {
             biased;
             () = &mut shutdown => break,
-            outcome = look(&mut reconciler, &mut begin) => outcome,
+            outcome = reconcile(&mut reconciler, &mut starting) => outcome,
         };
-        tell_engine(&mut engine_error, outcome.as_ref().err());
+        log_engine(&mut engine_error, outcome.as_ref().err());
         let mut wait = match &outcome {
             Ok(report) => until(report.next_check).min(options.health_interval),
             Err(_) => ENGINE_RETRY,
         };
-        // Who only watches is no auto upgrade, and the Manager is right to show that.
+        // Checking health is not auto upgrade, and the Manager should not show it as such.
         if !options.health_only {
             reconciler.check_in();
             wait = wait.min(reconciler.next_check_in());
@@ -96,32 +97,33 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
             biased;
             () = &mut shutdown => break,
             Some(tick) = trigger.next() => {
-                info!(due = time::text(tick.due), "scheduled pass");
+                info!(due = time::text(tick.due), "scheduled run");
                 status.send_modify(|status| status.last_run = Some(Utc::now()));
-                begin = Some(scheduled);
+                starting = Some(scheduled);
             }
             () = tokio::time::sleep(wait) => {}
         }
     }
-    info!("stopping; what is under way goes on at the next start");
+    info!("shutting down; unfinished replacements resume at the next start");
     trigger.shutdown().await;
 }
 
-/// A pass that could not begin, because the engine was away, begins when it is back.
-async fn look<E: Engine, M: ImageSource, H: HealthEndpoint>(
+/// Starts a run, where one is due, and takes all steps that can be taken. A run that cannot start, because the engine is
+/// unreachable, starts when it is back.
+async fn reconcile<E: Engine, M: ImageSource, H: HealthEndpoint>(
     reconciler: &mut Reconciler<E, M, H>,
-    begin: &mut Option<Mode>,
+    starting: &mut Option<Mode>,
 ) -> Result<Report, EngineError> {
-    if let Some(mode) = *begin {
+    if let Some(mode) = *starting {
         reconciler.start_run(mode).await?;
-        *begin = None;
+        *starting = None;
     }
     reconciler.reconcile().await
 }
 
-fn until(wake: Option<DateTime<Utc>>) -> Duration {
-    wake.map_or(Duration::MAX, |wake| {
-        (wake - Utc::now()).to_std().unwrap_or_default()
+fn until(next_check: Option<DateTime<Utc>>) -> Duration {
+    next_check.map_or(Duration::MAX, |next_check| {
+        (next_check - Utc::now()).to_std().unwrap_or_default()
     })
 }
 
@@ -130,8 +132,8 @@ fn publish_schedule(status: &Publisher, schedule: &Schedule) {
     status.send_modify(|status| status.next_run = next);
 }
 
-/// An engine that is away is told once, and once when it is back.
-fn tell_engine(before: &mut Option<String>, now: Option<&EngineError>) {
+/// Logs that the engine is unreachable, and that it is back, once each.
+fn log_engine(before: &mut Option<String>, now: Option<&EngineError>) {
     let now = now.map(ToString::to_string);
     if *before != now {
         if let Some(problem) = &now {
@@ -141,16 +143,18 @@ fn tell_engine(before: &mut Option<String>, now: Option<&EngineError>) {
                 "cannot reach the Docker engine; retrying every {interval}"
             );
         } else {
-            info!("the engine answers again");
+            info!("the Docker engine is answering again");
         }
         *before = now;
     }
 }
 
-/// Runs one scheduled pass to its end, drains included. What an earlier process had begun is finished first, towards
-/// the image of its day; then it is asked once more.
+/// Does one run to its end, drains included. Replacements that an earlier process had begun are finished first, with the
+/// image they began with; then their delegates are asked for once more.
 ///
-/// An engine that is out of reach at the start is an error. One that goes away later, for a restart say, is waited for.
+/// # Errors
+/// The engine was unreachable at the start, or for two minutes later on. A shorter outage, as while it restarts, is
+/// waited for.
 pub async fn once<E: Engine, M: ImageSource, H: HealthEndpoint>(
     reconciler: &mut Reconciler<E, M, H>,
 ) -> Result<Report, EngineError> {
@@ -158,46 +162,48 @@ pub async fn once<E: Engine, M: ImageSource, H: HealthEndpoint>(
     run_to_completion(reconciler, true).await
 }
 
-/// Goes on until nothing is under way. With `recheck`, delegates that were not in service when the pass began are
+/// Reconciles until nothing is in progress. With `recheck`, delegates that were not in service when the run started are
 /// asked for once they are.
+///
+/// # Errors
+/// The engine was unreachable for two minutes.
 pub async fn run_to_completion<E: Engine, M: ImageSource, H: HealthEndpoint>(
     reconciler: &mut Reconciler<E, M, H>,
     recheck: bool,
 ) -> Result<Report, EngineError> {
-    let mut begin = None;
-    let mut asked_again = !recheck;
-    let mut lost = Vec::new();
-    let mut away_since = None;
+    let mut starting = None;
+    let mut may_recheck = recheck;
+    let mut gone = Vec::new();
+    let mut unreachable_since = None;
     loop {
-        let pause = match look(reconciler, &mut begin).await {
+        let pause = match reconcile(reconciler, &mut starting).await {
             Ok(report) if report.is_in_progress() => {
-                away_since = None;
+                unreachable_since = None;
                 until(report.next_check)
             }
-            Ok(report) if report.has_unasked() && !asked_again => {
-                asked_again = true;
-                // The pass to come knows nothing of them.
-                lost = report
+            Ok(report) if report.has_unasked() && may_recheck => {
+                may_recheck = false;
+                // The next run does not know that they were there.
+                gone = report
                     .delegates
                     .into_iter()
                     .filter(DelegateReport::is_gone)
                     .collect();
-                begin = Some(Mode::Upgrade);
+                starting = Some(Mode::Upgrade);
                 Duration::ZERO
             }
             Ok(mut report) => {
-                lost.retain(|lost: &DelegateReport| {
-                    !report
-                        .delegates
-                        .iter()
-                        .any(|there| there.container == lost.container)
-                });
-                report.delegates.extend(lost);
+                let is_back = |gone: &DelegateReport| {
+                    let mut delegates = report.delegates.iter();
+                    delegates.any(|delegate| delegate.container == gone.container)
+                };
+                gone.retain(|gone| !is_back(gone));
+                report.delegates.extend(gone);
                 return Ok(report);
             }
             Err(error) => {
-                let since = *away_since.get_or_insert_with(Instant::now);
-                if since.elapsed() > ENGINE_PATIENCE {
+                let since = *unreachable_since.get_or_insert_with(Instant::now);
+                if since.elapsed() > ENGINE_TIMEOUT {
                     return Err(error);
                 }
                 warn!(%error, "cannot reach the Docker engine; retrying");

@@ -100,7 +100,7 @@ fn sigterm_ends_it_at_once_even_while_an_old_one_drains() {
     let (code, took) = daemon.signal(Signal::TERM);
     assert_eq!(code, Some(0), "{}", daemon.log());
     assert!(took < Duration::from_secs(5), "{took:?}");
-    assert!(daemon.log().contains("goes on at the next start"));
+    assert!(daemon.log().contains("resume at the next start"));
     let next = upgrader.start();
     next.says("the old container is gone", Duration::from_secs(40));
     assert_eq!(lab.names(), ["1"]);
@@ -125,7 +125,7 @@ fn an_engine_that_comes_back_is_found_again() {
     let engine = std::env::var("DOCKER_HOST").expect("DOCKER_HOST");
     let engine = engine.strip_prefix("unix://").expect("a unix socket");
     std::os::unix::fs::symlink(engine, &socket).expect("a link");
-    daemon.says("the engine answers again", Duration::from_secs(20));
+    daemon.says("the Docker engine is answering again", Duration::from_secs(20));
     daemon.says("delegate is healthy", Duration::from_secs(20));
 }
 
@@ -139,7 +139,7 @@ fn a_single_pass_ends_on_sigterm_and_the_next_one_goes_on() {
     let (code, took) = once.signal(Signal::TERM);
     assert_eq!(code, Some(1), "{}", once.log());
     assert!(took < Duration::from_secs(5), "{took:?}");
-    assert!(once.log().contains("goes on at the next pass"), "{}", once.log());
+    assert!(once.log().contains("resume at the next run"), "{}", once.log());
     assert_eq!(
         (lab.names(), image_of(&name)),
         (vec!["1".to_owned(), "1.candidate".to_owned()], image(V1))

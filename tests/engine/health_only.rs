@@ -94,7 +94,7 @@ fn health_only_mode_sends_the_engine_gets_only() {
         .with("SCHEDULE", "* * * * * *")
         .with("RUN_ON_START", "true");
     let mut daemon = watcher.start();
-    daemon.says("scheduled pass", Duration::from_secs(20));
+    daemon.says("scheduled run", Duration::from_secs(20));
     daemon.says("delegate is unhealthy", Duration::from_secs(20));
     daemon.says(
         &format!("{} is published, but DISABLE_AUTO_UPGRADE", image(V2)),

@@ -167,7 +167,7 @@ fn in_turn(number: &str) {
         let publish = ["publish", "--at", &format!("http://{}", manager.address()), &next];
         expect(Command::new(static_binary("manager")).args(publish));
         // Until then it looks at the delegate once more.
-        says_after(&daemon, told, "scheduled pass", case);
+        says_after(&daemon, told, "scheduled run", case);
         assert_eq!(engine.writes(), before.1, "{}: {}", case.name, daemon.log());
         assert_one_line_a_pass(daemon.log().split_at(before.0).1, &name, case);
         assert!(
@@ -186,7 +186,7 @@ fn in_turn(number: &str) {
             .1
             .split_once("creating the candidate")
             .expect("a candidate");
-        let passes = until_then.matches("scheduled pass").count();
+        let passes = until_then.matches("scheduled run").count();
         // One may have been due when the Manager got well, and have asked before.
         assert!(
             passes <= 2,
@@ -219,7 +219,7 @@ fn says_after(daemon: &Daemon, position: usize, text: &str, case: &Case) -> usiz
 
 /// The end of support, which has nothing to do with it, is warned of too.
 fn assert_one_line_a_pass(log: &str, delegate: &str, case: &Case) {
-    for pass in log.split("scheduled pass") {
+    for pass in log.split("scheduled run") {
         let lines: Vec<&str> = pass
             .lines()
             .filter(|line| line.contains(" WARN ") || line.contains(" ERROR ") || line.contains("not known"))
