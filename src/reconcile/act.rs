@@ -96,7 +96,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         {
             let result = match outcome {
                 Ok(id) => {
-                    let (container, workload) = (&rollout.name, &rollout.delegate);
+                    let (container, workload) = (&rollout.name, &rollout.workload);
                     info!(container, workload, image_id = %id, seconds = seconds(took), "pulled {reference}");
                     Ok(id)
                 }

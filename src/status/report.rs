@@ -130,36 +130,33 @@ impl DelegateReport {
 
     /// The row of one delegate.
     pub fn new(rollout: &Rollout, reason: &Reason, next_check: Option<DateTime<Utc>>) -> Self {
-        let representative = rollout.representative();
-        let health = representative.map(|member| &member.health);
-        Self {
-            container: rollout.name.clone(),
-            workload: rollout.workload.clone(),
-            container_id: representative
-                .map(|member| member.id.short().to_owned())
-                .unwrap_or_default(),
-            image: representative
-                .map(|member| member.image.clone())
-                .unwrap_or_default(),
-            expiry: representative.and_then(|member| Expiry::of(&member.image.parse().ok()?)),
-            health: health.map_or(HealthStatus::Unhealthy, |health| health.status),
-            health_probe: health.map_or(Probe::Running, |health| health.probe),
-            health_detail: health.map_or_else(|| "no container".to_owned(), |health| health.detail.clone()),
-            health_since: representative
-                .and_then(|member| member.history.healthy_since.or(member.history.unhealthy_since)),
-            reason: reason.kind(),
-            failed: reason.is_failure(),
-            cause: reason.cause().map(Cow::Borrowed),
-            message: reason.to_string(),
+        let row = Self {
             in_progress: rollout.is_in_progress(),
             next_check,
-            evidence: None,
+            ..Self::without_container(&rollout.name, &rollout.workload, reason)
+        };
+        let Some(member) = rollout.representative() else {
+            return row;
+        };
+        let history = &member.history;
+        Self {
+            container_id: member.id.short().to_owned(),
+            image: member.image.clone(),
+            expiry: member.image.parse().ok().and_then(|image| Expiry::of(&image)),
+            health: member.health.status,
+            health_probe: member.health.probe,
+            health_detail: member.health.detail.clone(),
+            health_since: history.healthy_since.or(history.unhealthy_since),
+            ..row
         }
     }
 
     /// The row of a delegate whose containers are all gone.
     pub fn gone(container: &str, workload: &str) -> Self {
-        let reason = Reason::NoContainer;
+        Self::without_container(container, workload, &Reason::NoContainer)
+    }
+
+    fn without_container(container: &str, workload: &str, reason: &Reason) -> Self {
         Self {
             container: container.to_owned(),
             workload: workload.to_owned(),
@@ -216,28 +213,19 @@ impl Planned {
         let image = representative
             .map(|member| member.image.clone())
             .unwrap_or_default();
-        let because = rollout
-            .single_instance
-            .as_ref()
-            .map(|conflict| format!(" because {conflict}"))
-            .unwrap_or_default();
         let (action, message, reason) = match decision {
             Decision::Act(Step::Pull { reference } | Step::Create { reference, .. }) => {
-                let because = if *update_order == UpdateOrder::StopFirst {
-                    because.as_str()
-                } else {
-                    ""
-                };
                 let older = if Version::is_older(reference, &image) {
                     "the older "
                 } else {
                     ""
                 };
-                (
-                    "replace",
-                    format!("replace {image} with {older}{reference}, {update_order}{because}"),
-                    None,
-                )
+                let because = match (update_order, &rollout.single_instance) {
+                    (UpdateOrder::StopFirst, Some(conflict)) => format!(" because {conflict}"),
+                    _ => String::new(),
+                };
+                let message = format!("replace {image} with {older}{reference}, {update_order}{because}");
+                ("replace", message, None)
             }
             Decision::Rest(reason) | Decision::Wait { reason, .. } => {
                 ("leave", reason.to_string(), Some(reason))
