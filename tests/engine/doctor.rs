@@ -1,4 +1,4 @@
-//! `doctor` with everything real: the engine, the registry, the Manager. Each line says how it is; a line that fails says
+//! `doctor` with a real engine, a real registry and the local Manager. Each line reports one check; one that fails says
 //! what to do.
 
 use std::process::Command;
@@ -10,32 +10,32 @@ use crate::local_manager::{KEY, LocalManager, REVOKED};
 use crate::proxy::Proxy;
 use kit::lab::{Lab, Run, Upgrader, V1, V2, docker, env, expect, image, inspect, static_binary};
 
-/// The lines of what was found: the verdict, about what, and the text.
+/// The lines of the output: severity, subject and message.
 fn lines(run: &Run) -> Vec<(&str, &str, &str)> {
     run.text
         .lines()
         .map(|line| {
-            let (verdict, rest) = line.split_once(' ').expect("a verdict");
-            let (about, text) = rest.trim_start().split_once(' ').expect("about what");
-            (verdict, about, text.trim_start())
+            let (severity, rest) = line.split_once(' ').expect("a severity");
+            let (subject, message) = rest.trim_start().split_once(' ').expect("a subject");
+            (severity, subject, message.trim_start())
         })
         .collect()
 }
 
-/// What is not `ok`; such a line must say something.
+/// The lines that are not `ok`.
 fn not_ok(run: &Run) -> Vec<(&str, &str, &str)> {
     let mut lines = lines(run);
-    lines.retain(|(verdict, ..)| *verdict != "ok");
+    lines.retain(|(severity, ..)| *severity != "ok");
     lines
 }
 
-/// One line fails, about this, with these words in it.
-fn fails_of(run: &Run, about: &str, words: &[&str]) {
+/// Exactly one check fails, on this subject, with these words in its message.
+fn assert_only_failure(run: &Run, subject: &str, words: &[&str]) {
     assert_eq!(run.code, Some(1), "{}", run.text);
     let found = not_ok(run);
     assert!(
-        matches!(found[..], [("FAIL", what, _)] if what == about),
-        "one line about {about} should fail:\n{}",
+        matches!(found[..], [("FAIL", found, _)] if found == subject),
+        "only {subject} should fail:\n{}",
         run.text
     );
     for word in words {
@@ -48,7 +48,7 @@ fn upgrader(lab: &Lab, manager: &LocalManager) -> Upgrader {
 }
 
 #[test]
-fn doctor_finds_a_host_well_and_is_no_upgrader_at_work() {
+fn doctor_finds_nothing_wrong_and_is_not_counted_as_an_upgrader() {
     let lab = Lab::new("doctor-well");
     let (old, new) = (
         lab.delegate("1", V1, &["--env", "CANARY=kept"]),
@@ -77,29 +77,29 @@ fn doctor_finds_a_host_well_and_is_no_upgrader_at_work() {
         ("clock", "this host's clock and the Manager's agree"),
         ("registry", &registry),
     ] {
-        let (about, text) = expected;
+        let (subject, message) = expected;
         assert!(
-            lines(&run).contains(&("ok", about, text)),
-            "{about}: {text} is not in:\n{}",
+            lines(&run).contains(&("ok", subject, message)),
+            "{subject}: {message} is not in:\n{}",
             run.text
         );
     }
-    for (about, words) in [
+    for (subject, words) in [
         ("engine", format!("linux/amd64, at {}", env("DOCKER_HOST"))),
         ("permissions", "API calls are permitted".to_owned()),
         ("disk", "iB free for images".to_owned()),
     ] {
-        let is_told = |(verdict, what, text): &(&str, &str, &str)| {
-            *verdict == "ok" && *what == about && text.contains(&words)
+        let is_it = |(severity, found, message): &(&str, &str, &str)| {
+            *severity == "ok" && *found == subject && message.contains(&words)
         };
-        assert!(lines(&run).iter().any(is_told), "{about}: {words}:\n{}", run.text);
+        assert!(lines(&run).iter().any(is_it), "{subject}: {words}:\n{}", run.text);
     }
     assert_eq!(lines(&run).len(), 10, "{}", run.text);
 
     let as_json = upgrader.run(&["doctor", "--json"]);
     assert_eq!(as_json.code, Some(0), "{}", as_json.text);
     let found: Vec<Value> = serde_json::from_str(&as_json.text).expect("a list in JSON");
-    let told: Vec<(&str, &str)> = found
+    let checks: Vec<(&str, &str)> = found
         .iter()
         .map(|line| {
             (
@@ -110,9 +110,9 @@ fn doctor_finds_a_host_well_and_is_no_upgrader_at_work() {
         .collect();
     let same: Vec<(&str, &str)> = lines(&run)
         .into_iter()
-        .map(|(verdict, about, _)| (verdict, about))
+        .map(|(severity, subject, _)| (severity, subject))
         .collect();
-    assert_eq!(told, same);
+    assert_eq!(checks, same);
 
     let asked = manager.log();
     assert!(asked.contains(" delegate "), "{asked}");
@@ -125,7 +125,7 @@ fn doctor_finds_a_host_well_and_is_no_upgrader_at_work() {
 }
 
 #[test]
-fn doctor_says_what_to_do_about_the_manager_and_never_tells_the_token() {
+fn doctor_says_what_to_do_about_the_manager_and_never_prints_the_token() {
     let lab = Lab::new("doctor-manager");
     lab.delegate("1", V1, &[]);
     let manager = LocalManager::that_publishes(&image(V2));
@@ -157,7 +157,7 @@ fn doctor_says_what_to_do_about_the_manager_and_never_tells_the_token() {
             }
             assert!(run.text.contains(words), "{words:?} is not in:\n{}", run.text);
             if !run.text.starts_with('[') {
-                fails_of(&run, "manager", &[words]);
+                assert_only_failure(&run, "manager", &[words]);
             }
         }
     }
@@ -165,7 +165,7 @@ fn doctor_says_what_to_do_about_the_manager_and_never_tells_the_token() {
 }
 
 #[test]
-fn doctor_tells_by_how_much_a_clock_is_off() {
+fn doctor_reports_by_how_much_a_clock_is_off() {
     let lab = Lab::new("doctor-clock");
     lab.delegate("1", V1, &[]);
     let manager = LocalManager::that_publishes(&image(V2));
@@ -182,7 +182,7 @@ fn doctor_tells_by_how_much_a_clock_is_off() {
         let headers = json!({ "Date": date.to_string() });
         manager.answers(&json!({ "status": 200, "body": answer.to_string(), "headers": headers }));
         let run = upgrader.run(&["doctor"]);
-        fails_of(&run, "clock", &[words, "synchronise it (NTP)"]);
+        assert_only_failure(&run, "clock", &[words, "synchronise it (NTP)"]);
         assert!(run.text.contains("reachable, token accepted"), "{}", run.text);
 
         manager.answers(&json!({ "status": 401, "code": "EXPIRED_TOKEN", "headers": headers }));
@@ -202,7 +202,7 @@ fn doctor_tells_by_how_much_a_clock_is_off() {
 }
 
 #[test]
-fn doctor_tells_of_an_image_that_the_registry_lacks_or_has_for_another_platform() {
+fn doctor_reports_an_image_that_the_registry_lacks_or_has_for_another_platform() {
     let lab = Lab::new("doctor-registry");
     let name = lab.delegate("1", V1, &[]);
     let manager = LocalManager::that_publishes(&image("26.99.1"));
@@ -213,7 +213,7 @@ fn doctor_tells_of_an_image_that_the_registry_lacks_or_has_for_another_platform(
         env("LAB_REGISTRY"),
         image("26.99.1")
     );
-    fails_of(
+    assert_only_failure(
         &run,
         "registry",
         &[&lacks, "push it there, or publish another image"],
@@ -221,7 +221,7 @@ fn doctor_tells_of_an_image_that_the_registry_lacks_or_has_for_another_platform(
 
     manager.publish("127.0.0.1:9/harness/delegate:26.99.1");
     let run = upgrader.run(&["doctor"]);
-    fails_of(&run, "registry", &["check that the engine can reach 127.0.0.1:9"]);
+    assert_only_failure(&run, "registry", &["check that the engine can reach 127.0.0.1:9"]);
 
     let foreign = image("26.98.1");
     let context = tempfile::tempdir().expect("a directory");
@@ -242,11 +242,11 @@ fn doctor_tells_of_an_image_that_the_registry_lacks_or_has_for_another_platform(
     manager.publish(&foreign);
     let run = upgrader.run(&["doctor"]);
     let what = format!("{foreign} is for linux/arm64: publish one for linux/amd64, which {name} runs on");
-    fails_of(&run, "platform", &[&what]);
+    assert_only_failure(&run, "platform", &[&what]);
 }
 
 #[test]
-fn doctor_tells_of_an_engine_out_of_reach_on_one_line_and_of_a_wrong_configuration_before_all() {
+fn doctor_reports_an_unreachable_engine_on_one_line_and_a_wrong_configuration_before_all_else() {
     let lab = Lab::new("doctor-nowhere");
     let manager = LocalManager::that_publishes(&image(V2));
     let upgrader = upgrader(&lab, &manager);
@@ -254,7 +254,7 @@ fn doctor_tells_of_an_engine_out_of_reach_on_one_line_and_of_a_wrong_configurati
         .clone()
         .with("DOCKER_HOST", "unix:///nowhere/docker.sock")
         .run(&["doctor"]);
-    fails_of(
+    assert_only_failure(
         &run,
         "engine",
         &["unix:///nowhere/docker.sock: No such file", "is Docker running"],
@@ -266,7 +266,7 @@ fn doctor_tells_of_an_engine_out_of_reach_on_one_line_and_of_a_wrong_configurati
         .clone()
         .with("DOCKER_HOST", &nothing.host())
         .run(&["doctor"]);
-    fails_of(
+    assert_only_failure(
         &run,
         "engine",
         &["(403): 403 Forbidden By rule.", "permit GET /version"],
@@ -285,14 +285,14 @@ fn doctor_names_what_is_refused_and_changes_nothing() {
     let well = lab.upgrader(V2).run(&["doctor"]);
     assert_eq!(well.code, Some(0), "{}", well.text);
     assert!(!well.text.contains("FAIL"), "{}", well.text);
-    for told in [
+    for words in [
         "all ",
         "calls are permitted",
         name.as_str(),
         "it has ",
         "iB free for images",
     ] {
-        assert!(well.text.contains(told), "{told} is not in:\n{}", well.text);
+        assert!(well.text.contains(words), "{words} is not in:\n{}", well.text);
     }
     let refused = [
         ("POST", "/containers/create"),
@@ -305,12 +305,12 @@ fn doctor_names_what_is_refused_and_changes_nothing() {
         .with("DOCKER_HOST", &proxy.host())
         .run(&["doctor"]);
     assert_eq!(run.code, Some(1), "{}", run.text);
-    for told in [
+    for words in [
         "FAIL  permissions    POST /containers/create is refused (403",
         "FAIL  permissions    DELETE /containers/{id} is refused (403",
         "warn  permissions    GET /info is refused (403",
     ] {
-        assert!(run.text.contains(told), "{told} is not in:\n{}", run.text);
+        assert!(run.text.contains(words), "{words} is not in:\n{}", run.text);
     }
     assert_eq!(run.text.matches("is refused").count(), 3, "{}", run.text);
     assert_eq!((inspect(&name), lab.names()), before);
@@ -323,11 +323,11 @@ fn doctor_finds_the_delegates_that_an_upgrade_finds() {
     let opted_out = lab.delegate("2", V1, &["--label", "io.delegate-upgrader.enable=false"]);
     let rejected = format!("io.delegate-upgrader.name={name}");
     lab.delegate("1.failed-1", V1, &["--label", &rejected]);
-    // Only its owner can have made it: it bears no label of ours.
+    // An owner's own container of such a name: it has none of our labels, so it is a delegate.
     let owners = lab.delegate("3.candidate", V1, &[]);
     let run = lab.upgrader(V2).run(&["doctor"]);
     assert_eq!(run.code, Some(0), "{}", run.text);
-    let told = lines(&run);
+    let found = lines(&run);
     for line in [
         ("ok", "delegates", format!("{name}, {opted_out}, {owners}")),
         (
@@ -342,7 +342,7 @@ fn doctor_finds_the_delegates_that_an_upgrade_finds() {
         ),
     ] {
         assert!(
-            told.contains(&(line.0, line.1, &line.2)),
+            found.contains(&(line.0, line.1, &line.2)),
             "{line:?}:\n{}",
             run.text
         );
@@ -366,10 +366,10 @@ fn a_tag_that_moves_needs_a_look_into_the_registry() {
     let upgrader = upgrader.with("DOCKER_HOST", &blind.host());
     let run = upgrader.run(&["doctor"]);
     assert_eq!(run.code, Some(1), "{}", run.text);
-    let told = not_ok(&run);
+    let found = not_ok(&run);
     assert!(
         matches!(
-            told[..],
+            found[..],
             [("FAIL", "permissions", refused), ("FAIL", _, delegate)]
                 if refused.starts_with("GET /distribution/{name}/json is refused")
                     && refused.ends_with("permit it in the socket proxy")

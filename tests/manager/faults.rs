@@ -63,7 +63,7 @@ async fn a_wait_that_does_not_fit_is_reported_at_once() {
     assert_eq!(server.requests().len(), 1);
 }
 
-/// Whoever asks next: a beat, another pass, the same one for another delegate.
+/// Whichever request comes next: a check-in, the next run, or the same run for another delegate.
 #[tokio::test]
 async fn until_the_time_is_over_no_question_is_sent() {
     let limited = answer(429, "Retry-After: 2\r\n", "");
@@ -78,9 +78,9 @@ async fn until_the_time_is_over_no_question_is_sent() {
         panic!("it asks again");
     };
     assert!(left < Duration::from_secs(2), "{left:?} are left of 2 s");
-    assert!(begun.elapsed() < Duration::from_secs(1), "it is told at once");
+    assert!(begun.elapsed() < Duration::from_secs(1), "it fails at once");
     assert_eq!(server.requests().len(), 1);
-    // What is left by then fits the bound, and is waited for.
+    // The rest of the wait fits the bound by now.
     tokio::time::sleep(left.saturating_sub(Duration::from_millis(300))).await;
     assert_eq!(ask(&client).await, Ok(reference("a:1")));
     assert!(begun.elapsed() >= Duration::from_secs(2), "{:?}", begun.elapsed());
@@ -143,7 +143,7 @@ async fn a_body_without_end_is_cut_off() {
         Err(ManagerError::TooLarge { limit: 65_536 })
     );
     tokio::time::sleep(Duration::from_millis(100)).await;
-    // What the two sockets' buffers took, and no more.
+    // As much as the buffers of the two sockets took, and no more.
     assert!(server.bytes_sent() < 20 << 20, "{}", server.bytes_sent());
     assert_eq!(server.requests().len(), 1);
 }
@@ -171,7 +171,7 @@ async fn the_largest_body_within_the_bound_is_read() {
 #[tokio::test]
 async fn an_error_page_of_any_length_is_still_that_error() {
     let page = "<html>".repeat(50_000);
-    for (status, kind_told, asked_again) in [(502, "server", true), (404, "refused", false)] {
+    for (status, expected, asked_again) in [(502, "server", true), (404, "refused", false)] {
         let endless = format!("HTTP/1.1 {status} Whatever\r\n\r\n").into_bytes();
         for reply in [
             answer(status, "", &page),
@@ -179,7 +179,7 @@ async fn an_error_page_of_any_length_is_still_that_error() {
         ] {
             let server = RawServer::start(vec![reply]).await;
             let error = ask(&hasty(&server.url)).await.unwrap_err();
-            assert_eq!(error.kind(), kind_told, "{error}");
+            assert_eq!(error.kind(), expected, "{error}");
             assert!(error.to_string().chars().count() < 400, "{error}");
             assert_eq!(server.requests().len() > 1, asked_again, "{status}");
         }
@@ -187,7 +187,7 @@ async fn an_error_page_of_any_length_is_still_that_error() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_or_is_no_http_is_an_outage_and_asked_again() {
+async fn an_answer_that_breaks_off_or_is_not_http_is_an_outage_and_asked_again() {
     let broken_off =
         b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{\"resource\":{\"imageTag\":\"a:1".to_vec();
     for bytes in [

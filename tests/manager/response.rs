@@ -1,4 +1,4 @@
-//! What each response of a Manager means.
+//! The meaning of each response of a Manager.
 
 use std::time::Duration;
 
@@ -221,7 +221,7 @@ fn somebody_elses_words_are_one_short_line() {
 }
 
 #[test]
-fn of_an_error_page_the_words_are_told() {
+fn the_words_of_an_error_page_are_shown() {
     let page = "<?xml version=\"1.0\"?>\n<html><head><title>403 Forbidden</title></head>\n<body><h1>No <b>way</b></h1><im";
     let error = read(403, page).unwrap_err().to_string();
     assert!(error.contains(": 403 Forbidden No way;"), "{error}");

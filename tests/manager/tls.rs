@@ -109,7 +109,7 @@ async fn a_manager_that_wants_a_client_certificate_gets_it() {
 }
 
 #[tokio::test]
-async fn a_server_without_tls_is_told_apart_from_one_that_is_down() {
+async fn a_server_without_tls_differs_from_one_that_is_down() {
     // It never sees the end of a request's head in a TLS greeting, so it answers at once.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
@@ -156,7 +156,7 @@ async fn a_proxy_that_refuses_the_tunnel_is_an_outage_and_its_password_is_not_sh
 }
 
 #[test]
-fn a_host_without_ca_certificates_is_told_what_to_do_where_they_are_needed() {
+fn without_ca_certificates_the_error_says_what_to_do_where_they_are_needed() {
     let plan = |variables: &[(&str, &str)]| {
         std::process::Command::new(env!("CARGO_BIN_EXE_delegate-upgrader"))
             .env_clear()
@@ -185,7 +185,7 @@ fn a_host_without_ca_certificates_is_told_what_to_do_where_they_are_needed() {
         let output = plan(variables);
         let text = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code() == Some(78), needed, "{variables:?}: {text}");
-        let told = ["No CA certificates", "CA_BUNDLE", "SSL_CERT_FILE"].map(|words| text.contains(words));
-        assert_eq!(told, [needed; 3], "{variables:?}: {text}");
+        let found = ["No CA certificates", "CA_BUNDLE", "SSL_CERT_FILE"].map(|words| text.contains(words));
+        assert_eq!(found, [needed; 3], "{variables:?}: {text}");
     }
 }
