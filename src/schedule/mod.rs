@@ -1,6 +1,6 @@
 //! Cron text → validated schedule, its next runs and its warnings: pure, except for the [`trigger`].
 //!
-//! croner parses the text, searches and describes. What it cannot do, the changes of daylight saving time, is in [`dst`].
+//! croner parses the text, searches and describes. What it cannot do, the changes of daylight saving time, is in `dst.rs`.
 
 mod advice;
 mod dst;
