@@ -19,7 +19,7 @@ pub(in crate::engine) fn is_leftover_task(message: &str) -> bool {
 /// Whether the error in a container's state means only that the client of its start went away, which says nothing about the
 /// container.
 ///
-/// Docker 26.1.5; 20.10 finishes such a start. Unknown words: they are shown as the cause of the end.
+/// Docker 26.1 and 28.5; 20.10 finishes such a start. Unknown words: they are shown as the cause of the end.
 pub(crate) fn is_abandoned_start(state_error: &str) -> bool {
     state_error.ends_with("context canceled")
 }
