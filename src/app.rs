@@ -25,34 +25,34 @@ use crate::rollout::Policy;
 /// The upgrader, on a real engine.
 pub(crate) type Upgrader = Reconciler<DockerEngine, ConfiguredSource, HttpEndpoint>;
 
-/// Why the parts could not be put together: the configuration is wrong in a way only using it shows.
+/// Why the parts could not be put together: the configuration is wrong in a way that only its use shows.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SetupError {
-    /// The way to the engine.
+    /// The engine's address or certificates.
     #[error("DOCKER_HOST, DOCKER_CERT_PATH: {0}")]
     Engine(#[from] EngineError),
-    /// The way to the Manager.
+    /// The Manager's address, proxy or certificates.
     #[error("{0}")]
     Manager(#[from] ManagerSetupError),
-    /// A file that was there when the settings were read.
-    #[error("{variable}: {path} cannot be read: {error}")]
+    /// A file disappeared after the settings were read.
+    #[error("{variable}: cannot read {path}: {error}")]
     File {
-        /// Its variable.
+        /// The variable that names it.
         variable: &'static str,
-        /// Its path.
+        /// Where it was.
         path: String,
-        /// Why.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// The proxy.
+    /// The proxy's address or login.
     #[error("PROXY_HOST, HTTPS_PROXY, HTTP_PROXY: the proxy cannot be used: {0}")]
     Proxy(String),
-    /// The client for health endpoints.
+    /// The HTTP client for health endpoints.
     #[error("the HTTP client cannot start: {0}")]
     Http(#[from] reqwest::Error),
 }
 
-/// The published image's source, whichever is configured.
+/// The configured source of published images.
 pub(crate) enum ConfiguredSource {
     /// A Manager.
     Manager(Box<HttpManager>),
@@ -130,12 +130,12 @@ pub(crate) async fn health_endpoint<E: Engine>(
     )?)
 }
 
-/// The engine, with the registry logins. Nothing is sent yet.
+/// The engine, with the registry logins. It is not called yet.
 pub(crate) fn engine(settings: &Settings) -> Result<DockerEngine, SetupError> {
     Ok(DockerEngine::connect(&settings.engine)?.with_credentials(credentials(settings)))
 }
 
-/// Who says what is published. `reports_upgrader` as for [`upgrader`].
+/// The source of published images; `None` where there is none. `reports_upgrader` as for [`upgrader`].
 pub(crate) fn source(
     settings: &Settings,
     reports_upgrader: bool,
@@ -150,7 +150,8 @@ pub(crate) fn source(
     })
 }
 
-/// A login beside a mirror or a repository of one's own is for these, and not for wherever a published image is from.
+/// A login that is configured beside a mirror or an own repository is for their registries, and not for the one that a
+/// published image names.
 fn credentials(settings: &Settings) -> Credentials {
     let target = &settings.target;
     let given = settings.registry.clone().map(|login| StaticCredentials {
@@ -201,7 +202,7 @@ fn proxy(egress: &Egress) -> Result<Option<reqwest::Proxy>, SetupError> {
     let problem = |error: reqwest::Error| SetupError::Proxy(error.without_url().to_string());
     let mut proxy = reqwest::Proxy::all(&settings.url).map_err(problem)?;
     if let (Some(user), Some(password)) = (&settings.username, &settings.password) {
-        // reqwest's own way leads through a URL, where %41 in a password would become A.
+        // reqwest would put it in a URL, where %41 in a password means A.
         let login = BASE64_STANDARD.encode(format!("{user}:{}", password.expose()));
         let mut login = HeaderValue::try_from(format!("Basic {login}"))
             .map_err(|_| SetupError::Proxy("its login does not fit into a header".to_owned()))?;

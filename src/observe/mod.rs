@@ -11,12 +11,11 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::config::HealthSettings;
-use crate::container::{ContainerId, ImageId, RunState};
-use crate::document::SingleInstance;
+use crate::container::{ContainerId, ImageId};
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::host::capacity::{Disk, FreeDisk, FreeMemory};
-use crate::rollout::{Member, Memory, Rollout};
+use crate::rollout::{Memory, Rollout};
 
 use read::Identities;
 
@@ -118,19 +117,4 @@ fn relate(rollouts: &mut [Rollout]) {
         rollout.predecessor_was_renamed =
             rollout.serving.is_none() && replaced.is_some_and(|id| serving.contains(id));
     }
-}
-
-/// Whether the host has no memory for a second container. Asked only when one is about to start: where the container
-/// has no limit, its present use is sampled by the engine, which takes a second.
-pub async fn too_little_memory<E: Engine>(
-    engine: &E,
-    scope: &Scope,
-    member: &Member,
-) -> Option<SingleInstance> {
-    let available = (scope.free_memory)().filter(|_| member.state == RunState::Running)?;
-    let needed = match member.memory_limit {
-        Some(limit) => limit,
-        None => engine.memory_usage(&member.id).await.ok()?,
-    };
-    (needed > available).then_some(SingleInstance::TooLittleMemory { needed, available })
 }

@@ -1,7 +1,7 @@
-//! The wall clock, and what is to be done when somebody sets it: a host that wakes up, a clock that was wrong at boot.
+//! The wall clock, and its jumps: a host that wakes up, a clock that was wrong at boot.
 //!
-//! Decisions are made in the wall clock's time, since Docker's documents and the names of containers are. What this
-//! process remembers is moved along when that clock jumps, or a jump would cut a drain short and end a proof early.
+//! Decisions use the wall clock, as Docker's documents and the names of containers do. When it jumps, what this process
+//! remembers is moved along; otherwise a jump would cut a drain short or end a proof early.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use tokio::time::Instant;
 /// The wall clock, in tests another one.
 pub type Clock = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
 
-/// What differs by less is no jump.
+/// A smaller difference is not a jump.
 const TOLERANCE: TimeDelta = TimeDelta::seconds(1);
 
-/// Compares the wall clock with one that nobody can set.
+/// Compares the wall clock with the monotonic one, which cannot be set.
 pub(crate) struct Timekeeper {
     clock: Clock,
     last: Option<(DateTime<Utc>, Instant)>,
@@ -25,7 +25,7 @@ impl Timekeeper {
         Self { clock, last: None }
     }
 
-    /// The time, and by how much the clock was set since the last time it was asked.
+    /// The time, and by how much the wall clock jumped since the last call.
     pub(crate) fn now(&mut self) -> (DateTime<Utc>, Option<TimeDelta>) {
         let (now, instant) = ((self.clock)(), Instant::now());
         let last = self.last.replace((now, instant));

@@ -1,22 +1,22 @@
-//! What is known beside the containers, and what is asked for when a decision hangs on it.
+//! Facts that a decision needs beside the containers: what is known of them, and how they are learned.
 
 use chrono::{DateTime, Utc};
 use tracing::warn;
 
 use super::{Reconciler, Stalled};
-use crate::document::Obstacle;
+use crate::container::RunState;
+use crate::document::{Obstacle, SingleInstance};
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::image::manager_reference;
 use crate::manager::{ImageSource, Query};
-use crate::observe::too_little_memory;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Desired, Fact, Facts, Member, Rollout, UpdateOrder};
 
-/// compose puts this on all it makes. Others that copy files in would have to be told by their own signs.
+/// The label that Compose puts on its containers. Only Compose is known to copy files into a container before it starts.
 const COMPOSE_PROJECT: &str = "com.docker.compose.project";
 
-/// What fails where the engine does not tell.
+/// The call that failed where it is unknown whether files were copied.
 const LOOK_FOR_FILES: &str = "look for copied files";
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
@@ -54,14 +54,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         rollout.update_order(&self.settings.policy, &facts)
     }
 
-    /// Finds out what a decision hangs on.
+    /// Learns a fact that a decision needs.
     pub(super) async fn learn(&mut self, rollout: &Rollout, fact: Fact, now: DateTime<Utc>) {
         match (fact, &rollout.serving) {
-            // Until the rollout is over the answer stands.
+            // The answer holds until the replacement is over.
             (Fact::FreeMemory, Some(serving)) => {
-                let scope = &self.settings.scope;
-                let too_little = too_little_memory(self.engine.as_ref(), scope, serving).await;
-                self.track(rollout).free_memory = Some(too_little.map_or(Ok(()), Err));
+                let available = (self.settings.scope.free_memory)();
+                let answer = memory_for_two(self.engine.as_ref(), available, serving).await;
+                self.track(rollout).free_memory = Some(answer);
             }
             (Fact::CopiedFiles, Some(serving)) => self.learn_copied_files(rollout, serving).await,
             (Fact::ManagerReachable { image }, _) => {
@@ -77,7 +77,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// A replacement that is about to begin may be forbidden by what no document tells.
+    /// No document says whether files were copied into a container, so the engine is asked before it is replaced.
     async fn learn_copied_files(&mut self, rollout: &Rollout, serving: &Member) {
         let engine = self.engine.as_ref();
         let copied = async {
@@ -97,7 +97,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 warn!(container, workload, %error, "not allowed to check for copied files; assuming there are none");
                 Ok(())
             }
-            // Nothing is done before it is known.
+            // Nothing is changed before it is known.
             Err(error) => {
                 let now = self.now();
                 self.backoff(rollout, LOOK_FOR_FILES, error.to_string(), now);
@@ -117,7 +117,31 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 }
 
-/// What a proxy lets nobody ask, it lets nobody ask later either. The question needs no right that an upgrade needs.
+/// Whether the host has the memory for a second container like this one. Where the container has no limit, the engine
+/// samples its present use, which takes a second. What is not known does not forbid a second one.
+async fn memory_for_two<E: Engine>(
+    engine: &E,
+    available: Option<u64>,
+    serving: &Member,
+) -> Result<(), SingleInstance> {
+    let Some(available) = available.filter(|_| serving.state == RunState::Running) else {
+        return Ok(());
+    };
+    let needed = match serving.memory_limit {
+        Some(limit) => limit,
+        None => match engine.memory_usage(&serving.id).await {
+            Ok(usage) => usage,
+            Err(_) => return Ok(()),
+        },
+    };
+    if needed > available {
+        Err(SingleInstance::TooLittleMemory { needed, available })
+    } else {
+        Ok(())
+    }
+}
+
+/// Whether asking again is useless: a socket proxy refuses the call, which an upgrade does not need otherwise.
 fn is_for_good(error: &EngineError) -> bool {
     matches!(
         error,

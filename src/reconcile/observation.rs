@@ -1,4 +1,4 @@
-//! The look that each decision begins with, and the time it was made at.
+//! The observation that each decision starts with, and its time.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use tracing::warn;
@@ -12,7 +12,7 @@ use crate::rollout::{Backoff, INSPECT, Rollout};
 use crate::text::duration;
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// The time. What is remembered is moved along where the clock was set.
+    /// The time. Where the system clock jumped, what is remembered is moved along.
     pub(super) fn now(&mut self) -> DateTime<Utc> {
         let (now, jump) = self.timekeeper.now();
         if let Some(jump) = jump {
@@ -33,7 +33,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// What there is, and at what time. A clock that is set meanwhile makes it nobody's time.
+    /// Observes all delegates; gives the time of the observation, too. It is repeated where the clock jumped meanwhile,
+    /// since its times would be on both sides of the jump.
     pub(super) async fn observe(&mut self) -> Result<(Vec<Rollout>, DateTime<Utc>), EngineError> {
         loop {
             let before = self.now();
@@ -59,7 +60,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let mut rollouts = match observed.await {
             Ok(rollouts) => rollouts,
             Err(error) => {
-                // It may come back without its `--rm` containers, and that is no fault of theirs.
+                // An engine that restarts comes back without its `--rm` containers. They have not failed.
                 memory.forget_created();
                 return Err(error);
             }

@@ -1,4 +1,4 @@
-//! What an operator can ask for one delegate: to retry a rejected image, or to go back to the image before.
+//! What an operator can ask for one delegate: to retry a rejected image, or to roll back to the previous one.
 
 use serde_json::Value;
 use tracing::info;
@@ -12,43 +12,45 @@ use crate::manager::ImageSource;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
 use crate::rollout::{Intent, Rollout};
 
-/// Why what an operator asked for is not begun.
+/// Why a retry or a rollback is not started.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum OperatorError {
-    /// The engine could not be asked.
+    /// The engine could not be observed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// `DISABLE_AUTO_UPGRADE`: not one write reaches the engine.
-    #[error("DISABLE_AUTO_UPGRADE is true: nothing is changed; call it with DISABLE_AUTO_UPGRADE=false")]
+    /// `DISABLE_AUTO_UPGRADE`: nothing may be changed.
+    #[error(
+        "DISABLE_AUTO_UPGRADE=true, so nothing may be changed; run the command with DISABLE_AUTO_UPGRADE=false"
+    )]
     HealthOnly,
-    /// The argument names none of the delegates that are looked after.
-    #[error("{container:?} is no delegate that is looked after; {}", known(.delegates, .workload_names))]
+    /// The argument names none of the managed delegates.
+    #[error("no managed delegate {container:?}; {}", managed(.delegates, .workload_names))]
     NoSuchDelegate {
-        /// What was asked for.
+        /// The argument.
         container: String,
-        /// The delegates there are.
+        /// The container names of the managed delegates.
         delegates: Vec<String>,
         /// `UPGRADER_WORKLOAD_NAME`.
         workload_names: Vec<String>,
     },
-    /// Nobody has its name, so something is under way.
-    #[error("{0} is being replaced or restored at this moment; try again when that is over")]
+    /// No container has its name, or a candidate exists: a replacement is in progress.
+    #[error("{0} is being replaced or restored right now; try again when that is done")]
     InProgress(String),
-    /// It was not made by an upgrade.
-    #[error("{0} was not upgraded by delegate-upgrader, so there is no image before to go back to")]
+    /// It was not created by an upgrade.
+    #[error("nothing to roll back: delegate-upgrader has not upgraded {0}")]
     NothingBefore(String),
     /// A rollback is never rolled back.
     #[error(
-        "{name} was rolled back from {from} already; to get {from} again, call `delegate-upgrader retry {name}`"
+        "{name} was already rolled back from {from}; to upgrade it to {from} again, run `delegate-upgrader retry {name}`"
     )]
     RolledBack {
-        /// The delegate.
+        /// The delegate's container name.
         name: String,
         /// The image it was rolled back from.
         from: String,
     },
-    /// The image before was removed from the host.
-    #[error("the image before, {reference} ({image}), is not on this host any more; pull it and try again")]
+    /// The previous image was removed from the host.
+    #[error("the previous image {reference} ({image}) is no longer on this host; pull it and try again")]
     ImageGone {
         /// Its reference.
         reference: String,
@@ -57,26 +59,26 @@ pub enum OperatorError {
     },
 }
 
-fn known(delegates: &[String], workload_names: &[String]) -> String {
+fn managed(delegates: &[String], workload_names: &[String]) -> String {
     if delegates.is_empty() {
         crate::status::report::none_found(workload_names)
     } else {
-        format!("there are: {}", delegates.join(", "))
+        format!("managed: {}", delegates.join(", "))
     }
 }
 
-/// Where a rollback leads.
+/// What a rollback changes.
 pub(crate) struct RollbackTarget {
-    /// The image that is left.
+    /// The reference of the image that runs.
     pub(crate) from: String,
-    /// The image before.
+    /// The reference of the previous image.
     pub(crate) reference: ImageReference,
-    /// Its id.
+    /// The id of the previous image.
     pub(crate) image: ImageId,
 }
 
-/// The delegate of that container name or id.
-pub(crate) fn find<'a>(
+/// Finds a delegate by its container name, or by four or more characters that its container id starts with.
+pub(crate) fn find_delegate<'a>(
     container: &str,
     rollouts: &'a [Rollout],
     workload_names: &[String],
@@ -97,7 +99,7 @@ pub(crate) fn find<'a>(
         })
 }
 
-/// The image before, as the container's labels tell, if the host still has it.
+/// The previous image, which the labels of the container name. The host must still have it.
 pub(crate) async fn rollback_target<E: Engine>(
     engine: &E,
     rollout: &Rollout,
@@ -174,6 +176,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if self.settings.policy.health_only {
             return Err(OperatorError::HealthOnly);
         }
-        find(container, rollouts, &self.settings.scope.workload_names)
+        find_delegate(container, rollouts, &self.settings.scope.workload_names)
     }
 }

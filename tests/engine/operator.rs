@@ -55,14 +55,10 @@ fn a_rollback_that_is_not_possible_says_why_and_touches_nothing() {
     let name = lab.delegate("1", V1, &[]);
     let before = life(&name);
     let unknown = format!("{}-9", lab.name);
-    let nothing = "so there is no image before to go back to";
+    let nothing = "nothing to roll back: delegate-upgrader has not upgraded";
     for (container, code, words) in [
         (name.as_str(), 1, nothing.to_owned()),
-        (
-            unknown.as_str(),
-            2,
-            format!("is no delegate that is looked after; there are: {name}"),
-        ),
+        (unknown.as_str(), 2, format!("; managed: {name}")),
     ] {
         let run = lab.upgrader(V2).run(&["rollback", container]);
         assert_eq!(run.code, Some(code), "{}", run.text);

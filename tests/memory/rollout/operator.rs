@@ -119,10 +119,7 @@ async fn what_cannot_be_rolled_back_is_said_before_anything_is_touched() {
     // By id as well as by name.
     assert_eq!(rolled_back(&host, id.short()).await.unwrap_err(), nothing);
     let unknown = rolled_back(&host, "ee").await.unwrap_err();
-    assert_eq!(
-        unknown.to_string(),
-        "\"ee\" is no delegate that is looked after; there are: dd"
-    );
+    assert_eq!(unknown.to_string(), "no managed delegate \"ee\"; managed: dd");
     assert_eq!(host.twin.writes().len(), writes);
 
     host.once(NEW).await;
