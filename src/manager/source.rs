@@ -57,7 +57,7 @@ impl Answers {
 
     /// One answer for each workload. The Manager has heard of a workload for which it has answered, whichever of its
     /// images the question was about.
-    pub(crate) fn by_workload(&self) -> BTreeMap<&str, &Result<ImageReference, ManagerError>> {
+    pub fn by_workload(&self) -> BTreeMap<&str, &Result<ImageReference, ManagerError>> {
         let mut by_workload = BTreeMap::new();
         for (query, answer) in self.iter() {
             let known = by_workload.entry(query.workload.as_str()).or_insert(answer);
@@ -86,110 +86,4 @@ pub async fn ask_all<S: ImageSource>(source: &S, queries: impl IntoIterator<Item
         answers.0.push((query, answer));
     }
     answers
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Mutex;
-
-    use super::*;
-
-    /// Refuses one workload, does not answer for another, and notes who was asked for.
-    #[derive(Default)]
-    struct Moody(Mutex<Vec<String>>);
-
-    impl ImageSource for Moody {
-        async fn published(
-            &self,
-            current: &ImageReference,
-            workload: &str,
-        ) -> Result<ImageReference, ManagerError> {
-            self.0.lock().unwrap().push(format!("{workload} {current}"));
-            match workload {
-                "refused" => Err(ManagerError::AccessDenied),
-                "slow" => Err(ManagerError::Unreachable("gone".to_owned())),
-                _ => Ok("harness/delegate:2".parse().unwrap()),
-            }
-        }
-    }
-
-    async fn ask(questions: &[(&str, &str)]) -> (Vec<String>, Answers) {
-        let source = Moody::default();
-        let query = |(workload, image): &(&str, &str)| Query {
-            workload: (*workload).to_owned(),
-            image: image.parse().unwrap(),
-        };
-        let answers = ask_all(&source, questions.iter().map(query)).await;
-        (source.0.into_inner().unwrap(), answers)
-    }
-
-    #[tokio::test]
-    async fn replicas_are_one_question_and_another_image_or_workload_is_another_one() {
-        let (asked, answers) = ask(&[
-            ("a", "harness/delegate:1"),
-            ("a", "docker.io/harness/delegate:1"),
-            ("a", "harness/delegate:0"),
-            ("b", "harness/delegate:1"),
-        ])
-        .await;
-        assert_eq!(
-            asked,
-            [
-                "a harness/delegate:1",
-                "a harness/delegate:0",
-                "b harness/delegate:1"
-            ]
-        );
-        assert_eq!(answers.iter().count(), 3);
-        assert!(answers.iter().all(|(_, answer)| answer.is_ok()));
-    }
-
-    #[tokio::test]
-    async fn a_refusal_keeps_no_other_question_from_being_asked_and_an_outage_does() {
-        let (asked, answers) = ask(&[
-            ("refused", "x/y:1"),
-            ("a", "x/y:1"),
-            ("slow", "x/y:1"),
-            ("b", "x/y:1"),
-        ])
-        .await;
-        assert_eq!(asked, ["refused x/y:1", "a x/y:1", "slow x/y:1"]);
-        let kinds: Vec<_> = answers
-            .iter()
-            .map(|(query, answer)| {
-                (
-                    query.workload.as_str(),
-                    answer.as_ref().err().map(ManagerError::kind),
-                )
-            })
-            .collect();
-        assert_eq!(
-            kinds,
-            [
-                ("refused", Some("access_denied")),
-                ("a", None),
-                ("slow", Some("unreachable")),
-                ("b", Some("unreachable")),
-            ]
-        );
-    }
-
-    #[tokio::test]
-    async fn a_workload_has_been_answered_for_when_one_of_its_questions_was() {
-        let unreachable = ManagerError::Unreachable(String::new());
-        let query = |workload: &str, image: &str| Query {
-            workload: workload.to_owned(),
-            image: image.parse().unwrap(),
-        };
-        let answers = Answers(vec![
-            (query("a", "x/y:1"), Err(ManagerError::AccessDenied)),
-            (query("a", "x/y:2"), Ok("x/y:3".parse().unwrap())),
-            (query("a", "x/y:4"), Err(unreachable.clone())),
-            (query("b", "x/y:1"), Err(unreachable)),
-        ]);
-        let by_workload = answers.by_workload();
-        assert!(by_workload["a"].is_ok());
-        assert!(by_workload["b"].is_err());
-        assert_eq!(by_workload.len(), 2);
-    }
 }

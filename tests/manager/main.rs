@@ -1,4 +1,4 @@
-//! The Manager client against servers, proxies and certificates that are bad in every way.
+//! The Manager client: its questions, responses and errors; servers, proxies and certificates that are bad in every way.
 
 #![allow(
     clippy::unwrap_used,
@@ -6,6 +6,9 @@
     reason = "a test that cannot go on panics"
 )]
 
+mod ask_all;
+mod errors;
 mod faults;
 mod response;
 mod tls;
+mod wrong_configuration;

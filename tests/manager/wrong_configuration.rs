@@ -1,0 +1,51 @@
+//! A wrong configuration of the client is refused before anything is sent.
+
+use delegate_upgrader::manager::{HttpManager, ManagerConfig, ManagerSetupError};
+
+fn refusal(config: ManagerConfig) -> ManagerSetupError {
+    HttpManager::new(config).unwrap_err()
+}
+
+#[test]
+fn a_wrong_base_url_is_refused_and_never_repeated() {
+    for base in [
+        "",
+        "app.harness.io",
+        "app.harness.io:443",
+        "ftp://hunter2.example",
+        "file:///hunter2",
+        "https://user:hunter2@app.harness.io",
+        "https://hunter2@app.harness.io",
+        "https://app.harness.io?token=hunter2",
+        "https://app.harness.io#hunter2",
+        "https://",
+        "mailto:hunter2@example",
+    ] {
+        let error = refusal(ManagerConfig::new(base, "acct", [7; 16], "host-1"));
+        assert!(matches!(error, ManagerSetupError::BaseUrl(_)), "{base}: {error}");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+}
+
+#[test]
+fn invalid_certificates_are_refused() {
+    let config = || ManagerConfig::new("https://m", "acct", [0; 16], "host-1");
+    for pem in [
+        "",
+        "garbage",
+        "-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----",
+    ] {
+        let with_ca = ManagerConfig {
+            ca_bundle: Some(pem.into()),
+            ..config()
+        };
+        let error = refusal(with_ca);
+        assert!(matches!(error, ManagerSetupError::CaBundle(_)), "{error}");
+        let with_identity = ManagerConfig {
+            client_identity: Some(pem.into()),
+            ..config()
+        };
+        let error = refusal(with_identity);
+        assert!(matches!(error, ManagerSetupError::ClientIdentity(_)), "{error}");
+    }
+}
