@@ -139,10 +139,7 @@ async fn an_image_that_is_gone_cannot_be_gone_back_to() {
     host.once(NEW).await;
     host.twin.remove_image(&before);
     let gone = rolled_back(&host, "dd").await.unwrap_err();
-    assert!(
-        gone.to_string().contains("is not on this host any more"),
-        "{gone}"
-    );
+    assert!(gone.to_string().contains("is no longer on this host"), "{gone}");
     assert_ne!(host.find("dd").id, id);
 }
 
