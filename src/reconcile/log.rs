@@ -13,20 +13,20 @@ use crate::health::HealthEndpoint;
 use crate::image::{Expiry, Version};
 use crate::manager::ImageSource;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Decision, Effect, Intent, Rollout, Step, UpdateOrder};
+use crate::rollout::{Decided, Effect, Intent, Rollout, Step, UpdateOrder};
 use crate::status::report::{DelegateReport, Report};
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// At `LOG_LEVEL=debug`, logs the decision where it is another one than before.
-    pub(super) fn log_decision(&mut self, rollout: &Rollout, decision: &Decision) {
-        let kinds = (
-            decision.kind(),
-            decision.reason().map_or("", |reason| reason.kind().as_str()),
-        );
-        if self.track(rollout).last_decision.replace(kinds) != Some(kinds) {
+    /// At `LOG_LEVEL=debug`, logs the decision, with the rows that led to it, where they are others than before.
+    pub(super) fn log_decision(&mut self, rollout: &Rollout, decided: &Decided) {
+        let Decided { rows, decision } = decided;
+        let tracked = self.track(rollout);
+        if tracked.last_rows != *rows {
+            tracked.last_rows.clone_from(rows);
             debug!(
                 container = rollout.name,
                 workload = rollout.workload,
+                row = decided.path(),
                 decision = decision.kind(),
                 "{decision}"
             );

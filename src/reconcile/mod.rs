@@ -31,7 +31,7 @@ use crate::reconcile::manager_link::ManagerLink;
 use crate::reconcile::tracked::Tracked;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Decision, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, Step, next};
+use crate::rollout::{Decided, Decision, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, Step, next};
 use crate::status::evidence::EvidenceStore;
 use crate::status::report::{DelegateReport, Planned, Report, none_found};
 
@@ -158,9 +158,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             self.note_failures(&rollouts, now);
             let mut stalled = Stalled::new();
             for rollout in self.run.in_order(&rollouts) {
-                let decision = self.decide(rollout, &rollouts, &stalled, now);
-                self.log_decision(rollout, &decision);
-                match decision {
+                let decided = self.decide(rollout, &rollouts, &stalled, now);
+                self.log_decision(rollout, &decided);
+                match decided.decision {
                     Decision::Act(step) => {
                         self.apply(rollout, &step, now).await;
                         stepped = true;
@@ -243,11 +243,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let mut facts = self.facts(rollout, &desired, &Stalled::new(), now);
         facts.free_memory.get_or_insert(Ok(()));
         facts.manager.get_or_insert(Reach::Reachable);
-        next(rollout, &desired, &self.settings.policy, &facts, now)
+        next(rollout, &desired, &self.settings.policy, &facts, now).decision
     }
 
     /// What is decided on one delegate, of all there are.
-    fn decide(&self, rollout: &Rollout, all: &[Rollout], stalled: &Stalled, now: DateTime<Utc>) -> Decision {
+    fn decide(&self, rollout: &Rollout, all: &[Rollout], stalled: &Stalled, now: DateTime<Utc>) -> Decided {
         let desired = self.run.desired(rollout, all);
         let facts = self.facts(rollout, &desired, stalled, now);
         next(rollout, &desired, &self.settings.policy, &facts, now)
@@ -256,8 +256,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// What is wrong with one replica is known before anything is decided on another one.
     fn note_failures(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         for rollout in self.run.in_order(rollouts) {
-            let decision = self.decide(rollout, rollouts, &Stalled::new(), now);
-            if let Some(reason) = decision.reason() {
+            let decided = self.decide(rollout, rollouts, &Stalled::new(), now);
+            if let Some(reason) = decided.decision.reason() {
                 self.run.halt_replicas(rollout, reason);
             }
         }

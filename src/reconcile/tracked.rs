@@ -2,7 +2,7 @@
 
 use crate::container::ContainerId;
 use crate::document::{Obstacle, SingleInstance};
-use crate::rollout::{Backoff, Rollout};
+use crate::rollout::{Backoff, Rollout, Row};
 
 /// One delegate's record, kept under its container name. Losing it repeats a question or a log line, and nothing else.
 #[derive(Debug, Default)]
@@ -15,8 +15,8 @@ pub(super) struct Tracked {
     pub(super) copied_files: Option<(ContainerId, Result<(), Obstacle>)>,
     /// The reason that was logged last, so that it is logged once.
     pub(super) last_logged: Option<String>,
-    /// The decision that was logged last: its kind, and the kind of its reason.
-    pub(super) last_decision: Option<(&'static str, &'static str)>,
+    /// The rows of the decision that was logged last.
+    pub(super) last_rows: Vec<Row>,
     /// The notice that was logged last about the support of its version.
     pub(super) expiry_notice: Option<String>,
     /// What to log once nothing is in progress any more.

@@ -59,6 +59,16 @@ impl Decision {
         }
     }
 
+    /// Whether there is something to do, rather than to wait for.
+    pub fn is_to_do(&self) -> bool {
+        matches!(self, Self::Act(_) | Self::Learn(_))
+    }
+
+    /// Whether nothing is done until something changes.
+    pub fn is_rest(&self) -> bool {
+        matches!(self, Self::Rest(_))
+    }
+
     /// Why nothing is done, where that is the decision.
     pub fn reason(&self) -> Option<&Reason> {
         match self {

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
+use super::Member;
 use crate::text::duration;
 
 /// What was wrong with a candidate, or with a successor that had taken over already.
@@ -60,6 +63,24 @@ impl FailureCause {
     /// The word for this kind of cause, in snake case: the label `cause`.
     pub fn kind(&self) -> &'static str {
         self.into()
+    }
+}
+
+/// What was wrong, and whether something else than the image was to blame.
+pub(super) struct CandidateFailure {
+    pub(super) cause: FailureCause,
+    pub(super) common_cause: Option<String>,
+}
+
+impl CandidateFailure {
+    /// A failure counts against the image unless a common cause was seen since then.
+    pub(super) fn of(member: &Member, cause: FailureCause, since: DateTime<Utc>) -> Self {
+        let common_cause = member.history.common_cause.as_ref();
+        let common_cause = common_cause.filter(|(at, _)| *at >= since);
+        Self {
+            cause,
+            common_cause: common_cause.map(|(_, common_cause)| common_cause.clone()),
+        }
     }
 }
 

@@ -91,6 +91,11 @@ impl History {
         self.verdict.as_ref().map(|(_, verdict)| verdict)
     }
 
+    /// Whether a common cause was seen since then.
+    pub fn had_common_cause_since(&self, since: DateTime<Utc>) -> bool {
+        self.common_cause.as_ref().is_some_and(|(at, _)| *at >= since)
+    }
+
     /// Notes that something from outside keeps delegates from being healthy.
     pub fn note_common_cause(&mut self, now: DateTime<Utc>, cause: String) {
         self.common_cause = Some((now, cause));

@@ -5,181 +5,47 @@
 //! something has been watched, never what was done.
 
 mod backoff;
+mod decided;
 mod decision;
 mod execute;
 mod facts;
 mod failure;
 mod failure_cause;
 mod history;
+mod member;
 mod next;
+mod quarantine;
 pub mod reason;
+mod row;
 mod step;
 
 use std::fmt;
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
-
 pub use backoff::Backoff;
 pub(crate) use backoff::INSPECT;
+pub use decided::Decided;
 pub use decision::{Decision, Fact};
 pub use execute::{Effect, Pulled, Pulls, execute};
 pub use facts::{Facts, Reach};
 pub use failure::Failure;
+use failure_cause::CandidateFailure;
 pub use failure_cause::FailureCause;
-pub use next::next;
-
 pub use history::{History, Memory};
+pub use member::{Member, RolledBackImage};
+pub use next::next;
+pub use quarantine::quarantine;
+pub use row::Row;
 pub use step::Step;
 
 use crate::config::Strategy;
-use crate::container::{ContainerId, ImageId, Role, label};
-use crate::container::{Inspected, RunState};
+use crate::container::{ContainerId, ImageId, Role};
 use crate::document::{Obstacle, SingleInstance};
-use crate::health::Health;
 use crate::image::ImageReference;
 use crate::rollout::reason::Reason;
 
-/// The image a rollback went back from: left alone for as long as it is the published one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RolledBackImage {
-    /// Its reference.
-    pub reference: String,
-    /// Its id.
-    pub id: ImageId,
-}
-
 /// A start that the engine itself fails at is tried this often before it counts.
 const START_ATTEMPTS: u32 = 3;
-
-/// One container's part in a rollout.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Member {
-    /// Its id.
-    pub id: ContainerId,
-    /// Its name now.
-    pub name: String,
-    /// Its part, as its name tells.
-    pub role: Role,
-    /// The engine's word for its state.
-    pub state: RunState,
-    /// The verdict on it now.
-    pub health: Health,
-    /// The image it runs.
-    pub image_id: ImageId,
-    /// That image, as the container's configuration names it.
-    pub image: String,
-    /// The container it was created to replace.
-    pub replaces: Option<ContainerId>,
-    /// How many times this delegate had been replaced when it was created; 0 for one we did not create.
-    pub release: u64,
-    /// The image of the one it replaces, as that one's configuration names it.
-    pub previous_image: Option<String>,
-    /// The id of that image; not shown any more once its removal was tried.
-    pub previous_image_id: Option<ImageId>,
-    /// Its restart policy as `docker run --restart` takes it.
-    pub restart_policy: String,
-    /// The restart policy its predecessor had before it was told to stop.
-    pub predecessor_policy: Option<String>,
-    /// Whether the engine removes it when it stops.
-    pub auto_remove: bool,
-    /// What it was rolled back from, where `rollback` made it.
-    pub rolled_back_from: Option<RolledBackImage>,
-    /// Its memory limit, in bytes.
-    pub memory_limit: Option<u64>,
-    /// When it was created.
-    pub created_at: DateTime<Utc>,
-    /// When its present or last life began.
-    pub started_at: Option<DateTime<Utc>>,
-    /// When its last life ended.
-    pub finished_at: Option<DateTime<Utc>>,
-    /// How often the engine has restarted it.
-    pub restart_count: u64,
-    /// Why its last start failed, in the engine's words.
-    pub start_error: Option<String>,
-    /// How its last life ended, in words.
-    pub ending: String,
-    /// How long it may take to stop.
-    pub stop_timeout: Duration,
-    /// What this process has seen of it.
-    pub history: History,
-}
-
-impl Member {
-    /// Reads a member from its document.
-    pub fn read(
-        container: &Inspected,
-        role: Role,
-        health: Health,
-        stop_timeout: Duration,
-        history: History,
-    ) -> Self {
-        Self {
-            id: container.id(),
-            name: container.name().to_owned(),
-            role,
-            state: container.state(),
-            health,
-            image_id: container.image_id(),
-            image: container.image_reference().to_owned(),
-            replaces: container.label(label::REPLACES).map(ContainerId::new),
-            release: container
-                .label(label::RELEASE)
-                .and_then(|text| text.parse().ok())
-                .unwrap_or_default(),
-            previous_image: container.label(label::PREVIOUS_IMAGE).map(str::to_owned),
-            previous_image_id: container.label(label::PREVIOUS_IMAGE_ID).map(ImageId::new),
-            restart_policy: container.restart_policy_text(),
-            predecessor_policy: container.label(label::RESTART_POLICY).map(str::to_owned),
-            auto_remove: container.auto_remove(),
-            rolled_back_from: rolled_back_from(container),
-            memory_limit: container.memory_limit(),
-            created_at: container.created_at().unwrap_or_default(),
-            started_at: container.started_at(),
-            finished_at: container.finished_at(),
-            restart_count: container.restart_count(),
-            start_error: Some(container.error())
-                .filter(|error| !error.is_empty())
-                .map(str::to_owned),
-            ending: crate::health::ending(container),
-            stop_timeout,
-            history,
-        }
-    }
-
-    /// Whether it was made to take this one's place.
-    pub fn is_successor_of(&self, other: &Self) -> bool {
-        self.replaces.as_ref() == Some(&other.id)
-    }
-
-    /// Whether its configuration names this image.
-    pub fn runs(&self, reference: &ImageReference) -> bool {
-        names(&self.image, reference)
-    }
-
-    /// Whether it has a process, or will have one again in a moment.
-    pub fn is_up(&self) -> bool {
-        matches!(
-            self.state,
-            RunState::Running | RunState::Restarting | RunState::Paused
-        )
-    }
-
-    /// Whether it has never been started.
-    pub fn is_created(&self) -> bool {
-        self.state == RunState::Created
-    }
-
-    /// Whether it was started and has stopped for good.
-    pub fn has_ended(&self) -> bool {
-        matches!(self.state, RunState::Exited | RunState::Dead)
-    }
-
-    /// Whether the engine leaves it stopped once it stops.
-    pub fn restart_is_off(&self) -> bool {
-        self.restart_policy == "no"
-    }
-}
 
 /// All containers of one delegate `NAME`, by their parts.
 #[derive(Clone, Debug, PartialEq)]
@@ -231,6 +97,16 @@ pub struct Vanished {
     pub cause: Option<String>,
 }
 
+impl Vanished {
+    /// What counts against its image.
+    fn failure(&self, image: &str) -> FailureCause {
+        FailureCause::Vanished {
+            image: image.to_owned(),
+            problem: self.cause.clone(),
+        }
+    }
+}
+
 impl Rollout {
     /// Whether something was begun that has to be finished.
     pub fn is_in_progress(&self) -> bool {
@@ -270,6 +146,57 @@ impl Rollout {
             .filter(|_| !others && !self.predecessor_was_renamed)
     }
 
+    /// The old one that this candidate is to replace, or else the last one that gave up the name.
+    fn predecessor_of(&self, candidate: &Member) -> Option<&Member> {
+        let mut old_ones = self.draining.iter();
+        old_ones
+            .find(|old| candidate.is_successor_of(old))
+            .or(self.draining.last())
+    }
+
+    /// The old one that comes back where nobody has the name: the one that a rejected or withdrawn candidate was to
+    /// replace, or else the last one that gave up the name. One that vanishes by stopping has its standby.
+    fn restorable(&self) -> Option<&Member> {
+        let was_replaced = |old: &&Member| self.given_up().any(|other| other.is_successor_of(old));
+        let mut latest_first = self.draining.iter().rev();
+        let last = latest_first.find(was_replaced).or(self.draining.last());
+        last.filter(|old| old.is_up() || !old.auto_remove || self.standby.is_none())
+    }
+
+    /// The withdrawn and the rejected candidates, the last ones first.
+    fn given_up(&self) -> impl Iterator<Item = &Member> {
+        self.withdrawn.iter().rev().chain(self.failed.iter().rev())
+    }
+
+    /// The name that tells this part and second, or the next second whose name is free.
+    fn dated_name(&self, mut since: i64, role: impl Fn(i64) -> Role) -> String {
+        while self.members().any(|other| other.role == role(since)) {
+            since += 1;
+        }
+        role(since).name(&self.name)
+    }
+
+    /// The image before the one before: nobody goes back two steps. The one that the owner brought is the owner's, and
+    /// another replica may be a step behind.
+    fn outdated_image(&self, serving: &Member, old: &Member) -> Option<ImageId> {
+        let image = old.previous_image_id.as_ref().filter(|_| old.release > 1)?;
+        let is_kept =
+            *image == serving.image_id || *image == old.image_id || self.retained_images.contains(image);
+        (!is_kept).then(|| image.clone())
+    }
+
+    /// Whether a copy of this one stands by.
+    fn has_standby(&self, old: &Member) -> bool {
+        let standby = self.standby.as_ref();
+        standby.is_some_and(|standby| standby.is_successor_of(old))
+    }
+
+    /// A copy of one that will vanish, where somebody has removed the one that there was: a `docker container prune`
+    /// takes whatever does not run. Behind one in service, that one may need a copy of its own by now.
+    fn misses_standby(&self, old: &Member) -> bool {
+        old.auto_remove && old.is_up() && self.standby.is_none() && self.serving.is_none()
+    }
+
     /// The member whose image may be replaced by what is published.
     pub fn replaceable(&self) -> Option<&Member> {
         self.serving.as_ref().or_else(|| self.sole_candidate())
@@ -299,6 +226,21 @@ pub enum Desired {
         /// Who wants it.
         intent: Intent,
     },
+}
+
+impl Desired {
+    /// The image that should run, where it is another one; or why that is not known.
+    fn published(&self) -> Result<Option<String>, String> {
+        match self {
+            Self::Image { reference, .. } => Ok(Some(reference.to_string())),
+            Self::Keep(Reason::AwaitingSchedule { published }) => Ok(published.clone()),
+            Self::Keep(Reason::HeldBack { image, .. } | Reason::NotPinned { image }) => {
+                Ok(Some(image.clone()))
+            }
+            Self::Keep(reason) if reason.is_failure() => Err(reason.to_string()),
+            Self::Keep(_) => Ok(None),
+        }
+    }
 }
 
 /// Who wants another image.
@@ -364,78 +306,11 @@ impl Rollout {
             (Strategy::Auto, Some(_)) | (Strategy::StopFirst, _) => UpdateOrder::StopFirst,
         }
     }
-}
 
-impl Rollout {
-    /// Whether a container made from this reference was rejected here, and the back-off is not over, or somebody went
-    /// back from it.
-    pub fn quarantined(&self, reference: &ImageReference, now: DateTime<Utc>) -> Option<Reason> {
-        if let Some(serving) = &self.serving
-            && serving.was_rolled_back_from(reference, None)
-        {
-            return Some(serving.rolled_back_reason(reference));
-        }
-        self.failed
-            .iter()
-            .rev()
-            .filter(|rejected| rejected.runs(reference))
-            .find_map(|r| r.quarantine(now))
+    /// Why the one in service cannot be replaced.
+    fn obstacle<'a>(&'a self, facts: &'a Facts) -> Option<&'a Obstacle> {
+        let copied = facts.copied_files.as_ref();
+        let copied = copied.and_then(|copied| copied.as_ref().err());
+        self.obstacle.as_ref().or(copied)
     }
-}
-
-impl Member {
-    /// Whether it is the result of a rollback from this image. By the reference alone only where that stands for one
-    /// image: a mutable tag is the same reference for the image before and for the next.
-    pub fn was_rolled_back_from(&self, reference: &ImageReference, id: Option<&ImageId>) -> bool {
-        self.rolled_back_from.as_ref().is_some_and(|left| match id {
-            Some(id) => left.id == *id,
-            None => !self.runs(reference) && names(&left.reference, reference),
-        })
-    }
-
-    /// Why it does not get the image it was rolled back from.
-    pub fn rolled_back_reason(&self, reference: &ImageReference) -> Reason {
-        Reason::RolledBack {
-            image: reference.to_string(),
-            to: self.image.clone(),
-        }
-    }
-
-    /// For how long the image of a rejected candidate is left alone, if it still is.
-    pub fn quarantine(&self, now: DateTime<Utc>) -> Option<Reason> {
-        let Role::Failed { attempt } = self.role else {
-            return None;
-        };
-        let span = TimeDelta::from_std(quarantine(attempt)).unwrap_or(TimeDelta::MAX / 4);
-        let until = self.finished_at.unwrap_or(self.created_at) + span;
-        (now < until || self.is_up()).then(|| Reason::Quarantined {
-            image: self.image.clone(),
-            attempt,
-            until,
-        })
-    }
-}
-
-fn names(image: &str, reference: &ImageReference) -> bool {
-    image
-        .parse::<ImageReference>()
-        .is_ok_and(|image| image == *reference)
-}
-
-fn rolled_back_from(container: &Inspected) -> Option<RolledBackImage> {
-    Some(RolledBackImage {
-        reference: container.label(label::ROLLED_BACK_FROM)?.to_owned(),
-        id: ImageId::new(container.label(label::ROLLED_BACK_FROM_ID)?),
-    })
-}
-
-/// The first wait of a quarantined image; doubled with each attempt.
-const QUARANTINE: Duration = Duration::from_secs(3600);
-/// The longest wait.
-const QUARANTINE_LIMIT: Duration = Duration::from_secs(24 * 3600);
-
-/// How long an image is left alone after its `attempt`-th rejection.
-pub fn quarantine(attempt: u32) -> Duration {
-    let doublings = attempt.saturating_sub(1).min(16);
-    QUARANTINE.saturating_mul(1 << doublings).min(QUARANTINE_LIMIT)
 }

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::{FailureCause, Intent};
-use crate::container::{ContainerId, ImageId};
+use chrono::{DateTime, Utc};
+
+use super::{FailureCause, Intent, Member, Rollout};
+use crate::container::{ContainerId, ImageId, Role};
 use crate::image::ImageReference;
 use crate::rollout::reason::Reason;
 use crate::text::duration;
@@ -137,6 +139,80 @@ pub enum Step {
 }
 
 impl Step {
+    pub(super) fn pull(reference: &ImageReference) -> Self {
+        Self::Pull {
+            reference: reference.clone(),
+        }
+    }
+
+    pub(super) fn start(member: &Member) -> Self {
+        Self::Start {
+            id: member.id.clone(),
+            name: member.name.clone(),
+        }
+    }
+
+    pub(super) fn stop(member: &Member, grace: Duration) -> Self {
+        Self::Stop {
+            id: member.id.clone(),
+            name: member.name.clone(),
+            grace,
+        }
+    }
+
+    pub(super) fn set_policy(member: &Member, policy: &str) -> Self {
+        Self::SetRestartPolicy {
+            id: member.id.clone(),
+            name: member.name.clone(),
+            policy: policy.to_owned(),
+        }
+    }
+
+    /// The old one gives up the name. Its new one tells the second; where another one has that, the next. By a clock that
+    /// was set back it would be older than the life that ends here.
+    pub(super) fn retire(rollout: &Rollout, old: &Member, now: DateTime<Utc>) -> Self {
+        let begun = old.started_at.map_or(0, |started| started.timestamp() + 1);
+        let since = now.timestamp().max(begun);
+        Self::Retire {
+            id: old.id.clone(),
+            to: rollout.dated_name(since, |since| Role::Draining { since }),
+        }
+    }
+
+    pub(super) fn withdraw(
+        rollout: &Rollout,
+        candidate: &Member,
+        because: Option<Reason>,
+        now: DateTime<Utc>,
+    ) -> Self {
+        Self::Withdraw {
+            id: candidate.id.clone(),
+            to: rollout.dated_name(now.timestamp(), |since| Role::Withdrawn { since }),
+            because,
+        }
+    }
+
+    pub(super) fn promote(rollout: &Rollout, candidate: &Member) -> Self {
+        Self::Promote {
+            id: candidate.id.clone(),
+            to: rollout.name.clone(),
+        }
+    }
+
+    pub(super) fn restore(rollout: &Rollout, old: &Member) -> Self {
+        Self::Restore {
+            id: old.id.clone(),
+            to: rollout.name.clone(),
+        }
+    }
+
+    pub(super) fn remove(member: &Member) -> Self {
+        Self::Remove {
+            id: member.id.clone(),
+            name: member.name.clone(),
+        }
+    }
+
     /// The metric label: one word per kind of step.
     pub fn kind(&self) -> &'static str {
         match self {

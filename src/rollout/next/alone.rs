@@ -1,72 +1,73 @@
-//! A candidate whose old one somebody has removed.
+//! Alone (A): a candidate, and nothing to go back to. Whatever it is worth, it is all there is, and is never rejected.
 
 use chrono::TimeDelta;
 
-use super::proof::{may_still_be_proven, refusal};
-use super::stopping::set_policy;
-use super::{At, Proof, start};
+use super::At;
+use super::proof::Candidate;
+use super::serving::pulling;
 use crate::container::RunState;
+use crate::rollout::Row::{A1, A2, A3, A4, A5, A6, A7, A8, A9, A10, A11, A12};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Decision, Desired, Member};
+use crate::rollout::{Decided, Desired, FailureCause, Member, Step};
+
+/// How long one that ended is left alone before it is started again.
+const RESTART_DELAY: TimeDelta = TimeDelta::seconds(10);
 
 impl At<'_> {
-    /// A candidate, and nobody else: whatever it is worth, it is all there is. Where another image is published by
-    /// now, it becomes the delegate that is replaced by that one.
-    pub(super) fn alone(&self, candidate: &Member) -> Decision {
-        if matches!(self.desired, Desired::Image { .. })
-            && !self.is_wanted(candidate)
-            && candidate.state == RunState::Running
-        {
-            return self.promote(candidate);
-        }
-        // It was about to be rejected.
-        if candidate.restart_is_off()
-            && let Some(policy) = candidate
-                .predecessor_policy
-                .as_deref()
-                .filter(|policy| *policy != "no")
-        {
-            return set_policy(candidate, policy);
-        }
-        let rest = candidate
-            .finished_at
-            .map(|finished| finished + TimeDelta::seconds(10));
-        if let Some(until) = rest.filter(|until| candidate.has_ended() && *until > self.now) {
-            let reason = Reason::NoFallback {
-                verdict: candidate.health.to_string(),
-            };
-            return Decision::Wait { reason, until };
-        }
-        if candidate.is_created() || candidate.has_ended() {
-            return match refusal(candidate) {
-                Some(cause) => Decision::Rest(Reason::Rejected {
+    pub(super) fn alone(&self, candidate: &Member) -> Decided {
+        let is_superseded = matches!(self.desired, Desired::Image { .. }) && !self.is_wanted(candidate);
+        let policy = candidate
+            .predecessor_policy
+            .as_deref()
+            .filter(|policy| *policy != "no");
+        let lost_policy = policy.filter(|_| candidate.restart_is_off());
+        let refused = candidate.history.start_refused.as_ref();
+        let ended_until = candidate.finished_at.filter(|_| candidate.has_ended());
+        let ended_until = ended_until.map(|finished| finished + RESTART_DELAY);
+        let no_way_back = || Reason::NoFallback {
+            verdict: candidate.health.to_string(),
+        };
+        match (&candidate.state, lost_policy, ended_until) {
+            // Somebody gave the one it was to replace another name: that one is a delegate of its own.
+            _ if self.rollout.predecessor_was_renamed => A1.see(self.withdraw(candidate, None)),
+            (RunState::Running, ..) if is_superseded => A2.act(Step::promote(self.rollout, candidate)),
+            (_, Some(policy), _) => A3.act(Step::set_policy(candidate, policy)),
+            (.., Some(until)) if until > self.now => A4.wait(no_way_back(), until),
+            (RunState::Created | RunState::Exited | RunState::Dead, ..) => match refused {
+                Some(problem) => A5.rest(Reason::Rejected {
                     image: candidate.image.clone(),
-                    cause,
-                }),
-                None => start(candidate),
-            };
-        }
-        match self.prove(candidate) {
-            Proof::Proven => self.promote(candidate),
-            Proof::NotYet(step) => step,
-            // Late, but it may still get there.
-            Proof::Failed(_) | Proof::Inconclusive { .. } if may_still_be_proven(candidate) => {
-                Decision::Wait {
-                    reason: Reason::NoFallback {
-                        verdict: candidate.health.to_string(),
+                    cause: FailureCause::StartRefused {
+                        problem: problem.clone(),
                     },
-                    until: self.now + self.proof_interval(),
-                }
-            }
-            Proof::Failed(_) | Proof::Inconclusive { .. } => match self.desired {
-                // Its tag stands for another image by now.
-                Desired::Image {
-                    reference, id: None, ..
-                } => self.pull(reference),
-                _ => Decision::Rest(Reason::NoFallback {
-                    verdict: candidate.health.to_string(),
                 }),
+                None => A6.act(Step::start(candidate)),
             },
+            _ => {
+                let (row, proof) = self.prove(candidate, true);
+                let decided = match (proof, self.desired) {
+                    (Candidate::Proven, _) => A7.act(Step::promote(self.rollout, candidate)),
+                    (Candidate::NotYet { reason, until }, _) => A8.wait(reason, until),
+                    // Late, but it may still get there.
+                    _ if candidate.health.is_healthy() && !candidate.is_crash_looping() => {
+                        A9.wait(no_way_back(), self.now + self.proof_interval())
+                    }
+                    // Its tag stands for another image by now.
+                    (
+                        _,
+                        Desired::Image {
+                            reference, id: None, ..
+                        },
+                    ) if self.facts.is_pulling => A10.wait(pulling(reference), self.soon()),
+                    (
+                        _,
+                        Desired::Image {
+                            reference, id: None, ..
+                        },
+                    ) => A11.act(Step::pull(reference)),
+                    _ => A12.rest(no_way_back()),
+                };
+                decided.noting(row)
+            }
         }
     }
 }

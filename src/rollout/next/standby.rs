@@ -1,176 +1,110 @@
-//! `--rm` delegates: they vanish by stopping, so a copy that does not is made before anything is done to them. It comes
-//! back in their place should the replacement fail, and after an engine's restart, which removes them too.
+//! The standby of an `--rm` delegate (B, E, K), the old one recreated from it (R), and falling back to it (Y).
+//!
+//! Such a delegate vanishes by stopping, so a copy that does not is created before anything is done to it. The copy
+//! takes its place should the replacement fail, and after an engine's restart, which removes the original too.
 
 use chrono::TimeDelta;
 
-use super::proof::refusal;
-use super::stopping::waiting;
-use super::{At, Proof, is_left, remove, start};
+use super::{At, successor_unhealthy};
 use crate::container::RunState;
+use crate::rollout::Row::{
+    B1, B2, B3, B4, B5, B6, B7, B8, B9, B10, E1, E2, E3, E4, K1, K2, K3, R1, R2, R3, R4, R5, Y1, Y2, Y3, Y4,
+    Y5,
+};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Decision, Member, Step};
+use crate::rollout::{Decided, Member, Step};
 
 /// How long a standby that ended is left alone before it is started again.
-const REST: TimeDelta = TimeDelta::seconds(10);
+const RESTART_DELAY: TimeDelta = TimeDelta::seconds(10);
 
 impl At<'_> {
-    /// What is missing before a delegate that vanishes by stopping may be replaced.
-    pub(super) fn stand_by(&self, serving: &Member) -> Option<Decision> {
-        if !serving.auto_remove {
-            return None;
-        }
-        match &self.rollout.standby {
-            Some(standby) if standby.is_successor_of(serving) => {
-                (!standby.is_created()).then(|| self.take_away(standby))
-            }
-            Some(standby) if serving.is_up() && serving.health.is_healthy() => Some(self.take_away(standby)),
-            Some(_) => Some(Decision::Wait {
-                reason: Reason::SuccessorUnhealthy {
-                    verdict: serving.health.to_string(),
-                },
-                until: self.now + self.proof_interval(),
-            }),
-            None => Some(Decision::Act(Step::CreateStandby {
-                from: serving.id.clone(),
-            })),
-        }
-    }
-
-    /// A copy of one that will vanish, where somebody has removed the one that there was: a `docker container prune`
-    /// takes whatever does not run. Behind one in service, that one may need a copy of its own by now.
-    pub(super) fn copy_of(&self, old: &Member) -> Option<Decision> {
-        let wanted = old.auto_remove && old.is_up() && self.rollout.standby.is_none();
-        (wanted && self.rollout.serving.is_none())
-            .then(|| Decision::Act(Step::CreateStandby { from: old.id.clone() }))
-    }
-
-    /// Whether a copy of this one stands by.
-    pub(super) fn has_standby(&self, old: &Member) -> bool {
-        let standby = self.rollout.standby.as_ref();
-        standby.is_some_and(|standby| standby.is_successor_of(old))
-    }
-
-    /// A standby, its delegate in service, and nothing more to do there.
-    pub(super) fn standby_behind(&self, serving: &Member) -> Option<Decision> {
-        let standby = self.rollout.standby.as_ref()?;
-        let restored = serving.is_successor_of(standby);
+    /// In service, and a standby, which is needed as long as there is something to fall back from.
+    pub(super) fn in_service_with_standby(&self, serving: &Member, standby: &Member) -> Decided {
         let replaced = serving.replaces == standby.replaces;
-        let works = serving.is_up() && serving.health.is_healthy();
-        // Its delegate was not touched after all, or is another one by now.
-        if !restored && !replaced {
-            return Some(self.take_away(standby));
+        let restored = serving.is_successor_of(standby);
+        let lost = self.lost_after_commit(serving, None);
+        match lost {
+            _ if standby.is_successor_of(serving) => match self.in_service(serving) {
+                decided if decided.decision.is_rest() => B1.see(self.remove_standby(standby)),
+                decided => decided,
+            },
+            _ if !replaced && !restored => B2.see(self.remove_standby(standby)),
+            _ if !self.rollout.draining.is_empty() => B3.see(self.in_service(serving)),
+            // An engine may never get done with a removal, as when the container ended while it was renamed.
+            _ if serving.removal_is_stuck(self.now) && !standby.is_up() => {
+                B4.see(self.start_standby(standby))
+            }
+            _ if serving.state == RunState::Removing => B5.see(self.wait_for_removal(serving)),
+            _ if serving.works() => {
+                match self.rollout.outdated_image(serving, standby).filter(|_| replaced) {
+                    Some(id) => B6.act(Step::RemoveImage { id }),
+                    None => B7.see(self.remove_standby(standby)),
+                }
+            }
+            Some(failure) if replaced => B8.see(self.fail(serving, failure)),
+            // It runs as it did before: the standby could only bring back the same once more.
+            Some(_) if serving.is_up() => B9.see(self.remove_standby(standby)),
+            _ => B10.wait(successor_unhealthy(serving), self.now + self.proof_interval()),
         }
-        if !self.rollout.draining.is_empty() {
-            return None;
-        }
-        if serving.state == RunState::Removing {
-            return Some(self.stand_in(serving, standby));
-        }
-        if works {
-            // The old one has vanished, and with it what its container could tell.
-            let outdated = self.outdated_image(serving, standby).filter(|_| replaced);
-            return Some(outdated.map_or_else(
-                || self.take_away(standby),
-                |id| Decision::Act(Step::RemoveImage { id }),
-            ));
-        }
-        if replaced && let Some(cause) = self.lost_after_commit(serving, None) {
-            return Some(self.give_up(serving, cause));
-        }
-        let reason = Reason::SuccessorUnhealthy {
-            verdict: serving.health.to_string(),
-        };
-        // It runs as it did before, and is ill: the standby could only bring back the same once more.
-        if serving.is_up() && self.lost_after_commit(serving, None).is_some() {
-            return Some(self.take_away(standby));
-        }
-        Some(Decision::Wait {
-            reason,
-            until: self.now + self.proof_interval(),
+    }
+
+    /// What is missing before a delegate that vanishes by stopping may be replaced.
+    pub(super) fn ensure_standby(&self, serving: &Member) -> Option<Decided> {
+        Some(match &self.rollout.standby {
+            _ if !serving.auto_remove => return None,
+            Some(own) if own.is_successor_of(serving) && own.is_created() => return None,
+            Some(own) if own.is_successor_of(serving) => E1.see(self.remove_standby(own)),
+            Some(other) if serving.works() => E2.see(self.remove_standby(other)),
+            Some(_) => E3.wait(successor_unhealthy(serving), self.now + self.proof_interval()),
+            None => E4.act(Step::CreateStandby {
+                from: serving.id.clone(),
+            }),
         })
     }
 
-    /// The engine may stay in the middle of a removal, as when it ended while it was renamed; and the name is not free.
-    fn stand_in(&self, vanishing: &Member, standby: &Member) -> Decision {
-        match self.until_gone(vanishing) {
-            Decision::Rest(_) if !standby.is_up() => self.start_after_a_rest(standby),
-            step => step,
+    fn remove_standby(&self, standby: &Member) -> Decided {
+        match standby.state {
+            RunState::Removing => K1.see(self.wait_for_removal(standby)),
+            _ if standby.is_up() => K2.see(self.stop(standby)),
+            _ => K3.act(Step::remove(standby)),
         }
     }
 
-    /// The old one has vanished, as it had to; its successor is what there is, and the standby.
-    pub(super) fn take_over_from_standby(&self, candidate: &Member) -> Decision {
-        if self.is_marked(candidate) {
-            return self.withdraw(candidate, None);
-        }
-        if candidate.is_created() {
-            return match refusal(candidate) {
-                Some(cause) => self.give_up(candidate, cause),
-                None => start(candidate),
-            };
-        }
-        match self.prove(candidate) {
-            Proof::Proven => self.promote(candidate),
-            other => self.unproven(candidate, other),
-        }
-    }
-
-    /// The old one, created again from its standby. It has proven itself long ago.
-    pub(super) fn reinstate(&self, candidate: &Member) -> Decision {
+    /// The old one, created once more from its standby. It was proven long ago.
+    pub(super) fn recreated(&self, candidate: &Member) -> Decided {
         match candidate.state {
-            RunState::Created if refusal(candidate).is_some() => remove(candidate),
-            RunState::Created => start(candidate),
-            RunState::Running | RunState::Paused => self.promote(candidate),
-            RunState::Exited | RunState::Dead => remove(candidate),
-            RunState::Restarting | RunState::Removing | RunState::Other(_) => self.until_gone(candidate),
+            RunState::Created if candidate.history.start_refused.is_some() => R1.act(Step::remove(candidate)),
+            RunState::Created => R2.act(Step::start(candidate)),
+            RunState::Running | RunState::Paused => R3.act(Step::promote(self.rollout, candidate)),
+            RunState::Exited | RunState::Dead => R4.act(Step::remove(candidate)),
+            RunState::Restarting | RunState::Removing | RunState::Other(_) => {
+                R5.see(self.wait_for_removal(candidate))
+            }
         }
     }
 
-    /// Nobody else is left. It is created again with `--rm`, as it was; where that came to nothing, the copy serves.
-    pub(super) fn restore_from(&self, standby: &Member) -> Decision {
+    /// Nobody else is left. The delegate is created once more with `--rm`, as it was; where that came to nothing, the
+    /// copy serves.
+    pub(super) fn falling_back(&self, standby: &Member) -> Decided {
         let mut given_up = self.rollout.failed.iter().chain(&self.rollout.withdrawn);
-        if self.is_stop_first()
-            && let Some(other) = given_up.find(|other| other.is_up())
-        {
-            return self.until_gone(other);
-        }
-        if standby.is_up() {
-            return Decision::Act(Step::Restore {
-                id: standby.id.clone(),
-                to: self.rollout.name.clone(),
-            });
-        }
-        let mut gone = self.rollout.vanished.iter();
-        let tried = gone.any(|gone| gone.image == standby.image_id);
-        if standby.is_created() && !tried {
-            return Decision::Act(Step::Recreate {
+        let still_up = given_up.find(|other| other.is_up() && self.is_stop_first());
+        let mut vanished = self.rollout.vanished.iter();
+        let was_tried = vanished.any(|vanished| vanished.image == standby.image_id);
+        match still_up {
+            Some(other) => Y1.see(self.wait_for_removal(other)),
+            None if standby.is_up() => Y2.act(Step::restore(self.rollout, standby)),
+            None if standby.is_created() && !was_tried => Y3.act(Step::Recreate {
                 from: standby.id.clone(),
-            });
-        }
-        self.start_after_a_rest(standby)
-    }
-
-    fn start_after_a_rest(&self, standby: &Member) -> Decision {
-        match standby.finished_at.map(|finished| finished + REST) {
-            Some(until) if until > self.now => Decision::Wait {
-                reason: Reason::Stopping {
-                    name: standby.name.clone(),
-                },
-                until,
-            },
-            _ => start(standby),
+            }),
+            None => self.start_standby(standby),
         }
     }
 
-    fn take_away(&self, standby: &Member) -> Decision {
-        if is_left(standby) {
-            return remove(standby);
+    fn start_standby(&self, standby: &Member) -> Decided {
+        let name = standby.name.clone();
+        match standby.finished_at.map(|finished| finished + RESTART_DELAY) {
+            Some(until) if until > self.now => Y4.wait(Reason::Stopping { name }, until),
+            _ => Y5.act(Step::start(standby)),
         }
-        if standby.state == RunState::Removing {
-            return self.until_gone(standby);
-        }
-        let mut pending = None;
-        self.stop(standby, &mut pending)
-            .unwrap_or_else(|| waiting(pending, self.now))
     }
 }

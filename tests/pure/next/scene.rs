@@ -11,7 +11,7 @@ use delegate_upgrader::health::{Health, HealthStatus, Probe};
 use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{
-    Decision, Desired, Facts, History, Intent, Member, Policy, Reach, Rollout, Step, next,
+    Decided, Decision, Desired, Facts, History, Intent, Member, Policy, Reach, Rollout, Step, next,
 };
 use delegate_upgrader::text::duration;
 
@@ -346,8 +346,12 @@ impl Scene {
         self
     }
 
-    pub fn decision(&self) -> Decision {
+    pub fn decided(&self) -> Decided {
         next(&self.rollout, &self.desired, &self.policy, &self.facts, now())
+    }
+
+    pub fn decision(&self) -> Decision {
+        self.decided().decision
     }
 
     /// The step in words, with its reason or cause where it has one.

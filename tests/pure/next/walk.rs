@@ -1,12 +1,15 @@
 //! Every combination of what the containers of a rollout can be: what is never decided, and that it comes to rest.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, TimeDelta};
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::container::{ContainerId, Role};
 use delegate_upgrader::health::HealthStatus;
 use delegate_upgrader::rollout::reason::Reason;
-use delegate_upgrader::rollout::{Decision, Desired, Intent, Member, Step, UpdateOrder, next};
+use delegate_upgrader::rollout::{Decided, Decision, Desired, Intent, Member, Row, Step, UpdateOrder, next};
 
+use super::beyond;
 use super::scene::{
     Change, DEADLINE, HEALTHY_TIME, STOP_TIMEOUT, Scene, V1, V2, V3, ago, image_id, new, now, old, standby,
 };
@@ -567,13 +570,15 @@ fn change(scene: &mut Scene, id: &ContainerId, change: impl FnOnce(&mut Member))
 #[test]
 fn no_state_leads_to_a_forbidden_step_and_each_comes_to_rest() {
     let mut scenes = 0;
+    let mut reached = BTreeSet::new();
     let limit = now() + TimeDelta::seconds(10);
     each_scene(|start| {
         scenes += 1;
         let mut scene = start.clone();
         let mut taken: Vec<String> = Vec::new();
         for count in 0.. {
-            let decision = scene.decision();
+            let Decided { rows, decision } = scene.decided();
+            reached.extend(rows);
             taken.push(decision.to_string());
             let step = match decision {
                 Decision::Act(step) => step,
@@ -599,6 +604,13 @@ fn no_state_leads_to_a_forbidden_step_and_each_comes_to_rest() {
         }
     });
     assert!(scenes > 100_000, "{scenes}");
+    reached.extend(
+        beyond::scenes()
+            .into_iter()
+            .flat_map(|scene| scene.decided().rows),
+    );
+    let missed: Vec<&Row> = Row::ALL.iter().filter(|row| !reached.contains(row)).collect();
+    assert!(missed.is_empty(), "no scene reaches {missed:?}");
 }
 
 #[test]
@@ -613,14 +625,14 @@ fn odd_clocks_do_no_harm() {
             if scenes % 7 != 0 {
                 return;
             }
-            let decision = next(
+            let decided = next(
                 &scene.rollout,
                 &scene.desired,
                 &scene.policy,
                 &scene.facts,
                 moment,
             );
-            if let Decision::Act(Step::Remove { id, .. }) = &decision {
+            if let Decision::Act(Step::Remove { id, .. }) = &decided.decision {
                 assert!(!scene.member(id).is_up());
             }
         });

@@ -1,0 +1,40 @@
+//! Failed and withdrawn candidates (F).
+
+use super::At;
+use crate::container::RunState;
+use crate::rollout::Row::{F1, F2, F3, F4, F5};
+use crate::rollout::{Decided, Member, Step};
+
+impl At<'_> {
+    /// They are stopped as gently as delegates. Of the failed ones the last is kept, of the withdrawn ones none, unless
+    /// it remembers the restart policy of an old one that is still to come back.
+    pub(super) fn clean_up(&self) -> impl Iterator<Item = Decided> {
+        let rollout = self.rollout;
+        let (failed, withdrawn) = (&rollout.failed, &rollout.withdrawn);
+        let up = failed.iter().chain(withdrawn).filter(|member| member.is_up());
+        // What was created with `--rm` goes by itself, in its own time.
+        let is_vanishing =
+            |member: &&Member| member.state == RunState::Removing && !member.removal_is_stuck(self.now);
+        let vanishing = withdrawn.iter().filter(is_vanishing);
+        let serving = rollout.serving.iter().filter(|_| rollout.candidate.is_none());
+        let pairs = serving.flat_map(|serving| withdrawn.iter().map(move |other| (serving, other)));
+        let owed = pairs.filter_map(|(serving, other)| self.restore_lost_policy(serving, other));
+        let superseded = failed
+            .iter()
+            .rev()
+            .skip(1)
+            .rev()
+            .filter(|member| member.is_removable());
+        let is_needed = |member: &Member| rollout.draining.iter().any(|old| member.is_successor_of(old));
+        let is_done = move |member: &&Member| rollout.serving.is_some() || !is_needed(member);
+        let done = withdrawn
+            .iter()
+            .filter(|member| member.is_removable())
+            .filter(is_done);
+        up.map(|member| F1.see(self.stop(member)))
+            .chain(vanishing.map(|member| F2.see(self.wait_for_removal(member))))
+            .chain(owed.map(|restore| F3.see(restore)))
+            .chain(superseded.map(|member| F4.act(Step::remove(member))))
+            .chain(done.map(|member| F5.act(Step::remove(member))))
+    }
+}

@@ -1,0 +1,82 @@
+//! Draining containers behind a successor (D).
+
+use super::{At, successor_unhealthy};
+use crate::container::RunState;
+use crate::rollout::Row::{D1, D2, D3, D4, D5, D6, D7};
+use crate::rollout::{CandidateFailure, Decided, FailureCause, Member, Step};
+
+impl At<'_> {
+    /// The one in service gives the name back to an old one that is still there, or can still come back.
+    pub(super) fn lost_successor(&self) -> Option<Decided> {
+        let serving = self.rollout.serving.as_ref()?;
+        let comes_back =
+            |old: &&Member| old.can_come_back() || (old.is_up() && self.rollout.has_standby(old));
+        let mut old_ones = self.rollout.draining.iter().filter(comes_back);
+        let old = old_ones.find(|old| serving.is_successor_of(old))?;
+        let failure = self.lost_after_commit(serving, Some(old))?;
+        Some(D1.see(self.fail(serving, failure)))
+    }
+
+    /// Each old one behind the one in service, the earliest first.
+    pub(super) fn drain_predecessors(&self) -> impl Iterator<Item = Decided> {
+        let serving = self.rollout.serving.iter();
+        serving.flat_map(|serving| {
+            let old_ones = self.rollout.draining.iter();
+            old_ones.filter_map(|old| self.behind_a_successor(serving, old))
+        })
+    }
+
+    fn behind_a_successor(&self, serving: &Member, old: &Member) -> Option<Decided> {
+        let is_told = old.history.stop_requested_at.is_some();
+        let lost = serving
+            .history
+            .unhealthy_since
+            .filter(|since| *since <= self.healthy_deadline_ago());
+        let is_stranger = !serving.is_successor_of(old);
+        Some(match old.state {
+            _ if old.is_up() && (serving.works() || is_told) => D2.see(self.drain(old)),
+            // It holds up nothing.
+            _ if old.removal_is_stuck(self.now) => return None,
+            RunState::Removing => D3.see(self.wait_for_removal(old)),
+            _ if !serving.works() && is_stranger && lost.is_some() => D4.rest(successor_unhealthy(serving)),
+            _ if !serving.works() => D5.wait(successor_unhealthy(serving), self.now + self.proof_interval()),
+            _ => match self.rollout.outdated_image(serving, old) {
+                Some(id) => D6.act(Step::RemoveImage { id }),
+                None => D7.act(Step::remove(old)),
+            },
+        })
+    }
+
+    /// Why the successor in service must give the name back, if it must.
+    pub(super) fn lost_after_commit(
+        &self,
+        serving: &Member,
+        old: Option<&Member>,
+    ) -> Option<CandidateFailure> {
+        let too_long_ago = self.healthy_deadline_ago();
+        if serving.has_ended() {
+            let ending = serving.ending.clone();
+            return (!self.may_be_restarting(serving)).then(|| {
+                CandidateFailure::of(serving, FailureCause::EndedAfterCommit { ending }, too_long_ago)
+            });
+        }
+        // An old one that finishes its tasks takes no new ones, and cannot serve before it has ended. To stop an
+        // unhealthy successor before that would leave nobody at all, and the cause may be an outage of the Manager's.
+        let had_a_policy = serving.predecessor_policy.as_deref() != Some("no");
+        let is_finishing = |old: &Member| {
+            old.is_up() && (old.history.stop_requested_at.is_some() || (old.restart_is_off() && had_a_policy))
+        };
+        let since = serving
+            .history
+            .unhealthy_since
+            .filter(|since| *since <= too_long_ago)?;
+        if old.is_some_and(is_finishing) || serving.history.had_common_cause_since(too_long_ago) {
+            return None;
+        }
+        let cause = FailureCause::UnhealthyAfterCommit {
+            lasting: (self.now - since).to_std().unwrap_or_default(),
+            health: serving.health.detail.clone(),
+        };
+        Some(CandidateFailure::of(serving, cause, too_long_ago))
+    }
+}

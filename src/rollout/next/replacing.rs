@@ -1,0 +1,142 @@
+//! Side by side (C), giving up the name (G), a lost policy (L), and the name is free (N).
+
+use super::At;
+use super::proof::Candidate;
+use crate::container::Role;
+use crate::rollout::Row::{
+    C1, C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, G1, G2, G3, L1, L2, N1, N2, N3, N4, N5, N6, N7, N8, N9,
+};
+use crate::rollout::reason::Reason;
+use crate::rollout::{Decided, Desired, Fact, Member, Step, UpdateOrder};
+
+/// What the one in service is to its candidate.
+#[derive(Clone, Copy)]
+enum Serving {
+    /// Its owner lets it run.
+    InUse,
+    /// It was between two lives, and was stopped to be retired: that took its policy off, which a `docker stop` does not.
+    StoppedByUs,
+    /// Its owner stopped it.
+    StoppedByOwner,
+}
+
+impl Serving {
+    fn of(serving: &Member, candidate: &Member) -> Self {
+        let policy = candidate.predecessor_policy.as_deref();
+        let lost_its_policy = serving.restart_is_off() && policy.is_some_and(|policy| policy != "no");
+        if serving.is_in_use() {
+            Self::InUse
+        } else if serving.has_ended() && lost_its_policy {
+            Self::StoppedByUs
+        } else {
+            Self::StoppedByOwner
+        }
+    }
+}
+
+impl At<'_> {
+    /// One in service, a candidate beside it.
+    pub(super) fn side_by_side(&self, serving: &Member, candidate: &Member) -> Decided {
+        let is_wanted = candidate.is_successor_of(serving)
+            && self.is_wanted(candidate)
+            && !self.rollout.has_marker(candidate);
+        let owed = self.restore_lost_policy(serving, candidate);
+        let (row, proof) = self.prove(candidate, is_wanted);
+        let decided = match (proof, Serving::of(serving, candidate), &self.order, owed) {
+            (Candidate::Unwanted | Candidate::Failed(_), _, _, Some(restore)) => C1.see(restore),
+            (Candidate::Unwanted, ..) => C2.see(self.withdraw(candidate, None)),
+            (Candidate::Created | Candidate::Refused(_), Serving::StoppedByUs, UpdateOrder::StopFirst, _) => {
+                C3.act(Step::retire(self.rollout, serving, self.now))
+            }
+            (
+                Candidate::Created | Candidate::Refused(_),
+                Serving::StoppedByUs | Serving::StoppedByOwner,
+                ..,
+            ) => C4.act(Step::remove(candidate)),
+            (Candidate::Refused(failure), ..) => C5.see(self.fail(candidate, failure)),
+            (Candidate::Created, _, UpdateOrder::StartFirst, _) if self.facts.free_memory.is_none() => {
+                C6.learn(Fact::FreeMemory)
+            }
+            (Candidate::Created, _, UpdateOrder::StartFirst, _) => C7.act(Step::start(candidate)),
+            (Candidate::Created, _, UpdateOrder::StopFirst, _) => C8.see(self.give_up_name(serving)),
+            (Candidate::Created, _, UpdateOrder::Blocked(_), _) => C9.act(Step::remove(candidate)),
+            (Candidate::Proven, ..) => C10.see(self.give_up_name(serving)),
+            (Candidate::NotYet { reason, until }, ..) => C11.wait(reason, until),
+            (Candidate::Failed(failure), ..) => C12.see(self.fail(candidate, failure)),
+        };
+        decided.noting(row)
+    }
+
+    /// Whether the candidate has the image that is desired now. Where nothing is known of that, what was begun is
+    /// finished.
+    pub(super) fn is_wanted(&self, candidate: &Member) -> bool {
+        match self.desired {
+            // Another process rolls back from it.
+            Desired::Image { reference, id, .. }
+                if candidate.was_rolled_back_from(reference, id.as_ref()) =>
+            {
+                true
+            }
+            Desired::Image { id: Some(id), .. } => *id == candidate.image_id,
+            Desired::Image {
+                reference, id: None, ..
+            } => candidate.runs(reference),
+            Desired::Keep(Reason::UpToDate { .. } | Reason::SameImage { .. }) => {
+                candidate.rolled_back_from.is_some()
+            }
+            Desired::Keep(_) => true,
+        }
+    }
+
+    /// A crashing one cannot be renamed between two lives, and is stopped first: its policy goes, which its candidate's
+    /// label remembers.
+    fn give_up_name(&self, serving: &Member) -> Decided {
+        match self.ensure_standby(serving) {
+            Some(standby) => G1.see(standby),
+            None if serving.is_between_lives() => G2.see(self.stop(serving)),
+            None => G3.act(Step::retire(self.rollout, serving, self.now)),
+        }
+    }
+
+    /// The policy that a crashing one lost when it was about to be retired, before the candidate that remembers it goes.
+    /// Another process may have withdrawn that one meanwhile.
+    pub(super) fn restore_lost_policy(&self, serving: &Member, candidate: &Member) -> Option<Decided> {
+        let policy = candidate
+            .predecessor_policy
+            .as_deref()
+            .filter(|policy| *policy != "no")?;
+        let untouched = candidate.is_created() && self.is_stop_first();
+        let withdrawn = matches!(candidate.role, Role::Withdrawn { .. });
+        let by_us = serving.has_ended() || serving.history.original_policy.is_some();
+        let is_lost = (untouched || withdrawn || by_us)
+            && candidate.is_successor_of(serving)
+            && serving.restart_is_off();
+        // What it takes to come back is a life, and only then the policy that would tell it apart from one that its
+        // owner stopped.
+        match serving.has_ended() {
+            _ if !is_lost => None,
+            true => Some(L1.act(Step::retire(self.rollout, serving, self.now))),
+            false => Some(L2.act(Step::set_policy(serving, policy))),
+        }
+    }
+
+    /// Nobody has the name: the candidate takes it once it is proven. Without an old one there is its standby.
+    pub(super) fn name_is_free(&self, candidate: &Member, old: Option<&Member>) -> Decided {
+        let (row, proof) = self.prove(candidate, !self.rollout.has_marker(candidate));
+        let decided = match (proof, old) {
+            (Candidate::Unwanted, _) => N1.see(self.withdraw(candidate, None)),
+            (Candidate::Refused(failure), _) => N2.see(self.fail(candidate, failure)),
+            (Candidate::Created, Some(old)) if old.is_up() => N3.see(self.drain(old)),
+            // Stopped by somebody else, it would come back when the engine restarts.
+            (Candidate::Created, Some(old)) if !old.restart_is_off() => N4.act(Step::set_policy(old, "no")),
+            (Candidate::Created, _) => N5.act(Step::start(candidate)),
+            (_, Some(old)) if candidate.was_proven_before(old) => {
+                N6.act(Step::promote(self.rollout, candidate))
+            }
+            (Candidate::Proven, _) => N7.act(Step::promote(self.rollout, candidate)),
+            (Candidate::NotYet { reason, until }, _) => N8.wait(reason, until),
+            (Candidate::Failed(failure), _) => N9.see(self.fail(candidate, failure)),
+        };
+        decided.noting(row)
+    }
+}

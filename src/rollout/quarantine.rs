@@ -1,0 +1,105 @@
+//! How long a rejected image is left alone.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::reason::Reason;
+use super::{Member, Rollout};
+use crate::container::{ImageId, Role};
+use crate::image::ImageReference;
+
+/// The quarantine of an image after its first rejection; doubled with each further one.
+const QUARANTINE: Duration = Duration::from_secs(3600);
+/// The longest quarantine.
+const QUARANTINE_LIMIT: Duration = Duration::from_secs(24 * 3600);
+
+/// How long an image is left alone after its `attempt`-th rejection in a row.
+pub fn quarantine(attempt: u32) -> Duration {
+    let doublings = attempt.saturating_sub(1).min(16);
+    QUARANTINE.saturating_mul(1 << doublings).min(QUARANTINE_LIMIT)
+}
+
+impl Rollout {
+    /// Whether a container created from this reference was rejected here and its quarantine is not over, or the one in
+    /// service was rolled back from it.
+    pub fn quarantined(&self, reference: &ImageReference, now: DateTime<Utc>) -> Option<Reason> {
+        if let Some(serving) = &self.serving
+            && serving.was_rolled_back_from(reference, None)
+        {
+            return Some(serving.rolled_back_reason(reference));
+        }
+        let mut rejected = self
+            .failed
+            .iter()
+            .rev()
+            .filter(|rejected| rejected.runs(reference));
+        rejected.find_map(|rejected| rejected.quarantine(now))
+    }
+
+    /// The last rejection of this image, and how many there were in a row.
+    pub(super) fn last_rejection(&self, image: &ImageId) -> Option<(&Member, u32)> {
+        let mut latest_first = self.failed.iter().rev();
+        latest_first.find_map(|rejected| match rejected.role {
+            Role::Failed { attempt } if rejected.image_id == *image => Some((rejected, attempt)),
+            _ => None,
+        })
+    }
+
+    /// Whether a marker says that this `--rm` candidate was rejected, whatever it looks like now.
+    pub(super) fn has_marker(&self, candidate: &Member) -> bool {
+        let marks = |failed: &Member| {
+            failed.image_id == candidate.image_id
+                && failed.replaces == candidate.replaces
+                && failed.created_at >= candidate.created_at
+        };
+        candidate.auto_remove && self.failed.iter().any(marks)
+    }
+
+    /// A rejected one goes when a later release than it works. What was brought back is no later one, and what has the
+    /// image that was rejected may yet be rejected again, as long as there is an old one to go back to.
+    pub(super) fn superseded_by(&self, serving: &Member) -> Option<&Member> {
+        let is_last = self.draining.is_empty();
+        self.failed.iter().find(|rejected| {
+            serving.health.is_healthy()
+                && rejected.is_removable()
+                && rejected.created_at < serving.created_at
+                && rejected.release <= serving.release
+                && (is_last || rejected.image_id != serving.image_id)
+        })
+    }
+
+    /// The name for the next rejection of this image: it counts the attempts. Or who has to go to free that name.
+    pub(super) fn next_failed_name(&self, image: &ImageId) -> Result<String, &Member> {
+        let last = self.last_rejection(image);
+        let mut attempt = last.map_or(1, |(_, attempt)| attempt.saturating_add(1));
+        let holder = |attempt| {
+            self.failed
+                .iter()
+                .find(|other| other.role == Role::Failed { attempt })
+        };
+        while let Some(holder) = holder(attempt) {
+            if holder.is_removable() {
+                return Err(holder);
+            }
+            attempt = attempt.saturating_add(1);
+        }
+        Ok(Role::Failed { attempt }.name(&self.name))
+    }
+}
+
+impl Member {
+    /// How long the image of a rejected candidate is left alone, if it still is.
+    pub(super) fn quarantine(&self, now: DateTime<Utc>) -> Option<Reason> {
+        let Role::Failed { attempt } = self.role else {
+            return None;
+        };
+        let span = TimeDelta::from_std(quarantine(attempt)).unwrap_or(TimeDelta::MAX / 4);
+        let until = self.finished_at.unwrap_or(self.created_at) + span;
+        (now < until || self.is_up()).then(|| Reason::Quarantined {
+            image: self.image.clone(),
+            attempt,
+            until,
+        })
+    }
+}

@@ -1,0 +1,232 @@
+//! Rows that the walk does not reach, each with a scene that does: the walk varies what the containers are to each
+//! other, and knows all else. These are about what else there is to know.
+
+use delegate_upgrader::config::Strategy;
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::document::Obstacle;
+use delegate_upgrader::rollout::reason::Reason;
+use delegate_upgrader::rollout::{Backoff, Member, Reach, RolledBackImage, Row, Vanished};
+
+use super::scene::{Change, DEADLINE, Scene, V1, V2, V3, ago, image_id, new, old, standby};
+
+/// A scene for each of these rows.
+fn rows() -> Vec<(Row, Scene)> {
+    let scene = Scene::new;
+    let serving = || scene().serving(old());
+    let backoff = |attempts| {
+        serving().knowing(|facts| {
+            facts.backoff = Some(Backoff {
+                reason: Reason::NoContainer,
+                attempts,
+                retry_at: ago(-5),
+            });
+        })
+    };
+    let mut health_only = serving();
+    health_only.policy.health_only = true;
+    let rolled_back = |member: &mut Member| {
+        member.rolled_back_from = Some(RolledBackImage {
+            reference: V2.to_owned(),
+            id: image_id(V2),
+        });
+    };
+    let vanished = |auto_remove| {
+        serving().pulled(V2).with(|rollout| {
+            rollout.vanished = vec![Vanished {
+                image: image_id(V2),
+                auto_remove,
+                cause: None,
+            }];
+        })
+    };
+    let failed = |reach| {
+        let candidate = new().ill(DEADLINE, DEADLINE);
+        let scene = serving().candidate(candidate).pulled(V2);
+        scene.knowing(|facts| facts.manager = reach)
+    };
+    let unreachable = || Some(Reach::Unreachable("connection refused".to_owned()));
+    let start_first = |scene: Scene| scene.host_network().strategy(Strategy::StartFirst);
+    let late = || new().ill(DEADLINE, DEADLINE);
+    let refused =
+        |member: Member| member.change(|m| m.history.start_refused = Some("no such file".to_owned()));
+    let recreated = || old().id("candidate").replaces("standby").auto_remove();
+    let retired = || scene().draining(90, old().exited(70));
+    vec![
+        // What the engine failed at, and what its owner or the operator wants left alone.
+        (Row::Q1, backoff(10)),
+        (Row::Q2, backoff(1)),
+        (
+            Row::Q3,
+            serving().with(|rollout| rollout.inspect_error = Some("timed out".to_owned())),
+        ),
+        (Row::Q4, health_only),
+        (Row::Q5, serving().with(|rollout| rollout.opted_out = true)),
+        // What is desired, beyond one image.
+        (
+            Row::S1,
+            scene().serving(old().exited(90)).settle(Reason::NoContainer),
+        ),
+        (
+            Row::S3,
+            scene().serving(new().running(90, 90)).failed(
+                1,
+                new()
+                    .image(V3)
+                    .policy("no")
+                    .exited(80)
+                    .change(|m| m.created_at = ago(2000)),
+            ),
+        ),
+        (
+            Row::S4,
+            serving()
+                .settle(Reason::WaitingForReplica { name: "e".to_owned() })
+                .knowing(|facts| facts.stalled_replica = Some("it failed".to_owned())),
+        ),
+        (Row::S6, scene().serving(old().change(rolled_back)).published(V2)),
+        (Row::C2, serving().candidate(new()).pulled(V3)),
+        // What stands in the way of a replacement.
+        (
+            Row::S8,
+            serving().published(V2).with(|rollout| {
+                rollout.obstacle = Some(Obstacle::CopiedFile {
+                    path: "/etc/ca.pem".to_owned(),
+                });
+            }),
+        ),
+        (Row::S9, start_first(serving().published(V2))),
+        (Row::S17, start_first(serving().pulled(V2))),
+        (Row::C9, start_first(serving().candidate(new()).pulled(V2))),
+        (
+            Row::S13,
+            serving()
+                .pulled(V2)
+                .with(|rollout| rollout.name_conflict = Some("d.candidate".to_owned())),
+        ),
+        (Row::S14, vanished(true)),
+        (Row::S15, vanished(false)),
+        // What has to be known first, or is under way.
+        (
+            Row::S10,
+            serving().published(V2).knowing(|facts| facts.is_pulling = true),
+        ),
+        (
+            Row::S11,
+            serving().published(V2).knowing(|facts| facts.copied_files = None),
+        ),
+        (
+            Row::S18,
+            serving().pulled(V2).knowing(|facts| facts.copied_files = None),
+        ),
+        (
+            Row::S19,
+            serving().pulled(V2).knowing(|facts| facts.free_memory = None),
+        ),
+        (
+            Row::C6,
+            serving()
+                .candidate(new())
+                .pulled(V2)
+                .knowing(|facts| facts.free_memory = None),
+        ),
+        (
+            Row::A10,
+            scene()
+                .candidate(late())
+                .published(V2)
+                .knowing(|facts| facts.is_pulling = true),
+        ),
+        (Row::X5, failed(None)),
+        (Row::X6, failed(Some(Reach::Asking))),
+        (Row::X7, failed(unreachable())),
+        (
+            Row::X8,
+            vanished(true).knowing(|facts| facts.manager = unreachable()),
+        ),
+        // A name that an older rejection of another image has.
+        (
+            Row::X4,
+            serving()
+                .candidate(late())
+                .pulled(V2)
+                .failed(1, new().id("f1").image(V3).policy("no").exited(80)),
+        ),
+        // What this process remembers.
+        (
+            Row::A1,
+            scene()
+                .candidate(new())
+                .with(|rollout| rollout.predecessor_was_renamed = true),
+        ),
+        (Row::A9, scene().candidate(new().running(DEADLINE, 1))),
+        (
+            Row::O6,
+            scene().draining(
+                90,
+                old()
+                    .running(60, 0)
+                    .exited(5)
+                    .change(|m| m.history.restarted_by_us = true),
+            ),
+        ),
+        (
+            Row::O7,
+            retired().with(|rollout| {
+                for old in &mut rollout.draining {
+                    old.history.failed_starts = 3;
+                }
+            }),
+        ),
+        // Rare states of a standby and what is created from it.
+        (
+            Row::B6,
+            scene()
+                .serving(new().auto_remove().running(90, 90))
+                .standby(standby().change(|m| {
+                    m.previous_image_id = Some(image_id(V3));
+                    m.release = 2;
+                })),
+        ),
+        (
+            Row::B9,
+            scene()
+                .serving(recreated().ill(DEADLINE, DEADLINE))
+                .standby(standby()),
+        ),
+        (
+            Row::K1,
+            scene()
+                .serving(old())
+                .standby(standby().state(RunState::Removing)),
+        ),
+        (
+            Row::R1,
+            scene()
+                .standby(standby())
+                .candidate(refused(recreated().created())),
+        ),
+        (
+            Row::R4,
+            scene().standby(standby()).candidate(recreated().exited(5)),
+        ),
+        (Row::S7, serving().pulled(V1)),
+    ]
+}
+
+/// The scenes of all these rows.
+pub fn scenes() -> Vec<Scene> {
+    rows().into_iter().map(|(_, scene)| scene).collect()
+}
+
+#[test]
+fn each_scene_is_decided_by_its_row() {
+    for (row, scene) in rows() {
+        let decided = scene.decided();
+        assert!(
+            decided.rows.contains(&row),
+            "{row}: {} says {}",
+            decided.path(),
+            decided.decision
+        );
+    }
+}
