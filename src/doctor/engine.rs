@@ -40,11 +40,11 @@ pub(super) async fn check(engine: &DockerEngine, settings: &Settings, checks: &m
         Err(error) => {
             let advice = match &error {
                 EngineError::Unreachable(_) | EngineError::TimedOut(_) => {
-                    "is Docker running, its socket mounted, and this user permitted to use it (DOCKER_HOST)?"
+                    "check that Docker is running, its socket is mounted and this user may use it (DOCKER_HOST)"
                         .to_owned()
                 }
                 _ => format!(
-                    "does {host} (DOCKER_HOST) lead to an engine, and does its proxy permit GET /version?"
+                    "check that {host} (DOCKER_HOST) leads to an engine, and that its proxy permits GET /version"
                 ),
             };
             checks.fail("engine", format!("{error}; {advice}"));
@@ -74,7 +74,7 @@ pub(super) async fn check(engine: &DockerEngine, settings: &Settings, checks: &m
     let rollouts = match observed {
         Ok(rollouts) => rollouts,
         Err(error) => {
-            let advice = "does a socket proxy permit the calls named above?";
+            let advice = "check that a socket proxy permits the calls above";
             checks.fail(
                 "delegates",
                 format!("cannot list the containers: {error}; {advice}"),

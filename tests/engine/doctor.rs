@@ -257,7 +257,10 @@ fn doctor_reports_an_unreachable_engine_on_one_line_and_a_wrong_configuration_be
     assert_only_failure(
         &run,
         "engine",
-        &["unix:///nowhere/docker.sock: No such file", "is Docker running"],
+        &[
+            "unix:///nowhere/docker.sock: No such file",
+            "check that Docker is running",
+        ],
     );
     assert!(run.text.contains("reachable, token accepted"), "{}", run.text);
 
@@ -269,7 +272,7 @@ fn doctor_reports_an_unreachable_engine_on_one_line_and_a_wrong_configuration_be
     assert_only_failure(
         &run,
         "engine",
-        &["(403): 403 Forbidden By rule.", "permit GET /version"],
+        &["(403): 403 Forbidden By rule.", "permits GET /version"],
     );
 
     let run = upgrader.with("SCHEDULE", "never").run(&["doctor"]);
