@@ -129,7 +129,11 @@ fn a_name_that_is_taken_is_told_and_left_alone() {
     let before = (life(&name), life(&squatter));
     let run = lab.upgrader(V2).run(&["once"]);
     assert_eq!(run.code, Some(1), "{}", run.text);
-    assert!(run.text.contains("1.candidate is needed"), "{}", run.text);
+    assert!(
+        run.text.contains("1.candidate, which the new container needs"),
+        "{}",
+        run.text
+    );
     assert_eq!((life(&name), life(&squatter)), before);
 }
 

@@ -97,7 +97,10 @@ fn health_only_mode_sends_the_engine_gets_only() {
     daemon.says("scheduled run", Duration::from_secs(20));
     daemon.says("delegate is unhealthy", Duration::from_secs(20));
     daemon.says(
-        &format!("{} is published, but DISABLE_AUTO_UPGRADE", image(V2)),
+        &format!(
+            "{} is published; health checks only (DISABLE_AUTO_UPGRADE=true)",
+            image(V2)
+        ),
         Duration::from_secs(20),
     );
     docker(&["kill", &good]);
@@ -158,7 +161,7 @@ fn a_plan_reads_and_says_why() {
     assert_eq!(plan.code, Some(0), "{}", plan.text);
     let rows: serde_json::Value = serde_json::from_str(&plan.text).expect("JSON and nothing else");
     assert_eq!(rows[0]["action"], "replace");
-    assert_eq!(rows[0]["approach"], "start-first");
+    assert_eq!(rows[0]["update_order"], "start-first");
     assert!(
         recorder.requests().iter().all(|line| line.starts_with("GET ")),
         "{:?}",

@@ -119,11 +119,7 @@ fn a_delegate_with_the_volumes_of_a_container_that_is_gone_is_left_alone() {
     let before = life(&name);
     let run = lab.upgrader(V2).run(&["once"]);
     assert_eq!(run.code, Some(1), "{}", run.text);
-    assert!(
-        run.text.contains("it has the volumes of the container"),
-        "{}",
-        run.text
-    );
+    assert!(run.text.contains("it uses the volumes of"), "{}", run.text);
     assert_eq!(life(&name), before);
     assert_eq!(lab.names(), ["1"]);
     docker(&["rm", "--force", &name]);

@@ -68,7 +68,7 @@ fn health_checks_of_a_tag_that_moves_go_on_without_the_two_reads_that_compare_it
         .upgrader(V1)
         .with("PUBLISHED_IMAGE", &tag)
         .with("DISABLE_AUTO_UPGRADE", "true");
-    let not_known = "whether a newer version is published is not known";
+    let not_known = "cannot resolve the tag";
 
     let three = Proxy::that_allows(|call| call.purpose == Purpose::HealthChecks);
     let kept_short = watcher.clone().with("DOCKER_HOST", &three.host());

@@ -146,7 +146,7 @@ fn stays_without_the_right_login(test: &str, has_tls: bool) {
         (wrong, what_to_do.as_str()),
         (
             in_config(&broken),
-            "config.json is not what `docker login` writes, at line 1",
+            "config.json is not what `docker login` writes: line 1",
         ),
         (
             in_config(&helper),

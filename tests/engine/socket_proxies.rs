@@ -298,10 +298,8 @@ fn holds(test: &str, front: impl Fn(For) -> Front) {
     assert_eq!(look(), before);
 
     assert!(
-        run.text.contains("warn  registry       ")
-            && run
-                .text
-                .contains("cannot be looked up without GET /distribution/"),
+        run.text.contains("warn  registry       cannot look up ")
+            && run.text.contains("without GET /distribution/"),
         "{}",
         run.text
     );
