@@ -1,6 +1,6 @@
 //! Names and values that mean something in a container's document.
 
-pub(crate) const KEYS: [&str; 65] = [
+pub(crate) const KEYS: [&str; 63] = [
     "Env",
     "Labels",
     "Cmd",
@@ -62,8 +62,6 @@ pub(crate) const KEYS: [&str; 65] = [
     "com.docker.swarm.task.id",
     "com.docker.compose.project",
     "io.delegate-upgrader.previous-restart-policy",
-    "standby",
-    "by_id",
     "a~b",
     "",
 ];

@@ -1,8 +1,7 @@
 //! What holds of the document functions whatever they are given.
 //!
 //! An input is one JSON object: `container`, what inspect shows; `old` and `new`, the images; `recreated`, if there is
-//! one, what inspect shows of a container that replaced it; `api`, the minor number of the engine's API version;
-//! `standby` and `by_id`, whether a standby is made, and whether the image is named by its id.
+//! one, what inspect shows of a container that replaced it; `api`, the minor number of the engine's API version.
 
 mod carried;
 mod lived;
@@ -33,12 +32,14 @@ pub fn check(data: &[u8]) {
     let api = ApiVersion::new(1, u16::try_from(minor).unwrap_or(u16::MAX));
     let (old, new) = (part("old"), part("new"));
     let images = Images { old: &old, new: &new };
-    let given = Given {
-        is_standby: part("standby") == true,
-        is_by_id: part("by_id") == true,
-        labels: labels(&container),
-    };
-    as_it_is(&container, images, &given, api);
+    for (is_standby, is_by_id) in [(false, false), (false, true), (true, false), (true, true)] {
+        let given = Given {
+            is_standby,
+            is_by_id,
+            labels: labels(&container),
+        };
+        as_it_is(&container, images, &given, api);
+    }
     compared(&container, Inspected::new(part("recreated")), images);
     lived::check(&container, images, api);
 }
