@@ -82,7 +82,7 @@ pub(in crate::engine) fn is_auth_error(message: &str) -> bool {
     SIGNS.iter().any(|sign| message.contains(sign))
 }
 
-/// Whether the stream of a pull ended without a final line break, which is its end and no failure.
+/// Whether the stream of a pull ended without a final line break, which is its end and not a failure.
 ///
 /// tokio-util 0.7's words, which reach us through bollard: it has one kind of error for all that happens to a body. Unknown
 /// words: a pull from such an engine fails. A test in `pull.rs` holds them.
