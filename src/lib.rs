@@ -39,8 +39,6 @@ pub mod image;
 pub mod manager;
 mod net;
 pub mod observe;
-#[cfg(test)]
-mod page;
 pub mod reconcile;
 pub mod rollout;
 pub mod schedule;

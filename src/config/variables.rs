@@ -271,7 +271,7 @@ mod tests {
     use std::fmt::Write as _;
 
     use super::*;
-    use crate::page;
+    use kit::page;
 
     const PAGE: &str = "docs/usage/configuration.md";
 

@@ -113,7 +113,7 @@ mod tests {
     use std::fmt::Write as _;
 
     use super::*;
-    use crate::page;
+    use kit::page;
 
     /// One pattern for each method, as wollomatic's socket-proxy takes them.
     fn patterns(is_needed: fn(Purpose) -> bool) -> String {

@@ -28,6 +28,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 workload = rollout.workload,
                 row = decided.path(),
                 decision = decision.kind(),
+                topic = decision.topic(),
                 "{decision}"
             );
         }

@@ -59,6 +59,15 @@ impl Decision {
         }
     }
 
+    /// What it is about, as one word: the kind of its reason, or the fact that is missing.
+    pub fn topic(&self) -> Option<&'static str> {
+        match self {
+            Self::Act(_) => None,
+            Self::Learn(fact) => Some(fact.kind()),
+            Self::Wait { reason, .. } | Self::Rest(reason) => Some(reason.kind().as_str()),
+        }
+    }
+
     /// Whether there is something to do, rather than to wait for.
     pub fn is_to_do(&self) -> bool {
         matches!(self, Self::Act(_) | Self::Learn(_))
@@ -74,6 +83,18 @@ impl Decision {
         match self {
             Self::Wait { reason, .. } | Self::Rest(reason) => Some(reason),
             Self::Act(_) | Self::Learn(_) => None,
+        }
+    }
+}
+
+impl Fact {
+    /// The fact, as one word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::FreeMemory => "free_memory",
+            Self::CopiedFiles => "copied_files",
+            Self::ManagerReachable { .. } => "manager_reachable",
+            Self::CommonCause { .. } => "common_cause",
         }
     }
 }

@@ -442,7 +442,7 @@ mod tests {
     use strum::VariantNames as _;
 
     use super::*;
-    use crate::page;
+    use kit::page;
 
     const PAGE: &str = "docs/usage/commands.md";
 

@@ -8,6 +8,7 @@
 //! | [`lab`] | tests of the program on a real engine: images, delegates, the upgrader's process, servers |
 //! | [`manager`] | tests of the Manager client: its settings, and a server that sends any bytes |
 //! | [`document`] | what an engine makes of a create body, as a model |
+//! | [`page`] | pages of docs/ that say what the code says |
 //! | [`checks`] | what must hold of each fuzz target's input |
 
 #![allow(
@@ -26,4 +27,5 @@ pub mod contract;
 pub mod document;
 pub mod lab;
 pub mod manager;
+pub mod page;
 pub mod twin;

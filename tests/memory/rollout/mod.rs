@@ -14,6 +14,7 @@ mod left_alone;
 mod log;
 mod obstacles;
 mod operator;
+mod paths;
 mod replicas;
 mod rollback_faults;
 mod start_first;

@@ -3,6 +3,7 @@
 mod beyond;
 mod companions;
 mod facts;
+mod ids;
 mod rows;
 mod scene;
 mod walk;

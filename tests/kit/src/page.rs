@@ -1,4 +1,4 @@
-//! For tests: what a page of docs/ says is what the code says.
+//! What a page of docs/ says is what the code says.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -9,8 +9,8 @@ static PAGES: Mutex<()> = Mutex::new(());
 
 /// Asserts that the text between the marks `<!-- mark -->` and `<!-- /mark -->` of a page is as expected. With
 /// `UPDATE_DOCS=1` it writes the expected text there instead.
-pub(crate) fn has(page: &str, mark: &str, expected: &str) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(page);
+pub fn has(page: &str, mark: &str, expected: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
     let _alone = PAGES.lock().unwrap_or_else(PoisonError::into_inner);
     let text = fs::read_to_string(&file).unwrap();
     let (begin, end) = (format!("<!-- {mark} -->\n"), format!("<!-- /{mark} -->\n"));
