@@ -33,6 +33,9 @@ impl<'a> MakeWriter<'a> for Lines {
 
 /// The log of one run.
 async fn log_of_run(host: &Host, published: &str) -> Vec<String> {
+    // Other tests run beside this one without a subscriber. With one of the whole process's, which wants every line and
+    // writes none, no line that is first logged by one of them is taken for one that nobody wants.
+    let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry());
     let lines = Lines::default();
     let subscriber = tracing_subscriber::fmt()
         .with_writer(lines.clone())
