@@ -9,7 +9,7 @@ use super::{Member, Vanished};
 use crate::container::{ContainerId, ImageId};
 use crate::health::Health;
 
-/// Two looks further apart than this do not vouch for the time between them.
+/// Two observations further apart than this do not vouch for the time between them.
 const MAX_OBSERVATION_GAP: Duration = Duration::from_secs(120);
 
 /// What this process has seen of one container.
@@ -17,13 +17,13 @@ const MAX_OBSERVATION_GAP: Duration = Duration::from_secs(120);
 pub struct History {
     /// Since when this process has seen it started, restarts included.
     pub seen_since: Option<DateTime<Utc>>,
-    /// Since when it has been healthy at every look.
+    /// Since when it has been healthy at every observation.
     pub healthy_since: Option<DateTime<Utc>>,
-    /// Since when it has not been healthy at any look.
+    /// Since when it has not been healthy at any observation.
     pub unhealthy_since: Option<DateTime<Utc>>,
-    /// When this process told it to stop.
+    /// When this process asked it to stop.
     pub stop_requested_at: Option<DateTime<Utc>>,
-    /// Whether it lives again after this process told it to stop.
+    /// Whether it lives again after this process asked it to stop.
     pub restarted_since_stop: bool,
     /// Whether this process has started it again.
     pub restarted_by_us: bool,
@@ -35,12 +35,12 @@ pub struct History {
     pub start_refused: Option<String>,
     /// How often the engine failed to start it, in a way that may pass.
     pub failed_starts: u32,
-    /// The last time something from outside kept delegates from being healthy, and what. A verdict on this one is then
+    /// The last time a common cause kept delegates from being healthy, and which. A failure of this one is then
     /// none on its image.
     pub common_cause: Option<(DateTime<Utc>, String)>,
     /// The restarts that were counted by then.
     pub excused_restarts: u64,
-    last_look: Option<DateTime<Utc>>,
+    last_observation: Option<DateTime<Utc>>,
     restart_count: u64,
     started_at: Option<DateTime<Utc>>,
     verdict: Option<(DateTime<Utc>, Health)>,
@@ -66,7 +66,7 @@ impl History {
             &mut self.healthy_since,
             &mut self.unhealthy_since,
             &mut self.stop_requested_at,
-            &mut self.last_look,
+            &mut self.last_observation,
         ];
         for moment in moments.into_iter().flatten() {
             *moment += by;
@@ -79,9 +79,9 @@ impl History {
         }
     }
 
-    /// How long it has been healthy at every look. A clock that is set between the last look and `now` adds nothing.
+    /// How long it has been healthy at every observation. A clock that is set after the last one adds nothing.
     pub fn healthy_for(&self, now: DateTime<Utc>) -> Option<Duration> {
-        let vouched = self.last_look.map_or(now, |last| last.min(now));
+        let vouched = self.last_observation.map_or(now, |last| last.min(now));
         let since = self.healthy_since?;
         Some((vouched - since).to_std().unwrap_or_default())
     }
@@ -96,13 +96,13 @@ impl History {
         self.common_cause.as_ref().is_some_and(|(at, _)| *at >= since)
     }
 
-    /// Notes that something from outside keeps delegates from being healthy.
+    /// Notes a common cause that keeps delegates from being healthy.
     pub fn note_common_cause(&mut self, now: DateTime<Utc>, cause: String) {
         self.common_cause = Some((now, cause));
         self.excused_restarts = self.max_restart_count;
     }
 
-    /// Takes in one look. `fresh` says whether the verdict was given now or is remembered.
+    /// Takes in one observation. `fresh` says whether the verdict was given now or is remembered.
     pub fn record(
         &mut self,
         now: DateTime<Utc>,
@@ -111,7 +111,7 @@ impl History {
         restart_count: u64,
         fresh: bool,
     ) {
-        let blinked = self.last_look.is_some_and(|last| {
+        let blinked = self.last_observation.is_some_and(|last| {
             (now - last)
                 .to_std()
                 .map_or(true, |elapsed| elapsed > MAX_OBSERVATION_GAP)
@@ -127,7 +127,7 @@ impl History {
         if started_at.is_some() {
             self.seen_since.get_or_insert(now);
         }
-        self.last_look = Some(now);
+        self.last_observation = Some(now);
         self.restart_count = restart_count;
         self.max_restart_count = self.max_restart_count.max(restart_count);
         self.started_at = started_at;
@@ -144,16 +144,16 @@ impl History {
     }
 }
 
-/// Everything this process remembers between looks. Losing it costs time, never a container.
+/// Everything this process remembers between observations. Losing it costs time, never a container.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     histories: HashMap<ContainerId, History>,
     /// Candidates this process created, by the delegate's name, to notice one that vanished.
     created: HashMap<String, Vec<(ContainerId, Vanished)>>,
-    /// The `--rm` containers of each delegate at the last look.
+    /// The `--rm` containers of each delegate at the last observation.
     auto_remove: HashMap<String, Vec<ContainerId>>,
-    /// The containers that this process told to stop. Where they had `--rm`, they are expected to go.
-    told: HashSet<ContainerId>,
+    /// The containers that this process asked to stop. Where they had `--rm`, they are expected to go.
+    stop_requested: HashSet<ContainerId>,
     /// Images whose removal was tried; the engine's answer is not asked for twice.
     discarded: HashSet<ImageId>,
 }
@@ -234,25 +234,25 @@ impl Memory {
         self.created.remove(name);
     }
 
-    /// Notes that a container was told to stop by `now`: its time begins when the engine has the word, not when it was
+    /// Notes that a container was asked to stop by `now`: its time begins when the engine has the request, not when it was
     /// sent.
     pub fn note_stop_requested(&mut self, id: &ContainerId, now: DateTime<Utc>) {
         self.history(id).stop_requested_at = Some(now);
-        self.told.insert(id.clone());
+        self.stop_requested.insert(id.clone());
     }
 
     /// Notes which `--rm` containers a delegate has. More than one gone at once: that was an engine that restarted, and
     /// says nothing about any of them.
     pub fn note_auto_remove(&mut self, name: &str, present: Vec<ContainerId>) {
         let before = self.auto_remove.get(name).into_iter().flatten();
-        let gone = before.filter(|id| !present.contains(id) && !self.told.contains(*id));
+        let gone = before.filter(|id| !present.contains(id) && !self.stop_requested.contains(*id));
         if gone.count() > 1 {
             self.forget_candidates(name);
         }
         self.auto_remove.insert(name.to_owned(), present);
     }
 
-    /// Forgets which candidates were created: a new scheduled pass may try again.
+    /// Forgets which candidates were created: a new run may try again.
     pub fn forget_created(&mut self) {
         self.created.clear();
     }

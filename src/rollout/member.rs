@@ -31,7 +31,7 @@ pub struct Member {
     pub id: ContainerId,
     /// Its name now.
     pub name: String,
-    /// Its part, as its name tells.
+    /// Its part, read from its name.
     pub role: Role,
     /// The engine's word for its state.
     pub state: RunState,
@@ -51,7 +51,7 @@ pub struct Member {
     pub previous_image_id: Option<ImageId>,
     /// Its restart policy as `docker run --restart` takes it.
     pub restart_policy: String,
-    /// The restart policy its predecessor had before it was told to stop.
+    /// The restart policy its predecessor had before it was asked to stop.
     pub predecessor_policy: Option<String>,
     /// Whether the engine removes it when it stops.
     pub auto_remove: bool,
@@ -205,7 +205,7 @@ impl Member {
             && self.started_at < old.retired_at()
     }
 
-    /// When it gave up the name, to the second: its new name tells.
+    /// When it gave up the name, to the second, read from its new name.
     pub(super) fn retired_at(&self) -> Option<DateTime<Utc>> {
         let Role::Draining { since } = self.role else {
             return None;

@@ -1,6 +1,6 @@
-//! The replacement of one delegate, as Docker's own state tells it.
+//! The replacement of one delegate, read from Docker's own state.
 //!
-//! There is no state file: `Rollout` is read from container names, labels and states at every look, [`next`] decides
+//! There is no state file: `Rollout` is read from container names, labels and states at every observation, [`next`] decides
 //! the one step to take, and the executor takes it. What a restart of this program loses ([`History`]) is only how long
 //! something has been watched, never what was done.
 
@@ -58,9 +58,9 @@ pub struct Rollout {
     pub serving: Option<Member>,
     /// The new one, not yet proven.
     pub candidate: Option<Member>,
-    /// Old ones that were told to stop, the earliest first.
+    /// Old containers that gave up the name and finish their tasks, the earliest first.
     pub draining: Vec<Member>,
-    /// Candidates that nobody wants any more, told to stop; the earliest first.
+    /// Candidates that are not wanted any more, the earliest first.
     pub withdrawn: Vec<Member>,
     /// The copy of an `--rm` delegate that its replacement can fall back on.
     pub standby: Option<Member>,
@@ -72,7 +72,7 @@ pub struct Rollout {
     pub single_instance: Option<SingleInstance>,
     /// The owner's choice for this delegate, over `UPGRADE_STRATEGY`.
     pub strategy: Option<Strategy>,
-    /// A container of somebody else's that has a name this rollout needs.
+    /// The name that this rollout needs, and that another container has.
     pub name_conflict: Option<String>,
     /// Candidates that this process created and that are gone again.
     pub vanished: Vec<Vanished>,
@@ -118,7 +118,7 @@ impl Rollout {
     }
 
     /// Whether a replacement is at the stage where other replicas wait: not yet proven, or without a holder of the
-    /// name. A drain after the commit holds up nobody.
+    /// name. They do not wait for a drain after the commit.
     pub fn blocks_replicas(&self) -> bool {
         let old_ones = self.draining.iter().chain(&self.standby).next();
         self.candidate.is_some() || (self.serving.is_none() && old_ones.is_some())
@@ -168,7 +168,7 @@ impl Rollout {
         self.withdrawn.iter().rev().chain(self.failed.iter().rev())
     }
 
-    /// The name that tells this part and second, or the next second whose name is free.
+    /// The name of this part with this second, or with the next second whose name is free.
     fn dated_name(&self, mut since: i64, role: impl Fn(i64) -> Role) -> String {
         while self.members().any(|other| other.role == role(since)) {
             since += 1;
@@ -176,7 +176,7 @@ impl Rollout {
         role(since).name(&self.name)
     }
 
-    /// The image before the one before: nobody goes back two steps. The one that the owner brought is the owner's, and
+    /// The image before the one before: no rollback goes back two releases. An image that the owner brought is kept, and
     /// another replica may be a step behind.
     fn outdated_image(&self, serving: &Member, old: &Member) -> Option<ImageId> {
         let image = old.previous_image_id.as_ref().filter(|_| old.release > 1)?;
@@ -191,7 +191,7 @@ impl Rollout {
         standby.is_some_and(|standby| standby.is_successor_of(old))
     }
 
-    /// A copy of one that will vanish, where somebody has removed the one that there was: a `docker container prune`
+    /// Whether one that will vanish has lost its copy: `docker container prune`
     /// takes whatever does not run. Behind one in service, that one may need a copy of its own by now.
     fn misses_standby(&self, old: &Member) -> bool {
         old.auto_remove && old.is_up() && self.standby.is_none() && self.serving.is_none()
@@ -215,7 +215,7 @@ impl Rollout {
 /// Which image a delegate should run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Desired {
-    /// Nothing new: only what is under way is finished, or, with a reason, why nothing new is begun.
+    /// Nothing new: what is in progress is finished, and nothing else is begun, for this reason.
     Keep(Reason),
     /// This image.
     Image {

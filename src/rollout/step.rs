@@ -1,4 +1,4 @@
-//! The steps of a rollout: what the executor can be asked to do, and how each is told.
+//! The steps of a rollout: what the executor can be asked to do, and how each is logged.
 
 use std::fmt;
 use std::time::Duration;
@@ -72,7 +72,7 @@ pub enum Step {
         /// Its name from now on.
         to: String,
     },
-    /// A candidate that nobody wants any more is stopped as gently as a delegate.
+    /// A candidate that is not wanted any more gets another name, before it is stopped as gently as a delegate.
     Withdraw {
         /// The candidate.
         id: ContainerId,
@@ -131,7 +131,7 @@ pub enum Step {
         /// Its name.
         name: String,
     },
-    /// Remove an image nobody will go back to.
+    /// Remove an image that no rollback goes back to.
     RemoveImage {
         /// Which.
         id: ImageId,
@@ -168,8 +168,8 @@ impl Step {
         }
     }
 
-    /// The old one gives up the name. Its new one tells the second; where another one has that, the next. By a clock that
-    /// was set back it would be older than the life that ends here.
+    /// The old one gives up the name. Its new name has the second, or the next one that is free. By a clock that was set
+    /// back it would be older than the life that ends here.
     pub(super) fn retire(rollout: &Rollout, old: &Member, now: DateTime<Utc>) -> Self {
         let begun = old.started_at.map_or(0, |started| started.timestamp() + 1);
         let since = now.timestamp().max(begun);

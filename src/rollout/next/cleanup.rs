@@ -19,18 +19,11 @@ impl At<'_> {
         let serving = rollout.serving.iter().filter(|_| rollout.candidate.is_none());
         let pairs = serving.flat_map(|serving| withdrawn.iter().map(move |other| (serving, other)));
         let owed = pairs.filter_map(|(serving, other)| self.restore_lost_policy(serving, other));
-        let superseded = failed
-            .iter()
-            .rev()
-            .skip(1)
-            .rev()
-            .filter(|member| member.is_removable());
+        let is_removable = |member: &&Member| member.is_removable();
+        let superseded = failed.iter().rev().skip(1).rev().filter(is_removable);
         let is_needed = |member: &Member| rollout.draining.iter().any(|old| member.is_successor_of(old));
         let is_done = move |member: &&Member| rollout.serving.is_some() || !is_needed(member);
-        let done = withdrawn
-            .iter()
-            .filter(|member| member.is_removable())
-            .filter(is_done);
+        let done = withdrawn.iter().filter(is_removable).filter(is_done);
         up.map(|member| F1.see(self.stop(member)))
             .chain(vanishing.map(|member| F2.see(self.wait_for_removal(member))))
             .chain(owed.map(|restore| F3.see(restore)))

@@ -27,14 +27,14 @@ impl At<'_> {
     }
 
     fn behind_a_successor(&self, serving: &Member, old: &Member) -> Option<Decided> {
-        let is_told = old.history.stop_requested_at.is_some();
+        let was_asked_to_stop = old.history.stop_requested_at.is_some();
         let lost = serving
             .history
             .unhealthy_since
             .filter(|since| *since <= self.healthy_deadline_ago());
         let is_stranger = !serving.is_successor_of(old);
         Some(match old.state {
-            _ if old.is_up() && (serving.works() || is_told) => D2.see(self.drain(old)),
+            _ if old.is_up() && (serving.works() || was_asked_to_stop) => D2.see(self.drain(old)),
             // It holds up nothing.
             _ if old.removal_is_stuck(self.now) => return None,
             RunState::Removing => D3.see(self.wait_for_removal(old)),
@@ -61,7 +61,7 @@ impl At<'_> {
             });
         }
         // An old one that finishes its tasks takes no new ones, and cannot serve before it has ended. To stop an
-        // unhealthy successor before that would leave nobody at all, and the cause may be an outage of the Manager's.
+        // unhealthy successor before that would leave no delegate at all, and the Manager may be to blame.
         let had_a_policy = serving.predecessor_policy.as_deref() != Some("no");
         let is_finishing = |old: &Member| {
             old.is_up() && (old.history.stop_requested_at.is_some() || (old.restart_is_off() && had_a_policy))

@@ -87,7 +87,7 @@ enum Situation<'a> {
     Recreated { candidate: &'a Member },
     /// A candidate, and nothing to go back to.
     Alone { candidate: &'a Member },
-    /// An old one gave up the name, and nobody took it.
+    /// An old one gave up the name, and no candidate is there to take it.
     Restoring { old: &'a Member },
     /// Only the standby is left that could serve.
     FallingBack { standby: &'a Member },
@@ -129,7 +129,7 @@ struct At<'a> {
 }
 
 impl At<'_> {
-    /// What keeps the delegate from being looked at any further.
+    /// What keeps anything else from being asked.
     fn first_questions(&self) -> Option<Decided> {
         let unread = self.rollout.inspect_error.as_ref();
         let is_pausing = |retry_at| retry_at > self.now || unread.is_some();

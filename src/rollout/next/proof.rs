@@ -1,4 +1,4 @@
-//! The candidate (P): what it is, decided once. No other table looks at its health or its history again.
+//! The candidate (P): what it is, decided once. No other table asks for its health or its history again.
 
 use std::time::Duration;
 
@@ -51,12 +51,10 @@ impl At<'_> {
             None if member.is_created() => (P3, Candidate::Created),
             _ if member.is_crash_looping() => {
                 let restarts = member.restarts();
+                let cause = FailureCause::CrashLoop { restarts, ending };
                 // Restarts that have a common cause are not counted.
-                let (cause, since) = (
-                    FailureCause::CrashLoop { restarts, ending },
-                    DateTime::<Utc>::MAX_UTC,
-                );
-                (P4, failed(cause, since))
+                let common_cause = None;
+                (P4, Candidate::Failed(CandidateFailure { cause, common_cause }))
             }
             _ if member.has_ended() && !self.may_be_restarting(member) => {
                 (P5, failed(FailureCause::Exited { ending }, self.now - time))

@@ -7,7 +7,7 @@ use crate::rollout::{Decided, Member, START_ATTEMPTS, Step};
 
 impl At<'_> {
     pub(super) fn restoring(&self, old: &Member) -> Decided {
-        // By a clock that was set back only the order tells.
+        // After the clock was set back, only the order is certain.
         let never_lived_together =
             |other: &&Member| self.is_stop_first() || other.started_at > old.finished_at;
         let in_the_way = self
@@ -20,16 +20,16 @@ impl At<'_> {
         let policy = policy.or(old.history.original_policy.as_ref());
         let owed = policy.filter(|policy| old.restart_is_off() && **policy != old.restart_policy);
         let restarted = old.restarted_since_retired(successor);
-        // It may have been told to stop, and then it will: only a new life brings it back, or its standby.
-        let may_be_told = old.is_up() && old.restart_is_off() && !restarted;
+        // It may have been asked to stop, and then it will: only a new life brings it back, or its standby.
+        let may_be_stopping = old.is_up() && old.restart_is_off() && !restarted;
         match (&old.state, in_the_way, owed) {
             (_, Some(other), _) if !old.is_up() => O1.see(self.wait_for_removal(other)),
-            _ if may_be_told && self.is_safe_to_stop(old) => O2.see(self.drain(old)),
+            _ if may_be_stopping && self.is_safe_to_stop(old) => O2.see(self.drain(old)),
             (RunState::Removing, ..) => O3.see(self.wait_for_removal(old)),
             (_, _, Some(policy)) => O4.act(Step::set_policy(old, policy)),
             _ if old.is_up() => O5.act(Step::restore(self.rollout, old)),
-            // It has its old life back; its policy decides on the next. Who else may have started it only the clock
-            // tells, which is not enough to leave it as it is.
+            // It has its old life back; its policy decides on the next. That somebody else started it only the clock could
+            // say, which is not enough to leave it as it is.
             _ if restarted && old.history.restarted_by_us => O6.act(Step::restore(self.rollout, old)),
             // An engine that was killed in the middle of a start may never be able to start that container again.
             _ if old.history.failed_starts >= START_ATTEMPTS && !self.copy_failed_too(old) => {

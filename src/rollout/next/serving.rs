@@ -110,7 +110,7 @@ impl At<'_> {
         }
     }
 
-    /// When to look at what another task is doing.
+    /// When to check on another task.
     pub(super) fn soon(&self) -> DateTime<Utc> {
         self.now + TimeDelta::milliseconds(500)
     }

@@ -10,18 +10,18 @@ use crate::rollout::Row::{T1, T2, T3, T4, T5, T6, W1, W2};
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Member, Step};
 
-/// How long after its deadline a container that was told to stop is told again, to stop at once. Engines 23.0 to
+/// How long after its deadline a container that was asked to stop is asked again, to stop at once. Engines 23.0 to
 /// 24.0.2 forget the deadline when the client that asked is gone.
 const STOP_SLACK: TimeDelta = TimeDelta::milliseconds(500);
 /// A rename and the stop after it are this close together, unless the process that did the first is gone.
 const RENAME_TO_STOP_LIMIT: TimeDelta = TimeDelta::seconds(10);
 
 impl At<'_> {
-    /// An old one finishes its tasks. It may have been told to stop by an earlier process, and nobody can ask it.
+    /// An old one finishes its tasks. An earlier process may have asked it to stop, which cannot be known.
     ///
-    /// So whoever tells it gives it its whole time: better late than a task cut short. Where it had been told before,
-    /// the engine's own clock still runs from the first time. A policy that is still on says that it has not been,
-    /// and then its name gets the time at which it is.
+    /// So it gets its whole time: better late than a task cut short. Where it had been asked before, the engine's own
+    /// clock still runs from the first time. A policy that is still on says that it had not been, and then its name gets
+    /// the time at which it is.
     pub(super) fn drain(&self, old: &Member) -> Decided {
         let is_late = old
             .retired_at()
@@ -41,20 +41,20 @@ impl At<'_> {
         match member.history.stop_requested_at {
             _ if !member.restart_is_off() => T3.act(Step::set_policy(member, "no")),
             None => T4.act(Step::stop(member, member.stop_timeout)),
-            Some(told) if self.is_overdue(member, told) => T5.act(Step::stop(member, Duration::ZERO)),
-            Some(told) => T6.wait(stopping(member, told), self.next_check(member, told)),
+            Some(asked) if self.is_overdue(member, asked) => T5.act(Step::stop(member, Duration::ZERO)),
+            Some(asked) => T6.wait(stopping(member, asked), self.next_check(member, asked)),
         }
     }
 
-    fn is_overdue(&self, member: &Member, told: DateTime<Utc>) -> bool {
-        self.now > told + span(member.stop_timeout) + STOP_SLACK && self.now > told + STOP_SLACK
+    fn is_overdue(&self, member: &Member, asked: DateTime<Utc>) -> bool {
+        self.now > asked + span(member.stop_timeout) + STOP_SLACK && self.now > asked + STOP_SLACK
     }
 
     /// Often at first, every ten seconds later; and at the deadline, and when it is overdue.
-    fn next_check(&self, member: &Member, told: DateTime<Utc>) -> DateTime<Utc> {
-        let elapsed = (self.now - told).max(TimeDelta::zero());
+    fn next_check(&self, member: &Member, asked: DateTime<Utc>) -> DateTime<Utc> {
+        let elapsed = (self.now - asked).max(TimeDelta::zero());
         let pause = (elapsed / 10).clamp(TimeDelta::milliseconds(500), TimeDelta::seconds(10));
-        let deadline = told + span(member.stop_timeout);
+        let deadline = asked + span(member.stop_timeout);
         let overdue = deadline + STOP_SLACK + TimeDelta::milliseconds(1);
         let due = [deadline, overdue]
             .into_iter()
@@ -72,12 +72,12 @@ impl At<'_> {
     }
 }
 
-fn stopping(member: &Member, told: DateTime<Utc>) -> Reason {
+fn stopping(member: &Member, asked: DateTime<Utc>) -> Reason {
     let name = member.name.clone();
     match member.role {
         Role::Draining { .. } => Reason::Draining {
             name,
-            until: told + span(member.stop_timeout),
+            until: asked + span(member.stop_timeout),
         },
         _ => Reason::Stopping { name },
     }

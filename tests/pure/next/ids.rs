@@ -49,3 +49,18 @@ fn each_row_stands_once_in_the_code() {
         assert_eq!(count, 1, "{row}");
     }
 }
+
+#[test]
+fn the_mutants_name_rows_that_exist() {
+    let rules = fs::read_to_string(project().join("tests/mutants/rules.txt")).unwrap();
+    let titles = rules.lines().filter_map(|line| line.strip_prefix("== "));
+    let named: Vec<&str> = titles
+        .filter_map(|title| title.split_once(": "))
+        .map(|(row, _)| row)
+        .collect();
+    let known: Vec<String> = Row::ALL.iter().map(Row::to_string).collect();
+    for row in &named {
+        assert!(known.iter().any(|known| known == row), "{row}");
+    }
+    assert!(named.len() > 60, "{named:?}");
+}
