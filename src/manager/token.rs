@@ -162,10 +162,7 @@ impl fmt::Debug for Issued {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base64::prelude::BASE64_STANDARD;
 
-    const HEX: &str = "000102030405060708090a0b0c0d0e0f";
-    const BASE64: &str = "MDAwMTAyMDMwNDA1MDYwNzA4MDkwYTBiMGMwZDBlMGY=";
     const KEY: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
     const IV: [u8; 12] = [
         0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b,
@@ -187,84 +184,10 @@ mod tests {
         }
     }
 
-    /// Opens a token as the protocol says, without any of the code above.
-    fn opened(token: &str) -> serde_json::Value {
-        let parts: Vec<&str> = token.split('.').collect();
-        let &[header, "", iv, text, tag] = parts.as_slice() else {
-            panic!("{token} is not a compact JWE with an empty key");
-        };
-        let [iv, text, tag] = [iv, text, tag].map(|part| BASE64_URL_SAFE_NO_PAD.decode(part).unwrap());
-        let mut sealed = [text, tag].concat();
-        let opened = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &KEY).unwrap())
-            .open_in_place(
-                Nonce::try_assume_unique_for_key(&iv).unwrap(),
-                Aad::from(header.as_bytes()),
-                &mut sealed,
-            )
-            .unwrap();
-        serde_json::from_slice(opened).unwrap()
-    }
-
     #[test]
     fn a_token_is_byte_for_byte_the_protocols_test_vector() {
         let token = DelegateToken(KEY);
         assert_eq!(token.seal_with_iv(&claims(), IV).as_deref(), Ok(VECTOR));
-    }
-
-    #[test]
-    fn no_two_tokens_are_alike_and_each_has_the_claims() {
-        let token = DelegateToken(KEY);
-        let one = token.seal(&claims()).unwrap();
-        let other = token.seal(&claims()).unwrap();
-        assert_ne!(one, other);
-        let claims = serde_json::to_value(claims()).unwrap();
-        assert_eq!((opened(&one), opened(&other)), (claims.clone(), claims));
-    }
-
-    #[test]
-    fn both_forms_of_the_delegate_token_give_the_same_key() {
-        let with_newline = BASE64_STANDARD.encode(format!("{HEX}\n"));
-        for text in [
-            HEX,
-            &HEX.to_uppercase(),
-            BASE64,
-            BASE64.trim_end_matches('='),
-            // `echo … | base64` encodes the newline too.
-            &with_newline,
-            &format!(" {HEX}\n"),
-            &format!("\t{BASE64}\n"),
-        ] {
-            assert_eq!(DelegateToken::parse(text), Some(DelegateToken(KEY)), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn anything_else_is_not_a_delegate_token() {
-        let too_short = BASE64_STANDARD.encode(&HEX[..30]);
-        let raw_bytes = BASE64_STANDARD.encode(KEY);
-        for text in [
-            "",
-            "token",
-            "not a token",
-            &HEX[..31],
-            &format!("{HEX}0"),
-            &format!("\"{HEX}\""),
-            &HEX.replace('f', "g"),
-            &HEX.replace("0f", "é"),
-            "+0010203040506070809+a0b0c0d0e0f",
-            "+00102030405060708090a0b0c0d0e0f",
-            &too_short,
-            &raw_bytes,
-        ] {
-            assert_eq!(DelegateToken::parse(text), None, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_delegate_token_is_never_printed() {
-        let token = DelegateToken(KEY);
-        assert_eq!(format!("{token:?}"), "DelegateToken(…)");
-        assert_eq!(format!("{:#?}", Some(token)), "Some(\n    DelegateToken(…),\n)");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 )]
 
 mod ask_all;
+mod delegate_token;
 mod errors;
 mod faults;
 mod response;

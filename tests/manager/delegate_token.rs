@@ -1,0 +1,101 @@
+//! The delegate token: both of its forms, what it seals, and that it is never printed.
+
+use base64::Engine as _;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
+use delegate_upgrader::manager::DelegateToken;
+use delegate_upgrader::manager::token::Claims;
+use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+
+const HEX: &str = "000102030405060708090a0b0c0d0e0f";
+const BASE64: &str = "MDAwMTAyMDMwNDA1MDYwNzA4MDkwYTBiMGMwZDBlMGY=";
+const KEY: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+
+fn claims() -> Claims {
+    Claims {
+        iss: "upgrader-host".to_owned(),
+        sub: "acct-TEST_000000000000".to_owned(),
+        aud: "https://manager.example:443".to_owned(),
+        exp: 1_700_001_800,
+        nbf: 1_700_000_000,
+        iat: 1_700_000_000,
+        jti: "00000000-0000-4000-8000-000000000000".to_owned(),
+    }
+}
+
+/// Opens a token as the protocol says, with none of the client's code.
+fn opened(token: &str) -> serde_json::Value {
+    let parts: Vec<&str> = token.split('.').collect();
+    let &[header, "", iv, text, tag] = parts.as_slice() else {
+        panic!("{token} is not a compact JWE with an empty key");
+    };
+    let [iv, text, tag] = [iv, text, tag].map(|part| BASE64_URL_SAFE_NO_PAD.decode(part).unwrap());
+    let mut sealed = [text, tag].concat();
+    let opened = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &KEY).unwrap())
+        .open_in_place(
+            Nonce::try_assume_unique_for_key(&iv).unwrap(),
+            Aad::from(header.as_bytes()),
+            &mut sealed,
+        )
+        .unwrap();
+    serde_json::from_slice(opened).unwrap()
+}
+
+#[test]
+fn no_two_tokens_are_alike_and_each_has_the_claims() {
+    let token = DelegateToken::from(KEY);
+    let one = token.seal(&claims()).unwrap();
+    let other = token.seal(&claims()).unwrap();
+    assert_ne!(one, other);
+    let claims = serde_json::to_value(claims()).unwrap();
+    assert_eq!((opened(&one), opened(&other)), (claims.clone(), claims));
+}
+
+#[test]
+fn both_forms_of_the_delegate_token_give_the_same_key() {
+    let with_newline = BASE64_STANDARD.encode(format!("{HEX}\n"));
+    for text in [
+        HEX,
+        &HEX.to_uppercase(),
+        BASE64,
+        BASE64.trim_end_matches('='),
+        // `echo … | base64` encodes the newline too.
+        &with_newline,
+        &format!(" {HEX}\n"),
+        &format!("\t{BASE64}\n"),
+    ] {
+        assert_eq!(
+            DelegateToken::parse(text),
+            Some(DelegateToken::from(KEY)),
+            "{text:?}"
+        );
+    }
+}
+
+#[test]
+fn anything_else_is_not_a_delegate_token() {
+    let too_short = BASE64_STANDARD.encode(&HEX[..30]);
+    let raw_bytes = BASE64_STANDARD.encode(KEY);
+    for text in [
+        "",
+        "token",
+        "not a token",
+        &HEX[..31],
+        &format!("{HEX}0"),
+        &format!("\"{HEX}\""),
+        &HEX.replace('f', "g"),
+        &HEX.replace("0f", "é"),
+        "+0010203040506070809+a0b0c0d0e0f",
+        "+00102030405060708090a0b0c0d0e0f",
+        &too_short,
+        &raw_bytes,
+    ] {
+        assert_eq!(DelegateToken::parse(text), None, "{text:?}");
+    }
+}
+
+#[test]
+fn a_delegate_token_is_never_printed() {
+    let token = DelegateToken::from(KEY);
+    assert_eq!(format!("{token:?}"), "DelegateToken(…)");
+    assert_eq!(format!("{:#?}", Some(token)), "Some(\n    DelegateToken(…),\n)");
+}
