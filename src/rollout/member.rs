@@ -15,7 +15,7 @@ const CRASH_LOOP: u64 = 3;
 /// A removal that takes longer than this is not waited for.
 const REMOVAL_TIMEOUT: TimeDelta = TimeDelta::seconds(600);
 
-/// The image a rollback went back from: left alone for as long as it is the published one.
+/// The image a rollback went back from: not upgraded to again while it is the published one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolledBackImage {
     /// Its reference.

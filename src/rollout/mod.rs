@@ -66,7 +66,7 @@ pub struct Rollout {
     pub standby: Option<Member>,
     /// Rejected candidates, the earliest created first. More than one only for a moment.
     pub failed: Vec<Member>,
-    /// Whether its owner wants it left alone.
+    /// Whether its owner opted it out.
     pub opted_out: bool,
     /// Why two of it cannot run at once, if so.
     pub single_instance: Option<SingleInstance>,

@@ -1,4 +1,4 @@
-//! How long a rejected image is left alone.
+//! How long a rejected image stays in quarantine.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const QUARANTINE: Duration = Duration::from_secs(3600);
 /// The longest quarantine.
 const QUARANTINE_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
-/// How long an image is left alone after its `attempt`-th rejection in a row.
+/// How long an image stays in quarantine after its `attempt`-th rejection in a row.
 pub fn quarantine(attempt: u32) -> Duration {
     let doublings = attempt.saturating_sub(1).min(16);
     QUARANTINE.saturating_mul(1 << doublings).min(QUARANTINE_LIMIT)
@@ -89,7 +89,7 @@ impl Rollout {
 }
 
 impl Member {
-    /// How long the image of a rejected candidate is left alone, if it still is.
+    /// How much longer the image of a rejected candidate stays in quarantine, if it does.
     pub(super) fn quarantine(&self, now: DateTime<Utc>) -> Option<Reason> {
         let Role::Failed { attempt } = self.role else {
             return None;

@@ -41,7 +41,7 @@ pub(super) async fn prepare_candidate<E: Engine>(
         engine.remove(&candidate.id).await?;
         return Err(Failure::Refused(reason));
     }
-    // The old one was told to stop, and the way back to its restart policy is the label on this one: it is kept.
+    // The old one was asked to stop, and the way back to its restart policy is the label on this one: it is kept.
     memory.history(&candidate.id).start_refused = Some(reason.to_string());
     Ok(false)
 }
@@ -77,7 +77,7 @@ pub(super) async fn connect_standby<E: Engine>(engine: &E, id: &ContainerId) -> 
     Ok(())
 }
 
-/// Connects a candidate to its networks, and tells what makes it another one than it replaces.
+/// Connects a candidate to its networks, and reports how it differs from the one it replaces.
 pub(super) async fn verify_configuration<E: Engine>(
     engine: &E,
     old: &Inspected,

@@ -10,7 +10,7 @@ use crate::rollout::Row::{A1, A2, A3, A4, A5, A6, A7, A8, A9, A10, A11, A12};
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Desired, FailureCause, Member, Step};
 
-/// How long one that ended is left alone before it is started again.
+/// How long one that ended rests before it is started again.
 const RESTART_DELAY: TimeDelta = TimeDelta::seconds(10);
 
 impl At<'_> {

@@ -14,7 +14,7 @@ use crate::rollout::Row::{
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Member, Step};
 
-/// How long a standby that ended is left alone before it is started again.
+/// How long a standby that ended rests before it is started again.
 const RESTART_DELAY: TimeDelta = TimeDelta::seconds(10);
 
 impl At<'_> {
