@@ -259,11 +259,25 @@ pub(super) fn documented() -> impl Iterator<Item = &'static Row> {
 }
 
 /// Planned settings, refused until they work, so that nobody relies on them: a variable, or one value of it.
-pub(super) const UNSUPPORTED: [(&str, Option<&str>); 4] = [
-    ("WEBHOOK_URL", None),
+pub(super) const UNSUPPORTED: &[(&str, Option<&str>)] = &[
     ("AUDIT_LOG", None),
-    ("HEALTH_PROBE", Some("exec")),
+    ("DEADMAN_URL", None),
     ("HEALTH_ACTION", Some("restart")),
+    ("HEALTH_COMMAND", None),
+    ("HEALTH_PROBE", Some("exec")),
+    ("IDLE_WAIT", None),
+    ("SELF_IMAGE", None),
+    ("SELF_UPGRADE", None),
+    ("SWARM", None),
+    ("UPGRADE_DELAY", None),
+    ("UPGRADE_NOW_IF_EXPIRED", None),
+    ("UPGRADE_WAVE", None),
+    ("UPGRADE_WINDOW", None),
+    ("WEBHOOK_EVENTS", None),
+    ("WEBHOOK_FORMAT", None),
+    ("WEBHOOK_SECRET", None),
+    ("WEBHOOK_SECRET_FILE", None),
+    ("WEBHOOK_URL", None),
 ];
 
 #[cfg(test)]
