@@ -11,9 +11,8 @@ use super::FailureCause;
 use crate::document::{Obstacle, SingleInstance};
 use crate::image::MaxVersion;
 use crate::manager::ManagerError;
+use crate::text::size::{self, MIB};
 use crate::text::{duration, time};
-
-const MIB: u64 = 1024 * 1024;
 
 /// Why a delegate is left as it is, for now or for good.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, EnumDiscriminants)]
@@ -126,8 +125,8 @@ pub enum Reason {
     },
     /// The published image is not pulled, since it may not fit on the engine's disk.
     #[error(
-        "not pulling {image}: it may need {} MiB, but only {} MiB are free on the engine's disk",
-        .needed.div_ceil(MIB), .available / MIB
+        "not pulling {image}: it may need {}, but only {} are free on the engine's disk",
+        size::text(.needed.saturating_add(MIB - 1)), size::text(*.available)
     )]
     TooLittleDisk {
         /// The reference.

@@ -1,6 +1,6 @@
 //! Sizes in bytes, as every log line, error and page shows them.
 
-const MIB: u64 = 1024 * 1024;
+pub(crate) const MIB: u64 = 1024 * 1024;
 const GIB: u64 = 1024 * MIB;
 
 /// Writes a size for people, rounded down: `512 MiB`, from 10 GiB on `41 GiB`.
