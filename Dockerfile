@@ -1,7 +1,7 @@
-# The image is the static binary and the CA certificates, and no more.
+# The image has the static binary and the CA certificates, and nothing else.
 #
 #   docker build -t delegate-upgrader .     compiles in a container
-#   make image                              from a binary that is built already; pulls nothing
+#   make image                              uses a binary that is already built; pulls nothing
 #
 # The stages without a base come first: the classic builder stops at `prebuilt` before it asks for the Rust image.
 ARG RUST_IMAGE=rust:1-alpine
@@ -12,7 +12,7 @@ LABEL org.opencontainers.image.title="delegate-upgrader" \
       org.opencontainers.image.description="Keeps Harness Docker delegates healthy and current" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}"
-# It needs the rights of the Docker socket that is mounted into it, hence root.
+# It runs as root because it needs access to the Docker socket that is mounted into it.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=10s CMD ["/delegate-upgrader", "healthcheck"]
 ENTRYPOINT ["/delegate-upgrader"]
 
@@ -24,7 +24,7 @@ RUN apk add --no-cache musl-dev ca-certificates
 WORKDIR /build
 COPY Cargo.toml Cargo.lock build.rs ./
 COPY src src
-# Cargo reads the manifests of the whole workspace, and looks for each target that they name.
+# Cargo reads the manifests of the whole workspace and requires each target that they name.
 COPY examples examples
 COPY tests tests
 RUN cargo build --release --locked --bin delegate-upgrader
