@@ -86,6 +86,14 @@ impl Schedule {
         next.map(|next| next.with_timezone(&self.zone))
     }
 
+    /// The run after `last`, the last one that was handed out, so that lateness does not add up. Runs that passed before
+    /// `now` are not made up for.
+    pub fn following(&self, last: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Option<DateTime<Tz>> {
+        last.and_then(|last| self.next(last))
+            .filter(|next| *next > now)
+            .or_else(|| self.next(now))
+    }
+
     /// The next `count` runs after that moment, in order; fewer when the schedule ends.
     pub fn next_runs(&self, after: DateTime<Utc>, count: usize) -> Vec<DateTime<Tz>> {
         let first = self.next(after);

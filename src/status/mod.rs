@@ -2,9 +2,10 @@
 
 pub mod evidence;
 pub mod metrics;
-mod page;
+pub mod page;
 pub mod report;
 pub mod server;
+pub mod terminal;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -11,21 +11,3 @@ pub fn text(bytes: u64) -> String {
         format!("{} MiB", bytes / MIB)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_size_is_written_in_its_unit() {
-        for (bytes, expected) in [
-            (0, "0 MiB"),
-            (MIB - 1, "0 MiB"),
-            (1536 * MIB, "1536 MiB"),
-            (10 * GIB - 1, "10239 MiB"),
-            (42_064 * MIB, "41 GiB"),
-        ] {
-            assert_eq!(text(bytes), expected);
-        }
-    }
-}

@@ -25,18 +25,3 @@ pub fn serialize_option<S: Serializer>(
         None => serializer.serialize_none(),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_whole_seconds_with_their_zone() {
-        let time = DateTime::parse_from_rfc3339("2026-11-22T11:05:00.519779905Z")
-            .unwrap()
-            .to_utc();
-        assert_eq!(text(time), "2026-11-22T11:05:00Z");
-        let berlin = time.with_timezone(&chrono_tz::Tz::Europe__Berlin);
-        assert_eq!(text(berlin), "2026-11-22T12:05:00+01:00");
-    }
-}

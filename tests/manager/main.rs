@@ -1,4 +1,5 @@
-//! The Manager client: its questions, responses and errors; servers, proxies and certificates that are bad in every way.
+//! What needs sockets or the real clock. The Manager client: its questions, responses and errors; servers, proxies and
+//! certificates that are bad in every way. The client of health endpoints, and the schedule's alarm clock.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,6 +11,8 @@ mod ask_all;
 mod delegate_token;
 mod errors;
 mod faults;
+mod health_endpoint;
 mod response;
 mod tls;
+mod trigger;
 mod wrong_configuration;

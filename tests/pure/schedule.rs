@@ -418,3 +418,37 @@ fn a_schedule_is_described_with_its_zone() {
         assert_eq!(schedule(text, "Europe/Berlin").describe(), expected);
     }
 }
+
+#[test]
+fn the_following_run_is_reckoned_from_the_last_so_that_lateness_adds_up_to_nothing() {
+    let every = schedule("@every 15m", "UTC");
+    let next = |last, now| every.following(last, at(now)).unwrap().to_utc();
+    let last = Some(at("2026-01-01T12:00:00Z"));
+    assert_eq!(next(None, "2026-01-01T12:00:00.4Z"), at("2026-01-01T12:15:00Z"));
+    assert_eq!(next(last, "2026-01-01T12:00:09Z"), at("2026-01-01T12:15:00Z"));
+    // The host slept for an hour: one run, then on from now.
+    assert_eq!(next(last, "2026-01-01T13:00:00Z"), at("2026-01-01T13:15:00Z"));
+}
+
+#[test]
+fn each_run_around_a_clock_change_comes_once() {
+    let hourly = schedule("0 * * * *", "Europe/Berlin");
+    let nightly = schedule("30 2 * * *", "Europe/Berlin");
+    let mut last = at("2026-10-24T23:00:00Z");
+    for _ in 0..5 {
+        // The scheduler is up to half a second late.
+        let late = last + TimeDelta::milliseconds(400);
+        let next = hourly.following(Some(last), late).unwrap().to_utc();
+        assert_eq!(next - last, TimeDelta::hours(1));
+        last = next;
+    }
+    let first = nightly
+        .following(None, at("2026-10-24T23:00:00Z"))
+        .unwrap()
+        .to_utc();
+    let second = nightly
+        .following(Some(first), first + TimeDelta::milliseconds(400))
+        .unwrap()
+        .to_utc();
+    assert_eq!(second - first, TimeDelta::hours(25));
+}

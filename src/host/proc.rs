@@ -1,0 +1,55 @@
+//! What the kernel's files below /proc say: pure.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+
+/// The id of this program's own container: an engine binds files into a container from a directory named after it.
+pub fn own_container(mountinfo: &str) -> Option<&str> {
+    mountinfo.lines().find_map(|line| {
+        let mut fields = line.split(' ').skip(3);
+        let (root, point) = (fields.next()?, fields.next()?);
+        if !["/etc/hostname", "/etc/hosts", "/etc/resolv.conf"].contains(&point) {
+            return None;
+        }
+        root.split('/')
+            .find(|part| part.len() == 64 && part.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    })
+}
+
+/// The file that an engine with this root directory binds into this program's own container.
+pub fn bound_file(mountinfo: &str, root: &Path) -> Option<PathBuf> {
+    let id = own_container(mountinfo)?;
+    let directory = root.join("containers").join(id);
+    mountinfo.lines().find_map(|line| {
+        let mut fields = line.split(' ').skip(3);
+        let (source, point) = (fields.next()?, fields.next()?);
+        let file = Path::new(source).file_name()?;
+        // The source is relative to the root of its file system, which may be mounted anywhere above.
+        let source = Path::new(source.trim_start_matches('/'));
+        (source.components().count() > 2 && directory.join(file).ends_with(source))
+            .then(|| PathBuf::from(point))
+    })
+}
+
+/// The default route's gateway. The kernel writes it in hexadecimal, in the machine's byte order.
+pub fn gateway(routes: &str) -> Option<IpAddr> {
+    routes.lines().skip(1).find_map(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let (destination, gateway) = (fields.next()?, fields.next()?);
+        let gateway = u32::from_str_radix(gateway, 16).ok()?;
+        (destination == "00000000" && gateway != 0).then(|| IpAddr::V4(Ipv4Addr::from(gateway.to_ne_bytes())))
+    })
+}
+
+/// The memory available to new processes, in bytes.
+pub fn available_memory(meminfo: &str) -> Option<u64> {
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim()
+        .strip_suffix("kB")?
+        .trim()
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1024)
+}

@@ -1,0 +1,91 @@
+//! The alarm clock of the schedule, by the real one.
+
+use std::time::Duration;
+
+use chrono::Utc;
+use delegate_upgrader::schedule::Schedule;
+use delegate_upgrader::schedule::trigger::{Tick, Trigger, start};
+
+fn schedule(text: &str, zone: &str) -> Schedule {
+    Schedule::parse(text, zone.parse().unwrap()).unwrap()
+}
+
+fn seconds(tick: Option<Tick>) -> i64 {
+    tick.unwrap().due.timestamp()
+}
+
+#[tokio::test]
+async fn every_occurrence_is_handed_out_once_and_never_early() {
+    let mut trigger = start(schedule("*/2 * * * * *", "Asia/Kathmandu"), Duration::ZERO)
+        .await
+        .unwrap();
+    let mut last = None;
+    for _ in 0..3 {
+        let due = seconds(trigger.next().await);
+        let now = Utc::now();
+        assert!(due % 2 == 0 && now.timestamp() >= due, "{due} at {now}");
+        assert!(now.timestamp_millis() < due * 1_000 + 1_900, "{due} at {now}");
+        if let Some(last) = last {
+            assert_eq!(due, last + 2);
+        }
+        last = Some(due);
+    }
+    trigger.shutdown().await;
+}
+
+#[tokio::test]
+async fn runs_that_come_due_while_nobody_listens_are_one() {
+    let mut trigger = start(schedule("* * * * * *", "UTC"), Duration::ZERO)
+        .await
+        .unwrap();
+    let first = seconds(trigger.next().await);
+    tokio::time::sleep(Duration::from_millis(3_300)).await;
+    let waiting = seconds(trigger.next().await);
+    assert_eq!(
+        waiting,
+        first + 1,
+        "the first that came due is the one that waited"
+    );
+    let following = seconds(trigger.next().await);
+    assert!(
+        following >= first + 3,
+        "{following} was handed out on top of {waiting}"
+    );
+    trigger.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_cancelled_wait_loses_no_run() {
+    let mut trigger = start(schedule("*/2 * * * * *", "UTC"), Duration::ZERO)
+        .await
+        .unwrap();
+    let first = seconds(trigger.next().await);
+    let until = tokio::time::Instant::now() + Duration::from_secs(8);
+    let second = loop {
+        assert!(tokio::time::Instant::now() < until, "the run never came");
+        if let Ok(tick) = tokio::time::timeout(Duration::from_millis(7), trigger.next()).await {
+            break seconds(tick);
+        }
+    };
+    assert_eq!(second, first + 2);
+}
+
+#[tokio::test]
+async fn shutdown_ends_the_task_even_while_a_jittered_run_waits() {
+    for (text, jitter) in [("@yearly", 0), ("* * * * * *", 86_400)] {
+        let trigger = start(schedule(text, "UTC"), Duration::from_secs(jitter))
+            .await
+            .unwrap();
+        tokio::time::sleep(Duration::from_millis(1_700)).await;
+        tokio::time::timeout(Duration::from_secs(1), trigger.shutdown())
+            .await
+            .unwrap_or_else(|_| panic!("{text}"));
+    }
+}
+
+#[test]
+fn a_trigger_can_be_sent_between_tasks() {
+    fn assert_send<T: Send>(_: T) {}
+    assert_send(start(schedule("@hourly", "UTC"), Duration::ZERO));
+    assert_send(None::<Trigger>);
+}
