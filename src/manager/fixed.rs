@@ -21,18 +21,3 @@ impl ImageSource for FixedImage {
         false
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn everyone_gets_the_fixed_reference() {
-        let fixed: ImageReference = "harness/delegate:26.03.1".parse().unwrap();
-        let source = FixedImage(fixed.clone());
-        for current in ["harness/delegate:26.02.1", "corp/other:1"] {
-            let answer = source.published(&current.parse().unwrap(), "any").await;
-            assert_eq!(answer, Ok(fixed.clone()));
-        }
-    }
-}

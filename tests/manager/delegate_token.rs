@@ -22,6 +22,43 @@ fn claims() -> Claims {
     }
 }
 
+/// The claims as they are written.
+const CLAIMS: &str = concat!(
+    r#"{"iss":"upgrader-host","sub":"acct-TEST_000000000000","aud":"https://manager.example:443","#,
+    r#""exp":1700001800,"nbf":1700000000,"iat":1700000000,"jti":"00000000-0000-4000-8000-000000000000"}"#,
+);
+/// The protocol's test vector: the claims under this key and this IV.
+const IV: [u8; 12] = [
+    0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b,
+];
+const VECTOR: &str = "eyJhbGciOiJkaXIiLCJlbmMiOiJBMTI4R0NNIn0..EBESExQVFhcYGRob.\
+    vwxq3HxtjM1irTqHpkOOTBfUG_RC1ked9r5LM10ncM6xrQxrxPWvQ9OQ5fjq4GEruYjBG9vvmYkecQ-Mpfgy7C4rKIsN-hz1r-cfMoPE1EAb\
+    8tjrQ_ea439UsYKIoN9MoBfwqJH_jPEhWbmdjR1luWb6SdTOprjeia2RT601HtUej9PUGtuJMvposjUofQpjqeoSan2FIDliycrfKYEvjlat\
+    lhDy7ZSaQKvu22F1j7svaTXi2A8stWpL.4stBvIuLjRIZGKQUNGc--w";
+
+/// Seals the claims as the protocol says, with none of the client's code.
+fn sealed(iv: &[u8]) -> String {
+    let header = BASE64_URL_SAFE_NO_PAD.encode(r#"{"alg":"dir","enc":"A128GCM"}"#);
+    let mut text = CLAIMS.as_bytes().to_vec();
+    let tag = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &KEY).unwrap())
+        .seal_in_place_separate_tag(
+            Nonce::try_assume_unique_for_key(iv).unwrap(),
+            Aad::from(header.as_bytes()),
+            &mut text,
+        )
+        .unwrap();
+    let [iv, text, tag] = [iv, &text, tag.as_ref()].map(|part| BASE64_URL_SAFE_NO_PAD.encode(part));
+    format!("{header}..{iv}.{text}.{tag}")
+}
+
+#[test]
+fn a_token_is_byte_for_byte_what_the_protocol_says() {
+    assert_eq!(sealed(&IV), VECTOR);
+    let token = DelegateToken::from(KEY).seal(&claims()).unwrap();
+    let iv = token.split('.').nth(2).unwrap();
+    assert_eq!(sealed(&BASE64_URL_SAFE_NO_PAD.decode(iv).unwrap()), token);
+}
+
 /// Opens a token as the protocol says, with none of the client's code.
 fn opened(token: &str) -> serde_json::Value {
     let parts: Vec<&str> = token.split('.').collect();

@@ -1,0 +1,52 @@
+//! The question as it is sent, and what is shown of the client that sends it.
+
+use delegate_upgrader::manager::{HttpManager, ImageSource as _, ManagerConfig};
+
+use kit::manager::{RawServer, config, published, reference};
+
+/// The address that a client with this base URL asks, as a proxy reads it.
+async fn asked_address(base_url: &str, reports_upgrader: bool) -> String {
+    let proxy = RawServer::start(vec![published("a:1")]).await;
+    let client = HttpManager::new(ManagerConfig {
+        account_id: "acct id&x=1".to_owned(),
+        reports_upgrader,
+        proxy: Some(reqwest::Proxy::all(&proxy.url).unwrap()),
+        proxy_is_plain: true,
+        ..config(base_url)
+    });
+    let current = reference("localhost:5000/harness/delegate:1");
+    client.unwrap().published(&current, "a b/ü").await.unwrap();
+    let head = proxy.requests().remove(0);
+    let (_, address) = head.lines().next().unwrap().split_once(' ').unwrap();
+    address.strip_suffix(" HTTP/1.1").unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn the_address_keeps_the_base_urls_path_and_encodes_its_values() {
+    let query = "accountId=acct+id%26x%3D1&currentDelegateImageTag=localhost%3A5000%2Fharness%2Fdelegate%3A1";
+    for (base, path) in [
+        ("http://m", "http://m/api"),
+        ("http://m/", "http://m/api"),
+        ("http://m:8080/gratis", "http://m:8080/gratis/api"),
+        ("http://m/a/b/", "http://m/a/b/api"),
+        (" http://m ", "http://m/api"),
+    ] {
+        assert_eq!(
+            asked_address(base, false).await,
+            format!("{path}/upgrade-check/delegate?{query}")
+        );
+        assert_eq!(
+            asked_address(base, true).await,
+            format!("{path}/upgrade-check/delegate-v2?{query}&delegateGroupName=a+b%2F%C3%BC")
+        );
+    }
+}
+
+#[test]
+fn no_debug_text_holds_the_key() {
+    let config = ManagerConfig::new("http://m", "acct", [0xAB; 16], "host-1");
+    let shown = format!("{config:?} {config:#?}");
+    let manager = HttpManager::new(config).unwrap();
+    let shown = format!("{shown} {manager:?} {manager:#?}");
+    assert!(!shown.contains("171"), "{shown}"); // 0xAB as Debug writes it
+}
