@@ -8,7 +8,7 @@ use crate::config::{Settings, Source};
 use crate::container::ApiVersion;
 use crate::engine::{API_CALLS, ApiCall, DockerEngine, Engine as _, EngineError, MUTABLE_TAGS, Purpose};
 use crate::host::capacity::{Disk, Room};
-use crate::image::{ImageReference, is_mutable_tag};
+use crate::image::is_mutable_tag;
 use crate::observe::{Observer, Scope};
 use crate::rollout::{Memory, Rollout};
 use crate::status::report::none_found;
@@ -119,8 +119,8 @@ fn has_mutable_tag(rollouts: &[Rollout]) -> bool {
     let mut images = rollouts
         .iter()
         .filter(|rollout| !rollout.opted_out)
-        .filter_map(|rollout| rollout.replaceable()?.image.parse::<ImageReference>().ok());
-    images.any(|image| is_mutable_tag(&image))
+        .filter_map(|rollout| rollout.replaceable()?.image.reference().ok());
+    images.any(is_mutable_tag)
 }
 
 /// Tries each call that is needed, and returns those that are refused.

@@ -1,11 +1,13 @@
 //! Image references, and from the published image to the target: pure functions.
 
+mod name;
 mod policy;
 mod reference;
 mod support;
 mod target;
 mod version;
 
+pub use name::ImageName;
 pub use policy::{ImagePolicy, MaxVersion, Violation};
 use reference::{DEFAULT_REGISTRY, DEFAULT_TAG, compose};
 pub use reference::{ImageReference, ReferenceError, ReferenceProblem};

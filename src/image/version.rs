@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::ImageReference;
+use super::{ImageName, ImageReference};
 
 /// Numbers joined by dots, two at least, that are compared one by one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,9 +24,9 @@ impl Version {
         version.filter(|_| ends_there)
     }
 
-    /// Whether an image is known to be older than another one, which a container's configuration names so.
-    pub fn is_older(image: &ImageReference, other: &str) -> bool {
-        let other = other.parse().ok().and_then(|other| Self::of(&other));
+    /// Whether an image is known to be older than the one that a container runs.
+    pub fn is_older(image: &ImageReference, other: &ImageName) -> bool {
+        let other = other.reference().ok().and_then(Self::of);
         matches!((Self::of(image), other), (Some(this), Some(other)) if this < other)
     }
 
@@ -98,7 +98,8 @@ mod tests {
         assert!(version("26.03.88501") > version("26.03.9999"));
         assert!(version("26.03.1") > version("25.12.99999"));
         assert!(version("26.3.1") == version("26.03.1"));
-        let is_older = |image: &str, other| Version::is_older(&image.parse().unwrap(), other);
+        let is_older =
+            |image: &str, other| Version::is_older(&image.parse().unwrap(), &ImageName::from(other));
         assert!(is_older(
             "mirror.example/harness/delegate:26.02.9",
             "harness/delegate:26.03.1"

@@ -30,6 +30,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     ) -> Facts {
         let tracked = self.tracked.get(&rollout.name);
         Facts {
+            is_plan: false,
             backoff: tracked.and_then(|tracked| tracked.backoff.clone()),
             is_pulling: matches!(
                 desired, Desired::Image { reference, .. } if self.pulls.is_in_progress(reference)

@@ -10,7 +10,7 @@ use tracing::{debug, error, info, warn};
 use super::Reconciler;
 use crate::engine::Engine;
 use crate::health::HealthEndpoint;
-use crate::image::{Expiry, Version};
+use crate::image::Version;
 use crate::manager::ImageSource;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Effect, Intent, Rollout, Step, UpdateOrder};
@@ -91,7 +91,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             tracked.free_memory = None;
             if let (Some(done), Some(serving)) = (tracked.completion.take(), &rollout.serving) {
                 let (container_id, image, health) = (&serving.id, &serving.image, serving.health.to_string());
-                info!(container, workload, %container_id, image, health, "{done}");
+                info!(container, workload, %container_id, %image, health, "{done}");
             }
         }
         let line = match reason {
@@ -117,14 +117,17 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     pub(super) fn log_expiry(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         for rollout in rollouts {
             let Some(serving) = &rollout.serving else { continue };
-            let expiry = serving.image.parse().ok().and_then(|image| Expiry::of(&image));
-            let Some(notice) = expiry.and_then(|expiry| expiry.notice(now.date_naive())) else {
+            let Some(notice) = serving
+                .image
+                .expiry()
+                .and_then(|expiry| expiry.notice(now.date_naive()))
+            else {
                 continue;
             };
             let line = format!("{}: {notice}", serving.image);
             if self.track(rollout).expiry_notice.replace(line.clone()) != Some(line) {
                 let (container, workload) = (&rollout.name, &rollout.workload);
-                warn!(container, workload, image = serving.image, "{notice}");
+                warn!(container, workload, image = %serving.image, "{notice}");
             }
         }
     }
@@ -178,8 +181,10 @@ pub(super) fn log_step(rollout: &Rollout, step: &Step, update_order: &UpdateOrde
         Step::Create {
             reference, intent, ..
         } => {
-            let runs = rollout.representative().map_or("", |member| &member.image);
-            if *intent != Intent::Rollback && Version::is_older(reference, runs) {
+            let runs = rollout.representative().map(|member| &member.image);
+            if let Some(runs) =
+                runs.filter(|runs| *intent != Intent::Rollback && Version::is_older(reference, runs))
+            {
                 info!(
                     container,
                     workload, "downgrading from {runs} to {reference}, the published image"

@@ -39,10 +39,10 @@ impl<M: ImageSource> ManagerLink<M> {
         self.queries.clear();
         for rollout in rollouts.iter().filter(|rollout| !rollout.opted_out) {
             // In the middle of a replacement, too: a delegate is there all the time, whichever container serves.
-            if let Some(Ok(image)) = rollout.representative().map(|member| member.image.parse()) {
+            if let Some(Ok(image)) = rollout.representative().map(|member| member.image.reference()) {
                 self.queries
                     .entry(rollout.workload.clone())
-                    .or_insert_with(|| manager_reference(&image, target));
+                    .or_insert_with(|| manager_reference(image, target));
             }
         }
     }

@@ -31,7 +31,7 @@ use crate::reconcile::manager_link::ManagerLink;
 use crate::reconcile::tracked::Tracked;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Decided, Decision, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, Step, next};
+use crate::rollout::{Decided, Decision, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, next};
 use crate::status::evidence::EvidenceStore;
 use crate::status::report::{DelegateReport, Planned, Report, none_found};
 
@@ -151,45 +151,17 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     pub async fn reconcile(&mut self) -> Result<Report, EngineError> {
         for _ in 0..MAX_STEPS {
             let (rollouts, now) = self.observe().await?;
-            let mut report = Report::new(now);
-            let mut stepped = false;
             self.collect_pulls(now);
             self.manager.collect_answer(now);
             self.note_failures(&rollouts, now);
-            let mut stalled = Stalled::new();
-            for rollout in self.run.in_order(&rollouts) {
-                let decided = self.decide(rollout, &rollouts, &stalled, now);
-                self.log_decision(rollout, &decided);
-                match decided.decision {
-                    Decision::Act(step) => {
-                        self.apply(rollout, &step, now).await;
-                        stepped = true;
-                        break;
-                    }
-                    Decision::Learn(fact) => {
-                        self.learn(rollout, fact, now).await;
-                        stepped = true;
-                        break;
-                    }
-                    Decision::Wait { reason, until } => {
-                        self.report(&mut report, rollout, &reason, Some(until));
-                    }
-                    Decision::Rest(reason) => {
-                        self.report(&mut report, rollout, &reason, None);
-                        self.note_inconclusive(rollout, &reason);
-                        if reason.is_failure() {
-                            stalled.insert(rollout.name.clone(), reason.failure());
-                        }
-                    }
-                }
-            }
-            if !stepped {
-                self.forget_absent(&rollouts);
-                self.report_gone(&mut report, &rollouts);
-                self.add_evidence(&mut report, &rollouts).await;
-                report.delegates.sort_by(|a, b| a.container.cmp(&b.container));
-                return Ok(report);
-            }
+            let Some(mut report) = self.step_or_report(&rollouts, now).await else {
+                continue;
+            };
+            self.forget_absent(&rollouts);
+            self.report_gone(&mut report, &rollouts);
+            self.add_evidence(&mut report, &rollouts).await;
+            report.delegates.sort_by(|a, b| a.container.cmp(&b.container));
+            return Ok(report);
         }
         let (rollouts, now) = self.observe().await?;
         let mut report = Report::new(now);
@@ -202,6 +174,35 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             report.delegates.push(DelegateReport::new(rollout, &reason, None));
         }
         Ok(report)
+    }
+
+    /// Takes the first step, or learns the first fact, that a delegate needs. Where none does, the report says why.
+    async fn step_or_report(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) -> Option<Report> {
+        let mut report = Report::new(now);
+        let mut stalled = Stalled::new();
+        for rollout in self.run.in_order(rollouts) {
+            let decided = self.decide(rollout, rollouts, &stalled, now);
+            self.log_decision(rollout, &decided);
+            match decided.decision {
+                Decision::Act(step) => {
+                    self.apply(rollout, &step, now).await;
+                    return None;
+                }
+                Decision::Learn(fact) => {
+                    self.learn(rollout, fact, now).await;
+                    return None;
+                }
+                Decision::Wait { reason, until } => self.report(&mut report, rollout, &reason, Some(until)),
+                Decision::Rest(reason) => {
+                    self.report(&mut report, rollout, &reason, None);
+                    self.note_inconclusive(rollout, &reason);
+                    if reason.is_failure() {
+                        stalled.insert(rollout.name.clone(), reason.failure());
+                    }
+                }
+            }
+        }
+        Some(report)
     }
 
     /// What a scheduled run would do to each delegate, without doing it.
@@ -224,14 +225,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Ok(rollouts
             .iter()
             .map(|rollout| {
-                let decision = match self.planned(rollout, &rollouts, now) {
-                    // What a pull would tell is not known here; the reference tells enough.
-                    Decision::Act(Step::Pull { reference }) => match rollout.quarantined(&reference, now) {
-                        Some(reason) => Decision::Rest(reason),
-                        None => Decision::Act(Step::Pull { reference }),
-                    },
-                    decision => decision,
-                };
+                let decision = self.planned(rollout, &rollouts, now);
                 Planned::new(rollout, &decision, &self.update_order(rollout))
             })
             .collect())
@@ -241,6 +235,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     fn planned(&self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> Decision {
         let desired = self.run.desired(rollout, all);
         let mut facts = self.facts(rollout, &desired, &Stalled::new(), now);
+        facts.is_plan = true;
         facts.free_memory.get_or_insert(Ok(()));
         facts.manager.get_or_insert(Reach::Reachable);
         next(rollout, &desired, &self.settings.policy, &facts, now).decision

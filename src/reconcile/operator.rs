@@ -111,7 +111,7 @@ pub(crate) async fn rollback_target<E: Engine>(
     if let Some(left) = &serving.rolled_back_from {
         return Err(OperatorError::RolledBack {
             name,
-            from: left.reference.clone(),
+            from: left.reference.to_string(),
         });
     }
     let before = serving
@@ -122,7 +122,7 @@ pub(crate) async fn rollback_target<E: Engine>(
         return Err(OperatorError::NothingBefore(name));
     };
     let gone = || OperatorError::ImageGone {
-        reference: reference.clone(),
+        reference: reference.to_string(),
         image: image.clone(),
     };
     match engine.inspect_image(image.as_str()).await {
@@ -132,9 +132,10 @@ pub(crate) async fn rollback_target<E: Engine>(
         }
     }
     Ok(RollbackTarget {
-        from: serving.image.clone(),
+        from: serving.image.to_string(),
         reference: reference
-            .parse()
+            .reference()
+            .cloned()
             .map_err(|_| OperatorError::NothingBefore(name))?,
         image: image.clone(),
     })

@@ -48,11 +48,11 @@ pub(super) async fn resolve_all<E: Engine, M: ImageSource>(
         let Some(member) = rollout.replaceable() else {
             continue;
         };
-        match member.image.parse::<ImageReference>() {
+        match member.image.reference() {
             Ok(current) => {
                 let query = Query {
                     workload: rollout.workload.clone(),
-                    image: manager_reference(&current, settings),
+                    image: manager_reference(current, settings),
                 };
                 asked.push((rollout, member, current, query));
             }
@@ -71,7 +71,7 @@ pub(super) async fn resolve_all<E: Engine, M: ImageSource>(
         let target = match answers.get(&query) {
             Some(Ok(published)) => {
                 registry
-                    .target(member, resolve(published, &current, settings))
+                    .target(member, resolve(published, current, settings))
                     .await
             }
             Some(Err(error)) => Err(Reason::TargetUnknown(error.clone())),
@@ -122,13 +122,13 @@ pub(super) fn not_asked() -> Reason {
 
 fn up_to_date(member: &Member) -> Reason {
     Reason::UpToDate {
-        image: member.image.clone(),
+        image: member.image.to_string(),
     }
 }
 
 fn unknown_reference(member: &Member, problem: String) -> Reason {
     Reason::ImageNotComparable {
-        image: member.image.clone(),
+        image: member.image.to_string(),
         problem,
     }
 }
@@ -163,7 +163,7 @@ impl<E: Engine> Registry<'_, E> {
                 image: image.to_string(),
             }),
             Target::CustomImage => Err(Reason::CustomImage {
-                image: member.image.clone(),
+                image: member.image.to_string(),
             }),
             Target::Unresolvable(problem) => Err(unknown_reference(member, problem)),
         }

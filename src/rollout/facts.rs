@@ -9,6 +9,8 @@ use crate::document::{Obstacle, SingleInstance};
 pub struct Facts {
     /// The last call to the engine for this delegate failed.
     pub backoff: Option<Backoff>,
+    /// Whether this is a plan, which pulls nothing: of an image that is not here, only the reference is known.
+    pub is_plan: bool,
     /// Whether the desired image is being pulled.
     pub is_pulling: bool,
     /// Whether the host has free memory for a second container.

@@ -8,7 +8,7 @@ use super::reason::Reason;
 use super::{History, Intent};
 use crate::container::{ContainerId, ImageId, Inspected, Role, RunState, label};
 use crate::health::Health;
-use crate::image::ImageReference;
+use crate::image::{ImageName, ImageReference};
 
 /// Restarts after which a candidate counts as crashing rather than as slow.
 const CRASH_LOOP: u64 = 3;
@@ -19,7 +19,7 @@ const REMOVAL_TIMEOUT: TimeDelta = TimeDelta::seconds(600);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolledBackImage {
     /// Its reference.
-    pub reference: String,
+    pub reference: ImageName,
     /// Its id.
     pub id: ImageId,
 }
@@ -40,13 +40,13 @@ pub struct Member {
     /// The image it runs.
     pub image_id: ImageId,
     /// That image, as the container's configuration names it.
-    pub image: String,
+    pub image: ImageName,
     /// The container it was created to replace.
     pub replaces: Option<ContainerId>,
     /// How many times this delegate had been replaced when it was created; 0 for one we did not create.
     pub release: u64,
     /// The image of the one it replaces, as that one's configuration names it.
-    pub previous_image: Option<String>,
+    pub previous_image: Option<ImageName>,
     /// The id of that image; not shown any more once its removal was tried.
     pub previous_image_id: Option<ImageId>,
     /// Its restart policy as `docker run --restart` takes it.
@@ -67,8 +67,6 @@ pub struct Member {
     pub finished_at: Option<DateTime<Utc>>,
     /// How often the engine has restarted it.
     pub restart_count: u64,
-    /// Why its last start failed, in the engine's words.
-    pub start_error: Option<String>,
     /// How its last life ended, in words.
     pub ending: String,
     /// How long it may take to stop.
@@ -93,13 +91,13 @@ impl Member {
             state: container.state(),
             health,
             image_id: container.image_id(),
-            image: container.image_reference().to_owned(),
+            image: container.image_reference().into(),
             replaces: container.label(label::REPLACES).map(ContainerId::new),
             release: container
                 .label(label::RELEASE)
                 .and_then(|text| text.parse().ok())
                 .unwrap_or_default(),
-            previous_image: container.label(label::PREVIOUS_IMAGE).map(str::to_owned),
+            previous_image: container.label(label::PREVIOUS_IMAGE).map(ImageName::from),
             previous_image_id: container.label(label::PREVIOUS_IMAGE_ID).map(ImageId::new),
             restart_policy: container.restart_policy_text(),
             predecessor_policy: container.label(label::RESTART_POLICY).map(str::to_owned),
@@ -110,9 +108,6 @@ impl Member {
             started_at: container.started_at(),
             finished_at: container.finished_at(),
             restart_count: container.restart_count(),
-            start_error: Some(container.error())
-                .filter(|error| !error.is_empty())
-                .map(str::to_owned),
             ending: crate::health::ending(container),
             stop_timeout,
             history,
@@ -126,7 +121,7 @@ impl Member {
 
     /// Whether its configuration names this image.
     pub fn runs(&self, reference: &ImageReference) -> bool {
-        names(&self.image, reference)
+        self.image.refers_to(reference)
     }
 
     /// Whether it has a process, or will have one again in a moment.
@@ -185,7 +180,7 @@ impl Member {
     pub fn was_rolled_back_from(&self, reference: &ImageReference, id: Option<&ImageId>) -> bool {
         self.rolled_back_from.as_ref().is_some_and(|left| match id {
             Some(id) => left.id == *id,
-            None => !self.runs(reference) && names(&left.reference, reference),
+            None => !self.runs(reference) && left.reference.refers_to(reference),
         })
     }
 
@@ -240,8 +235,8 @@ impl Member {
         let image = reference.to_string();
         match &self.rolled_back_from {
             Some(left) if intent == Intent::Rollback => Reason::RolledBack {
-                image: left.reference.clone(),
-                to: self.image.clone(),
+                image: left.reference.to_string(),
+                to: self.image.to_string(),
             },
             _ if self.runs(reference) => Reason::UpToDate { image },
             _ => Reason::SameImage { image },
@@ -249,23 +244,17 @@ impl Member {
     }
 
     /// Why it does not get the image it was rolled back from.
-    pub fn rolled_back_reason(&self, reference: &ImageReference) -> Reason {
+    pub(super) fn rolled_back_reason(&self, reference: &ImageReference) -> Reason {
         Reason::RolledBack {
             image: reference.to_string(),
-            to: self.image.clone(),
+            to: self.image.to_string(),
         }
     }
 }
 
-fn names(image: &str, reference: &ImageReference) -> bool {
-    image
-        .parse::<ImageReference>()
-        .is_ok_and(|image| image == *reference)
-}
-
 fn rolled_back_from(container: &Inspected) -> Option<RolledBackImage> {
     Some(RolledBackImage {
-        reference: container.label(label::ROLLED_BACK_FROM)?.to_owned(),
+        reference: container.label(label::ROLLED_BACK_FROM)?.into(),
         id: ImageId::new(container.label(label::ROLLED_BACK_FROM_ID)?),
     })
 }

@@ -21,20 +21,10 @@ pub fn quarantine(attempt: u32) -> Duration {
 }
 
 impl Rollout {
-    /// Whether a container created from this reference was rejected here and its quarantine is not over, or the one in
-    /// service was rolled back from it.
-    pub fn quarantined(&self, reference: &ImageReference, now: DateTime<Utc>) -> Option<Reason> {
-        if let Some(serving) = &self.serving
-            && serving.was_rolled_back_from(reference, None)
-        {
-            return Some(serving.rolled_back_reason(reference));
-        }
-        let mut rejected = self
-            .failed
-            .iter()
-            .rev()
-            .filter(|rejected| rejected.runs(reference));
-        rejected.find_map(|rejected| rejected.quarantine(now))
+    /// The quarantine of an image that is not on the host any more, told by the reference of the rejected candidate.
+    pub(super) fn quarantine_of(&self, reference: &ImageReference, now: DateTime<Utc>) -> Option<Reason> {
+        let mut latest_first = self.failed.iter().rev();
+        latest_first.find_map(|rejected| rejected.quarantine(now).filter(|_| rejected.runs(reference)))
     }
 
     /// The last rejection of this image, and how many there were in a row.
@@ -97,7 +87,7 @@ impl Member {
         let span = TimeDelta::from_std(quarantine(attempt)).unwrap_or(TimeDelta::MAX / 4);
         let until = self.finished_at.unwrap_or(self.created_at) + span;
         (now < until || self.is_up()).then(|| Reason::Quarantined {
-            image: self.image.clone(),
+            image: self.image.to_string(),
             attempt,
             until,
         })

@@ -61,7 +61,7 @@ impl Evidence {
 
     /// Collects what the engine answers within two seconds; the rest stays empty.
     async fn collect<E: Engine>(engine: &E, rejected: &Member, name: &str, time: DateTime<Utc>) -> Self {
-        let mut evidence = Self::empty(name, &rejected.image, time);
+        let mut evidence = Self::empty(name, rejected.image.as_str(), time);
         let (container, log) = join(
             timeout(TIMEOUT, engine.inspect(&rejected.id)),
             timeout(TIMEOUT, engine.logs(&rejected.id, LINES)),

@@ -141,8 +141,8 @@ impl DelegateReport {
         let history = &member.history;
         Self {
             container_id: member.id.short().to_owned(),
-            image: member.image.clone(),
-            expiry: member.image.parse().ok().and_then(|image| Expiry::of(&image)),
+            image: member.image.to_string(),
+            expiry: member.image.expiry(),
             health: member.health.status,
             health_probe: member.health.probe,
             health_detail: member.health.detail.clone(),
@@ -210,12 +210,11 @@ impl Planned {
     /// The row of one delegate.
     pub fn new(rollout: &Rollout, decision: &Decision, update_order: &UpdateOrder) -> Self {
         let representative = rollout.representative();
-        let image = representative
-            .map(|member| member.image.clone())
-            .unwrap_or_default();
+        let runs = representative.map(|member| &member.image);
+        let image = runs.map(ToString::to_string).unwrap_or_default();
         let (action, message, reason) = match decision {
             Decision::Act(Step::Pull { reference } | Step::Create { reference, .. }) => {
-                let older = if Version::is_older(reference, &image) {
+                let older = if runs.is_some_and(|runs| Version::is_older(reference, runs)) {
                     "the older "
                 } else {
                     ""

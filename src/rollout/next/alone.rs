@@ -35,7 +35,7 @@ impl At<'_> {
             (.., Some(until)) if until > self.now => A4.wait(no_way_back(), until),
             (RunState::Created | RunState::Exited | RunState::Dead, ..) => match refused {
                 Some(problem) => A5.rest(Reason::Rejected {
-                    image: candidate.image.clone(),
+                    image: candidate.image.to_string(),
                     cause: FailureCause::StartRefused {
                         problem: problem.clone(),
                     },

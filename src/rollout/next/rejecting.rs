@@ -4,6 +4,7 @@ use chrono::TimeDelta;
 
 use super::At;
 use crate::container::{ContainerId, ImageId, RunState};
+use crate::image::ImageReference;
 use crate::rollout::Row::{U1, U2, U3, U4, X1, X2, X3, X4, X5, X6, X7, X8, X9, X10};
 use crate::rollout::reason::Reason;
 use crate::rollout::{CandidateFailure, Decided, Fact, FailureCause, Member, Reach, Step};
@@ -11,8 +12,8 @@ use crate::rollout::{CandidateFailure, Decided, Fact, FailureCause, Member, Reac
 /// What is rejected: a container, or what is known of one that has vanished.
 pub(super) struct Attempt<'a> {
     pub(super) image_id: &'a ImageId,
-    /// The image as its configuration names it.
-    pub(super) image: &'a str,
+    pub(super) image: String,
+    pub(super) reference: Option<&'a ImageReference>,
     pub(super) replaces: &'a ContainerId,
     pub(super) release: u64,
     pub(super) container: Option<&'a Member>,
@@ -24,7 +25,7 @@ impl At<'_> {
         let CandidateFailure { cause, common_cause } = failure;
         match common_cause {
             Some(common_cause) => {
-                let image = member.image.clone();
+                let image = member.image.to_string();
                 let because = Reason::Inconclusive {
                     image,
                     cause,
@@ -42,7 +43,8 @@ impl At<'_> {
             None => {
                 let attempt = Attempt {
                     image_id: &member.image_id,
-                    image: &member.image,
+                    image: member.image.to_string(),
+                    reference: member.image.reference().ok(),
                     replaces: member.replaces.as_ref().unwrap_or(&member.id),
                     release: member.release,
                     container: Some(member),
@@ -58,17 +60,19 @@ impl At<'_> {
     /// Without the Manager no delegate is healthy, so whether it can be reached is known before. One that was never
     /// started needs no Manager to fail.
     pub(super) fn reject(&self, attempt: &Attempt<'_>, cause: FailureCause) -> Decided {
-        let image = attempt.image.to_owned();
+        let image = attempt.image.clone();
         let was_started = attempt
             .container
             .is_none_or(|container| container.started_at.is_some());
-        let question = attempt.image.parse().ok().filter(|_| was_started);
+        let question = attempt.reference.filter(|_| was_started);
         let to = match self.rollout.next_failed_name(attempt.image_id) {
             Ok(to) => to,
             Err(holder) => return X4.act(Step::remove(holder)),
         };
         match (question, &self.facts.manager, attempt.container) {
-            (Some(image), None, _) => X5.learn(Fact::ManagerReachable { image }),
+            (Some(reference), None, _) => X5.learn(Fact::ManagerReachable {
+                image: reference.clone(),
+            }),
             (Some(_), Some(Reach::Asking), _) => X6.wait(
                 Reason::Confirming { image, cause },
                 self.now + TimeDelta::milliseconds(500),

@@ -7,7 +7,7 @@ use super::rejecting::Attempt;
 use crate::container::ImageId;
 use crate::image::ImageReference;
 use crate::rollout::Row::{
-    S1, S2, S3, S4, S5, S6, S7, S8, S9, S10, S11, S12, S13, S14, S15, S16, S17, S18, S19, S20, S21,
+    S1, S2, S3, S4, S5, S6, S7, S8, S9, S10, S11, S12, S13, S14, S15, S16, S17, S18, S19, S20, S21, S22,
 };
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Desired, Fact, Intent, Member, Step, UpdateOrder};
@@ -53,16 +53,19 @@ impl At<'_> {
         id: Option<&ImageId>,
         intent: Intent,
     ) -> Decided {
-        match (id, self.rollout.obstacle(self.facts), &self.order) {
+        let rejected = self.rollout.quarantine_of(reference, self.now);
+        let rejected = rejected.filter(|_| self.facts.is_plan);
+        match (id, rejected, self.rollout.obstacle(self.facts), &self.order) {
             _ if intent == Intent::Upgrade && serving.was_rolled_back_from(reference, id) => {
                 S6.rest(serving.rolled_back_reason(reference))
             }
             (Some(id), ..) if *id == serving.image_id => S7.rest(serving.unchanged_reason(reference, intent)),
-            (_, Some(obstacle), _) => S8.rest(Reason::Obstacle(obstacle.clone())),
-            (None, _, UpdateOrder::Blocked(reason)) => S9.rest(reason.clone()),
+            (_, _, Some(obstacle), _) => S8.rest(Reason::Obstacle(obstacle.clone())),
+            (None, .., UpdateOrder::Blocked(reason)) => S9.rest(reason.clone()),
             (None, ..) if self.facts.is_pulling => S10.wait(pulling(reference), self.soon()),
             (None, ..) if self.facts.copied_files.is_none() => S11.learn(Fact::CopiedFiles),
-            (None, ..) => S12.act(Step::pull(reference)),
+            (None, Some(rejected), ..) => S12.rest(rejected),
+            (None, ..) => S13.act(Step::pull(reference)),
             (Some(id), ..) => self.create(serving, reference, id, intent),
         }
     }
@@ -79,27 +82,28 @@ impl At<'_> {
         let last = self.rollout.last_rejection(id);
         let quarantine = last.and_then(|(last, _)| last.quarantine(self.now));
         match (name_conflict, vanished, quarantine, &self.order) {
-            (Some(name), ..) => S13.rest(Reason::NameTaken { name: name.clone() }),
+            (Some(name), ..) => S14.rest(Reason::NameTaken { name: name.clone() }),
             (_, Some(vanished), None, _) if vanished.auto_remove => {
                 let attempt = Attempt {
                     image_id: id,
-                    image: &image,
+                    image: image.clone(),
+                    reference: Some(reference),
                     replaces: &serving.id,
                     release: serving.release + 1,
                     container: None,
                 };
-                S14.see(self.reject(&attempt, vanished.failure(&image)))
+                S15.see(self.reject(&attempt, vanished.failure(&image)))
             }
-            (_, Some(vanished), ..) => S15.rest(Reason::CandidateVanished {
+            (_, Some(vanished), ..) => S16.rest(Reason::CandidateVanished {
                 cause: vanished.failure(&image),
             }),
-            (_, _, Some(quarantined), _) if intent == Intent::Upgrade => S16.rest(quarantined),
-            (.., UpdateOrder::Blocked(reason)) => S17.rest(reason.clone()),
-            _ if self.facts.copied_files.is_none() => S18.learn(Fact::CopiedFiles),
-            (.., UpdateOrder::StartFirst) if self.facts.free_memory.is_none() => S19.learn(Fact::FreeMemory),
+            (_, _, Some(quarantined), _) if intent == Intent::Upgrade => S17.rest(quarantined),
+            (.., UpdateOrder::Blocked(reason)) => S18.rest(reason.clone()),
+            _ if self.facts.copied_files.is_none() => S19.learn(Fact::CopiedFiles),
+            (.., UpdateOrder::StartFirst) if self.facts.free_memory.is_none() => S20.learn(Fact::FreeMemory),
             _ => match self.ensure_standby(serving) {
-                Some(standby) => S20.see(standby),
-                None => S21.act(Step::Create {
+                Some(standby) => S21.see(standby),
+                None => S22.act(Step::Create {
                     from: serving.id.clone(),
                     reference: reference.clone(),
                     image: id.clone(),

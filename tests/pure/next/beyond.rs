@@ -26,7 +26,7 @@ fn rows() -> Vec<(Row, Scene)> {
     health_only.policy.health_only = true;
     let rolled_back = |member: &mut Member| {
         member.rolled_back_from = Some(RolledBackImage {
-            reference: V2.to_owned(),
+            reference: V2.into(),
             id: image_id(V2),
         });
     };
@@ -95,16 +95,16 @@ fn rows() -> Vec<(Row, Scene)> {
             }),
         ),
         (Row::S9, start_first(serving().published(V2))),
-        (Row::S17, start_first(serving().pulled(V2))),
+        (Row::S18, start_first(serving().pulled(V2))),
         (Row::C9, start_first(serving().candidate(new()).pulled(V2))),
         (
-            Row::S13,
+            Row::S14,
             serving()
                 .pulled(V2)
                 .with(|rollout| rollout.name_conflict = Some("d.candidate".to_owned())),
         ),
-        (Row::S14, vanished(true)),
-        (Row::S15, vanished(false)),
+        (Row::S15, vanished(true)),
+        (Row::S16, vanished(false)),
         // What has to be known first, or is under way.
         (
             Row::S10,
@@ -115,11 +115,18 @@ fn rows() -> Vec<(Row, Scene)> {
             serving().published(V2).knowing(|facts| facts.copied_files = None),
         ),
         (
-            Row::S18,
-            serving().pulled(V2).knowing(|facts| facts.copied_files = None),
+            Row::S12,
+            serving()
+                .failed(1, new().policy("no").exited(80))
+                .published(V2)
+                .knowing(|facts| facts.is_plan = true),
         ),
         (
             Row::S19,
+            serving().pulled(V2).knowing(|facts| facts.copied_files = None),
+        ),
+        (
+            Row::S20,
             serving().pulled(V2).knowing(|facts| facts.free_memory = None),
         ),
         (

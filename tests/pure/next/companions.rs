@@ -421,7 +421,7 @@ fn an_image_that_somebody_went_back_from_is_left_alone_until_another_one_is_publ
     let back = || {
         old().change(|m| {
             m.rolled_back_from = Some(RolledBackImage {
-                reference: V2.to_owned(),
+                reference: V2.into(),
                 id: image_id(V2),
             });
         })
@@ -444,7 +444,7 @@ fn an_image_that_somebody_went_back_from_is_left_alone_until_another_one_is_publ
         let mut scene = base().pulled(V1).with(|r| {
             let serving = r.serving.as_mut().unwrap();
             serving.rolled_back_from = Some(RolledBackImage {
-                reference: V1.to_owned(),
+                reference: V1.into(),
                 id: image_id("moved"),
             });
         });
@@ -465,7 +465,7 @@ fn an_image_that_somebody_went_back_from_is_left_alone_until_another_one_is_publ
                     .rolled_back_from
                     .as_mut()
                     .unwrap()
-                    .reference = V1.to_owned();
+                    .reference = V1.into();
             })
             .next(),
         format!("pull {V1}")
@@ -476,7 +476,7 @@ fn an_image_that_somebody_went_back_from_is_left_alone_until_another_one_is_publ
 fn a_rollback_that_another_process_began_is_finished() {
     let candidate = new().image(V1).replaces("bad").running(90, 3).change(|m| {
         m.rolled_back_from = Some(RolledBackImage {
-            reference: V2.to_owned(),
+            reference: V2.into(),
             id: image_id(V2),
         });
     });

@@ -42,7 +42,7 @@ fn what_is_published_is_pulled_and_then_made_into_a_candidate() {
 fn what_runs_the_pulled_image_already_is_left_as_it_is() {
     let base = scene().serving(old()).pulled(V1);
     assert_eq!(base.next(), "rest: up_to_date");
-    let retagged = base.with(|r| r.serving.as_mut().unwrap().image = V2.to_owned());
+    let retagged = base.with(|r| r.serving.as_mut().unwrap().image = V2.into());
     assert_eq!(retagged.next(), "rest: same_image");
 }
 

@@ -46,7 +46,7 @@ fn delegate(id: &str, reference: &str) -> Member {
         state: RunState::Running,
         health: verdict(HealthStatus::Healthy),
         image_id: image_id(reference),
-        image: reference.to_owned(),
+        image: reference.into(),
         replaces: None,
         release: 0,
         previous_image: None,
@@ -60,7 +60,6 @@ fn delegate(id: &str, reference: &str) -> Member {
         started_at: Some(ago(86_400)),
         finished_at: None,
         restart_count: 0,
-        start_error: None,
         ending: "exited with code 3".to_owned(),
         stop_timeout: Duration::from_secs(3600),
         history: History::default(),
@@ -86,7 +85,7 @@ pub fn new() -> Member {
     let mut member = delegate("new", V2);
     member.replaces = Some(ContainerId::new("old"));
     member.release = 1;
-    member.previous_image = Some(V1.to_owned());
+    member.previous_image = Some(V1.into());
     member.previous_image_id = Some(image_id(V1));
     member.predecessor_policy = Some("unless-stopped".to_owned());
     member.created_at = ago(1000);
@@ -111,7 +110,7 @@ pub trait Change: Sized {
 
     fn image(self, reference: &str) -> Self {
         self.change(|m| {
-            reference.clone_into(&mut m.image);
+            m.image = reference.into();
             m.image_id = image_id(reference);
         })
     }
