@@ -88,7 +88,7 @@ fn candidates(replaces: &str) -> Vec<Option<Member>> {
 }
 
 fn drainings() -> Vec<Option<(i64, Member)>> {
-    let all = [
+    let all = vec![
         (2, old()),
         (900, old()),
         (2, old().policy("no")),
@@ -120,7 +120,7 @@ fn drainings() -> Vec<Option<(i64, Member)>> {
         (900, old().id("orphan")),
         (900, old().id("orphan").policy("no").exited(5)),
     ];
-    std::iter::once(None).chain(all.map(Some)).collect()
+    std::iter::once(None).chain(all.into_iter().map(Some)).collect()
 }
 
 fn faileds() -> Vec<Vec<(u32, Member)>> {
