@@ -51,7 +51,7 @@ impl EngineError {
     }
 
     /// Why a registry's answer to the engine was not what was hoped for, and what to do about it.
-    pub(crate) fn explain(&self, registry: &str) -> String {
+    pub fn explain(&self, registry: &str) -> String {
         let message = self.message();
         if messages::is_disk_full(&message) {
             format!("the engine's disk is full: {message}")
@@ -66,50 +66,7 @@ impl EngineError {
     }
 
     /// Whether a start failed for what an earlier start left behind: the engine can never start that container again.
-    pub(crate) fn is_leftover_task(&self) -> bool {
+    pub fn is_leftover_task(&self) -> bool {
         matches!(self, Self::Refused { message, .. } if messages::is_leftover_task(message))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn in_stream(message: &str) -> EngineError {
-        EngineError::Refused {
-            status: 200,
-            message: message.to_owned(),
-        }
-    }
-
-    #[test]
-    fn what_a_registry_s_refusal_needs_is_said() {
-        let full = in_stream("write /x: no space left on device").explain("r.example");
-        assert_eq!(
-            full,
-            "the engine's disk is full: write /x: no space left on device"
-        );
-        let denied = in_stream("no basic auth credentials").explain("r.example");
-        assert!(
-            denied.starts_with("no basic auth credentials; put a login for r.example into REGISTRY_USERNAME"),
-            "{denied}"
-        );
-        let known = EngineError::Unauthorized("unauthorized; its helper is missing".to_owned());
-        assert_eq!(known.explain("r.example"), "unauthorized; its helper is missing");
-        assert_eq!(
-            in_stream("manifest unknown").explain("r.example"),
-            "manifest unknown"
-        );
-    }
-
-    #[test]
-    fn only_a_start_that_can_never_succeed_has_left_a_task() {
-        let refused = |status, message: &str| EngineError::Refused {
-            status,
-            message: message.to_owned(),
-        };
-        assert!(refused(500, "task f00: already exists").is_leftover_task());
-        assert!(!refused(403, "endpoint with name d1 already exists in network n1").is_leftover_task());
-        assert!(!EngineError::Conflict("task f00: already exists".to_owned()).is_leftover_task());
     }
 }

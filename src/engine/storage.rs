@@ -47,33 +47,3 @@ impl Storage {
             .is_none_or(|kind| !kind.contains("containerd"))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_driver_with_a_pool_of_its_own_says_what_is_left() {
-        let zfs =
-            |available: &str| Storage::new("/x", "zfs", &[("Zpool", "tank"), ("Space Available", available)]);
-        assert_eq!(zfs("91942912000").available(), Some(91_942_912_000));
-        assert_eq!(zfs("85.6 GB").available(), None);
-        let overlay = Storage::new("/x", "overlay2", &[("Backing Filesystem", "extfs")]);
-        assert_eq!(overlay.available(), None);
-    }
-
-    #[test]
-    fn an_engine_s_answer_is_read() {
-        let storage: Storage = serde_json::from_value(json!({
-            "DockerRootDir": "/var/lib/docker", "Driver": "overlayfs", "NCPU": 4,
-            "DriverStatus": [["driver-type", "io.containerd.snapshotter.v1"]],
-        }))
-        .unwrap();
-        assert!(!storage.is_below_root());
-        let storage: Storage = serde_json::from_value(json!({ "DriverStatus": null })).unwrap();
-        assert!(storage.is_below_root());
-        assert_eq!(storage.available(), None);
-    }
-}

@@ -18,6 +18,7 @@ mod image;
 mod layers;
 mod next;
 mod pages;
+mod permissions;
 mod redact;
 mod schedule;
 mod status;

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 const PAGES: [&str; 2] = ["docs/development/reliability.md", "docs/development/fidelity.md"];
 /// The test binaries that pages name, and where their modules are; a test's path comes after its binary.
-const BINARIES: [(&str, &str); 5] = [
+const BINARIES: [(&str, &str); 6] = [
     ("pure", "tests/pure"),
     ("manager", "tests/manager"),
+    ("docker", "tests/docker"),
     ("memory", "tests/memory"),
     ("engine", "tests/engine"),
     ("local-manager", "examples/manager/src"),

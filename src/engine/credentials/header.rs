@@ -25,7 +25,7 @@ pub(in crate::engine) enum Account {
 }
 
 /// An account at one registry.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(in crate::engine) struct Login {
     account: Account,
     registry: String,
@@ -37,11 +37,6 @@ impl Login {
             account,
             registry: registry.to_owned(),
         }
-    }
-
-    #[cfg(test)]
-    pub(in crate::engine) fn account(&self) -> &Account {
-        &self.account
     }
 
     /// The credentials as bollard sends them; [`url_safe`] must repair the header it makes of them.
@@ -89,67 +84,4 @@ pub(in crate::engine) fn server_address(registry: &str) -> &str {
 /// that only some passwords fail.
 pub(in crate::engine) fn url_safe(header: &str) -> String {
     header.replace('+', "-").replace('/', "_")
-}
-
-#[cfg(test)]
-mod tests {
-    use base64::engine::general_purpose::STANDARD;
-    use serde_json::Value;
-
-    use super::*;
-
-    /// Encodes to `+` and `/` in the standard alphabet.
-    const AWKWARD: &str = "~>?~~>>??~\u{ff}\u{fe}";
-
-    fn login(password: &str, registry: &str) -> Login {
-        let account = Account::Password {
-            username: "ci".to_owned(),
-            password: Secret::new(password),
-        };
-        Login::new(account, registry)
-    }
-
-    #[test]
-    fn an_identity_token_goes_alone() {
-        let login = Login::new(Account::IdentityToken(Secret::new("tok")), "r.example");
-        let decoded: Value = serde_json::from_slice(&URL_SAFE.decode(login.header()).unwrap()).unwrap();
-        assert_eq!(
-            decoded,
-            json!({ "identitytoken": "tok", "serveraddress": "r.example" })
-        );
-        assert_eq!(login.credentials().identitytoken.as_deref(), Some("tok"));
-    }
-
-    #[test]
-    fn awkward_passwords_reach_the_engine_in_its_own_alphabet() {
-        let header = login(AWKWARD, "registry.example:5000").header();
-        assert!(!header.contains(['+', '/']), "{header}");
-        let decoded: Value = serde_json::from_slice(&URL_SAFE.decode(&header).unwrap()).unwrap();
-        assert_eq!(decoded["password"], AWKWARD);
-        assert_eq!(decoded["serveraddress"], "registry.example:5000");
-    }
-
-    #[test]
-    fn a_header_in_the_standard_alphabet_is_repaired() {
-        let plain = format!(r#"{{"password":"{AWKWARD}"}}"#);
-        let standard = STANDARD.encode(&plain);
-        assert!(
-            standard.contains(['+', '/']),
-            "the case must be one that fails without the repair"
-        );
-        assert_eq!(URL_SAFE.decode(url_safe(&standard)).unwrap(), plain.as_bytes());
-    }
-
-    #[test]
-    fn docker_hub_has_its_historic_address() {
-        let address = login("p", "docker.io").credentials().serveraddress;
-        assert_eq!(address.as_deref(), Some("https://index.docker.io/v1/"));
-    }
-
-    #[test]
-    fn a_password_is_never_printed() {
-        let token = Login::new(Account::IdentityToken(Secret::new("hunter2")), "r.example");
-        let shown = format!("{:?} {token:?}", login("hunter2", "r.example"));
-        assert!(!shown.contains("hunter2"), "{shown}");
-    }
 }

@@ -180,6 +180,15 @@ mod tests {
             ask(r#"echo '{"Username":"<token>","Secret":"s"}'"#, "r.example").await,
             Ok(Some(Account::IdentityToken(_)))
         ));
+        for name in ["u", "<token>"] {
+            let account = ask(
+                &format!(r#"echo '{{"Username":"{name}","Secret":"hunter2"}}'"#),
+                "r.example",
+            )
+            .await;
+            let shown = format!("{account:?}");
+            assert!(account.is_ok() && !shown.contains("hunter2"), "{shown}");
+        }
         let none = ask(
             "echo 'credentials not found in native keychain'; exit 1",
             "r.example",

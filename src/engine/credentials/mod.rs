@@ -78,7 +78,7 @@ impl Credentials {
 }
 
 /// What a look-up of a login found.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Lookup {
     /// The login to pull with.
     pub(super) login: Option<Login>,
@@ -122,124 +122,5 @@ fn read(file: &ConfigFile) -> Result<Option<DockerConfig>, String> {
             error.line(),
             error.column()
         )),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-
-    fn logins(directory: &Path, config: &str) -> Credentials {
-        let path = directory.join("config.json");
-        fs::write(&path, config).unwrap();
-        Credentials::new(None, Some(ConfigFile { path, named: true }))
-    }
-
-    async fn username(logins: &Credentials, registry: &str) -> Option<String> {
-        match logins.look_up(registry).await.login?.account() {
-            Account::Password { username, .. } => Some(username.clone()),
-            Account::IdentityToken(_) => Some("<token>".to_owned()),
-        }
-    }
-
-    #[tokio::test]
-    async fn a_given_login_goes_to_its_own_registries_and_to_no_other() {
-        let given = |registries: &[&str]| {
-            let registries = registries.iter().map(ToString::to_string).collect();
-            let (username, password) = ("ci".to_owned(), Secret::new("secret"));
-            Credentials::new(
-                Some(StaticCredentials {
-                    username,
-                    password,
-                    registries,
-                }),
-                None,
-            )
-        };
-        let mirror = given(&["mirror.example:5000"]);
-        assert_eq!(
-            username(&mirror, "mirror.example:5000").await.as_deref(),
-            Some("ci")
-        );
-        assert_eq!(username(&mirror, "elsewhere.example").await, None);
-        assert_eq!(
-            username(&given(&[]), "elsewhere.example").await.as_deref(),
-            Some("ci")
-        );
-    }
-
-    #[tokio::test]
-    async fn the_file_is_read_anew_and_what_is_wrong_with_it_is_told_without_its_content() {
-        let directory = tempfile::tempdir().unwrap();
-        let logins = logins(
-            directory.path(),
-            r#"{"auths": {"a.example": {"auth": "dTE6cA=="}}}"#,
-        );
-        assert_eq!(username(&logins, "a.example").await.as_deref(), Some("u1"));
-        fs::write(
-            directory.path().join("config.json"),
-            r#"{"auths": {"a.example": {"auth": "dTI6cA=="}}}"#,
-        )
-        .unwrap();
-        assert_eq!(username(&logins, "a.example").await.as_deref(), Some("u2"));
-        fs::write(directory.path().join("config.json"), r#"{"auths": "hunter2""#).unwrap();
-        let found = logins.look_up("a.example").await;
-        assert!(found.login.is_none());
-        let error = found.problem.unwrap();
-        assert!(
-            error.contains("config.json is not what `docker login` writes") && !error.contains("hunter2"),
-            "{error}"
-        );
-        fs::remove_file(directory.path().join("config.json")).unwrap();
-        assert_eq!(username(&logins, "a.example").await, None);
-    }
-
-    #[tokio::test]
-    async fn what_is_wrong_with_a_login_is_told_only_where_one_is_wanted() {
-        let directory = tempfile::tempdir().unwrap();
-        let refused = |message: &str| {
-            Err::<(), _>(EngineError::Refused {
-                status: 500,
-                message: message.to_owned(),
-            })
-        };
-        for (config, problem) in [
-            (
-                r#"{"credsStore": "of-somewhere-else"}"#,
-                "docker-credential-of-somewhere-else, which is not installed",
-            ),
-            (r#"{"auths":"#, "is not what `docker login` writes"),
-        ] {
-            let logins = logins(directory.path(), config);
-            let of = async || logins.look_up("r.example").await;
-            assert_eq!(of().await.complete(Ok(())), Ok(()));
-            let away = Err(EngineError::Unreachable(
-                "permission denied: docker.sock".to_owned(),
-            ));
-            for other in [refused("manifest unknown"), away] {
-                assert_eq!(of().await.complete(other.clone()), other);
-            }
-            let error = of()
-                .await
-                .complete(refused("no basic auth credentials"))
-                .unwrap_err();
-            let EngineError::Unauthorized(words) = &error else {
-                panic!("{error:?}")
-            };
-            assert!(
-                words.contains("no basic auth credentials; ") && words.contains(problem),
-                "{words}"
-            );
-        }
-    }
-
-    #[tokio::test]
-    async fn the_file_s_own_login_is_taken_where_its_helper_is_missing() {
-        let directory = tempfile::tempdir().unwrap();
-        let config = r#"{"credsStore": "of-somewhere-else", "auths": {"r.example": {"auth": "dTpw"}}}"#;
-        let logins = logins(directory.path(), config);
-        assert_eq!(username(&logins, "r.example").await.as_deref(), Some("u"));
     }
 }

@@ -42,37 +42,3 @@ pub(super) fn from_bollard(error: BollardError, limit: Duration) -> EngineError 
         other => EngineError::Unreachable(innermost(&other)),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_status_becomes_an_error_with_the_engine_s_message() {
-        let refused = |message: &str| EngineError::Refused {
-            status: 403,
-            message: message.to_owned(),
-        };
-        for (status, message, expected) in [
-            (
-                404,
-                "No such container: x",
-                EngineError::NotFound("No such container: x".to_owned()),
-            ),
-            (409, "taken\n", EngineError::Conflict("taken".to_owned())),
-            (403, "no", refused("no")),
-            (
-                403,
-                "no such image: <none>\nat all",
-                refused("no such image: <none> at all"),
-            ),
-            (
-                403,
-                "<html><body><h1>403 Forbidden</h1>\nBy rule.\n</body></html>\n",
-                refused("403 Forbidden By rule."),
-            ),
-        ] {
-            assert_eq!(from_status(status, message), expected);
-        }
-    }
-}

@@ -1,8 +1,8 @@
 //! What the messages of engines mean. The API has statuses but few codes, so some answers are known by their words alone.
 //!
 //! All the words are here, and nowhere else. Each predicate names the engines on which it was seen, and its sentences are in
-//! the tests as those engines wrote them. An engine that words them differently is safe: each predicate says what happens
-//! then.
+//! `tests/docker/messages.rs` as those engines wrote them. An engine that words them differently is safe: each predicate says
+//! what happens then.
 
 /// Whether a start failed for a task that containerd or runc kept from an earlier one. The engine can never start that
 /// container again.
@@ -85,7 +85,7 @@ pub(in crate::engine) fn is_auth_error(message: &str) -> bool {
 /// Whether the stream of a pull ended without a final line break, which is its end and not a failure.
 ///
 /// tokio-util 0.7's words, which reach us through bollard: it has one kind of error for all that happens to a body. Unknown
-/// words: a pull from such an engine fails. A test in `pull.rs` holds them.
+/// words: a pull from such an engine fails. A test in `tests/docker/pull.rs` holds them.
 pub(super) fn is_unfinished_line(error: &str) -> bool {
     error == "bytes remaining on stream"
 }
@@ -109,168 +109,5 @@ pub(super) fn layer_status(status: &str) -> LayerStatus {
         "Downloading" => LayerStatus::Downloading,
         "Download complete" => LayerStatus::Downloaded,
         _ => LayerStatus::Other,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// One predicate: messages that it knows, each with where it was seen, and messages that it must not take for such.
-    fn check(predicate: fn(&str) -> bool, known: &[(&str, &str)], others: &[&str]) {
-        for (seen, message) in known {
-            assert!(predicate(message), "{seen}: {message}");
-        }
-        for message in others {
-            assert!(!predicate(message), "{message}");
-        }
-    }
-
-    const CONNECTED: &str = "endpoint with name nolog already exists in network n1";
-
-    #[test]
-    fn a_leftover_task_is_known_from_a_leftover_endpoint() {
-        check(
-            is_leftover_task,
-            &[
-                (
-                    "20.10.24",
-                    "task 51e72aebaade8d144f15af78491616d71b582aaafe84e4892ac4e0ab27315833: already exists",
-                ),
-                (
-                    "runc 1.1",
-                    "failed to create shim task: OCI runtime create failed: runc create failed: container with given \
-                     ID already exists: unknown",
-                ),
-                ("20.10, by its source", "id already in use"),
-            ],
-            &[
-                CONNECTED,
-                "driver failed programming external connectivity on endpoint d1: Bind for 0.0.0.0:3460 failed: port is \
-                 already allocated",
-                "Conflict. The container name \"/d1\" is already in use by container \"f00\". You have to remove (or \
-                 rename) that container to be able to reuse that name.",
-                "error while creating mount source path '/x': mkdir /x: file already exists",
-            ],
-        );
-    }
-
-    #[test]
-    fn a_start_whose_client_left_is_known() {
-        check(
-            is_abandoned_start,
-            &[
-                ("26.1.5", "context canceled"),
-                (
-                    "26.1, in the middle of a create",
-                    "failed to create task for container: context canceled",
-                ),
-            ],
-            &["", "exec: \"x\": executable file not found in $PATH: unknown"],
-        );
-    }
-
-    #[test]
-    fn what_is_so_already_is_known() {
-        check(
-            is_removal_in_progress,
-            &[(
-                "20.10.24, 26.1.5, 28.5.2",
-                "removal of container nolog is already in progress",
-            )],
-            &[
-                "You cannot remove a running container f00. Stop the container before attempting removal or force remove",
-            ],
-        );
-        check(
-            is_connected_already,
-            &[
-                ("20.10.24, 26.1.5, 28.5.2", CONNECTED),
-                (
-                    "Podman 5.8.6",
-                    "container bf46 is already connected to network n1: network is already connected",
-                ),
-            ],
-            &[
-                "container sharing network namespace with another container or host cannot be connected to any other \
-                 network",
-            ],
-        );
-    }
-
-    #[test]
-    fn another_engine_and_a_log_that_cannot_be_read_are_known() {
-        check(
-            is_wrong_api_version,
-            &[
-                (
-                    "20.10.24",
-                    "client version 1.99 is too new. Maximum supported API version is 1.41",
-                ),
-                (
-                    "28.5.2",
-                    "client version 1.10 is too old. Minimum supported API version is 1.24, please upgrade your client to \
-                     a newer version",
-                ),
-            ],
-            &["invalid reference format"],
-        );
-        check(
-            is_unreadable_log,
-            &[
-                (
-                    "20.10.24, 26.1.5, 28.5.2",
-                    "configured logging driver does not support reading",
-                ),
-                (
-                    "Podman 5.8.6",
-                    "failed to obtain logs for Container 'nolog': this container is using the 'none' log driver, cannot \
-                     read logs: this container is not logging output",
-                ),
-            ],
-            &["No such container: nolog"],
-        );
-    }
-
-    #[test]
-    fn only_what_a_login_would_mend_asks_for_one() {
-        check(
-            is_auth_error,
-            &[
-                (
-                    "Docker Hub",
-                    "pull access denied for x, repository does not exist or may require 'docker login'",
-                ),
-                (
-                    "20.10",
-                    "Head https://r.example/v2/x/manifests/1: no basic auth credentials",
-                ),
-                (
-                    "distribution",
-                    "Head https://r.example/v2/x/manifests/1: unauthorized: authentication required",
-                ),
-                (
-                    "ECR",
-                    "denied: Your authorization token has expired. Reauthenticate and try again.",
-                ),
-                (
-                    "20.10, an insecure registry with TLS",
-                    "error parsing HTTP 400 response body: \"Client sent an HTTP request to an HTTPS server.\\n\"",
-                ),
-            ],
-            &[
-                "open /var/lib/docker/tmp/GetImageBlob1: permission denied",
-                "manifest for 127.0.0.1:5000/x:1 not found: manifest unknown: manifest unknown",
-                "Get \"https://r.example/v2/\": dial tcp: lookup r.example: no such host",
-            ],
-        );
-        check(
-            is_disk_full,
-            &[(
-                "every engine",
-                "failed to register layer: write /usr/lib/x: no space left on device",
-            )],
-            &["manifest unknown"],
-        );
     }
 }

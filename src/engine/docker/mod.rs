@@ -412,35 +412,3 @@ fn reference_path<'a>(kind: &'a str, reference: &'a str) -> Vec<&'a str> {
         .chain(std::iter::once("json"))
         .collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unset_restart_policy_is_written_out() {
-        for unset in [
-            json!({ "Name": "", "MaximumRetryCount": 0 }),
-            json!({}),
-            Value::Null,
-        ] {
-            let written = serde_json::to_value(restart_policy(&unset).unwrap()).unwrap();
-            assert_eq!(written, json!({ "Name": "no" }), "{unset}");
-        }
-        let on_failure = json!({ "Name": "on-failure", "MaximumRetryCount": 3 });
-        assert_eq!(
-            serde_json::to_value(restart_policy(&on_failure).unwrap()).unwrap(),
-            on_failure
-        );
-        assert!(restart_policy(&json!({ "Name": "sometimes" })).is_err());
-    }
-
-    #[test]
-    fn an_id_that_would_alter_a_path_is_not_sent() {
-        for id in ["", "../images/prune", "a/b", "a?force=1", "..", "a%2f"] {
-            let error = checked_id(&ContainerId::new(id)).unwrap_err();
-            assert!(matches!(error, EngineError::NotFound(_)), "{id}");
-        }
-        assert!(checked_id(&ContainerId::new("docker-delegate.draining-17")).is_ok());
-    }
-}

@@ -55,20 +55,3 @@ impl From<ContainerRow> for ContainerSummary {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_linked_container_keeps_its_own_name() {
-        let row: ContainerRow = serde_json::from_value(json!({
-            "Id": "f00", "Names": ["/other/alias", "/own"], "State": "running", "Labels": null, "Unknown": 1,
-        }))
-        .unwrap();
-        let summary = ContainerSummary::from(row);
-        assert_eq!((summary.name.as_str(), summary.state), ("own", RunState::Running));
-    }
-}

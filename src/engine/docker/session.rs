@@ -116,28 +116,3 @@ fn may_be_another_engine(error: &EngineError) -> bool {
         _ => false,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-    use crate::container::ContainerId;
-    use crate::engine::{Engine as _, EngineHost};
-
-    #[tokio::test]
-    async fn an_engine_that_is_not_there_is_unreachable_at_each_call() {
-        let directory = tempfile::tempdir().unwrap();
-        let host = EngineHost::Unix(directory.path().join("docker.sock"));
-        let engine = DockerEngine::connect(&host).unwrap();
-        for _ in 0..2 {
-            let error = engine.info().await.unwrap_err();
-            assert!(
-                matches!(&error, EngineError::Unreachable(why) if why.contains("docker.sock")),
-                "{error}"
-            );
-            let stopped = engine.stop(&ContainerId::new("a"), Duration::ZERO).await;
-            assert!(matches!(stopped, Err(EngineError::Unreachable(_))));
-        }
-    }
-}

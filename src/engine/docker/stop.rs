@@ -50,27 +50,3 @@ pub(super) fn kills_when_the_client_leaves(version: &str) -> bool {
         _ => false,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn engines_that_kill_when_the_client_of_a_stop_leaves_are_known() {
-        for version in ["23.0.0", "23.0.6", "24.0.0", "24.0.2", "24.0.0-rc.1"] {
-            assert!(kills_when_the_client_leaves(version), "{version}");
-        }
-        for version in [
-            "20.10.24+dfsg1",
-            "24.0.3",
-            "24.0.9",
-            "25.0.0",
-            "26.1.5",
-            "28.5.2",
-            "5.8.0",
-            "",
-        ] {
-            assert!(!kills_when_the_client_leaves(version), "{version}");
-        }
-    }
-}

@@ -1,0 +1,114 @@
+//! What the engine is asked, to the letter.
+
+use std::time::Duration;
+
+use delegate_upgrader::container::{ContainerId, RunState};
+use delegate_upgrader::engine::{Engine as _, EngineError};
+use serde_json::{Value, json};
+
+use crate::scripted::{ScriptedEngine, answer, answer_json};
+
+#[tokio::test]
+async fn every_segment_and_every_parameter_is_encoded() {
+    let engine = ScriptedEngine::start(|_| answer_json(200, &json!({ "Id": "f00" }))).await;
+    let (docker, id) = (&engine.docker, ContainerId::new("f00"));
+    docker.connect("a/b?c#d e", &id, &json!({})).await.unwrap();
+    assert_eq!(
+        engine.last_call().line,
+        "POST /v1.41/networks/a%2Fb%3Fc%23d%20e/connect"
+    );
+    let platform = Some("linux/arm64");
+    assert_eq!(docker.create("x&y=z", platform, &json!({})).await, Ok(id));
+    assert_eq!(
+        engine.last_call().line,
+        "POST /v1.41/containers/create?name=x%26y%3Dz&platform=linux%2Farm64"
+    );
+}
+
+#[tokio::test]
+async fn an_id_that_would_alter_a_path_is_not_sent() {
+    let engine = ScriptedEngine::start(|_| answer(204, "")).await;
+    for id in ["", "../images/prune", "a/b", "a?force=1", "..", "a%2f"] {
+        let started = engine.docker.start(&ContainerId::new(id)).await;
+        assert!(matches!(started, Err(EngineError::NotFound(_))), "{id}");
+    }
+    assert!(engine.calls().is_empty());
+    let sound = ContainerId::new("docker-delegate.draining-17");
+    assert_eq!(engine.docker.start(&sound).await, Ok(()));
+    assert_eq!(
+        engine.last_call().line,
+        "POST /v1.41/containers/docker-delegate.draining-17/start"
+    );
+}
+
+#[tokio::test]
+async fn an_unset_restart_policy_is_written_out() {
+    let engine = ScriptedEngine::start(|_| answer_json(200, &json!({ "Warnings": null }))).await;
+    let set = async |policy: Value| {
+        engine
+            .docker
+            .set_restart_policy(&ContainerId::new("f00"), &policy)
+            .await
+    };
+    for unset in [
+        json!({ "Name": "", "MaximumRetryCount": 0 }),
+        json!({}),
+        Value::Null,
+    ] {
+        assert_eq!(set(unset.clone()).await, Ok(()));
+        let written = &engine.last_call().body["RestartPolicy"];
+        assert_eq!(*written, json!({ "Name": "no" }), "{unset}");
+    }
+    let on_failure = json!({ "Name": "on-failure", "MaximumRetryCount": 3 });
+    assert_eq!(set(on_failure.clone()).await, Ok(()));
+    assert_eq!(engine.last_call().body["RestartPolicy"], on_failure);
+    assert!(matches!(
+        set(json!({ "Name": "sometimes" })).await,
+        Err(EngineError::Malformed(_))
+    ));
+}
+
+#[tokio::test]
+async fn engines_that_kill_when_the_client_of_a_stop_leaves_get_the_signal_alone() {
+    let kill = ["23.0.0", "23.0.6", "24.0.0", "24.0.2", "24.0.0-rc.1"].map(|version| (version, true));
+    let others = [
+        "20.10.24+dfsg1",
+        "24.0.3",
+        "24.0.9",
+        "25.0.0",
+        "26.1.5",
+        "28.5.2",
+        "5.8.0",
+        "",
+    ]
+    .map(|version| (version, false));
+    for (version, kills) in kill.into_iter().chain(others) {
+        let container = json!({ "Id": "f00", "State": { "Status": "running" } });
+        let engine = ScriptedEngine::of("1.41", version, move |line| {
+            if line.starts_with("GET") {
+                answer_json(200, &container)
+            } else {
+                answer(204, "")
+            }
+        })
+        .await;
+        let grace = Duration::from_millis(1_500);
+        engine.docker.stop(&ContainerId::new("f00"), grace).await.unwrap();
+        let expected = if kills {
+            "POST /v1.41/containers/f00/kill?signal=SIGTERM"
+        } else {
+            "POST /v1.41/containers/f00/stop?t=2"
+        };
+        assert_eq!(engine.last_call().line, expected, "{version}");
+    }
+}
+
+#[tokio::test]
+async fn a_linked_container_keeps_its_own_name() {
+    let list = json!([{
+        "Id": "f00", "Names": ["/other/alias", "/own"], "State": "running", "Labels": null, "Unknown": 1,
+    }]);
+    let engine = ScriptedEngine::start(move |_| answer_json(200, &list)).await;
+    let summary = engine.docker.containers().await.unwrap().remove(0);
+    assert_eq!((summary.name.as_str(), summary.state), ("own", RunState::Running));
+}

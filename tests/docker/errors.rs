@@ -1,0 +1,65 @@
+//! What becomes of an answer that is not a success.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use delegate_upgrader::container::ContainerId;
+use delegate_upgrader::engine::{DockerEngine, Engine as _, EngineError, EngineHost};
+
+use crate::scripted::{ScriptedEngine, answer};
+
+#[tokio::test]
+async fn a_status_becomes_an_error_with_the_message_of_the_engine_or_of_something_in_between() {
+    let refused = |message: &str| EngineError::Refused {
+        status: 403,
+        message: message.to_owned(),
+    };
+    for (status, body, expected) in [
+        (
+            404,
+            r#"{"message":"No such container: x"}"#,
+            EngineError::NotFound("No such container: x".to_owned()),
+        ),
+        (409, "taken\n", EngineError::Conflict("taken".to_owned())),
+        (403, "no", refused("no")),
+        (
+            403,
+            "no such image: <none>\nat all",
+            refused("no such image: <none> at all"),
+        ),
+        (
+            403,
+            "<html><body><h1>403 Forbidden</h1>\nBy rule.\n</body></html>\n",
+            refused("403 Forbidden By rule."),
+        ),
+    ] {
+        let engine = ScriptedEngine::start(move |_| answer(status, body)).await;
+        assert_eq!(engine.docker.inspect_image("x").await, Err(expected));
+    }
+}
+
+#[tokio::test]
+async fn an_engine_that_is_not_there_is_unreachable_at_each_call() {
+    let directory = tempfile::tempdir().unwrap();
+    let host = EngineHost::Unix(directory.path().join("docker.sock"));
+    let engine = DockerEngine::connect(&host).unwrap();
+    for _ in 0..2 {
+        let error = engine.info().await.unwrap_err();
+        assert!(
+            matches!(&error, EngineError::Unreachable(why) if why.contains("docker.sock")),
+            "{error}"
+        );
+        let stopped = engine.stop(&ContainerId::new("a"), Duration::ZERO).await;
+        assert!(matches!(stopped, Err(EngineError::Unreachable(_))));
+    }
+}
+
+#[test]
+fn a_missing_certificate_is_named() {
+    let host = EngineHost::Tcp {
+        address: "engine.example:2376".to_owned(),
+        tls: Some(PathBuf::from("/nowhere/certs")),
+    };
+    let error = DockerEngine::connect(&host).unwrap_err().to_string();
+    assert!(error.contains("/nowhere/certs/ca.pem"), "{error}");
+}

@@ -1,0 +1,18 @@
+//! The Docker client: what it asks of an engine, and what it makes of the answers. The engine is a script.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on panics"
+)]
+
+mod calls;
+mod copied_files;
+mod credentials;
+mod errors;
+mod logs;
+mod mac_address;
+mod messages;
+mod pull;
+mod scripted;
+mod storage;

@@ -1,0 +1,211 @@
+//! What the messages of engines mean. Each sentence is as the engines wrote it on which it was seen.
+
+use delegate_upgrader::container::{ContainerId, Inspected};
+use delegate_upgrader::engine::{Engine as _, EngineError};
+use delegate_upgrader::health;
+use serde_json::json;
+
+use crate::scripted::{ScriptedEngine, refusal};
+
+const CONNECTED: &str = "endpoint with name nolog already exists in network n1";
+
+fn refused(status: u16, message: &str) -> EngineError {
+    EngineError::Refused {
+        status,
+        message: message.to_owned(),
+    }
+}
+
+fn in_stream(message: &str) -> EngineError {
+    refused(200, message)
+}
+
+#[test]
+fn a_leftover_task_is_known_from_a_leftover_endpoint() {
+    for (seen, message) in [
+        (
+            "20.10.24",
+            "task 51e72aebaade8d144f15af78491616d71b582aaafe84e4892ac4e0ab27315833: already exists",
+        ),
+        (
+            "runc 1.1",
+            "failed to create shim task: OCI runtime create failed: runc create failed: container with given ID \
+             already exists: unknown",
+        ),
+        ("20.10, by its source", "id already in use"),
+    ] {
+        assert!(refused(500, message).is_leftover_task(), "{seen}: {message}");
+        assert!(!EngineError::Conflict(message.to_owned()).is_leftover_task());
+    }
+    for message in [
+        CONNECTED,
+        "driver failed programming external connectivity on endpoint d1: Bind for 0.0.0.0:3460 failed: port is already \
+         allocated",
+        "Conflict. The container name \"/d1\" is already in use by container \"f00\". You have to remove (or rename) \
+         that container to be able to reuse that name.",
+        "error while creating mount source path '/x': mkdir /x: file already exists",
+    ] {
+        assert!(!refused(500, message).is_leftover_task(), "{message}");
+    }
+}
+
+#[test]
+fn a_start_whose_client_left_says_nothing_about_the_container() {
+    let ending = |error: &str| {
+        let document = json!({ "Id": "1", "State": { "Status": "exited", "ExitCode": 3, "Error": error } });
+        health::ending(&Inspected::new(document).unwrap())
+    };
+    for (seen, message) in [
+        ("26.1.5", "context canceled"),
+        (
+            "26.1, in the middle of a create",
+            "failed to create task for container: context canceled",
+        ),
+    ] {
+        assert_eq!(ending(message), "exited with code 3", "{seen}: {message}");
+    }
+    let not_found = "exec: \"x\": executable file not found in $PATH: unknown";
+    assert_eq!(ending(not_found), format!("exited with code 3: {not_found}"));
+}
+
+#[tokio::test]
+async fn a_removal_in_progress_is_a_success() {
+    for (message, is_success) in [
+        // 20.10.24, 26.1.5, 28.5.2
+        ("removal of container nolog is already in progress", true),
+        (
+            "You cannot remove a running container f00. Stop the container before attempting removal or force remove",
+            false,
+        ),
+    ] {
+        let engine = ScriptedEngine::start(move |_| refusal(409, message)).await;
+        let removed = engine.docker.remove(&ContainerId::new("f00")).await;
+        assert_eq!(removed.is_ok(), is_success, "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_network_that_is_connected_already_is_a_success() {
+    for (message, is_success) in [
+        // 20.10.24, 26.1.5, 28.5.2
+        (CONNECTED, true),
+        // Podman 5.8.6
+        (
+            "container bf46 is already connected to network n1: network is already connected",
+            true,
+        ),
+        (
+            "container sharing network namespace with another container or host cannot be connected to any other network",
+            false,
+        ),
+    ] {
+        let engine = ScriptedEngine::start(move |_| refusal(403, message)).await;
+        let connected = engine
+            .docker
+            .connect("n1", &ContainerId::new("f00"), &json!({}))
+            .await;
+        assert_eq!(connected.is_ok(), is_success, "{message}");
+    }
+}
+
+#[tokio::test]
+async fn another_engine_is_asked_for_its_version() {
+    for (message, times) in [
+        // 20.10.24
+        (
+            "client version 1.99 is too new. Maximum supported API version is 1.41",
+            2,
+        ),
+        // 28.5.2
+        (
+            "client version 1.10 is too old. Minimum supported API version is 1.24, please upgrade your client to a \
+             newer version",
+            2,
+        ),
+        ("invalid reference format", 1),
+    ] {
+        let engine = ScriptedEngine::start(move |_| refusal(400, message)).await;
+        for _ in 0..2 {
+            assert!(engine.docker.containers().await.is_err());
+        }
+        let calls = engine.calls();
+        let asked = calls.iter().filter(|call| call.line == "GET /version").count();
+        assert_eq!(asked, times, "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_cannot_be_read_is_empty() {
+    for (message, is_success) in [
+        // 20.10.24, 26.1.5, 28.5.2
+        ("configured logging driver does not support reading", true),
+        // Podman 5.8.6
+        (
+            "failed to obtain logs for Container 'nolog': this container is using the 'none' log driver, cannot read \
+             logs: this container is not logging output",
+            true,
+        ),
+        ("the log is broken", false),
+    ] {
+        let engine = ScriptedEngine::start(move |_| refusal(500, message)).await;
+        let log = engine.docker.logs(&ContainerId::new("nolog"), 10).await;
+        let expected = if is_success {
+            Ok(String::new())
+        } else {
+            Err(refused(500, message))
+        };
+        assert_eq!(log, expected);
+    }
+}
+
+#[test]
+fn only_what_a_login_would_mend_asks_for_one() {
+    for (seen, message) in [
+        (
+            "Docker Hub",
+            "pull access denied for x, repository does not exist or may require 'docker login'",
+        ),
+        (
+            "20.10",
+            "Head https://r.example/v2/x/manifests/1: no basic auth credentials",
+        ),
+        (
+            "distribution",
+            "Head https://r.example/v2/x/manifests/1: unauthorized: authentication required",
+        ),
+        (
+            "ECR",
+            "denied: Your authorization token has expired. Reauthenticate and try again.",
+        ),
+        (
+            "20.10, an insecure registry with TLS",
+            "error parsing HTTP 400 response body: \"Client sent an HTTP request to an HTTPS server.\\n\"",
+        ),
+    ] {
+        let explained = in_stream(message).explain("r.example");
+        let advice = format!("{message}; put a login for r.example into REGISTRY_USERNAME");
+        assert!(explained.starts_with(&advice), "{seen}: {explained}");
+    }
+    for message in [
+        "open /var/lib/docker/tmp/GetImageBlob1: permission denied",
+        "manifest for 127.0.0.1:5000/x:1 not found: manifest unknown: manifest unknown",
+        "Get \"https://r.example/v2/\": dial tcp: lookup r.example: no such host",
+    ] {
+        assert_eq!(in_stream(message).explain("r.example"), message);
+    }
+    for other in [
+        EngineError::Unauthorized("unauthorized; its helper is missing".to_owned()),
+        EngineError::Unreachable("permission denied: docker.sock".to_owned()),
+    ] {
+        assert_eq!(other.explain("r.example"), other.to_string());
+    }
+}
+
+#[test]
+fn a_full_disk_is_explained() {
+    let message = "failed to register layer: write /usr/lib/x: no space left on device";
+    assert_eq!(
+        in_stream(message).explain("r.example"),
+        format!("the engine's disk is full: {message}")
+    );
+}

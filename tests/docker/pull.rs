@@ -1,0 +1,73 @@
+//! Pulls: a stream whose status is 200 whether the pull succeeds or not.
+
+use delegate_upgrader::engine::{DockerEngine, Engine as _, EngineError, EngineHost, PullProgress};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use crate::scripted::{ScriptedEngine, answer};
+
+/// The outcome of a pull from an engine that answers it with this body, as it is, and closes the connection. The image
+/// exists all along.
+async fn pull_with(body: &'static str) -> Result<(), EngineError> {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = [0; 4096];
+            let count = stream.read(&mut head).await.unwrap_or(0);
+            let answer = if head[..count].starts_with(b"POST") {
+                format!("Transfer-Encoding: chunked\r\n\r\n{body}")
+            } else {
+                let document = json!({ "ApiVersion": "1.41", "Id": "sha256:old" }).to_string();
+                format!("Content-Length: {}\r\n\r\n{document}", document.len())
+            };
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n";
+            let _ = stream.write_all(format!("{head}{answer}").as_bytes()).await;
+        }
+    });
+    let host = EngineHost::Tcp { address, tls: None };
+    let engine = DockerEngine::connect(&host).unwrap();
+    engine.pull(&"r.example/x:1".parse().unwrap(), None, |_| {}).await
+}
+
+#[tokio::test]
+async fn a_pull_whose_answer_breaks_off_has_failed() {
+    const WHOLE: &str = "15\r\n{\"status\":\"Pulling\"}\n\r\n0\r\n\r\n";
+    assert_eq!(pull_with(WHOLE).await, Ok(()));
+    assert_eq!(
+        pull_with("14\r\n{\"status\":\"Pulling\"}\r\n0\r\n\r\n").await,
+        Ok(())
+    );
+    for broken in ["15\r\n{\"status\":\"Pulling\"}\n\r\n", "15\r\n{\"status\":", ""] {
+        let error = pull_with(broken).await.unwrap_err().to_string();
+        assert!(error.contains("broke off"), "{broken:?}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn progress_adds_up_over_layers() {
+    let line = |id: &str, status: &str, detail: Value| {
+        format!(
+            "{}\n",
+            json!({ "id": id, "status": status, "progressDetail": detail })
+        )
+    };
+    let stream = [
+        line("a", "Downloading", json!({ "current": 10, "total": 100 })),
+        line("b", "Downloading", json!({ "current": 5, "total": 50 })),
+        line("a", "Extracting", json!({ "current": 1, "total": 900 })),
+        line("a", "Download complete", json!({})),
+    ]
+    .concat();
+    let engine = ScriptedEngine::start(move |line| {
+        let is_pull = line.starts_with("POST");
+        answer(200, if is_pull { stream.clone() } else { "{}".to_owned() })
+    })
+    .await;
+    let mut shown = Vec::new();
+    let reference = "r.example/x:1".parse().unwrap();
+    let progress = |now: PullProgress| shown.push((now.current, now.total));
+    engine.docker.pull(&reference, None, progress).await.unwrap();
+    assert_eq!(shown, [(10, 100), (15, 150), (105, 150)]);
+}

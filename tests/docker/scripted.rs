@@ -1,0 +1,87 @@
+//! An engine that answers as a test wants, and remembers what it was asked.
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use delegate_upgrader::engine::{DockerEngine, EngineHost};
+use serde_json::{Value, json};
+
+/// A call as the engine got it.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    /// Method, path and query: `GET /v1.41/info`.
+    pub(crate) line: String,
+    /// The header `X-Registry-Auth`.
+    pub(crate) credentials: Option<String>,
+    /// The body; `null` where there is none.
+    pub(crate) body: Value,
+}
+
+pub(crate) struct ScriptedEngine {
+    pub(crate) docker: DockerEngine,
+    calls: Arc<Mutex<Vec<Call>>>,
+}
+
+impl ScriptedEngine {
+    /// An engine that answers each call but `GET /version` with what `answer` makes of the call's line.
+    pub(crate) async fn start(answer: impl Fn(&str) -> Response + Clone + Send + Sync + 'static) -> Self {
+        Self::of("1.41", "26.1.5", answer).await
+    }
+
+    /// One with this API version and release.
+    pub(crate) async fn of(
+        api: &str,
+        release: &str,
+        answer: impl Fn(&str) -> Response + Clone + Send + Sync + 'static,
+    ) -> Self {
+        let version = json!({ "ApiVersion": api, "Version": release, "Os": "linux", "Arch": "amd64" });
+        let calls = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&calls);
+        let app = Router::new().fallback(async move |request: Request| {
+            let line = format!("{} {}", request.method(), request.uri());
+            let credentials = request.headers().get("X-Registry-Auth");
+            let credentials = credentials.map(|value| value.to_str().unwrap().to_owned());
+            let body = to_bytes(request.into_body(), usize::MAX).await.unwrap();
+            seen.lock().unwrap().push(Call {
+                line: line.clone(),
+                credentials,
+                body: serde_json::from_slice(&body).unwrap_or_default(),
+            });
+            match line.as_str() {
+                "GET /version" => answer_json(200, &version),
+                line => answer(line),
+            }
+        });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        let docker = DockerEngine::connect(&EngineHost::Tcp { address, tls: None }).unwrap();
+        Self { docker, calls }
+    }
+
+    /// The calls so far, `GET /version` included.
+    pub(crate) fn calls(&self) -> Vec<Call> {
+        self.calls.lock().unwrap().clone()
+    }
+
+    pub(crate) fn last_call(&self) -> Call {
+        self.calls().pop().unwrap()
+    }
+}
+
+pub(crate) fn answer(status: u16, body: impl Into<Body>) -> Response {
+    (StatusCode::from_u16(status).unwrap(), body.into()).into_response()
+}
+
+pub(crate) fn answer_json(status: u16, body: &Value) -> Response {
+    answer(status, body.to_string())
+}
+
+/// A refusal, as engines write them.
+pub(crate) fn refusal(status: u16, message: &str) -> Response {
+    answer_json(status, &json!({ "message": message }))
+}

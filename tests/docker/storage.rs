@@ -1,0 +1,32 @@
+//! What an engine says of its storage.
+
+use delegate_upgrader::engine::{Engine as _, Storage};
+use serde_json::{Value, json};
+
+use crate::scripted::{ScriptedEngine, answer_json};
+
+#[test]
+fn a_driver_with_a_pool_of_its_own_says_what_is_left() {
+    let zfs =
+        |available: &str| Storage::new("/x", "zfs", &[("Zpool", "tank"), ("Space Available", available)]);
+    assert_eq!(zfs("91942912000").available(), Some(91_942_912_000));
+    assert_eq!(zfs("85.6 GB").available(), None);
+    let overlay = Storage::new("/x", "overlay2", &[("Backing Filesystem", "extfs")]);
+    assert_eq!(overlay.available(), None);
+}
+
+#[tokio::test]
+async fn an_engine_s_answer_is_read() {
+    let read = async |info: Value| {
+        let engine = ScriptedEngine::start(move |_| answer_json(200, &info)).await;
+        engine.docker.storage().await.unwrap()
+    };
+    let containerd = read(json!({
+        "DockerRootDir": "/var/lib/docker", "Driver": "overlayfs", "NCPU": 4,
+        "DriverStatus": [["driver-type", "io.containerd.snapshotter.v1"]],
+    }));
+    assert!(!containerd.await.is_below_root());
+    let silent = read(json!({ "DriverStatus": null })).await;
+    assert!(silent.is_below_root());
+    assert_eq!(silent.available(), None);
+}
