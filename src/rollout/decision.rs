@@ -28,15 +28,16 @@ pub enum Decision {
 }
 
 /// What takes a call to find out, and is asked for only when a decision hangs on it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Fact {
     /// Whether the host has free memory for a second container beside the one in service.
     FreeMemory,
     /// Whether files were copied into the one in service, which a successor would lack.
     CopiedFiles,
-    /// Whether the Manager can be reached, asked about this image.
+    /// Whether the Manager can be reached.
     ManagerReachable {
-        /// The image of the candidate that failed.
+        /// The image of the candidate that failed; the question is about it.
         image: ImageReference,
     },
     /// That the failure of a container has a cause outside of it, which its history is to remember.
@@ -90,12 +91,7 @@ impl Decision {
 impl Fact {
     /// The fact, as one word.
     pub fn kind(&self) -> &'static str {
-        match self {
-            Self::FreeMemory => "free_memory",
-            Self::CopiedFiles => "copied_files",
-            Self::ManagerReachable { .. } => "manager_reachable",
-            Self::CommonCause { .. } => "common_cause",
-        }
+        self.into()
     }
 }
 

@@ -14,7 +14,8 @@ use crate::manager::ManagerError;
 use crate::text::size::{self, MIB};
 use crate::text::{duration, time};
 
-/// Why a delegate is left as it is, for now or for good.
+/// Why a delegate is left as it is, for now or for good. An image is named by its reference, a problem is in the engine's
+/// words, and a verdict is the health at the last observation.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, EnumDiscriminants)]
 #[strum_discriminants(
     name(ReasonKind),
@@ -27,22 +28,17 @@ use crate::text::{duration, time};
         Serialize,
         Deserialize
     ),
+    allow(missing_docs),
     serde(rename_all = "snake_case"),
     strum(serialize_all = "snake_case")
 )]
+#[allow(missing_docs, reason = "the sentence of each says what it is")]
 pub enum Reason {
-    /// It runs the published image.
     #[error("runs the published image {image}")]
-    UpToDate {
-        /// The image reference it runs.
-        image: String,
-    },
+    UpToDate { image: String },
     /// The published reference is another one, but the image behind it is the one that runs.
     #[error("already running the image that {image} refers to")]
-    SameImage {
-        /// The published reference.
-        image: String,
-    },
+    SameImage { image: String },
     /// Changes are made in scheduled runs only, and no such run has asked for one yet.
     #[error("{}waiting for the next scheduled run", is_published(.published.as_deref()))]
     AwaitingSchedule {
@@ -69,14 +65,10 @@ pub enum Reason {
         "{image} is a custom image, and the stock one would lose what was added to it; to upgrade it, set \
          IMAGE_REPOSITORY to the repository of your own build"
     )]
-    CustomImage {
-        /// The image reference it runs.
-        image: String,
-    },
+    CustomImage { image: String },
     /// The published image is newer than `MAX_VERSION`.
     #[error("{image} is published, but it is newer than MAX_VERSION={max}")]
     HeldBack {
-        /// The target.
         image: String,
         /// The newest version that is permitted.
         max: MaxVersion,
@@ -86,50 +78,25 @@ pub enum Reason {
         "REQUIRE_DIGEST=true, but {image} has no digest of its own: publish it as repository:tag@sha256:…; the stock \
          image's digest does not cover variants or custom builds"
     )]
-    NotPinned {
-        /// The target.
-        image: String,
-    },
+    NotPinned { image: String },
     /// The image it was created from cannot be read as a reference, so there is nothing to compare.
     #[error("cannot compare its image {image:?} with the published one: {problem}")]
-    ImageNotComparable {
-        /// The image as the container's configuration names it.
-        image: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// The Manager did not say which image is published.
+    ImageNotComparable { image: String, problem: String },
     #[error("cannot determine the published image: {0}")]
     TargetUnknown(ManagerError),
     /// The registry did not say which image a mutable tag refers to.
     #[error("cannot resolve the tag {image} at the registry: {problem}")]
-    DigestUnknown {
-        /// The reference with the mutable tag.
-        image: String,
-        /// The engine's words.
-        problem: String,
-    },
-    /// The published image is being pulled.
+    DigestUnknown { image: String, problem: String },
     #[error("pulling {image}")]
-    Pulling {
-        /// The reference.
-        image: String,
-    },
-    /// The published image could not be pulled.
+    Pulling { image: String },
     #[error("cannot pull {image}: {problem}")]
-    PullFailed {
-        /// The reference.
-        image: String,
-        /// The engine's words.
-        problem: String,
-    },
+    PullFailed { image: String, problem: String },
     /// The published image is not pulled, since it may not fit on the engine's disk.
     #[error(
         "not pulling {image}: it may need {}, but only {} are free on the engine's disk",
         size::text(.needed.saturating_add(MIB - 1)), size::text(*.available)
     )]
     TooLittleDisk {
-        /// The reference.
         image: String,
         /// What it may need: as much as the image that runs, and a margin, in bytes.
         needed: u64,
@@ -139,11 +106,8 @@ pub enum Reason {
     /// The published image is for another platform than the one that runs.
     #[error("{image} is built for {offered}, but the delegate runs on {needed}")]
     WrongPlatform {
-        /// The reference.
         image: String,
-        /// The image's platform.
         offered: String,
-        /// The delegate's platform.
         needed: String,
     },
     /// A candidate with this image was rejected; it is tried again later.
@@ -153,14 +117,11 @@ pub enum Reason {
         times(*.attempt), time::text(*.until)
     )]
     Quarantined {
-        /// The rejected image's reference.
         image: String,
         /// How many times it was rejected in a row.
         attempt: u32,
-        /// When it may be tried again.
         until: DateTime<Utc>,
     },
-    /// The container cannot be recreated as it is.
     #[error("cannot recreate this container: {0}")]
     Obstacle(Obstacle),
     /// `start-first` is required, but two containers of this delegate cannot run at once.
@@ -168,132 +129,74 @@ pub enum Reason {
     CannotStartFirst(SingleInstance),
     /// A container that is not ours has the name that the candidate needs.
     #[error("another container has the name {name}, which the new container needs; rename that one")]
-    NameTaken {
-        /// The name.
-        name: String,
-    },
+    NameTaken { name: String },
     /// The engine refused to create the candidate.
     #[error("cannot create the new container: {problem}")]
-    CreateRefused {
-        /// The engine's words.
-        problem: String,
-    },
+    CreateRefused { problem: String },
     /// The candidate differs from the delegate it is to replace.
     #[error("the new container's configuration would differ: {differences}")]
-    ConfigurationMismatch {
-        /// What differs.
-        differences: String,
-    },
-    /// The candidate was rejected.
+    ConfigurationMismatch { differences: String },
     #[error("{image} was rejected: {cause}")]
-    Rejected {
-        /// The rejected image's reference.
-        image: String,
-        /// What it did wrong.
-        cause: FailureCause,
-    },
+    Rejected { image: String, cause: FailureCause },
     /// A candidate failed; before it is rejected the Manager is asked whether it can be reached at all.
     #[error("{image} failed ({cause}); checking that the Manager is reachable before rejecting it")]
-    Confirming {
-        /// Its image's reference.
-        image: String,
-        /// What it did wrong.
-        cause: FailureCause,
-    },
+    Confirming { image: String, cause: FailureCause },
     /// The candidate failed, but so did something beside it: that says nothing about its image.
     #[error("inconclusive for {image}: {cause}, but {common_cause}; retrying at the next scheduled run")]
     Inconclusive {
-        /// Its image's reference.
         image: String,
-        /// What was wrong with it.
         cause: FailureCause,
         /// What failed beside it.
         common_cause: String,
     },
     /// The candidate is gone, and this program did not remove it.
     #[error("the new container failed: {cause}")]
-    CandidateVanished {
-        /// What is known of it.
-        cause: FailureCause,
-    },
+    CandidateVanished { cause: FailureCause },
     /// An operator rolled back from the published image; the delegate stays until another one is published.
     #[error(
         "rolled back from {image} to {to}; it stays there until another image is published or `delegate-upgrader retry` \
          is run"
     )]
-    RolledBack {
-        /// The image that was left.
-        image: String,
-        /// The image that runs.
-        to: String,
-    },
+    RolledBack { image: String, to: String },
     /// Another replica of the same delegate is being replaced: one at a time.
     #[error("waiting for {name}: replicas are replaced one at a time")]
-    WaitingForReplica {
-        /// That replica's name.
-        name: String,
-    },
+    WaitingForReplica { name: String },
     /// The replacement of another replica failed, which halts the rest until the next scheduled run.
     #[error("halted until the next scheduled run, because {name} failed: {because}")]
     Halted {
-        /// That replica's name.
         name: String,
         /// Its [`Reason::failure`].
         because: String,
     },
-    /// The candidate is proving itself.
     #[error("the new container has been healthy for {} of {} ({verdict})", whole(*.healthy_for), whole(*.needed))]
     Proving {
         /// How long it has been healthy without a break.
         healthy_for: Duration,
         /// How long it has to be.
         needed: Duration,
-        /// Its health at the last observation.
         verdict: String,
     },
     /// The old container is finishing its tasks.
     #[error("{name} is finishing its tasks; it has until {}", time::text(*.until))]
-    Draining {
-        /// The old container's name now.
-        name: String,
-        /// When its time is up.
-        until: DateTime<Utc>,
-    },
+    Draining { name: String, until: DateTime<Utc> },
     /// A container that was asked to stop has to be gone before the next step.
     #[error("waiting for {name} to stop")]
-    Stopping {
-        /// Its name.
-        name: String,
-    },
+    Stopping { name: String },
     /// The engine has been removing a container for more than ten minutes.
     #[error("Docker has been removing {name} for over 10 minutes; restarting Docker may help")]
-    RemovalStuck {
-        /// Its name.
-        name: String,
-    },
+    RemovalStuck { name: String },
     /// The old container is kept until its successor is healthy.
     #[error("keeping the old container until the new one is healthy ({verdict})")]
-    SuccessorUnhealthy {
-        /// The successor's health at the last observation.
-        verdict: String,
-    },
+    SuccessorUnhealthy { verdict: String },
     /// The new container does not work, and the old one is gone.
     #[error("the new container is unhealthy ({verdict}) and no old one is left to restore")]
-    NoFallback {
-        /// The new one's health at the last observation.
-        verdict: String,
-    },
+    NoFallback { verdict: String },
     /// No container holds the delegate's name, and none is left to restore.
     #[error("no container of this delegate is left")]
     NoContainer,
     /// The engine failed to do what it was asked; it is tried again.
     #[error("{step}: {problem}")]
-    EngineError {
-        /// What was asked.
-        step: String,
-        /// The engine's words.
-        problem: String,
-    },
+    EngineError { step: String, problem: String },
 }
 
 fn is_published(image: Option<&str>) -> String {

@@ -11,131 +11,77 @@ use crate::image::ImageReference;
 use crate::rollout::reason::Reason;
 use crate::text::duration;
 
-/// The one thing to do next. Each is safe to repeat.
-#[derive(Clone, Debug, PartialEq)]
+/// The one thing to do next. Each is safe to repeat. A container has its id, and the name that it has before the step;
+/// `to` is the name that it gets.
+#[derive(Clone, Debug, PartialEq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+#[allow(missing_docs, reason = "most fields are what they are called")]
 pub enum Step {
     /// Pull the image, and learn which id the reference stands for.
-    Pull {
-        /// The target.
-        reference: ImageReference,
-    },
+    Pull { reference: ImageReference },
     /// Create `NAME.candidate`.
     Create {
-        /// The container it will replace.
         from: ContainerId,
-        /// The image's reference.
         reference: ImageReference,
         /// The image's id, which the created container must have.
         image: ImageId,
-        /// Its release number.
         release: u64,
-        /// Who wants it.
         intent: Intent,
     },
     /// Make `NAME.standby`, a copy of an `--rm` delegate that stays when the original vanishes.
-    CreateStandby {
-        /// The delegate.
-        from: ContainerId,
-    },
+    CreateStandby { from: ContainerId },
     /// Make `NAME.candidate` from the standby, or from an old one that the engine cannot start any more: the delegate
     /// as it was.
-    Recreate {
-        /// The standby, or the old one.
-        from: ContainerId,
-    },
+    Recreate { from: ContainerId },
     /// Make a container of a rejected image that is never started, since the candidate itself vanishes by stopping.
     CreateQuarantineMarker {
-        /// The rejected candidate's image.
         id: ImageId,
         /// That image, as the candidate's configuration names it.
         image: String,
-        /// The mark's name.
         to: String,
-        /// What the candidate did wrong.
         cause: FailureCause,
-        /// The container it was to replace.
         replaces: ContainerId,
-        /// The candidate's release number.
         release: u64,
     },
     /// Start a candidate, or an old one that is restored.
-    Start {
-        /// Which.
-        id: ContainerId,
-        /// Its name.
-        name: String,
-    },
+    Start { id: ContainerId, name: String },
     /// Half of the commit: the old one gives up the name. In a stop-first replacement, its beginning.
-    Retire {
-        /// The old one.
-        id: ContainerId,
-        /// Its name from now on.
-        to: String,
-    },
+    Retire { id: ContainerId, to: String },
     /// A candidate that is not wanted any more gets another name, before it is stopped as gently as a delegate.
     Withdraw {
-        /// The candidate.
         id: ContainerId,
-        /// Its name from now on.
         to: String,
         /// Why, where its image is not to be tried again for now.
         because: Option<Reason>,
     },
     /// The other half: the proven candidate takes the name.
-    Promote {
-        /// The candidate.
-        id: ContainerId,
-        /// The delegate's name.
-        to: String,
-    },
+    Promote { id: ContainerId, to: String },
     /// The candidate failed: its name says so from now on.
     Reject {
-        /// Which.
         id: ContainerId,
-        /// Its name from now on.
         to: String,
-        /// Its image.
         image: String,
-        /// What it did wrong.
         cause: FailureCause,
     },
     /// The old one takes its name back.
-    Restore {
-        /// Which.
-        id: ContainerId,
-        /// The delegate's name.
-        to: String,
-    },
+    Restore { id: ContainerId, to: String },
     /// Set a restart policy, in the words of `docker run --restart`.
     SetRestartPolicy {
-        /// Whose.
         id: ContainerId,
-        /// Its name.
         name: String,
-        /// The policy.
         policy: String,
     },
     /// Tell a container to stop.
     Stop {
-        /// Which.
         id: ContainerId,
-        /// Its name.
         name: String,
         /// How long it has before it is killed.
         grace: Duration,
     },
     /// Remove a stopped container.
-    Remove {
-        /// Which.
-        id: ContainerId,
-        /// Its name.
-        name: String,
-    },
+    Remove { id: ContainerId, name: String },
     /// Remove an image that no rollback goes back to.
-    RemoveImage {
-        /// Which.
-        id: ImageId,
-    },
+    RemoveImage { id: ImageId },
 }
 
 impl Step {
@@ -215,23 +161,7 @@ impl Step {
 
     /// The metric label: one word per kind of step.
     pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Pull { .. } => "pull",
-            Self::Create { .. } => "create",
-            Self::CreateStandby { .. } => "create_standby",
-            Self::Recreate { .. } => "recreate",
-            Self::CreateQuarantineMarker { .. } => "create_quarantine_marker",
-            Self::Start { .. } => "start",
-            Self::Retire { .. } => "retire",
-            Self::Withdraw { .. } => "withdraw",
-            Self::Promote { .. } => "promote",
-            Self::Reject { .. } => "reject",
-            Self::Restore { .. } => "restore",
-            Self::SetRestartPolicy { .. } => "set_restart_policy",
-            Self::Stop { .. } => "stop",
-            Self::Remove { .. } => "remove",
-            Self::RemoveImage { .. } => "remove_image",
-        }
+        self.into()
     }
 }
 
@@ -302,12 +232,7 @@ impl Step {
             | Self::SetRestartPolicy { id, .. }
             | Self::Stop { id, .. }
             | Self::Remove { id, .. } => Some(id),
-            Self::Pull { .. }
-            | Self::Create { .. }
-            | Self::CreateStandby { .. }
-            | Self::Recreate { .. }
-            | Self::CreateQuarantineMarker { .. }
-            | Self::RemoveImage { .. } => None,
+            _ => None,
         }
     }
 }
