@@ -99,14 +99,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             reason => reason.to_string(),
         };
         if tracked.last_logged.as_ref() != Some(&line) {
-            let kind = reason.kind().as_str();
+            let (kind, cause) = (reason.kind().as_str(), reason.cause());
             match reason {
                 // Neither the image nor the host is at fault, but this program.
                 Reason::ConfigurationMismatch { .. } => {
-                    error!(container, workload, reason = kind, "{reason}");
+                    error!(container, workload, reason = kind, cause, "{reason}");
                 }
-                reason if reason.is_failure() => warn!(container, workload, reason = kind, "{reason}"),
-                reason => info!(container, workload, reason = kind, "{reason}"),
+                reason if reason.is_failure() => warn!(container, workload, reason = kind, cause, "{reason}"),
+                reason => info!(container, workload, reason = kind, cause, "{reason}"),
             }
             tracked.last_logged = Some(line);
         }
@@ -172,12 +172,21 @@ pub(super) fn log_step(rollout: &Rollout, step: &Step, update_order: &UpdateOrde
     let (container, workload) = (&rollout.name, &rollout.workload);
     match step {
         Step::Reject { cause, image, .. } | Step::CreateQuarantineMarker { cause, image, .. } => {
-            warn!(container, workload, image, %cause, "{step}");
+            warn!(
+                container,
+                workload,
+                image,
+                cause = cause.kind(),
+                "{step}: {cause}"
+            );
         }
         Step::Withdraw {
             because: Some(reason),
             ..
-        } => warn!(container, workload, because = %reason, "{step}"),
+        } => {
+            let (kind, cause) = (reason.kind().as_str(), reason.cause());
+            warn!(container, workload, reason = kind, cause, "{step}: {reason}");
+        }
         Step::Create {
             reference, intent, ..
         } => {
