@@ -6,6 +6,7 @@ mod run;
 mod shutdown;
 mod status;
 
+use std::fmt::Display;
 use std::io::Write;
 
 use clap::{Parser, Subcommand};
@@ -103,35 +104,36 @@ pub fn main() -> Exit {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     match runtime {
-        Ok(runtime) => runtime.block_on(dispatch(cli.command.unwrap_or(Command::Run))),
-        Err(error) => fail(&format!("cannot start the runtime: {error}"), Exit::Unavailable),
+        Ok(runtime) => {
+            let ended = runtime.block_on(dispatch(cli.command.unwrap_or(Command::Run)));
+            ended.unwrap_or_else(|exit| exit)
+        }
+        Err(error) => fail(format!("cannot start the runtime: {error}"), Exit::Unavailable),
     }
 }
 
-async fn dispatch(command: Command) -> Exit {
+/// `Err` is the exit of a command that cannot go on, its error printed.
+async fn dispatch(command: Command) -> Result<Exit, Exit> {
     // The clients of a running daemon need no settings but its address.
     match command {
-        Command::Healthcheck => return status::healthcheck().await,
+        Command::Healthcheck => return Ok(status::healthcheck().await),
         Command::Status { json } => return status::status(json).await,
         _ => {}
     }
-    let settings = match Settings::from_process_env() {
-        Ok(settings) => settings,
-        Err(errors) => return fail(&errors.to_string(), Exit::Config),
-    };
+    let settings = Settings::from_process_env().map_err(|errors| fail(errors, Exit::Config))?;
     match command {
         Command::Once => run::once(&settings).await,
         Command::Retry { container } => operator::retry(&settings, &container).await,
         Command::Rollback { container } => operator::rollback(&settings, &container).await,
         Command::Plan { json } => plan::plan(&settings, json).await,
-        Command::Doctor { json } => doctor(&settings, json).await,
-        Command::Config => config(&settings),
+        Command::Doctor { json } => Ok(doctor(&settings, json).await),
+        Command::Config => Ok(config(&settings)),
         Command::Run | Command::Status { .. } | Command::Healthcheck => run::run(settings).await,
     }
 }
 
 /// Prints an error. Standard error may be closed; the exit code says it all the same.
-fn fail(problem: &str, exit: Exit) -> Exit {
+fn fail(problem: impl Display, exit: Exit) -> Exit {
     let _ = writeln!(std::io::stderr(), "{problem}");
     exit
 }
@@ -146,7 +148,7 @@ fn print(text: &str) -> Exit {
 fn print_json(value: &impl serde::Serialize) -> Exit {
     match serde_json::to_string_pretty(value) {
         Ok(json) => print(&json),
-        Err(error) => fail(&error.to_string(), Exit::Unavailable),
+        Err(error) => fail(error, Exit::Unavailable),
     }
 }
 

@@ -11,11 +11,8 @@ use crate::config::Settings;
 use crate::daemon;
 use crate::reconcile::operator::OperatorError;
 
-pub(super) async fn retry(settings: &Settings, container: &str) -> Exit {
-    let mut upgrader = match single_run(settings).await {
-        Ok(upgrader) => upgrader,
-        Err(exit) => return exit,
-    };
+pub(super) async fn retry(settings: &Settings, container: &str) -> Result<Exit, Exit> {
+    let mut upgrader = single_run(settings).await?;
     until_shutdown(Box::pin(async {
         let started = upgrader.retry(container).await;
         finish(&mut upgrader, started).await
@@ -23,11 +20,8 @@ pub(super) async fn retry(settings: &Settings, container: &str) -> Exit {
     .await
 }
 
-pub(super) async fn rollback(settings: &Settings, container: &str) -> Exit {
-    let mut upgrader = match single_run(settings).await {
-        Ok(upgrader) => upgrader,
-        Err(exit) => return exit,
-    };
+pub(super) async fn rollback(settings: &Settings, container: &str) -> Result<Exit, Exit> {
+    let mut upgrader = single_run(settings).await?;
     until_shutdown(Box::pin(async {
         let started = upgrader.rollback(container).await;
         finish(&mut upgrader, started).await
@@ -35,7 +29,7 @@ pub(super) async fn rollback(settings: &Settings, container: &str) -> Exit {
     .await
 }
 
-async fn finish(upgrader: &mut Upgrader, started: Result<(), OperatorError>) -> Exit {
+async fn finish(upgrader: &mut Upgrader, started: Result<(), OperatorError>) -> Result<Exit, Exit> {
     if let Err(error) = started {
         let exit = match &error {
             OperatorError::Engine(_) => Exit::Unavailable,
@@ -43,12 +37,11 @@ async fn finish(upgrader: &mut Upgrader, started: Result<(), OperatorError>) -> 
             OperatorError::NoSuchDelegate { .. } => Exit::Usage,
             _ => Exit::NotServed,
         };
-        return fail(&error.to_string(), exit);
+        return Err(fail(error, exit));
     }
-    let report = match daemon::run_to_completion(upgrader, false).await {
-        Ok(report) => report,
-        Err(error) => return fail(&error.to_string(), Exit::Unavailable),
-    };
+    let report = daemon::run_to_completion(upgrader, false)
+        .await
+        .map_err(|error| fail(error, Exit::Unavailable))?;
     let mut exit = if report.delegates.is_empty() {
         Exit::NotServed
     } else {
@@ -67,5 +60,5 @@ async fn finish(upgrader: &mut Upgrader, started: Result<(), OperatorError>) -> 
         );
         exit = Exit::NotServed;
     }
-    exit
+    Ok(exit)
 }

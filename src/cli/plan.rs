@@ -5,25 +5,21 @@ use crate::app::upgrader;
 use crate::config::Settings;
 use crate::status::report::{Planned, none_found};
 
-pub(super) async fn plan(settings: &Settings, json: bool) -> Exit {
+pub(super) async fn plan(settings: &Settings, json: bool) -> Result<Exit, Exit> {
     // It must not look to the Manager like an upgrader at work.
-    let mut upgrader = match upgrader(settings, false).await {
-        Ok(upgrader) => upgrader,
-        Err(error) => return fail(&error.to_string(), Exit::Config),
-    };
-    let plan = match upgrader.plan().await {
-        Ok(plan) => plan,
-        Err(error) => return fail(&error.to_string(), Exit::Unavailable),
-    };
+    let made = upgrader(settings, false).await;
+    let mut upgrader = made.map_err(|error| fail(error, Exit::Config))?;
+    let plan = upgrader.plan().await;
+    let plan = plan.map_err(|error| fail(error, Exit::Unavailable))?;
     let printed = if json {
         print_json(&plan)
     } else {
         print(&text(&plan, &settings.workload_names))
     };
-    match printed {
+    Ok(match printed {
         Exit::Ok if plan.iter().any(|planned| planned.failed) => Exit::NotServed,
         exit => exit,
-    }
+    })
 }
 
 fn text(plan: &[Planned], workload_names: &[String]) -> String {

@@ -1,6 +1,7 @@
 //! `run` and `once`: scheduled runs as a daemon, or one run now.
 
 use chrono::Utc;
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
@@ -15,31 +16,22 @@ use crate::status::{Mode, Status, server};
 use crate::telemetry;
 use crate::text::time;
 
-pub(super) async fn run(settings: Settings) -> Exit {
+pub(super) async fn run(settings: Settings) -> Result<Exit, Exit> {
     telemetry::start(&settings.log);
     log_startup(&settings);
-    let shutdown = match shutdown() {
-        Ok(shutdown) => shutdown,
-        Err(exit) => return exit,
-    };
-    let listener = match server::listen(settings.listen).await {
-        Ok(listener) => listener,
-        Err(error) => {
-            let problem = format!("LISTEN_ADDR: cannot listen on {}: {error}", settings.listen);
-            return fail(&problem, Exit::Config);
-        }
-    };
+    let shutdown = shutdown()?;
+    // Before anything else starts, so that a port that is in use is an error at start.
+    let listener = TcpListener::bind(settings.listen).await.map_err(|error| {
+        let problem = format!("LISTEN_ADDR: cannot listen on {}: {error}", settings.listen);
+        fail(problem, Exit::Config)
+    })?;
     if let Ok(address) = listener.local_addr() {
         info!("status at http://{address}/");
     }
-    let upgrader = match upgrader(&settings, !settings.disable_auto_upgrade).await {
-        Ok(upgrader) => upgrader,
-        Err(error) => return fail(&error.to_string(), Exit::Config),
-    };
-    let trigger = match trigger::start(settings.schedule.clone(), settings.schedule_jitter).await {
-        Ok(trigger) => trigger,
-        Err(error) => return fail(&format!("cannot start the schedule: {error}"), Exit::Config),
-    };
+    let upgrader = make_upgrader(&settings).await?;
+    let trigger = trigger::start(settings.schedule.clone(), settings.schedule_jitter)
+        .await
+        .map_err(|error| fail(format!("cannot start the schedule: {error}"), Exit::Config))?;
     let state = Status::new(mode(&settings), settings.schedule.as_str(), Utc::now());
     let (publisher, reader) = watch::channel(state);
     let server = tokio::spawn(async move {
@@ -55,7 +47,7 @@ pub(super) async fn run(settings: Settings) -> Exit {
     };
     daemon::run(upgrader, trigger, options, publisher, shutdown).await;
     server.abort();
-    Exit::Ok
+    Ok(Exit::Ok)
 }
 
 fn mode(settings: &Settings) -> Mode {
@@ -98,16 +90,13 @@ fn log_warnings(settings: &Settings) {
     }
 }
 
-pub(super) async fn once(settings: &Settings) -> Exit {
-    let mut upgrader = match single_run(settings).await {
-        Ok(upgrader) => upgrader,
-        Err(exit) => return exit,
-    };
+pub(super) async fn once(settings: &Settings) -> Result<Exit, Exit> {
+    let mut upgrader = single_run(settings).await?;
     until_shutdown(Box::pin(async {
-        match daemon::once(&mut upgrader).await {
-            Ok(report) => summary(&report),
-            Err(error) => fail(&error.to_string(), Exit::Unavailable),
-        }
+        let report = daemon::once(&mut upgrader).await;
+        report
+            .map(|report| summary(&report))
+            .map_err(|error| fail(error, Exit::Unavailable))
     }))
     .await
 }
@@ -119,8 +108,12 @@ pub(super) async fn once(settings: &Settings) -> Exit {
 pub(super) async fn single_run(settings: &Settings) -> Result<Upgrader, Exit> {
     telemetry::start(&settings.log);
     log_warnings(settings);
+    make_upgrader(settings).await
+}
+
+async fn make_upgrader(settings: &Settings) -> Result<Upgrader, Exit> {
     let made = upgrader(settings, !settings.disable_auto_upgrade).await;
-    made.map_err(|error| fail(&error.to_string(), Exit::Config))
+    made.map_err(|error| fail(error, Exit::Config))
 }
 
 fn summary(report: &Report) -> Exit {

@@ -12,7 +12,7 @@ use super::{Exit, fail};
 /// # Errors
 /// The exit, once the error is printed, where signals cannot be received.
 pub(super) fn shutdown() -> Result<impl Future<Output = ()>, Exit> {
-    let problem = |error| fail(&format!("cannot receive signals: {error}"), Exit::Unavailable);
+    let problem = |error| fail(format!("cannot receive signals: {error}"), Exit::Unavailable);
     let mut terminate = signal(SignalKind::terminate()).map_err(problem)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(problem)?;
     Ok(async move {
@@ -25,17 +25,14 @@ pub(super) fn shutdown() -> Result<impl Future<Output = ()>, Exit> {
 
 /// Works until the work is done or the process is asked to end. The work is dropped where it stands, since the next
 /// run finds on the containers what was begun.
-pub(super) async fn until_shutdown(work: impl Future<Output = Exit>) -> Exit {
-    let shutdown = match shutdown() {
-        Ok(shutdown) => shutdown,
-        Err(exit) => return exit,
-    };
+pub(super) async fn until_shutdown(work: impl Future<Output = Result<Exit, Exit>>) -> Result<Exit, Exit> {
+    let shutdown = shutdown()?;
     tokio::select! {
         biased;
         () = shutdown => {
             warn!("interrupted; unfinished replacements resume at the next run");
-            Exit::NotServed
+            Ok(Exit::NotServed)
         }
-        exit = work => exit,
+        ended = work => ended,
     }
 }

@@ -43,23 +43,20 @@ pub(super) async fn healthcheck() -> Exit {
     match get("/livez").await {
         Ok(_) => Exit::Ok,
         // Docker expects 1 for every failure.
-        Err((problem, _)) => fail(&problem, Exit::NotServed),
+        Err((problem, _)) => fail(problem, Exit::NotServed),
     }
 }
 
-pub(super) async fn status(json: bool) -> Exit {
-    let text = match get("/status").await {
-        Ok(text) => text,
-        Err((problem, exit)) => return fail(&problem, exit),
-    };
+pub(super) async fn status(json: bool) -> Result<Exit, Exit> {
+    let text = get("/status")
+        .await
+        .map_err(|(problem, exit)| fail(problem, exit))?;
     if json {
-        return print(text.trim_end());
+        return Ok(print(text.trim_end()));
     }
-    match serde_json::from_str(&text) {
-        Ok(status) => print(&terminal::text(&status)),
-        Err(error) => fail(
-            &format!("cannot read the daemon's answer: {error}"),
-            Exit::Unavailable,
-        ),
-    }
+    let status = serde_json::from_str(&text).map_err(|error| {
+        let problem = format!("cannot read the daemon's answer: {error}");
+        fail(problem, Exit::Unavailable)
+    })?;
+    Ok(print(&terminal::text(&status)))
 }

@@ -10,19 +10,22 @@ mod registry;
 use std::fmt;
 
 use serde::Serialize;
+use strum::Display;
 
 use crate::app;
 use crate::config::Settings;
 
 /// How serious a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum Severity {
     /// Nothing to do.
     Ok,
     /// Upgrades work, but not all of what comes with them.
     Warn,
     /// An upgrade would fail.
+    #[strum(to_string = "FAIL")]
     Fail,
 }
 
@@ -38,12 +41,12 @@ pub(crate) struct Check {
 
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let severity = match self.severity {
-            Severity::Ok => "ok",
-            Severity::Warn => "warn",
-            Severity::Fail => "FAIL",
-        };
-        write!(f, "{severity:4}  {:13}  {}", self.subject, self.message)
+        let Self {
+            severity,
+            subject,
+            message,
+        } = self;
+        write!(f, "{severity:4}  {subject:13}  {message}")
     }
 }
 

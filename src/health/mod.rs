@@ -7,6 +7,7 @@ use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::config::{HealthSettings, ProbeKind};
 use crate::container::{HealthcheckStatus, Inspected, RunState};
@@ -28,7 +29,8 @@ pub struct Health {
 }
 
 /// The outcome of a health check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
 pub enum HealthStatus {
     /// It works.
@@ -42,16 +44,13 @@ pub enum HealthStatus {
 impl HealthStatus {
     /// The word in logs, JSON and metric labels.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Healthy => "healthy",
-            Self::Starting => "starting",
-            Self::Unhealthy => "unhealthy",
-        }
+        self.into()
     }
 }
 
 /// A way to find out a container's health.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
 pub enum Probe {
     /// The engine runs the container's HEALTHCHECK.
@@ -65,11 +64,7 @@ pub enum Probe {
 impl Probe {
     /// The word in logs, JSON and metric labels.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Engine => "engine",
-            Self::Http => "http",
-            Self::Running => "running",
-        }
+        self.into()
     }
 }
 

@@ -56,24 +56,13 @@ impl fmt::Display for ManagerStatus {
 }
 
 /// The last check-in for one workload.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct CheckIn {
-    /// When the next one is due.
-    due: Instant,
+    /// When the next one is due; `None` at once.
+    due: Option<Instant>,
     answered_at: Option<DateTime<Utc>>,
     published: Option<String>,
     problem: Option<ManagerError>,
-}
-
-impl Default for CheckIn {
-    fn default() -> Self {
-        Self {
-            due: Instant::now(),
-            answered_at: None,
-            published: None,
-            problem: None,
-        }
-    }
 }
 
 /// Checks in beside the runs, for each workload by its own clock, as the Manager counts.
@@ -87,9 +76,9 @@ impl Heartbeat {
     /// How long until the next check-in is due.
     pub(crate) fn wait(&self, queries: &Queries) -> Duration {
         let now = Instant::now();
-        let waits = queries.keys().map(|workload| match self.check_ins.get(workload) {
-            Some(check_in) => check_in.due.saturating_duration_since(now),
-            None => Duration::ZERO,
+        let waits = queries.keys().map(|workload| {
+            let due = self.check_ins.get(workload).and_then(|check_in| check_in.due);
+            due.map_or(Duration::ZERO, |due| due.saturating_duration_since(now))
         });
         waits.min().unwrap_or(INTERVAL)
     }
@@ -124,7 +113,8 @@ impl Heartbeat {
         let had_problem = self.problem().is_some();
         for (workload, answer) in answers.by_workload() {
             let check_in = self.check_ins.entry(workload.to_owned()).or_default();
-            check_in.due = Instant::now() + if answer.is_ok() { INTERVAL } else { RETRY_INTERVAL };
+            let wait = if answer.is_ok() { INTERVAL } else { RETRY_INTERVAL };
+            check_in.due = Some(Instant::now() + wait);
             match answer {
                 Ok(published) => {
                     check_in.answered_at = Some(now);
@@ -161,9 +151,9 @@ impl Heartbeat {
         let mut due = Vec::new();
         for (workload, image) in queries {
             let check_in = self.check_ins.entry(workload.clone()).or_default();
-            if check_in.due <= Instant::now() {
+            if check_in.due.is_none_or(|due| due <= Instant::now()) {
                 // Until the answer has come.
-                check_in.due = Instant::now() + RETRY_INTERVAL;
+                check_in.due = Some(Instant::now() + RETRY_INTERVAL);
                 due.push(Query {
                     workload: workload.clone(),
                     image: image.clone(),

@@ -155,12 +155,9 @@ impl Runs {
             return Self::parse(pattern);
         }
         let fields: Vec<&str> = text.split(' ').filter(|field| !field.is_empty()).collect();
-        let [.., hour, _day, _month, _weekday] = fields.as_slice() else {
+        let ([_, hour, _, _, _] | [_, _, hour, _, _, _]) = fields.as_slice() else {
             return wrong(format!("it needs five or six fields, not {}", fields.len()));
         };
-        if !(5..=6).contains(&fields.len()) {
-            return wrong(format!("it needs five or six fields, not {}", fields.len()));
-        }
         match parser().parse(text) {
             Ok(cron) if hour.starts_with('*') => Ok(Self::Elapsed(Box::new(cron))),
             Ok(cron) => Ok(Self::Clock(Box::new(cron))),

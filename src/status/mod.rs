@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 use tokio::sync::watch;
 
 use crate::manager::heartbeat::ManagerStatus;
@@ -56,7 +57,8 @@ pub struct Status {
 }
 
 /// What the daemon may do: `DISABLE_AUTO_UPGRADE`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// Check health and upgrade.
@@ -68,10 +70,7 @@ pub enum Mode {
 impl Mode {
     /// The word users see.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Upgrade => "upgrade",
-            Self::HealthOnly => "health-only",
-        }
+        self.into()
     }
 }
 

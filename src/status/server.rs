@@ -1,7 +1,5 @@
 //! HTTP for probes, scrapers and people: `/livez`, `/readyz`, `/metrics`, `/status` and a page at `/`. It answers `GET` only.
 
-use std::net::SocketAddr;
-
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -10,11 +8,6 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 
 use crate::status::{Reader, metrics, page};
-
-/// Binds the port before anything else starts, so that a port that is in use is an error at start.
-pub async fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
-    TcpListener::bind(address).await
-}
 
 /// Serves until the task is dropped.
 pub async fn serve(listener: TcpListener, status: Reader) -> std::io::Result<()> {
