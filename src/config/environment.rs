@@ -1,5 +1,6 @@
 //! The process's environment → the [variables](super::variables) of the table, as text.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use super::problems::Problems;
@@ -31,27 +32,19 @@ impl Environment {
             }
         }
         // A name that is given twice counts once, the first time, as it does for getenv; envy would refuse the second.
-        let mut texts: Vec<(&str, String)> = Vec::new();
+        let mut texts = BTreeMap::new();
         for (name, text) in exact.into_iter().chain(lower_case) {
-            if !texts.iter().any(|(seen, _)| *seen == name) {
-                texts.push((name, text));
-            }
+            texts.entry(name).or_insert(text);
         }
 
         for (name, is_set) in foreign {
-            let is_unsupported = UNSUPPORTED
-                .iter()
-                .find(|(unsupported, value)| *unsupported == name && value.is_none());
-            match is_unsupported {
-                Some((unsupported, _)) if is_set => problems.unsupported(unsupported),
-                Some(_) => {}
-                None => {
-                    if let Some(meant) =
-                        meant(&name).filter(|meant| !texts.iter().any(|(set, _)| set == meant))
-                    {
-                        problems.hint(format!("{name}: unknown variable; did you mean {meant}?"));
-                    }
+            let mut unsupported = UNSUPPORTED.iter().filter(|(_, value)| value.is_none());
+            if let Some((unsupported, _)) = unsupported.find(|(unsupported, _)| *unsupported == name) {
+                if is_set {
+                    problems.unsupported(unsupported);
                 }
+            } else if let Some(meant) = meant(&name).filter(|meant| !texts.contains_key(meant)) {
+                problems.hint(format!("{name}: unknown variable; did you mean {meant}?"));
             }
         }
         let pairs = texts.into_iter().map(|(name, text)| (name.to_owned(), text));

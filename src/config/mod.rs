@@ -133,15 +133,6 @@ pub enum ProbeKind {
     Running,
 }
 
-/// What happens to an unhealthy delegate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
-#[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
-enum HealthAction {
-    /// The status, the log and the metrics report it.
-    #[default]
-    Report,
-}
-
 /// Docker's own configuration, for its registry logins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DockerConfig {

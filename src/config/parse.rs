@@ -56,11 +56,7 @@ pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
 /// The path of a URL: it begins with a slash and can be sent as it is.
 pub(super) fn url_path(text: &str) -> Result<String, String> {
     let fits = text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
-    if fits {
-        Ok(text.to_owned())
-    } else {
-        Err(String::new())
-    }
+    fits.then(|| text.to_owned()).ok_or_else(String::new)
 }
 
 /// A name without blanks and control characters.
@@ -92,7 +88,7 @@ pub(super) fn names(text: &str) -> Result<Vec<String>, String> {
 }
 
 /// A URL of http or https with a host.
-pub(super) fn http_url(text: &str) -> Result<Url, String> {
+fn http_url(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| error.to_string())?;
     if matches!(url.scheme(), "http" | "https") && url.has_host() {
         Ok(url)
@@ -101,13 +97,18 @@ pub(super) fn http_url(text: &str) -> Result<Url, String> {
     }
 }
 
+/// As [`http_url`], with this scheme where the text has none.
+fn url_with_default(scheme: &str, text: &str) -> Result<Url, String> {
+    if text.contains("://") {
+        http_url(text)
+    } else {
+        http_url(&format!("{scheme}://{text}"))
+    }
+}
+
 /// The Manager's base URL, without a trailing slash. Without a scheme it is `https://`.
 pub(super) fn manager_url(text: &str) -> Result<String, String> {
-    let url = if text.contains("://") {
-        http_url(text)?
-    } else {
-        http_url(&format!("https://{text}"))?
-    };
+    let url = url_with_default("https", text)?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err("it has a user or password".to_owned());
     }
@@ -166,20 +167,13 @@ pub(super) fn host(text: &str) -> Result<String, String> {
 
 pub(super) fn proxy_scheme(text: &str) -> Result<String, String> {
     let scheme = text.to_ascii_lowercase();
-    if matches!(scheme.as_str(), "http" | "https") {
-        Ok(scheme)
-    } else {
-        Err(String::new())
-    }
+    let is_known = matches!(scheme.as_str(), "http" | "https");
+    is_known.then_some(scheme).ok_or_else(String::new)
 }
 
 /// The proxy as one URL, perhaps with user and password. Without a scheme it is `http://`.
 pub(super) fn proxy(text: &str) -> Result<ProxySettings, String> {
-    let mut url = if text.contains("://") {
-        http_url(text)?
-    } else {
-        http_url(&format!("http://{text}"))?
-    };
+    let mut url = url_with_default("http", text)?;
     let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let username = Some(decoded(url.username())).filter(|name| !name.is_empty());
     let password = username

@@ -8,7 +8,7 @@ use chrono_tz::Tz;
 use super::problems::{ConfigErrors, Problems};
 use super::reader::Reader;
 use super::variables::Environment;
-use super::{HealthAction, HealthSettings, LogSettings, Settings, connections, parse};
+use super::{HealthSettings, LogSettings, Settings, connections, parse};
 use crate::image::{ImagePolicy, MaxVersion, TargetSettings};
 use crate::schedule::Schedule;
 use crate::text::duration;
@@ -136,7 +136,10 @@ fn target(reader: &mut Reader, env: &Environment) -> TargetSettings {
 
 fn health(reader: &mut Reader, env: &Environment) -> HealthSettings {
     // It has one value so far.
-    reader.word::<HealthAction>(&env.health_action);
+    reader.read(&env.health_action, |text| {
+        let is_known = text.eq_ignore_ascii_case("report");
+        is_known.then_some("report").ok_or_else(String::new)
+    });
     HealthSettings {
         interval: reader.duration(&env.health_interval, SECOND),
         probe: reader.word(&env.health_probe),

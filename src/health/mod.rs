@@ -145,19 +145,15 @@ pub async fn check(
                 "HEALTH_PROBE is engine, but the container has no HEALTHCHECK",
             )
         }),
-        ProbeKind::Http => match by_http(container, settings, endpoint).await {
-            Ok(health) => health,
-            Err(no_route) => Health::unhealthy(Probe::Http, no_route),
+        ProbeKind::Http => by_http(container, settings, endpoint)
+            .await
+            .unwrap_or_else(|no_route| Health::unhealthy(Probe::Http, no_route)),
+        ProbeKind::Auto => match by_engine(container) {
+            Some(health) => health,
+            None => by_http(container, settings, endpoint)
+                .await
+                .unwrap_or_else(|no_route| Health::healthy(Probe::Running, format!("running; {no_route}"))),
         },
-        ProbeKind::Auto => {
-            if let Some(health) = by_engine(container) {
-                return health;
-            }
-            match by_http(container, settings, endpoint).await {
-                Ok(health) => health,
-                Err(no_route) => Health::healthy(Probe::Running, format!("running; {no_route}")),
-            }
-        }
     }
 }
 

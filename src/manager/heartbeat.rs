@@ -31,10 +31,7 @@ pub(crate) type Queries = BTreeMap<String, ImageReference>;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManagerStatus {
     /// When it last answered for all workloads: the oldest of their last answers.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "time::serialize_option"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub answered_at: Option<DateTime<Utc>>,
     /// The error of the first workload for which it did not answer.
     #[serde(skip_serializing_if = "Option::is_none")]

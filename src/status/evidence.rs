@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
-use crate::container::RunState;
-use crate::container::{ContainerId, ImageId};
+use crate::container::{ContainerId, ImageId, RunState};
 use crate::engine::Engine;
 use crate::health;
 use crate::rollout::{FailureCause, Member, Rollout};

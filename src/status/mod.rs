@@ -32,16 +32,10 @@ pub struct Status {
     /// The schedule, as it was written.
     pub schedule: String,
     /// When the next scheduled run starts.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "time::serialize_option"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub next_run: Option<DateTime<Utc>>,
     /// When the last scheduled run started.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "time::serialize_option"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub last_run: Option<DateTime<Utc>>,
     /// The Manager's last answers, where there is a Manager.
     #[serde(skip_serializing_if = "Option::is_none")]

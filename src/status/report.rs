@@ -21,10 +21,7 @@ pub struct Report {
     /// One row per delegate, by name.
     pub delegates: Vec<DelegateReport>,
     /// When to observe again, while something is in progress.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "time::serialize_option"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub next_check: Option<DateTime<Utc>>,
 }
 
@@ -49,10 +46,7 @@ pub struct DelegateReport {
     /// What the probe saw.
     pub health_detail: String,
     /// Since when the health has been so, as far as this process has seen.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "time::serialize_option"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub health_since: Option<DateTime<Utc>>,
     /// Why nothing (more) happens now.
     pub reason: ReasonKind,
@@ -66,10 +60,7 @@ pub struct DelegateReport {
     /// Whether the delegate could not be served.
     pub failed: bool,
     /// When it is checked again, where something is awaited.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "time::serialize_option"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub next_check: Option<DateTime<Utc>>,
     /// The last rejected candidate, as long as it is kept.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,4 +7,4 @@ pub mod secret;
 pub mod size;
 pub mod time;
 
-pub(crate) use one_line::{one_line, quoted};
+pub use one_line::{one_line, quoted};

@@ -16,10 +16,7 @@ pub fn serialize<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S
 }
 
 /// For `#[serde(serialize_with)]`: a time as [`text`] writes it, or null.
-pub fn serialize_option<S: Serializer>(
-    time: &Option<DateTime<Utc>>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
+pub fn optional<S: Serializer>(time: &Option<DateTime<Utc>>, serializer: S) -> Result<S::Ok, S::Error> {
     match time {
         Some(time) => serialize(time, serializer),
         None => serializer.serialize_none(),

@@ -1,8 +1,8 @@
-//! Sizes, times and secrets as they are shown.
+//! Sizes, times, secrets and text from outside as they are shown.
 
 use chrono::DateTime;
 use delegate_upgrader::text::secret::Secret;
-use delegate_upgrader::text::{size, time};
+use delegate_upgrader::text::{one_line, quoted, size, time};
 
 const MIB: u64 = 1024 * 1024;
 const GIB: u64 = 1024 * MIB;
@@ -33,4 +33,34 @@ fn times_are_whole_seconds_with_their_zone() {
 #[test]
 fn a_secret_is_never_printed() {
     assert_eq!(format!("{:?}", Secret::new("hunter2")), "Secret(…)");
+}
+
+#[test]
+fn control_characters_have_no_effect() {
+    for (given, expected) in [
+        ("\u{1b}[1;31mERROR\u{1b}[0m failed\r\n", "ERROR failed"),
+        ("\u{1b}]0;title\u{7}text", "text"),
+        ("\u{1b}]8;;http://x\u{1b}\\link", "link"),
+        ("10%\r20%", "10% 20%"),
+        ("a\u{0}b\u{8}c\u{9b}2J", "a\u{fffd}b\u{fffd}c\u{fffd}2J"),
+        ("user\u{202e}gpj.exe", "user\u{fffd}gpj.exe"),
+        ("ends in \u{1b}", "ends in"),
+        ("  a\r\n\tb  c\n", "a b c"),
+        ("", ""),
+    ] {
+        assert_eq!(one_line(given, 100), expected, "{given:?}");
+    }
+}
+
+#[test]
+fn a_long_text_ends_between_two_characters() {
+    assert_eq!(one_line("ünü", 2), "ün…");
+    assert_eq!(one_line("ünü", 3), "ünü");
+    assert_eq!(one_line(&"word ".repeat(10_000), 200).chars().count(), 201);
+}
+
+#[test]
+fn a_quoted_text_shows_what_is_not_seen() {
+    assert_eq!(quoted("a\r\n\u{202e}", 100), r#""a\r\n\u{202e}""#);
+    assert_eq!(quoted("abc", 2), r#""ab…""#);
 }
