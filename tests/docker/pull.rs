@@ -33,12 +33,14 @@ async fn pull_with(body: &'static str) -> Result<(), EngineError> {
 
 #[tokio::test]
 async fn a_pull_whose_answer_breaks_off_has_failed() {
-    const WHOLE: &str = "15\r\n{\"status\":\"Pulling\"}\n\r\n0\r\n\r\n";
-    assert_eq!(pull_with(WHOLE).await, Ok(()));
-    assert_eq!(
-        pull_with("14\r\n{\"status\":\"Pulling\"}\r\n0\r\n\r\n").await,
-        Ok(())
-    );
+    for whole in [
+        "15\r\n{\"status\":\"Pulling\"}\n\r\n0\r\n\r\n",
+        // Without a line break at the end, and with one that comes alone.
+        "14\r\n{\"status\":\"Pulling\"}\r\n0\r\n\r\n",
+        "14\r\n{\"status\":\"Pulling\"}\r\n2\r\n\r\n\r\n0\r\n\r\n",
+    ] {
+        assert_eq!(pull_with(whole).await, Ok(()), "{whole:?}");
+    }
     for broken in ["15\r\n{\"status\":\"Pulling\"}\n\r\n", "15\r\n{\"status\":", ""] {
         let error = pull_with(broken).await.unwrap_err().to_string();
         assert!(error.contains("broke off"), "{broken:?}: {error}");

@@ -82,7 +82,8 @@ pub(in crate::engine) fn is_auth_error(message: &str) -> bool {
     SIGNS.iter().any(|sign| message.contains(sign))
 }
 
-/// Whether the stream of a pull ended without a final line break, which is its end and not a failure.
+/// Whether the stream of a pull ended with bytes that are no line, which is its end and not a failure: bollard reads a line
+/// before its line break, which may come alone.
 ///
 /// tokio-util 0.7's words, which reach us through bollard: it has one kind of error for all that happens to a body. Unknown
 /// words: a pull from such an engine fails. A test in `tests/docker/pull.rs` holds them.
