@@ -14,12 +14,7 @@ pub(in crate::engine) const HEADER: &str = "X-Registry-Auth";
 #[derive(Clone, Debug)]
 pub(in crate::engine) enum Account {
     /// A user name with its password or access token.
-    Password {
-        /// The user name.
-        username: String,
-        /// The password.
-        password: Secret,
-    },
+    Password { username: String, password: Secret },
     /// The token that `docker login` got in place of a password.
     IdentityToken(Secret),
 }

@@ -111,8 +111,7 @@ impl Engine for DockerEngine {
     }
 
     async fn storage(&self) -> Result<Storage, EngineError> {
-        self.json(|http, api| http.request(Method::GET, Some(api), &["info"], READ))
-            .await
+        self.read(&["info"], READ).await
     }
 
     async fn containers(&self) -> Result<Vec<ContainerSummary>, EngineError> {
@@ -126,11 +125,7 @@ impl Engine for DockerEngine {
     }
 
     async fn inspect(&self, id: &ContainerId) -> Result<Inspected, EngineError> {
-        let mut document: Value = self
-            .json(|http, api| {
-                http.request(Method::GET, Some(api), &["containers", id.as_str(), "json"], READ)
-            })
-            .await?;
+        let mut document: Value = self.read(&["containers", id.as_str(), "json"], READ).await?;
         let api = self.session().await?.info.api;
         let added = mac_address::add_mac(&self.shared.http, api, id, &mut document, READ).await;
         self.track_session(added).await?;
@@ -139,15 +134,7 @@ impl Engine for DockerEngine {
     }
 
     async fn inspect_image(&self, reference_or_id: &str) -> Result<Value, EngineError> {
-        self.json(|http, api| {
-            http.request(
-                Method::GET,
-                Some(api),
-                &reference_path("images", reference_or_id),
-                READ,
-            )
-        })
-        .await
+        self.read(&reference_path("images", reference_or_id), READ).await
     }
 
     async fn pull(
@@ -337,16 +324,7 @@ impl Engine for DockerEngine {
 
     async fn copied_files(&self, id: &ContainerId) -> Result<Vec<String>, EngineError> {
         let container = self.inspect(id).await?;
-        let changes = self
-            .json(|http, api| {
-                http.request(
-                    Method::GET,
-                    Some(api),
-                    &["containers", id.as_str(), "changes"],
-                    WRITE,
-                )
-            })
-            .await?;
+        let changes = self.read(&["containers", id.as_str(), "changes"], WRITE).await?;
         let mut files = Vec::new();
         for path in copied_files::changed_files(changes) {
             let session = self.session().await?;

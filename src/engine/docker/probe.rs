@@ -22,7 +22,7 @@ impl DockerEngine {
     /// Tries a call in a way that changes nothing. Why something in between refuses it; `None` where it is permitted.
     ///
     /// Errs where the engine is unreachable or does not answer.
-    pub async fn probe(&self, call: &ApiCall) -> Result<Option<String>, EngineError> {
+    pub(crate) async fn probe(&self, call: &ApiCall) -> Result<Option<String>, EngineError> {
         let api = self.session().await?.info.api;
         let request = request(&self.shared.http, api, call);
         match self.track_session(self.shared.http.send(request).await).await {

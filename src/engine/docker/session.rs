@@ -1,6 +1,8 @@
 //! The session with an engine: its version and a client for it, forgotten when another engine may answer; and the two ways
 //! to send it something.
 
+use std::time::Duration;
+
 use bollard::Docker;
 use bollard::errors::Error as BollardError;
 use reqwest::Method;
@@ -86,6 +88,16 @@ impl DockerEngine {
         let session = self.session().await?;
         let request = make(&self.shared.http, session.info.api);
         self.track_session(self.shared.http.fetch(request).await).await
+    }
+
+    /// Reads the JSON at a path.
+    pub(super) async fn read<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        limit: Duration,
+    ) -> Result<T, EngineError> {
+        self.json(|http, api| http.request(Method::GET, Some(api), path, limit))
+            .await
     }
 
     /// Runs a command of bollard's within [`WRITE`]. `call` is the method and path that it sends, for the log.
