@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use delegate_upgrader::container::ApiVersion;
 use serde_json::{Map, Value, json};
+
+use super::container::{Link, Status};
+use super::state::State;
 
 /// The parts of a create body, with the image's defaults and the engine's own filled in.
 #[derive(Clone, Debug)]
@@ -178,4 +182,51 @@ fn variable(entry: &Value) -> &str {
         .split('=')
         .next()
         .unwrap_or_default()
+}
+
+impl State {
+    /// The container's document.
+    pub(super) fn document(&mut self, index: usize) -> Value {
+        let (now, manager_reachable) = (self.now, self.manager_reachable);
+        self.containers[index].probe_until(now, manager_reachable);
+        let container = &self.containers[index];
+        let restarting = matches!(container.status, Status::Restarting { .. });
+        let mut state = json!({
+            "Status": container.status.word(),
+            "Running": container.is_running(),
+            "Paused": matches!(container.status, Status::Paused(_)),
+            "Restarting": restarting,
+            "OOMKilled": false,
+            "Dead": false,
+            "Pid": i32::from(container.life().is_some()),
+            "ExitCode": container.exit_code,
+            "Error": container.error,
+            "StartedAt": time(container.started.map(|at| self.wall(at))),
+            "FinishedAt": time(container.finished.map(|at| self.wall(at))),
+        });
+        if let Some(health) = container.health_document(|at| time(Some(self.wall(at)))) {
+            state["Health"] = health;
+        }
+        let mut host_config = container.body.host_config.clone();
+        if !container.links.is_empty() {
+            let shown = |link: &Link| format!("/{}:/{}/{}", link.name, container.name, link.alias);
+            host_config["Links"] = container.links.iter().map(shown).collect();
+        }
+        let own_alias = self.settings.api < ApiVersion::new(1, 44);
+        json!({
+            "Id": container.id,
+            "Name": format!("/{}", container.name),
+            "Created": time(Some(self.wall(container.created))),
+            "State": state,
+            "Image": container.image_id,
+            "RestartCount": container.restart_count,
+            "Platform": "linux",
+            "Config": container.body.config,
+            "HostConfig": host_config,
+            "NetworkSettings": {
+                "Networks": networks(
+                    &container.body.endpoints, &container.addresses, &container.id, own_alias),
+            },
+        })
+    }
 }

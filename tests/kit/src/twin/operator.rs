@@ -6,7 +6,8 @@ use delegate_upgrader::engine::EngineError;
 
 use super::behaviour::OnStop;
 use super::container::Status;
-use super::state::{Cause, State};
+use super::events::Cause;
+use super::state::State;
 
 /// How long `docker stop` and `docker restart` wait before they kill.
 const DEFAULT_GRACE: Duration = Duration::from_secs(10);

@@ -1,0 +1,151 @@
+//! Restart policies, crashes and exits, and containers with `--rm`.
+
+use std::time::Duration;
+
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::engine::Engine;
+use serde_json::json;
+use tokio::time::sleep;
+
+use super::lab::Lab;
+use super::steps::{created, seconds, started_of, state_of, until, until_exited, until_gone};
+use crate::twin::Behaviour;
+
+pub async fn a_restart_policy_is_read_back<L: Lab>(lab: &L) {
+    let id = started_of(lab, "policy", Behaviour::default()).await;
+    for policy in [
+        json!({ "Name": "always", "MaximumRetryCount": 0 }),
+        json!({ "Name": "on-failure", "MaximumRetryCount": 3 }),
+        json!({ "Name": "unless-stopped", "MaximumRetryCount": 0 }),
+        json!({ "Name": "no", "MaximumRetryCount": 0 }),
+    ] {
+        lab.engine()
+            .set_restart_policy(&id, &policy)
+            .await
+            .expect("update");
+        let seen = lab.engine().inspect(&id).await.expect("inspect");
+        assert_eq!(
+            seen.document().pointer("/HostConfig/RestartPolicy"),
+            Some(&policy)
+        );
+    }
+    lab.engine()
+        .set_restart_policy(&id, &json!({ "Name": "always" }))
+        .await
+        .expect("update");
+    lab.engine()
+        .set_restart_policy(&id, &json!({ "Name": "", "MaximumRetryCount": 0 }))
+        .await
+        .expect("update");
+    assert_eq!(
+        lab.engine()
+            .inspect(&id)
+            .await
+            .expect("inspect")
+            .restart_policy_text(),
+        "no"
+    );
+}
+
+pub async fn an_auto_remove_container_vanishes_when_it_stops<L: Lab>(lab: &L) {
+    let image = lab.image(Behaviour::default()).await;
+    let mut body = lab.body(&image);
+    body["HostConfig"]["AutoRemove"] = json!(true);
+    let id = created(lab, "rm", &body).await;
+    lab.engine().start(&id).await.expect("start");
+    assert!(lab.engine().inspect(&id).await.expect("inspect").auto_remove());
+    sleep(seconds(1)).await;
+    lab.engine().stop(&id, seconds(10)).await.expect("stop");
+    until_gone(lab, &id).await;
+    // Its name is free again.
+    created(lab, "rm", &body).await;
+}
+
+pub async fn an_auto_remove_container_has_no_restart_policy<L: Lab>(lab: &L) {
+    let image = lab.image(Behaviour::default()).await;
+    let mut body = lab.body(&image);
+    body["HostConfig"]["AutoRemove"] = json!(true);
+    let id = created(lab, "rm-policy", &body).await;
+    lab.engine()
+        .set_restart_policy(&id, &json!({ "Name": "always" }))
+        .await
+        .expect_err("refused");
+    body["HostConfig"]["RestartPolicy"] = json!({ "Name": "always" });
+    lab.engine()
+        .create(&lab.name("rm-always"), None, &body)
+        .await
+        .expect_err("refused");
+}
+
+pub async fn an_auto_remove_container_that_cannot_start_vanishes<L: Lab>(lab: &L) {
+    let broken = Behaviour {
+        start_error: Some("no such program".to_owned()),
+        ..Behaviour::default()
+    };
+    let image = lab.image(broken).await;
+    let mut body = lab.body(&image);
+    body["HostConfig"]["AutoRemove"] = json!(true);
+    let id = created(lab, "rm-broken", &body).await;
+    lab.engine()
+        .start(&id)
+        .await
+        .expect_err("there is no such program");
+    until_gone(lab, &id).await;
+}
+
+pub async fn a_crash_shows_in_the_restart_count<L: Lab>(lab: &L) {
+    let image = lab.image(Behaviour::exits(Duration::from_millis(300), 7)).await;
+    let mut body = lab.body(&image);
+    body["HostConfig"]["RestartPolicy"] = json!({ "Name": "always" });
+    let id = created(lab, "crash", &body).await;
+    lab.engine().start(&id).await.expect("start");
+    until(lab, &id, "restarted", |seen| seen.restart_count() >= 1).await;
+    until(lab, &id, "restarted again", |seen| seen.restart_count() >= 3).await;
+    until(lab, &id, "between two lives", |seen| {
+        seen.state() == RunState::Restarting
+    })
+    .await;
+    lab.engine().stop(&id, seconds(5)).await.expect("stop");
+    let count = until_exited(lab, &id).await.restart_count();
+    sleep(seconds(3)).await;
+    let seen = lab.engine().inspect(&id).await.expect("inspect");
+    assert_eq!(
+        (seen.state(), seen.restart_count()),
+        (RunState::Exited, count),
+        "a stop ends the restarts"
+    );
+}
+
+pub async fn retries_on_failure_are_counted_and_end<L: Lab>(lab: &L) {
+    let image = lab.image(Behaviour::exits(Duration::from_millis(100), 3)).await;
+    let mut body = lab.body(&image);
+    body["HostConfig"]["RestartPolicy"] = json!({ "Name": "on-failure", "MaximumRetryCount": 2 });
+    let id = created(lab, "retry", &body).await;
+    lab.engine().start(&id).await.expect("start");
+    let exited = until(lab, &id, "given up", |seen| {
+        seen.state() == RunState::Exited && seen.restart_count() == 2
+    });
+    assert_eq!(exited.await.exit_code(), 3);
+}
+
+pub async fn a_policy_taken_away_keeps_a_crash_down<L: Lab>(lab: &L) {
+    let image = lab.image(Behaviour::exits(seconds(2), 1)).await;
+    let mut body = lab.body(&image);
+    body["HostConfig"]["RestartPolicy"] = json!({ "Name": "always" });
+    let id = created(lab, "tamed", &body).await;
+    lab.engine().start(&id).await.expect("start");
+    lab.engine()
+        .set_restart_policy(&id, &json!({ "Name": "no" }))
+        .await
+        .expect("update");
+    until_exited(lab, &id).await;
+    sleep(seconds(1)).await;
+    assert_eq!(state_of(lab, &id).await, RunState::Exited);
+}
+
+pub async fn an_exit_shows_its_code<L: Lab>(lab: &L) {
+    let id = started_of(lab, "exit", Behaviour::exits(Duration::from_millis(200), 42)).await;
+    let exited = until_exited(lab, &id).await;
+    assert_eq!((exited.exit_code(), exited.restart_count()), (42, 0));
+    assert!(exited.started_at() < exited.finished_at());
+}

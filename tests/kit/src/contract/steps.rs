@@ -1,0 +1,100 @@
+//! The steps that the rules share: containers in the state that a rule starts from, and polls for the state it expects.
+
+use std::time::Duration;
+
+use delegate_upgrader::container::{ContainerId, ImageId, Inspected, RunState};
+use delegate_upgrader::engine::{Engine, EngineError};
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use super::lab::Lab;
+use crate::twin::Behaviour;
+
+/// Longer than anything here takes on a busy machine.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// A grace that no check waits for.
+pub(super) const LONG: Duration = Duration::from_secs(600);
+
+pub(super) const fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+/// An id that no engine assigns.
+pub(super) fn nobody() -> ContainerId {
+    ContainerId::new("0123456789abcdef".repeat(4))
+}
+
+pub(super) async fn created<L: Lab>(lab: &L, name: &str, body: &Value) -> ContainerId {
+    lab.engine()
+        .create(&lab.name(name), None, body)
+        .await
+        .expect("create")
+}
+
+pub(super) async fn created_of<L: Lab>(lab: &L, name: &str, behaviour: Behaviour) -> ContainerId {
+    let image = lab.image(behaviour).await;
+    created(lab, name, &lab.body(&image)).await
+}
+
+/// A container that runs and is past its first moments: a process that has not set its traps yet does not drain.
+pub(super) async fn started_of<L: Lab>(lab: &L, name: &str, behaviour: Behaviour) -> ContainerId {
+    let id = created_of(lab, name, behaviour).await;
+    lab.engine().start(&id).await.expect("start");
+    sleep(seconds(1)).await;
+    id
+}
+
+/// Polls a container until the condition holds; `what` names it in the failure.
+pub(super) async fn until<L: Lab>(
+    lab: &L,
+    id: &ContainerId,
+    what: &str,
+    so: impl Fn(&Inspected) -> bool,
+) -> Inspected {
+    let begun = Instant::now();
+    loop {
+        let seen = lab.engine().inspect(id).await.expect("inspect");
+        if so(&seen) {
+            return seen;
+        }
+        let state = &seen.document()["State"];
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "not {what} within {PATIENCE:?}: {state}"
+        );
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+pub(super) async fn until_exited<L: Lab>(lab: &L, id: &ContainerId) -> Inspected {
+    until(lab, id, "exited", |seen| seen.state() == RunState::Exited).await
+}
+
+pub(super) async fn until_gone<L: Lab>(lab: &L, id: &ContainerId) {
+    let begun = Instant::now();
+    while lab.engine().inspect(id).await.is_ok() {
+        assert!(begun.elapsed() < PATIENCE, "{id} is still there");
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+pub(super) async fn state_of<L: Lab>(lab: &L, id: &ContainerId) -> RunState {
+    lab.engine().inspect(id).await.expect("inspect").state()
+}
+
+pub(super) async fn image_id_of<L: Lab>(lab: &L, reference: &str) -> ImageId {
+    let document = lab
+        .engine()
+        .inspect_image(reference)
+        .await
+        .expect("inspect image");
+    ImageId::new(document["Id"].as_str().expect("the image's Id"))
+}
+
+pub(super) fn assert_not_found<T: std::fmt::Debug>(outcome: &Result<T, EngineError>) {
+    assert!(matches!(outcome, Err(EngineError::NotFound(_))), "{outcome:?}");
+}
+
+pub(super) fn assert_conflict<T: std::fmt::Debug>(outcome: &Result<T, EngineError>) {
+    assert!(matches!(outcome, Err(EngineError::Conflict(_))), "{outcome:?}");
+}

@@ -1,0 +1,169 @@
+//! Starts, stops and their grace, and removals.
+
+use std::time::Duration;
+
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::engine::Engine;
+use serde_json::json;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::lab::Lab;
+use super::steps::{
+    LONG, assert_conflict, assert_not_found, created, created_of, seconds, started_of, state_of, until_exited,
+};
+use crate::twin::Behaviour;
+
+pub async fn a_second_start_is_no_error<L: Lab>(lab: &L) {
+    let id = started_of(lab, "twice", Behaviour::default()).await;
+    let first = lab.engine().inspect(&id).await.expect("inspect").started_at();
+    lab.engine().start(&id).await.expect("start again");
+    let second = lab.engine().inspect(&id).await.expect("inspect").started_at();
+    assert!(first.is_some());
+    assert_eq!(first, second, "the same life goes on");
+}
+
+/// Some engines go on with a start whose caller went away; others cancel it, and record the cancellation as an error.
+pub async fn a_start_whose_caller_went_away_is_no_refusal_and_can_be_repeated<L: Lab>(lab: &L) {
+    let image = lab.image(Behaviour::default()).await;
+    for milliseconds in [1, 5, 10, 20, 50] {
+        let id = created(lab, &format!("abandoned-{milliseconds}"), &lab.body(&image)).await;
+        let _abandoned = timeout(Duration::from_millis(milliseconds), lab.engine().start(&id)).await;
+        sleep(seconds(1)).await;
+        let seen = lab.engine().inspect(&id).await.expect("inspect");
+        assert_eq!(seen.error(), "", "after {milliseconds} ms");
+        let states = [RunState::Created, RunState::Running];
+        assert!(states.contains(&seen.state()), "{:?}", seen.state());
+        lab.engine().start(&id).await.expect("start again");
+        assert_eq!(state_of(lab, &id).await, RunState::Running);
+    }
+}
+
+pub async fn a_container_that_cannot_start_stays_created<L: Lab>(lab: &L) {
+    let broken = Behaviour {
+        start_error: Some("no such program".to_owned()),
+        ..Behaviour::default()
+    };
+    let id = created_of(lab, "broken", broken).await;
+    lab.engine()
+        .start(&id)
+        .await
+        .expect_err("there is no such program");
+    let seen = lab.engine().inspect(&id).await.expect("inspect");
+    assert_eq!(seen.state(), RunState::Created);
+    assert!(!seen.error().is_empty(), "the engine tells why");
+    assert_ne!(seen.exit_code(), 0);
+}
+
+pub async fn a_stop_is_final_and_a_second_one_no_error<L: Lab>(lab: &L) {
+    let image = lab.image(Behaviour::default()).await;
+    let mut body = lab.body(&image);
+    body["HostConfig"]["RestartPolicy"] = json!({ "Name": "always" });
+    let id = created(lab, "stopped", &body).await;
+    lab.engine().start(&id).await.expect("start");
+    sleep(seconds(1)).await;
+    lab.engine().stop(&id, seconds(10)).await.expect("stop");
+    assert_eq!(until_exited(lab, &id).await.exit_code(), 0);
+    lab.engine().stop(&id, seconds(10)).await.expect("stop again");
+    sleep(seconds(2)).await;
+    assert_eq!(
+        state_of(lab, &id).await,
+        RunState::Exited,
+        "its restart policy must not bring it back"
+    );
+}
+
+pub async fn a_stop_of_a_created_container_is_no_error<L: Lab>(lab: &L) {
+    let id = created_of(lab, "created", Behaviour::default()).await;
+    lab.engine().stop(&id, seconds(10)).await.expect("stop");
+    assert_eq!(state_of(lab, &id).await, RunState::Created);
+}
+
+pub async fn a_stopped_container_starts_again<L: Lab>(lab: &L) {
+    let id = started_of(lab, "again", Behaviour::default()).await;
+    let first = lab.engine().inspect(&id).await.expect("inspect").started_at();
+    lab.engine().stop(&id, seconds(10)).await.expect("stop");
+    until_exited(lab, &id).await;
+    lab.engine().start(&id).await.expect("start");
+    let seen = lab.engine().inspect(&id).await.expect("inspect");
+    assert_eq!(seen.state(), RunState::Running);
+    assert!(seen.started_at() > first, "a new life has a new beginning");
+}
+
+pub async fn a_stop_lets_the_container_drain<L: Lab>(lab: &L) {
+    let id = started_of(lab, "drain", Behaviour::drains(seconds(2))).await;
+    let begun = Instant::now();
+    lab.engine().stop(&id, LONG).await.expect("stop");
+    let exited = until_exited(lab, &id).await;
+    assert_eq!(exited.exit_code(), 0, "it finished by itself");
+    assert!(begun.elapsed() >= seconds(2), "after {:?}", begun.elapsed());
+}
+
+pub async fn a_stop_kills_after_the_grace<L: Lab>(lab: &L) {
+    let id = started_of(lab, "deaf", Behaviour::ignores_stop()).await;
+    let begun = Instant::now();
+    lab.engine().stop(&id, seconds(2)).await.expect("stop");
+    let exited = until_exited(lab, &id).await;
+    assert_eq!(exited.exit_code(), 137);
+    assert!(
+        begun.elapsed() >= Duration::from_millis(1900),
+        "after {:?}",
+        begun.elapsed()
+    );
+}
+
+pub async fn a_stop_without_grace_kills_at_once<L: Lab>(lab: &L) {
+    let id = started_of(lab, "now", Behaviour::ignores_stop()).await;
+    lab.engine().stop(&id, Duration::ZERO).await.expect("stop");
+    assert_eq!(until_exited(lab, &id).await.exit_code(), 137);
+}
+
+/// Sooner than the engine's client stops waiting by itself.
+const SOON: Duration = Duration::from_millis(400);
+
+pub async fn a_shorter_stop_overrides_a_longer_one<L: Lab>(lab: &L) {
+    let id = started_of(lab, "shorter", Behaviour::ignores_stop()).await;
+    let abandoned = timeout(SOON, lab.engine().stop(&id, LONG)).await;
+    assert!(abandoned.is_err(), "it does not stop at once");
+    lab.engine().stop(&id, seconds(1)).await.expect("stop");
+    assert_eq!(until_exited(lab, &id).await.exit_code(), 137);
+}
+
+pub async fn a_stop_goes_on_after_its_caller_went_away<L: Lab>(lab: &L) {
+    let id = started_of(lab, "abandoned", Behaviour::drains(seconds(4))).await;
+    let abandoned = timeout(SOON, lab.engine().stop(&id, LONG)).await;
+    assert!(abandoned.is_err(), "it drains for a while");
+    assert_eq!(
+        state_of(lab, &id).await,
+        RunState::Running,
+        "the caller's leaving cut the drain short"
+    );
+    assert_eq!(until_exited(lab, &id).await.exit_code(), 0);
+}
+
+pub async fn the_grace_ends_after_its_caller_went_away<L: Lab>(lab: &L) {
+    let id = started_of(lab, "deaf-abandoned", Behaviour::ignores_stop()).await;
+    let abandoned = timeout(SOON, lab.engine().stop(&id, seconds(3))).await;
+    assert!(abandoned.is_err(), "it ignores its stop signal");
+    assert_eq!(until_exited(lab, &id).await.exit_code(), 137);
+}
+
+pub async fn a_stop_returns_long_before_a_long_drain_ends<L: Lab>(lab: &L) {
+    let id = started_of(lab, "long", Behaviour::drains(seconds(20))).await;
+    let begun = Instant::now();
+    lab.engine().stop(&id, LONG).await.expect("stop");
+    assert!(begun.elapsed() < seconds(10), "it took {:?}", begun.elapsed());
+    assert_eq!(state_of(lab, &id).await, RunState::Running);
+}
+
+pub async fn a_running_container_is_not_removed<L: Lab>(lab: &L) {
+    let id = started_of(lab, "busy", Behaviour::default()).await;
+    assert_conflict(&lab.engine().remove(&id).await);
+    assert_eq!(state_of(lab, &id).await, RunState::Running);
+}
+
+pub async fn a_removed_container_is_gone_and_removing_it_again_no_error<L: Lab>(lab: &L) {
+    let id = created_of(lab, "gone", Behaviour::default()).await;
+    lab.engine().remove(&id).await.expect("remove");
+    assert_not_found(&lab.engine().inspect(&id).await);
+    lab.engine().remove(&id).await.expect("remove again");
+}

@@ -1,0 +1,46 @@
+//! The events of the twin: what happened to containers, when, and who caused it.
+
+use super::container::At;
+
+/// Something that happened on the host, by command or by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    pub at: At,
+    pub id: String,
+    /// Its name at that time.
+    pub name: String,
+    /// The id of its image.
+    pub image: String,
+    pub what: Happened,
+    pub cause: Cause,
+}
+
+/// What caused an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cause {
+    /// Its process, its restart policy, or the deadline of a stop.
+    #[default]
+    Itself,
+    /// The call of that index.
+    Call(usize),
+    /// The engine, as it went away or came back.
+    Engine,
+    /// An operator.
+    OperatorAction,
+}
+
+/// What happened to a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Happened {
+    Created,
+    Started,
+    /// Its stop signal arrived for the first time in this life.
+    Signalled,
+    Exited {
+        code: i64,
+    },
+    Renamed {
+        from: String,
+    },
+    Removed,
+}
