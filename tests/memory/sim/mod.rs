@@ -3,9 +3,15 @@
 //!
 //! `make sim SEEDS=1000` plays as many, `SEEDS=a..b` those, and `SEED=n` tells the whole story of one.
 
+mod book;
+mod director;
+mod ending;
 mod excuses;
+mod faults;
 mod judge;
+mod moments;
 mod random;
 mod run;
 mod scenario;
+mod upgraders;
 mod world;

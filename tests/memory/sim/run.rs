@@ -7,9 +7,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use super::director::play;
 use super::judge::judge;
 use super::scenario::Scenario;
-use super::world::play;
 
 /// How many seeds a plain `cargo test` plays.
 const FIXED_SHARE: u64 = 60;

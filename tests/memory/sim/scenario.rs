@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::random::Random;
 use kit::twin::{Behaviour, Exit, OnStop, Wellness, delegate_body};
 
-/// The `DELEGATE_NAME` that upgraders look after.
+/// The `DELEGATE_NAME` that the upgraders manage.
 pub const GROUP: &str = "docker-delegate";
 /// A tag that stands for another image each time.
 pub const MOVING: &str = "harness/delegate:latest";
@@ -103,9 +103,9 @@ impl Kind {
 /// A process that upgrades.
 #[derive(Clone, Debug)]
 pub struct Upgrader {
-    /// When in the hour it has its scheduled passes.
+    /// The time after the full hour of its scheduled runs.
     pub minute: Duration,
-    /// A new process for each pass.
+    /// Whether each run is a new process.
     pub once: bool,
     /// Acts at its start too.
     pub run_on_start: bool,
@@ -355,7 +355,7 @@ fn upgraders(random: &mut Random) -> Vec<Upgrader> {
 fn faults(random: &mut Random) -> Faults {
     let mut faults = Faults::default();
     for _ in 0..random.pick(&[0, 1, 2, 2, 3, 4, 6]) {
-        // Of the calls that change something; looks are some twenty times as many.
+        // One in so many of the calls that change something; reads are some twenty times as many.
         let often = random.pick(&[3, 6, 12, 25, 50]);
         match random.below(0..15) {
             0 => faults.error_before = often,

@@ -1,9 +1,14 @@
 //! The step function: what it decides in each state of a rollout, told row by row, and what it never decides in any.
 
 mod beyond;
+mod combinations;
+mod common_causes;
 mod companions;
+mod effects;
 mod facts;
+mod forbidden;
 mod ids;
+mod operators;
 mod rows;
 mod scene;
 mod walk;

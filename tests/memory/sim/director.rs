@@ -1,0 +1,235 @@
+//! Plays a scenario: publishes images, lets things go wrong on the host, and waits for the end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use delegate_upgrader::container::Role;
+use futures_util::future::join_all;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+use super::faults::{Act, watch_calls};
+use super::random::Random;
+use super::scenario::{HOUR, Scenario};
+use super::upgraders::supervise;
+use super::world::World;
+use kit::twin::OperatorAction;
+
+/// Plays a scenario to its end.
+pub async fn play(scenario: Scenario, aloud: bool) -> Arc<World> {
+    let world = Arc::new(World::new(scenario, aloud));
+    let (acts, todo) = mpsc::channel(2);
+    watch_calls(&world, acts);
+    let upgraders =
+        join_all((0..world.scenario.upgraders.len()).map(|slot| supervise(Arc::clone(&world), slot)));
+    tokio::select! {
+        biased;
+        () = direct(&world, todo) => {}
+        () = world.endless.notified() => world.book().endless = true,
+        _ = upgraders => {}
+    }
+    world
+}
+
+/// Publishes and acts as the scenario says, then waits until everything has come to rest.
+async fn direct(world: &Arc<World>, mut todo: mpsc::Receiver<Act>) {
+    let scenario = &world.scenario;
+    let mut random = scenario.random.clone();
+    random.next();
+    let mut publications = scenario.publications.iter().copied().peekable();
+    let mut manager_back: Option<Duration> = None;
+    loop {
+        let now = world.twin.elapsed();
+        while let Some((_, image)) = publications.next_if(|(at, _)| *at <= now) {
+            world.publish(image);
+        }
+        if manager_back.is_some_and(|at| at <= now) {
+            manager_back = None;
+            restore_manager(world);
+        }
+        if now >= scenario.calm_at {
+            break;
+        }
+        let due = publications.peek().map(|(at, _)| *at);
+        let until = [due, manager_back, Some(scenario.calm_at)]
+            .into_iter()
+            .flatten()
+            .min();
+        tokio::select! {
+            biased;
+            () = sleep(until.unwrap_or_default().saturating_sub(now)) => {}
+            Some(act) = todo.recv() => {
+                // Before the call takes effect, during it, or some time later.
+                let delay = match random.below(0..4) {
+                    0 => Duration::ZERO,
+                    1 => random.millis(0..4),
+                    2 => random.millis(0..5_000),
+                    _ => random.seconds(0..100),
+                };
+                sleep(delay).await;
+                perform(world, act, &mut random, &mut manager_back).await;
+            }
+        }
+    }
+    restore_manager(world);
+    world.tell("--- calm ---");
+    let calm = world.twin.elapsed();
+    world.book().calm_since = Some(calm);
+    // The longest quarantine is a day, and runs are an hour apart.
+    for hour in 0..75 {
+        sleep(HOUR).await;
+        let book = world.book();
+        let published = scenario.images[book.published].kind;
+        let passed = book.runs.iter().all(|runs| *runs >= 3);
+        let settled = book
+            .last
+            .iter()
+            .all(|last| matches!(last, Some((true, failed)) if !failed || !published.serves() && hour > 5));
+        if passed && settled {
+            break;
+        }
+    }
+    // The judge must not see a retry halfway, and a container that has just come back needs its time.
+    let mut restful = 0;
+    for _ in 0..400 {
+        let at_rest = |last: &Option<(bool, bool)>| matches!(last, Some((true, _)));
+        restful = if world.book().last.iter().all(at_rest) {
+            restful + 1
+        } else {
+            0
+        };
+        if restful > scenario.healthy_deadline.as_secs() / 30 {
+            break;
+        }
+        sleep(Duration::from_secs(30)).await;
+    }
+}
+
+fn restore_manager(world: &World) {
+    *world.manager_down.lock().unwrap() = false;
+    world.twin.set_manager_reachable(true);
+    let now = world.twin.elapsed();
+    if let Some(outage) = world.book().outages.last_mut() {
+        outage.1 = outage.1.min(now);
+    }
+    world.tell("the Manager is back");
+}
+
+async fn perform(world: &Arc<World>, act: Act, random: &mut Random, manager_back: &mut Option<Duration>) {
+    match act {
+        Act::Kill(slot) => {
+            world.count("upgrader killed");
+            world.tell(format!("KILL upgrader {slot}"));
+            world.kills[slot].notify_one();
+        }
+        Act::Engine => {
+            let downtime = random.seconds(1..60);
+            let kind = random.below(0..3);
+            let word =
+                ["engine restart", "engine restart, live", "engine killed"][usize::try_from(kind).unwrap()];
+            world.count(word);
+            world.tell(format!("{} for {downtime:?}", word.to_uppercase()));
+            match kind {
+                0 => world.twin.restart_engine(downtime),
+                1 => world.twin.restart_engine_live(downtime),
+                _ => world.twin.kill_engine(downtime),
+            }
+            if kind != 1 {
+                world.book().excuses.containers_ended(&world.scenario);
+            }
+            sleep(downtime).await;
+        }
+        Act::Power => {
+            let downtime = random.seconds(10..3600);
+            world.count("host reboot");
+            world.tell(format!("REBOOT, {downtime:?}"));
+            world.twin.crash_host(downtime);
+            world.book().excuses.containers_ended(&world.scenario);
+            for kill in &world.kills {
+                kill.notify_one();
+            }
+            sleep(downtime).await;
+        }
+        Act::Person => person(world, random),
+        Act::Manager => {
+            let (upgrader, delegates) =
+                random.pick(&[(true, true), (true, true), (true, false), (false, true)]);
+            let time = random.pick(&[20, 300, 1500, 5000].map(Duration::from_secs));
+            let until = world.twin.elapsed() + time;
+            world.count("Manager outage");
+            world.tell(format!(
+                "MANAGER OUTAGE for {time:?}, upgrader {upgrader}, delegates {delegates}"
+            ));
+            *world.manager_down.lock().unwrap() = upgrader;
+            if delegates {
+                world.twin.set_manager_reachable(false);
+                let now = world.twin.elapsed();
+                world.book().outages.push((now, until));
+            }
+            *manager_back = Some(until);
+        }
+        Act::Clock => {
+            let by = random.pick(&[3600, 7200, 20_000, 60, -5, -60, -3600]);
+            world.count(if by > 0 { "clock forward" } else { "clock backward" });
+            world.tell(format!("CLOCK by {by} s"));
+            world.twin.jump_clock(TimeDelta::seconds(by));
+        }
+        Act::Crash => {
+            let glance = world.twin.glance();
+            let running: Vec<_> = glance
+                .iter()
+                .filter(|container| container.state.as_str() == "running" && container.id != world.stranger)
+                .collect();
+            if running.is_empty() {
+                return;
+            }
+            let victim = random.pick(&running);
+            world.count("crash");
+            world.tell(format!("CRASH of {}", victim.name));
+            world.book().excuses.crashed(&victim.name, &world.scenario);
+            world.twin.crash(&victim.id, 1);
+        }
+    }
+}
+
+/// A person does something to a container of a delegate.
+fn person(world: &World, random: &mut Random) {
+    let glance = world.twin.glance();
+    let mut targets: Vec<_> = glance
+        .iter()
+        .filter(|container| container.id != world.stranger)
+        .collect();
+    // Mostly the containers that a rollout leaves behind, because people tidy those up.
+    if random.below(0..10) < 7 {
+        targets.retain(|container| Role::parse(&container.name).1 != Role::Serving);
+    }
+    if targets.is_empty() {
+        return;
+    }
+    let target = random.pick(&targets);
+    let name = target.name.clone();
+    let hand = match random.below(0..8) {
+        0 | 1 => OperatorAction::Remove(name),
+        2 => OperatorAction::Rename(
+            name.clone(),
+            format!("{}-kept-{}", name.replace('.', "-"), random.below(0..1000)),
+        ),
+        3 | 4 => OperatorAction::Stop(name),
+        5 => OperatorAction::Restart(name),
+        6 => OperatorAction::PruneContainers,
+        _ => OperatorAction::PruneImages,
+    };
+    let word = match hand {
+        OperatorAction::Remove(_) => "removes",
+        OperatorAction::Rename(..) => "renames",
+        OperatorAction::Stop(_) => "stops",
+        OperatorAction::Restart(_) => "restarts",
+        OperatorAction::PruneContainers => "prunes containers",
+        OperatorAction::PruneImages => "prunes images",
+    };
+    world.book().excuses.before(&hand, &glance, &world.scenario);
+    let outcome = world.twin.by_hand(hand.clone());
+    world.tell(format!("PERSON {hand:?}: {outcome:?}"));
+    world.count(&format!("person {word}"));
+}

@@ -1,0 +1,166 @@
+//! The upgraders of a scenario at work: processes that are killed and started again, and what they see of the world.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use delegate_upgrader::engine::EngineError;
+use delegate_upgrader::health::{HealthEndpoint, HttpOutcome};
+use delegate_upgrader::image::ImageReference;
+use delegate_upgrader::manager::{ImageSource, ManagerError};
+use delegate_upgrader::reconcile::Reconciler;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::status::report::Report;
+use tokio::time::sleep;
+
+use super::book::note;
+use super::scenario::{HOUR, Upgrader};
+use super::world::World;
+use kit::twin::Twin;
+
+/// The longest time between two observations of an idle daemon.
+const IDLE: Duration = Duration::from_secs(600);
+
+/// More decisions than the longest story needs.
+const ENDLESS: u64 = 80_000;
+
+/// The health endpoints at the twin's addresses.
+pub struct Endpoint(Twin);
+
+impl HealthEndpoint for Endpoint {
+    async fn get(&self, address: SocketAddr, _path: &str) -> HttpOutcome {
+        match self.0.probe(address.ip(), address.port()) {
+            Some(true) => HttpOutcome::Answered(200),
+            Some(false) => HttpOutcome::Answered(503),
+            None => HttpOutcome::Refused,
+        }
+    }
+
+    fn host_address(&self) -> Option<IpAddr> {
+        Some(IpAddr::V4(Ipv4Addr::LOCALHOST))
+    }
+}
+
+/// The Manager, as an upgrader sees it.
+pub struct Manager(Arc<World>);
+
+impl ImageSource for Manager {
+    async fn published(&self, _: &ImageReference, _: &str) -> Result<ImageReference, ManagerError> {
+        sleep(Duration::from_millis(50)).await;
+        if *self.0.manager_down.lock().unwrap() {
+            return Err(ManagerError::Unreachable("connection refused".to_owned()));
+        }
+        let published = self.0.book().published;
+        Ok(self.0.scenario.images[published].reference.parse().unwrap())
+    }
+}
+
+/// Restarts an upgrader however often it is killed.
+pub(super) async fn supervise(world: Arc<World>, slot: usize) {
+    let mut random = world.scenario.random.clone();
+    for _ in 0..=slot {
+        random = random.fork();
+    }
+    loop {
+        tokio::select! {
+            biased;
+            () = world.kills[slot].notified() => {}
+            () = upgrade(&world, slot) => {}
+        }
+        let away = random.pick(&[0, 0, 1, 30, 5000].map(Duration::from_secs));
+        sleep(away).await;
+        world.tell(format!("upgrader {slot} starts"));
+    }
+}
+
+/// One process: a daemon that never ends, or one `once`.
+async fn upgrade(world: &Arc<World>, slot: usize) {
+    let Upgrader {
+        minute,
+        once,
+        run_on_start,
+    } = world.scenario.upgraders[slot].clone();
+    let clock = world.twin.clone();
+    let mut reconciler = Reconciler::new(
+        world.twin.client(slot + 1),
+        Some(Manager(Arc::clone(world))),
+        Endpoint(world.twin.clone()),
+        world.settings(),
+        Arc::new(move || clock.wall_clock()),
+    );
+    let next_run = |world: &World| {
+        let now = world.twin.elapsed();
+        let mut at = minute;
+        while at <= now {
+            at += HOUR;
+        }
+        at
+    };
+    let mut run = next_run(world);
+    let mut begin = Some(if run_on_start {
+        Mode::Upgrade
+    } else {
+        Mode::ReportOnly
+    });
+    if once {
+        sleep(run.saturating_sub(world.twin.elapsed())).await;
+        begin = Some(Mode::Upgrade);
+    }
+    let mut asked_again = false;
+    let mut wished = None;
+    let mut taken = BTreeMap::new();
+    loop {
+        if begin == Some(Mode::Upgrade) && world.book().calm_since.is_some() {
+            world.book().runs[slot] += 1;
+        }
+        let outcome: Result<Report, EngineError> = async {
+            if let Some(mode) = begin {
+                world.tell(format!("upgrader {slot}: a run begins ({mode:?})"));
+                let published = world.book().published;
+                reconciler.start_run(mode).await?;
+                wished = (mode == Mode::Upgrade && !*world.manager_down.lock().unwrap()).then_some(published);
+                begin = None;
+            }
+            reconciler.reconcile().await
+        }
+        .await;
+        let steps = reconciler.steps_taken().clone();
+        world.book().note_steps(&taken, &steps);
+        taken = steps;
+        if world.book().steps > ENDLESS {
+            world.endless.notify_one();
+        }
+        let wait = match outcome {
+            Ok(report) => {
+                note(world, slot, &report, wished);
+                let wake = report
+                    .next_check
+                    .map(|wake| (wake - world.twin.wall_clock()).to_std().unwrap_or_default());
+                if once && wake.is_none() {
+                    if !report.has_unasked() || asked_again {
+                        return;
+                    }
+                    asked_again = true;
+                    begin = Some(Mode::Upgrade);
+                    Duration::ZERO
+                } else {
+                    wake.unwrap_or(IDLE)
+                }
+            }
+            Err(error) => {
+                world.tell(format!("upgrader {slot}: {error}"));
+                Duration::from_secs(5)
+            }
+        };
+        let wait = wait.min(IDLE);
+        let now = world.twin.elapsed();
+        if !once && run <= now + wait {
+            sleep(run.saturating_sub(now)).await;
+            run = next_run(world);
+            begin = Some(Mode::Upgrade);
+        } else {
+            sleep(wait).await;
+        }
+    }
+}
