@@ -1,4 +1,4 @@
-//! What a person, a reboot or a crash took away themselves, and so may be missing at the end: exactly that.
+//! The excuses of a story: exactly what a person, a reboot or a crash took away, and so may be missing at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,29 +7,29 @@ use delegate_upgrader::container::Role;
 use super::scenario::Scenario;
 use kit::twin::{Glance, OperatorAction};
 
-/// What is excused for one delegate.
+/// The excuses for one delegate.
 #[derive(Clone, Debug, Default)]
 pub struct Excuse {
-    /// Somebody removed it or gave it another name, or its owner's `--rm` took it.
+    /// Someone removed or renamed it, or it vanished because of its owner's `--rm`.
     pub may_be_gone: bool,
-    /// Somebody stopped it, or its owner's policy does not bring it back after what happened.
+    /// Someone stopped it, or its owner's policy does not restart it after what happened.
     pub may_be_stopped: bool,
-    /// Somebody removed the label that had its true restart policy.
+    /// Someone removed the container whose label had its true restart policy.
     pub policy_is_lost: bool,
-    /// Somebody removed what was there to go back to.
+    /// Someone removed the container that it could have fallen back on.
     pub no_way_back: bool,
-    /// Somebody gave another name to a container that has its ports.
+    /// Someone renamed a container that holds its ports.
     pub ports_are_taken: bool,
-    /// Somebody started its copy, which does not vanish and so has no `--rm`; or ended the one that was made from it.
+    /// Someone started its standby, which has no `--rm`, or ended the container that was recreated from that.
     pub copy_serves: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Excuses {
     by_delegate: BTreeMap<String, Excuse>,
-    /// Names that a person gave.
+    /// The names that people gave to containers.
     pub names: BTreeSet<String>,
-    /// Containers a person stopped, restarted or removed, by id.
+    /// The ids of containers that people stopped, restarted or removed.
     pub handled: BTreeSet<String>,
 }
 
@@ -42,7 +42,7 @@ impl Excuses {
         self.by_delegate.entry(delegate.to_owned()).or_default()
     }
 
-    /// The engine or the host ended all containers: what its owner did not ask to be brought back stays away.
+    /// The engine or the host ended all containers: those whose policy does not restart them stay down.
     pub fn containers_ended(&mut self, scenario: &Scenario) {
         for delegate in &scenario.delegates {
             let excuse = self.on(&delegate.name);
@@ -64,7 +64,7 @@ impl Excuses {
         }
     }
 
-    /// What a person is about to do.
+    /// Records the excuses for what a person is about to do.
     pub fn before(&mut self, hand: &OperatorAction, glance: &[Glance], scenario: &Scenario) {
         let has = |base: &str, role: fn(Role) -> bool| {
             glance.iter().any(|container| {
@@ -78,12 +78,12 @@ impl Excuses {
             let container = glance.iter().find(|container| container.name == name);
             container.map(|container| container.id.as_str().to_owned())
         };
-        // Its policy is off, to be retired.
+        // Its policy was taken away, because it is to be retired.
         let lost_its_policy = |base: &str| {
             let delegate = scenario.delegates.iter().find(|delegate| delegate.name == base);
             let serving = glance.iter().find(|container| container.name == base);
             serving.is_some_and(|serving| {
-                // Or will be in a moment, since it keeps crashing.
+                // Or it will be in a moment, because it keeps crashing.
                 let crashing = matches!(serving.state.as_str(), "restarting" | "exited");
                 crashing || delegate.is_some_and(|delegate| serving.policy != delegate.policy)
             })
@@ -106,16 +106,16 @@ impl Excuses {
                     Role::Serving => {
                         excuse.may_be_gone = true;
                         excuse.may_be_stopped = true;
-                        // Its label knows the policy of the one that it replaces.
+                        // Its label has the policy of the container that it replaces.
                         excuse.policy_is_lost |= old;
                     }
                     Role::Candidate | Role::Standby => {
                         excuse.no_way_back |= role == Role::Standby;
                         excuse.policy_is_lost |= old;
-                        // Without its copy an `--rm` one is lost when it ends, unless an upgrader comes back before.
+                        // Without its standby, an `--rm` delegate is lost when it ends before an upgrader starts.
                         excuse.may_be_gone |= !in_service && (!old || vanishes);
                     }
-                    // It may have had the old one's policy on its label.
+                    // Its label may have had the old container's policy.
                     Role::Failed { .. } | Role::Withdrawn { .. } => excuse.policy_is_lost |= old,
                     Role::Draining { .. } => {
                         excuse.no_way_back = true;
@@ -127,7 +127,7 @@ impl Excuses {
             OperatorAction::Stop(name) => {
                 self.handled.extend(id_of(name));
                 let (base, role) = Role::parse(name);
-                // A candidate may be promoted in that moment.
+                // A candidate may be promoted at that moment.
                 if matches!(role, Role::Serving | Role::Candidate) {
                     let auto_remove = scenario
                         .delegates
@@ -142,7 +142,7 @@ impl Excuses {
             OperatorAction::Restart(name) => {
                 self.handled.extend(id_of(name));
                 let (base, role) = Role::parse(name);
-                // With `--rm`, a restart is an end: the engine may be quicker with the removal.
+                // A restart may end an `--rm` container for good: the engine may remove it first.
                 let auto_remove = scenario
                     .delegates
                     .iter()

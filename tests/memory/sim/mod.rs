@@ -1,7 +1,7 @@
 //! Whole lives of a host, drawn from seeds: delegates, images good and bad, and everything that goes wrong; what must
 //! hold at every moment, and at the end.
 //!
-//! `make sim SEEDS=1000` plays as many, `SEEDS=a..b` those, and `SEED=n` tells the whole story of one.
+//! `make sim SEEDS=1000` plays that many seeds, `SEEDS=a..b` a range, and `SEED=n` prints the whole story of one.
 
 mod book;
 mod director;

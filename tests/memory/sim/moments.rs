@@ -201,8 +201,8 @@ impl<'a> Moments<'a> {
         self.world.scenario.images[shadow.image].kind
     }
 
-    /// Whether it works now, or did at the last observation: no upgrader could know what a person, a crash or its health
-    /// changed since then.
+    /// Whether it works now, or did at the last observation: no upgrader could know what a person, a crash or its
+    /// health changed since then.
     fn works(&self, shadow: &Shadow, now: Duration) -> bool {
         // A container that a person stops answers until it has stopped.
         let present = shadow
@@ -272,8 +272,8 @@ impl<'a> Moments<'a> {
         })
     }
 
-    /// A serving container may be asked to stop only if another one serves, or if the order is stop-first and its successor
-    /// is ready.
+    /// A serving container may be asked to stop only if another one serves, or if the order is stop-first and its
+    /// successor is ready.
     fn check_stop(&mut self, event: &Event) {
         let Some(shadow) = self.shadows.get(&event.id) else {
             return;
@@ -311,7 +311,7 @@ impl<'a> Moments<'a> {
         if standby || self.book.excuses.names.contains(Role::parse(&event.name).0) {
             return;
         }
-        // An earlier process may have asked it to stop, which the engine does not show: only a new life is sure to go on.
+        // An earlier process may have asked it to stop, which no engine shows: only a new life is sure to last.
         let rejected = self.another(event, |role, _| matches!(role, Role::Failed { .. }));
         if is_off && (rejected || self.book.excuses.of(Role::parse(&event.name).0).policy_is_lost) {
             return;

@@ -1,4 +1,4 @@
-//! Plays many seeds, and tells of them.
+//! Plays many seeds, and reports the results.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,7 +18,7 @@ const FIXED_SHARE: u64 = 60;
 struct Tally {
     seeds: u64,
     steps: u64,
-    /// Seconds, and the seed.
+    /// The seconds that it took, and the seed.
     slowest: Option<(f64, u64)>,
     counts: BTreeMap<String, u64>,
     violations: Vec<(u64, Vec<String>)>,
@@ -123,9 +123,9 @@ fn the_promise_is_kept_whatever_goes_wrong() {
     check(0..FIXED_SHARE);
 }
 
-/// What `make sim` runs.
+/// The test that `make sim` runs.
 #[test]
-#[ignore = "as many as SEEDS asks for"]
+#[ignore = "plays the seeds that SEEDS or SEED names"]
 fn as_many_as_asked_for() {
     if let Ok(seed) = std::env::var("SEED") {
         return story(seed.parse().expect("SEED is a number"));
@@ -138,7 +138,7 @@ fn as_many_as_asked_for() {
     check(range);
 }
 
-/// Tells the whole story of a seed.
+/// Prints the whole story of a seed.
 fn story(seed: u64) {
     let runtime = runtime();
     let _context = runtime.enter();

@@ -1,4 +1,4 @@
-//! What a seed stands for: a host, its delegates, what is published when, and what goes wrong.
+//! What a seed determines: a host, its delegates, the images that are published and when, and what goes wrong.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use kit::twin::{Behaviour, Exit, OnStop, Wellness, delegate_body};
 
 /// The `DELEGATE_NAME` that the upgraders manage.
 pub const GROUP: &str = "docker-delegate";
-/// A tag that stands for another image each time.
+/// A tag that moves to another image each time.
 pub const MOVING: &str = "harness/delegate:latest";
 pub const HOUR: Duration = Duration::from_secs(3600);
 
@@ -25,7 +25,7 @@ pub struct Scenario {
     pub delegates: Vec<Delegate>,
     /// The first is what the delegates run at the beginning; the others are published, some in vain.
     pub images: Vec<Made>,
-    /// When which image is published.
+    /// The times at which images are published, by index.
     pub publications: Vec<(Duration, usize)>,
     pub upgraders: Vec<Upgrader>,
     pub faults: Faults,
@@ -44,7 +44,7 @@ pub struct Delegate {
     pub body: Value,
 }
 
-/// Whether two of it may live at once.
+/// Whether two of its containers may run at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     StartFirst,
@@ -62,14 +62,14 @@ pub struct Made {
     pub pull_time: Duration,
 }
 
-/// What an image is worth.
+/// How good an image is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     Good,
     Slow,
     CrashesAtOnce,
     CrashesSoon,
-    /// Only after it has proven itself.
+    /// It crashes only after it has proven itself.
     CrashesLate,
     TurnsIll,
     NeverHealthy,
@@ -86,7 +86,7 @@ impl Kind {
         matches!(self, Self::Good | Self::Slow)
     }
 
-    /// Whether none of its containers can ever prove itself. One that is too slow can, to a process that sees it late.
+    /// Whether none of its containers can ever prove itself. A slow one can, if a process observes it late.
     pub fn never_serves(self) -> bool {
         matches!(
             self,
@@ -100,18 +100,18 @@ impl Kind {
     }
 }
 
-/// A process that upgrades.
+/// An upgrader's process.
 #[derive(Clone, Debug)]
 pub struct Upgrader {
     /// The time after the full hour of its scheduled runs.
     pub minute: Duration,
     /// Whether each run is a new process.
     pub once: bool,
-    /// Acts at its start too.
+    /// Whether it also upgrades at its start.
     pub run_on_start: bool,
 }
 
-/// How often what goes wrong: once in so many calls, 0 for never.
+/// How often each fault happens: once in so many calls, 0 for never.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     pub error_before: u64,
@@ -195,7 +195,7 @@ fn images(random: &mut Random, timing: &Timing) -> Vec<Made> {
                 ]),
                 _ => kind(random),
             };
-            // Somebody pushed another image under the same tag, which is none that moves.
+            // Someone pushed another image under the same tag, although it is not meant to move.
             let tag = if index > 1 && random.one_in(6) {
                 index - 1
             } else {
@@ -298,7 +298,7 @@ fn delegates(random: &mut Random, strategy: Strategy, old: &Made) -> Vec<Delegat
             if auto_remove {
                 policy = "no";
             } else if old.kind != Kind::Good {
-                // One that ended by itself is its owner's business.
+                // A delegate that ended by itself is its owner's business.
                 policy = random.pick(&["always", "unless-stopped"]);
             }
             body["HostConfig"]["AutoRemove"] = auto_remove.into();
@@ -351,7 +351,7 @@ fn upgraders(random: &mut Random) -> Vec<Upgrader> {
         .collect()
 }
 
-/// A few things that go wrong, each at its own rate: where all go wrong at once, nothing ever gets far.
+/// A few kinds of fault, each at its own rate: with all of them at once no upgrade would get far.
 fn faults(random: &mut Random) -> Faults {
     let mut faults = Faults::default();
     for _ in 0..random.pick(&[0, 1, 2, 2, 3, 4, 6]) {

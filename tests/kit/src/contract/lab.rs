@@ -1,4 +1,4 @@
-//! Where the contract is checked: an engine, and the means to make images for it.
+//! The labs in which the contract is checked: an engine, and the means to create images for it.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -22,19 +22,19 @@ pub trait Lab {
     /// A container name that no other test has.
     fn name(&self, base: &str) -> String;
 
-    /// Makes an image whose containers behave so, under that reference.
+    /// Creates an image whose containers have that behaviour, under that reference.
     fn image_named(&self, reference: &str, behaviour: Behaviour) -> impl Future<Output = ()>;
 
-    /// Makes an image whose containers behave so; its reference.
+    /// Creates an image whose containers have that behaviour, and returns its reference.
     fn image(&self, behaviour: Behaviour) -> impl Future<Output = String>;
 
-    /// Puts a file of this moment into a container, as compose does with a config.
+    /// Copies a file with the present time into a container, as Compose does with a config.
     fn copy_in(&self, id: &ContainerId, path: &str) -> impl Future<Output = ()>;
 
-    /// Makes a network; its name.
+    /// Creates a network, and returns its name.
     fn network(&self) -> impl Future<Output = String>;
 
-    /// The least create body for an image.
+    /// The smallest create body for an image.
     fn body(&self, reference: &str) -> Value;
 }
 

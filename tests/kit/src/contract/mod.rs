@@ -20,7 +20,7 @@ pub use records::*;
 pub use restarts::*;
 pub use stops::*;
 
-/// Passes the names of all rules to a macro, which makes a test of each: they are listed once, and tried on both engines.
+/// Passes the names of all rules to a macro that makes a test of each, so that one list serves both engines.
 #[macro_export]
 macro_rules! each_rule {
     ($tests:ident) => {

@@ -27,7 +27,7 @@ const LABEL: &str = "io.delegate-upgrader.test";
 /// A statically linked one.
 const BUSYBOX: &str = "/bin/busybox";
 
-/// A real engine; what is made here is this lab's own and goes with it.
+/// A real engine; the lab removes everything that it created there.
 pub struct RealLab {
     engine: DockerEngine,
     docker: Docker,
@@ -215,7 +215,7 @@ fn host(address: &str) -> Option<EngineHost> {
     Some(EngineHost::Tcp { address, tls: None })
 }
 
-/// What makes a container behave so.
+/// The command that gives a container its behaviour.
 fn command(behaviour: &Behaviour) -> Vec<String> {
     if behaviour.start_error.is_some() {
         return vec!["/bin/there-is-no-such-program".to_owned()];

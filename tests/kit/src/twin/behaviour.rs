@@ -1,4 +1,4 @@
-//! What the process in a container does, as its image has it.
+//! What the process in a container does, as its image determines it.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub enum Wellness {
         /// How long it is not.
         down: Duration,
     },
-    /// Healthy for so long, then never again.
+    /// Healthy for that long, then never again.
     For(Duration),
 }
 
@@ -51,9 +51,9 @@ pub struct Exit {
 /// What a process does on its stop signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnStop {
-    /// Finishes its tasks for so long, then exits with 0.
+    /// Finishes its tasks for that long, then exits with 0.
     Drain(Duration),
-    /// Goes on as if nothing had happened.
+    /// Ignores the signal.
     Ignore,
 }
 
@@ -72,7 +72,7 @@ impl Default for Behaviour {
 }
 
 impl Behaviour {
-    /// Finishes its tasks for so long when told to stop.
+    /// Finishes its tasks for that long after its stop signal.
     pub fn drains(time: Duration) -> Self {
         Self {
             on_stop: OnStop::Drain(time),
@@ -80,7 +80,7 @@ impl Behaviour {
         }
     }
 
-    /// Does not heed its stop signal.
+    /// Ignores its stop signal.
     pub fn ignores_stop() -> Self {
         Self {
             on_stop: OnStop::Ignore,
@@ -104,7 +104,7 @@ impl Behaviour {
         }
     }
 
-    /// Is healthy only so long after its start.
+    /// Becomes healthy only that long after its start.
     pub fn slow(ready_after: Duration) -> Self {
         Self {
             ready_after,
@@ -129,7 +129,7 @@ impl Behaviour {
         }
     }
 
-    /// What a probe finds so long after the start.
+    /// What a probe finds at that time after the start.
     pub fn is_healthy_at(&self, age: Duration) -> bool {
         let Some(ready) = age.checked_sub(self.ready_after) else {
             return false;

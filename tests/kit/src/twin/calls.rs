@@ -1,4 +1,4 @@
-//! The log of what was asked of the twin, and the faults a test puts in the way.
+//! The log of the calls to the twin, and the faults that a test injects.
 
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ impl Operation {
     }
 }
 
-/// What goes wrong with a call.
+/// A fault of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing.
@@ -90,7 +90,7 @@ pub enum Fault {
     HangAfter,
     /// The engine answers with this status, and does nothing.
     Refuse(u16),
-    /// It arrives twice, one right after the other, and the caller gets the second answer: a proxy tried again.
+    /// It arrives twice in a row, as after a proxy's retry, and the caller gets the second answer.
     Twice,
     /// Nothing, but it takes this much longer; half of it before its effect.
     Slow(Duration),
@@ -99,5 +99,5 @@ pub enum Fault {
 /// The time-out of the real client, and so the longest a call can hang.
 pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Decides on a fault for each call.
+/// Chooses a fault for each call.
 pub(super) type FaultHook = Box<dyn FnMut(&Call) -> Fault + Send>;

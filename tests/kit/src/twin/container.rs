@@ -16,9 +16,9 @@ pub(super) type At = Duration;
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 /// The longest pause.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
-/// So many results of its probes are kept of a container.
+/// How many results of its probes the engine keeps for a container.
 const PROBES_KEPT: usize = 5;
-/// A life this long begins the pauses anew.
+/// A life this long resets the pause.
 const STABLE: Duration = Duration::from_secs(10);
 
 /// A container.
@@ -50,7 +50,7 @@ pub(super) struct Container {
     pub printed: Vec<String>,
 }
 
-/// A link, by the container and not by its name.
+/// A link; it refers to the container, not to its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Link {
     pub target: String,
@@ -172,7 +172,7 @@ impl Container {
             .collect()
     }
 
-    /// When something will happen to it by itself.
+    /// When its next event is due.
     pub(super) fn next_event(&self) -> Option<At> {
         match &self.status {
             Status::Running(life) => life.end(&self.behaviour).map(|(at, _)| at),
@@ -199,7 +199,7 @@ impl Container {
         self.started.is_some() && (self.policy() == "always" || self.comes_back(self.exit_code))
     }
 
-    /// The pause before the next life, after one that lasted so long.
+    /// The pause before the next life, after one of that length.
     pub(super) fn next_backoff(&mut self, lived: Duration) -> Duration {
         self.backoff = if self.backoff.is_zero() || lived > STABLE {
             FIRST_BACKOFF
@@ -209,7 +209,7 @@ impl Container {
         self.backoff
     }
 
-    /// What a probe of its health endpoint finds; `None` where nothing listens.
+    /// What a probe of its health endpoint finds; `None` if nothing listens.
     pub(super) fn answers(&self, now: At, manager_reachable: bool) -> Option<bool> {
         match &self.status {
             Status::Running(life) if !life.collides => {

@@ -18,7 +18,7 @@ pub(super) struct Merged {
     pub endpoints: BTreeMap<String, Value>,
 }
 
-/// Does to a create body what the engine does to it.
+/// Completes a create body as the engine does.
 pub(super) fn merge(body: &Value, image: &Value, id: &str) -> Merged {
     let mut config = body.as_object().cloned().unwrap_or_default();
     let mut host_config = object(config.remove("HostConfig"));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::behaviour::Behaviour;
 
-/// What an image is, wherever it lies.
+/// An image, on the host or in the registry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Image {
     /// `sha256:…`.
@@ -19,7 +19,7 @@ pub struct Image {
     pub behaviour: Behaviour,
     /// `amd64`.
     pub architecture: String,
-    /// How big it is, in bytes.
+    /// Its size, in bytes.
     pub size: u64,
     /// How long a pull of it takes.
     pub pull_time: Duration,
@@ -47,8 +47,8 @@ impl Images {
         self.registry.insert(normal(reference), image);
     }
 
-    /// Gives containers that are made from an image from now on another behaviour: what they meet has changed, not the
-    /// image.
+    /// Changes the behaviour of containers that are created from an image from now on: their surroundings have changed,
+    /// not the image.
     pub(super) fn set_behaviour(&mut self, reference: &str, behaviour: &Behaviour) {
         if let Some(image) = self.registry.get_mut(&normal(reference)) {
             image.behaviour = behaviour.clone();
@@ -59,7 +59,7 @@ impl Images {
         }
     }
 
-    /// Makes pulls of a reference fail with these words, or succeed again.
+    /// Makes pulls of a reference fail with this message, or succeed again.
     pub(super) fn break_pull(&mut self, reference: &str, message: Option<&str>) {
         match message {
             Some(message) => self.broken.insert(normal(reference), message.to_owned()),
@@ -81,7 +81,7 @@ impl Images {
         })
     }
 
-    /// Brings what the registry has to the host.
+    /// Copies an image from the registry to the host.
     pub(super) fn pull(&mut self, reference: &str) -> Result<(), EngineError> {
         let image = self.offered(reference)?.clone();
         let repository = repository(&normal(reference)).to_owned();
@@ -115,7 +115,7 @@ impl Images {
         })
     }
 
-    /// The tags that lead to an image.
+    /// The tags of an image.
     pub(super) fn tags_of(&self, id: &str) -> Vec<&str> {
         self.tags
             .iter()
@@ -124,7 +124,7 @@ impl Images {
             .collect()
     }
 
-    /// Takes an image and its tags off the host.
+    /// Removes an image and its tags from the host.
     pub(super) fn remove(&mut self, id: &str) {
         self.local.remove(id);
         self.digests.remove(id);
@@ -158,7 +158,7 @@ pub(super) fn digest(image: &Image) -> String {
     format!("sha256:{hex}")
 }
 
-/// A reference with its tag, and without the registry that goes without saying.
+/// A reference with its tag, and without the default registry.
 fn normal(reference: &str) -> String {
     let short = reference
         .strip_prefix("docker.io/library/")

@@ -1,4 +1,4 @@
-//! What a person does at the host, with the client's own commands.
+//! What an operator does on the host with the docker command.
 
 use std::time::Duration;
 
@@ -21,11 +21,11 @@ pub enum OperatorAction {
     Rename(String, String),
     /// `docker stop`.
     Stop(String),
-    /// `docker restart`. What it does within its ten seconds is done at once.
+    /// `docker restart`; the ten seconds of its stop pass at once.
     Restart(String),
-    /// `docker container prune`: every container that is not running goes.
+    /// `docker container prune`: removes every container that is not running.
     PruneContainers,
-    /// `docker image prune --all`: every image that no container uses goes.
+    /// `docker image prune --all`: removes every image that no container uses.
     PruneImages,
 }
 
