@@ -41,8 +41,8 @@ pub struct Options {
 
 /// Runs until `shutdown` completes.
 ///
-/// Work in progress is dropped at once then. That is safe at every point, because all that was begun is on the containers
-/// and none of it in this process: the next start resumes it.
+/// Work in progress is dropped at once then. That is safe at every point, because all that was begun is on the
+/// containers and none of it in this process: the next start resumes it.
 pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
     mut reconciler: Reconciler<E, M, H>,
     mut trigger: Trigger,
@@ -108,8 +108,8 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
     trigger.shutdown().await;
 }
 
-/// Starts a run, where one is due, and takes all steps that can be taken. A run that cannot start, because the engine is
-/// unreachable, starts when it is back.
+/// Starts a run, where one is due, and takes all steps that can be taken. A run that cannot start, because the engine
+/// is unreachable, starts when it is back.
 async fn reconcile<E: Engine, M: ImageSource, H: HealthEndpoint>(
     reconciler: &mut Reconciler<E, M, H>,
     starting: &mut Option<Mode>,
@@ -149,8 +149,8 @@ fn log_engine(before: &mut Option<String>, now: Option<&EngineError>) {
     }
 }
 
-/// Does one run to its end, drains included. Replacements that an earlier process had begun are finished first, with the
-/// image they began with; then their delegates are asked for once more.
+/// Does one run to its end, drains included. Replacements that an earlier process had begun are finished first, with
+/// the image they began with; then their delegates are asked for once more.
 ///
 /// # Errors
 /// The engine was unreachable at the start, or for two minutes later on. A shorter outage, as while it restarts, is

@@ -16,10 +16,10 @@
 //!                                            Docker
 //! ```
 //!
-//! There is no state file. Everything that an interrupted upgrade needs is in the names and labels of the containers, so
-//! the first start and the start after a crash are the same: [`observe`] reads the [`rollout`] of each delegate from the
-//! engine, [`rollout::next()`] decides on the one step to take, [`rollout::execute()`] takes it, and then everything is
-//! observed again. [`reconcile`] never waits: it reports when to come back.
+//! There is no state file. Everything that an interrupted upgrade needs is in the names and labels of the containers,
+//! so the first start and the start after a crash are the same: [`observe`] reads the [`rollout`] of each delegate
+//! from the engine, [`rollout::next()`] decides on the one step to take, [`rollout::execute()`] takes it, and then
+//! everything is observed again. [`reconcile`] never waits: it reports when to come back.
 //!
 //! `docs/development/architecture.md` has the layers, the glossary and the decisions; `docs/development/rollout.md` has
 //! the tables that [`rollout::next()`] implements.

@@ -10,8 +10,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::{LogFormat, LogSettings};
 
-/// Starts logging. Only this crate logs at the configured level, everything else at warnings at most: the debug lines of
-/// HTTP and engine libraries hold whole requests, tokens included.
+/// Starts logging. Only this crate logs at the configured level, everything else at warnings at most: the debug lines
+/// of HTTP and engine libraries hold whole requests, tokens included.
 pub fn start(settings: &LogSettings) {
     let level = LevelFilter::from_level(settings.level.into());
     let targets = Targets::new()

@@ -1,5 +1,5 @@
-//! Texts → values: the small parsers. Each says in a few words why it refuses a value, or nothing where the value speaks for
-//! itself.
+//! Texts → values: the small parsers. Each says in a few words why it refuses a value, or nothing where the value
+//! speaks for itself.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -206,8 +206,8 @@ pub(super) fn engine(text: &str, tls: bool, certificates: Option<PathBuf>) -> Re
 
 /// `host[:port]`.
 fn address(text: &str, default_port: u16) -> Result<String, String> {
-    // The URL parser checks the host of a scheme that it knows, and hides that scheme's default port: 21 for `ftp`, which is
-    // not an engine's.
+    // The URL parser checks the host of a scheme that it knows, and hides that scheme's default port: 21 for `ftp`,
+    // which is not an engine's.
     let url = Url::parse(&format!("ftp://{text}")).map_err(|error| error.to_string())?;
     let host = url.host_str().ok_or("it has no host")?;
     if !url.username().is_empty() || url.password().is_some() {

@@ -1,4 +1,5 @@
-//! The variables → [`Settings`]. A variable that stands alone is read here, [`connections`] has those that belong together.
+//! The variables → [`Settings`]. A variable that stands alone is read here, [`connections`] has those that belong
+//! together.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -91,8 +91,8 @@ impl Variable {
     }
 }
 
-/// From rows (`field = row;`): the table, and a struct with the text of each variable. The field is the name in lower case, as
-/// envy reads it.
+/// From rows (`field = row;`): the table, and a struct with the text of each variable. The field is the name in lower
+/// case, as envy reads it.
 macro_rules! variables {
     ($($section:ident { $($field:ident = $row:expr;)* })*) => {
         /// The rows, by the section of the page that lists them.

@@ -14,15 +14,16 @@ pub enum Role {
         /// Seconds since the epoch.
         since: i64,
     },
-    /// `NAME.withdrawn-<unix>`: a candidate that is no longer wanted, through no fault of its own, and was asked to stop.
+    /// `NAME.withdrawn-<unix>`: a candidate that is no longer wanted, through no fault of its own, and was asked to
+    /// stop.
     Withdrawn {
         /// Seconds since the epoch.
         since: i64,
     },
     /// `NAME.standby`: a copy of an `--rm` delegate, never started, made before its replacement begins.
     Standby,
-    /// `NAME.failed-<attempt>`: a rejected candidate, kept as evidence and as the quarantine of its image. For an `--rm` candidate,
-    /// which vanishes when it stops, a container of its image that was never started.
+    /// `NAME.failed-<attempt>`: a rejected candidate, kept as evidence and as the quarantine of its image. For an
+    /// `--rm` candidate, which vanishes when it stops, a container of its image that was never started.
     Failed {
         /// How many times this image was rejected in a row, from 1.
         attempt: u32,

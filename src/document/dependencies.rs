@@ -35,8 +35,8 @@ pub struct Dependency {
 }
 
 impl Dependency {
-    /// Whether nothing can be started with it unless the other one runs. A namespace ends with its holder's life, and the
-    /// engine refuses a link to what does not run.
+    /// Whether nothing can be started with it unless the other one runs. A namespace ends with its holder's life, and
+    /// the engine refuses a link to what does not run.
     pub fn needs_it_running(&self) -> bool {
         self.kind != DependencyKind::Volumes
     }
@@ -78,8 +78,8 @@ pub(super) fn namespaces(container: &Inspected) -> impl Iterator<Item = Dependen
     })
 }
 
-/// All that the container has of others. `--volumes-from` is kept as it was given, with an optional mode behind a colon.
-/// A link is shown as `/name:/own-name/alias`; in networks that a person made there are none of these.
+/// All that the container has of others. `--volumes-from` is kept as it was given, with an optional mode behind a
+/// colon. A link is shown as `/name:/own-name/alias`; in networks that a person made there are none of these.
 pub fn dependencies(container: &Inspected) -> Vec<Dependency> {
     let before_colon = |entry: &str| entry.split(':').next().unwrap_or_default().to_owned();
     let entries = |pointer| container.list(pointer).iter().filter_map(Value::as_str);

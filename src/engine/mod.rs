@@ -89,8 +89,8 @@ pub trait Engine: Send + Sync + 'static {
     fn inspect_image(&self, reference_or_id: &str)
     -> impl Future<Output = Result<Value, EngineError>> + Send;
 
-    /// Pulls an image. An error inside the 200 stream is an error here, but only inspecting the image afterwards shows which
-    /// one there is now.
+    /// Pulls an image. An error inside the 200 stream is an error here, but only inspecting the image afterwards
+    /// shows which one there is now.
     fn pull(
         &self,
         reference: &ImageReference,
@@ -119,8 +119,8 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Requests a stop: the container's stop signal now, SIGKILL after `grace`, which is rounded up to whole seconds.
     ///
-    /// Returns when the container has stopped or after one second, whichever comes first: the engine finishes a stop whose
-    /// client went away. Stopped already: success.
+    /// Returns when the container has stopped or after one second, whichever comes first: the engine finishes a stop
+    /// whose client went away. Stopped already: success.
     fn stop(&self, id: &ContainerId, grace: Duration)
     -> impl Future<Output = Result<(), EngineError>> + Send;
 
@@ -140,8 +140,8 @@ pub trait Engine: Send + Sync + 'static {
     /// Removes an image that no container uses, never by force. Gone already: success.
     fn remove_image(&self, id: &ImageId) -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// The last `lines` lines that a container printed, on either stream: at most a mebibyte, and no more than the engine
-    /// sends within two seconds. Empty where the log driver cannot read its log back.
+    /// The last `lines` lines that a container printed, on either stream: at most a mebibyte, and no more than the
+    /// engine sends within two seconds. Empty where the log driver cannot read its log back.
     fn logs(
         &self,
         id: &ContainerId,

@@ -9,8 +9,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use crate::container::ContainerId;
 use crate::engine::Engine;
 
-/// This program's own container; `None` where it runs in none. Engines bind files into a container from a directory named
-/// after its id.
+/// This program's own container; `None` where it runs in none. Engines bind files into a container from a directory
+/// named after its id.
 pub fn own_container() -> Option<ContainerId> {
     proc::own_container(&fs::read_to_string("/proc/self/mountinfo").ok()?).map(ContainerId::new)
 }

@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::{Expiry, ImageReference, ReferenceError};
 
-/// What `Config.Image` of a container says: a reference most often, but it may be an id or anything else that the engine
-/// once understood.
+/// What `Config.Image` of a container says: a reference most often, but it may be an id or anything else that the
+/// engine once understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageName {
     written: String,

@@ -1,5 +1,5 @@
-//! How long Harness supports a version of the delegate. By its tag, `yy.mm.verno`, it is supported until six months after
-//! that month, and its life ends eight months after it. This is shown, and never a reason to act.
+//! How long Harness supports a version of the delegate. By its tag, `yy.mm.verno`, it is supported until six months
+//! after that month, and its life ends eight months after it. This is shown, and never a reason to act.
 
 use chrono::{Datelike, Months, NaiveDate};
 use serde::{Deserialize, Serialize};

@@ -21,8 +21,8 @@ pub struct ManagerConfig {
     pub delegate_token: DelegateToken,
     /// This host's name, the issuer of the tokens.
     pub host_name: String,
-    /// Whether the Manager's UI shows AUTO UPGRADE ON for the workloads that are asked about: for a daemon that upgrades,
-    /// not for one that only checks.
+    /// Whether the Manager's UI shows AUTO UPGRADE ON for the workloads that are asked about: for a daemon that
+    /// upgrades, not for one that only checks.
     pub reports_upgrader: bool,
     /// `User-Agent`.
     pub user_agent: String,

@@ -86,7 +86,8 @@ fn advice(error: &rustls::Error) -> &'static str {
     }
 }
 
-/// The causes of an error joined by colons, without repetitions and without the outermost, which names only the request.
+/// The causes of an error joined by colons, without repetitions and without the outermost, which names only the
+/// request.
 pub(super) fn reason(error: &(dyn Error + 'static)) -> String {
     let mut texts: Vec<String> = Vec::new();
     for cause in causes(error) {

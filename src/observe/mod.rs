@@ -19,7 +19,7 @@ use crate::rollout::{Memory, Rollout};
 
 use read::Identities;
 
-/// Which containers are managed, and what they are measured by.
+/// Which containers are managed, and the settings they are observed with.
 #[derive(Clone)]
 pub struct Scope {
     /// The values of `DELEGATE_NAME` whose containers are managed.

@@ -9,8 +9,8 @@ use crate::container::{ContainerId, ContainerSummary, DELEGATE_NAME_VARIABLE, In
 use crate::document::{self, Dependency};
 use crate::engine::{Engine, EngineError};
 
-/// A list and the inspects after it are not one moment. Where a container changed meanwhile, both are repeated; this
-/// often in all, since another change may come each time.
+/// A list and the inspects after it are not one moment. Where a container changed meanwhile, both are repeated, at
+/// most this many times in all.
 const MAX_READINGS: usize = 3;
 
 /// Remembers what each container is. Its environment never changes, so a container that is not a delegate is inspected

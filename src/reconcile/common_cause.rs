@@ -7,8 +7,8 @@ use crate::container::{Role, RunState};
 use crate::health::HealthStatus;
 use crate::rollout::{Member, Memory, Rollout};
 
-/// Notes on each container that has to prove itself, or has just taken over, which other delegate lost its health in the
-/// same minutes: at most `patience` before the container was first seen to run.
+/// Notes on each container that has to prove itself, or has just taken over, which other delegate lost its health in
+/// the same minutes: at most `patience` before the container was first seen to run.
 pub(crate) fn note_unhealthy_peers(
     rollouts: &mut [Rollout],
     memory: &mut Memory,

@@ -13,7 +13,8 @@ use crate::manager::{ImageSource, Query};
 use crate::rollout::reason::Reason;
 use crate::rollout::{Desired, Fact, Facts, Member, Rollout, UpdateOrder};
 
-/// The label that Compose puts on its containers. Only Compose is known to copy files into a container before it starts.
+/// The label that Compose puts on its containers. Only Compose is known to copy files into a container before it
+/// starts.
 const COMPOSE_PROJECT: &str = "com.docker.compose.project";
 
 /// The call that failed where it is unknown whether files were copied.
@@ -108,6 +109,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let tracked = self.track(rollout);
         tracked.backoff = None;
         tracked.copied_files = Some((serving.id.clone(), answer));
+    }
+
+    /// Where no replacement is in progress, the answer is old by the next one.
+    pub(super) fn forget_free_memory(&mut self, rollouts: &[Rollout]) {
+        for rollout in rollouts.iter().filter(|rollout| !rollout.is_in_progress()) {
+            self.track(rollout).free_memory = None;
+        }
     }
 
     /// After an inconclusive attempt the image is tried again in the next run, not in this one.

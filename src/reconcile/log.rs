@@ -87,12 +87,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         let (container, workload) = (&rollout.name, &rollout.workload);
         let tracked = self.track(rollout);
-        if !rollout.is_in_progress() && rollout.inspect_error.is_none() {
-            tracked.free_memory = None;
-            if let (Some(done), Some(serving)) = (tracked.completion.take(), &rollout.serving) {
-                let (container_id, image, health) = (&serving.id, &serving.image, serving.health.to_string());
-                info!(container, workload, %container_id, %image, health, "{done}");
-            }
+        if !rollout.is_in_progress()
+            && rollout.inspect_error.is_none()
+            && let (Some(done), Some(serving)) = (tracked.completion.take(), &rollout.serving)
+        {
+            let (container_id, image, health) = (&serving.id, &serving.image, serving.health.to_string());
+            info!(container, workload, %container_id, %image, health, "{done}");
         }
         let line = match reason {
             Reason::Proving { verdict, .. } => format!("proving {verdict}"),
@@ -145,15 +145,19 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.tracked.retain(|name, tracked| {
             let is_present = present.contains(name.as_str());
             if !is_present && tracked.last_logged.is_some() {
-                info!(container = name, "no container of this delegate is left");
+                info!(
+                    container = name,
+                    workload = tracked.workload(),
+                    "no container of this delegate is left"
+                );
             }
             is_present
         });
     }
 }
 
-/// What to log once nothing is in progress any more. A candidate that was withdrawn is removed like an old container, but
-/// has replaced none.
+/// What to log once nothing is in progress any more. A candidate that was withdrawn is removed like an old container,
+/// but has replaced none.
 pub(super) fn completion_message(rollout: &Rollout, step: &Step) -> Option<&'static str> {
     let predecessor = rollout
         .serving
@@ -222,6 +226,10 @@ pub(super) fn log_result(rollout: &Rollout, step: &Step, effect: &Effect, took: 
         Effect::Done | Effect::Created(_) => {
             let seconds = seconds(took);
             info!(container, workload, container_id, seconds, "{}", step.result());
+        }
+        // Other names or other users of an image are no fault.
+        Effect::Nothing(why) if matches!(step, Step::RemoveImage { .. }) => {
+            info!(container, workload, why, "kept the image");
         }
         Effect::Nothing(why) => warn!(container, workload, container_id, why, "not done: {step}"),
     }

@@ -141,7 +141,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     fn track(&mut self, rollout: &Rollout) -> &mut Tracked {
-        self.tracked.entry(rollout.name.clone()).or_default()
+        self.tracked
+            .entry(rollout.name.clone())
+            .or_insert_with(|| Tracked::new(&rollout.workload))
     }
 
     /// Takes all steps that can be taken now. The report says when to call it again.
@@ -157,6 +159,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             let Some(mut report) = self.step_or_report(&rollouts, now).await else {
                 continue;
             };
+            self.forget_free_memory(&rollouts);
             self.forget_absent(&rollouts);
             self.report_gone(&mut report, &rollouts);
             self.add_evidence(&mut report, &rollouts).await;
@@ -192,7 +195,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     self.learn(rollout, fact, now).await;
                     return None;
                 }
-                Decision::Wait { reason, until } => self.report(&mut report, rollout, &reason, Some(until)),
+                Decision::Wait { reason, until } => {
+                    self.report(&mut report, rollout, &reason, Some(until));
+                    self.note_inconclusive(rollout, &reason);
+                }
                 Decision::Rest(reason) => {
                     self.report(&mut report, rollout, &reason, None);
                     self.note_inconclusive(rollout, &reason);

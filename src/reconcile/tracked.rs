@@ -7,6 +7,7 @@ use crate::rollout::{Backoff, Rollout, Row};
 /// One delegate's record, kept under its container name. Losing it repeats a question or a log line, and nothing else.
 #[derive(Debug, Default)]
 pub(super) struct Tracked {
+    workload: String,
     /// The last call to the engine for it failed.
     pub(super) backoff: Option<Backoff>,
     /// Whether the host has the memory for a second container; known until its replacement is over.
@@ -24,7 +25,19 @@ pub(super) struct Tracked {
 }
 
 impl Tracked {
-    /// A new run tries again, learns again, and logs each delegate's outcome again.
+    pub(super) fn new(workload: &str) -> Self {
+        Self {
+            workload: workload.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// The `DELEGATE_NAME` of the delegate.
+    pub(super) fn workload(&self) -> &str {
+        &self.workload
+    }
+
+    /// A new run tries again, asks for the host's memory again, and logs each delegate's outcome again.
     pub(super) fn start_run(&mut self) {
         self.backoff = None;
         self.free_memory = None;

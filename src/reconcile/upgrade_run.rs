@@ -192,7 +192,8 @@ impl UpgradeRun {
         self.pulled.insert(reference.normalised(), result);
     }
 
-    /// Forgets a pulled image that has disappeared, so that it is pulled again; `false` where it was pulled again before.
+    /// Forgets a pulled image that has disappeared, so that it is pulled again; `false` where it was pulled again
+    /// before.
     pub(super) fn pull_again(&mut self, reference: &ImageReference) -> bool {
         self.pulled.remove(&reference.normalised());
         self.pulled_again.insert(reference.normalised())

@@ -111,7 +111,9 @@ impl fmt::Display for Fact {
             Self::FreeMemory => f.write_str("whether the host has memory for a second container"),
             Self::CopiedFiles => f.write_str("whether files were copied into the container"),
             Self::ManagerReachable { .. } => f.write_str("whether the Manager can be reached"),
-            Self::CommonCause { container, cause } => write!(f, "that {cause} ({container})"),
+            Self::CommonCause { container, cause } => {
+                write!(f, "the common cause of a failure: {cause} ({container})")
+            }
         }
     }
 }

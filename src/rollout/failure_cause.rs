@@ -7,8 +7,8 @@ use chrono::{DateTime, Utc};
 use super::Member;
 use crate::text::duration;
 
-/// What was wrong with a candidate, or with a successor that had taken over already. `ending` is how its last life ended,
-/// and `health` what its last health check saw, in words.
+/// What was wrong with a candidate, or with a successor that had taken over already. `ending` is how its last life
+/// ended, and `health` what its last health check saw, in words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "snake_case")]
 #[allow(missing_docs, reason = "the sentence of each says what it is")]
@@ -33,7 +33,6 @@ pub enum FailureCause {
     /// It is gone, and this program did not remove it.
     #[error("{}", vanished(.problem.as_deref()))]
     Vanished {
-        image: String,
         /// Why it could not be started, where that is known.
         problem: Option<String>,
     },

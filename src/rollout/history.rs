@@ -35,8 +35,8 @@ pub struct History {
     pub start_refused: Option<String>,
     /// How often the engine failed to start it, in a way that may pass.
     pub failed_starts: u32,
-    /// The last time a common cause kept delegates from being healthy, and which. A failure of this one is then
-    /// none on its image.
+    /// The last time a common cause kept delegates from being healthy, and which. Its failure then
+    /// says nothing about its image.
     pub common_cause: Option<(DateTime<Utc>, String)>,
     /// The restarts that were counted by then.
     pub excused_restarts: u64,
@@ -234,15 +234,15 @@ impl Memory {
         self.created.remove(name);
     }
 
-    /// Notes that a container was asked to stop by `now`: its time begins when the engine has the request, not when it was
-    /// sent.
+    /// Notes that a container was asked to stop by `now`: its time begins when the engine has the request, not when
+    /// it was sent.
     pub fn note_stop_requested(&mut self, id: &ContainerId, now: DateTime<Utc>) {
         self.history(id).stop_requested_at = Some(now);
         self.stop_requested.insert(id.clone());
     }
 
-    /// Notes which `--rm` containers a delegate has. More than one gone at once: that was an engine that restarted, and
-    /// says nothing about any of them.
+    /// Notes which `--rm` containers a delegate has. If more than one is gone at once, the engine restarted, which says
+    /// nothing about any of them.
     pub fn note_auto_remove(&mut self, name: &str, present: Vec<ContainerId>) {
         let before = self.auto_remove.get(name).into_iter().flatten();
         let gone = before.filter(|id| !present.contains(id) && !self.stop_requested.contains(*id));

@@ -191,8 +191,8 @@ impl Member {
         self.state == RunState::Removing && too_long
     }
 
-    /// Whether it was proven before the old one gave up the name: it was running by then, and still lives that life. In a
-    /// stop-first replacement it starts later, and after a reboot it has to prove itself again.
+    /// Whether it was proven before the old one gave up the name: it was running by then, and still lives that life.
+    /// In a stop-first replacement it starts later, and after a reboot it has to prove itself again.
     pub(super) fn was_proven_before(&self, old: &Self) -> bool {
         self.state == RunState::Running
             && old.is_up()

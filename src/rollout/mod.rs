@@ -1,8 +1,8 @@
 //! The replacement of one delegate, read from Docker's own state.
 //!
-//! There is no state file: `Rollout` is read from container names, labels and states at every observation, [`next`] decides
-//! the one step to take, and the executor takes it. What a restart of this program loses ([`History`]) is only how long
-//! something has been watched, never what was done.
+//! There is no state file: `Rollout` is read from container names, labels and states at every observation, [`next`]
+//! decides what to do about it, and [`execute`] takes the step. What a restart of this program loses ([`History`]) is
+//! only how long something has been watched, never what was done.
 
 mod backoff;
 mod decided;
@@ -99,9 +99,8 @@ pub struct Vanished {
 
 impl Vanished {
     /// What counts against its image.
-    fn failure(&self, image: &str) -> FailureCause {
+    fn failure(&self) -> FailureCause {
         FailureCause::Vanished {
-            image: image.to_owned(),
             problem: self.cause.clone(),
         }
     }
@@ -176,8 +175,8 @@ impl Rollout {
         role(since).name(&self.name)
     }
 
-    /// The image before the one before: no rollback goes back two releases. An image that the owner brought is kept, and
-    /// another replica may be a step behind.
+    /// The image before the one before: no rollback goes back two releases. An image that the owner brought is kept,
+    /// and another replica may be a step behind.
     fn outdated_image(&self, serving: &Member, old: &Member) -> Option<ImageId> {
         let image = old.previous_image_id.as_ref().filter(|_| old.release > 1)?;
         let is_kept =
@@ -191,8 +190,8 @@ impl Rollout {
         standby.is_some_and(|standby| standby.is_successor_of(old))
     }
 
-    /// Whether one that will vanish has lost its copy: `docker container prune`
-    /// takes whatever does not run. Behind one in service, that one may need a copy of its own by now.
+    /// Whether one that will vanish has lost its copy: `docker container prune` takes whatever does not run. Behind
+    /// one in service, that one may need a copy of its own by now.
     fn misses_standby(&self, old: &Member) -> bool {
         old.auto_remove && old.is_up() && self.standby.is_none() && self.serving.is_none()
     }

@@ -1,5 +1,5 @@
-//! Why nothing (more) happens to a delegate: every decision not to act is one [`Reason`], which becomes a sentence in the
-//! log, in `plan` and in `/status`, and by its [`ReasonKind`] a metric label.
+//! Why nothing (more) happens to a delegate: every decision not to act is one [`Reason`], which becomes a sentence in
+//! the log, in `plan` and in `/status`, and by its [`ReasonKind`] a metric label.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use crate::manager::ManagerError;
 use crate::text::size::{self, MIB};
 use crate::text::{duration, time};
 
-/// Why a delegate is left as it is, for now or for good. An image is named by its reference, a problem is in the engine's
-/// words, and a verdict is the health at the last observation.
+/// Why a delegate is left as it is, for now or for good. An image is named by its reference, a problem is in the
+/// engine's words, and a verdict is the health at the last observation.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, EnumDiscriminants)]
 #[strum_discriminants(
     name(ReasonKind),
@@ -150,8 +150,8 @@ pub enum Reason {
         common_cause: String,
     },
     /// The candidate is gone, and this program did not remove it.
-    #[error("the new container failed: {cause}")]
-    CandidateVanished { cause: FailureCause },
+    #[error("{image} failed: {cause}")]
+    CandidateVanished { image: String, cause: FailureCause },
     /// An operator rolled back from the published image; the delegate stays until another one is published.
     #[error(
         "rolled back from {image} to {to}; it stays there until another image is published or `delegate-upgrader retry` \
@@ -192,7 +192,7 @@ pub enum Reason {
     #[error("the new container is unhealthy ({verdict}) and no old one is left to restore")]
     NoFallback { verdict: String },
     /// No container holds the delegate's name, and none is left to restore.
-    #[error("no container of this delegate is left")]
+    #[error("no container holds the delegate's name, and none is left to restore")]
     NoContainer,
     /// The engine failed to do what it was asked; it is tried again.
     #[error("{step}: {problem}")]
@@ -245,7 +245,7 @@ impl Reason {
             Self::Rejected { cause, .. }
             | Self::Confirming { cause, .. }
             | Self::Inconclusive { cause, .. }
-            | Self::CandidateVanished { cause } => Some(cause.kind()),
+            | Self::CandidateVanished { cause, .. } => Some(cause.kind()),
             _ => None,
         }
     }
@@ -256,7 +256,7 @@ impl Reason {
             Self::Rejected { cause, .. }
             | Self::Confirming { cause, .. }
             | Self::Inconclusive { cause, .. }
-            | Self::CandidateVanished { cause } => cause.to_string(),
+            | Self::CandidateVanished { cause, .. } => cause.to_string(),
             Self::Halted { because, .. } => because.clone(),
             reason => reason.to_string(),
         }

@@ -10,7 +10,8 @@ use super::{Decided, Decision, Fact, Step};
 /// Declares [`Row`], a table to a line.
 macro_rules! rows {
     ($($row:ident)+) => {
-        /// A row of one of the tables in docs/development/rollout.md, by its id: the table's letter, and its number in it.
+        /// A row of one of the tables in docs/development/rollout.md, by its id: the table's letter, and its number
+        /// in it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[allow(missing_docs, reason = "the page says what each row is about")]
         pub enum Row { $($row),+ }

@@ -71,7 +71,7 @@ pub enum Step {
         name: String,
         policy: String,
     },
-    /// Tell a container to stop.
+    /// Ask a container to stop.
     Stop {
         id: ContainerId,
         name: String,
@@ -114,8 +114,8 @@ impl Step {
         }
     }
 
-    /// The old one gives up the name. Its new name has the second, or the next one that is free. By a clock that was set
-    /// back it would be older than the life that ends here.
+    /// The old one gives up the name. Its new name has the second, or the next one that is free. By a clock that was
+    /// set back it would be older than the life that ends here.
     pub(super) fn retire(rollout: &Rollout, old: &Member, now: DateTime<Utc>) -> Self {
         let begun = old.started_at.map_or(0, |started| started.timestamp() + 1);
         let since = now.timestamp().max(begun);

@@ -1,7 +1,7 @@
 //! A schedule's runs around the changes of daylight saving time: pure.
 //!
-//! croner searches local clock time, so in the hour that happens twice it would skip the second half hour of `*/30`, and
-//! for a start in that second hour it can answer with a moment that is already over.
+//! croner searches local clock time, so in the hour that happens twice it would skip the second half hour of `*/30`,
+//! and for a start in that second hour it can answer with a moment that is already over.
 
 use chrono::{DateTime, NaiveDateTime, Offset, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;

@@ -1,6 +1,7 @@
 //! Cron text → validated schedule, its next runs and its warnings: pure, except for the [`trigger`].
 //!
-//! croner parses the text, searches and describes. What it cannot do, the changes of daylight saving time, is in `dst.rs`.
+//! croner parses the text, searches and describes. What it cannot do, the changes of daylight saving time, is in
+//! `dst.rs`.
 
 mod advice;
 mod dst;
@@ -28,11 +29,11 @@ pub struct Schedule {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Runs {
-    /// The hour field is `*` or `*/n`: elapsed time matters. Where the clock repeats an hour, both count; an hour that it
-    /// skips does not.
+    /// The hour field is `*` or `*/n`: elapsed time matters. Where the clock repeats an hour, both count; an hour
+    /// that it skips does not.
     Elapsed(Box<Cron>),
-    /// The hour field names hours: clock time matters. Each runs once a day, one that the clock skips at the moment to which
-    /// it was moved.
+    /// The hour field names hours: clock time matters. Each runs once a day, one that the clock skips at the moment
+    /// to which it was moved.
     Clock(Box<Cron>),
     Every(TimeDelta),
 }
@@ -74,7 +75,8 @@ impl Schedule {
         self.zone
     }
 
-    /// The first run after that moment, in whole seconds; `None` when there is none. An interval counts from the moment itself.
+    /// The first run after that moment, in whole seconds; `None` when there is none. An interval counts from the
+    /// moment itself.
     pub fn next(&self, after: DateTime<Utc>) -> Option<DateTime<Tz>> {
         // croner would carry a fraction of a second over into its answer.
         let after = after.trunc_subsecs(0);
@@ -86,8 +88,8 @@ impl Schedule {
         next.map(|next| next.with_timezone(&self.zone))
     }
 
-    /// The run after `last`, the last one that was handed out, so that lateness does not add up. Runs that passed before
-    /// `now` are not made up for.
+    /// The run after `last`, the last one that was handed out, so that lateness does not add up. Runs that passed
+    /// before `now` are not made up for.
     pub fn following(&self, last: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Option<DateTime<Tz>> {
         last.and_then(|last| self.next(last))
             .filter(|next| *next > now)

@@ -1,8 +1,8 @@
 //! The trigger: hands out the schedule's runs, one at a time.
 //!
-//! tokio-cron-scheduler is the alarm clock. Its own cron jobs keep one fixed offset from UTC for ever, and start whether or
-//! not the last run is over. So it only ever gets one one-shot job, for the next run that [`Schedule`] computes, and the job
-//! does nothing but put a token into a channel of capacity one.
+//! tokio-cron-scheduler is the alarm clock. Its own cron jobs keep one fixed offset from UTC for ever, and start
+//! whether or not the last run is over. So it only ever gets one one-shot job, for the next run that [`Schedule`]
+//! computes, and the job does nothing but put a token into a channel of capacity one.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ use crate::text::{duration, time};
 
 /// How often the trigger checks the clock while nothing is due, and how far the clock may be set back unnoticed.
 ///
-/// The scheduler waits for a moment of the wall clock. If the clock is wrong at start and set back later, it would wait for
-/// days.
+/// The scheduler waits for a moment of the wall clock. If the clock is wrong at start and set back later, it would
+/// wait for days.
 const CLOCK_CHECK: Duration = Duration::from_secs(60);
 
 /// How long to wait after the scheduler refused or lost a job.
@@ -116,8 +116,8 @@ enum Woken {
 async fn wait_until(scheduler: &JobScheduler, due: DateTime<Tz>) -> Result<Woken, JobSchedulerError> {
     let armed = Utc::now();
     let (alarm, mut rings) = mpsc::channel(1);
-    // The scheduler counts from the current whole second, so it gets whole seconds. Should the next second begin before it
-    // counts, the run is a second late, never early.
+    // The scheduler counts from the current whole second, so it gets whole seconds. Should the next second begin
+    // before it counts, the run is a second late, never early.
     let seconds = u64::try_from(due.timestamp() - armed.timestamp()).unwrap_or(0);
     let job = Job::new_one_shot(Duration::from_secs(seconds), move |_, _| {
         let _ = alarm.try_send(());

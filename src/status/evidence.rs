@@ -122,8 +122,8 @@ struct Record {
 }
 
 impl EvidenceStore {
-    /// Collects and logs the evidence on a candidate that is about to be rejected. `name` is the one under which it, or its
-    /// quarantine marker, will be kept.
+    /// Collects and logs the evidence on a candidate that is about to be rejected. `name` is the one under which it,
+    /// or its quarantine marker, will be kept.
     pub async fn record<E: Engine>(
         &mut self,
         engine: &E,
@@ -169,8 +169,8 @@ impl EvidenceStore {
         self.0.insert(record.evidence.container.clone(), record);
     }
 
-    /// The evidence on the delegate's last rejected candidate. Where an earlier process rejected it, it is read once from the
-    /// container, which was kept for that.
+    /// The evidence on the delegate's last rejected candidate. Where an earlier process rejected it, it is read once
+    /// from the container, which was kept for that.
     pub async fn latest<E: Engine>(&mut self, engine: &E, rollout: &Rollout) -> Option<Evidence> {
         let rejected = rollout.failed.last()?;
         let known = self.0.get(&rejected.name);

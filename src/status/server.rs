@@ -1,4 +1,5 @@
-//! HTTP for probes, scrapers and people: `/livez`, `/readyz`, `/metrics`, `/status` and a page at `/`. It answers `GET` only.
+//! HTTP for probes, scrapers and people: `/livez`, `/readyz`, `/metrics`, `/status` and a page at `/`. It answers
+//! `GET` only.
 
 use axum::Router;
 use axum::extract::State;

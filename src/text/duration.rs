@@ -27,8 +27,8 @@ pub fn parse(text: &str) -> Option<Duration> {
 
 /// Writes a duration for people: `1h30m`, `45s`, `0s`.
 ///
-/// It rounds to the nearest second, since what is left of a time-out is a little less than what was set. Only a duration
-/// below one second is in milliseconds (`250ms`). [`parse`] reads whole seconds back.
+/// It rounds to the nearest second, since what is left of a time-out is a little less than what was set. Only a
+/// duration below one second is in milliseconds (`250ms`). [`parse`] reads whole seconds back.
 pub fn text(duration: Duration) -> String {
     if duration.as_secs() == 0 && !duration.is_zero() {
         return format!("{}ms", duration.as_millis());

@@ -1,8 +1,8 @@
-//! Text from outside (an engine, a registry, a Manager, a container, a credential helper), made fit to be shown: it stays
-//! on its line, it cannot steer a terminal, and it has an end.
+//! Text from outside (an engine, a registry, a Manager, a container, a credential helper), made fit to be shown: it
+//! stays on its line, it cannot steer a terminal, and it has an end.
 
-/// The text as one line of at most `max` characters, with an ellipsis where it was longer. Runs of white space become one
-/// blank.
+/// The text as one line of at most `max` characters, with an ellipsis where it was longer. Runs of white space become
+/// one blank.
 pub fn one_line(text: &str, max: usize) -> String {
     let printable = printable(text);
     let words: Vec<&str> = printable.split_whitespace().collect();
@@ -42,7 +42,8 @@ pub(crate) fn shortened(text: &str, max: usize) -> String {
     }
 }
 
-/// Skips the rest of an escape sequence: `[` up to a letter, `]` up to a bell or another escape, one character otherwise.
+/// Skips the rest of an escape sequence: `[` up to a letter, `]` up to a bell or another escape, one character
+/// otherwise.
 fn skip_sequence(rest: &mut std::str::Chars<'_>) {
     match rest.next() {
         Some('[') => {

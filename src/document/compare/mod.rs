@@ -2,10 +2,10 @@
 //!
 //! For every setting this asks where the old value came from: what the old image gave must now be what the new image
 //! gives, and all else must be as it was. So it also finds a default of the old image that was frozen into the new
-//! container. It reads the containers as they are, not what [`super::create_request`] made of the old one, but it shares
-//! with that function how the engine merges defaults (`defaults`) and where anonymous volumes go
-//! (`volumes::keep_anonymous`): a fault in these is invisible here. The comparison that shares nothing with this crate is
-//! `tests/fidelity/diff.rs`.
+//! container. It reads the containers as they are, not what [`super::create_request`] made of the old one, but it
+//! shares with that function how the engine merges defaults (`defaults`) and where anonymous volumes go
+//! (`volumes::keep_anonymous`): a fault in these is invisible here. The comparison that shares nothing with this
+//! crate is `tests/fidelity/diff.rs`.
 
 mod normalise;
 mod shown;

@@ -39,7 +39,8 @@ impl DockerConfig {
         Some(helper).filter(|helper| !helper.is_empty())
     }
 
-    /// The account in the file itself, where a helper leaves an empty entry. Errs with the entry that cannot be decoded.
+    /// The account in the file itself, where a helper leaves an empty entry. Errs with the entry that cannot be
+    /// decoded.
     pub(super) fn account(&self, registry: &str) -> Result<Option<Account>, String> {
         let entries = self.auths.iter().filter(|(key, _)| is_of(key, registry));
         for (key, entry) in entries {

@@ -75,8 +75,8 @@ pub(in crate::engine) fn server_address(registry: &str) -> &str {
     }
 }
 
-/// From the standard base64 alphabet to the one that engines decode. They silently drop a credential in the wrong one, so
-/// that only some passwords fail.
+/// From the standard base64 alphabet to the one that engines decode. They silently drop a credential in the wrong
+/// one, so that only some passwords fail.
 pub(in crate::engine) fn url_safe(header: &str) -> String {
     header.replace('+', "-").replace('/', "_")
 }

@@ -42,7 +42,8 @@ pub(super) async fn ask(name: &str, registry: &str) -> Result<Option<Account>, S
     run(Path::new(&format!("docker-credential-{name}")), registry).await
 }
 
-/// Runs a helper, which is searched for in `PATH` unless there is a slash in its path. It is killed when this ends early.
+/// Runs a helper, which is searched for in `PATH` unless there is a slash in its path. It is killed when this ends
+/// early.
 async fn run(program: &Path, registry: &str) -> Result<Option<Account>, String> {
     let name = program
         .file_name()
@@ -142,8 +143,8 @@ mod tests {
 
     use super::*;
 
-    /// Runs a script as a helper. Another process writes it: a file that this one has open for writing is also held open by
-    /// a program that another test starts just then, and could not be run.
+    /// Runs a script as a helper. Another process writes it: a file that this one has open for writing is also held
+    /// open by a program that another test starts just then, and could not be run.
     async fn ask(script: &str, registry: &str) -> Result<Option<Account>, String> {
         let directory = tempfile::tempdir().unwrap();
         let program = directory.path().join("docker-credential-lab");

@@ -82,8 +82,8 @@ impl Credentials {
 pub(super) struct Lookup {
     /// The login to pull with.
     pub(super) login: Option<Login>,
-    /// The first thing that was wrong, without any secret. Most images need no login, so it stops nothing; it is reported
-    /// where the registry wants one.
+    /// The first thing that was wrong, without any secret. Most images need no login, so it stops nothing; it is
+    /// reported where the registry wants one.
     pub(super) problem: Option<String>,
 }
 

@@ -1,6 +1,6 @@
-//! Finds files that were copied into a container before its present life began. Compose does so with a config or a secret
-//! whose content is in the compose file: right after the creation, and from version 2.38 on before each start. No document
-//! lists them, and a successor would lack them.
+//! Finds files that were copied into a container before its present life began. Compose does so with a config or a
+//! secret whose content is in the compose file: right after the creation, and from version 2.38 on before each start.
+//! No document lists them, and a successor would lack them.
 //!
 //! They are recognised by their modification times, so some other files are taken for them:
 //! - files that a process of an earlier life extracted from an archive younger than the container, or downloaded with the
@@ -22,8 +22,8 @@ use crate::container::Inspected;
 
 /// The header with which the engine describes a path in a container: base64 of JSON.
 pub(super) const STAT: &str = "X-Docker-Container-Path-Stat";
-/// As many files are checked, the shortest paths first, since a person chose where a config goes. Each check is a call, for
-/// which the engine mounts the container's file system.
+/// As many files are checked, the shortest paths first, since a person chose where a config goes. Each check is a
+/// call, for which the engine mounts the container's file system.
 const MAX_FILES: usize = 500;
 /// The error of a time in a tar archive, which stores whole seconds.
 const WHOLE_SECOND: TimeDelta = TimeDelta::seconds(1);
@@ -37,8 +37,8 @@ pub(super) struct Change {
     kind: u8,
 }
 
-/// The files that are new or changed, since a config may replace a file of the image. The shortest paths come first. The
-/// engine answers `null` where nothing changed.
+/// The files that are new or changed, since a config may replace a file of the image. The shortest paths come first.
+/// The engine answers `null` where nothing changed.
 pub(super) fn changed_files(changes: Option<Vec<Change>>) -> Vec<String> {
     const REMOVED: u8 = 2;
     let changes = changes.unwrap_or_default();
@@ -70,9 +70,9 @@ struct Stat {
 
 /// Whether the path with this header is a regular file that was copied into the container before its present life.
 ///
-/// Compose sends a tar archive with the time of sending. A time in an archive has no fraction of a second, while the time of
-/// a file that a process wrote has one. A file that a process extracted has none either, but mostly a time from before the
-/// container was created.
+/// Compose sends a tar archive with the time of sending. A time in an archive has no fraction of a second, while the
+/// time of a file that a process wrote has one. A file that a process extracted has none either, but mostly a time
+/// from before the container was created.
 pub(super) fn was_copied(container: &Inspected, header: &str) -> bool {
     const NOT_REGULAR: u32 = 0x8f28_0000;
     let Some(stat) = STANDARD

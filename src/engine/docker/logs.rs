@@ -5,7 +5,8 @@ use std::borrow::Cow;
 /// The bytes of a frame's header: the number of the stream, three zeros, the length of what follows.
 const HEADER: usize = 8;
 
-/// The text of both streams, without the frames that they come in. A container with a terminal has one stream, unframed.
+/// The text of both streams, without the frames that they come in. A container with a terminal has one stream,
+/// unframed.
 pub(super) fn text(body: &[u8]) -> String {
     let plain: Cow<'_, [u8]> = if is_framed(body) {
         Cow::Owned(unframed(body))

@@ -15,8 +15,8 @@ const HIDES_MAC: ApiVersion = ApiVersion::new(1, 52);
 /// The last version that shows it.
 const SHOWS_MAC: ApiVersion = ApiVersion::new(1, 51);
 
-/// Adds the MAC address that a container's owner chose to its document, which was read at version `api`. It stays unknown
-/// where the engine no longer speaks the older version, or a proxy refuses it.
+/// Adds the MAC address that a container's owner chose to its document, which was read at version `api`. It stays
+/// unknown where the engine no longer speaks the older version, or a proxy refuses it.
 pub(super) async fn add_mac(
     http: &HttpClient,
     api: ApiVersion,

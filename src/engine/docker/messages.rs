@@ -1,23 +1,24 @@
-//! What the messages of engines mean. The API has statuses but few codes, so some answers are known by their words alone.
+//! What the messages of engines mean. The API has statuses but few codes, so some answers are known by their words
+//! alone.
 //!
-//! All the words are here, and nowhere else. Each predicate names the engines on which it was seen, and its sentences are in
-//! `tests/docker/messages.rs` as those engines wrote them. An engine that words them differently is safe: each predicate says
-//! what happens then.
+//! All the words are here, and nowhere else. Each predicate names the engines on which it was seen, and its sentences
+//! are in `tests/docker/messages.rs` as those engines wrote them. An engine that words them differently is safe: each
+//! predicate says what happens then.
 
 /// Whether a start failed for a task that containerd or runc kept from an earlier one. The engine can never start that
 /// container again.
 ///
-/// Docker 20.10.24, when dockerd was killed in the middle of a start; 26.1.5 and 28.5.2 start it. The sentence of runc 1.1
-/// and `id already in use`, dockerd 20.10's for a container that containerd still has, are from their sources. Unknown words:
-/// the start counts as refused, and the candidate as failed.
+/// Docker 20.10.24, when dockerd was killed in the middle of a start; 26.1.5 and 28.5.2 start it. The sentence of
+/// runc 1.1 and `id already in use`, dockerd 20.10's for a container that containerd still has, are from their
+/// sources. Unknown words: the start counts as refused, and the candidate as failed.
 pub(in crate::engine) fn is_leftover_task(message: &str) -> bool {
     (message.contains("task ") && message.contains(": already exists"))
         || message.contains("container with given ID already exists")
         || message.contains("id already in use")
 }
 
-/// Whether the error in a container's state means only that the client of its start went away, which says nothing about the
-/// container.
+/// Whether the error in a container's state means only that the client of its start went away, which says nothing
+/// about the container.
 ///
 /// Docker 26.1 and 28.5; 20.10 finishes such a start. Unknown words: they are shown as the cause of the end.
 pub(crate) fn is_abandoned_start(state_error: &str) -> bool {
@@ -33,15 +34,17 @@ pub(super) fn is_removal_in_progress(message: &str) -> bool {
 
 /// Whether a container cannot be connected to a network because it is connected.
 ///
-/// Docker 20.10.24, 26.1.5, 28.5.2, of a running container; of another one they answer 200. Podman 5.8.6 has words of its
-/// own. `already attached to network` is Docker's for services. Unknown words: the connect fails, and is repeated.
+/// Docker 20.10.24, 26.1.5, 28.5.2, of a running container; of another one they answer 200. Podman 5.8.6 has words of
+/// its own. `already attached to network` is Docker's for services. Unknown words: the connect fails, and is
+/// repeated.
 pub(super) fn is_connected_already(message: &str) -> bool {
     (message.contains("endpoint with name") && message.contains("already exists in network"))
         || message.contains("already attached to network")
         || message.contains("already connected to network")
 }
 
-/// Whether the engine does not speak the API version of the request: another engine answers than the one that was asked.
+/// Whether the engine does not speak the API version of the request: another engine answers than the one that was
+/// asked.
 ///
 /// Docker 20.10.24, 26.1.5, 28.5.2. Unknown words: every call fails until this program is restarted.
 pub(super) fn is_wrong_api_version(message: &str) -> bool {
@@ -50,8 +53,8 @@ pub(super) fn is_wrong_api_version(message: &str) -> bool {
 
 /// Whether a container's log cannot be read back, since its log driver only writes.
 ///
-/// Docker 20.10.24, 26.1.5, 28.5.2; Podman 5.8.6 has words of its own. Unknown words: there is no log in the evidence, and
-/// an error at `LOG_LEVEL=debug`.
+/// Docker 20.10.24, 26.1.5, 28.5.2; Podman 5.8.6 has words of its own. Unknown words: there is no log in the
+/// evidence, and an error at `LOG_LEVEL=debug`.
 pub(super) fn is_unreadable_log(message: &str) -> bool {
     message.contains("does not support reading") || message.contains("cannot read logs")
 }
@@ -65,8 +68,8 @@ pub(in crate::engine) fn is_disk_full(message: &str) -> bool {
 
 /// Whether a registry refused for want of a login.
 ///
-/// Registries and engines have no common words for it: these are Docker Hub's, the distribution registry's, AWS ECR's and
-/// Docker 20.10 to 28.5's. Unknown words: the message is shown without saying where a login belongs.
+/// Registries and engines have no common words for it: these are Docker Hub's, the distribution registry's, AWS ECR's
+/// and Docker 20.10 to 28.5's. Unknown words: the message is shown without saying where a login belongs.
 pub(in crate::engine) fn is_auth_error(message: &str) -> bool {
     const SIGNS: [&str; 7] = [
         "unauthorized",
@@ -82,11 +85,11 @@ pub(in crate::engine) fn is_auth_error(message: &str) -> bool {
     SIGNS.iter().any(|sign| message.contains(sign))
 }
 
-/// Whether the stream of a pull ended with bytes that are no line, which is its end and not a failure: bollard reads a line
-/// before its line break, which may come alone.
+/// Whether the stream of a pull ended with bytes that are no line, which is its end and not a failure: bollard reads
+/// a line before its line break, which may come alone.
 ///
-/// tokio-util 0.7's words, which reach us through bollard: it has one kind of error for all that happens to a body. Unknown
-/// words: a pull from such an engine fails. A test in `tests/docker/pull.rs` holds them.
+/// tokio-util 0.7's words, which reach us through bollard: it has one kind of error for all that happens to a body.
+/// Unknown words: a pull from such an engine fails. A test in `tests/docker/pull.rs` holds them.
 pub(super) fn is_unfinished_line(error: &str) -> bool {
     error == "bytes remaining on stream"
 }

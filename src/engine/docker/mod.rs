@@ -1,5 +1,5 @@
-//! The Docker Engine API behind the port: bollard for plain commands, requests of our own for documents, which bollard's
-//! models would cut down to the fields that they know.
+//! The Docker Engine API behind the port: bollard for plain commands, requests of our own for documents, which
+//! bollard's models would cut down to the fields that they know.
 
 mod bollard_client;
 mod call_log;
@@ -369,8 +369,8 @@ fn checked_id(id: &ContainerId) -> Result<&str, EngineError> {
     }
 }
 
-/// A restart policy as an update takes it. A container document writes "none" as an empty name, which an update reads as
-/// "leave it as it is".
+/// A restart policy as an update takes it. A container document writes "none" as an empty name, which an update reads
+/// as "leave it as it is".
 fn restart_policy(policy: &Value) -> Result<RestartPolicy, EngineError> {
     let mut policy = policy.clone();
     if policy

@@ -1,5 +1,5 @@
-//! Finds out whether a call is permitted by one that does nothing: about a container, an image or a network that does not
-//! exist. The engine answers that it is not there; a proxy that refuses the call never asks the engine.
+//! Finds out whether a call is permitted by one that does nothing: about a container, an image or a network that does
+//! not exist. The engine answers that it is not there; a proxy that refuses the call never asks the engine.
 
 use std::time::Duration;
 

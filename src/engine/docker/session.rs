@@ -1,5 +1,5 @@
-//! The session with an engine: its version and a client for it, forgotten when another engine may answer; and the two ways
-//! to send it something.
+//! The session with an engine: its version and a client for it, forgotten when another engine may answer; and the two
+//! ways to send it something.
 
 use std::time::Duration;
 

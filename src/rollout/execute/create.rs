@@ -1,4 +1,4 @@
-//! Makes containers: successors, standbys, copies and marks.
+//! Creates containers: successors, standbys, copies and quarantine markers.
 
 use serde_json::{Value, json};
 
@@ -136,7 +136,11 @@ pub(super) async fn stands_for<E: Engine>(
 
 /// Stands for a rejected `--rm` candidate, which vanishes by stopping. It is found like a delegate, by the variable,
 /// and told from one by its name and labels.
-pub(super) async fn mark<E: Engine>(engine: &E, rollout: &Rollout, step: &Step) -> Result<(), Failure> {
+pub(super) async fn create_quarantine_marker<E: Engine>(
+    engine: &E,
+    rollout: &Rollout,
+    step: &Step,
+) -> Result<(), Failure> {
     let Step::CreateQuarantineMarker {
         id: image,
         image: reference,

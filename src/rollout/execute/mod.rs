@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use tracing::debug;
 use tracing::field::display;
 
-use self::create::{NewContainer, copy, create, labels, mark};
+use self::create::{NewContainer, copy, create, create_quarantine_marker, labels};
 use self::prepare::{connect_standby, prepare_candidate, prepare_standby, unstarted_candidate};
 pub use self::pull::{Pulled, Pulls};
 use self::start::start;
@@ -78,7 +78,7 @@ pub async fn execute<E: Engine>(
             memory.note_created(&rollout.name, id.clone(), original.image_id());
             return Ok(Effect::Created(id));
         }
-        Step::CreateQuarantineMarker { .. } => mark(engine, rollout, step).await?,
+        Step::CreateQuarantineMarker { .. } => create_quarantine_marker(engine, rollout, step).await?,
         Step::Start { id, .. } => return start(engine, rollout, id, memory, now).await,
         Step::Retire { id, to } => {
             if let Some(candidate) = unstarted_candidate(rollout) {
@@ -141,7 +141,8 @@ fn image_of_failed<'a>(rollout: &'a Rollout, removed: &ContainerId) -> Option<&'
     (!is_kept).then_some(&failed.image_id)
 }
 
-/// Whether the container that we removed was a candidate. One that was created from a standby still counts as an attempt.
+/// Whether the container that we removed was a candidate. One that was created from a standby still counts as an
+/// attempt.
 fn was_candidate(rollout: &Rollout, removed: &ContainerId) -> bool {
     let standby = rollout.standby.as_ref();
     rollout.candidate.as_ref().is_some_and(|candidate| {

@@ -96,8 +96,8 @@ impl Pulls {
     }
 }
 
-/// Whether the image may not fit. One that is there already needs no space, unless it is what runs now under a tag that may
-/// have moved.
+/// Whether the image may not fit. One that is there already needs no space, unless it is what runs now under a tag
+/// that may have moved.
 async fn too_little_disk<E: Engine>(
     engine: &E,
     disk: &Disk,

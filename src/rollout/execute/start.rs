@@ -26,8 +26,8 @@ pub(super) async fn start<E: Engine>(
     }
 }
 
-/// Starts a candidate for the first time. Where the start is refused for good, its history says why, and the next decision
-/// rejects it.
+/// Starts a candidate for the first time. Where the start is refused for good, its history says why, and the next
+/// decision rejects it.
 async fn start_candidate<E: Engine>(
     engine: &E,
     rollout: &Rollout,
@@ -47,7 +47,8 @@ async fn start_candidate<E: Engine>(
             memory.history(&candidate.id).failed_starts = 0;
             return Ok(Effect::Done);
         }
-        // Something that it needs is not there, unless it is gone itself, as an `--rm` container is after a failed start.
+        // Something that it needs is not there, unless it is gone itself, as an `--rm` container is after a failed
+        // start.
         Err(EngineError::NotFound(message)) => {
             memory.note_refused(&rollout.name, candidate, &message);
             engine.inspect(&candidate.id).await?;

@@ -107,7 +107,8 @@ impl At<'_> {
             (RunState::Removing, _) => U1.see(self.wait_for_removal(candidate)),
             (_, None) if !candidate.is_up() => U2.act(Step::remove(candidate)),
             (RunState::Restarting, _) => U3.see(self.stop(candidate)),
-            // It is renamed before it is asked to stop: a candidate that is stopping must not be taken for a proven one.
+            // It is renamed before it is asked to stop: a candidate that is stopping must not be taken for a proven
+            // one.
             (_, because) => U4.act(Step::withdraw(self.rollout, candidate, because, self.now)),
         }
     }

@@ -14,7 +14,8 @@ use crate::rollout::{Decided, Desired, Fact, Member, Step, UpdateOrder};
 enum Serving {
     /// Its owner lets it run.
     InUse,
-    /// It was between two lives, and was stopped to be retired: that took its policy off, which a `docker stop` does not.
+    /// It was between two lives, and was stopped to be retired: that took its policy off, which a `docker stop` does
+    /// not.
     StoppedByUs,
     /// Its owner stopped it.
     StoppedByOwner,
@@ -45,14 +46,12 @@ impl At<'_> {
         let decided = match (proof, Serving::of(serving, candidate), &self.order, owed) {
             (Candidate::Unwanted | Candidate::Failed(_), _, _, Some(restore)) => C1.see(restore),
             (Candidate::Unwanted, ..) => C2.see(self.withdraw(candidate, None)),
-            (Candidate::Created | Candidate::Refused(_), Serving::StoppedByUs, UpdateOrder::StopFirst, _) => {
+            (Candidate::Created | Candidate::Refused(_), Serving::StoppedByUs, ..) => {
                 C3.act(Step::retire(self.rollout, serving, self.now))
             }
-            (
-                Candidate::Created | Candidate::Refused(_),
-                Serving::StoppedByUs | Serving::StoppedByOwner,
-                ..,
-            ) => C4.act(Step::remove(candidate)),
+            (Candidate::Created | Candidate::Refused(_), Serving::StoppedByOwner, ..) => {
+                C4.act(Step::remove(candidate))
+            }
             (Candidate::Refused(failure), ..) => C5.see(self.fail(candidate, failure)),
             (Candidate::Created, _, UpdateOrder::StartFirst, _) if self.facts.free_memory.is_none() => {
                 C6.learn(Fact::FreeMemory)
@@ -98,8 +97,8 @@ impl At<'_> {
         }
     }
 
-    /// The policy that a crashing one lost when it was about to be retired, before the candidate that remembers it goes.
-    /// Another process may have withdrawn that one meanwhile.
+    /// The policy that a crashing one lost when it was about to be retired, before the candidate that remembers it
+    /// goes. Another process may have withdrawn that one meanwhile.
     pub(super) fn restore_lost_policy(&self, serving: &Member, candidate: &Member) -> Option<Decided> {
         let policy = candidate
             .predecessor_policy

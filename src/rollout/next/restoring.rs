@@ -28,8 +28,8 @@ impl At<'_> {
             (RunState::Removing, ..) => O3.see(self.wait_for_removal(old)),
             (_, _, Some(policy)) => O4.act(Step::set_policy(old, policy)),
             _ if old.is_up() => O5.act(Step::restore(self.rollout, old)),
-            // It has its old life back; its policy decides on the next. That somebody else started it only the clock could
-            // say, which is not enough to leave it as it is.
+            // It has its old life back; its policy decides on the next. That somebody else started it only the clock
+            // could say, which is not enough to leave it as it is.
             _ if restarted && old.history.restarted_by_us => O6.act(Step::restore(self.rollout, old)),
             // An engine that was killed in the middle of a start may never be able to start that container again.
             _ if old.history.failed_starts >= START_ATTEMPTS && !self.copy_failed_too(old) => {

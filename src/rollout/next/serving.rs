@@ -92,10 +92,11 @@ impl At<'_> {
                     release: serving.release + 1,
                     container: None,
                 };
-                S15.see(self.reject(&attempt, vanished.failure(&image)))
+                S15.see(self.reject(&attempt, vanished.failure()))
             }
             (_, Some(vanished), ..) => S16.rest(Reason::CandidateVanished {
-                cause: vanished.failure(&image),
+                image,
+                cause: vanished.failure(),
             }),
             (_, _, Some(quarantined), _) if intent == Intent::Upgrade => S17.rest(quarantined),
             (.., UpdateOrder::Blocked(reason)) => S18.rest(reason.clone()),

@@ -20,8 +20,8 @@ impl At<'_> {
     /// An old one finishes its tasks. An earlier process may have asked it to stop, which cannot be known.
     ///
     /// So it gets its whole time: better late than a task cut short. Where it had been asked before, the engine's own
-    /// clock still runs from the first time. A policy that is still on says that it had not been, and then its name gets
-    /// the time at which it is.
+    /// clock still runs from the first time. A policy that is still on says that it had not been, and then its name
+    /// gets the time at which it is.
     pub(super) fn drain(&self, old: &Member) -> Decided {
         let is_late = old
             .retired_at()

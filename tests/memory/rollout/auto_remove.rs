@@ -231,6 +231,27 @@ async fn an_rm_delegate_that_cannot_be_replaced_is_not_copied_at_every_look() {
     assert_eq!(host.twin.writes().len(), writes, "{:#?}", host.twin.writes());
 }
 
+/// What one of them has learned of the memory is not forgotten while another one learns it.
+#[tokio::test(start_paused = true)]
+async fn many_delegates_that_cannot_be_replaced_need_one_question_each() {
+    let mut host = Host::new();
+    host.strategy = Strategy::StartFirst;
+    host.free_memory = Some(1024);
+    for number in 0..10 {
+        host.run(&format!("dd-{number}"));
+    }
+    let mut upgrader = host.upgrader(NEW);
+    host.pass(&mut upgrader).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let before = host.twin.calls().len();
+    let report = upgrader.reconcile().await.unwrap();
+    for delegate in &report.delegates {
+        assert_eq!(delegate.reason.as_str(), "cannot_start_first");
+    }
+    let calls = host.twin.calls().len() - before;
+    assert!(calls < 500, "{calls} calls");
+}
+
 /// The process is gone between the second rename and the stop, and the successor falls ill.
 #[tokio::test(start_paused = true)]
 async fn an_rm_delegate_whose_successor_falls_ill_before_the_drain_gets_its_name_back() {

@@ -155,6 +155,18 @@ fn a_crashing_one_that_lost_its_policy_gets_it_back_before_the_candidate_that_re
 }
 
 #[test]
+fn one_that_was_stopped_for_its_successor_is_retired_whatever_the_order_is_by_now() {
+    // A process that has just started does not know that there was no memory for two.
+    let stopped = scene()
+        .serving(old().policy("no").exited(1))
+        .candidate(new())
+        .pulled(V2);
+    assert_eq!(stopped.next(), "retire old as d.draining-now");
+    let unknown = stopped.knowing(|facts| facts.free_memory = None);
+    assert_eq!(unknown.next(), "retire old as d.draining-now");
+}
+
+#[test]
 fn a_candidate_whose_delegate_somebody_renamed_is_not_all_there_is() {
     let base = scene()
         .candidate(new().running(90, 3))

@@ -150,7 +150,7 @@ fn nobody_is_rejected_before_the_manager_has_answered() {
             "the Manager is unreachable: connection refused".to_owned(),
         ))
     };
-    assert!(knowing(failed(), unreachable()).starts_with("find out that the Manager"));
+    assert!(knowing(failed(), unreachable()).starts_with("find out the common cause"));
     // One that was never started needs no Manager to fail.
     let refused = new().change(|m| m.history.start_refused = Some("no such file".to_owned()));
     let refused = scene().serving(old()).candidate(refused).pulled(V2);
@@ -187,6 +187,9 @@ fn nothing_is_held_against_one_that_vanished_while_the_manager_was_away() {
     let mut alone = vanished().knowing(|facts| facts.manager = away);
     alone.rollout.standby = None;
     assert_eq!(alone.next(), "rest: inconclusive");
+    // Beside a wait it is one, too.
+    let draining = old().id("orphan").told(10);
+    assert!(alone.draining(10, draining).next().contains("inconclusive"));
 }
 
 #[test]
