@@ -21,7 +21,7 @@ test: static ## run all tests, including those on a real engine and a real regis
 	wait $$restarts || code=$$?; cat $(TARGET_DIR)/restarts.log; exit $$code
 
 check: lint ## run the fast part of CI: lint, and the tests without an engine
-	cargo test --locked --workspace --lib --test pure --test manager --test docker --test memory
+	cargo test --locked --workspace --lib --test pure --test clients --test memory
 
 hooks: ## make git run `check` before each push
 	install .ci/pre-push "$$(git rev-parse --git-path hooks)/pre-push"

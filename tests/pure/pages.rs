@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 
 const PAGES: [&str; 2] = ["docs/development/reliability.md", "docs/development/fidelity.md"];
 /// The test binaries that pages name, and where their modules are; a test's path comes after its binary.
-const BINARIES: [(&str, &str); 6] = [
+const BINARIES: [(&str, &str); 5] = [
     ("pure", "tests/pure"),
-    ("manager", "tests/manager"),
-    ("docker", "tests/docker"),
+    ("clients", "tests/clients"),
     ("memory", "tests/memory"),
     ("engine", "tests/engine"),
     ("local-manager", "examples/manager/src"),

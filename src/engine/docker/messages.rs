@@ -2,8 +2,8 @@
 //! alone.
 //!
 //! All the words are here, and nowhere else. Each predicate names the engines on which it was seen, and its sentences
-//! are in `tests/docker/messages.rs` as those engines wrote them. An engine that words them differently is safe: each
-//! predicate says what happens then.
+//! are in `tests/clients/docker/messages.rs` as those engines wrote them. An engine that words them differently is
+//! safe: each predicate says what happens then.
 
 /// Whether a start failed for a task that containerd or runc kept from an earlier one. The engine can never start that
 /// container again.
@@ -89,7 +89,7 @@ pub(in crate::engine) fn is_auth_error(message: &str) -> bool {
 /// a line before its line break, which may come alone.
 ///
 /// tokio-util 0.7's words, which reach us through bollard: it has one kind of error for all that happens to a body.
-/// Unknown words: a pull from such an engine fails. A test in `tests/docker/pull.rs` holds them.
+/// Unknown words: a pull from such an engine fails. A test in `tests/clients/docker/pull.rs` holds them.
 pub(super) fn is_unfinished_line(error: &str) -> bool {
     error == "bytes remaining on stream"
 }

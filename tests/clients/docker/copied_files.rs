@@ -7,7 +7,7 @@ use delegate_upgrader::container::ContainerId;
 use delegate_upgrader::engine::Engine as _;
 use serde_json::{Value, json};
 
-use crate::scripted::{ScriptedEngine, answer_json};
+use super::scripted::{ScriptedEngine, answer_json};
 
 const RUNNING: &str = "2026-11-21T10:00:01.2Z";
 const RESTARTED: &str = "2026-11-21T12:00:00Z";

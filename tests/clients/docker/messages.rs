@@ -5,7 +5,7 @@ use delegate_upgrader::engine::{Engine as _, EngineError};
 use delegate_upgrader::health;
 use serde_json::json;
 
-use crate::scripted::{ScriptedEngine, refusal};
+use super::scripted::{ScriptedEngine, refusal};
 
 const CONNECTED: &str = "endpoint with name nolog already exists in network n1";
 

@@ -3,7 +3,7 @@
 use delegate_upgrader::container::ContainerId;
 use delegate_upgrader::engine::Engine as _;
 
-use crate::scripted::{ScriptedEngine, answer};
+use super::scripted::{ScriptedEngine, answer};
 
 async fn text(body: &[u8]) -> String {
     let body = body.to_vec();

@@ -4,7 +4,7 @@ use delegate_upgrader::container::ContainerId;
 use delegate_upgrader::engine::Engine as _;
 use serde_json::{Value, json};
 
-use crate::scripted::{ScriptedEngine, answer_json, refusal};
+use super::scripted::{ScriptedEngine, answer_json, refusal};
 
 /// An engine that shows a MAC address as one of this version does.
 async fn engine(api: &str, oldest: u8, refused_with: u16) -> ScriptedEngine {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::scripted::{ScriptedEngine, answer};
+use super::scripted::{ScriptedEngine, answer};
 
 /// The outcome of a pull from an engine that answers it with this body, as it is, and closes the connection. The image
 /// exists all along.

@@ -12,7 +12,7 @@ use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::text::secret::Secret;
 use serde_json::{Value, json};
 
-use crate::scripted::{ScriptedEngine, answer, refusal};
+use super::scripted::{ScriptedEngine, answer, refusal};
 
 /// Encodes to `+` and `/` in the standard alphabet.
 const AWKWARD: &str = "~>?~~>>??~\u{ff}\u{fe}";

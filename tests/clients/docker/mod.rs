@@ -1,11 +1,5 @@
 //! The Docker client: what it asks of an engine, and what it makes of the answers. The engine is a script.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot go on panics"
-)]
-
 mod calls;
 mod copied_files;
 mod credentials;

@@ -6,7 +6,7 @@ use delegate_upgrader::container::{ContainerId, RunState};
 use delegate_upgrader::engine::{Engine as _, EngineError};
 use serde_json::{Value, json};
 
-use crate::scripted::{ScriptedEngine, answer, answer_json};
+use super::scripted::{ScriptedEngine, answer, answer_json};
 
 #[tokio::test]
 async fn every_segment_and_every_parameter_is_encoded() {

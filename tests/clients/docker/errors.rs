@@ -6,7 +6,7 @@ use std::time::Duration;
 use delegate_upgrader::container::ContainerId;
 use delegate_upgrader::engine::{DockerEngine, Engine as _, EngineError, EngineHost};
 
-use crate::scripted::{ScriptedEngine, answer};
+use super::scripted::{ScriptedEngine, answer};
 
 #[tokio::test]
 async fn a_status_becomes_an_error_with_the_message_of_the_engine_or_of_something_in_between() {

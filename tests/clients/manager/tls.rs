@@ -12,13 +12,13 @@ use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 use kit::manager::{HASTY, RawServer, Reply, answer_text, ask, config, reference};
 
-const CA: &[u8] = include_bytes!("../fixtures/tls/ca.pem");
-const OTHER_CA: &[u8] = include_bytes!("../fixtures/tls/other-ca.pem");
-const SERVER: &[u8] = include_bytes!("../fixtures/tls/server.pem");
-const OTHER_NAME: &[u8] = include_bytes!("../fixtures/tls/other-name.pem");
-const SERVER_KEY: &[u8] = include_bytes!("../fixtures/tls/server.key");
-const CLIENT: &[u8] = include_bytes!("../fixtures/tls/client.pem");
-const CLIENT_KEY: &[u8] = include_bytes!("../fixtures/tls/client.key");
+const CA: &[u8] = include_bytes!("../../fixtures/tls/ca.pem");
+const OTHER_CA: &[u8] = include_bytes!("../../fixtures/tls/other-ca.pem");
+const SERVER: &[u8] = include_bytes!("../../fixtures/tls/server.pem");
+const OTHER_NAME: &[u8] = include_bytes!("../../fixtures/tls/other-name.pem");
+const SERVER_KEY: &[u8] = include_bytes!("../../fixtures/tls/server.key");
+const CLIENT: &[u8] = include_bytes!("../../fixtures/tls/client.pem");
+const CLIENT_KEY: &[u8] = include_bytes!("../../fixtures/tls/client.key");
 
 fn certificates(pem: &[u8]) -> Vec<CertificateDer<'static>> {
     CertificateDer::pem_slice_iter(pem).map(Result::unwrap).collect()

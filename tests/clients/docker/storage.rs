@@ -3,7 +3,7 @@
 use delegate_upgrader::engine::{Engine as _, Storage};
 use serde_json::{Value, json};
 
-use crate::scripted::{ScriptedEngine, answer_json};
+use super::scripted::{ScriptedEngine, answer_json};
 
 #[test]
 fn a_driver_with_a_pool_of_its_own_says_what_is_left() {
