@@ -91,8 +91,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             && rollout.inspect_error.is_none()
             && let (Some(done), Some(serving)) = (tracked.completion.take(), &rollout.serving)
         {
-            let (container_id, image, health) = (&serving.id, &serving.image, serving.health.to_string());
-            info!(container, workload, %container_id, %image, health, "{done}");
+            let (container_id, image, health) =
+                (&serving.id, serving.image.as_str(), serving.health.to_string());
+            info!(container, workload, %container_id, image, health, "{done}");
         }
         let line = match reason {
             Reason::Proving { verdict, .. } => format!("proving {verdict}"),
@@ -127,7 +128,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             let line = format!("{}: {notice}", serving.image);
             if self.track(rollout).expiry_notice.replace(line.clone()) != Some(line) {
                 let (container, workload) = (&rollout.name, &rollout.workload);
-                warn!(container, workload, image = %serving.image, "{notice}");
+                warn!(container, workload, image = serving.image.as_str(), "{notice}");
             }
         }
     }
