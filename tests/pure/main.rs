@@ -20,6 +20,7 @@ mod next;
 mod pages;
 mod permissions;
 mod redact;
+mod rollout;
 mod schedule;
 mod status;
 mod text;

@@ -10,5 +10,5 @@ mod forbidden;
 mod ids;
 mod operators;
 mod rows;
-mod scene;
+pub mod scene;
 mod walk;

@@ -1,0 +1,360 @@
+//! The nouns of a rollout: what its containers are to each other, what is remembered of them, and the words for reasons.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use delegate_upgrader::container::{ContainerId, ImageId};
+use delegate_upgrader::document::{Obstacle, SingleInstance};
+use delegate_upgrader::health::{Health, HealthStatus, Probe};
+use delegate_upgrader::manager::ManagerError;
+use delegate_upgrader::rollout::reason::{Reason, ReasonKind};
+use delegate_upgrader::rollout::{FailureCause, History, Memory, Rollout};
+use strum::VariantNames;
+
+use crate::next::scene::{Change, Scene, new, old, standby};
+
+fn at(second: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_700_000_000 + second, 0).unwrap()
+}
+
+fn health(status: HealthStatus) -> Health {
+    Health {
+        status,
+        probe: Probe::Running,
+        detail: String::new(),
+    }
+}
+
+fn scene(change: impl FnOnce(Scene) -> Scene) -> Rollout {
+    change(Scene::new()).rollout
+}
+
+#[test]
+fn a_rollout_is_in_progress_while_anything_but_the_delegate_and_its_evidence_is_there() {
+    let cases = [
+        (scene(|s| s.serving(old())), (false, false)),
+        (
+            scene(|s| s.serving(old()).failed(1, new().exited(5))),
+            (false, false),
+        ),
+        (scene(|s| s.serving(old()).candidate(new())), (true, true)),
+        (scene(|s| s.serving(old()).standby(standby())), (true, false)),
+        (scene(|s| s.serving(new()).draining(5, old())), (true, false)),
+        (scene(|s| s.serving(old()).withdrawn(5, new())), (true, false)),
+        (scene(|s| s.draining(5, old())), (true, true)),
+        (scene(|s| s.standby(standby())), (true, true)),
+        (scene(|s| s), (true, false)),
+    ];
+    for (rollout, expected) in cases {
+        let found = (rollout.is_in_progress(), rollout.blocks_replicas());
+        assert_eq!(found, expected, "{rollout:#?}");
+    }
+}
+
+#[test]
+fn a_candidate_is_alone_where_nothing_else_could_serve() {
+    let is_alone = |rollout: &Rollout| rollout.sole_candidate().is_some();
+    assert!(is_alone(&scene(|s| s.candidate(new()))));
+    assert!(!is_alone(&scene(|s| s.serving(old()))));
+    assert!(!is_alone(&scene(|s| s.candidate(new()).serving(old()))));
+    assert!(!is_alone(&scene(|s| s.candidate(new()).standby(standby()))));
+    assert!(!is_alone(&scene(|s| s.candidate(new()).draining(5, old()))));
+    let renamed = scene(|s| s.candidate(new()).with(|r| r.predecessor_was_renamed = true));
+    assert!(!is_alone(&renamed));
+}
+
+#[test]
+fn a_delegate_is_represented_by_the_container_that_works_or_would() {
+    let represents = |rollout: &Rollout| rollout.representative().map(|member| member.id.to_string());
+    let all = scene(|s| {
+        s.serving(new().id("serving"))
+            .draining(5, old())
+            .standby(standby())
+    });
+    assert_eq!(represents(&all).as_deref(), Some("serving"));
+    let free = scene(|s| s.candidate(new()).draining(5, old()).standby(standby()));
+    assert_eq!(represents(&free).as_deref(), Some("old"));
+    let unserved = scene(|s| s.candidate(new()).standby(standby()));
+    assert_eq!(represents(&unserved).as_deref(), Some("new"));
+    assert_eq!(
+        represents(&scene(|s| s.standby(standby()))).as_deref(),
+        Some("standby")
+    );
+    assert_eq!(represents(&scene(|s| s.failed(1, new()))), None);
+    assert_eq!(
+        all.member(&ContainerId::new("old")).unwrap().id.to_string(),
+        "old"
+    );
+    assert_eq!(all.member(&ContainerId::new("new")), None);
+}
+
+#[test]
+fn health_counts_from_the_first_healthy_observation_without_a_break() {
+    let mut history = History::default();
+    let healthy = health(HealthStatus::Healthy);
+    history.record(at(0), &health(HealthStatus::Starting), Some(at(0)), 0, true);
+    history.record(at(5), &healthy, Some(at(0)), 0, true);
+    history.record(at(10), &healthy, Some(at(0)), 0, true);
+    assert_eq!(history.healthy_since, Some(at(5)));
+    assert_eq!(history.healthy_for(at(12)), Some(Duration::from_secs(5)));
+    history.record(at(15), &health(HealthStatus::Unhealthy), Some(at(0)), 0, true);
+    assert_eq!(
+        (history.healthy_since, history.unhealthy_since),
+        (None, Some(at(15)))
+    );
+}
+
+#[test]
+fn a_restart_between_two_healthy_observations_is_a_break() {
+    let healthy = health(HealthStatus::Healthy);
+    // Docker shows it by the count, by the beginning of the life, or by both.
+    for (started, restarts) in [(8, 1), (8, 0), (0, 1)] {
+        let mut history = History::default();
+        history.record(at(0), &healthy, Some(at(0)), 0, true);
+        history.record(at(10), &healthy, Some(at(started)), restarts, true);
+        assert_eq!(history.healthy_since, Some(at(10)));
+        assert_eq!(history.seen_since, Some(at(0)));
+    }
+}
+
+#[test]
+fn unobserved_time_does_not_count_and_neither_does_time_running_backwards() {
+    let mut history = History::default();
+    let healthy = health(HealthStatus::Healthy);
+    history.record(at(0), &healthy, Some(at(0)), 0, true);
+    history.record(at(120), &healthy, Some(at(0)), 0, true);
+    assert_eq!(history.healthy_since, Some(at(0)));
+    history.record(at(241), &healthy, Some(at(0)), 0, true);
+    assert_eq!(history.healthy_since, Some(at(241)));
+    history.record(at(100), &healthy, Some(at(0)), 0, true);
+    assert_eq!(history.healthy_since, Some(at(100)));
+}
+
+#[test]
+fn health_is_remembered_for_so_long_and_for_one_life() {
+    let mut history = History::default();
+    let recent = |history: &History, now, age, started| {
+        let age = Duration::from_secs(age);
+        history.recent_health(at(now), age, Some(at(started))).is_some()
+    };
+    assert!(!recent(&history, 0, 60, 0));
+    history.record(at(0), &health(HealthStatus::Healthy), Some(at(0)), 0, true);
+    assert!(recent(&history, 59, 60, 0));
+    assert!(!recent(&history, 60, 60, 0));
+    assert!(!recent(&history, 5, 60, 4));
+    // A remembered one is no newer for being used.
+    history.record(at(59), &health(HealthStatus::Healthy), Some(at(0)), 0, false);
+    assert!(!recent(&history, 60, 60, 0));
+}
+
+#[test]
+fn all_moments_move_with_a_clock_that_is_set() {
+    let mut memory = Memory::default();
+    let id = ContainerId::new("old");
+    let history = memory.history(&id);
+    history.record(at(0), &health(HealthStatus::Healthy), Some(at(0)), 0, true);
+    history.note_common_cause(at(0), "an outage".to_owned());
+    memory.note_stop_requested(&id, at(0));
+    memory.shift(chrono::TimeDelta::seconds(3600));
+    let history = memory.history_of(&id).unwrap();
+    let moments = [
+        history.seen_since,
+        history.healthy_since,
+        history.stop_requested_at,
+    ];
+    assert_eq!(moments, [Some(at(3600)); 3]);
+    assert!(history.had_common_cause_since(at(3600)));
+    assert!(!history.had_common_cause_since(at(3601)));
+    assert_eq!(history.healthy_for(at(3601)), Some(Duration::ZERO));
+    let age = Duration::from_secs(2);
+    assert!(history.recent_health(at(3601), age, Some(at(0))).is_some());
+}
+
+#[test]
+fn containers_that_are_gone_are_forgotten() {
+    let mut memory = Memory::default();
+    let (kept, gone) = (ContainerId::new("kept"), ContainerId::new("gone"));
+    assert_eq!(memory.history_of(&kept), None);
+    memory.history(&kept).failed_starts = 1;
+    memory.history(&gone).failed_starts = 2;
+    memory.keep(|id| *id == kept);
+    assert_eq!(memory.history_of(&kept).unwrap().failed_starts, 1);
+    assert_eq!(memory.history_of(&gone), None);
+}
+
+#[test]
+fn a_candidate_that_vanishes_is_remembered_with_what_was_done_to_it() {
+    let mut memory = Memory::default();
+    let image = ImageId::new("sha256:new");
+    let candidate = new().auto_remove();
+    let remembered = |memory: &Memory| -> Vec<(String, bool, Option<String>)> {
+        let created = memory.created("d").iter();
+        let row = |(id, vanished): &(ContainerId, delegate_upgrader::rollout::Vanished)| {
+            (id.to_string(), vanished.auto_remove, vanished.cause.clone())
+        };
+        created.map(row).collect()
+    };
+    memory.note_created("d", candidate.id.clone(), image.clone());
+    memory.note_created("d", ContainerId::new("other"), image);
+    assert_eq!(
+        remembered(&memory),
+        [("new".to_owned(), false, None), ("other".to_owned(), false, None)]
+    );
+    // From its start on it may go by itself.
+    memory.note_start("d", &candidate);
+    memory.note_refused("d", &candidate, "no such file");
+    let refused = Some("no such file".to_owned());
+    assert_eq!(
+        remembered(&memory),
+        [
+            ("new".to_owned(), true, refused),
+            ("other".to_owned(), false, None)
+        ]
+    );
+    memory.forget_candidate("d", &candidate.id);
+    assert_eq!(remembered(&memory), [("other".to_owned(), false, None)]);
+    // Another process created this one, which counts only where it may go by itself.
+    memory.note_start("d", &new().id("foreign"));
+    assert_eq!(remembered(&memory).len(), 1);
+    memory.note_start("d", &new().id("foreign").auto_remove());
+    memory.note_start("d", &new().id("foreign").auto_remove());
+    assert_eq!(remembered(&memory)[1..], [("foreign".to_owned(), true, None)]);
+    memory.forget_created();
+    assert_eq!(remembered(&memory), []);
+}
+
+#[test]
+fn several_auto_remove_containers_gone_at_once_say_nothing_about_a_candidate() {
+    let ids = |names: &[&str]| -> Vec<ContainerId> { names.iter().copied().map(ContainerId::new).collect() };
+    let is_remembered = |gone: &[&str], stopped: &[&str]| {
+        let mut memory = Memory::default();
+        memory.note_created("d", ContainerId::new("new"), ImageId::new("sha256:new"));
+        memory.note_auto_remove("d", ids(&["a", "b", "c"]));
+        for id in ids(stopped) {
+            memory.note_stop_requested(&id, at(0));
+        }
+        let all = ["a", "b", "c"];
+        let left: Vec<&str> = all.into_iter().filter(|name| !gone.contains(name)).collect();
+        memory.note_auto_remove("d", ids(&left));
+        !memory.created("d").is_empty()
+    };
+    assert!(is_remembered(&[], &[]));
+    assert!(is_remembered(&["a"], &[]));
+    assert!(!is_remembered(&["a", "b"], &[]));
+    // Those that were asked to stop are expected to go.
+    assert!(is_remembered(&["a", "b"], &["a"]));
+}
+
+#[test]
+fn the_removal_of_an_image_is_tried_once() {
+    let mut memory = Memory::default();
+    let (image, other) = (ImageId::new("sha256:a"), ImageId::new("sha256:b"));
+    assert!(!memory.was_discarded(&image));
+    assert!(memory.first_discard(&image));
+    assert!(!memory.first_discard(&image));
+    assert!(memory.was_discarded(&image) && !memory.was_discarded(&other));
+}
+
+#[test]
+fn a_reason_with_several_kinds_of_cause_names_it() {
+    let cause = || FailureCause::StartRefused {
+        problem: "no such file".to_owned(),
+    };
+    let image = || "harness/delegate:26.02.1".to_owned();
+    let path = "/etc/ca.pem".to_owned();
+    let cases = [
+        (
+            Reason::Obstacle(Obstacle::CopiedFile { path }),
+            Some("copied_file"),
+        ),
+        (
+            Reason::CannotStartFirst(SingleInstance::HostNetwork),
+            Some("host_network"),
+        ),
+        (
+            Reason::TargetUnknown(ManagerError::NoToken("it is empty".to_owned())),
+            Some("no_token"),
+        ),
+        (
+            Reason::Rejected {
+                image: image(),
+                cause: cause(),
+            },
+            Some("start_refused"),
+        ),
+        (
+            Reason::Confirming {
+                image: image(),
+                cause: cause(),
+            },
+            Some("start_refused"),
+        ),
+        (
+            Reason::Inconclusive {
+                image: image(),
+                cause: cause(),
+                common_cause: "an outage".to_owned(),
+            },
+            Some("start_refused"),
+        ),
+        (
+            Reason::CandidateVanished {
+                image: image(),
+                cause: cause(),
+            },
+            Some("start_refused"),
+        ),
+        (Reason::OptedOut, None),
+    ];
+    for (reason, expected) in cases {
+        assert_eq!(reason.cause(), expected, "{reason}");
+        let failure = reason.failure();
+        let is_quoted = expected == Some("start_refused");
+        assert_eq!(
+            failure == "it could not be started: no such file",
+            is_quoted,
+            "{failure}"
+        );
+        assert_eq!(failure == reason.to_string(), !is_quoted, "{failure}");
+    }
+}
+
+/// Whether each reason is a failure, halts the other replicas, and means that the delegate runs its target.
+#[test]
+fn each_kind_of_reason_is_classified() {
+    let kinds = |is: fn(ReasonKind) -> bool| -> Vec<&'static str> {
+        let all = ReasonKind::VARIANTS.iter().copied();
+        let kind = |word: &'static str| -> ReasonKind { serde_json::from_value(word.into()).unwrap() };
+        all.filter(|word| is(kind(word))).collect()
+    };
+    assert_eq!(
+        kinds(ReasonKind::runs_the_target),
+        ["up_to_date", "same_image", "rolled_back"]
+    );
+    let normal = kinds(|kind| !kind.is_failure());
+    let listed: BTreeMap<&str, bool> = listed_reasons();
+    assert_eq!(listed.len(), ReasonKind::VARIANTS.len());
+    for (word, is_normal) in listed {
+        assert_eq!(normal.contains(&word), is_normal, "{word}");
+    }
+}
+
+/// The reasons of the command page, and whether each is in the table of the normal ones.
+fn listed_reasons() -> BTreeMap<&'static str, bool> {
+    let page = include_str!("../../docs/usage/commands.md");
+    let reasons = page
+        .split("\n## Reasons")
+        .nth(1)
+        .unwrap()
+        .split("### Causes")
+        .next()
+        .unwrap();
+    let (normal, failures) = reasons.split_once("could not be served").unwrap();
+    let words = |text: &'static str| {
+        let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
+        rows.filter_map(|row| row.split('`').next())
+    };
+    let normal = words(normal).map(|word| (word, true));
+    normal.chain(words(failures).map(|word| (word, false))).collect()
+}
