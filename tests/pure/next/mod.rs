@@ -1,6 +1,7 @@
 //! The step function: what it decides in each state of a rollout, told row by row, and what it never decides in any.
 
 mod beyond;
+mod boundaries;
 mod combinations;
 mod common_causes;
 mod companions;

@@ -1,0 +1,109 @@
+//! Where one row ends and the next one begins: the last moment of a time, and the scenes that differ in one thing only.
+
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::rollout::reason::Reason;
+
+use super::scene::{Change, Scene, V1, V2, ago, new, old, standby};
+
+fn scene() -> Scene {
+    Scene::new()
+}
+
+#[test]
+fn a_refusal_counts_only_while_the_candidate_was_never_started() {
+    let refused = |member: &mut delegate_upgrader::rollout::Member| {
+        member.history.start_refused = Some("no such file".to_owned());
+    };
+    let with = |candidate| scene().serving(old()).candidate(candidate).pulled(V2);
+    assert!(with(new().change(refused)).next().starts_with("reject new"));
+    assert_eq!(
+        with(new().running(90, 90).change(refused)).next(),
+        "retire old as d.draining-now"
+    );
+}
+
+#[test]
+fn an_old_one_is_dated_anew_once_its_rename_is_more_than_ten_seconds_ago() {
+    let after = |seconds| {
+        scene()
+            .serving(new().running(90, 90))
+            .draining(seconds, old())
+            .next()
+    };
+    assert_eq!(after(10), "set the restart policy of d.draining-10 (old) to no");
+    assert_eq!(after(11), "retire old as d.draining-now");
+}
+
+#[test]
+fn a_candidate_that_began_in_the_second_of_the_rename_was_not_proven_before() {
+    let begun = |seconds| {
+        let candidate = new().running(seconds, 5);
+        let old = old()
+            .policy("no")
+            .change(|m| m.history.stop_requested_at = Some(ago(90)));
+        scene().candidate(candidate).draining(90, old).next()
+    };
+    assert_eq!(begun(91), "promote the candidate (new) to d");
+    assert!(begun(90).starts_with("wait"), "{}", begun(90));
+}
+
+#[test]
+fn a_failure_of_another_kind_does_not_keep_the_evidence_of_an_earlier_release() {
+    let failed = || {
+        new()
+            .id("failed")
+            .image(V1)
+            .policy("no")
+            .exited(80)
+            .change(|m| m.created_at = ago(2000))
+    };
+    let with = |serving| {
+        scene()
+            .serving(serving)
+            .failed(1, failed())
+            .settle(Reason::DigestUnknown {
+                image: V2.to_owned(),
+                problem: "timed out".to_owned(),
+            })
+            .next()
+    };
+    assert_eq!(with(new().running(90, 90)), "remove d.failed-1 (failed)");
+    assert_eq!(
+        with(new().running(90, 90).state(RunState::Paused)),
+        "rest: digest_unknown"
+    );
+}
+
+#[test]
+fn the_one_that_a_rejected_candidate_was_to_replace_comes_back_and_not_the_latest() {
+    let stopped = || {
+        old()
+            .policy("no")
+            .exited(30)
+            .change(|m| m.history.original_policy = Some("unless-stopped".to_owned()))
+    };
+    let base = || {
+        scene()
+            .draining(90, stopped())
+            .draining(40, stopped().id("orphan"))
+            .failed(1, new().policy("no").exited(20))
+    };
+    assert_eq!(
+        base().next(),
+        "set the restart policy of d.draining-90 (old) to unless-stopped"
+    );
+    let mut without = base();
+    without.rollout.failed.clear();
+    assert_eq!(
+        without.next(),
+        "set the restart policy of d.draining-40 (orphan) to unless-stopped"
+    );
+}
+
+#[test]
+fn the_standby_of_another_one_is_no_copy() {
+    let rm = || old().auto_remove();
+    let with = |standby| scene().serving(rm()).standby(standby).pulled(V2).next();
+    assert_eq!(with(standby()), format!("create from old: {V2}, release 1"));
+    assert_eq!(with(standby().replaces("another")), "remove d.standby (standby)");
+}
