@@ -200,6 +200,12 @@ impl Member {
             && self.started_at < old.retired_at()
     }
 
+    /// The restart policy that its predecessor had before it was asked to stop, unless that was `no`.
+    pub(super) fn predecessor_restarts(&self) -> Option<&str> {
+        let policy = self.predecessor_policy.as_deref();
+        policy.filter(|policy| *policy != "no")
+    }
+
     /// When it gave up the name, to the second, read from its new name.
     pub(super) fn retired_at(&self) -> Option<DateTime<Utc>> {
         let Role::Draining { since } = self.role else {

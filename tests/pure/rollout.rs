@@ -32,7 +32,7 @@ fn scene(change: impl FnOnce(Scene) -> Scene) -> Rollout {
 
 #[test]
 fn a_rollout_is_in_progress_while_anything_but_the_delegate_and_its_evidence_is_there() {
-    let cases = [
+    let cases = vec![
         (scene(|s| s.serving(old())), (false, false)),
         (
             scene(|s| s.serving(old()).failed(1, new().exited(5))),

@@ -16,11 +16,9 @@ const RESTART_DELAY: TimeDelta = TimeDelta::seconds(10);
 impl At<'_> {
     pub(super) fn alone(&self, candidate: &Member) -> Decided {
         let is_superseded = matches!(self.desired, Desired::Image { .. }) && !self.is_wanted(candidate);
-        let policy = candidate
-            .predecessor_policy
-            .as_deref()
-            .filter(|policy| *policy != "no");
-        let lost_policy = policy.filter(|_| candidate.restart_is_off());
+        let lost_policy = candidate
+            .predecessor_restarts()
+            .filter(|_| candidate.restart_is_off());
         let refused = candidate.history.start_refused.as_ref();
         let ended_until = candidate.finished_at.filter(|_| candidate.has_ended());
         let ended_until = ended_until.map(|finished| finished + RESTART_DELAY);

@@ -23,8 +23,7 @@ enum Serving {
 
 impl Serving {
     fn of(serving: &Member, candidate: &Member) -> Self {
-        let policy = candidate.predecessor_policy.as_deref();
-        let lost_its_policy = serving.restart_is_off() && policy.is_some_and(|policy| policy != "no");
+        let lost_its_policy = serving.restart_is_off() && candidate.predecessor_restarts().is_some();
         if serving.is_in_use() {
             Self::InUse
         } else if serving.has_ended() && lost_its_policy {
@@ -100,10 +99,7 @@ impl At<'_> {
     /// The policy that a crashing one lost when it was about to be retired, before the candidate that remembers it
     /// goes. Another process may have withdrawn that one meanwhile.
     pub(super) fn restore_lost_policy(&self, serving: &Member, candidate: &Member) -> Option<Decided> {
-        let policy = candidate
-            .predecessor_policy
-            .as_deref()
-            .filter(|policy| *policy != "no")?;
+        let policy = candidate.predecessor_restarts()?;
         let untouched = candidate.is_created() && self.is_stop_first();
         let withdrawn = matches!(candidate.role, Role::Withdrawn { .. });
         let by_us = serving.has_ended() || serving.history.original_policy.is_some();

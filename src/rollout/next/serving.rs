@@ -74,11 +74,8 @@ impl At<'_> {
     fn create(&self, serving: &Member, reference: &ImageReference, id: &ImageId, intent: Intent) -> Decided {
         let image = reference.to_string();
         let name_conflict = self.rollout.name_conflict.as_ref();
-        let vanished = self
-            .rollout
-            .vanished
-            .iter()
-            .find(|vanished| vanished.image == *id);
+        let mut vanished = self.rollout.vanished.iter();
+        let vanished = vanished.find(|vanished| vanished.image == *id);
         let last = self.rollout.last_rejection(id);
         let quarantine = last.and_then(|(last, _)| last.quarantine(self.now));
         match (name_conflict, vanished, quarantine, &self.order) {
