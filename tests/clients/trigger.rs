@@ -34,7 +34,7 @@ async fn every_occurrence_is_handed_out_once_and_never_early() {
 }
 
 #[tokio::test]
-async fn runs_that_come_due_while_nobody_listens_are_one() {
+async fn runs_that_fall_due_meanwhile_become_one() {
     let mut trigger = start(schedule("* * * * * *", "UTC"), Duration::ZERO)
         .await
         .unwrap();

@@ -32,7 +32,7 @@ fn commands<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
 }
 
 #[test]
-fn the_walk_through_leads_where_it_says() {
+fn the_walk_through_ends_as_documented() {
     let said = expect(Command::new(project().join(SCRIPT)).current_dir(project()));
     assert!(said.lines().any(|line| line.starts_with("As promised")), "{said}");
 }

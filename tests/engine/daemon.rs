@@ -26,7 +26,7 @@ fn get(url: &str) -> (u16, String) {
 }
 
 #[test]
-fn a_scheduled_pass_upgrades_and_the_start_only_tells() {
+fn a_scheduled_run_upgrades_and_the_start_only_reports() {
     let lab = Lab::new("scheduled");
     let name = lab.delegate("1", V1, &[]);
     let before = life(&name);
@@ -45,7 +45,7 @@ fn a_scheduled_pass_upgrades_and_the_start_only_tells() {
 }
 
 #[test]
-fn what_it_sees_is_shown() {
+fn the_page_the_status_and_the_metrics_show_the_delegates() {
     let lab = Lab::new("shown");
     lab.delegate("1", V1, &[]);
     let upgrader = lab.upgrader(V2).with("SCHEDULE", "0 0 1 1 *");
@@ -130,7 +130,7 @@ fn an_engine_that_comes_back_is_found_again() {
 }
 
 #[test]
-fn a_single_pass_ends_on_sigterm_and_the_next_one_goes_on() {
+fn a_single_run_ends_on_sigterm_and_the_next_one_goes_on() {
     let lab = Lab::new("once-sigterm");
     let name = lab.delegate("1", V1, &[]);
     let upgrader = lab.upgrader(V2).with("HEALTHY_TIME", "4s");

@@ -354,7 +354,7 @@ fn doctor_finds_the_delegates_that_an_upgrade_finds() {
 }
 
 #[test]
-fn a_tag_that_moves_needs_a_look_into_the_registry() {
+fn a_tag_that_moves_needs_access_to_the_registry() {
     let lab = Lab::new("doctor-moving");
     let moving = image(&format!("moving-{}", std::process::id()));
     docker(&["tag", &image(V1), &moving]);

@@ -1,4 +1,4 @@
-//! Replacements that fail: the old one is as it was, and the reason is told.
+//! Replacements that fail: the old one is as it was, and the reason is reported.
 
 use kit::lab::{CRASHES, FLAPS, Lab, NEVER_HEALTHY, V1, V2, docker, image, image_of, life};
 
@@ -122,7 +122,7 @@ fn a_canary_that_fails_halts_the_other_replicas() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_told_and_left_alone() {
+fn a_taken_name_is_reported_and_left_alone() {
     let lab = Lab::new("taken");
     let name = lab.delegate("1", V1, &[]);
     let squatter = lab.container("1.candidate", &[&image(V1)]);
@@ -160,7 +160,7 @@ fn a_custom_image_is_never_replaced_by_the_stock_one() {
 }
 
 #[test]
-fn wrong_settings_are_told_all_at_once_and_nothing_is_done() {
+fn wrong_settings_are_reported_all_at_once_and_nothing_is_done() {
     let lab = Lab::new("settings-wrong");
     let name = lab.delegate("1", V1, &[]);
     let before = life(&name);
@@ -207,7 +207,7 @@ fn an_engine_that_is_away_is_exit_69() {
 }
 
 #[test]
-fn a_wrong_workload_name_is_told() {
+fn a_wrong_workload_name_is_reported() {
     let lab = Lab::new("nobody");
     let run = lab.upgrader(V2).run(&["once"]);
     assert_eq!(run.code, Some(0), "{}", run.text);

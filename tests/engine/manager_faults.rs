@@ -1,5 +1,5 @@
 //! What a Manager, or whatever stands in its place, may do to a question: the running daemon touches nothing, says
-//! why on one line, and upgrades at the next pass once the Manager is well.
+//! why on one line, and upgrades in the next run once the Manager answers.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -25,7 +25,7 @@ struct Case {
 
 #[rustfmt::skip]
 const CASES: &[Case] = &[
-    // What is not asked again within a pass.
+    // What is not retried within a run.
     case("1", "garbage", |_| says("200 OK", "", "\u{0}\u{1b}[2J}{"), "this does not look like a Manager's answer (not JSON"),
     case("1", "a page", |_| says("200 OK", "", "<html>Sign in"), "this does not look like a Manager's answer (not JSON"),
     case("1", "nothing", |_| says("200 OK", "", ""), "this does not look like a Manager's answer (empty)"),
@@ -35,12 +35,12 @@ const CASES: &[Case] = &[
     case("2", "100 MB", |scene| scene.endless("Content-Length: 104857600\r\n"), "the answer exceeds 65536 bytes"),
     case("2", "no end", |scene| scene.endless(""), "the answer exceeds 65536 bytes"),
     case("3", "a redirect", Scene::redirect, "redirects are not followed; set MANAGER_HOST_AND_PORT"),
-    // More than a question waits out, and little enough for the pass after it: what is left then may be told, too.
+    // More than a question waits out, and little enough for the run after it: what is left then may be reported, too.
     case("3", "429", |scene| says("429 Slow", "Retry-After: 26\r\n", &scene.right), "(429); retrying at the next run after 2"),
     case("3", "expired", |_| refuses("EXPIRED_TOKEN"), "this host's clock is 2h ahead of the Manager's; synchronise"),
     case("3", "revoked", |_| refuses("REVOKED_TOKEN"), "the token was revoked (REVOKED_TOKEN); set UPGRADER_TOKEN"),
     case("tls", "an unknown CA", |scene| Fault::Leads(scene.not_trusted.clone()), "add a private CA to CA_BUNDLE"),
-    // What is asked again, up to half a minute long.
+    // What is retried, for up to half a minute.
     case("4", "500", |scene| says("500 Oops", "", &scene.right), "the Manager failed (500): "),
     case("5", "broken off", |scene| Fault::Says(scene.begun("Content-Length: 500\r\n")), "end of file before message length"),
     case("6", "no HTTP", |_| Fault::Says(b"SSH-2.0-OpenSSH_9.2\r\n".into()), "invalid HTTP version parsed"),
@@ -78,7 +78,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A right answer whose end is not told, or another one than it has.
+    /// A right answer whose length is not given, or is wrong.
     fn begun(&self, headers: &str) -> Vec<u8> {
         format!(
             "HTTP/1.1 200 OK\r\nConnection: close\r\n{headers}\r\n{}",
@@ -112,7 +112,7 @@ fn refuses(code: &str) -> Fault {
 }
 
 #[test]
-fn whatever_a_manager_does_nothing_is_touched_one_line_says_why_and_the_next_pass_upgrades() {
+fn each_fault_of_a_manager_touches_nothing_logs_one_line_and_the_next_run_upgrades() {
     let mut daemons: Vec<&str> = CASES.iter().map(|case| case.daemon).collect();
     daemons.dedup();
     thread::scope(|scope| {
@@ -166,10 +166,10 @@ fn in_turn(number: &str) {
         let told = says_after(&daemon, before.0, "cannot determine the published image", case);
         let publish = ["publish", "--at", &format!("http://{}", manager.address()), &next];
         expect(Command::new(static_binary("manager")).args(publish));
-        // Until then it looks at the delegate once more.
+        // Until then it observes the delegate once more.
         says_after(&daemon, told, "scheduled run", case);
         assert_eq!(engine.writes(), before.1, "{}: {}", case.name, daemon.log());
-        assert_one_line_a_pass(daemon.log().split_at(before.0).1, &name, case);
+        assert_one_line_per_run(daemon.log().split_at(before.0).1, &name, case);
         assert!(
             elsewhere.accept().is_err(),
             "{}: the redirect was followed",
@@ -187,7 +187,7 @@ fn in_turn(number: &str) {
             .split_once("creating the candidate")
             .expect("a candidate");
         let passes = until_then.matches("scheduled run").count();
-        // One may have been due when the Manager got well, and have asked before.
+        // One may have been due when the Manager recovered, and have asked before.
         assert!(
             passes <= 2,
             "{}: {passes} passes until it was upgraded:\n{log}",
@@ -218,7 +218,7 @@ fn says_after(daemon: &Daemon, position: usize, text: &str, case: &Case) -> usiz
 }
 
 /// The end of support, which has nothing to do with it, is warned of too.
-fn assert_one_line_a_pass(log: &str, delegate: &str, case: &Case) {
+fn assert_one_line_per_run(log: &str, delegate: &str, case: &Case) {
     for pass in log.split("scheduled run") {
         let lines: Vec<&str> = pass
             .lines()

@@ -3,7 +3,7 @@
 use kit::lab::{Lab, NEVER_HEALTHY, SLOW, V1, V2, WITH_HEALTHCHECK, image, image_of, life};
 
 #[test]
-fn a_rollback_goes_back_and_stays_until_a_newer_image_is_published() {
+fn a_rollback_holds_until_a_newer_image_is_published() {
     let lab = Lab::new("rollback");
     let name = lab.delegate("1", V1, &["--restart", "unless-stopped"]);
     let other = lab.delegate("2", V1, &[]);
@@ -50,7 +50,7 @@ fn a_rollback_goes_back_and_stays_until_a_newer_image_is_published() {
 }
 
 #[test]
-fn a_rollback_that_is_not_possible_says_why_and_touches_nothing() {
+fn an_impossible_rollback_says_why_and_touches_nothing() {
     let lab = Lab::new("no-rollback");
     let name = lab.delegate("1", V1, &[]);
     let before = life(&name);
@@ -105,7 +105,7 @@ fn a_retry_tries_a_rejected_image_at_once() {
 #[test]
 fn a_rollback_to_an_image_that_fails_keeps_what_works() {
     let lab = Lab::new("rollback-bad");
-    // What was ill when it was replaced is ill when it comes back.
+    // One that was unhealthy when it was replaced is unhealthy when it comes back.
     let name = lab.delegate("1", NEVER_HEALTHY, &[]);
     let upgrader = lab.upgrader(V2);
     let run = upgrader.run(&["once"]);

@@ -27,7 +27,7 @@ pub(crate) fn one_of_each_kind(lab: &Lab) -> [String; 4] {
 }
 
 #[test]
-fn an_upgrade_asks_for_nothing_that_is_not_documented() {
+fn an_upgrade_makes_documented_calls_only() {
     let lab = Lab::new("rights");
     let delegates = one_of_each_kind(&lab);
     let proxy = Proxy::that_allows(all);

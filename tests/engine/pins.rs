@@ -15,7 +15,7 @@ fn pinned(version: &str) -> String {
 }
 
 #[test]
-fn what_is_newer_than_it_may_be_waits() {
+fn a_version_newer_than_permitted_waits() {
     let lab = Lab::new("max-version");
     let name = lab.delegate("1", V1, &[]);
     let before = life(&name);
@@ -45,7 +45,7 @@ fn what_is_newer_than_it_may_be_waits() {
 }
 
 #[test]
-fn what_no_digest_pins_is_not_taken_where_one_is_required() {
+fn an_image_without_a_digest_is_refused_where_one_is_required() {
     let lab = Lab::new("digest");
     let name = lab.delegate("1", V1, &[]);
     let before = life(&name);

@@ -115,7 +115,7 @@ fn without_the_right_login_the_delegate_stays_and_the_log_says_what_to_do() {
 }
 
 #[test]
-fn so_it_is_at_a_registry_with_tls_that_the_engine_does_not_know() {
+fn without_the_right_login_the_delegate_stays_at_a_registry_of_an_unknown_ca_too() {
     stays_without_the_right_login("no-login-tls", true);
 }
 
@@ -184,7 +184,7 @@ fn an_image_for_everybody_needs_no_login_that_works() {
 }
 
 #[test]
-fn a_tag_that_moves_in_a_registry_without_a_login_says_what_to_do_too() {
+fn a_tag_that_moves_without_a_registry_login_says_what_to_do_too() {
     let lab = Lab::new("no-login-moving");
     let registry = PrivateRegistry::start(false);
     let moving = format!("{}/harness/delegate:latest", registry.address);
@@ -204,7 +204,7 @@ fn a_tag_that_moves_in_a_registry_without_a_login_says_what_to_do_too() {
 }
 
 #[test]
-fn the_walk_through_leads_where_it_says() {
+fn the_walk_through_ends_as_documented() {
     let said = expect(Command::new(project().join("examples/private-registry")).current_dir(project()));
     assert!(said.lines().any(|line| line.starts_with("As promised")), "{said}");
 }

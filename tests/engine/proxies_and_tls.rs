@@ -47,7 +47,7 @@ fn with_identity(upgrader: Upgrader) -> Upgrader {
         .with("CLIENT_KEY", &fixture("client.key"))
 }
 
-/// What went through a proxy, by its log. The look whether it listens is there too, without a request.
+/// What went through a proxy, by its log. The test whether it listens is there too, without a request.
 fn requests(proxy: &Server) -> Vec<String> {
     let log = proxy.read("access.log");
     let is_request = |line: &&str| line.contains("GET http://") || line.contains("CONNECT 127.0.0.1:");
@@ -73,7 +73,7 @@ fn assert_answered(run: &Run) {
 }
 
 /// Says so on one line, and nothing else of why there is no answer.
-fn assert_told(run: &Run, words: &[&str]) {
+fn assert_reports(run: &Run, words: &[&str]) {
     assert_eq!(run.code, Some(1), "{}", run.text);
     let lines: Vec<&str> = run
         .text
@@ -157,7 +157,7 @@ fn a_proxy_with_a_login_lets_the_question_through_by_http_and_by_https() {
 }
 
 #[test]
-fn a_wrong_login_at_a_proxy_is_told_and_not_tried_again() {
+fn a_wrong_login_at_a_proxy_is_reported_and_not_retried() {
     let lab = Lab::new("proxy-login");
     lab.delegate("1", V1, &[]);
     let manager = manager(V2);
@@ -180,7 +180,7 @@ fn a_wrong_login_at_a_proxy_is_told_and_not_tried_again() {
     ] {
         let before = requests(proxy).len();
         let run = upgrader.run(&["once"]);
-        assert_told(
+        assert_reports(
             &run,
             &["the proxy rejected the login", "PROXY_USER and PROXY_PASSWORD"],
         );
@@ -204,9 +204,9 @@ fn a_wrong_login_at_a_proxy_is_told_and_not_tried_again() {
         "the proxy's clock is not the Manager's:\n{}",
         doctor.text
     );
-    // With 401 for a tunnel, which tells nobody why.
+    // With 401 for a tunnel, which says no reason.
     let run = with_parts(asking(&https), &tinyproxy, PLAIN_USER, WRONG).run(&["plan"]);
-    assert_told(&run, &["the proxy cannot connect", "PROXY_USER, PROXY_PASSWORD"]);
+    assert_reports(&run, &["the proxy cannot connect", "PROXY_USER, PROXY_PASSWORD"]);
     assert_no_secret(&run);
     assert_eq!(questions(&manager), 0, "{}", manager.read("output"));
 }
@@ -232,12 +232,12 @@ fn no_proxy_keeps_the_manager_out_of_the_proxy() {
         assert_answered(&asking(url, name, exceptions).run(&["plan"]));
         assert_eq!(requests(&squid), Vec::<String>::new(), "{name}={exceptions}");
     }
-    // Only the proxy knows this name: who goes past it is told, after half a minute, that there is no such host.
+    // Only the proxy knows this name: past it "no such host" comes after half a minute.
     let named = format!("http://manager.example:{}", manager.port);
     scope(|scope| {
         for exceptions in ["example.com,manager.example", "*"] {
             let upgrader = asking(&named, "NO_PROXY", exceptions);
-            scope.spawn(move || assert_told(&upgrader.run(&["plan"]), &["dns error"]));
+            scope.spawn(move || assert_reports(&upgrader.run(&["plan"]), &["dns error"]));
         }
     });
     assert_eq!(requests(&squid), Vec::<String>::new());
@@ -271,15 +271,15 @@ fn a_private_ca_is_trusted_beside_the_systems_once_ca_bundle_names_it() {
         "UnknownIssuer",
         "add a private CA to CA_BUNDLE",
     ];
-    assert_told(&asking(&https, None, None), no_trust);
+    assert_reports(&asking(&https, None, None), no_trust);
     assert_answered(&asking(&https, Some(&ours), None));
     // What the system trusts is trusted still.
     assert_answered(&asking(&https, None, Some(&ours)));
     assert_answered(&asking(&https, Some(&other), Some(&ours)));
     assert_answered(&asking(&https, Some(&ours), Some(&other)));
-    assert_told(&asking(&https, Some(&other), Some(&other)), no_trust);
+    assert_reports(&asking(&https, Some(&other), Some(&other)), no_trust);
     let unknown = format!("https://{}", unknown.address());
-    assert_told(&asking(&unknown, Some(&ours), None), no_trust);
+    assert_reports(&asking(&unknown, Some(&ours), None), no_trust);
     let misnamed = nginx(
         &manager.address(),
         (&fixture("other-name.pem"), &fixture("server.key")),
@@ -287,9 +287,9 @@ fn a_private_ca_is_trusted_beside_the_systems_once_ca_bundle_names_it() {
     );
     let misnamed = format!("https://{}", misnamed.address());
     let wrong_name = ["no trusted TLS connection", "set MANAGER_HOST_AND_PORT to a name"];
-    assert_told(&asking(&misnamed, Some(&ours), None), &wrong_name);
+    assert_reports(&asking(&misnamed, Some(&ours), None), &wrong_name);
     let no_tls = format!("https://{}", manager.address());
-    assert_told(
+    assert_reports(
         &asking(&no_tls, Some(&ours), None),
         &["the other side does not speak TLS"],
     );
@@ -297,7 +297,7 @@ fn a_private_ca_is_trusted_beside_the_systems_once_ca_bundle_names_it() {
 }
 
 #[test]
-fn a_manager_that_wants_a_client_certificate_is_told_from_one_that_is_not_trusted() {
+fn a_missing_client_certificate_is_distinguished_from_an_untrusted_manager() {
     let lab = Lab::new("mtls");
     lab.delegate("1", V1, &[]);
     let manager = manager(V2);
@@ -313,12 +313,12 @@ fn a_manager_that_wants_a_client_certificate_is_told_from_one_that_is_not_truste
         let upgrader = asking(&lab, &format!("https://{}", tls.address())).with("CA_BUNDLE", &ca);
         let what_to_do = &["client certificate", "CLIENT_CERT and CLIENT_KEY"];
         let before = questions(&manager);
-        assert_told(&upgrader.run(&["once"]), what_to_do);
+        assert_reports(&upgrader.run(&["once"]), what_to_do);
         let other = upgrader
             .clone()
             .with("CLIENT_CERT", &wrong)
             .with("CLIENT_KEY", &wrong_key);
-        assert_told(&other.run(&["plan"]), what_to_do);
+        assert_reports(&other.run(&["plan"]), what_to_do);
         assert_eq!(questions(&manager), before);
         assert_answered(&with_identity(upgrader).run(&["plan"]));
         assert_eq!(questions(&manager), before + 1);

@@ -71,7 +71,7 @@ impl Proxy {
                 let _ = client.get_mut().write_all(FORBIDDEN.as_bytes());
                 return;
             }
-            // One call a connection, so that each is looked at.
+            // One call a connection, so that each is checked.
             let head = head.replacen("\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1);
             let mut engine = UnixStream::connect(engine()).expect("the engine");
             let body = client.buffer().to_vec();

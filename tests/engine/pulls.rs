@@ -137,7 +137,7 @@ fn progress(log: &str) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn a_slow_pull_tells_how_far_it_is_and_is_one_for_all_delegates() {
+fn a_slow_pull_logs_its_progress_and_is_one_for_all_delegates() {
     let lab = Lab::new("slow-pull");
     let relay = Relay::start();
     relay.state.speed.store(3 * MIB / 2, Ordering::Relaxed);

@@ -176,7 +176,7 @@ fn the_documented_command_upgrades_two_delegates_without_a_moment_with_fewer() {
 }
 
 #[test]
-fn a_manager_that_refuses_is_told_and_nothing_is_touched() {
+fn a_refusal_by_the_manager_is_reported_and_nothing_is_touched() {
     let lab = Lab::new("refused");
     let (_, manager_url) = manager(&lab);
     publish(&manager_url, &image(V2));

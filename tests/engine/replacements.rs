@@ -39,7 +39,7 @@ fn a_slow_starter_gets_its_time() {
 }
 
 #[test]
-fn the_engines_own_healthcheck_is_what_proves_where_there_is_one() {
+fn an_image_s_own_healthcheck_decides_where_there_is_one() {
     let lab = Lab::new("healthcheck");
     let name = lab.delegate("1", V1, &[]);
     let run = lab.upgrader(WITH_HEALTHCHECK).run(&["once"]);
@@ -262,7 +262,7 @@ fn a_delegate_that_keeps_crashing_is_replaced() {
     });
     let run = lab.upgrader(V2).run(&["once"]);
     assert_eq!(run.code, Some(0), "{}", run.text);
-    // It may end between a look and the rename that follows, but not each time.
+    // It may end between an observation and the rename that follows, but not each time.
     let refused = run.text.matches("engine call failed").count();
     assert!(refused <= 2, "{}", run.text);
     assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
@@ -270,7 +270,7 @@ fn a_delegate_that_keeps_crashing_is_replaced() {
 }
 
 #[test]
-fn once_goes_on_to_the_image_of_today_after_finishing_what_was_begun() {
+fn once_finishes_an_interrupted_replacement_and_goes_on_to_the_published_image() {
     let lab = Lab::new("once-again");
     let stop_first = [
         "--label",

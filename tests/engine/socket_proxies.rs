@@ -366,7 +366,7 @@ fn the_documented_patterns_are_enough_behind_wollomatics_rules() {
 }
 
 #[test]
-fn behind_the_patterns_nothing_else_is_let_through() {
+fn the_patterns_let_no_other_call_through() {
     let patterns = patterns(For::Upgrades);
     let allows = |method: &str, path: &str| {
         patterns

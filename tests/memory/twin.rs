@@ -148,7 +148,7 @@ async fn faults_err_before_or_after_the_effect_or_hang() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_log_tells_reads_from_writes_and_what_came_of_them() {
+async fn the_log_distinguishes_reads_from_writes_and_has_their_results() {
     let twin = host(Behaviour::default());
     let id = twin.run_delegate("delegate", IMAGE);
     assert!(twin.calls().is_empty(), "setting the scene is no call");
@@ -256,7 +256,7 @@ async fn health_answers_as_the_image_behaves() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_manager_nobody_is_healthy() {
+async fn without_a_manager_no_delegate_is_healthy() {
     let twin = host(Behaviour::default());
     let mut body = delegate_body("delegate", IMAGE);
     body["Healthcheck"] = json!({ "Test": ["CMD", "x"], "Interval": 10_000_000_000_u64, "Retries": 3 });
@@ -365,7 +365,7 @@ async fn older_engines_take_one_endpoint_at_create() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_story_is_told_the_same_way_twice() {
+async fn the_same_scene_has_the_same_events_twice() {
     async fn story() -> (Vec<String>, Vec<String>) {
         let twin = host(Behaviour::exits(seconds(20), 1));
         let id = twin.run("crash", &with_policy("crash", "always"));

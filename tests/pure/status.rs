@@ -77,7 +77,7 @@ fn the_page_shows_why_the_manager_gave_no_answer() {
 }
 
 #[test]
-fn what_a_rejected_candidate_printed_is_text_and_not_markup() {
+fn the_output_of_a_rejected_candidate_is_text_and_not_markup() {
     let mut rejected = delegate("dd");
     rejected["evidence"] = json!({
         "container": "dd.failed-1", "image": "harness/delegate:26.03.1", "time": "1970-01-01T00:00:00Z",

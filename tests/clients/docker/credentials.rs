@@ -215,7 +215,7 @@ async fn a_broken_login_is_reported_by_its_registry_and_not_shown() {
 }
 
 #[tokio::test]
-async fn the_file_is_read_anew_and_what_is_wrong_with_it_is_told_without_its_content() {
+async fn the_file_is_read_each_time_and_its_errors_are_reported_without_its_content() {
     let directory = tempfile::tempdir().unwrap();
     let credentials = file(
         directory.path(),
@@ -240,7 +240,7 @@ async fn the_file_is_read_anew_and_what_is_wrong_with_it_is_told_without_its_con
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_login_is_told_only_where_one_is_wanted() {
+async fn an_error_in_a_login_is_reported_only_where_one_is_wanted() {
     let directory = tempfile::tempdir().unwrap();
     for (config, expected) in [
         (

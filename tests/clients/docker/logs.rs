@@ -42,7 +42,7 @@ async fn a_terminal_s_stream_is_text_as_it_is() {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_cut_off_gives_what_it_has() {
+async fn an_answer_that_was_cut_off_is_read_as_far_as_it_goes() {
     let mut body = [frame(1, "one\n"), frame(1, "two three\n")].concat();
     body.truncate(body.len() - 4);
     assert_eq!(text(&body).await, "one\ntwo th\n");
@@ -51,7 +51,7 @@ async fn an_answer_that_was_cut_off_gives_what_it_has() {
 }
 
 #[tokio::test]
-async fn what_is_not_text_is_no_failure() {
+async fn bytes_that_are_no_text_are_no_failure() {
     let body = [1, 0, 0, 0, 0, 0, 0, 2, 0xff, 0xfe];
     assert_eq!(text(&body).await, "\u{fffd}\u{fffd}\n");
 }

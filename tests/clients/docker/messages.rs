@@ -21,7 +21,7 @@ fn in_stream(message: &str) -> EngineError {
 }
 
 #[test]
-fn a_leftover_task_is_known_from_a_leftover_endpoint() {
+fn a_leftover_task_is_distinguished_from_a_leftover_endpoint() {
     for (seen, message) in [
         (
             "20.10.24",
@@ -50,7 +50,7 @@ fn a_leftover_task_is_known_from_a_leftover_endpoint() {
 }
 
 #[test]
-fn a_start_whose_client_left_says_nothing_about_the_container() {
+fn a_start_whose_client_left_is_no_verdict_on_the_container() {
     let ending = |error: &str| {
         let document = json!({ "Id": "1", "State": { "Status": "exited", "ExitCode": 3, "Error": error } });
         health::ending(&Inspected::new(document).unwrap())
@@ -159,7 +159,7 @@ async fn a_log_that_cannot_be_read_is_empty() {
 }
 
 #[test]
-fn only_what_a_login_would_mend_asks_for_one() {
+fn only_an_error_that_a_login_would_mend_asks_for_one() {
     for (seen, message) in [
         (
             "Docker Hub",

@@ -52,7 +52,7 @@ fn sealed(iv: &[u8]) -> String {
 }
 
 #[test]
-fn a_token_is_byte_for_byte_what_the_protocol_says() {
+fn a_token_matches_the_protocol_byte_for_byte() {
     assert_eq!(sealed(&IV), VECTOR);
     let token = DelegateToken::from(KEY).seal(&claims()).unwrap();
     let iv = token.split('.').nth(2).unwrap();

@@ -187,7 +187,7 @@ async fn an_error_page_of_any_length_is_still_that_error() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_or_is_not_http_is_an_outage_and_asked_again() {
+async fn an_answer_that_breaks_off_or_is_not_http_is_an_outage_and_retried() {
     let broken_off =
         b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{\"resource\":{\"imageTag\":\"a:1".to_vec();
     for bytes in [
@@ -216,7 +216,7 @@ async fn an_answer_that_breaks_off_or_is_not_http_is_an_outage_and_asked_again()
 }
 
 #[tokio::test]
-async fn garbage_in_an_answer_is_not_asked_twice() {
+async fn garbage_in_an_answer_is_not_retried() {
     for body in [
         "",
         "<html>Sign in</html>",

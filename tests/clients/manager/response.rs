@@ -215,7 +215,7 @@ fn retry_after_is_read_in_both_forms() {
 }
 
 #[test]
-fn somebody_elses_words_are_one_short_line() {
+fn a_foreign_message_is_one_short_line() {
     let error = read(503, &"é".repeat(50_000)).unwrap_err().to_string();
     assert!(error.chars().count() < 350, "{error}");
 }
@@ -230,7 +230,7 @@ fn the_words_of_an_error_page_are_shown() {
 }
 
 #[test]
-fn an_error_without_words_still_says_something() {
+fn an_error_without_a_message_is_still_described() {
     let error = read(502, "").unwrap_err().to_string();
     assert!(error.contains("no reason given"), "{error}");
 }

@@ -74,9 +74,9 @@ async fn a_bad_image_costs_neither_the_delegate_nor_its_configuration() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_whose_successor_dies_after_the_commit_is_brought_back() {
+async fn a_delegate_whose_successor_dies_after_the_commit_is_brought_back() {
     let host = Host::new();
-    // It works until the old one has been told.
+    // It works until the old one has been asked to stop.
     host.publish(
         NEW,
         Behaviour {
@@ -95,14 +95,14 @@ async fn one_whose_successor_dies_after_the_commit_is_brought_back() {
 
 /// The engine takes all `--rm` containers away when it restarts. From the standby the delegate comes back.
 #[tokio::test(start_paused = true)]
-async fn the_engine_s_restart_does_not_lose_it_while_a_replacement_is_under_way() {
+async fn the_engine_s_restart_during_a_replacement_does_not_lose_it() {
     for change in [auto_remove as fn(&mut Value), stops_first] {
         for second in 3..60 {
             let host = Host::new();
             host.run_with("dd", change);
             let mut upgrader = host.upgrader(NEW);
             let pass = async {
-                host.pass(&mut upgrader).await;
+                host.scheduled_run(&mut upgrader).await;
                 host.twin.elapsed()
             };
             let restart = async {
@@ -117,16 +117,16 @@ async fn the_engine_s_restart_does_not_lose_it_while_a_replacement_is_under_way(
             // Whom the engine took alone, the image is blamed for, but not for long.
             for _ in 0..2 {
                 tokio::time::sleep(HOUR).await;
-                host.pass(&mut upgrader).await;
+                host.scheduled_run(&mut upgrader).await;
             }
             host.assert_fleeting_on("dd", NEW, &format!("the engine restarts after {second} s"));
         }
     }
 }
 
-/// What is made again from a standby vanishes too: then the standby itself serves, and the next upgrade is `--rm` again.
+/// A delegate that is recreated from a standby vanishes too: then the standby itself serves, and the next upgrade is `--rm` again.
 #[tokio::test(start_paused = true)]
-async fn a_copy_serves_where_the_original_cannot_be_made_again() {
+async fn a_standby_serves_where_the_original_cannot_be_recreated() {
     let host = Host::new();
     host.publish(NEW, Behaviour::never_healthy());
     host.run_with("dd", stops_first);
@@ -165,7 +165,7 @@ async fn a_delegate_that_was_brought_back_twice_still_vanishes_by_stopping() {
     }
 }
 
-/// The old one vanishes since it was told to stop, and the candidate by itself, between two looks.
+/// The old one vanishes since it was asked to stop, and the candidate by itself, between two observations.
 #[tokio::test(start_paused = true)]
 async fn a_candidate_that_ends_at_once_is_marked_at_the_first_attempt() {
     let host = Host::new();
@@ -181,14 +181,14 @@ async fn a_candidate_that_ends_at_once_is_marked_at_the_first_attempt() {
     assert_eq!(starts.count(), 2, "the candidate, and the old one again");
 }
 
-/// The old one had been told to stop: it has its name back, and vanishes when its tasks are done.
+/// The old one had been asked to stop: it has its name back, and vanishes when its tasks are done.
 #[tokio::test(start_paused = true)]
 async fn an_rm_delegate_that_drains_when_its_successor_dies_is_there_after_its_drain() {
     let host = Host::new();
     host.publish(NEW, dies_after_the_commit());
     host.run_with("dd", auto_remove);
     let mut upgrader = host.upgrader(NEW);
-    let report = host.pass(&mut upgrader).await;
+    let report = host.scheduled_run(&mut upgrader).await;
     tokio::time::sleep(DRAIN * 2).await;
     assert_eq!(row(&report, "dd").reason.as_str(), "rejected", "{report:?}");
     assert_eq!(host.names(), ["dd", "dd.failed-1"]);
@@ -196,9 +196,9 @@ async fn an_rm_delegate_that_drains_when_its_successor_dies_is_there_after_its_d
     assert!(host.auto_remove("dd"));
 }
 
-/// The same where another process goes on, which cannot know that the old one was told.
+/// The same where another process goes on, which cannot know that the old one was asked.
 #[tokio::test(start_paused = true)]
-async fn an_rm_delegate_that_an_earlier_process_told_to_stop_is_there_after_its_drain() {
+async fn an_rm_delegate_that_an_earlier_process_asked_to_stop_is_there_after_its_drain() {
     let host = Host::new();
     host.publish(NEW, dies_after_the_commit());
     host.run_with("dd", auto_remove);
@@ -215,13 +215,13 @@ async fn an_rm_delegate_that_an_earlier_process_told_to_stop_is_there_after_its_
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_rm_delegate_that_cannot_be_replaced_is_not_copied_at_every_look() {
+async fn an_rm_delegate_that_cannot_be_replaced_is_not_copied_at_every_observation() {
     let mut host = Host::new();
     host.strategy = Strategy::StartFirst;
     host.free_memory = Some(1024);
     host.run_with("dd", auto_remove);
     let mut upgrader = host.upgrader(NEW);
-    let report = host.pass(&mut upgrader).await;
+    let report = host.scheduled_run(&mut upgrader).await;
     assert_eq!(row(&report, "dd").reason.as_str(), "cannot_start_first");
     let writes = host.twin.writes().len();
     for _ in 0..5 {
@@ -241,7 +241,7 @@ async fn many_delegates_that_cannot_be_replaced_need_one_question_each() {
         host.run(&format!("dd-{number}"));
     }
     let mut upgrader = host.upgrader(NEW);
-    host.pass(&mut upgrader).await;
+    host.scheduled_run(&mut upgrader).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     let before = host.twin.calls().len();
     let report = upgrader.reconcile().await.unwrap();
@@ -252,9 +252,9 @@ async fn many_delegates_that_cannot_be_replaced_need_one_question_each() {
     assert!(calls < 500, "{calls} calls");
 }
 
-/// The process is gone between the second rename and the stop, and the successor falls ill.
+/// The process is gone between the second rename and the stop, and the successor gets unhealthy.
 #[tokio::test(start_paused = true)]
-async fn an_rm_delegate_whose_successor_falls_ill_before_the_drain_gets_its_name_back() {
+async fn an_rm_delegate_whose_successor_gets_unhealthy_before_the_drain_gets_its_name_back() {
     for change in [auto_remove as fn(&mut _), |_: &mut _| ()] {
         let host = Host::new();
         host.publish(

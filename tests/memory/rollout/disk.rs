@@ -1,4 +1,4 @@
-//! Room for the image is looked at before it is pulled.
+//! Room for the image is checked before it is pulled.
 
 use delegate_upgrader::engine::Storage;
 
@@ -81,7 +81,7 @@ async fn an_image_under_a_tag_that_moved_needs_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_engine_says_of_its_own_pool_comes_first() {
+async fn the_engine_s_report_of_its_own_pool_comes_first() {
     let full = Storage::new("/x", "zfs", &[("Space Available", "100000000")]);
     let roomy = Storage::new("/x", "zfs", &[("Space Available", "900000000")]);
     let host = host(u64::MAX);
@@ -93,7 +93,7 @@ async fn what_the_engine_says_of_its_own_pool_comes_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nobody_can_tell_the_image_is_pulled() {
+async fn an_image_is_pulled_where_the_free_disk_is_unknown() {
     let containerd = Storage::new(
         "/var/lib/docker",
         "overlayfs",
@@ -125,7 +125,7 @@ async fn too_little_disk_for_one_replica_is_too_little_for_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_is_full_after_all_is_told_as_such() {
+async fn a_disk_that_fills_up_during_the_pull_is_reported() {
     let host = Host::new();
     let words = "failed to register layer: write /usr/lib/x: no space left on device";
     host.twin.break_pull(NEW, Some(words));

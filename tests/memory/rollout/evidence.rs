@@ -14,7 +14,7 @@ fn crashing() -> Behaviour {
     Behaviour::exits(Duration::from_secs(1), 3).printing(["starting", "cannot open /etc/x"])
 }
 
-fn ill() -> Behaviour {
+fn unhealthy() -> Behaviour {
     Behaviour {
         health: Wellness::Never,
         ..good().printing(["starting", "no licence"])
@@ -59,7 +59,7 @@ async fn a_rejected_candidate_s_last_words_are_in_the_report() {
 #[tokio::test(start_paused = true)]
 async fn the_results_of_its_healthcheck_are_in_the_report() {
     let host = Host::new();
-    host.publish(NEW, ill());
+    host.publish(NEW, unhealthy());
     host.run_with("dd", |body| {
         body["Healthcheck"] = json!({ "Test": ["CMD", "/probe"], "Interval": 10_000_000_000_u64 });
     });
@@ -68,9 +68,9 @@ async fn the_results_of_its_healthcheck_are_in_the_report() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn evidence_is_collected_before_the_candidate_is_told_to_stop() {
+async fn evidence_is_collected_before_the_candidate_is_asked_to_stop() {
     let host = Host::new();
-    host.publish(NEW, ill());
+    host.publish(NEW, unhealthy());
     host.run("dd");
     host.once(NEW).await;
     let order: Vec<Operation> = host
@@ -86,14 +86,14 @@ async fn evidence_is_collected_before_the_candidate_is_told_to_stop() {
 #[tokio::test(start_paused = true)]
 async fn evidence_is_shown_as_long_as_the_rejected_one_is_kept_and_read_once() {
     let host = Host::new();
-    host.publish(NEW, ill());
+    host.publish(NEW, unhealthy());
     host.publish(NEWER, good());
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);
-    let told = evidence(&host.pass(&mut upgrader).await).clone();
+    let first = evidence(&host.scheduled_run(&mut upgrader).await).clone();
     for _ in 0..3 {
         tokio::time::sleep(Duration::from_secs(60)).await;
-        assert_eq!(*evidence(&upgrader.reconcile().await.unwrap()), told);
+        assert_eq!(*evidence(&upgrader.reconcile().await.unwrap()), first);
     }
     assert_eq!(logs_asked_for(&host), 1);
     let report = host.once(NEWER).await;
@@ -103,12 +103,12 @@ async fn evidence_is_shown_as_long_as_the_rejected_one_is_kept_and_read_once() {
 #[tokio::test(start_paused = true)]
 async fn another_process_reads_it_from_the_container_that_is_kept_once() {
     let host = Host::new();
-    host.publish(NEW, ill());
+    host.publish(NEW, unhealthy());
     host.run("dd");
     host.once(NEW).await;
     let mut upgrader = host.upgrader(NEW);
     for _ in 0..3 {
-        let report = host.pass(&mut upgrader).await;
+        let report = host.scheduled_run(&mut upgrader).await;
         let evidence = evidence(&report);
         assert_eq!(evidence.container, "dd.failed-1");
         assert_eq!(evidence.log_tail, ["starting", "no licence"]);
@@ -121,11 +121,11 @@ async fn another_process_reads_it_from_the_container_that_is_kept_once() {
 #[tokio::test(start_paused = true)]
 async fn a_second_rejection_has_its_own_evidence() {
     let host = Host::new();
-    host.publish(NEW, ill());
+    host.publish(NEW, unhealthy());
     host.publish(NEWER, crashing());
     host.run("dd");
     let mut first = host.upgrader(NEW);
-    host.pass(&mut first).await;
+    host.scheduled_run(&mut first).await;
     let by_another_process = host.once(NEWER).await;
     for report in [by_another_process, first.reconcile().await.unwrap()] {
         let evidence = evidence(&report);
@@ -144,7 +144,7 @@ async fn the_last_lines_are_kept_and_no_secret_is_among_them() {
     lines.push("using 00112233445566778899aabbccddeeff".to_owned());
     let behaviour = Behaviour {
         prints: lines,
-        ..ill()
+        ..unhealthy()
     };
     host.publish(NEW, behaviour);
     host.run_with("dd", |body| {
@@ -179,7 +179,7 @@ async fn without_evidence_a_candidate_is_rejected_all_the_same() {
 
 /// Nobody serves while it is collected.
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_does_not_tell_holds_a_restore_up_for_two_seconds_at_most() {
+async fn an_engine_that_does_not_answer_delays_a_restore_by_two_seconds_at_most() {
     let mut took = Vec::new();
     for fault in [Fault::None, Fault::Hang] {
         let host = Host::new();
@@ -203,10 +203,10 @@ async fn an_engine_that_does_not_tell_holds_a_restore_up_for_two_seconds_at_most
 #[tokio::test(start_paused = true)]
 async fn the_last_words_of_an_auto_remove_candidate_outlive_it() {
     let host = Host::new();
-    host.publish(NEW, ill());
+    host.publish(NEW, unhealthy());
     host.run_with("dd", auto_remove);
     let mut upgrader = host.upgrader(NEW);
-    let report = host.pass(&mut upgrader).await;
+    let report = host.scheduled_run(&mut upgrader).await;
     assert_eq!(host.find("dd.failed-1").state, RunState::Created);
     assert_eq!(evidence(&report).log_tail, ["starting", "no licence"]);
     assert_eq!(evidence(&report).container, "dd.failed-1");
@@ -214,7 +214,7 @@ async fn the_last_words_of_an_auto_remove_candidate_outlive_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_candidate_that_vanished_the_cause_is_left() {
+async fn a_candidate_that_vanished_leaves_its_cause() {
     let host = Host::new();
     host.publish(NEW, crashing());
     host.run_with("dd", auto_remove);

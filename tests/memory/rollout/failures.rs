@@ -10,7 +10,7 @@ use delegate_upgrader::status::report::Report;
 use super::host::{HOUR, Host, NEW, NEWER, OLD, STOP_TIMEOUT, good, row};
 use kit::twin::{Behaviour, Fault, Happened, Operation};
 
-/// Same id, same name, still running, not one write to it, and the pass says that it failed.
+/// Same id, same name, still running, not one write to it, and the run reports that it failed.
 fn assert_untouched(host: &Host, old: &ContainerId, report: &Report) {
     let now = host.find("dd");
     assert_eq!((now.id, now.state), (old.clone(), RunState::Running));
@@ -139,7 +139,7 @@ async fn a_rejected_candidate_that_ignores_its_signal_is_killed_at_the_stop_time
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_pull_is_told_in_the_registry_s_words() {
+async fn a_failed_pull_is_reported_in_the_registry_s_words() {
     let host = Host::new();
     host.twin.break_pull(NEW, Some("toomanyrequests: slow down"));
     let old = host.run("dd");
@@ -178,7 +178,7 @@ async fn an_image_for_another_platform_is_not_tried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_somebody_else_has_is_told() {
+async fn a_name_that_is_taken_is_reported() {
     let host = Host::new();
     let old = host.run("dd");
     let squatter = host
@@ -205,17 +205,17 @@ async fn a_rejected_image_is_left_alone_until_its_back_off_is_over_and_the_back_
             .filter(|call| call.operation == Operation::Create)
             .count()
     };
-    host.pass(&mut upgrader).await;
+    host.scheduled_run(&mut upgrader).await;
     assert_eq!(creates(), 1);
     tokio::time::sleep(HOUR / 2).await;
-    let report = host.pass(&mut upgrader).await;
+    let report = host.scheduled_run(&mut upgrader).await;
     assert_eq!(
         (creates(), row(&report, "dd").reason.as_str()),
         (1, "quarantined")
     );
     assert!(report.has_failures());
     tokio::time::sleep(HOUR / 2).await;
-    host.pass(&mut upgrader).await;
+    host.scheduled_run(&mut upgrader).await;
     assert_eq!(creates(), 2);
     assert_eq!(
         host.names(),
@@ -260,7 +260,7 @@ async fn a_second_bad_image_takes_the_place_of_the_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_auto_remove_candidate_that_crashes_is_told_as_vanished_and_its_image_quarantined() {
+async fn an_auto_remove_candidate_that_crashes_is_reported_as_vanished_and_its_image_quarantined() {
     let host = Host::new();
     host.publish(NEW, Behaviour::exits(Duration::from_secs(1), 3));
     let old = host.run_with("dd", super::host::auto_remove);
@@ -275,7 +275,7 @@ async fn an_auto_remove_candidate_that_crashes_is_told_as_vanished_and_its_image
 
 /// The successor ends right after it took over, while the old one still drains.
 #[tokio::test(start_paused = true)]
-async fn a_successor_that_fails_after_the_commit_gives_the_name_back() {
+async fn a_successor_that_fails_after_the_commit_returns_the_name() {
     let host = Host::new();
     host.publish(
         NEW,
@@ -295,9 +295,9 @@ async fn a_successor_that_fails_after_the_commit_gives_the_name_back() {
     assert_eq!(row(&report, "dd").reason.as_str(), "quarantined");
 }
 
-/// An `--rm` delegate that was told to stop cannot come back, so its successor is all there is.
+/// An `--rm` delegate that was asked to stop cannot come back, so its successor is all there is.
 #[tokio::test(start_paused = true)]
-async fn a_successor_of_an_auto_remove_delegate_is_kept_whatever_it_is_worth() {
+async fn a_failing_successor_of_an_auto_remove_delegate_is_kept() {
     let host = Host::new();
     host.publish(
         NEW,
@@ -316,9 +316,9 @@ async fn a_successor_of_an_auto_remove_delegate_is_kept_whatever_it_is_worth() {
     );
 }
 
-/// Nobody told the old one to stop, so that it has nothing to recover from.
+/// The old one was not asked to stop, so it has nothing to recover from.
 #[tokio::test(start_paused = true)]
-async fn a_successor_that_fell_ill_before_the_old_one_was_told_costs_nothing() {
+async fn a_successor_that_gets_unhealthy_before_the_old_one_is_asked_to_stop_costs_nothing() {
     let host = Host::new();
     host.publish(
         NEW,
@@ -338,10 +338,10 @@ async fn a_successor_that_fell_ill_before_the_old_one_was_told_costs_nothing() {
     assert_eq!(host.names(), ["dd", "dd.failed-1"]);
 }
 
-/// The engine cannot start the old one again, whatever is tried. A single pass ends and says so; a later one, when the
-/// engine is well again, brings it back.
+/// The engine cannot start the old one again, whatever is tried. A single run ends and reports it; a later one, when the
+/// engine works again, brings it back.
 #[tokio::test(start_paused = true)]
-async fn what_the_engine_never_does_is_told_in_the_end_and_done_when_it_can_be() {
+async fn a_step_that_keeps_failing_is_reported_and_done_once_it_works() {
     let host = Host::new();
     host.publish(
         NEW,
@@ -399,7 +399,7 @@ async fn a_tag_that_moves_right_after_the_pull_changes_nothing() {
         while !host.twin.images().contains(&published) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        // Until the next look takes in what was pulled.
+        // Until the next observation includes what was pulled.
         tokio::time::sleep(Duration::from_millis(10)).await;
         let other = host.twin.image(Behaviour::never_healthy());
         host.twin.add_image(NEW, other)
@@ -424,7 +424,7 @@ async fn a_tag_that_moves_right_after_the_pull_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pass_ends_where_the_engine_refuses_to_change_a_restart_policy() {
+async fn a_run_ends_where_the_engine_refuses_to_change_a_restart_policy() {
     let host = Host::new();
     host.run("dd");
     host.twin.set_faults(|call| {

@@ -46,7 +46,7 @@ impl Way {
     }
 }
 
-/// A process that does a pass is killed at the first such call, which never arrives; `false` where none is made.
+/// A process that does a run is killed at the first such call, which never arrives; `false` where none is made.
 pub async fn killed_when(host: &Host, mut when: impl FnMut(&Call) -> bool + Send + 'static) -> bool {
     let killed = Arc::new(Notify::new());
     let kill = Arc::clone(&killed);
@@ -60,7 +60,7 @@ pub async fn killed_when(host: &Host, mut when: impl FnMut(&Call) -> bool + Send
     let done = tokio::select! {
         biased;
         () = killed.notified() => false,
-        _ = host.pass(&mut upgrader) => true,
+        _ = host.scheduled_run(&mut upgrader) => true,
     };
     host.twin.clear_faults();
     !done
@@ -83,11 +83,11 @@ fn assert_kept_promise(host: &Host, way: Way, context: &str) {
     }
 }
 
-/// The passes of a day, one an hour, until the delegate runs the new image and nothing is left over.
+/// The runs of a day, one an hour, until the delegate runs the new image and nothing is left over.
 async fn hourly(host: &Host) {
     let mut upgrader = host.upgrader(NEW);
     for _ in 0..24 {
-        let report = host.pass(&mut upgrader).await;
+        let report = host.scheduled_run(&mut upgrader).await;
         if !report.has_failures() {
             return;
         }
@@ -230,14 +230,14 @@ async fn two_upgraders_at_once_converge() {
     }
 }
 
-/// The daemon was last told that the old image is current; a pass by hand knows better. It looks again at any moment.
+/// The daemon last heard that the old image is current; a manual run knows better. It observes at any moment.
 #[tokio::test(start_paused = true)]
-async fn a_daemon_that_knows_less_does_not_spoil_a_pass_by_hand() {
+async fn a_daemon_that_knows_less_does_not_spoil_a_manual_run() {
     for way in [StartFirst, StopFirst] {
         for period in [300, 700, 1000, 2100, 5000, 9000] {
             let host = way.host();
             let mut daemon = host.upgrader(OLD);
-            host.pass(&mut daemon).await;
+            host.scheduled_run(&mut daemon).await;
             tokio::time::sleep(Duration::from_secs(5)).await;
             tokio::select! {
                 _ = host.once(NEW) => {}
@@ -300,15 +300,15 @@ async fn a_delegate_that_comes_back_from_its_standby_has_all_its_networks() {
     assert!(restarted_since_stop > 10, "{restarted_since_stop}");
 }
 
-/// What the daemon asked an hour ago is older than what an operator's pass has just learned.
+/// What the daemon asked an hour ago is older than what an operator's run has just learned.
 #[tokio::test(start_paused = true)]
-async fn a_daemon_does_not_undo_what_a_later_pass_of_another_process_did() {
+async fn a_daemon_does_not_undo_a_later_run_of_another_process() {
     for change in [|_: &mut serde_json::Value| (), host_network] {
         let host = Host::new();
         host.publish(NEWER, good());
         host.run_with("dd", change);
         let mut daemon = host.upgrader(NEW);
-        host.pass(&mut daemon).await;
+        host.scheduled_run(&mut daemon).await;
         host.once(NEWER).await;
         host.finish(&mut daemon).await;
         host.assert_settled_on("dd", NEWER, "");

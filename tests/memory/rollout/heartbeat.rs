@@ -22,7 +22,7 @@ async fn idle(host: &Host, upgrader: &mut Upgrader, time: Duration) {
     }
 }
 
-/// The same with a pass so often.
+/// The same with a run so often.
 async fn scheduled(host: &Host, upgrader: &mut Upgrader, every: Duration, passes: usize) {
     for _ in 0..passes {
         upgrader.start_run(Mode::Upgrade).await.unwrap();
@@ -66,7 +66,7 @@ async fn a_nightly_window_leaves_no_ninety_minutes_of_silence_and_changes_nothin
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_is_told_and_over_within_minutes_of_its_end() {
+async fn an_outage_is_reported_and_over_within_minutes_of_its_end() {
     let host = Host::new();
     host.run("d1");
     let mut upgrader = host.upgrader(NEW);
@@ -117,9 +117,9 @@ async fn a_stop_first_drain_leaves_no_ninety_minutes_of_silence() {
     assert!(longest_silence(&host) < LIMIT, "{:?}", longest_silence(&host));
 }
 
-/// What passes ask about one delegate tells nothing of the other, which they leave out.
+/// What runs ask about one delegate says nothing about the other, which they leave out.
 #[tokio::test(start_paused = true)]
-async fn one_that_the_passes_leave_out_is_asked_for_beside_them() {
+async fn a_workload_that_the_runs_leave_out_is_asked_for_beside_them() {
     let mut host = Host::new();
     host.further = vec!["other".to_owned()];
     host.twin
@@ -139,7 +139,7 @@ async fn one_that_the_passes_leave_out_is_asked_for_beside_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_the_manager_refuses_keeps_no_other_from_being_heard_of() {
+async fn a_workload_that_the_manager_refuses_does_not_silence_the_others() {
     let mut host = Host::new();
     host.further = vec!["a-refused".to_owned(), "z-last".to_owned()];
     host.refused = ["a-refused".to_owned()].into();

@@ -1,4 +1,4 @@
-//! A host with an engine in memory, delegates on it, and upgraders that look after them; hours pass at once.
+//! A host with an engine in memory, delegates on it, and upgraders that manage them; hours elapse at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -24,7 +24,7 @@ pub const OLD: &str = "harness/delegate:26.02.1";
 pub const NEW: &str = "harness/delegate:26.03.1";
 pub const NEWER: &str = "harness/delegate:26.04.1";
 
-/// The `DELEGATE_NAME` that upgraders look after.
+/// The `DELEGATE_NAME` that upgraders manage.
 pub const GROUP: &str = "docker-delegate";
 /// How long after its start a delegate created by an upgrader is healthy.
 pub const READY: Duration = Duration::from_secs(5);
@@ -89,7 +89,7 @@ pub struct Host {
     pub free_memory: Option<u64>,
     pub free_disk: Option<u64>,
     pub asked: Asked,
-    /// Further `DELEGATE_NAME`s that are looked after.
+    /// Further `DELEGATE_NAME`s that are managed.
     pub further: Vec<String>,
     /// Those of which the Manager wants to hear nothing.
     pub refused: BTreeSet<String>,
@@ -175,16 +175,16 @@ impl Host {
         )
     }
 
-    /// One scheduled pass to its end, drains included. An engine that is out of reach is tried again, as the daemon
+    /// One scheduled run to its end, drains included. An engine that is out of reach is retried, as the daemon
     /// does.
-    pub async fn pass(&self, upgrader: &mut Upgrader) -> Report {
+    pub async fn scheduled_run(&self, upgrader: &mut Upgrader) -> Report {
         while upgrader.start_run(Mode::Upgrade).await.is_err() {
             tokio::time::sleep(Duration::from_secs(5)).await;
         }
         self.finish(upgrader).await
     }
 
-    /// What is under way, to its end.
+    /// The current run, to its end.
     pub async fn finish(&self, upgrader: &mut Upgrader) -> Report {
         self.go_on(upgrader, Duration::from_secs(24 * 3600))
             .await
@@ -207,9 +207,9 @@ impl Host {
         None
     }
 
-    /// A new process does one pass.
+    /// A new process does one run.
     pub async fn once(&self, published: &str) -> Report {
-        self.pass(&mut self.upgrader(published)).await
+        self.scheduled_run(&mut self.upgrader(published)).await
     }
 
     /// The name, state and image of every container, by name.
@@ -260,7 +260,7 @@ impl Host {
             .collect()
     }
 
-    /// When the container was told to stop, and when and how it ended.
+    /// When the container was asked to stop, and when and how it ended.
     pub fn end_of(&self, id: &ContainerId) -> Option<(Duration, Duration, i64)> {
         let events = self.events_of(id);
         let told = events.iter().find(|event| event.what == Happened::Signalled)?.at;
@@ -279,7 +279,7 @@ impl Host {
             .collect()
     }
 
-    /// The fewest delegates that worked at any one moment: started, ready, and not told to stop. What ran from the
+    /// The fewest delegates that worked at any one moment: started, ready, and not asked to stop. What ran from the
     /// beginning was ready then.
     pub fn fewest_working(&self) -> usize {
         let now = self.twin.elapsed();
@@ -354,7 +354,7 @@ impl Host {
     }
 }
 
-/// A delegate that is ready in a while and finishes its tasks when told to stop.
+/// A delegate that is ready in a while and finishes its tasks when asked to stop.
 pub fn good() -> Behaviour {
     Behaviour {
         ready_after: READY,

@@ -42,7 +42,7 @@ async fn a_long_outage_of_the_manager_withdraws_the_candidate_without_quarantine
         assert!(report.has_failures());
         assert_eq!(host.names(), ["dd"]);
         assert_eq!(host.find("dd").image, OLD);
-        // The next pass is none the wiser, and upgrades it.
+        // The next run is none the wiser, and upgrades it.
         let report = host.once(NEW).await;
         assert!(!report.has_failures(), "{report:?}");
         assert_eq!(host.find("dd").image, NEW);
@@ -113,7 +113,7 @@ fn lives(host: &Host, id: &ContainerId) -> usize {
 
 /// The old ones lost their health in the same minutes: something else is wrong here.
 #[tokio::test(start_paused = true)]
-async fn where_the_old_ones_are_ill_too_the_image_is_not_blamed() {
+async fn where_the_old_ones_are_unhealthy_too_the_image_is_not_blamed() {
     let host = Host::new();
     let ailing = Behaviour {
         health: kit::twin::Wellness::For(Duration::from_secs(40)),
@@ -134,9 +134,9 @@ async fn where_the_old_ones_are_ill_too_the_image_is_not_blamed() {
     assert_eq!(host.names(), ["aa", "bb"]);
 }
 
-/// One replica has been ill for ever: that says nothing about the image of today.
+/// One replica has always been unhealthy: that says nothing about the image of today.
 #[tokio::test(start_paused = true)]
-async fn an_old_illness_is_no_excuse() {
+async fn peers_that_were_unhealthy_before_are_no_excuse() {
     let host = Host::new();
     host.publish(NEW, Behaviour::never_healthy());
     host.run("aa");
@@ -146,18 +146,18 @@ async fn an_old_illness_is_no_excuse() {
     );
     host.run_with("bb", |body| body["Image"] = "harness/delegate:26.01.1".into());
     let mut upgrader = host.upgrader(NEW);
-    // An hour of looks before the first scheduled pass.
+    // An hour of observations before the first scheduled run.
     for _ in 0..60 {
         let _ = upgrader.reconcile().await;
         tokio::time::sleep(Duration::from_secs(60)).await;
     }
-    let report = host.pass(&mut upgrader).await;
+    let report = host.scheduled_run(&mut upgrader).await;
     assert_eq!(row(&report, "aa").reason.as_str(), "rejected", "{report:?}");
 }
 
-/// After the commit, too: those that stay ill do not keep a successor that fails from being rejected.
+/// After the commit, too: those that stay unhealthy do not keep a successor that fails from being rejected.
 #[tokio::test(start_paused = true)]
-async fn an_illness_without_an_end_is_no_excuse_for_ever() {
+async fn peers_that_stay_unhealthy_are_no_excuse_for_ever() {
     let host = Host::new();
     host.publish(NEW, Behaviour::flaps(HOUR, HOUR * 1000));
     host.run("aa");
@@ -184,7 +184,7 @@ async fn an_illness_without_an_end_is_no_excuse_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_image_that_fails_where_all_others_are_well_is_blamed() {
+async fn an_image_that_fails_where_all_others_are_healthy_is_blamed() {
     let host = Host::new();
     host.publish(NEW, Behaviour::never_healthy());
     for name in ["aa", "bb"] {

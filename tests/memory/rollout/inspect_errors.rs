@@ -1,4 +1,4 @@
-//! A container that the engine cannot tell of.
+//! A container that the engine cannot describe.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn runs(name: &str, image: &str) -> (String, RunState, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stranger_that_cannot_be_inspected_is_left_out_and_tried_again() {
+async fn a_stranger_that_cannot_be_inspected_is_left_out_and_retried() {
     let host = Host::new();
     host.run("dd");
     host.twin.run("broken", &json!({ "Image": OLD }));
@@ -49,10 +49,10 @@ async fn a_delegate_that_was_a_stranger_is_one_as_soon_as_it_can_be_inspected() 
     host.run("d2");
     hide(&host, &["d2"]);
     let mut upgrader = host.upgrader(NEW);
-    let report = host.pass(&mut upgrader).await;
+    let report = host.scheduled_run(&mut upgrader).await;
     assert_eq!(report.delegates.len(), 1, "{report:?}");
     host.twin.clear_faults();
-    let report = host.pass(&mut upgrader).await;
+    let report = host.scheduled_run(&mut upgrader).await;
     assert!(!report.has_failures(), "{report:?}");
     assert_eq!(host.containers(), [runs("d1", NEW), runs("d2", NEW)]);
 }
@@ -65,7 +65,7 @@ async fn a_known_delegate_that_cannot_be_inspected_is_left_alone_and_the_others_
     let mut upgrader = host.upgrader(NEW);
     upgrader.start_run(Mode::ReportOnly).await.unwrap();
     hide(&host, &["d1"]);
-    let report = host.pass(&mut upgrader).await;
+    let report = host.scheduled_run(&mut upgrader).await;
     let d1 = row(&report, "d1");
     assert_eq!(
         (d1.reason.as_str(), d1.workload.as_str()),
@@ -84,7 +84,7 @@ async fn a_known_delegate_that_cannot_be_inspected_is_left_alone_and_the_others_
     assert_eq!((host.find("d1").id, host.writes_on("d1").len()), (old, 0));
 
     host.twin.clear_faults();
-    let report = host.pass(&mut upgrader).await;
+    let report = host.scheduled_run(&mut upgrader).await;
     assert!(!report.has_failures(), "{report:?}");
     assert_eq!(host.containers(), [runs("d1", NEW), runs("d2", NEW)]);
 }
@@ -143,9 +143,9 @@ async fn no_part_of_a_rollout_is_touched_while_another_part_of_it_cannot_be_insp
     }
 }
 
-/// The end of a pull is no sign that the engine can tell of its containers again.
+/// The end of a pull is no sign that the engine can describe its containers again.
 #[tokio::test(start_paused = true)]
-async fn a_pull_that_ends_meanwhile_leads_to_nothing() {
+async fn a_pull_that_ends_during_failed_inspections_changes_nothing() {
     let host = Host::new();
     host.publish(NEWER, good());
     host.run("dd");
@@ -168,20 +168,20 @@ async fn a_pull_that_ends_meanwhile_leads_to_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_no_delegate_is_found_and_not_all_could_be_read_that_was_no_look() {
+async fn an_incomplete_observation_without_delegates_does_not_count() {
     let host = Host::new();
     host.run("dd");
     hide(&host, &["dd"]);
     let mut upgrader = host.upgrader(NEW);
     assert!(upgrader.start_run(Mode::Upgrade).await.is_err());
     host.twin.clear_faults();
-    let report = host.pass(&mut upgrader).await;
+    let report = host.scheduled_run(&mut upgrader).await;
     assert!(!report.has_failures(), "{report:?}");
     host.assert_settled_on("dd", NEW, "");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_does_not_answer_is_no_matter_of_one_container() {
+async fn an_unreachable_engine_is_not_blamed_on_one_container() {
     for fault in [Fault::ErrBefore, Fault::Hang] {
         let host = Host::new();
         host.run("dd");
@@ -197,9 +197,9 @@ async fn an_engine_that_does_not_answer_is_no_matter_of_one_container() {
     }
 }
 
-/// A list and its inspects are not one moment: what somebody changed in between is looked at once more.
+/// A list and its inspects are not one moment: after a change in between they are repeated.
 #[tokio::test(start_paused = true)]
-async fn a_look_that_others_tore_is_made_again() {
+async fn a_torn_observation_is_repeated() {
     let host = Host::new();
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);

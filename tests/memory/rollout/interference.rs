@@ -42,7 +42,7 @@ async fn when_the_candidate_is_pruned_while_the_old_one_drains_the_old_one_comes
 
 /// The same with a new process, which cannot know the policy: the delegate works all the same.
 #[tokio::test(start_paused = true)]
-async fn a_new_process_brings_it_back_once_too() {
+async fn a_new_process_brings_the_old_one_back_once_too() {
     let host = Host::new();
     let old = host.run_with("dd", host_network);
     let mut upgrader = host.upgrader(NEW);
@@ -60,7 +60,7 @@ async fn a_new_process_brings_it_back_once_too() {
 /// Somebody removes the old one while the new one fails to prove itself. It is all there is, and stays; a better image
 /// takes its place, and the other replicas wait no longer than for that.
 #[tokio::test(start_paused = true)]
-async fn one_that_was_left_alone_with_a_bad_image_is_replaced_by_the_next_image() {
+async fn a_delegate_with_a_bad_image_is_replaced_by_the_next_image() {
     const BETTER: &str = "harness/delegate:26.04.1";
     let host = Host::new();
     host.publish(NEW, Behaviour::never_healthy());
@@ -104,7 +104,7 @@ async fn a_delegate_that_keeps_crashing_is_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delegate_that_is_gone_at_the_end_of_a_pass_was_not_served() {
+async fn a_delegate_that_is_gone_at_the_end_of_a_run_was_not_served() {
     let host = Host::new();
     let id = host.run("dd");
     let mut upgrader = host.upgrader(NEW);
@@ -114,8 +114,8 @@ async fn a_delegate_that_is_gone_at_the_end_of_a_pass_was_not_served() {
     let report = host.finish(&mut upgrader).await;
     assert!(report.has_failures());
     assert_eq!(row(&report, "dd").reason.as_str(), "no_container");
-    // What its owner has taken away for good is no failure of the next pass.
-    assert!(!host.pass(&mut upgrader).await.has_failures());
+    // What its owner has taken away for good is no failure of the next run.
+    assert!(!host.scheduled_run(&mut upgrader).await.has_failures());
 }
 
 /// A host that wakes up after hours, or whose clock was wrong at its boot: that is no time in which anybody worked.
@@ -169,9 +169,9 @@ async fn an_auto_removed_delegate_whose_copies_are_pruned_comes_back() {
     host.assert_fleeting_on("dd", NEW, "");
 }
 
-/// The owner made the delegate anew while an old one was left; the new one is ill for ever.
+/// The owner recreated the delegate while an old one was left; the new one stays unhealthy.
 #[tokio::test(start_paused = true)]
-async fn a_pass_ends_where_an_old_one_is_left_behind_a_stranger_that_is_ill() {
+async fn a_run_ends_where_an_old_one_is_left_behind_an_unhealthy_stranger() {
     let host = Host::new();
     host.run("dd");
     let bad = "harness/delegate:26.03.0";
@@ -191,9 +191,9 @@ async fn a_pass_ends_where_an_old_one_is_left_behind_a_stranger_that_is_ill() {
     assert!(report.is_some(), "{:?}", host.containers());
 }
 
-/// The owner makes the delegate anew while a candidate for the one before proves itself.
+/// The owner recreates the delegate while a candidate for the one before proves itself.
 #[tokio::test(start_paused = true)]
-async fn a_delegate_that_its_owner_made_anew_during_a_replacement_is_replaced_too() {
+async fn a_delegate_that_its_owner_recreated_during_a_replacement_is_replaced_too() {
     let host = Host::new();
     host.publish(
         NEW,
@@ -212,15 +212,15 @@ async fn a_delegate_that_its_owner_made_anew_during_a_replacement_is_replaced_to
             .unwrap();
         host.run("dd");
     };
-    let (report, ()) = tokio::join!(host.pass(&mut upgrader), anew);
+    let (report, ()) = tokio::join!(host.scheduled_run(&mut upgrader), anew);
     assert!(!report.has_failures(), "{report:?}");
-    host.pass(&mut upgrader).await;
+    host.scheduled_run(&mut upgrader).await;
     host.assert_settled_on("dd", NEW, "");
 }
 
 /// Its predecessor was removed by hand while it proved itself, and it never works.
 #[tokio::test(start_paused = true)]
-async fn a_pass_ends_where_a_candidate_that_never_works_is_all_there_is() {
+async fn a_run_ends_where_only_a_candidate_that_never_works_is_left() {
     let host = Host::new();
     host.publish(NEW, Behaviour::never_healthy());
     host.run("dd");

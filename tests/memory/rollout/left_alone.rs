@@ -108,7 +108,7 @@ async fn health_only_writes_nothing() {
 
 /// It is no failure, since nothing would be done about another answer either.
 #[tokio::test(start_paused = true)]
-async fn health_only_tells_that_what_is_published_is_not_known() {
+async fn health_only_reports_that_the_published_image_is_unknown() {
     let mut host = Host::new();
     host.health_only = true;
     host.refused = [GROUP.to_owned()].into();
@@ -147,9 +147,9 @@ async fn health_only_writes_nothing_even_where_a_rollout_is_half_done() {
             let before = host.twin.writes().len();
             host.health_only = true;
             let mut upgrader = host.upgrader(NEW);
-            host.pass(&mut upgrader).await;
+            host.scheduled_run(&mut upgrader).await;
             tokio::time::sleep(Duration::from_secs(7200)).await;
-            host.pass(&mut upgrader).await;
+            host.scheduled_run(&mut upgrader).await;
             assert_eq!(host.twin.writes().len(), before);
             if finished {
                 assert!(done > 5, "{done}");
@@ -160,7 +160,7 @@ async fn health_only_writes_nothing_even_where_a_rollout_is_half_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_writes_nothing() {
+async fn an_observation_writes_nothing() {
     let host = Host::new();
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);
@@ -173,7 +173,7 @@ async fn a_look_writes_nothing() {
     assert_eq!(host.twin.writes(), []);
 }
 
-/// The number would be the second at which it was told to stop.
+/// The number would be the second at which it was asked to stop.
 #[tokio::test(start_paused = true)]
 async fn an_owner_s_name_that_looks_like_a_retired_one_is_a_name() {
     let host = Host::new();
@@ -289,7 +289,7 @@ async fn a_delegate_that_a_container_is_linked_to_is_left_alone_under_another_na
     );
     let mut upgrader = host.upgrader(NEW);
     for name in ["dd", "ee"] {
-        let report = host.pass(&mut upgrader).await;
+        let report = host.scheduled_run(&mut upgrader).await;
         assert_eq!(row(&report, name).reason.as_str(), "obstacle");
         let why = &row(&report, name).message;
         assert!(why.contains("container app is linked to it"), "{why}");
@@ -302,11 +302,11 @@ async fn a_delegate_that_a_container_is_linked_to_is_left_alone_under_another_na
     host.twin
         .by_hand(OperatorAction::Remove("app".to_owned()))
         .unwrap();
-    assert!(!host.pass(&mut upgrader).await.has_failures());
+    assert!(!host.scheduled_run(&mut upgrader).await.has_failures());
     assert_eq!(host.find("ee").image, NEW);
 }
 
-/// A sidecar in its network, say: it would be cut off, and to make that one again is not ours to do.
+/// A sidecar in its network, say: it would be cut off, and recreating that one is not ours to do.
 #[tokio::test(start_paused = true)]
 async fn a_delegate_that_others_have_a_share_in_is_left_alone_until_they_are_gone() {
     for what in [

@@ -55,7 +55,7 @@ async fn a_compose_config_in_the_container_s_own_files_is_not_lost() {
 
 /// Whoever copies a file in by hand knows of it, and its time is that of the file it was copied from.
 #[tokio::test(start_paused = true)]
-async fn only_what_compose_copies_in_is_looked_for() {
+async fn only_files_that_compose_copies_in_are_checked() {
     let host = Host::new();
     with_config(&host, json!({})).await;
     assert!(!host.once(NEW).await.has_failures());
@@ -70,15 +70,15 @@ async fn only_what_compose_copies_in_is_looked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn files_are_asked_for_once_and_a_proxy_that_lets_nobody_ask_keeps_nobody_back() {
+async fn copied_files_are_queried_once_and_a_proxy_that_forbids_it_holds_up_no_delegate() {
     for status in [None, Some(401), Some(403), Some(405)] {
         asked_once(status.map_or(Fault::None, Fault::Refuse)).await;
     }
 }
 
-/// Without an answer a file may be there, and would be lost. There is one mostly at the next look.
+/// Without an answer a file may be there, and would be lost. There is one mostly at the next observation.
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_cannot_tell_of_files_now_is_asked_again_before_anything_is_done() {
+async fn an_engine_that_cannot_list_files_now_is_asked_again_before_anything_is_done() {
     for fault in [
         Fault::Refuse(404),
         Fault::Refuse(500),
@@ -89,13 +89,13 @@ async fn an_engine_that_cannot_tell_of_files_now_is_asked_again_before_anything_
         for has_file in [false, true] {
             // It gets over it, or it does not.
             for faulty in [2, usize::MAX] {
-                asked_again(fault.clone(), has_file, faulty).await;
+                is_asked_again(fault.clone(), has_file, faulty).await;
             }
         }
     }
 }
 
-async fn asked_again(fault: Fault, has_file: bool, mut faulty: usize) {
+async fn is_asked_again(fault: Fault, has_file: bool, mut faulty: usize) {
     let context = format!("{fault:?} {has_file} {faulty}");
     let host = Host::new();
     if has_file {

@@ -30,7 +30,7 @@ async fn retried(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rollback_goes_back_to_the_image_before_and_stays_there_until_a_newer_one_is_published() {
+async fn a_rollback_restores_the_previous_image_until_a_newer_one_is_published() {
     for change in [|_: &mut serde_json::Value| (), host_network] {
         let host = Host::new();
         host.publish(NEWER, good());
@@ -39,7 +39,7 @@ async fn a_rollback_goes_back_to_the_image_before_and_stays_there_until_a_newer_
         let report = rolled_back(&host, "dd").await.unwrap();
         assert!(row(&report, "dd").runs_the_target(), "{report:?}");
         host.assert_settled_on("dd", OLD, "");
-        // Whatever pass comes.
+        // Whatever run comes.
         for _ in 0..3 {
             let report = host.once(NEW).await;
             assert_eq!(row(&report, "dd").reason.as_str(), "rolled_back");
@@ -57,20 +57,20 @@ async fn a_daemon_at_work_beside_it_does_not_undo_a_rollback() {
     let host = Host::new();
     host.run("dd");
     let mut daemon = host.upgrader(NEW);
-    host.pass(&mut daemon).await;
+    host.scheduled_run(&mut daemon).await;
     let mut rollback = host.upgrader(NEW);
     rollback.rollback("dd").await.unwrap();
-    // A scheduled pass begins right after the candidate was made, and another while it proves itself.
+    // A scheduled run begins right after the candidate was made, and another while it proves itself.
     tokio::select! {
         _ = host.finish(&mut rollback) => {}
         () = async {
             loop {
                 tokio::time::sleep(std::time::Duration::from_secs(3)).await;
-                host.pass(&mut daemon).await;
+                host.scheduled_run(&mut daemon).await;
             }
         } => {}
     }
-    host.pass(&mut daemon).await;
+    host.scheduled_run(&mut daemon).await;
     host.assert_settled_on("dd", OLD, "");
 }
 
@@ -98,7 +98,7 @@ async fn a_rollback_goes_to_the_image_by_its_id_where_its_tag_has_moved() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rollback_to_an_image_that_does_not_work_any_more_changes_nothing() {
+async fn a_rollback_to_an_image_that_no_longer_works_changes_nothing() {
     let host = Host::new();
     host.run("dd");
     host.once(NEW).await;
@@ -110,7 +110,7 @@ async fn a_rollback_to_an_image_that_does_not_work_any_more_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_rolled_back_is_said_before_anything_is_touched() {
+async fn an_impossible_rollback_is_refused_before_anything_is_touched() {
     let host = Host::new();
     let id = host.run("dd");
     let writes = host.twin.writes().len();
@@ -129,7 +129,7 @@ async fn what_cannot_be_rolled_back_is_said_before_anything_is_touched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_image_that_is_gone_cannot_be_gone_back_to() {
+async fn a_rollback_to_an_image_that_is_gone_is_refused() {
     let host = Host::new();
     let id = host.run("dd");
     let before = host.twin.document("dd").unwrap()["Image"]
@@ -156,7 +156,7 @@ async fn health_only_refuses_both() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_tries_at_once_what_is_quarantined() {
+async fn a_retry_tries_a_quarantined_image_at_once() {
     for change in [|_: &mut serde_json::Value| (), auto_remove] {
         let host = Host::new();
         let bad = host.publish(NEW, Behaviour::never_healthy());
@@ -228,24 +228,24 @@ async fn a_rollback_that_was_interrupted_goes_on() {
 
 /// An idle delegate: it stops at once.
 #[tokio::test(start_paused = true)]
-async fn a_rollback_beside_a_daemon_s_pass_is_done_where_delegates_stop_at_once() {
+async fn a_rollback_beside_a_daemon_s_run_succeeds_where_delegates_stop_at_once() {
     let host = Host::new();
     host.twin
         .add_image(OLD, host.twin.image(Behaviour::drains(Duration::from_millis(10))));
     host.run("dd");
     let mut daemon = host.upgrader(NEW);
-    host.pass(&mut daemon).await;
+    host.scheduled_run(&mut daemon).await;
     let mut rollback = host.upgrader(NEW);
     rollback.rollback("dd").await.unwrap();
     let (report, ()) = tokio::join!(host.finish(&mut rollback), async {
         tokio::time::sleep(Duration::from_secs(4)).await;
-        host.pass(&mut daemon).await;
+        host.scheduled_run(&mut daemon).await;
     });
     assert!(row(&report, "dd").runs_the_target(), "{report:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_of_a_delegate_that_is_just_being_replaced_tells_the_truth() {
+async fn a_retry_of_a_delegate_that_is_being_replaced_reports_the_truth() {
     let host = Host::new();
     host.run_with("dd", host_network);
     let mut first = host.upgrader(NEW);
@@ -260,12 +260,12 @@ async fn a_retry_of_a_delegate_that_is_just_being_replaced_tells_the_truth() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_daemon_does_not_call_what_was_rolled_back_published() {
+async fn a_daemon_does_not_call_a_rolled_back_image_published() {
     let host = Host::new();
     host.run("dd");
     let mut daemon = host.upgrader(NEW);
-    host.pass(&mut daemon).await;
-    host.pass(&mut daemon).await;
+    host.scheduled_run(&mut daemon).await;
+    host.scheduled_run(&mut daemon).await;
     let mut rollback = host.upgrader(NEW);
     rollback.rollback("dd").await.unwrap();
     host.finish(&mut rollback).await;

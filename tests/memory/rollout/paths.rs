@@ -15,7 +15,7 @@ use super::host::{Host, NEW, auto_remove, host_network};
 
 const PAGE: &str = "docs/development/rollout.md";
 
-/// One decision, as the log tells it, and how many calls were made before.
+/// One decision, as the log shows it, and how many calls were made before.
 #[derive(Clone, Debug, Default)]
 struct Logged {
     row: Option<String>,

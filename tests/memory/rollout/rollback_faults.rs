@@ -55,7 +55,7 @@ fn assert_back(host: &Host, way: Way, context: &str) {
     }
 }
 
-/// As the program does a single pass: what was begun is finished, and then today's image is looked at.
+/// As the program does a single run: what was begun is finished, and then the published image is considered.
 async fn settle(host: &Host) {
     host.once(NEW).await;
     host.once(NEW).await;
@@ -218,7 +218,7 @@ async fn an_engine_that_takes_no_more_changes_from_any_moment_on_costs_no_delega
 
 /// It is down for as long as its engine restarts, not longer.
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_restarts_again_and_again_is_outlasted() {
+async fn a_rollback_outlasts_repeated_restarts_of_the_engine() {
     for way in [Way::StartFirst, Way::StopFirst] {
         let host = way.host();
         let restarts = async {

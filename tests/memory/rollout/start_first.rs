@@ -1,4 +1,4 @@
-//! The new one proves itself before the old one is told to stop.
+//! The new one proves itself before the old one is asked to stop.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::host::{DRAIN, GROUP, HOUR, Host, NEW, NEWER, OLD, STOP_TIMEOUT, auto_
 use kit::twin::{Behaviour, Fault, Happened, Operation};
 
 #[tokio::test(start_paused = true)]
-async fn a_delegate_is_replaced_without_a_moment_without_one() {
+async fn a_delegate_is_replaced_and_one_works_at_every_moment() {
     let host = Host::new();
     let old = host.run("dd");
     let report = host.once(NEW).await;
@@ -28,7 +28,7 @@ async fn a_delegate_is_replaced_without_a_moment_without_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_old_one_is_told_only_when_the_new_one_was_healthy_long_enough() {
+async fn the_old_one_is_asked_to_stop_only_when_the_new_one_was_healthy_long_enough() {
     let host = Host::new();
     let old = host.run("dd");
     host.once(NEW).await;
@@ -49,7 +49,7 @@ const NEWEST: &str = "harness/delegate:26.05.1";
 
 /// What the owner brought is the owner's; of what we pulled the present one stays, and the one before it.
 #[tokio::test(start_paused = true)]
-async fn the_image_before_is_kept_and_the_one_before_that_discarded() {
+async fn the_previous_image_is_kept_and_the_one_before_it_removed() {
     for change in [|_: &mut serde_json::Value| (), auto_remove] {
         let host = Host::new();
         host.run_with("dd", change);
@@ -146,7 +146,7 @@ async fn a_delegate_s_own_stop_timeout_comes_before_the_setting() {
     assert!((ended - told).abs_diff(Duration::from_secs(60)) <= Duration::from_secs(2));
 }
 
-/// Its time begins when it hears of the stop, however long the engine takes to tell it.
+/// Its time begins when it hears of the stop, however long the engine takes to pass it on.
 #[tokio::test(start_paused = true)]
 async fn a_slow_engine_costs_a_draining_one_none_of_its_time() {
     let host = Host::new();
@@ -163,9 +163,9 @@ async fn a_slow_engine_costs_a_draining_one_none_of_its_time() {
     assert!(ended - told >= STOP_TIMEOUT, "{:?}", ended - told);
 }
 
-/// What nobody looked at is not counted: the host may have slept meanwhile.
+/// Unobserved time is not counted: the host may have slept meanwhile.
 #[test]
-fn health_is_counted_up_to_the_last_look() {
+fn health_is_counted_up_to_the_last_observation() {
     let at = |seconds| DateTime::<Utc>::UNIX_EPOCH + TimeDelta::seconds(seconds);
     let healthy = Health {
         status: HealthStatus::Healthy,
@@ -244,7 +244,7 @@ async fn a_newer_release_goes_ahead_while_the_one_before_still_drains() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_pass_changes_nothing_and_asks_little() {
+async fn a_second_run_changes_nothing_and_asks_little() {
     let host = Host::new();
     host.run("dd");
     for stranger in 0..100 {
@@ -254,7 +254,7 @@ async fn a_second_pass_changes_nothing_and_asks_little() {
         );
     }
     let mut upgrader = host.upgrader(NEW);
-    host.pass(&mut upgrader).await;
+    host.scheduled_run(&mut upgrader).await;
     let inspected = |name: &str| {
         host.twin
             .calls()
@@ -264,7 +264,7 @@ async fn a_second_pass_changes_nothing_and_asks_little() {
     };
     let (calls, writes) = (host.twin.calls().len(), host.twin.writes().len());
     for _ in 0..3 {
-        host.pass(&mut upgrader).await;
+        host.scheduled_run(&mut upgrader).await;
     }
     assert_eq!(host.twin.writes().len(), writes);
     assert!(

@@ -137,7 +137,7 @@ async fn a_restart_policy_with_a_count_comes_back_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_start_first_is_insisted_on_nothing_is_done() {
+async fn where_start_first_is_required_nothing_is_done() {
     let mut host = Host::new();
     host.strategy = Strategy::StartFirst;
     host.run_with("dd", host_network);
@@ -163,14 +163,14 @@ async fn a_successor_that_would_not_be_the_same_costs_no_downtime() {
     assert_eq!(host.names(), ["dd"]);
 }
 
-/// It came back once; that says nothing about the next time it is told to stop.
+/// It came back once; that says nothing about the next time it is asked to stop.
 #[tokio::test(start_paused = true)]
 async fn an_old_one_that_comes_back_twice_is_started_twice() {
     let host = Host::new();
     host.publish(NEW, Behaviour::never_healthy());
     host.run_with("dd", host_network);
     let mut upgrader = host.upgrader(NEW);
-    host.pass(&mut upgrader).await;
+    host.scheduled_run(&mut upgrader).await;
     host.twin.set_faults(|call| match call.operation {
         Operation::Stop if call.subject.starts_with("dd.draining") => Fault::ErrAfter,
         _ => Fault::None,

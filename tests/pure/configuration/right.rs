@@ -329,7 +329,7 @@ fn odd_schedules_produce_a_warning() {
 }
 
 #[test]
-fn the_redacted_settings_are_what_is_in_effect() {
+fn the_redacted_settings_show_what_is_in_effect() {
     let settings = settings(&[
         ("MAX_VERSION", "26.3"),
         ("CONTAINER_STOP_TIMEOUT", "5400"),

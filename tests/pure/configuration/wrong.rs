@@ -296,7 +296,7 @@ fn each_wrong_environment_is_reported_completely() {
 }
 
 #[test]
-fn what_is_not_supported_yet_is_refused() {
+fn unsupported_settings_are_refused() {
     for name in [
         "AUDIT_LOG",
         "DEADMAN_URL",

@@ -13,7 +13,7 @@ fn corpus(target: &str) -> PathBuf {
         .join(target)
 }
 
-/// Feeds every file of a corpus to its target's check. Of one that fails, the name was told last.
+/// Feeds every file of a corpus to its target's check. Of one that fails, the name was printed last.
 fn replay(target: &str, check: fn(&[u8])) {
     let mut files: Vec<_> = fs::read_dir(corpus(target))
         .unwrap()

@@ -1,4 +1,4 @@
-//! The corpus has every recorded container in it. With `UPDATE_GOLDEN=1` they are written anew.
+//! The corpus has every recorded container in it. With `UPDATE_GOLDEN=1` they are rewritten.
 
 use std::fs;
 use std::path::Path;

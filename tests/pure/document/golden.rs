@@ -2,7 +2,7 @@
 //!
 //! `container.json` is a running container, `successor.json` what its successor is created from, and
 //! `recreated.json` what the engine then said of that one, before its start. With `UPDATE_GOLDEN=1` the bodies are
-//! written anew.
+//! rewritten.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -147,7 +147,7 @@ proptest! {
     }
 
     #[test]
-    fn a_standby_has_all_that_is_needed_to_make_its_original_again(case in case()) {
+    fn a_standby_has_all_that_is_needed_to_recreate_its_original(case in case()) {
         let image = image(&json!({}));
         let images = Images { old: &image, new: &image };
         let original = inspected(&case.document);

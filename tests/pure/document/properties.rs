@@ -140,7 +140,7 @@ fn host_config() -> impl Strategy<Value = Value> {
         )
 }
 
-/// `default-ulimits` as they come at three looks.
+/// `default-ulimits` as they come in three observations.
 fn default_ulimits() -> impl Strategy<Value = [Vec<Value>; 3]> {
     let ulimits: Vec<_> = ["core", "nofile", "nproc"]
         .map(|name| json!({"Name": name, "Soft": 1, "Hard": 2}))

@@ -508,7 +508,7 @@ fn a21_the_platform_is_named_where_the_store_keeps_several() {
 }
 
 #[test]
-fn a_document_of_the_wrong_shape_is_told_where() {
+fn a_document_of_the_wrong_shape_is_refused_with_its_path() {
     for (pointer, value, told) in [
         ("/HostConfig", json!(null), "/HostConfig must be an object"),
         (
@@ -608,7 +608,7 @@ fn only_what_two_containers_cannot_share_forbids_two() {
 }
 
 #[test]
-fn a_published_port_is_told_with_its_address() {
+fn a_published_port_is_reported_with_its_address() {
     for (binding, told) in [
         (json!({"HostIp": "", "HostPort": "80"}), "on host port 80,"),
         (
@@ -736,7 +736,7 @@ fn no_restart_policy_has_two_spellings() {
     assert_eq!(differences(&always, &unnamed, images).len(), 1);
 }
 
-/// What of a container's host configuration is told as different after it was recreated.
+/// What of a container's host configuration is reported as different after it was recreated.
 fn differing(expected: Value, found: Value) -> Vec<String> {
     let image = image(&json!({}));
     let images = Images {
@@ -751,7 +751,7 @@ fn differing(expected: Value, found: Value) -> Vec<String> {
 }
 
 #[test]
-fn what_the_engine_fills_in_at_the_create_is_no_difference() {
+fn values_that_the_engine_fills_in_at_the_create_are_no_difference() {
     for (field, expected, found) in [
         (
             "LogConfig",
@@ -804,7 +804,7 @@ fn a_limit_that_is_not_set_has_several_spellings() {
 }
 
 #[test]
-fn what_the_owner_set_and_the_engine_might_fill_in_is_missed() {
+fn an_owner_s_value_is_missed_even_where_the_engine_might_fill_it_in() {
     let log = |options: Value| json!({"LogConfig": {"Type": "json-file", "Config": options}});
     for (expected, found) in [
         // An option lost, one changed, and one that was given empty.

@@ -113,7 +113,7 @@ fn the_manager_is_asked_by_the_short_form() {
 }
 
 #[test]
-fn what_is_not_a_reference_is_refused_with_the_reason() {
+fn an_invalid_reference_is_refused_with_the_reason() {
     use ReferenceProblem as P;
     let hex = DIGEST.trim_start_matches("sha256:");
     let upper_digest = format!("d@sha256:{}", hex.to_uppercase());

@@ -259,7 +259,7 @@ fn an_image_that_is_not_permitted_is_not_taken_up() {
 }
 
 #[test]
-fn what_is_followed_once_is_current_afterwards() {
+fn a_target_that_was_followed_is_current_afterwards() {
     for settings in [
         TargetSettings::default(),
         mirror("mirror.corp/hub"),
@@ -291,7 +291,7 @@ fn what_is_followed_once_is_current_afterwards() {
 
 #[test]
 #[rustfmt::skip]
-fn the_manager_is_told_the_reference_it_knows() {
+fn the_manager_is_asked_with_the_reference_it_knows() {
     for (current, mirror_setting, known) in [
         ("harness/delegate:26.02.1",                  None,                "harness/delegate:26.02.1"),
         ("docker.io/harness/delegate:26.02.1",        None,                "harness/delegate:26.02.1"),
@@ -311,7 +311,7 @@ fn the_manager_is_told_the_reference_it_knows() {
 }
 
 #[test]
-fn settings_that_cannot_be_are_told() {
+fn wrong_mirrors_and_repositories_are_refused() {
     for mirror in ["mirror.corp", "mirror.corp:5000/hub/", "localhost:5000", "hub"] {
         assert_eq!(check_mirror(mirror), Ok(()), "{mirror}");
     }

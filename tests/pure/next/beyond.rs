@@ -40,13 +40,13 @@ fn rows() -> Vec<(Row, Scene)> {
         })
     };
     let failed = |reach| {
-        let candidate = new().ill(DEADLINE, DEADLINE);
+        let candidate = new().unhealthy(DEADLINE, DEADLINE);
         let scene = serving().candidate(candidate).pulled(V2);
         scene.knowing(|facts| facts.manager = reach)
     };
     let unreachable = || Some(Reach::Unreachable("connection refused".to_owned()));
     let start_first = |scene: Scene| scene.host_network().strategy(Strategy::StartFirst);
-    let late = || new().ill(DEADLINE, DEADLINE);
+    let late = || new().unhealthy(DEADLINE, DEADLINE);
     let refused =
         |member: Member| member.change(|m| m.history.start_refused = Some("no such file".to_owned()));
     let recreated = || old().id("candidate").replaces("standby").auto_remove();
@@ -105,7 +105,7 @@ fn rows() -> Vec<(Row, Scene)> {
         ),
         (Row::S15, vanished(true)),
         (Row::S16, vanished(false)),
-        // What has to be known first, or is under way.
+        // What has to be known first, or is in progress.
         (
             Row::S10,
             serving().published(V2).knowing(|facts| facts.is_pulling = true),
@@ -197,7 +197,7 @@ fn rows() -> Vec<(Row, Scene)> {
         (
             Row::B9,
             scene()
-                .serving(recreated().ill(DEADLINE, DEADLINE))
+                .serving(recreated().unhealthy(DEADLINE, DEADLINE))
                 .standby(standby()),
         ),
         (

@@ -23,7 +23,7 @@ fn a_refusal_counts_only_while_the_candidate_was_never_started() {
 }
 
 #[test]
-fn an_old_one_is_dated_anew_once_its_rename_is_more_than_ten_seconds_ago() {
+fn an_old_one_is_dated_again_once_its_rename_is_more_than_ten_seconds_ago() {
     let after = |seconds| {
         scene()
             .serving(new().running(90, 90))

@@ -14,14 +14,14 @@ fn servings() -> Vec<Option<Member>> {
     for base in [old, || new().running(1000, 900)] {
         all.extend([
             Some(base()),
-            Some(base().ill(1000, DEADLINE + 1)),
-            Some(base().ill(1000, 5)),
+            Some(base().unhealthy(1000, DEADLINE + 1)),
+            Some(base().unhealthy(1000, 5)),
             Some(base().state(RunState::Restarting).restarts(5)),
             Some(base().exited(3)),
             Some(base().state(RunState::Paused)),
             Some(base().state(RunState::Removing)),
             Some(base().auto_remove()),
-            Some(base().auto_remove().ill(1000, DEADLINE + 1)),
+            Some(base().auto_remove().unhealthy(1000, DEADLINE + 1)),
         ]);
     }
     // A delegate that was recreated from a standby.
@@ -46,10 +46,10 @@ fn candidates(replaces: &str) -> Vec<Option<Member>> {
                 base().change(|m| m.history.start_refused = Some("no such file".to_owned())),
                 base().running(90, HEALTHY_TIME),
                 base().running(90, 3),
-                base().ill(DEADLINE, DEADLINE),
-                base().ill(DEADLINE, DEADLINE).told(30),
-                base().ill(DEADLINE, DEADLINE).common_cause(30),
-                base().ill(2 * DEADLINE, DEADLINE).common_cause(30),
+                base().unhealthy(DEADLINE, DEADLINE),
+                base().unhealthy(DEADLINE, DEADLINE).asked_to_stop(30),
+                base().unhealthy(DEADLINE, DEADLINE).common_cause(30),
+                base().unhealthy(2 * DEADLINE, DEADLINE).common_cause(30),
                 base().exited(30).common_cause(60),
                 base().state(RunState::Restarting).restarts(5),
                 base().exited(30),
@@ -84,8 +84,8 @@ fn drainings() -> Vec<Option<(i64, Member)>> {
         (900, old()),
         (2, old().policy("no")),
         (900, old().policy("no")),
-        (900, old().told(890)),
-        (9000, old().told(STOP_TIMEOUT + 2)),
+        (900, old().asked_to_stop(890)),
+        (9000, old().asked_to_stop(STOP_TIMEOUT + 2)),
         (900, old().policy("no").exited(20)),
         (900, old().exited(20)),
         (900, old().running(30, 20)),
@@ -98,7 +98,7 @@ fn drainings() -> Vec<Option<(i64, Member)>> {
                 .change(|m| m.started_at = Some(ago(30))),
         ),
         (2, old().auto_remove()),
-        (900, old().auto_remove().told(5)),
+        (900, old().auto_remove().asked_to_stop(5)),
         (900, old().auto_remove().state(RunState::Removing)),
         (900, old().state(RunState::Restarting)),
         (
@@ -118,12 +118,12 @@ fn faileds() -> Vec<Vec<(u32, Member)>> {
     let rejected = |id: &str| new().id(id).policy("no").exited(60);
     vec![
         vec![],
-        vec![(1, new().id("f1").ill(700, 700))],
+        vec![(1, new().id("f1").unhealthy(700, 700))],
         vec![(1, mark())],
         vec![(1, rejected("f1"))],
         vec![
             (1, rejected("f1").image(V3)),
-            (2, rejected("f2").running(50, 0).told(5)),
+            (2, rejected("f2").running(50, 0).asked_to_stop(5)),
         ],
     ]
 }
@@ -144,7 +144,7 @@ fn companions() -> Vec<(Option<Member>, Option<Member>)> {
         (Some(standby().replaces("stranger")), None),
         (None, Some(withdrawn())),
         (None, Some(withdrawn().policy("no").exited(5))),
-        (Some(standby()), Some(withdrawn().auto_remove().told(5))),
+        (Some(standby()), Some(withdrawn().auto_remove().asked_to_stop(5))),
         (
             Some(standby()),
             Some(withdrawn().auto_remove().state(RunState::Removing)),

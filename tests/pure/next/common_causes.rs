@@ -10,27 +10,29 @@ fn scene() -> Scene {
 }
 
 #[test]
-fn a_verdict_is_none_while_something_from_outside_is_in_the_way() {
+fn an_outside_cause_defers_the_verdict() {
     let base = |candidate: Member| scene().serving(old()).candidate(candidate).pulled(V2);
     // Extended once,
     assert_eq!(
-        base(new().ill(DEADLINE, DEADLINE).common_cause(30))
+        base(new().unhealthy(DEADLINE, DEADLINE).common_cause(30))
             .reason()
             .kind()
             .as_str(),
         "proving"
     );
     // then withdrawn without quarantine,
-    let still = new().ill(2 * DEADLINE, DEADLINE).common_cause(30);
+    let still = new().unhealthy(2 * DEADLINE, DEADLINE).common_cause(30);
     assert_eq!(
         base(still).next(),
         "withdraw new as d.withdrawn-now: inconclusive"
     );
     // unless the second time was undisturbed.
-    let in_peace = new().ill(2 * DEADLINE, DEADLINE).common_cause(2 * DEADLINE - 1);
+    let in_peace = new()
+        .unhealthy(2 * DEADLINE, DEADLINE)
+        .common_cause(2 * DEADLINE - 1);
     assert!(base(in_peace).next().starts_with("reject new as d.failed-1"));
     // An event before it was first seen does not count.
-    let before = new().ill(DEADLINE, DEADLINE).common_cause(DEADLINE + 1);
+    let before = new().unhealthy(DEADLINE, DEADLINE).common_cause(DEADLINE + 1);
     assert!(base(before).next().starts_with("reject new as d.failed-1"));
     // A wait makes no sense for a container that has ended.
     assert_eq!(
@@ -46,7 +48,7 @@ fn a_verdict_is_none_while_something_from_outside_is_in_the_way() {
     assert_eq!(
         base(
             new()
-                .ill(2 * DEADLINE, 9)
+                .unhealthy(2 * DEADLINE, 9)
                 .state(RunState::Restarting)
                 .common_cause(30)
         )
@@ -81,16 +83,19 @@ fn restarts_during_a_disturbance_are_excused() {
 }
 
 #[test]
-fn a_successor_is_not_rejected_for_an_illness_that_comes_from_outside() {
+fn a_successor_is_not_rejected_while_the_cause_is_outside() {
     let lost = |successor: Member| {
         scene()
             .serving(successor)
             .draining(900, old().policy("no").exited(60))
             .next()
     };
-    let ill = || new().ill(1000, DEADLINE);
-    assert!(lost(ill()).starts_with("reject new"));
-    assert_eq!(lost(ill().common_cause(30)), "wait 5 s: successor_unhealthy");
+    let unhealthy = || new().unhealthy(1000, DEADLINE);
+    assert!(lost(unhealthy()).starts_with("reject new"));
+    assert_eq!(
+        lost(unhealthy().common_cause(30)),
+        "wait 5 s: successor_unhealthy"
+    );
     // A wait makes no sense for a container that has ended.
     let ended = || new().running(1000, 900).exited(30);
     assert!(lost(ended()).starts_with("reject new"));

@@ -67,7 +67,7 @@ fn a_standby_that_is_not_needed_goes() {
     // Never touched: whatever its health.
     let base = scene().standby(standby());
     assert_eq!(
-        base.clone().serving(fleeting().ill(90, 90)).next(),
+        base.clone().serving(fleeting().unhealthy(90, 90)).next(),
         "remove d.standby (standby)"
     );
     // Replaced: as soon as the successor works and nothing drains any more.
@@ -77,13 +77,13 @@ fn a_standby_that_is_not_needed_goes() {
         "remove d.standby (standby)"
     );
     assert_eq!(
-        base.clone().serving(heir().ill(90, 90)).next(),
+        base.clone().serving(heir().unhealthy(90, 90)).next(),
         "wait 5 s: successor_unhealthy"
     );
     assert_eq!(
         base.clone()
             .serving(successor())
-            .draining(30, fleeting().told(20))
+            .draining(30, fleeting().asked_to_stop(20))
             .reason()
             .kind()
             .as_str(),
@@ -91,7 +91,7 @@ fn a_standby_that_is_not_needed_goes() {
     );
     // Somebody else's by now.
     assert_eq!(
-        base.serving(old().id("another").ill(90, 90)).next(),
+        base.serving(old().id("another").unhealthy(90, 90)).next(),
         "remove d.standby (standby)"
     );
 }
@@ -119,7 +119,7 @@ fn stop_first_waits_until_it_has_vanished_and_then_starts_the_candidate() {
     );
     assert_eq!(
         base.clone()
-            .draining(9, fleeting().told(5))
+            .draining(9, fleeting().asked_to_stop(5))
             .reason()
             .kind()
             .as_str(),
@@ -137,7 +137,7 @@ fn an_auto_remove_candidate_that_failed_is_marked_then_withdrawn() {
             .candidate(candidate)
             .pulled(V2)
     };
-    let failed = || heir().ill(DEADLINE, 90);
+    let failed = || heir().unhealthy(DEADLINE, 90);
     assert!(
         base(failed())
             .next()
@@ -182,7 +182,7 @@ fn an_auto_remove_candidate_that_vanished_is_marked_once() {
 }
 
 #[test]
-fn where_nobody_is_left_the_delegate_is_made_again_from_its_standby() {
+fn where_no_container_is_left_the_delegate_is_recreated_from_its_standby() {
     let base = scene().standby(standby());
     assert_eq!(
         base.clone().next(),
@@ -198,12 +198,12 @@ fn where_nobody_is_left_the_delegate_is_made_again_from_its_standby() {
         "promote the candidate (again) to d"
     );
     assert_eq!(
-        base.clone().serving(again().ill(5, 5)).next(),
+        base.clone().serving(again().unhealthy(5, 5)).next(),
         "wait 5 s: successor_unhealthy"
     );
     // If it stays unhealthy, it is as good as it was; the standby could only recreate the same container.
     assert_eq!(
-        base.clone().serving(again().ill(DEADLINE, DEADLINE)).next(),
+        base.clone().serving(again().unhealthy(DEADLINE, DEADLINE)).next(),
         "remove d.standby (standby)"
     );
     assert_eq!(base.clone().serving(again()).next(), "remove d.standby (standby)");
@@ -233,7 +233,7 @@ fn a_standby_serves_while_the_removal_of_the_one_with_the_name_is_stuck() {
 
 #[test]
 fn a_standby_waits_for_the_one_that_it_cannot_live_with() {
-    let withdrawn = || heir().id("withdrawn").running(90, 0).told(5);
+    let withdrawn = || heir().id("withdrawn").running(90, 0).asked_to_stop(5);
     let base = scene().standby(standby()).withdrawn(6, withdrawn());
     assert_eq!(base.clone().host_network().reason().kind().as_str(), "stopping");
     assert_eq!(base.next(), "create the old container again, from standby");
@@ -241,7 +241,9 @@ fn a_standby_waits_for_the_one_that_it_cannot_live_with() {
 
 #[test]
 fn a_successor_that_fails_after_the_commit_is_marked_and_the_standby_comes_back() {
-    let base = scene().standby(standby()).serving(heir().ill(DEADLINE, DEADLINE));
+    let base = scene()
+        .standby(standby())
+        .serving(heir().unhealthy(DEADLINE, DEADLINE));
     assert!(
         base.clone()
             .next()
@@ -251,7 +253,7 @@ fn a_successor_that_fails_after_the_commit_is_marked_and_the_standby_comes_back(
 }
 
 #[test]
-fn an_old_one_that_the_engine_cannot_start_any_more_is_made_again() {
+fn an_old_one_that_the_engine_cannot_start_any_more_is_recreated() {
     let base = |failed| {
         let old = old().exited(70).change(|m| m.history.failed_starts = failed);
         scene()
@@ -272,9 +274,9 @@ fn an_old_one_that_the_engine_cannot_start_any_more_is_made_again() {
 }
 
 #[test]
-fn an_overdue_stop_is_looked_at_right_after_its_deadline() {
-    let told = |seconds| {
-        let old = old().told(seconds);
+fn an_overdue_stop_is_observed_right_after_its_deadline() {
+    let wait_after = |seconds| {
+        let old = old().asked_to_stop(seconds);
         match scene()
             .serving(new().running(9000, 9000))
             .draining(9000, old)
@@ -284,15 +286,17 @@ fn an_overdue_stop_is_looked_at_right_after_its_deadline() {
             step => panic!("{step}"),
         }
     };
-    assert_eq!(told(3595), 5000);
-    assert_eq!(told(3600), 501);
+    assert_eq!(wait_after(3595), 5000);
+    assert_eq!(wait_after(3600), 501);
 }
 
 #[test]
-fn of_a_story_that_another_one_began_nothing_is_taken_for_granted() {
+fn a_candidate_that_replaces_another_container_is_rejected_beside_a_standby() {
     // A candidate of an older version, alone with a standby: it is judged, since there is something to go back to.
     let stranger = heir().change(|m| m.replaces = Some(ContainerId::new("stranger")));
-    let base = scene().standby(standby()).candidate(stranger.ill(DEADLINE, 90));
+    let base = scene()
+        .standby(standby())
+        .candidate(stranger.unhealthy(DEADLINE, 90));
     assert!(base.next().starts_with(&format!("mark {V2} as d.failed-1")));
 }
 

@@ -23,7 +23,7 @@ const FREE_MEMORY: &str = "find out whether the host has memory for a second con
 const MANAGER: &str = "find out whether the Manager can be reached";
 
 #[test]
-fn what_failed_is_tried_again_later_and_not_waited_for_without_an_end() {
+fn a_failed_step_is_retried_later_and_not_waited_for_without_an_end() {
     let base = |attempts, seconds: i64| {
         let backoff = Backoff {
             reason: engine_error(),
@@ -53,7 +53,7 @@ fn nothing_is_done_to_a_delegate_that_cannot_be_inspected() {
         .pulled(V2)
         .with(|r| r.inspect_error = Some("no such container".to_owned()));
     assert_eq!(base.next(), "wait 1 s: engine_error");
-    // Nor when its time has come: it is the next observation that tells.
+    // Nor when its time has come: it is the next observation that shows it.
     let backoff = Backoff {
         reason: engine_error(),
         attempts: 10,
@@ -72,14 +72,16 @@ fn an_image_that_is_being_pulled_is_waited_for() {
         pulling(scene().serving(old()).published(V2)).next(),
         "wait 0 s: pulling"
     );
-    let alone = scene().candidate(new().ill(DEADLINE, DEADLINE)).published(V2);
+    let alone = scene()
+        .candidate(new().unhealthy(DEADLINE, DEADLINE))
+        .published(V2);
     assert_eq!(pulling(alone).next(), "wait 0 s: pulling");
     // Not where there is nothing to pull.
     assert_eq!(pulling(scene().serving(old())).next(), "rest: awaiting_schedule");
 }
 
 #[test]
-fn files_that_were_copied_in_are_looked_for_before_a_replacement_begins() {
+fn copied_files_are_checked_before_a_replacement_begins() {
     let unknown = |scene: Scene| scene.knowing(|facts| facts.copied_files = None);
     let published = || scene().serving(old()).published(V2);
     let pulled = || scene().serving(old()).pulled(V2);
@@ -109,7 +111,7 @@ fn files_that_were_copied_in_are_looked_for_before_a_replacement_begins() {
 }
 
 #[test]
-fn the_host_s_memory_is_looked_at_before_there_are_two() {
+fn the_host_s_memory_is_measured_before_there_are_two() {
     let unknown = |scene: Scene| scene.knowing(|facts| facts.free_memory = None);
     let short = |facts: &mut Facts| {
         facts.free_memory = Some(Err(SingleInstance::TooLittleMemory {
@@ -135,11 +137,11 @@ fn the_host_s_memory_is_looked_at_before_there_are_two() {
 }
 
 #[test]
-fn nobody_is_rejected_before_the_manager_has_answered() {
+fn no_candidate_is_rejected_before_the_manager_has_answered() {
     let failed = || {
         scene()
             .serving(old())
-            .candidate(new().ill(DEADLINE, DEADLINE))
+            .candidate(new().unhealthy(DEADLINE, DEADLINE))
             .pulled(V2)
     };
     let knowing = |scene: Scene, reach: Option<Reach>| scene.knowing(|facts| facts.manager = reach).next();
@@ -188,7 +190,7 @@ fn nothing_is_held_against_one_that_vanished_while_the_manager_was_away() {
     alone.rollout.standby = None;
     assert_eq!(alone.next(), "rest: inconclusive");
     // Beside a wait it is one, too.
-    let draining = old().id("orphan").told(10);
+    let draining = old().id("orphan").asked_to_stop(10);
     let both = alone.draining(10, draining).next();
     assert!(
         both.starts_with("wait") && both.ends_with("inconclusive"),

@@ -21,7 +21,7 @@ impl Scene {
     }
 
     /// Whether a candidate waits for the old container to stop.
-    fn stop_first_is_under_way(&self) -> bool {
+    fn is_stopping_first(&self) -> bool {
         let rollout = &self.rollout;
         rollout.serving.is_none() && rollout.candidate.as_ref().is_some_and(Member::is_created)
     }
@@ -77,7 +77,7 @@ impl Scene {
                 let may_have_been_told = comes_back && member.restart_is_off();
                 member.history.stop_requested_at.is_some()
                     || self.successor_works()
-                    || self.stop_first_is_under_way()
+                    || self.is_stopping_first()
                     || may_have_been_told
             }
             // Someone else started it.

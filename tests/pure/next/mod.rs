@@ -1,4 +1,4 @@
-//! The step function: what it decides in each state of a rollout, told row by row, and what it never decides in any.
+//! The step function: what it decides in each state of a rollout, row by row, and what it never decides in any.
 
 mod beyond;
 mod boundaries;

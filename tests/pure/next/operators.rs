@@ -9,7 +9,7 @@ fn scene() -> Scene {
 }
 
 #[test]
-fn an_image_that_somebody_went_back_from_is_left_alone_until_another_one_is_published() {
+fn an_image_that_was_rolled_back_is_left_alone_until_another_one_is_published() {
     let back = || {
         old().change(|m| {
             m.rolled_back_from = Some(RolledBackImage {
@@ -79,7 +79,7 @@ fn a_rollback_that_another_process_began_is_finished() {
 }
 
 #[test]
-fn an_operator_s_word_comes_before_a_quarantine() {
+fn an_operator_s_command_comes_before_a_quarantine() {
     let rejected = || new().id("f1").policy("no").exited(60);
     let base = || scene().serving(old()).failed(1, rejected()).pulled(V2);
     assert_eq!(base().next(), "rest: quarantined");

@@ -27,7 +27,7 @@ fn up_to_date() -> Reason {
 }
 
 #[test]
-fn what_is_published_is_pulled_and_then_made_into_a_candidate() {
+fn the_published_image_is_pulled_and_then_becomes_a_candidate() {
     let base = scene().serving(old());
     assert_eq!(base.clone().next(), "rest: awaiting_schedule");
     assert_eq!(base.clone().settle(up_to_date()).next(), "rest: up_to_date");
@@ -39,7 +39,7 @@ fn what_is_published_is_pulled_and_then_made_into_a_candidate() {
 }
 
 #[test]
-fn what_runs_the_pulled_image_already_is_left_as_it_is() {
+fn a_delegate_that_runs_the_pulled_image_is_left_alone() {
     let base = scene().serving(old()).pulled(V1);
     assert_eq!(base.next(), "rest: up_to_date");
     let retagged = base.with(|r| r.serving.as_mut().unwrap().image = V2.into());
@@ -122,10 +122,10 @@ fn a_candidate_proves_itself_by_unbroken_health() {
     );
     assert_eq!(with(new().running(90, HEALTHY_TIME - 1)), "wait 1 s: proving");
     assert_eq!(with(new().running(90, 0)), "wait 5 s: proving");
-    assert_eq!(with(new().ill(90, 90)), "wait 5 s: proving");
-    assert_eq!(with(new().ill(DEADLINE - 1, 90)), "wait 1 s: proving");
+    assert_eq!(with(new().unhealthy(90, 90)), "wait 5 s: proving");
+    assert_eq!(with(new().unhealthy(DEADLINE - 1, 90)), "wait 1 s: proving");
     assert_eq!(
-        with(new().ill(DEADLINE, 90)),
+        with(new().unhealthy(DEADLINE, 90)),
         "reject new as d.failed-1: not healthy for 1m without a break within 10m: /api/health says unhealthy"
     );
     assert_eq!(
@@ -156,7 +156,7 @@ fn a_candidate_that_crashes_is_rejected() {
         with(new().exited(2).policy("no")),
         "reject new as d.failed-1: exited with code 3 before it had proven itself"
     );
-    assert_eq!(with(new().ill(30, 30).restarts(2)), "wait 5 s: proving");
+    assert_eq!(with(new().unhealthy(30, 30).restarts(2)), "wait 5 s: proving");
     assert_eq!(
         with(new().running(90, HEALTHY_TIME).restarts(3)),
         "reject new as d.failed-1: it keeps crashing: restarted 3 times, exited with code 3"
@@ -178,8 +178,8 @@ fn a_candidate_that_cannot_be_started_is_rejected_in_the_engine_s_words() {
     let refused = || new().change(|m| m.history.start_refused = Some("no such file".to_owned()));
     let reject = "reject new as d.failed-1: it could not be started: no such file";
     assert_eq!(scene().serving(old()).candidate(refused()).next(), reject);
-    let told = new().change(|m| m.history.start_refused = Some("no such file".to_owned()));
-    assert_eq!(scene().serving(old()).candidate(told).next(), reject);
+    let unstartable = new().change(|m| m.history.start_refused = Some("no such file".to_owned()));
+    assert_eq!(scene().serving(old()).candidate(unstartable).next(), reject);
     assert_eq!(
         scene().draining(20, old().exited(10)).candidate(refused()).next(),
         reject
@@ -215,7 +215,7 @@ fn a_proven_candidate_takes_the_name_that_the_old_one_gave_up() {
 }
 
 #[test]
-fn an_old_one_is_told_to_stop_policy_first_and_gets_its_whole_time() {
+fn an_old_one_loses_its_policy_before_the_stop_and_gets_its_whole_time() {
     let base = scene().serving(new().running(90, 90));
     let with = |seconds, old| base.clone().draining(seconds, old).next();
     assert_eq!(
@@ -226,34 +226,37 @@ fn an_old_one_is_told_to_stop_policy_first_and_gets_its_whole_time() {
         with(1, old().policy("no")),
         "tell d.draining-1 (old) to stop within 1h"
     );
-    // Whether it was told by a process that is gone, nobody can say.
+    // Whether a process that is gone asked it to stop is unknown.
     assert_eq!(
         with(3000, old().policy("no")),
         "tell d.draining-3000 (old) to stop within 1h"
     );
-    // A policy that is on says that it was not, and it is dated anew.
+    // A policy that is on says that it was not, and it is dated again.
     assert_eq!(with(3000, old()), "retire old as d.draining-now");
-    assert_eq!(with(90, old().told(90)), "wait 9 s: draining");
-    assert_eq!(with(3599, old().told(3599)), "wait 1 s: draining");
-    assert_eq!(with(2, old().told(2)), "wait 0 s: draining");
+    assert_eq!(with(90, old().asked_to_stop(90)), "wait 9 s: draining");
+    assert_eq!(with(3599, old().asked_to_stop(3599)), "wait 1 s: draining");
+    assert_eq!(with(2, old().asked_to_stop(2)), "wait 0 s: draining");
 }
 
 #[test]
-fn one_that_outlives_its_deadline_is_told_again_to_stop_at_once() {
+fn an_old_one_that_outlives_its_deadline_is_asked_again_to_stop_at_once() {
     let base = scene().serving(new().running(90, 90));
-    let with = |told: i64| base.clone().draining(7000, old().told(told)).next();
+    let with = |seconds: i64| base.clone().draining(7000, old().asked_to_stop(seconds)).next();
     assert!(with(STOP_TIMEOUT).starts_with("wait"), "{}", with(STOP_TIMEOUT));
     assert_eq!(
         with(STOP_TIMEOUT + 2),
         "tell d.draining-7000 (old) to stop within 0s"
     );
-    assert!(with(3000).starts_with("wait"), "its time runs since it was told");
+    assert!(
+        with(3000).starts_with("wait"),
+        "its time runs since it was asked to stop"
+    );
 }
 
 #[test]
-fn an_old_one_is_told_only_while_its_successor_works() {
+fn an_old_one_is_asked_to_stop_only_while_its_successor_works() {
     for successor in [
-        new().ill(500, 30),
+        new().unhealthy(500, 30),
         new().running(90, 90).state(RunState::Paused),
         new().running(90, 90).state(RunState::Restarting),
     ] {
@@ -264,12 +267,15 @@ fn an_old_one_is_told_only_while_its_successor_works() {
                 "wait 5 s: successor_unhealthy"
             );
         }
-        assert_eq!(base.draining(90, old().told(90)).next(), "wait 9 s: draining");
+        assert_eq!(
+            base.draining(90, old().asked_to_stop(90)).next(),
+            "wait 9 s: draining"
+        );
     }
 }
 
 #[test]
-fn an_old_one_that_has_ended_goes_and_the_image_before_its_own_with_it() {
+fn an_old_one_that_has_exited_is_removed_with_the_image_before_its_own() {
     let base = scene().serving(new().running(90, 90));
     let gone = old().policy("no").exited(5);
     assert_eq!(
@@ -304,7 +310,7 @@ fn an_old_one_that_has_ended_goes_and_the_image_before_its_own_with_it() {
 }
 
 #[test]
-fn orphans_drain_behind_whoever_serves() {
+fn orphans_drain_behind_the_serving_container() {
     let stranger = || old().id("orphan");
     let base = scene().serving(new().running(90, 90));
     assert_eq!(
@@ -318,17 +324,17 @@ fn orphans_drain_behind_whoever_serves() {
         "remove d.draining-90 (orphan)"
     );
     // Nothing waits for them.
-    let both = base.draining(90, stranger().told(90)).pulled(V3);
+    let both = base.draining(90, stranger().asked_to_stop(90)).pulled(V3);
     assert_eq!(both.next(), format!("create from new: {V3}, release 2"));
     assert_eq!(both.settle(up_to_date()).next(), "wait 9 s: draining");
 }
 
 #[test]
-fn a_successor_that_fails_after_the_commit_gives_the_name_back_while_the_old_one_is_there() {
+fn a_successor_that_fails_after_the_commit_returns_the_name_while_the_old_one_is_there() {
     for old in [
         old(),
         old().policy("no"),
-        old().told(30),
+        old().asked_to_stop(30),
         old().policy("no").exited(10),
     ] {
         let base = scene().draining(40, old);
@@ -338,28 +344,37 @@ fn a_successor_that_fails_after_the_commit_gives_the_name_back_while_the_old_one
             "{}",
             ended.next()
         );
-        let a_moment = base.serving(new().ill(700, DEADLINE - 1));
+        let a_moment = base.serving(new().unhealthy(700, DEADLINE - 1));
         assert!(a_moment.next().starts_with("wait"), "{}", a_moment.next());
     }
-    // An ill one stays as long as the old one finishes its tasks: until then there is nobody else.
-    let ill = |old| scene().draining(40, old).serving(new().ill(700, DEADLINE)).next();
+    // An unhealthy one stays as long as the old one finishes its tasks: until then there is nobody else.
+    let unhealthy = |old| {
+        scene()
+            .draining(40, old)
+            .serving(new().unhealthy(700, DEADLINE))
+            .next()
+    };
     for able in [old(), old().policy("no").exited(10)] {
         assert!(
-            ill(able.clone()).starts_with("reject new as d.failed-1"),
+            unhealthy(able.clone()).starts_with("reject new as d.failed-1"),
             "{}",
-            ill(able)
+            unhealthy(able)
         );
     }
-    for finishing in [old().policy("no"), old().policy("no").told(30)] {
-        assert!(ill(finishing.clone()).starts_with("wait"), "{}", ill(finishing));
+    for finishing in [old().policy("no"), old().policy("no").asked_to_stop(30)] {
+        assert!(
+            unhealthy(finishing.clone()).starts_with("wait"),
+            "{}",
+            unhealthy(finishing)
+        );
     }
     // Nobody to give it back to: it is all there is.
     for gone in [old().auto_remove(), old().auto_remove().state(RunState::Removing)] {
-        let base = scene().serving(new().ill(700, DEADLINE)).draining(40, gone);
+        let base = scene().serving(new().unhealthy(700, DEADLINE)).draining(40, gone);
         assert!(base.next().starts_with("wait"), "{}", base.next());
     }
     let orphan = scene()
-        .serving(new().ill(700, DEADLINE))
+        .serving(new().unhealthy(700, DEADLINE))
         .draining(40, old().id("orphan"));
     assert_eq!(
         orphan.next(),
@@ -367,7 +382,7 @@ fn a_successor_that_fails_after_the_commit_gives_the_name_back_while_the_old_one
         "a stranger is not waited for"
     );
     assert_eq!(
-        scene().serving(new().ill(700, DEADLINE)).next(),
+        scene().serving(new().unhealthy(700, DEADLINE)).next(),
         "rest: awaiting_schedule"
     );
 }
@@ -387,7 +402,7 @@ fn rejected_ones_are_numbered_by_the_attempts_of_their_image() {
     starts(base().failed(1, rejected("f1", V3)), "remove d.failed-1 (f1)");
     starts(base().failed(2, rejected("f2", V3)), "reject new as d.failed-1");
     // One that still runs keeps its number.
-    let up = rejected("f1", V3).running(50, 0).told(5);
+    let up = rejected("f1", V3).running(50, 0).asked_to_stop(5);
     starts(base().failed(1, up), "reject new as d.failed-2");
     let vanishing = rejected("f1", V3).state(RunState::Removing);
     starts(base().failed(1, vanishing), "reject new as d.failed-2");
@@ -396,7 +411,7 @@ fn rejected_ones_are_numbered_by_the_attempts_of_their_image() {
 #[test]
 fn rejected_ones_are_stopped_gently_and_only_the_last_is_kept() {
     let base = scene().serving(old());
-    let up = || new().ill(700, 700);
+    let up = || new().unhealthy(700, 700);
     assert_eq!(
         base.clone().failed(1, up()).next(),
         "set the restart policy of d.failed-1 (new) to no"
@@ -405,9 +420,14 @@ fn rejected_ones_are_stopped_gently_and_only_the_last_is_kept() {
         base.clone().failed(1, up().policy("no")).next(),
         "tell d.failed-1 (new) to stop within 1h"
     );
-    assert_eq!(base.clone().failed(1, up().told(90)).next(), "wait 9 s: stopping");
     assert_eq!(
-        base.clone().failed(1, up().told(STOP_TIMEOUT + 2)).next(),
+        base.clone().failed(1, up().asked_to_stop(90)).next(),
+        "wait 9 s: stopping"
+    );
+    assert_eq!(
+        base.clone()
+            .failed(1, up().asked_to_stop(STOP_TIMEOUT + 2))
+            .next(),
         "tell d.failed-1 (new) to stop within 0s"
     );
     let down = |id| new().id(id).policy("no").exited(90);
@@ -458,8 +478,8 @@ fn a_quarantine_is_of_one_image_and_ends_no_sooner_than_the_rejected_one() {
     let still_up = scene().serving(old()).failed(
         1,
         new()
-            .ill(700, 700)
-            .told(90)
+            .unhealthy(700, 700)
+            .asked_to_stop(90)
             .change(|m| m.created_at = ago(86_400)),
     );
     assert_eq!(still_up.pulled(V2).reason().kind().as_str(), "quarantined");
@@ -483,7 +503,10 @@ fn a_rejected_one_goes_once_a_later_release_works() {
         "remove d.failed-1 (f1)"
     );
     assert_eq!(
-        scene().serving(new().ill(90, 9)).failed(1, rejected()).next(),
+        scene()
+            .serving(new().unhealthy(90, 9))
+            .failed(1, rejected())
+            .next(),
         "rest: awaiting_schedule"
     );
     let vanishing = rejected().state(RunState::Removing);
@@ -498,7 +521,7 @@ fn a_rejected_one_goes_once_a_later_release_works() {
             .failed(1, rejected().image(V2))
     };
     assert_eq!(
-        again().draining(80, old().policy("no").told(80)).next(),
+        again().draining(80, old().policy("no").asked_to_stop(80)).next(),
         "wait 8 s: draining"
     );
     assert_eq!(again().next(), "remove d.failed-1 (f1)");
@@ -523,14 +546,14 @@ fn an_old_one_without_a_successor_comes_back_policy_first_name_last() {
     );
     let started = old().running(2, 0);
     assert_eq!(base(started), "restore the old container (old) as d");
-    // It was never told: it need not stop.
+    // It was never asked: it need not stop.
     assert_eq!(base(old()), "restore the old container (old) as d");
-    // It may have been told: only a new life is worth anything.
+    // It may have been asked: only a new life is worth anything.
     assert_eq!(
         base(old().policy("no")),
         "tell d.draining-90 (old) to stop within 1h"
     );
-    assert_eq!(base(old().told(50)), "wait 5 s: draining");
+    assert_eq!(base(old().asked_to_stop(50)), "wait 5 s: draining");
     // Its policy was off from the first.
     let never_on = scene()
         .failed(
@@ -543,7 +566,7 @@ fn an_old_one_without_a_successor_comes_back_policy_first_name_last() {
         .draining(90, stopped());
     assert_eq!(never_on.next(), "start d.draining-90 (old)");
     // Told in the life that began after it was renamed.
-    assert_eq!(base(old().running(60, 0).told(50)), "wait 5 s: draining");
+    assert_eq!(base(old().running(60, 0).asked_to_stop(50)), "wait 5 s: draining");
 }
 
 #[test]
@@ -552,14 +575,14 @@ fn an_old_one_whose_successor_somebody_removed_is_stopped_and_started_once() {
     let remembered = |old: delegate_upgrader::rollout::Member| {
         old.change(|m| m.history.original_policy = Some("always".to_owned()))
     };
-    assert_eq!(base(old().told(50)), "wait 5 s: draining");
+    assert_eq!(base(old().asked_to_stop(50)), "wait 5 s: draining");
     let stopped = || old().policy("no").exited(30);
     assert_eq!(base(stopped()), "start d.draining-90 (old)");
     assert_eq!(
         base(remembered(stopped())),
         "set the restart policy of d.draining-90 (old) to always"
     );
-    // Its name tells when it was retired: this is a life after that.
+    // Its name says when it was retired: this is a life after that.
     let started = || old().policy("no").running(2, 0);
     assert_eq!(base(started()), "restore the old container (old) as d");
     assert_eq!(
@@ -654,20 +677,26 @@ fn the_policy_of_one_that_keeps_crashing_is_not_lost_with_its_candidate() {
         scene()
             .serving(old().policy("no").state(RunState::Restarting))
             .candidate(running())
-            .withdrawn(60, new().id("withdrawn").policy("no").running(80, 0).told(5))
+            .withdrawn(
+                60,
+                new().id("withdrawn").policy("no").running(80, 0).asked_to_stop(5)
+            )
             .next(),
         "tell d (old) to stop within 1h"
     );
 }
 
 #[test]
-fn an_auto_remove_delegate_whose_copy_was_removed_is_copied_again_while_it_is_there() {
+fn an_auto_remove_delegate_whose_standby_was_removed_gets_another_while_it_is_there() {
     let copy = "make a standby copy of the old container (old)";
     let tell = "tell d.draining-90 (old) to stop within 1h";
-    // Nobody can know whether it was told to stop.
+    // Nobody can know whether it was asked to stop.
     assert_eq!(scene().draining(90, old().auto_remove()).next(), copy);
-    assert_eq!(scene().draining(90, old().auto_remove().told(5)).next(), copy);
-    // Before it is told.
+    assert_eq!(
+        scene().draining(90, old().auto_remove().asked_to_stop(5)).next(),
+        copy
+    );
+    // Before it is asked.
     assert_eq!(
         scene().draining(90, old().auto_remove()).candidate(new()).next(),
         copy
@@ -695,9 +724,9 @@ fn an_auto_remove_delegate_whose_copy_was_removed_is_copied_again_while_it_is_th
 
 /// By a clock that was set back it was started before the old one had ended.
 #[test]
-fn stop_first_waits_for_a_withdrawn_one_whatever_the_clock_says() {
+fn stop_first_waits_for_a_withdrawn_one_at_any_time() {
     let waits = |scene: Scene| {
-        let withdrawn = new().running(900, 0).policy("no").told(5);
+        let withdrawn = new().running(900, 0).policy("no").asked_to_stop(5);
         let scene = scene
             .withdrawn(90, withdrawn)
             .draining(90, old().policy("no").exited(30));
@@ -708,7 +737,7 @@ fn stop_first_waits_for_a_withdrawn_one_whatever_the_clock_says() {
 
 #[test]
 fn an_old_one_waits_for_the_rejected_one_that_it_cannot_live_with() {
-    let up = || new().ill(60, 60).told(5);
+    let up = || new().unhealthy(60, 60).asked_to_stop(5);
     let stopped = || old().policy("no").exited(70);
     assert_eq!(
         scene()
@@ -752,7 +781,7 @@ fn stop_first_goes_in_order() {
             "tell d.draining-1 (old) to stop within 1h".to_owned(),
         ),
         (
-            base().draining(9, old().told(9)).candidate(new()),
+            base().draining(9, old().asked_to_stop(9)).candidate(new()),
             "wait 0 s: draining".to_owned(),
         ),
         (
@@ -778,7 +807,7 @@ fn stop_first_goes_in_order() {
 }
 
 #[test]
-fn a_candidate_nobody_wants_any_more_is_withdrawn_without_quarantine() {
+fn a_candidate_that_is_no_longer_wanted_is_withdrawn_without_quarantine() {
     let base = || scene().serving(old());
     let running = || new().running(90, HEALTHY_TIME);
     // Another image is published by now.
@@ -832,21 +861,21 @@ fn a_candidate_nobody_wants_any_more_is_withdrawn_without_quarantine() {
 }
 
 #[test]
-fn a_candidate_that_is_all_there_is_is_kept_whatever_it_is_worth() {
+fn the_only_container_left_is_kept_even_if_it_fails() {
     let alone = |candidate| scene().candidate(candidate).next();
     assert_eq!(alone(new()), "start d.candidate (new)");
     assert_eq!(
         alone(new().running(90, HEALTHY_TIME)),
         "promote the candidate (new) to d"
     );
-    assert_eq!(alone(new().ill(90, 90)), "wait 5 s: proving");
-    assert_eq!(alone(new().ill(DEADLINE, DEADLINE)), "rest: no_fallback");
+    assert_eq!(alone(new().unhealthy(90, 90)), "wait 5 s: proving");
+    assert_eq!(alone(new().unhealthy(DEADLINE, DEADLINE)), "rest: no_fallback");
     assert_eq!(alone(new().exited(4)), "wait 6 s: no_fallback");
     assert_eq!(alone(new().exited(11)), "start d.candidate (new)");
     // Another image can replace it only once it is the delegate.
     let promote = "promote the candidate (new) to d";
-    let ill = || scene().candidate(new().ill(90, 90));
-    let failed = || scene().candidate(new().ill(DEADLINE, DEADLINE));
+    let unhealthy = || scene().candidate(new().unhealthy(90, 90));
+    let failed = || scene().candidate(new().unhealthy(DEADLINE, DEADLINE));
     assert_eq!(failed().published(V2).next(), format!("pull {V2}"));
     assert_eq!(failed().pulled(V2).next(), "rest: no_fallback");
     let late = new().running(DEADLINE + 1, 1);
@@ -855,10 +884,10 @@ fn a_candidate_that_is_all_there_is_is_kept_whatever_it_is_worth() {
         alone(new().policy("no").exited(11)),
         "set the restart policy of d.candidate (new) to unless-stopped"
     );
-    assert_eq!(ill().pulled(V3).next(), promote);
-    assert_eq!(ill().published(V3).next(), promote);
-    assert_eq!(ill().pulled(V2).next(), "wait 5 s: proving");
-    assert_eq!(ill().settle(up_to_date()).next(), "wait 5 s: proving");
+    assert_eq!(unhealthy().pulled(V3).next(), promote);
+    assert_eq!(unhealthy().published(V3).next(), promote);
+    assert_eq!(unhealthy().pulled(V2).next(), "wait 5 s: proving");
+    assert_eq!(unhealthy().settle(up_to_date()).next(), "wait 5 s: proving");
     assert_eq!(
         scene().candidate(new().exited(11)).pulled(V3).next(),
         "start d.candidate (new)"
@@ -866,7 +895,7 @@ fn a_candidate_that_is_all_there_is_is_kept_whatever_it_is_worth() {
 }
 
 #[test]
-fn what_stands_in_the_way_is_told() {
+fn obstacles_are_reported() {
     let base = || scene().serving(old()).pulled(V2);
     assert_eq!(
         base()
@@ -902,14 +931,14 @@ fn what_stands_in_the_way_is_told() {
 }
 
 #[test]
-fn who_opted_out_and_health_only_rest_whatever_is_under_way() {
+fn opting_out_and_health_only_rest_even_during_a_replacement() {
     let scenes: [fn() -> Scene; 6] = [
         || scene().serving(old()).pulled(V2),
         || scene().serving(old()).candidate(new()).pulled(V2),
         || scene().candidate(new().running(90, 90)).draining(5, old()),
         || scene().draining(5, old().policy("no").exited(1)),
         || scene().serving(new().running(90, 90)).draining(5, old()),
-        || scene().serving(old()).failed(1, new().ill(90, 90)),
+        || scene().serving(old()).failed(1, new().unhealthy(90, 90)),
     ];
     for base in scenes {
         let base = base();
@@ -924,7 +953,7 @@ fn who_opted_out_and_health_only_rest_whatever_is_under_way() {
 fn a_wait_ends_when_the_first_thing_is_due() {
     let base = scene()
         .serving(old().id("new2").replaces("old"))
-        .draining(3598, old().id("orphan").told(3598))
+        .draining(3598, old().id("orphan").asked_to_stop(3598))
         .candidate(new().replaces("new2").running(10, 5));
     assert_eq!(base.next(), "wait 2 s: proving");
 }

@@ -140,7 +140,7 @@ pub trait Change: Sized {
     }
 
     /// Running, but not healthy since so many seconds.
-    fn ill(self, since: i64, unhealthy: i64) -> Self {
+    fn unhealthy(self, since: i64, unhealthy: i64) -> Self {
         self.running(since, 0).change(|m| {
             m.health = verdict(HealthStatus::Unhealthy);
             m.history.healthy_since = None;
@@ -181,7 +181,7 @@ pub trait Change: Sized {
     }
 
     /// Told to stop by this process so many seconds ago, its policy off.
-    fn told(self, seconds: i64) -> Self {
+    fn asked_to_stop(self, seconds: i64) -> Self {
         self.policy("no")
             .change(|m| m.history.stop_requested_at = Some(ago(seconds)))
     }
@@ -293,7 +293,7 @@ impl Scene {
         self
     }
 
-    /// The published image, not pulled yet in this pass.
+    /// The published image, not pulled yet in this run.
     pub fn published(mut self, reference: &str) -> Self {
         self.desired = Desired::Image {
             reference: parsed(reference),

@@ -69,7 +69,7 @@ pub async fn the_list_shows_stopped_and_created_ones_too<L: Lab>(lab: &L) {
     }
 }
 
-pub async fn what_is_not_there_is_not_found<L: Lab>(lab: &L) {
+pub async fn a_missing_container_or_image_is_not_found<L: Lab>(lab: &L) {
     let engine = lab.engine();
     assert_not_found(&engine.inspect(&nobody()).await);
     assert_not_found(&engine.start(&nobody()).await);

@@ -31,7 +31,7 @@ pub async fn env_and_labels_are_read_back_with_the_image_s_defaults<L: Lab>(lab:
     assert!(seen.created_at().is_some() && seen.started_at().is_none() && seen.finished_at().is_none());
 }
 
-pub async fn what_was_copied_in_before_the_start_is_known<L: Lab>(lab: &L) {
+pub async fn files_copied_in_before_the_start_are_known<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     let mut body = lab.body(&image);
     let writes = "echo x >/written; while :; do sleep 1 & wait $!; done";
