@@ -158,7 +158,8 @@ fn registry_or_repository(text: &str) -> Result<String, String> {
 /// A host name or address alone; an IPv6 address is in brackets.
 pub(super) fn host(text: &str) -> Result<String, String> {
     http_url(&format!("http://{text}"))?;
-    let after_address = text.rsplit_once(']').map_or(text, |(_, rest)| rest);
+    let address = text.strip_prefix('[').and_then(|text| text.split_once(']'));
+    let after_address = address.map_or(text, |(_, rest)| rest);
     if after_address.contains([':', '/', '@', '?', '#']) {
         return Err("it has more than a host".to_owned());
     }

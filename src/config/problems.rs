@@ -1,6 +1,7 @@
 //! Everything that is wrong with an environment, reported at once.
 
 use std::fmt;
+use std::mem;
 
 use super::variables::{Row, TABLE, UNSUPPORTED, Variable};
 use crate::text::quoted;
@@ -110,9 +111,7 @@ impl Problems {
         let Self(mut errors) = self;
         let given = errors.problems.iter_mut().map(|problem| &mut problem.given);
         for text in given.chain(&mut errors.warnings) {
-            for secret in secrets {
-                *text = text.replace(secret, "***");
-            }
+            *text = hidden(mem::take(text), secrets);
         }
         if errors.problems.is_empty() {
             return Ok(errors.warnings);
@@ -124,6 +123,13 @@ impl Problems {
         errors.problems.sort_by_key(|problem| place(problem.variable));
         Err(errors)
     }
+}
+
+/// The text without these secrets, which may have been pasted into the wrong variable.
+pub(super) fn hidden(text: String, secrets: &[&str]) -> String {
+    secrets
+        .iter()
+        .fold(text, |text, secret| text.replace(secret, "***"))
 }
 
 /// Masks what may be a user and a password: all between `://` (or the start) and the last `@`.

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::parse;
-use super::problems::{ConfigErrors, Problems};
+use super::problems::{ConfigErrors, Problems, hidden};
 use super::variables::{Environment, Preset, Variable, documented};
 use crate::text::duration;
 use crate::text::secret::Secret;
@@ -164,7 +164,8 @@ impl Reader {
 
     /// What is in effect, or every problem.
     pub(super) fn finish(self, env: &Environment) -> Result<Finished, ConfigErrors> {
-        let warnings = self.problems.finish(&env.secrets())?;
+        let secrets = env.secrets();
+        let warnings = self.problems.finish(&secrets)?;
         let mut effective = self.effective;
         let set = |name| {
             env.variables()
@@ -172,8 +173,8 @@ impl Reader {
         };
         let effective = documented().map(|row| {
             let unread = if set(row.name) { "(not used)" } else { "(unset)" };
-            let value = effective.remove(row.name);
-            (row.name, value.unwrap_or_else(|| unread.to_owned()))
+            let value = effective.remove(row.name).unwrap_or_else(|| unread.to_owned());
+            (row.name, hidden(value, &secrets))
         });
         Ok(Finished {
             warnings,

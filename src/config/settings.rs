@@ -75,9 +75,10 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
 pub(super) fn listen_alone(env: &Environment, problems: Problems) -> Result<SocketAddr, ConfigErrors> {
     let mut reader = Reader::new(problems);
     let listen = reader.read(&env.listen_addr, parse::listen_address);
+    let is_wrong = reader.problems.names(env.listen_addr.row);
     match (listen, reader.finish(env)) {
-        (Some(listen), _) => Ok(listen),
-        (None, finished) => Err(finished.err().unwrap_or_default()),
+        (Some(listen), _) if !is_wrong => Ok(listen),
+        (_, finished) => Err(finished.err().unwrap_or_default()),
     }
 }
 

@@ -193,7 +193,7 @@ async fn disk(engine: &DockerEngine, disk: &Disk, rollouts: &[Rollout], checks: 
             format!(
                 "{} free for images, and the next one may need {}: make room (`docker system df`)",
                 size::text(available),
-                size::text(needed)
+                size::needed(needed)
             ),
         ),
         Some(room) => checks.ok("disk", format!("{} free for images", size::text(room.available))),

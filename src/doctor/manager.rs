@@ -74,7 +74,11 @@ fn check_delegate(
         return None;
     }
     let Some(current) = rollout.replaceable() else {
-        checks.ok(name, "a replacement is in progress");
+        if rollout.blocks_replicas() {
+            checks.ok(name, "a replacement is in progress");
+        } else {
+            checks.fail(name, Reason::NoContainer.to_string());
+        }
         return None;
     };
     let reason = match desired {

@@ -5,6 +5,10 @@ use serde_json::Value;
 use super::{Images, Obstacle};
 use crate::container::Inspected;
 use crate::container::json::text_at;
+use crate::text::one_line;
+
+/// The longest platform that is shown, in characters: its words come from the image's author.
+const MAX_PLATFORM: usize = 60;
 
 /// Refuses a new image that is built for another platform than the old one.
 pub(super) fn check(images: Images<'_>) -> Result<(), Obstacle> {
@@ -26,7 +30,8 @@ pub(crate) fn platform(os: &str, architecture: &str) -> Option<String> {
         "aarch64" => "arm64",
         other => other,
     };
-    (!os.is_empty() && !architecture.is_empty()).then(|| format!("{os}/{architecture}"))
+    let is_known = !os.is_empty() && !architecture.is_empty();
+    is_known.then(|| one_line(&format!("{os}/{architecture}"), MAX_PLATFORM))
 }
 
 /// The platform of the container's manifest, with its variant. Only stores that keep several platforms show one

@@ -75,7 +75,7 @@ pub enum SingleInstance {
     /// The host has no room for a second one. Not read from the document; the caller knows the host.
     #[error(
         "a second instance may need {} of memory, and the host has {} available",
-        size::text(*.needed), size::text(*.available)
+        size::needed(*.needed), size::text(*.available)
     )]
     TooLittleMemory {
         /// Its limit, or its present use where it has none, in bytes.

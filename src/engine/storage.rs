@@ -35,15 +35,19 @@ impl Storage {
         Some(value)
     }
 
-    /// What the driver says is left for images, in bytes. Of the drivers with a pool of their own only zfs is left in
-    /// Docker, and it writes plain bytes.
+    /// What the driver says is left for images, in bytes. Of the drivers with a pool of their own only zfs writes plain
+    /// bytes.
     pub fn available(&self) -> Option<u64> {
         self.status("Space Available")?.parse().ok()
     }
 
-    /// Whether images are files below the root directory. With containerd's store they are wherever containerd runs.
+    /// Whether images are files below the root directory. With containerd's store they are wherever containerd runs, and
+    /// devicemapper (up to Docker 24) has a pool of its own.
     pub fn is_below_root(&self) -> bool {
-        self.status("driver-type")
-            .is_none_or(|kind| !kind.contains("containerd"))
+        let has_own_pool = self.driver == "devicemapper";
+        !has_own_pool
+            && self
+                .status("driver-type")
+                .is_none_or(|kind| !kind.contains("containerd"))
     }
 }

@@ -12,7 +12,8 @@ use strum::IntoStaticStr;
 use crate::config::{HealthSettings, ProbeKind};
 use crate::container::{HealthcheckStatus, Inspected, RunState};
 use crate::engine::is_abandoned_start;
-use crate::text::one_line;
+use crate::text::redact::Redactor;
+use crate::text::shortened;
 
 /// Characters of a HEALTHCHECK's output that are shown.
 const MAX_OUTPUT: usize = 200;
@@ -157,7 +158,7 @@ pub async fn check(
     }
 }
 
-/// How a container's last life ended, in a few words.
+/// How a container's last life ended, in a few words, without the secrets of its environment.
 pub fn ending(container: &Inspected) -> String {
     let mut text = format!("exited with code {}", container.exit_code());
     if container.oom_killed() {
@@ -166,7 +167,7 @@ pub fn ending(container: &Inspected) -> String {
     let error = container.error();
     if !error.is_empty() && !is_abandoned_start(error) {
         text.push_str(": ");
-        text.push_str(error);
+        text.push_str(&Redactor::new(container.environment()).line(error));
     }
     text
 }
@@ -181,11 +182,12 @@ fn by_engine(container: &Inspected) -> Option<Health> {
             "its HEALTHCHECK has not passed yet",
         ),
         HealthcheckStatus::Unhealthy => {
+            let redactor = Redactor::new(container.environment());
             let first_line = health.last_output.lines().next().unwrap_or_default();
             let detail = format!(
                 "its HEALTHCHECK failed {}: {}",
                 times(health.failing_streak),
-                one_line(first_line, MAX_OUTPUT)
+                shortened(&redactor.line(first_line), MAX_OUTPUT)
             );
             Health::unhealthy(Probe::Engine, detail)
         }

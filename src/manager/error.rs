@@ -76,7 +76,7 @@ pub enum ManagerError {
         message: String,
     },
     /// 429.
-    #[error("rate limited by the Manager (429); retrying at the next run{}", wait_in_words(*.retry_after))]
+    #[error("rate limited by the Manager (429){}", wait_in_words(*.retry_after))]
     RateLimited {
         /// How long the Manager asks to wait.
         retry_after: Option<Duration>,
@@ -163,7 +163,9 @@ impl ManagerError {
 }
 
 fn wait_in_words(retry_after: Option<Duration>) -> String {
-    retry_after.map_or_else(String::new, |wait| format!(" after {}", duration::text(wait)))
+    retry_after.map_or_else(String::new, |wait| {
+        format!(", which asks to wait {}", duration::text(wait))
+    })
 }
 
 /// Up to this the clocks agree: the header has whole seconds, and the answer took some time to arrive.

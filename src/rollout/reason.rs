@@ -11,8 +11,7 @@ use super::FailureCause;
 use crate::document::{Obstacle, SingleInstance};
 use crate::image::MaxVersion;
 use crate::manager::ManagerError;
-use crate::text::size::{self, MIB};
-use crate::text::{duration, time};
+use crate::text::{duration, size, time};
 
 /// Why a delegate is left as it is, for now or for good. An image is named by its reference, a problem is in the
 /// engine's words, and a verdict is the health at the last observation.
@@ -94,7 +93,7 @@ pub enum Reason {
     /// The published image is not pulled, since it may not fit on the engine's disk.
     #[error(
         "not pulling {image}: it may need {}, but only {} are free on the engine's disk",
-        size::text(.needed.saturating_add(MIB - 1)), size::text(*.available)
+        size::needed(*.needed), size::text(*.available)
     )]
     TooLittleDisk {
         image: String,

@@ -7,4 +7,5 @@ pub mod secret;
 pub mod size;
 pub mod time;
 
+pub(crate) use one_line::shortened;
 pub use one_line::{one_line, quoted};

@@ -1,6 +1,11 @@
 //! Text from outside (an engine, a registry, a Manager, a container, a credential helper), made fit to be shown: it
 //! stays on its line, it cannot steer a terminal, and it has an end.
 
+use std::str::Chars;
+
+/// The longest command that a terminal is given by `ESC ]`, in characters: a title or a link.
+const LONGEST_COMMAND: usize = 2000;
+
 /// The text as one line of at most `max` characters, with an ellipsis where it was longer. Runs of white space become
 /// one blank.
 pub fn one_line(text: &str, max: usize) -> String {
@@ -24,9 +29,12 @@ pub(crate) fn printable(text: &str) -> String {
         match c {
             '\u{1b}' => skip_sequence(&mut rest),
             '\t' | '\r' | '\n' => printable.push(' '),
-            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' => {
-                printable.push('\u{fffd}');
-            }
+            '\u{ad}'
+            | '\u{61c}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{2069}'
+            | '\u{feff}' => printable.push('\u{fffd}'),
             c if c.is_control() => printable.push('\u{fffd}'),
             c => printable.push(c),
         }
@@ -42,19 +50,25 @@ pub(crate) fn shortened(text: &str, max: usize) -> String {
     }
 }
 
-/// Skips the rest of an escape sequence: `[` up to a letter, `]` up to a bell or another escape, one character
-/// otherwise.
-fn skip_sequence(rest: &mut std::str::Chars<'_>) {
-    match rest.next() {
+/// Skips the rest of an escape sequence: `[` with its parameters and its letter, `]` up to a bell or another escape, one
+/// character otherwise. What has no end is text: it must not hide the words after it.
+fn skip_sequence(rest: &mut Chars<'_>) {
+    let mut sequence = rest.clone();
+    let has_ended = match sequence.next() {
         Some('[') => {
-            rest.find(|c| ('\u{40}'..='\u{7e}').contains(c));
+            let end = sequence.find(|c| !('\u{20}'..='\u{3f}').contains(c));
+            end.is_some_and(|end| ('\u{40}'..='\u{7e}').contains(&end))
         }
         Some(']') => {
-            let end = rest.find(|c| matches!(c, '\u{7}' | '\u{1b}'));
-            if end == Some('\u{1b}') {
-                rest.next();
+            let is_end = |c: char| c.is_control();
+            match sequence.by_ref().take(LONGEST_COMMAND).find(|c| is_end(*c)) {
+                Some('\u{1b}') => sequence.next().is_some(),
+                end => end == Some('\u{7}'),
             }
         }
-        _ => {}
+        _ => true,
+    };
+    if has_ended {
+        *rest = sequence;
     }
 }

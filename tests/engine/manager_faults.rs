@@ -36,7 +36,7 @@ const CASES: &[Case] = &[
     case("2", "no end", |scene| scene.endless(""), "the answer exceeds 65536 bytes"),
     case("3", "a redirect", Scene::redirect, "redirects are not followed; set MANAGER_HOST_AND_PORT"),
     // More than a question waits out, and little enough for the run after it: what is left then may be reported, too.
-    case("3", "429", |scene| says("429 Slow", "Retry-After: 26\r\n", &scene.right), "(429); retrying at the next run after 2"),
+    case("3", "429", |scene| says("429 Slow", "Retry-After: 26\r\n", &scene.right), "(429), which asks to wait 2"),
     case("3", "expired", |_| refuses("EXPIRED_TOKEN"), "this host's clock is 2h ahead of the Manager's; synchronise"),
     case("3", "revoked", |_| refuses("REVOKED_TOKEN"), "the token was revoked (REVOKED_TOKEN); set UPGRADER_TOKEN"),
     case("tls", "an unknown CA", |scene| Fault::Leads(scene.not_trusted.clone()), "add a private CA to CA_BUNDLE"),

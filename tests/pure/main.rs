@@ -13,6 +13,7 @@ mod configuration;
 mod corpus;
 mod document;
 mod duration;
+mod health;
 mod host;
 mod image;
 mod layers;

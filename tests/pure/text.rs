@@ -21,6 +21,20 @@ fn a_size_is_written_in_its_unit() {
 }
 
 #[test]
+fn a_size_that_is_needed_is_rounded_up() {
+    for (bytes, expected) in [
+        (0, "0 MiB"),
+        (1, "1 MiB"),
+        (1536 * MIB, "1536 MiB"),
+        (12 * GIB, "12 GiB"),
+        (12 * GIB + 1, "13 GiB"),
+        (u64::MAX, "17179869183 GiB"),
+    ] {
+        assert_eq!(size::needed(bytes), expected);
+    }
+}
+
+#[test]
 fn times_are_whole_seconds_with_their_zone() {
     let time = DateTime::parse_from_rfc3339("2026-11-22T11:05:00.519779905Z")
         .unwrap()
@@ -45,6 +59,15 @@ fn control_characters_have_no_effect() {
         ("a\u{0}b\u{8}c\u{9b}2J", "a\u{fffd}b\u{fffd}c\u{fffd}2J"),
         ("user\u{202e}gpj.exe", "user\u{fffd}gpj.exe"),
         ("ends in \u{1b}", "ends in"),
+        // What a sequence without its end leaves is shown: it must not hide what follows.
+        ("a\u{1b}]0;title no space left", "a]0;title no space left"),
+        ("a\u{1b}]0;title\nno space left", "a]0;title no space left"),
+        ("a\u{1b}[12\nno space left", "a[12 no space left"),
+        ("a\u{1b}[1;2Hb", "ab"),
+        (
+            "soft\u{ad}hyphen\u{2060}joined\u{61c}",
+            "soft\u{fffd}hyphen\u{fffd}joined\u{fffd}",
+        ),
         ("  a\r\n\tb  c\n", "a b c"),
         ("", ""),
     ] {

@@ -4,6 +4,11 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::text::one_line;
+
+/// The longest path that is shown, in characters: names in it come from the container.
+const MAX_PATH: usize = 200;
+
 /// A setting of a recreated container that is not what it should be.
 ///
 /// The values may be secrets. `Display` and `Debug` show only those that cannot be.
@@ -34,7 +39,7 @@ impl fmt::Display for Difference {
         write!(
             f,
             "{}: {} expected, {} found",
-            self.path,
+            one_line(&self.path, MAX_PATH),
             Shown(&self.path, &self.expected),
             Shown(&self.path, &self.found)
         )

@@ -13,6 +13,11 @@ fn a_driver_with_a_pool_of_its_own_reports_its_free_space() {
     assert_eq!(zfs("85.6 GB").available(), None);
     let overlay = Storage::new("/x", "overlay2", &[("Backing Filesystem", "extfs")]);
     assert_eq!(overlay.available(), None);
+    assert!(overlay.is_below_root());
+    // Up to Docker 24; its pool is not below the root directory, and nothing is known of it.
+    let pool = Storage::new("/x", "devicemapper", &[("Data Space Available", "1.2 GB")]);
+    assert_eq!(pool.available(), None);
+    assert!(!pool.is_below_root());
 }
 
 #[tokio::test]

@@ -98,11 +98,8 @@ fn a_rate_limit_says_how_long_to_wait_if_the_manager_does() {
     };
     assert_eq!(
         error.to_string(),
-        "rate limited by the Manager (429); retrying at the next run after 1m30s"
+        "rate limited by the Manager (429), which asks to wait 1m30s"
     );
     let error = ManagerError::RateLimited { retry_after: None };
-    assert_eq!(
-        error.to_string(),
-        "rate limited by the Manager (429); retrying at the next run"
-    );
+    assert_eq!(error.to_string(), "rate limited by the Manager (429)");
 }

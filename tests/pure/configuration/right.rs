@@ -405,3 +405,17 @@ fn a_strategy_is_read_from_a_label_too() {
     assert_eq!(Strategy::StopFirst.to_string(), "stop-first");
     assert!("fast".parse::<Strategy>().is_err());
 }
+
+#[test]
+fn a_token_that_is_pasted_into_another_variable_as_well_is_not_shown() {
+    let token = "000102030405060708090a0b0c0d0e0f";
+    let settings = settings(&[
+        ("UPGRADER_TOKEN", token),
+        ("ACCOUNT_ID", token),
+        ("REGISTRY_MIRROR", token),
+    ]);
+    for (name, value) in settings.redacted() {
+        assert!(!value.contains(token), "{name}={value}");
+    }
+    assert!(settings.redacted().contains(&("ACCOUNT_ID", "***".to_owned())));
+}

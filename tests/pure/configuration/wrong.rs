@@ -197,6 +197,10 @@ fn each_wrong_environment_is_reported_completely() {
             &[("PROXY_HOST", "more than a host")],
         ),
         (
+            &[("PROXY_HOST", "me:hunter2-hunter2@[::1]")],
+            &[("PROXY_HOST", "more than a host")],
+        ),
+        (
             &[("HTTPS_PROXY", "socks5://me:hunter2-hunter2@proxy.example")],
             &[("HTTPS_PROXY", "socks5://***@proxy.example")],
         ),

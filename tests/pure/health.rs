@@ -1,0 +1,65 @@
+//! What is said of a container's health is fit to be shown: on one line, and without the secrets of its environment.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use delegate_upgrader::config::{HealthSettings, ProbeKind};
+use delegate_upgrader::container::Inspected;
+use delegate_upgrader::health::{HealthEndpoint, HttpOutcome, check, ending};
+use serde_json::json;
+
+/// No endpoint is asked where a container has a HEALTHCHECK.
+struct NoEndpoint;
+
+impl HealthEndpoint for NoEndpoint {
+    async fn get(&self, address: SocketAddr, _path: &str) -> HttpOutcome {
+        panic!("{address} was asked");
+    }
+
+    fn host_address(&self) -> Option<IpAddr> {
+        None
+    }
+}
+
+#[tokio::test]
+async fn what_a_healthcheck_prints_is_shown_without_secrets() {
+    let container = json!({
+        "Id": "0123456789abcdef", "Name": "/dd",
+        "Config": { "Env": ["DELEGATE_TOKEN=hunter2-hunter2"] },
+        "State": {
+            "Status": "running", "Running": true,
+            "Health": {
+                "Status": "unhealthy", "FailingStreak": 3,
+                "Log": [{ "ExitCode": 1, "Output": "token hunter2-hunter2 was \u{1b}[31mrefused\nmore" }],
+            },
+        },
+    });
+    let settings = HealthSettings {
+        interval: Duration::from_secs(60),
+        probe: ProbeKind::Auto,
+        port: 3460,
+        path: "/".to_owned(),
+    };
+    let health = check(&Inspected::new(container).unwrap(), &settings, &NoEndpoint).await;
+    assert_eq!(
+        health.to_string(),
+        "unhealthy: its HEALTHCHECK failed 3 times: token *** was refused"
+    );
+}
+
+#[test]
+fn an_ending_is_one_line_without_secrets() {
+    let container = json!({
+        "Id": "0123456789abcdef", "Name": "/dd",
+        "Config": { "Env": ["DELEGATE_TOKEN=hunter2-hunter2"] },
+        "State": {
+            "Status": "exited", "ExitCode": 128, "OOMKilled": true,
+            "Error": "hook failed: hunter2-hunter2\n2026-11-22T20:00:00Z  INFO \u{1b}[2Jall is well",
+        },
+    });
+    let container = Inspected::new(container).unwrap();
+    assert_eq!(
+        ending(&container),
+        "exited with code 128, out of memory: hook failed: *** 2026-11-22T20:00:00Z  INFO all is well"
+    );
+}
