@@ -320,7 +320,7 @@ fn a_reason_with_several_kinds_of_cause_names_it() {
     }
 }
 
-/// Whether each reason is a failure, halts the other replicas, and means that the delegate runs its target.
+/// Which reasons are failures, and with which the delegate runs its target.
 #[test]
 fn each_kind_of_reason_is_classified() {
     let kinds = |is: fn(ReasonKind) -> bool| -> Vec<&'static str> {

@@ -1,6 +1,9 @@
 //! The state of the daemon, as the terminal and the page show it.
 
+use std::collections::BTreeSet;
+
 use delegate_upgrader::status::Status;
+use delegate_upgrader::status::metrics;
 use delegate_upgrader::status::page::html;
 use delegate_upgrader::status::terminal::text;
 use serde_json::{Value, json};
@@ -95,4 +98,29 @@ fn the_output_of_a_rejected_candidate_is_text_and_not_markup() {
     ] {
         assert!(html.contains(text), "{html}");
     }
+}
+
+/// The names of the samples, with the suffixes that the format asks for.
+#[test]
+fn the_command_page_lists_every_metric() {
+    let status = status(|status| {
+        let mut delegate = delegate("dd");
+        delegate["expiry"] = json!({ "support_ends": "2026-12-31", "life_ends": "2027-01-31" });
+        status["report"] = json!({ "observed_at": "2026-11-21T05:18:14Z", "delegates": [delegate] });
+        status["next_run"] = "2026-11-21T06:00:00Z".into();
+        status["manager"] = json!({ "answered_at": "2026-11-21T05:18:14Z", "published": {} });
+        status["steps"] = json!({ "pull": 1 });
+    });
+    let text = metrics::text(&status);
+    let samples = text.lines().filter(|line| !line.starts_with('#'));
+    let found: BTreeSet<&str> = samples.filter_map(|line| line.split(['{', ' ']).next()).collect();
+    let page = include_str!("../../docs/usage/commands.md");
+    let rows = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `delegate_upgrader_"));
+    let listed: BTreeSet<String> = rows
+        .filter_map(|row| row.split('`').next())
+        .map(|name| format!("delegate_upgrader_{name}"))
+        .collect();
+    assert_eq!(found, listed.iter().map(String::as_str).collect());
 }
