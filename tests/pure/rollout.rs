@@ -358,3 +358,28 @@ fn listed_reasons() -> BTreeMap<&'static str, bool> {
     let normal = words(normal).map(|word| (word, true));
     normal.chain(words(failures).map(|word| (word, false))).collect()
 }
+
+#[test]
+fn reasons_count_in_words_and_in_whole_seconds() {
+    let quarantined = |attempt| Reason::Quarantined {
+        image: "x:1".to_owned(),
+        attempt,
+        until: at(0),
+    };
+    for (attempt, expected) in [(1, "once"), (2, "twice"), (3, "3 times")] {
+        let sentence = quarantined(attempt).to_string();
+        assert!(
+            sentence.starts_with(&format!("x:1 failed here {expected}; next attempt after 2023-")),
+            "{sentence}"
+        );
+    }
+    let proving = Reason::Proving {
+        healthy_for: Duration::from_millis(59_999),
+        needed: Duration::from_secs(60),
+        verdict: "healthy".to_owned(),
+    };
+    assert_eq!(
+        proving.to_string(),
+        "the new container has been healthy for 59s of 1m (healthy)"
+    );
+}

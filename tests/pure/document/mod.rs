@@ -5,3 +5,4 @@ mod golden;
 mod overrides;
 mod properties;
 mod rules;
+mod spellings;

@@ -1,9 +1,10 @@
 //! Where one row ends and the next one begins: the last moment of a time, and the scenes that differ in one thing only.
 
+use chrono::TimeDelta;
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::rollout::reason::Reason;
 
-use super::scene::{Change, Scene, V1, V2, ago, new, old, standby};
+use super::scene::{Change, STOP_TIMEOUT, Scene, V1, V2, ago, new, old, standby};
 
 fn scene() -> Scene {
     Scene::new()
@@ -106,4 +107,59 @@ fn the_standby_of_another_one_is_no_copy() {
     let with = |standby| scene().serving(rm()).standby(standby).pulled(V2).next();
     assert_eq!(with(standby()), format!("create from old: {V2}, release 1"));
     assert_eq!(with(standby().replaces("another")), "remove d.standby (standby)");
+}
+
+#[test]
+fn half_a_second_beyond_its_time_one_is_stopped_at_once() {
+    let asked = |milliseconds| {
+        let old = old().asked_to_stop(STOP_TIMEOUT).change(|m| {
+            m.history.stop_requested_at = Some(ago(STOP_TIMEOUT) - TimeDelta::milliseconds(milliseconds));
+        });
+        scene().serving(new().running(90, 90)).draining(4000, old).next()
+    };
+    assert!(asked(500).starts_with("wait"), "{}", asked(500));
+    assert_eq!(asked(501), "tell d.draining-4000 (old) to stop within 0s");
+}
+
+#[test]
+fn evidence_as_old_as_the_delegate_is_kept() {
+    let with = |seconds| {
+        let failed = new()
+            .id("failed")
+            .image(V1)
+            .policy("no")
+            .exited(80)
+            .change(|m| m.created_at = ago(seconds));
+        scene().serving(new().running(90, 90)).failed(1, failed).next()
+    };
+    assert_eq!(with(1001), "remove d.failed-1 (failed)");
+    assert!(with(1000).starts_with("rest"), "{}", with(1000));
+}
+
+#[test]
+fn a_watcher_says_which_image_is_published() {
+    let watcher = |mut scene: Scene| {
+        scene.policy.health_only = true;
+        scene.reason().to_string()
+    };
+    let only = "health checks only (DISABLE_AUTO_UPGRADE=true)";
+    assert_eq!(
+        watcher(scene().serving(old()).pulled(V2)),
+        format!("{V2} is published; {only}")
+    );
+    let up_to_date = Reason::UpToDate { image: V1.to_owned() };
+    assert_eq!(watcher(scene().serving(old()).settle(up_to_date)), only);
+    let unknown = Reason::DigestUnknown {
+        image: V2.to_owned(),
+        problem: "timed out".to_owned(),
+    };
+    assert_eq!(
+        watcher(scene().serving(old()).settle(unknown)),
+        format!("{only}; cannot resolve the tag {V2} at the registry: timed out")
+    );
+    let not_pinned = Reason::NotPinned { image: V2.to_owned() };
+    assert_eq!(
+        watcher(scene().serving(old()).settle(not_pinned)),
+        format!("{V2} is published; {only}")
+    );
 }
