@@ -9,7 +9,7 @@ use delegate_upgrader::document::{Obstacle, SingleInstance};
 use delegate_upgrader::health::{Health, HealthStatus, Probe};
 use delegate_upgrader::manager::ManagerError;
 use delegate_upgrader::rollout::reason::{Reason, ReasonKind};
-use delegate_upgrader::rollout::{FailureCause, History, Memory, Rollout};
+use delegate_upgrader::rollout::{Decision, Fact, FailureCause, History, Memory, Rollout, Step};
 use strum::VariantNames;
 
 use crate::next::scene::{Change, Scene, new, old, standby};
@@ -381,5 +381,40 @@ fn reasons_count_in_words_and_in_whole_seconds() {
     assert_eq!(
         proving.to_string(),
         "the new container has been healthy for 59s of 1m (healthy)"
+    );
+}
+
+#[test]
+fn one_that_lives_again_after_it_was_asked_to_stop_is_known() {
+    let healthy = health(HealthStatus::Healthy);
+    let lives = |second_life: i64| {
+        let mut history = History::default();
+        history.record(at(0), &healthy, Some(at(0)), 0, true);
+        history.stop_requested_at = Some(at(5));
+        history.record(at(10), &healthy, Some(at(second_life)), 0, true);
+        (history.restarted_since_stop, history.stop_requested_at)
+    };
+    assert_eq!(lives(0), (false, Some(at(5))));
+    assert_eq!(lives(8), (true, None));
+}
+
+#[test]
+fn a_decision_names_its_topic() {
+    let wait = Decision::Wait {
+        reason: Reason::OptedOut,
+        until: at(0),
+    };
+    assert_eq!((wait.kind(), wait.topic()), ("wait", Some("opted_out")));
+    let learn = Decision::Learn(Fact::FreeMemory);
+    assert_eq!((learn.kind(), learn.topic()), ("learn", Some("free_memory")));
+    let reference = "x:1".parse().unwrap();
+    let act = Decision::Act(Step::Pull { reference });
+    assert_eq!((act.kind(), act.topic()), ("pull", None));
+    let waiting = Reason::AwaitingSchedule {
+        published: Some("x:1".to_owned()),
+    };
+    assert_eq!(
+        waiting.to_string(),
+        "x:1 is published; waiting for the next scheduled run"
     );
 }

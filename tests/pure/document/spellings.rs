@@ -2,20 +2,25 @@
 
 use delegate_upgrader::container::Inspected;
 use delegate_upgrader::document::{Images, differences};
-use kit::document::{image, inspect};
+use kit::document::{image, inspect, object};
 use serde_json::{Value, json};
 
 /// The paths of all differences between two containers that have these host configurations.
-fn between(old: Value, new: Value) -> Vec<String> {
+fn between(old: &Value, new: &Value) -> Vec<String> {
+    between_documents(&json!({ "HostConfig": old }), &json!({ "HostConfig": new }))
+}
+
+/// The paths of all differences between two containers that have these parts in their documents.
+fn between_documents(old: &Value, new: &Value) -> Vec<String> {
     let image = image(&json!({}));
     let images = Images {
         old: &image,
         new: &image,
     };
-    let container = |name: &str, host_config: Value| {
+    let container = |name: &str, parts: &Value| {
         let mut document = inspect("0123456789abcdef", &json!({}), &json!({}));
         document["Name"] = name.into();
-        document["HostConfig"] = host_config;
+        document.as_object_mut().unwrap().extend(object(parts));
         Inspected::new(document).unwrap()
     };
     let found = differences(&container("/dd", old), &container("/dd.candidate", new), images);
@@ -66,7 +71,7 @@ fn one_setting_in_two_spellings_is_no_difference() {
             json!({"LogConfig": {"Type": "json-file", "Config": {"max-size": "10m"}}}),
         ),
     ] {
-        assert_eq!(between(old.clone(), new.clone()), [""; 0], "{old} {new}");
+        assert_eq!(between(&old, &new), [""; 0], "{old} {new}");
     }
 }
 
@@ -133,11 +138,55 @@ fn another_setting_is_a_difference_however_alike_it_looks() {
             "LogConfig",
         ),
     ] {
-        let found = between(old.clone(), new.clone());
+        let found = between(&old, &new);
         let prefix = format!("/HostConfig/{path}");
         assert!(
             !found.is_empty() && found.iter().all(|path| path.starts_with(&prefix)),
             "{old} {new}: {found:?}"
         );
     }
+}
+
+#[test]
+fn a_network_is_found_by_its_name_or_by_its_id() {
+    let networks = |networks: Value| json!({ "NetworkSettings": { "Networks": networks } });
+    let of = |old: Value, new: Value| between_documents(&networks(old), &networks(new));
+    let own = json!({"NetworkID": "3c", "DriverOpts": {"k": "v"}});
+    assert_eq!(of(json!({"3c": own}), json!({"mine": own})), [""; 0]);
+    let other = json!({"NetworkID": "4d", "DriverOpts": {"k": "v"}});
+    assert_eq!(
+        of(json!({"mine": own}), json!({"other": other})),
+        [
+            "/NetworkSettings/Networks/mine",
+            "/NetworkSettings/Networks/other"
+        ]
+    );
+    // Before its first start a container has no network's id.
+    let (unnamed, unstarted) = (json!({"NetworkID": ""}), json!({"NetworkID": ""}));
+    assert_eq!(
+        of(json!({"mine": unnamed}), json!({"other": unstarted})),
+        [
+            "/NetworkSettings/Networks/mine",
+            "/NetworkSettings/Networks/other"
+        ]
+    );
+}
+
+#[test]
+fn a_mount_has_the_same_source() {
+    let mount = |kind: &str, source: &str| {
+        json!({ "Mounts": [{
+            "Type": kind, "Name": if kind == "volume" { source } else { "" }, "Source": source, "Destination": "/data", "RW": true,
+        }] })
+    };
+    let of = |old: Value, new: Value| between_documents(&old, &new);
+    assert_eq!(of(mount("bind", "/a"), mount("bind", "/a")), [""; 0]);
+    assert_eq!(
+        of(mount("bind", "/a"), mount("bind", "/b")),
+        ["/Mounts/data/Source"]
+    );
+    // The directory of another type is made for the container.
+    assert_eq!(of(mount("tmpfs", "/a"), mount("tmpfs", "/b")), [""; 0]);
+    assert_eq!(of(mount("bind", "/a"), json!({"Mounts": []})), ["/Mounts/data"]);
+    assert_eq!(of(json!({"Mounts": []}), mount("bind", "/a")), ["/Mounts/data"]);
 }

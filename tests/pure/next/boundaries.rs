@@ -3,8 +3,9 @@
 use chrono::TimeDelta;
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::rollout::reason::Reason;
+use delegate_upgrader::rollout::{Decision, Reach};
 
-use super::scene::{Change, STOP_TIMEOUT, Scene, V1, V2, ago, new, old, standby};
+use super::scene::{Change, DEADLINE, STOP_TIMEOUT, Scene, V1, V2, ago, new, old, standby};
 
 fn scene() -> Scene {
     Scene::new()
@@ -162,4 +163,37 @@ fn a_watcher_says_which_image_is_published() {
         watcher(scene().serving(old()).settle(not_pinned)),
         format!("{V2} is published; {only}")
     );
+}
+
+#[test]
+fn a_name_that_is_taken_gets_the_next_second() {
+    let taken = || old().id("orphan").asked_to_stop(5);
+    let with = scene()
+        .serving(old())
+        .candidate(new().running(90, 90))
+        .draining(0, taken())
+        .pulled(V2);
+    // One second from now, in the words of the scene.
+    assert_eq!(with.next(), "retire old as d.draining--1");
+}
+
+#[test]
+fn the_answer_of_the_manager_is_awaited_in_the_future() {
+    let candidate = new().unhealthy(DEADLINE, DEADLINE);
+    let asking = scene()
+        .serving(old())
+        .candidate(candidate)
+        .pulled(V2)
+        .knowing(|facts| facts.manager = Some(Reach::Asking));
+    let Decision::Wait { until, .. } = asking.decision() else {
+        panic!("{}", asking.next());
+    };
+    assert_eq!(until, ago(0) + TimeDelta::milliseconds(500));
+}
+
+#[test]
+fn a_standby_of_its_own_that_has_lived_is_made_anew() {
+    let rm = || old().auto_remove();
+    let with = |serving, standby| scene().serving(serving).standby(standby).pulled(V2).next();
+    assert_eq!(with(rm(), standby().exited(5)), "remove d.standby (standby)");
 }
