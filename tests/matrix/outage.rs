@@ -21,6 +21,8 @@ use crate::scenario::Scenario;
 use crate::tally::Tally;
 use kit::lab::{self, Signal};
 
+/// How often the engine is started before the run is given up.
+const ENGINE_STARTS: u32 = 3;
 /// How many upgraders are held at once.
 const BATCH: usize = 24;
 /// How long they may take to get there.
@@ -94,10 +96,18 @@ impl Daemon {
         }
     }
 
+    /// Starts it, again if it crashes at that, as its systemd unit would: dockerd 20.10 can panic while it restores the
+    /// networks of containers that live through its end.
     async fn start(&self) {
-        let started = Command::new(self.lab.join("start-engine")).status().await;
-        let started = started.expect("start-engine can be run");
-        assert!(started.success(), "the engine does not start again: {started}");
+        for attempt in 1..=ENGINE_STARTS {
+            let started = Command::new(self.lab.join("start-engine")).status().await;
+            let started = started.expect("start-engine can be run");
+            if started.success() {
+                return;
+            }
+            println!("matrix: the engine does not start: {started} (attempt {attempt} of {ENGINE_STARTS})");
+        }
+        panic!("the engine does not start again");
     }
 
     /// Starts it anew with this setting.
