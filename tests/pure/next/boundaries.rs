@@ -197,3 +197,29 @@ fn a_standby_of_its_own_that_has_lived_is_made_anew() {
     let with = |serving, standby| scene().serving(serving).standby(standby).pulled(V2).next();
     assert_eq!(with(rm(), standby().exited(5)), "remove d.standby (standby)");
 }
+
+#[test]
+fn one_that_vanishes_by_stopping_comes_back_from_its_standby() {
+    let ended = || old().exited(30);
+    let with = |old| scene().draining(90, old).standby(standby()).next();
+    let from_standby = with(ended().auto_remove());
+    assert!(from_standby.contains("standby"), "{from_standby}");
+    // An owner's own copy does not stand in for a delegate that is still there.
+    let itself = with(ended());
+    assert!(itself.contains("d.draining-90"), "{itself}");
+}
+
+#[test]
+fn a_lost_successor_gives_way_to_one_that_has_its_own_standby() {
+    let lost = || new().exited(60);
+    let with = |standby| {
+        scene()
+            .serving(lost())
+            .draining(90, old().auto_remove())
+            .standby(standby)
+            .next()
+    };
+    assert!(with(standby()).starts_with("reject new"), "{}", with(standby()));
+    let other = with(standby().replaces("another"));
+    assert!(!other.starts_with("reject"), "{other}");
+}
