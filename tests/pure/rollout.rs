@@ -143,6 +143,7 @@ fn health_is_remembered_for_so_long_and_for_one_life() {
     assert!(recent(&history, 59, 60, 0));
     assert!(!recent(&history, 60, 60, 0));
     assert!(!recent(&history, 5, 60, 4));
+    assert_eq!(history.last_health(), Some(&health(HealthStatus::Healthy)));
     // A remembered one is no newer for being used.
     history.record(at(59), &health(HealthStatus::Healthy), Some(at(0)), 0, false);
     assert!(!recent(&history, 60, 60, 0));

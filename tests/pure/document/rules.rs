@@ -900,3 +900,51 @@ fn the_labels_by_which_compose_knows_a_container_are_never_the_images() {
     let recreated = inspect(OTHER_ID, &made, &otherwise);
     assert_eq!(differences(&container, &recreated, images), []);
 }
+
+// The image's platform, and what a container has of another one
+
+#[test]
+fn a_platform_counts_where_both_images_name_it() {
+    let platform = |os: &str, architecture: &str| json!({"Id": "sha256:0", "Os": os, "Architecture": architecture, "Config": {}});
+    let upgraded = |old: &Value, new: &Value| {
+        let container = container(&json!({}), json!({}));
+        create_request(&container, Images { old, new }, &overrides(), OLD_ENGINE).map(|_| ())
+    };
+    let amd64 = platform("linux", "amd64");
+    for same in [
+        platform("linux", "x86_64"),
+        platform("linux", ""),
+        platform("", "arm64"),
+        json!({"Config": {}}),
+    ] {
+        assert_eq!(upgraded(&amd64, &same), Ok(()), "{same}");
+        assert_eq!(upgraded(&same, &amd64), Ok(()), "{same}");
+    }
+    let other = Obstacle::OtherPlatform {
+        old: "linux/amd64".to_owned(),
+        new: "linux/arm64".to_owned(),
+    };
+    assert_eq!(upgraded(&amd64, &platform("linux", "aarch64")), Err(other));
+}
+
+#[test]
+fn what_a_container_has_of_another_one_needs_it_in_different_ways() {
+    let container = container(
+        &json!({}),
+        json!({"NetworkMode": "container:a", "PidMode": "container:b", "VolumesFrom": ["c"], "Links": ["/d:/own/d"]}),
+    );
+    let found: Vec<_> = document::dependencies(&inspected(&container))
+        .into_iter()
+        .map(|dependency| {
+            let needs = (dependency.needs_it_running(), dependency.tracks_renames());
+            (dependency.container, needs)
+        })
+        .collect();
+    let expected = [
+        ("a", (true, false)),
+        ("b", (true, false)),
+        ("c", (false, false)),
+        ("d", (true, true)),
+    ];
+    assert_eq!(found, expected.map(|(name, needs)| (name.to_owned(), needs)));
+}
