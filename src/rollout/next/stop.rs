@@ -47,7 +47,7 @@ impl At<'_> {
     }
 
     fn is_overdue(&self, member: &Member, asked: DateTime<Utc>) -> bool {
-        self.now > asked + span(member.stop_timeout) + STOP_SLACK && self.now > asked + STOP_SLACK
+        self.now > asked + span(member.stop_timeout) + STOP_SLACK
     }
 
     /// Often at first, every ten seconds later; and at the deadline, and when it is overdue.
