@@ -106,11 +106,14 @@ impl Excuses {
                     Role::Serving => {
                         excuse.may_be_gone = true;
                         excuse.may_be_stopped = true;
+                        excuse.copy_serves |= vanishes;
                         // Its label has the policy of the container that it replaces.
                         excuse.policy_is_lost |= old;
                     }
                     Role::Candidate | Role::Standby => {
                         excuse.no_way_back |= role == Role::Standby;
+                        // It may have been the delegate itself, created once more.
+                        excuse.copy_serves |= vanishes && role == Role::Candidate;
                         excuse.policy_is_lost |= old;
                         // Without its standby, an `--rm` delegate is lost when it ends before an upgrader starts.
                         excuse.may_be_gone |= !in_service && (!old || vanishes);

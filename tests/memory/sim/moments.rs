@@ -12,6 +12,8 @@ use kit::twin::{Call, Cause, Event, Happened, Operation};
 
 /// How old an observation may be when a step that rests on it takes effect.
 const OBSERVATION_AGE: Duration = Duration::from_secs(2);
+/// How long an upgrader waits after a call that failed, before it observes again.
+const RETRY_PAUSE: Duration = Duration::from_secs(2);
 /// How late the engine's own HEALTHCHECK reports a change.
 const PROBES: Duration = Duration::from_secs(15);
 /// The same when calls are slow or lost.
@@ -296,12 +298,15 @@ impl<'a> Moments<'a> {
         });
         // Or the successor was ready at the last observation.
         let taken_away = self.taken_away.get(Role::parse(&event.name).0);
-        let was_ready = taken_away.is_some_and(|at| event.at - *at < self.observation_age());
+        let is_recent = |age| taken_away.is_some_and(|at| event.at - *at < age);
+        let was_ready = is_recent(self.observation_age());
         let delegate = self.delegate(&event.name);
         let is_off = shadow.policy_off || delegate.is_some_and(|delegate| delegate.policy == "no");
-        if way == Some(Way::StopFirst) && next_is_ready
-            || was_ready && (way == Some(Way::StopFirst) || is_off)
-        {
+        if way == Some(Way::StopFirst) && (next_is_ready || was_ready) {
+            return;
+        }
+        // Without a policy, nobody can tell whether a call that failed was the one that asked it to stop.
+        if is_off && is_recent(self.observation_age() + RETRY_PAUSE) {
             return;
         }
         // An --rm delegate has no policy that could show this; its standby takes its place.
