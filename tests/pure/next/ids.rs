@@ -64,3 +64,23 @@ fn the_mutants_name_rows_that_exist() {
     }
     assert!(named.len() > 60, "{named:?}");
 }
+
+/// A rule whose text is no longer in its file would be found only by the long run over all of them.
+#[test]
+fn the_text_of_each_mutant_stands_once_in_its_file() {
+    let rules = fs::read_to_string(project().join("tests/mutants/rules.txt")).unwrap();
+    let mut tried = 0;
+    for rule in rules.split("\n== ").skip(1) {
+        let (title, rest) = rule.split_once("\nin ").unwrap();
+        let (file, rest) = rest.split_once("\n---\n").unwrap();
+        let (old, _) = rest.split_once("\n+++\n").unwrap();
+        let code = fs::read_to_string(project().join(file)).unwrap();
+        assert_eq!(
+            code.matches(old.trim_end()).count(),
+            1,
+            "{title}: {old:?} in {file}"
+        );
+        tried += 1;
+    }
+    assert!(tried > 90, "{tried} rules");
+}
