@@ -78,6 +78,13 @@ impl ImageSource for ConfiguredSource {
             Self::Fixed(fixed) => fixed.needs_check_in(),
         }
     }
+
+    fn last_error(&self) -> Option<ManagerError> {
+        match self {
+            Self::Manager(manager) => manager.last_error(),
+            Self::Fixed(fixed) => fixed.last_error(),
+        }
+    }
 }
 
 /// Puts the parts together. `reports_upgrader`: whether asking the Manager counts as an upgrader that is at work.

@@ -56,7 +56,7 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
     } else {
         Mode::Upgrade
     };
-    let mut starting = Some(if options.run_on_start {
+    reconciler.start_run(if options.run_on_start {
         scheduled
     } else {
         Mode::ReportOnly
@@ -67,7 +67,7 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
         let outcome = tokio::select! {
             biased;
             () = &mut shutdown => break,
-            outcome = reconcile(&mut reconciler, &mut starting) => outcome,
+            outcome = reconciler.reconcile() => outcome,
         };
         log_engine(&mut engine_error, outcome.as_ref().err());
         let mut wait = match &outcome {
@@ -99,26 +99,14 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
             Some(tick) = trigger.next() => {
                 info!(due = time::text(tick.due), "scheduled run");
                 status.send_modify(|status| status.last_run = Some(Utc::now()));
-                starting = Some(scheduled);
+                reconciler.start_run(scheduled);
             }
+            () = reconciler.answered() => {}
             () = tokio::time::sleep(wait) => {}
         }
     }
     info!("shutting down; unfinished replacements resume at the next start");
     trigger.shutdown().await;
-}
-
-/// Starts a run, where one is due, and takes all steps that can be taken. A run that cannot start, because the engine
-/// is unreachable, starts when it is back.
-async fn reconcile<E: Engine, M: ImageSource, H: HealthEndpoint>(
-    reconciler: &mut Reconciler<E, M, H>,
-    starting: &mut Option<Mode>,
-) -> Result<Report, EngineError> {
-    if let Some(mode) = *starting {
-        reconciler.start_run(mode).await?;
-        *starting = None;
-    }
-    reconciler.reconcile().await
 }
 
 fn until(next_check: Option<DateTime<Utc>>) -> Duration {
@@ -158,25 +146,35 @@ fn log_engine(before: &mut Option<String>, now: Option<&EngineError>) {
 pub async fn once<E: Engine, M: ImageSource, H: HealthEndpoint>(
     reconciler: &mut Reconciler<E, M, H>,
 ) -> Result<Report, EngineError> {
-    reconciler.start_run(Mode::Upgrade).await?;
-    run_to_completion(reconciler, true).await
+    reconciler.start_run(Mode::Upgrade);
+    let first = reconciler.reconcile().await?;
+    completed(reconciler, Ok(first), true).await
 }
 
-/// Reconciles until nothing is in progress. With `recheck`, delegates that were not in service when the run started are
-/// asked for once they are.
+/// Reconciles until nothing is in progress.
 ///
 /// # Errors
 /// The engine was unreachable for two minutes.
 pub async fn run_to_completion<E: Engine, M: ImageSource, H: HealthEndpoint>(
     reconciler: &mut Reconciler<E, M, H>,
+) -> Result<Report, EngineError> {
+    let first = reconciler.reconcile().await;
+    completed(reconciler, first, false).await
+}
+
+/// Goes on from the first report until nothing is in progress. With `recheck`, delegates that were not in service when
+/// the run started are asked for once they are.
+async fn completed<E: Engine, M: ImageSource, H: HealthEndpoint>(
+    reconciler: &mut Reconciler<E, M, H>,
+    first: Result<Report, EngineError>,
     recheck: bool,
 ) -> Result<Report, EngineError> {
-    let mut starting = None;
+    let mut outcome = first;
     let mut may_recheck = recheck;
     let mut gone = Vec::new();
     let mut unreachable_since = None;
     loop {
-        let pause = match reconcile(reconciler, &mut starting).await {
+        let pause = match outcome {
             Ok(report) if report.is_in_progress() => {
                 unreachable_since = None;
                 until(report.next_check)
@@ -189,7 +187,7 @@ pub async fn run_to_completion<E: Engine, M: ImageSource, H: HealthEndpoint>(
                     .into_iter()
                     .filter(DelegateReport::is_gone)
                     .collect();
-                starting = Some(Mode::Upgrade);
+                reconciler.start_run(Mode::Upgrade);
                 Duration::ZERO
             }
             Ok(mut report) => {
@@ -210,6 +208,10 @@ pub async fn run_to_completion<E: Engine, M: ImageSource, H: HealthEndpoint>(
                 ENGINE_RETRY
             }
         };
-        tokio::time::sleep(pause).await;
+        tokio::select! {
+            () = reconciler.answered() => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+        outcome = reconciler.reconcile().await;
     }
 }

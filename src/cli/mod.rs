@@ -106,6 +106,8 @@ pub fn main() -> Exit {
     match runtime {
         Ok(runtime) => {
             let ended = runtime.block_on(dispatch(cli.command.unwrap_or(Command::Run)));
+            // A look-up of a name may still be under way in a thread, which nobody waits for.
+            runtime.shutdown_background();
             ended.unwrap_or_else(|exit| exit)
         }
         Err(error) => fail(format!("cannot start the runtime: {error}"), Exit::Unavailable),

@@ -39,7 +39,7 @@ async fn finish(upgrader: &mut Upgrader, started: Result<(), OperatorError>) -> 
         };
         return Err(fail(error, exit));
     }
-    let report = daemon::run_to_completion(upgrader, false)
+    let report = daemon::run_to_completion(upgrader)
         .await
         .map_err(|error| fail(error, Exit::Unavailable))?;
     let mut exit = if report.delegates.is_empty() {

@@ -1,15 +1,21 @@
 //! `plan`: what a run would do to each delegate.
 
+use std::io::Write as _;
+
 use super::{Exit, fail, print, print_json};
 use crate::app::upgrader;
 use crate::config::Settings;
+use crate::rollout::reason::Reason;
 use crate::status::report::{Planned, none_found};
 
 pub(super) async fn plan(settings: &Settings, json: bool) -> Result<Exit, Exit> {
     // It must not look to the Manager like an upgrader at work.
     let made = upgrader(settings, false).await;
     let mut upgrader = made.map_err(|error| fail(error, Exit::Config))?;
-    let plan = upgrader.plan().await;
+    let waiting = |reason: &Reason| {
+        let _ = writeln!(std::io::stderr(), "{reason}");
+    };
+    let plan = upgrader.plan(waiting).await;
     let plan = plan.map_err(|error| fail(error, Exit::Unavailable))?;
     let printed = if json {
         print_json(&plan)

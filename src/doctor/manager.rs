@@ -1,5 +1,7 @@
 //! The Manager: whether it answers, which image it has published, and the target of each delegate.
 
+use std::sync::Arc;
+
 use chrono::Utc;
 
 use super::engine::Host;
@@ -8,24 +10,24 @@ use crate::app::{self, ConfiguredSource};
 use crate::config::{Settings, Source};
 use crate::engine::DockerEngine;
 use crate::image::ImageReference;
-use crate::manager::{Answers, Query, ask_all, clock_problem};
-use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
+use crate::manager::{ImageSource as _, ManagerError, Query, clock_problem};
+use crate::reconcile::upgrade_run::UpgradeRun;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Desired, Intent, Rollout};
+use crate::rollout::{Desired, Rollout};
 
 /// The image that the Manager is asked about where there is no delegate to ask for.
 const STOCK_IMAGE: &str = "harness/delegate:latest";
 
 /// Asks as a scheduled run does, and returns each delegate that would be upgraded, with its target.
 pub(super) async fn check<'a>(
-    engine: Option<(&DockerEngine, &'a Host)>,
+    engine: Option<(&Arc<DockerEngine>, &'a Host)>,
     settings: &Settings,
     checks: &mut Checks,
 ) -> Vec<(&'a Rollout, ImageReference)> {
     let mut targets = Vec::new();
     // Health only, so that the Manager does not show an upgrader at work.
     let source = match app::source(settings, false) {
-        Ok(Some(source)) => source,
+        Ok(Some(source)) => Arc::new(source),
         Ok(None) => {
             checks.ok("manager", "none is configured, health checks only");
             return targets;
@@ -35,26 +37,23 @@ pub(super) async fn check<'a>(
             return targets;
         }
     };
-    let mut answers = Answers::default();
+    let mut answers = Vec::new();
     if let Some((engine, host)) = engine {
         let rollouts = &host.rollouts;
-        let (mode, intent, now) = (Mode::Upgrade, Intent::Upgrade, Utc::now());
-        let target = &settings.target;
-        let run = UpgradeRun::start(mode, intent, engine, &source, target, rollouts, now).await;
+        let run = UpgradeRun::answered(engine, &source, &settings.target, rollouts, Utc::now()).await;
         for rollout in rollouts {
             let desired = run.desired(rollout, rollouts);
             if let Some(target) = check_delegate(rollout, desired, settings.disable_auto_upgrade, checks) {
                 targets.push((rollout, target));
             }
         }
-        answers = run.answers().clone();
+        answers = run.answers().to_vec();
     }
-    let has_asked = answers.iter().next().is_some();
-    if !has_asked {
+    let has_asked = !answers.is_empty();
+    if let (false, Ok(image)) = (has_asked, STOCK_IMAGE.parse::<ImageReference>()) {
         let workload = settings.workload_names.first().cloned().unwrap_or_default();
-        let image = STOCK_IMAGE.parse::<ImageReference>();
-        let query = image.ok().map(|image| Query { workload, image });
-        answers = ask_all(&source, query).await;
+        let answer = source.published(&image, &workload).await;
+        answers.push((Query { workload, image }, answer));
     }
     check_answers(settings, &answers, has_asked, checks);
     check_clock(&source, checks);
@@ -102,14 +101,19 @@ fn check_delegate(
 }
 
 /// One line for each error, and one for the whole where there is none.
-fn check_answers(settings: &Settings, answers: &Answers, has_asked: bool, checks: &mut Checks) {
+fn check_answers(
+    settings: &Settings,
+    answers: &[(Query, Result<ImageReference, ManagerError>)],
+    has_asked: bool,
+    checks: &mut Checks,
+) {
     let mut images: Vec<&ImageReference> = Vec::new();
     let (mut has_failed, mut is_outage) = (false, false);
-    for (query, answer) in answers.iter() {
+    for (query, answer) in answers {
         match answer {
             Ok(image) if images.contains(&image) => {}
             Ok(image) => images.push(image),
-            // An outage answers all questions after the first one.
+            // One line says it for all.
             Err(_) if is_outage => {}
             Err(error) => {
                 (has_failed, is_outage) = (true, error.is_outage());

@@ -8,6 +8,7 @@ mod manager;
 mod registry;
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Serialize;
 use strum::Display;
@@ -86,7 +87,7 @@ pub(crate) async fn run_checks(settings: &Settings) -> Vec<Check> {
         checks.ok("configuration", "every variable is understood");
     }
     let engine = match app::engine(settings) {
-        Ok(engine) => Some(engine),
+        Ok(engine) => Some(Arc::new(engine)),
         Err(error) => {
             checks.fail("engine", error.to_string());
             None

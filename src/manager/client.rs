@@ -52,6 +52,8 @@ struct Learned {
     skew: Option<i64>,
     /// No request is sent before this, by whichever caller: the Manager's `Retry-After`, on a clock that nobody sets.
     not_before: Option<Instant>,
+    /// Why the last attempt failed, while another one is to follow.
+    last_error: Option<ManagerError>,
 }
 
 impl fmt::Debug for HttpManager {
@@ -151,8 +153,12 @@ impl HttpManager {
             };
             let error = match answer {
                 Err(error) if error.is_transient() => error,
-                settled => return settled,
+                settled => {
+                    self.learned().last_error = None;
+                    return settled;
+                }
             };
+            self.learned().last_error = Some(error.clone());
             let wait = match &error {
                 ManagerError::RateLimited {
                     retry_after: Some(asked),
@@ -161,6 +167,7 @@ impl HttpManager {
             };
             let left = deadline.saturating_duration_since(Instant::now());
             if left < wait.saturating_add(self.timing.min_attempt) {
+                self.learned().last_error = None;
                 return Err(error);
             }
             tracing::debug!(%error, wait = ?wait, "asking the Manager again");
@@ -211,6 +218,10 @@ impl ImageSource for HttpManager {
         workload: &str,
     ) -> Result<ImageReference, ManagerError> {
         self.send_with_retries(&self.request_url(current, workload)).await
+    }
+
+    fn last_error(&self) -> Option<ManagerError> {
+        self.learned().last_error.clone()
     }
 }
 

@@ -131,9 +131,10 @@ impl ManagerError {
             | Self::ClientCertificate(_)
             | Self::ProxyLogin
             | Self::Timeout(_)
-            | Self::Server { .. }
-            | Self::RateLimited { .. } => true,
-            Self::TokenUnknown
+            | Self::Server { .. } => true,
+            // Who limits requests can be reached.
+            Self::RateLimited { .. }
+            | Self::TokenUnknown
             | Self::TokenRevoked
             | Self::TokenExpired { .. }
             | Self::WrongEndpoint

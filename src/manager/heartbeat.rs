@@ -5,17 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::error::ManagerError;
-use super::source::{Answers, ImageSource, Query, ask_all};
+use super::source::Query;
 use crate::image::ImageReference;
 use crate::text::time;
 
@@ -57,6 +55,8 @@ impl fmt::Display for ManagerStatus {
 struct CheckIn {
     /// When the next one is due; `None` at once.
     due: Option<Instant>,
+    /// Whether its answer is awaited.
+    is_asked: bool,
     answered_at: Option<DateTime<Utc>>,
     published: Option<String>,
     problem: Option<ManagerError>,
@@ -66,7 +66,6 @@ struct CheckIn {
 #[derive(Debug, Default)]
 pub(crate) struct Heartbeat {
     check_ins: BTreeMap<String, CheckIn>,
-    asking: JoinSet<Answers>,
 }
 
 impl Heartbeat {
@@ -105,63 +104,56 @@ impl Heartbeat {
             .retain(|workload, _| queries.contains_key(workload));
     }
 
-    /// Notes the answers of a run, or of a check-in.
-    pub(crate) fn note(&mut self, answers: &Answers, now: DateTime<Utc>) {
-        let had_problem = self.problem().is_some();
-        for (workload, answer) in answers.by_workload() {
-            let check_in = self.check_ins.entry(workload.to_owned()).or_default();
-            let wait = if answer.is_ok() { INTERVAL } else { RETRY_INTERVAL };
-            check_in.due = Some(Instant::now() + wait);
-            match answer {
-                Ok(published) => {
-                    check_in.answered_at = Some(now);
-                    check_in.published = Some(published.to_string());
-                    check_in.problem = None;
-                }
-                Err(problem) => check_in.problem = Some(problem.clone()),
+    /// Notes an answer, to a run or to a check-in. A workload with several images is asked about once for each: the
+    /// Manager has heard of it when one of these questions is answered.
+    pub(crate) fn note(
+        &mut self,
+        query: &Query,
+        answer: &Result<ImageReference, ManagerError>,
+        asked_at: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) {
+        debug!(workload = query.workload, ?answer, "the Manager's answer");
+        let before = self.problem().map(ManagerError::kind);
+        let check_in = self.check_ins.entry(query.workload.clone()).or_default();
+        let is_check_in = std::mem::take(&mut check_in.is_asked);
+        match answer {
+            Ok(published) => {
+                check_in.due = Some(Instant::now() + INTERVAL);
+                check_in.answered_at = Some(now);
+                check_in.published = Some(published.to_string());
+                check_in.problem = None;
+            }
+            Err(_) if check_in.answered_at.is_some_and(|at| at > asked_at) => {}
+            Err(problem) => {
+                check_in.due = Some(Instant::now() + RETRY_INTERVAL);
+                check_in.problem = Some(problem.clone());
             }
         }
-        if had_problem && self.problem().is_none() {
-            info!("Manager is answering again");
+        match self.problem() {
+            None if before.is_some() => info!("Manager is answering again"),
+            Some(problem) if is_check_in && before != Some(problem.kind()) => warn!(
+                error = problem.to_string(),
+                "Manager check-in failed; after 90 minutes its UI will show AUTO UPGRADE OFF"
+            ),
+            _ => {}
         }
     }
 
-    /// Notes the answers that have come, and asks again for the workloads that are due.
-    pub(crate) fn check_in<M: ImageSource>(
-        &mut self,
-        source: &Arc<M>,
-        queries: &Queries,
-        now: DateTime<Utc>,
-    ) {
-        while let Some(ended) = self.asking.try_join_next() {
-            let answers = ended.unwrap_or_default();
-            debug!(?answers, "Manager check-in");
-            let before = self.problem().map(ManagerError::kind);
-            self.note(&answers, now);
-            if let Some(problem) = self.problem().filter(|problem| before != Some(problem.kind())) {
-                warn!(
-                    error = problem.to_string(),
-                    "Manager check-in failed; after 90 minutes its UI will show AUTO UPGRADE OFF"
-                );
-            }
-        }
+    /// The questions that are due. Each is due again after a while, whether or not it is answered.
+    pub(crate) fn due(&mut self, queries: &Queries) -> Vec<Query> {
         let mut due = Vec::new();
         for (workload, image) in queries {
             let check_in = self.check_ins.entry(workload.clone()).or_default();
             if check_in.due.is_none_or(|due| due <= Instant::now()) {
-                // Until the answer has come.
                 check_in.due = Some(Instant::now() + RETRY_INTERVAL);
+                check_in.is_asked = true;
                 due.push(Query {
                     workload: workload.clone(),
                     image: image.clone(),
                 });
             }
         }
-        if !self.asking.is_empty() || due.is_empty() {
-            return;
-        }
-        let source = Arc::clone(source);
-        self.asking
-            .spawn(async move { ask_all(source.as_ref(), due).await });
+        due
     }
 }

@@ -15,5 +15,5 @@ pub use client_config::{ManagerConfig, ManagerSetupError, Timing};
 pub use error::ManagerError;
 pub(crate) use error::clock_problem;
 pub use fixed::FixedImage;
-pub use source::{Answers, ImageSource, Query, ask_all};
+pub use source::{ImageSource, Query};
 pub use token::DelegateToken;

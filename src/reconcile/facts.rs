@@ -67,7 +67,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             }
             (Fact::CopiedFiles, Some(serving)) => self.learn_copied_files(rollout, serving).await,
             (Fact::ManagerReachable { image }, _) => {
-                self.manager.ask(Query {
+                self.manager.ask_whether_reachable(Query {
                     workload: rollout.workload.clone(),
                     image: manager_reference(&image, &self.settings.target),
                 });

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use tracing::field::display;
 use tracing::{debug, error, info, warn};
 
-use super::Reconciler;
+use super::{Reconciler, WORTH_A_WORD};
 use crate::engine::Engine;
 use crate::health::HealthEndpoint;
 use crate::image::Version;
@@ -96,6 +96,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             info!(container, workload, %container_id, image, health, "{done}");
         }
         let line = match reason {
+            Reason::AwaitingAnswer { waited, .. } if *waited < WORTH_A_WORD => {
+                report.delegates.push(DelegateReport::new(rollout, reason, until));
+                return;
+            }
+            Reason::AwaitingAnswer { from, .. } => format!("waiting for {from}"),
             Reason::Proving { verdict, .. } => format!("proving {verdict}"),
             reason => reason.to_string(),
         };

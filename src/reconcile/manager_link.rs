@@ -1,37 +1,45 @@
-//! The reconciler's side of the Manager: the source of images, and what is known of whether it answers.
+//! The reconciler's side of the Manager: the source of images, the open questions, and what is known of whether it
+//! answers.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::time::Instant;
 
+use super::questions::{Answer, Answered, Question, Questions};
 use super::reachability::Reachability;
+use crate::engine::Engine;
 use crate::image::{TargetSettings, manager_reference};
 use crate::manager::heartbeat::{Heartbeat, ManagerStatus, Queries};
-use crate::manager::{Answers, ImageSource, Query};
+use crate::manager::{ImageSource, ManagerError, Query};
 use crate::rollout::{Reach, Rollout};
 
 /// The source of images, where one is configured, and when it was last heard of.
 #[derive(Debug)]
-pub(super) struct ManagerLink<M> {
+pub(super) struct ManagerLink<E, M> {
+    engine: Arc<E>,
     source: Option<Arc<M>>,
+    questions: Questions,
     reachability: Reachability,
     heartbeat: Heartbeat,
     queries: Queries,
 }
 
-impl<M: ImageSource> ManagerLink<M> {
-    pub(super) fn new(source: Option<M>) -> Self {
+impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
+    pub(super) fn new(engine: Arc<E>, source: Option<M>) -> Self {
         Self {
+            engine,
             source: source.map(Arc::new),
+            questions: Questions::default(),
             reachability: Reachability::default(),
             heartbeat: Heartbeat::default(),
             queries: Queries::new(),
         }
     }
 
-    pub(super) fn source(&self) -> Option<&M> {
-        self.source.as_deref()
+    pub(super) fn has_source(&self) -> bool {
+        self.source.is_some()
     }
 
     /// Notes which delegates there are to check in for, each with the image to ask about.
@@ -47,38 +55,60 @@ impl<M: ImageSource> ManagerLink<M> {
         }
     }
 
-    /// Notes what the Manager answered when a run asked it.
-    pub(super) fn note_answers(&mut self, answers: &Answers, now: DateTime<Utc>) {
-        self.heartbeat.keep(&self.queries);
-        self.heartbeat.note(answers, now);
+    /// Asks, in the background, unless the same question is open. Returns since when it is; `None` without a source.
+    pub(super) fn ask(&mut self, question: &Question) -> Option<Instant> {
+        let source = self.source.as_ref()?;
+        Some(self.questions.ask(question, &self.engine, source))
     }
 
-    /// Takes in the answer to [`Self::ask`], if there is one by now.
-    pub(super) fn collect_answer(&mut self, now: DateTime<Utc>) {
-        self.reachability.collect(now);
+    /// Asks whether the Manager can be reached.
+    pub(super) fn ask_whether_reachable(&mut self, query: Query) {
+        self.reachability.note_asked();
+        self.ask(&Question::Published(query));
+    }
+
+    /// Completes when there is an answer to take in; never where no question is open.
+    pub(super) async fn answered(&mut self) {
+        self.questions.answered().await;
+    }
+
+    /// Takes in an answer, each once.
+    pub(super) fn next_answer(&mut self, now: DateTime<Utc>) -> Option<Answered> {
+        let answered = self.questions.next()?;
+        if let (Question::Published(query), Answer::Published(answer)) =
+            (&answered.question, &answered.answer)
+        {
+            let asked_at = now - TimeDelta::from_std(answered.asked.elapsed()).unwrap_or_default();
+            self.reachability.note_answer(answer, now);
+            self.heartbeat.note(query, answer, asked_at, now);
+        }
+        Some(answered)
+    }
+
+    /// Why the Manager's last attempt to answer an open question failed.
+    pub(super) fn last_error(&self) -> Option<ManagerError> {
+        self.source.as_ref()?.last_error()
     }
 
     /// Whether the Manager can be reached, if that is known. Without a source there is nothing to reach.
     pub(super) fn reach(&self, now: DateTime<Utc>) -> Option<Reach> {
         match self.source {
-            Some(_) => self.reachability.known(now),
+            Some(_) => self.reachability.known(self.last_error(), now),
             None => Some(Reach::Reachable),
         }
     }
 
-    /// Starts to ask whether the Manager can be reached, in the background.
-    pub(super) fn ask(&mut self, query: Query) {
-        if let Some(source) = &self.source {
-            self.reachability.ask(source, query);
-        }
+    /// Forgets the workloads of which no delegate is left.
+    pub(super) fn forget_absent(&mut self) {
+        self.heartbeat.keep(&self.queries);
     }
 
     /// Checks in with the Manager where the last answer is long ago.
-    pub(super) fn check_in(&mut self, now: DateTime<Utc>) {
-        if let Some(source) = &self.source
-            && source.needs_check_in()
-        {
-            self.heartbeat.check_in(source, &self.queries, now);
+    pub(super) fn check_in(&mut self) {
+        if self.has_manager() {
+            for query in self.heartbeat.due(&self.queries) {
+                self.ask(&Question::Published(query));
+            }
         }
     }
 
@@ -97,6 +127,6 @@ impl<M: ImageSource> ManagerLink<M> {
     }
 
     fn has_manager(&self) -> bool {
-        self.source().is_some_and(ImageSource::needs_check_in)
+        self.source.as_ref().is_some_and(|source| source.needs_check_in())
     }
 }

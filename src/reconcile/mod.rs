@@ -8,6 +8,7 @@ mod log;
 mod manager_link;
 mod observation;
 pub mod operator;
+pub(crate) mod questions;
 mod reachability;
 mod resolve;
 mod tracked;
@@ -38,6 +39,11 @@ use crate::status::report::{DelegateReport, Planned, Report, none_found};
 /// After this many steps a call returns, and says that there is more to do.
 const MAX_STEPS: usize = 200;
 
+/// An answer that takes longer is worth a word.
+pub(crate) const WORTH_A_WORD: Duration = Duration::from_secs(2);
+/// How often the time that an answer has taken so far is reported.
+const WAITING_INTERVAL: Duration = Duration::from_secs(5);
+
 /// What a run is allowed to do, and to which containers.
 #[derive(Clone)]
 pub struct Settings {
@@ -55,13 +61,15 @@ pub struct Settings {
 /// containers, and the next observation finds it there.
 pub struct Reconciler<E, M, H> {
     engine: Arc<E>,
-    manager: ManagerLink<M>,
+    manager: ManagerLink<E, M>,
     observer: Observer<H>,
     settings: Settings,
     timekeeper: Timekeeper,
     /// What was seen of each container, and done to it.
     memory: Memory,
     run: UpgradeRun,
+    /// The run that starts with the next observation.
+    starting: Option<Mode>,
     pulls: Pulls,
     /// What is remembered of each delegate, by container name.
     tracked: HashMap<String, Tracked>,
@@ -72,14 +80,16 @@ pub struct Reconciler<E, M, H> {
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// A reconciler that remembers nothing yet.
     pub fn new(engine: E, source: Option<M>, endpoint: H, settings: Settings, clock: Clock) -> Self {
+        let engine = Arc::new(engine);
         Self {
-            engine: Arc::new(engine),
-            manager: ManagerLink::new(source),
+            manager: ManagerLink::new(Arc::clone(&engine), source),
+            engine,
             observer: Observer::new(endpoint),
             settings,
             timekeeper: Timekeeper::new(clock),
             memory: Memory::default(),
             run: UpgradeRun::default(),
+            starting: None,
             pulls: Pulls::default(),
             tracked: HashMap::new(),
             steps_taken: BTreeMap::new(),
@@ -92,37 +102,65 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         &self.steps_taken
     }
 
-    /// Starts a run: asks which images are published. [`Self::reconcile`] does what follows from the answers.
-    ///
-    /// # Errors
-    /// The engine could not be observed; no run has started then.
-    pub async fn start_run(&mut self, mode: Mode) -> Result<(), EngineError> {
-        let (rollouts, _) = self.observe().await?;
-        self.run = self.upgrade_run(mode, Intent::Upgrade, &rollouts).await;
-        Ok(())
+    /// Starts a run with the next observation: [`Self::reconcile`] asks which images are published, and does what
+    /// follows from each answer once it is there.
+    pub fn start_run(&mut self, mode: Mode) {
+        self.starting = Some(mode);
     }
 
-    async fn upgrade_run(&mut self, mode: Mode, intent: Intent, rollouts: &[Rollout]) -> UpgradeRun {
-        let now = self.now();
+    fn upgrade_run(
+        &mut self,
+        mode: Mode,
+        intent: Intent,
+        rollouts: &[Rollout],
+        now: DateTime<Utc>,
+    ) -> UpgradeRun {
         if rollouts.is_empty() {
             warn!("{}", none_found(&self.settings.scope.workload_names));
         }
         self.log_expiry(rollouts, now);
         self.forget_last_run();
-        let Some(source) = self.manager.source() else {
-            return UpgradeRun::without_source(rollouts);
-        };
-        let target = &self.settings.target;
-        let engine = self.engine.as_ref();
-        let run = UpgradeRun::start(mode, intent, engine, source, target, rollouts, now).await;
-        self.manager.note_answers(run.answers(), now);
-        run
+        self.manager.forget_absent();
+        if self.manager.has_source() {
+            UpgradeRun::begin(mode, intent, &self.settings.target, rollouts, now)
+        } else {
+            UpgradeRun::without_source(rollouts)
+        }
+    }
+
+    /// Begins the run that is to start, takes in the answers that have come, and asks what is to be asked.
+    async fn ask_and_answer(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
+        if let Some(mode) = self.starting.take() {
+            self.run = self.upgrade_run(mode, Intent::Upgrade, rollouts, now);
+            self.ask_open();
+            // An image that is fixed needs no waiting.
+            tokio::task::yield_now().await;
+        }
+        while let Some(answered) = self.manager.next_answer(now) {
+            self.run.note(&answered, &self.settings.target, now);
+        }
+        self.ask_open();
+        let last_error = self.manager.last_error();
+        self.run
+            .note_last_error(last_error.map(|error| error.to_string()));
+    }
+
+    fn ask_open(&mut self) {
+        for open in self.run.open_mut() {
+            if let Some(since) = self.manager.ask(&open.question) {
+                open.since = since;
+            }
+        }
+    }
+
+    /// Completes when there is an answer that [`Self::reconcile`] can go on with; never where none is awaited.
+    pub async fn answered(&mut self) {
+        self.manager.answered().await;
     }
 
     /// Checks in with the Manager where the last answer is long ago, in the background. Changes nothing on the host.
     pub fn check_in(&mut self) {
-        let now = self.now();
-        self.manager.check_in(now);
+        self.manager.check_in();
     }
 
     /// How long until [`Self::check_in`] has something to do.
@@ -137,7 +175,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     fn forget_last_run(&mut self) {
         self.memory.forget_created();
-        self.tracked.values_mut().for_each(Tracked::start_run);
+        // What was logged of a question is not logged again by a run that waits for the same answer.
+        let is_waiting = self.run.longest_wait().is_some();
+        for tracked in self.tracked.values_mut() {
+            tracked.start_run(is_waiting);
+        }
     }
 
     fn track(&mut self, rollout: &Rollout) -> &mut Tracked {
@@ -154,11 +196,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         for _ in 0..MAX_STEPS {
             let (rollouts, now) = self.observe().await?;
             self.collect_pulls(now);
-            self.manager.collect_answer(now);
+            self.ask_and_answer(&rollouts, now).await;
             self.note_failures(&rollouts, now);
             let Some(mut report) = self.step_or_report(&rollouts, now).await else {
                 continue;
             };
+            if let Some(until) = self.next_word(now) {
+                report.check_by(until);
+            }
             self.forget_free_memory(&rollouts);
             self.forget_absent(&rollouts);
             self.report_gone(&mut report, &rollouts);
@@ -211,13 +256,44 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Some(report)
     }
 
-    /// What a scheduled run would do to each delegate, without doing it.
+    /// When to report again what is waited for; `None` where nothing is.
+    fn next_word(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let waited = self.run.longest_wait()?;
+        let wait = WORTH_A_WORD.checked_sub(waited).unwrap_or(WAITING_INTERVAL);
+        Some(now + TimeDelta::from_std(wait).unwrap_or_default())
+    }
+
+    /// Observes once all questions of the run are answered. `waiting` hears what is waited for, once it takes long.
+    async fn observe_with_answers(
+        &mut self,
+        mut waiting: impl FnMut(&Reason),
+    ) -> Result<(Vec<Rollout>, DateTime<Utc>), EngineError> {
+        let mut told = None;
+        loop {
+            let (rollouts, now) = self.observe().await?;
+            self.ask_and_answer(&rollouts, now).await;
+            let Some(reason) = self.run.awaited() else {
+                return Ok((rollouts, now));
+            };
+            if self.run.longest_wait() >= Some(WORTH_A_WORD) && told != reason.cause() {
+                waiting(&reason);
+                told = reason.cause();
+            }
+            tokio::select! {
+                () = self.manager.answered() => {}
+                () = tokio::time::sleep(WORTH_A_WORD) => {}
+            }
+        }
+    }
+
+    /// What a scheduled run would do to each delegate, without doing it. It waits for all answers; `waiting` hears what
+    /// it waits for, once that takes long.
     ///
     /// # Errors
     /// The engine could not be observed.
-    pub async fn plan(&mut self) -> Result<Vec<Planned>, EngineError> {
-        self.start_run(Mode::Upgrade).await?;
-        let (mut rollouts, mut now) = self.observe().await?;
+    pub async fn plan(&mut self, waiting: impl FnMut(&Reason)) -> Result<Vec<Planned>, EngineError> {
+        self.start_run(Mode::Upgrade);
+        let (mut rollouts, mut now) = self.observe_with_answers(waiting).await?;
         let mut learned = false;
         for rollout in &rollouts {
             if self.planned(rollout, &rollouts, now) == Decision::Learn(Fact::CopiedFiles) {

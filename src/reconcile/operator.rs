@@ -152,8 +152,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if rollout.serving.is_none() {
             return Err(OperatorError::InProgress(rollout.name.clone()));
         }
-        let only = std::slice::from_ref(rollout);
-        let run = self.upgrade_run(Mode::Upgrade, Intent::Retry, only).await;
+        let now = self.now();
+        let run = self.upgrade_run(Mode::Upgrade, Intent::Retry, std::slice::from_ref(rollout), now);
         self.run = run.limited_to(rollout);
         Ok(())
     }

@@ -1,60 +1,61 @@
 //! Whether the Manager can be reached, which is asked before a candidate is rejected: without a Manager no delegate is
 //! healthy.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use tokio::task::JoinSet;
+use tokio::time::Instant;
 
-use crate::manager::{ImageSource, ManagerError, Query, ask_all};
+use crate::image::ImageReference;
+use crate::manager::ManagerError;
 use crate::rollout::Reach;
 
 /// How long an answer counts.
-const ANSWER_TTL: TimeDelta = TimeDelta::seconds(60);
+const ANSWER_TTL: Duration = Duration::from_secs(60);
 /// A Manager that takes longer is unreachable. A stop-first replacement stands still meanwhile.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Asks the Manager in the background.
+/// What the last question of this kind has shown.
 #[derive(Debug, Default)]
 pub(super) struct Reachability {
-    asking: JoinSet<Option<ManagerError>>,
-    /// When it was last asked, and the outage, if there was one.
+    /// Since when an answer is awaited.
+    asked: Option<Instant>,
+    /// When the last answer came, and the outage, if it was one.
     last: Option<(DateTime<Utc>, Option<ManagerError>)>,
 }
 
 impl Reachability {
-    /// Takes in an answer.
-    pub(super) fn collect(&mut self, now: DateTime<Utc>) {
-        while let Some(answer) = self.asking.try_join_next() {
-            self.last = Some((now, answer.unwrap_or_default()));
+    /// An answer is awaited from now on.
+    pub(super) fn note_asked(&mut self) {
+        self.asked.get_or_insert_with(Instant::now);
+    }
+
+    /// Takes in an answer. Any will do, a refusal too.
+    pub(super) fn note_answer(&mut self, answer: &Result<ImageReference, ManagerError>, now: DateTime<Utc>) {
+        if self.asked.take().is_some() {
+            let outage = answer.as_ref().err().filter(|error| error.is_outage());
+            self.last = Some((now, outage.cloned()));
         }
     }
 
-    /// Whether the Manager can be reached; `None` where it was not asked within the last minute.
-    pub(super) fn known(&self, now: DateTime<Utc>) -> Option<Reach> {
+    /// Whether the Manager can be reached; `None` where it was not asked within the last minute. `last_error` is what
+    /// the Manager answered so far to a question that is still open.
+    pub(super) fn known(&self, last_error: Option<ManagerError>, now: DateTime<Utc>) -> Option<Reach> {
+        let ttl = TimeDelta::from_std(ANSWER_TTL).unwrap_or_default();
+        let reach = |outage: Option<&ManagerError>| match outage {
+            None => Reach::Reachable,
+            Some(error) => Reach::Unreachable(error.to_string()),
+        };
         if let Some((at, outage)) = &self.last
-            && (TimeDelta::zero()..ANSWER_TTL).contains(&(now - *at))
+            && (TimeDelta::zero()..ttl).contains(&(now - *at))
         {
-            return Some(match outage {
-                None => Reach::Reachable,
-                Some(error) => Reach::Unreachable(error.to_string()),
-            });
+            return Some(reach(outage.as_ref()));
         }
-        (!self.asking.is_empty()).then_some(Reach::Asking)
-    }
-
-    /// Asks the Manager, unless it is being asked. Any answer will do, a refusal too.
-    pub(super) fn ask<M: ImageSource>(&mut self, source: &Arc<M>, query: Query) {
-        if self.asking.is_empty() {
-            let source = Arc::clone(source);
-            self.asking.spawn(async move {
-                let answers = ask_all(source.as_ref(), [query]);
-                match tokio::time::timeout(ANSWER_TIMEOUT, answers).await {
-                    Ok(answers) => answers.outage().cloned(),
-                    Err(_) => Some(ManagerError::Timeout(ANSWER_TIMEOUT)),
-                }
-            });
+        let waited = self.asked?.elapsed();
+        if waited < ANSWER_TIMEOUT {
+            return Some(Reach::Asking);
         }
+        let error = last_error.unwrap_or(ManagerError::Timeout(ANSWER_TIMEOUT));
+        (waited < ANSWER_TIMEOUT + ANSWER_TTL).then(|| reach(Some(&error).filter(|error| error.is_outage())))
     }
 }

@@ -1,21 +1,44 @@
 //! Which image each delegate should run, by the answers a run got.
 
-use std::collections::HashMap;
+use chrono::{DateTime, Utc};
+use tokio::time::Instant;
 
+use super::questions::{Answer, Question};
 use crate::container::ImageId;
-use crate::engine::Engine;
-use crate::image::{ImageReference, Target, TargetSettings, manager_reference, resolve};
-use crate::manager::{Answers, ImageSource, Query, ask_all};
-use crate::rollout::reason::Reason;
+use crate::image::{ImageName, ImageReference, Target, TargetSettings, manager_reference, resolve};
+use crate::manager::Query;
+use crate::rollout::reason::{Awaited, Reason};
 use crate::rollout::{Member, Rollout};
 
-/// What was found for one delegate when a run started.
+/// What is known about the image that one delegate should run.
+#[derive(Debug)]
+pub(super) enum Resolution {
+    /// An answer is awaited.
+    Open(Box<Open>),
+    /// All is answered.
+    Resolved(Resolved),
+}
+
+/// A delegate that waits for an answer.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) question: Question,
+    pub(super) since: Instant,
+    /// The image that was in service when it was asked.
+    image_id: ImageId,
+    image: ImageName,
+    current: ImageReference,
+}
+
+/// What was found for one delegate.
 #[derive(Debug)]
 pub(super) struct Resolved {
     /// The image that was in service then; `None` where the target does not depend on it.
     image_id: Option<ImageId>,
     /// The image it should run, or why it keeps its own.
     target: Result<TargetImage, Reason>,
+    /// When it was asked for.
+    pub(super) asked_at: DateTime<Utc>,
 }
 
 /// The image a delegate should run.
@@ -35,66 +58,120 @@ impl TargetImage {
     }
 }
 
-/// Asks which images are published, once for each distinct image and workload, and resolves each delegate's target.
-pub(super) async fn resolve_all<E: Engine, M: ImageSource>(
-    engine: &E,
-    source: &M,
-    settings: &TargetSettings,
-    rollouts: &[Rollout],
-) -> (HashMap<String, Resolved>, Answers) {
-    let mut resolved = HashMap::new();
-    let mut asked = Vec::new();
-    for rollout in rollouts.iter().filter(|rollout| !rollout.opted_out) {
-        let Some(member) = rollout.replaceable() else {
-            continue;
-        };
-        match member.image.reference() {
-            Ok(current) => {
-                let query = Query {
+impl Resolution {
+    /// The first question about a delegate; `None` where nothing is asked about it.
+    pub(super) fn of(rollout: &Rollout, settings: &TargetSettings, now: DateTime<Utc>) -> Option<Self> {
+        let member = rollout.replaceable().filter(|_| !rollout.opted_out)?;
+        Some(match member.image.reference() {
+            Ok(current) => Self::Open(Box::new(Open {
+                question: Question::Published(Query {
                     workload: rollout.workload.clone(),
                     image: manager_reference(current, settings),
-                };
-                asked.push((rollout, member, current, query));
+                }),
+                since: Instant::now(),
+                image_id: member.image_id.clone(),
+                image: member.image.clone(),
+                current: current.clone(),
+            })),
+            Err(problem) => Self::Resolved(Resolved {
+                image_id: Some(member.image_id.clone()),
+                target: Err(not_comparable(&member.image, problem.to_string())),
+                asked_at: now,
+            }),
+        })
+    }
+
+    /// Takes in an answer, if it is to the open question: the target, or the question that follows.
+    pub(super) fn note(
+        &mut self,
+        question: &Question,
+        answer: &Answer,
+        asked_at: DateTime<Utc>,
+        settings: &TargetSettings,
+    ) {
+        let Self::Open(open) = self else { return };
+        if open.question != *question {
+            return;
+        }
+        match open.target(answer, settings) {
+            Ok(target) => {
+                *self = Self::Resolved(Resolved {
+                    image_id: Some(open.image_id.clone()),
+                    target,
+                    asked_at,
+                });
             }
-            Err(problem) => {
-                let target = Err(unknown_reference(member, problem.to_string()));
-                resolved.insert(rollout.name.clone(), Resolved::new(member, target));
-            }
+            Err(next) => (open.question, open.since) = (*next, Instant::now()),
         }
     }
-    let answers = ask_all(source, asked.iter().map(|(.., query)| query.clone())).await;
-    let mut registry = Registry {
-        engine,
-        digests: HashMap::new(),
-    };
-    for (rollout, member, current, query) in asked {
-        let target = match answers.get(&query) {
-            Some(Ok(published)) => {
-                registry
-                    .target(member, resolve(published, current, settings))
-                    .await
-            }
-            Some(Err(error)) => Err(Reason::TargetUnknown(error.clone())),
-            None => continue,
-        };
-        resolved.insert(rollout.name.clone(), Resolved::new(member, target));
+}
+
+impl Open {
+    /// Whose answer is awaited, and for how long.
+    pub(super) fn reason(&self, last_error: Option<&String>) -> Reason {
+        let waited = self.since.elapsed();
+        match &self.question {
+            Question::Published(_) => Reason::AwaitingAnswer {
+                from: Awaited::Manager,
+                waited,
+                last_error: last_error.cloned(),
+            },
+            Question::IsCurrent { reference, .. } => Reason::AwaitingAnswer {
+                from: Awaited::Registry(reference.registry().to_owned()),
+                waited,
+                last_error: None,
+            },
+        }
     }
-    (resolved, answers)
+
+    /// What follows from the answer: the target, or another question.
+    fn target(
+        &self,
+        answer: &Answer,
+        settings: &TargetSettings,
+    ) -> Result<Result<TargetImage, Reason>, Box<Question>> {
+        let image = || self.image.to_string();
+        Ok(match (answer, &self.question) {
+            (Answer::Published(Ok(published)), _) => match resolve(published, &self.current, settings) {
+                Target::Replace(reference) => Ok(TargetImage {
+                    reference,
+                    is_mutable: false,
+                }),
+                // A mutable tag remains the same reference; only the registry knows whether it is the same image.
+                Target::CheckDigest(reference) => {
+                    return Err(Box::new(Question::IsCurrent {
+                        reference,
+                        running: self.image_id.clone(),
+                    }));
+                }
+                Target::Current => Err(up_to_date(&self.image)),
+                Target::HeldBack(image, max) => Err(Reason::HeldBack {
+                    image: image.to_string(),
+                    max,
+                }),
+                Target::NotPinned(image) => Err(Reason::NotPinned {
+                    image: image.to_string(),
+                }),
+                Target::CustomImage => Err(Reason::CustomImage { image: image() }),
+                Target::Unresolvable(problem) => Err(not_comparable(&self.image, problem)),
+            },
+            (Answer::Published(Err(error)), _) => Err(Reason::TargetUnknown(error.clone())),
+            (Answer::IsCurrent(Ok(false)), Question::IsCurrent { reference, .. }) => {
+                Ok(TargetImage::behind_the_same(reference.clone()))
+            }
+            (Answer::IsCurrent(Ok(_)), _) => Err(up_to_date(&self.image)),
+            (Answer::IsCurrent(Err(reason)), _) => Err(reason.clone()),
+        })
+    }
 }
 
 impl Resolved {
-    fn new(member: &Member, target: Result<TargetImage, Reason>) -> Self {
-        Self {
-            image_id: Some(member.image_id.clone()),
-            target,
-        }
-    }
-
     /// The target of a rollback. Where a tag is mutable, the previous image has the same reference.
-    pub(super) fn previous_image(reference: ImageReference) -> Self {
+    pub(super) fn previous_image(reference: ImageReference, asked_at: DateTime<Utc>) -> Self {
         Self {
             image_id: None,
             target: Ok(TargetImage::behind_the_same(reference)),
+            asked_at,
         }
     }
 
@@ -103,7 +180,9 @@ impl Resolved {
         // Its owner, another upgrader or this run gave it another image than the one asked about.
         let is_another = self.image_id.as_ref().is_some_and(|id| *id != member.image_id);
         match &self.target {
-            Ok(target) if member.runs(&target.reference) && !target.is_mutable => Err(up_to_date(member)),
+            Ok(target) if member.runs(&target.reference) && !target.is_mutable => {
+                Err(up_to_date(&member.image))
+            }
             Ok(target) if is_another && !member.runs(&target.reference) => Err(not_asked()),
             Err(Reason::UpToDate { .. } | Reason::CustomImage { .. } | Reason::ImageNotComparable { .. })
                 if is_another =>
@@ -120,82 +199,15 @@ pub(super) fn not_asked() -> Reason {
     Reason::AwaitingSchedule { published: None }
 }
 
-fn up_to_date(member: &Member) -> Reason {
+fn up_to_date(image: &ImageName) -> Reason {
     Reason::UpToDate {
-        image: member.image.to_string(),
+        image: image.to_string(),
     }
 }
 
-fn unknown_reference(member: &Member, problem: String) -> Reason {
+fn not_comparable(image: &ImageName, problem: String) -> Reason {
     Reason::ImageNotComparable {
-        image: member.image.to_string(),
-        problem,
-    }
-}
-
-/// The registry's digests, each asked for once in a run.
-struct Registry<'a, E> {
-    engine: &'a E,
-    digests: HashMap<String, Result<String, Reason>>,
-}
-
-impl<E: Engine> Registry<'_, E> {
-    async fn target(&mut self, member: &Member, target: Target) -> Result<TargetImage, Reason> {
-        match target {
-            Target::Replace(reference) => Ok(TargetImage {
-                reference,
-                is_mutable: false,
-            }),
-            Target::CheckDigest(reference) => {
-                // A mutable tag remains the same reference; only the registry knows whether it is the same image.
-                if self.is_current(&reference, &member.image_id).await? {
-                    Err(up_to_date(member))
-                } else {
-                    Ok(TargetImage::behind_the_same(reference))
-                }
-            }
-            Target::Current => Err(up_to_date(member)),
-            Target::HeldBack(image, max) => Err(Reason::HeldBack {
-                image: image.to_string(),
-                max,
-            }),
-            Target::NotPinned(image) => Err(Reason::NotPinned {
-                image: image.to_string(),
-            }),
-            Target::CustomImage => Err(Reason::CustomImage {
-                image: member.image.to_string(),
-            }),
-            Target::Unresolvable(problem) => Err(unknown_reference(member, problem)),
-        }
-    }
-
-    /// Whether the reference stands for the image that runs.
-    async fn is_current(&mut self, reference: &ImageReference, running: &ImageId) -> Result<bool, Reason> {
-        let digest = self.digest(reference).await?;
-        let image = self.engine.inspect_image(running.as_str()).await;
-        let image = image.map_err(|error| digest_unknown(reference, error.to_string()))?;
-        let known = image.get("RepoDigests").and_then(serde_json::Value::as_array);
-        Ok(known.into_iter().flatten().any(|known| {
-            let known = known.as_str().and_then(|known| known.rsplit_once('@'));
-            known.is_some_and(|(_, known)| known == digest)
-        }))
-    }
-
-    async fn digest(&mut self, reference: &ImageReference) -> Result<String, Reason> {
-        let key = reference.normalised();
-        if let Some(known) = self.digests.get(&key) {
-            return known.clone();
-        }
-        let answer = self.engine.registry_digest(reference).await;
-        let answer = answer.map_err(|error| digest_unknown(reference, error.explain(reference.registry())));
-        self.digests.insert(key, answer.clone());
-        answer
-    }
-}
-
-fn digest_unknown(reference: &ImageReference, problem: String) -> Reason {
-    Reason::DigestUnknown {
-        image: reference.to_string(),
+        image: image.to_string(),
         problem,
     }
 }

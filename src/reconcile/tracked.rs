@@ -37,11 +37,14 @@ impl Tracked {
         &self.workload
     }
 
-    /// A new run tries again, asks for the host's memory again, and logs each delegate's outcome again.
-    pub(super) fn start_run(&mut self) {
+    /// A new run tries again, asks for the host's memory again, and logs each delegate's outcome again, unless the last
+    /// run had none.
+    pub(super) fn start_run(&mut self, was_waiting: bool) {
         self.backoff = None;
         self.free_memory = None;
-        self.last_logged = None;
+        if !was_waiting {
+            self.last_logged = None;
+        }
     }
 
     /// Whether files were copied into the container in service. What was learned of another one says nothing.

@@ -1,14 +1,17 @@
 //! One scheduled run: the answers it got, the images it pulled, what it skips.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
-use super::resolve::{Resolved, not_asked, resolve_all};
+use super::questions::{Answer, Answered, Question, Questions};
+use super::resolve::{Open, Resolution, Resolved, not_asked};
 use crate::container::ImageId;
 use crate::engine::Engine;
 use crate::image::{ImageReference, TargetSettings};
-use crate::manager::{Answers, ImageSource};
+use crate::manager::{ImageSource, ManagerError, Query};
 use crate::rollout::reason::Reason;
 use crate::rollout::{Desired, Intent, Rollout};
 
@@ -30,11 +33,12 @@ pub struct UpgradeRun {
     intent: Intent,
     /// The only delegate it is about, where an operator named one.
     only: Option<String>,
-    asked_at: DateTime<Utc>,
     /// The delegates that there were then: the `DELEGATE_NAME` of each, by container name.
     at_start: BTreeMap<String, String>,
-    /// What was found for each delegate, by container name.
-    resolved: HashMap<String, Resolved>,
+    /// What is known about the target of each delegate, by container name.
+    resolutions: HashMap<String, Resolution>,
+    /// Why the Manager's last attempt to answer failed, while an answer is awaited.
+    last_error: Option<String>,
     /// The id behind each pulled reference, or why there is none.
     pulled: HashMap<String, Result<ImageId, Reason>>,
     /// The references that were pulled again, since their image had gone.
@@ -43,31 +47,51 @@ pub struct UpgradeRun {
     skipped: HashMap<String, Reason>,
     /// The workloads whose other replicas keep their image: the container that failed, and why.
     halted: HashMap<String, (String, Reason)>,
-    answers: Answers,
+    /// What the Manager answered.
+    answers: Vec<(Query, Result<ImageReference, ManagerError>)>,
 }
 
 impl UpgradeRun {
-    /// Asks which images are published, once for each distinct image and workload, and resolves each delegate's target.
+    /// A run whose questions are not asked yet.
     ///
     /// With [`Intent::Retry`], images that were rejected before are tried again.
-    pub async fn start<E: Engine, M: ImageSource>(
+    pub(super) fn begin(
         mode: Mode,
         intent: Intent,
-        engine: &E,
-        source: &M,
         settings: &TargetSettings,
         rollouts: &[Rollout],
         now: DateTime<Utc>,
     ) -> Self {
-        let (resolved, answers) = resolve_all(engine, source, settings, rollouts).await;
+        let resolution =
+            |rollout: &Rollout| Some((rollout.name.clone(), Resolution::of(rollout, settings, now)?));
         Self {
             mode,
             intent,
-            asked_at: now,
-            resolved,
-            answers,
+            resolutions: rollouts.iter().filter_map(resolution).collect(),
             ..Self::without_source(rollouts)
         }
+    }
+
+    /// A run of which each question is answered.
+    pub(crate) async fn answered<E: Engine, M: ImageSource>(
+        engine: &Arc<E>,
+        source: &Arc<M>,
+        settings: &TargetSettings,
+        rollouts: &[Rollout],
+        now: DateTime<Utc>,
+    ) -> Self {
+        let mut run = Self::begin(Mode::Upgrade, Intent::Upgrade, settings, rollouts, now);
+        let mut questions = Questions::default();
+        while run.longest_wait().is_some() {
+            for open in run.open() {
+                questions.ask(&open.question, engine, source);
+            }
+            questions.answered().await;
+            while let Some(answered) = questions.next() {
+                run.note(&answered, settings, now);
+            }
+        }
+        run
     }
 
     /// A run that asks nobody, and so upgrades nothing.
@@ -89,9 +113,11 @@ impl UpgradeRun {
         Self {
             mode: Mode::Upgrade,
             intent: Intent::Rollback,
-            asked_at: now,
             pulled: HashMap::from([(reference.normalised(), Ok(image))]),
-            resolved: HashMap::from([(rollout.name.clone(), Resolved::previous_image(reference))]),
+            resolutions: HashMap::from([(
+                rollout.name.clone(),
+                Resolution::Resolved(Resolved::previous_image(reference, now)),
+            )]),
             ..Self::without_source(std::slice::from_ref(rollout))
         }
         .limited_to(rollout)
@@ -105,9 +131,62 @@ impl UpgradeRun {
         }
     }
 
-    /// What the Manager answered when the run started.
-    pub(crate) fn answers(&self) -> &Answers {
+    /// What the Manager has answered, in the order in which the answers came.
+    pub(crate) fn answers(&self) -> &[(Query, Result<ImageReference, ManagerError>)] {
         &self.answers
+    }
+
+    /// The delegates that wait for an answer.
+    pub(super) fn open(&self) -> impl Iterator<Item = &Open> {
+        self.resolutions
+            .values()
+            .filter_map(|resolution| match resolution {
+                Resolution::Open(open) => Some(open.as_ref()),
+                Resolution::Resolved(_) => None,
+            })
+    }
+
+    /// The same, to note since when.
+    pub(super) fn open_mut(&mut self) -> impl Iterator<Item = &mut Open> {
+        let resolutions = self.resolutions.values_mut();
+        resolutions.filter_map(|resolution| match resolution {
+            Resolution::Open(open) => Some(open.as_mut()),
+            Resolution::Resolved(_) => None,
+        })
+    }
+
+    /// How long an answer has been waited for; `None` where none is.
+    pub(super) fn longest_wait(&self) -> Option<Duration> {
+        self.open().map(|open| open.since.elapsed()).max()
+    }
+
+    /// Whose answer has been waited for longest.
+    pub(super) fn awaited(&self) -> Option<Reason> {
+        let open = self.open().min_by_key(|open| open.since)?;
+        Some(open.reason(self.last_error.as_ref()))
+    }
+
+    /// Takes in an answer. It may lead to further questions: see [`Self::open`].
+    pub(super) fn note(&mut self, answered: &Answered, settings: &TargetSettings, now: DateTime<Utc>) {
+        let Answered {
+            question,
+            answer,
+            asked,
+        } = answered;
+        let asked_at = now - TimeDelta::from_std(asked.elapsed()).unwrap_or_default();
+        let mut is_ours = false;
+        for resolution in self.resolutions.values_mut() {
+            is_ours |= matches!(resolution, Resolution::Open(open) if open.question == *question);
+            resolution.note(question, answer, asked_at, settings);
+        }
+        if let (true, Question::Published(query), Answer::Published(answer)) = (is_ours, question, answer) {
+            self.answers.push((query.clone(), answer.clone()));
+        }
+    }
+
+    /// Notes why the Manager's last attempt to answer failed.
+    pub(super) fn note_last_error(&mut self, error: Option<String>) {
+        self.last_error = error;
     }
 
     /// The delegates that it is about: first those whose replacement is in progress, so that a canary is decided on
@@ -142,11 +221,14 @@ impl UpgradeRun {
             return Err(reason.clone());
         }
         let member = rollout.replaceable().ok_or_else(not_asked)?;
-        let resolved = self.resolved.get(&rollout.name).ok_or_else(not_asked)?;
+        let resolved = match self.resolutions.get(&rollout.name).ok_or_else(not_asked)? {
+            Resolution::Open(open) => return Err(open.reason(self.last_error.as_ref())),
+            Resolution::Resolved(resolved) => resolved,
+        };
         // A candidate that was created after these answers, here or by another upgrader that may know better, is not
         // judged by them: it is finished.
         let candidate = rollout.candidate.as_ref();
-        if candidate.is_some_and(|candidate| candidate.created_at > self.asked_at) {
+        if candidate.is_some_and(|candidate| candidate.created_at > resolved.asked_at) {
             return Err(not_asked());
         }
         let reference = &resolved.target_of(member)?.reference;

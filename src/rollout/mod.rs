@@ -236,6 +236,7 @@ impl Desired {
             Self::Keep(Reason::HeldBack { image, .. } | Reason::NotPinned { image }) => {
                 Ok(Some(image.clone()))
             }
+            Self::Keep(reason @ Reason::AwaitingAnswer { .. }) => Err(reason.to_string()),
             Self::Keep(reason) if reason.is_failure() => Err(reason.to_string()),
             Self::Keep(_) => Ok(None),
         }

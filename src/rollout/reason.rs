@@ -83,6 +83,16 @@ pub enum Reason {
     ImageNotComparable { image: String, problem: String },
     #[error("cannot determine the published image: {0}")]
     TargetUnknown(ManagerError),
+    /// A question that is still open: which image is published, or which one a tag refers to. Nothing that is in progress
+    /// depends on the answer.
+    #[error("waiting for {from}{}", since(*.waited, .last_error.as_deref()))]
+    AwaitingAnswer {
+        from: Awaited,
+        /// How long so far.
+        waited: Duration,
+        /// Why the last attempt to get an answer failed.
+        last_error: Option<String>,
+    },
     /// The registry did not say which image a mutable tag refers to.
     #[error("cannot resolve the tag {image} at the registry: {problem}")]
     DigestUnknown { image: String, problem: String },
@@ -198,6 +208,27 @@ pub enum Reason {
     EngineError { step: String, problem: String },
 }
 
+/// Whose answer is awaited.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, IntoStaticStr, strum::VariantNames)]
+#[strum(serialize_all = "snake_case")]
+pub enum Awaited {
+    /// The Manager's.
+    #[error("the Manager")]
+    Manager,
+    /// That of the registry with this host name.
+    #[error("the registry {0}")]
+    Registry(String),
+}
+
+/// An answer mostly takes less than a second, which is not worth a word.
+fn since(waited: Duration, last_error: Option<&str>) -> String {
+    let error = last_error.map_or_else(String::new, |error| format!("; last error: {error}"));
+    match waited.as_secs() {
+        0 => error,
+        _ => format!(" for {}{error}", whole(waited)),
+    }
+}
+
 fn is_published(image: Option<&str>) -> String {
     image.map_or_else(String::new, |image| format!("{image} is published; "))
 }
@@ -241,6 +272,7 @@ impl Reason {
             Self::Obstacle(obstacle) => Some(obstacle.kind()),
             Self::CannotStartFirst(conflict) => Some(conflict.kind()),
             Self::TargetUnknown(error) => Some(error.kind()),
+            Self::AwaitingAnswer { from, .. } => Some(from.into()),
             Self::Rejected { cause, .. }
             | Self::Confirming { cause, .. }
             | Self::Inconclusive { cause, .. }
@@ -275,6 +307,7 @@ impl ReasonKind {
             Self::UpToDate
             | Self::SameImage
             | Self::AwaitingSchedule
+            | Self::AwaitingAnswer
             | Self::HealthOnly
             | Self::OptedOut
             | Self::NotRunning
@@ -369,6 +402,7 @@ mod tests {
             ("`obstacle`", Obstacle::VARIANTS),
             ("`cannot_start_first`", SingleInstance::VARIANTS),
             ("`target_unknown`", ManagerError::VARIANTS),
+            ("`awaiting_answer`", Awaited::VARIANTS),
             (failure, FailureCause::VARIANTS),
         ] {
             let _ = writeln!(table, "| {reasons} | `{}` |", causes.join("`, `"));

@@ -85,7 +85,6 @@ fn every_error_is_one_line_with_its_own_kind() {
             "client_certificate",
             "proxy_login",
             "timeout",
-            "rate_limited",
             "server"
         ]
     );

@@ -1,6 +1,5 @@
 //! The Manager client: its questions, responses and errors; servers, proxies and certificates that are bad in every way.
 
-mod ask_all;
 mod delegate_token;
 mod errors;
 mod faults;

@@ -203,7 +203,7 @@ async fn an_rm_delegate_that_an_earlier_process_asked_to_stop_is_there_after_its
     host.publish(NEW, dies_after_the_commit());
     host.run_with("dd", auto_remove);
     let mut first = host.upgrader(NEW);
-    first.start_run(Mode::Upgrade).await.unwrap();
+    first.start_run(Mode::Upgrade);
     assert!(host.go_on(&mut first, Duration::from_secs(25)).await.is_none());
     drop(first);
     tokio::time::sleep(Duration::from_secs(20)).await;
@@ -271,7 +271,7 @@ async fn an_rm_delegate_whose_successor_gets_unhealthy_before_the_drain_gets_its
             _ => Fault::None,
         });
         let mut first = host.upgrader(NEW);
-        first.start_run(Mode::Upgrade).await.unwrap();
+        first.start_run(Mode::Upgrade);
         assert!(host.go_on(&mut first, Duration::from_secs(28)).await.is_none());
         drop(first);
         host.twin.clear_faults();

@@ -435,7 +435,7 @@ async fn a_run_ends_where_the_engine_refuses_to_change_a_restart_policy() {
         }
     });
     let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade).await.unwrap();
+    upgrader.start_run(Mode::Upgrade);
     let report = host.go_on(&mut upgrader, HOUR * 3).await;
     assert!(report.is_some(), "{:?}", host.containers());
 }

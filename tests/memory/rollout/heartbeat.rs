@@ -25,7 +25,7 @@ async fn idle(host: &Host, upgrader: &mut Upgrader, time: Duration) {
 /// The same with a run so often.
 async fn scheduled(host: &Host, upgrader: &mut Upgrader, every: Duration, passes: usize) {
     for _ in 0..passes {
-        upgrader.start_run(Mode::Upgrade).await.unwrap();
+        upgrader.start_run(Mode::Upgrade);
         idle(host, upgrader, every).await;
     }
 }
@@ -49,7 +49,7 @@ async fn a_nightly_window_leaves_no_ninety_minutes_of_silence_and_changes_nothin
     host.run("d2");
     let mut upgrader = host.upgrader(NEW);
     // The check at start, without leave to change anything.
-    upgrader.start_run(Mode::ReportOnly).await.unwrap();
+    upgrader.start_run(Mode::ReportOnly);
     idle(&host, &mut upgrader, 23 * HOUR).await;
     assert!(longest_silence(&host) < LIMIT, "{:?}", longest_silence(&host));
     assert_eq!(host.twin.writes(), [], "nothing is changed outside the schedule");
@@ -70,7 +70,7 @@ async fn an_outage_is_reported_and_over_within_minutes_of_its_end() {
     let host = Host::new();
     host.run("d1");
     let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::ReportOnly).await.unwrap();
+    upgrader.start_run(Mode::ReportOnly);
     idle(&host, &mut upgrader, HOUR).await;
     host.twin.set_manager_reachable(false);
     idle(&host, &mut upgrader, 3 * HOUR).await;
@@ -90,7 +90,7 @@ async fn without_a_delegate_nothing_is_asked_and_the_first_one_is_asked_for() {
         body["Labels"] = json!({ "io.delegate-upgrader.enable": "false" });
     });
     let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::ReportOnly).await.unwrap();
+    upgrader.start_run(Mode::ReportOnly);
     idle(&host, &mut upgrader, 3 * HOUR).await;
     assert_eq!(host.asked.lock().unwrap().len(), 0);
     assert_eq!(
@@ -144,7 +144,7 @@ async fn a_workload_that_the_manager_refuses_does_not_silence_the_others() {
     host.further = vec!["a-refused".to_owned(), "z-last".to_owned()];
     host.refused = ["a-refused".to_owned()].into();
     let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::ReportOnly).await.unwrap();
+    upgrader.start_run(Mode::ReportOnly);
     // All are due at once from here on.
     for (container, name) in [("d1", GROUP), ("r1", "a-refused"), ("z1", "z-last")] {
         host.twin.run(container, &delegate_body(name, OLD));

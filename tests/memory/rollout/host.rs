@@ -41,6 +41,17 @@ pub struct Source {
     twin: Twin,
     asked: Asked,
     refused: BTreeSet<String>,
+    mood: Arc<Mutex<Mood>>,
+}
+
+/// What the Manager does beside being reachable or not.
+#[derive(Clone, Default)]
+pub enum Mood {
+    #[default]
+    Answers,
+    /// So long after the question.
+    Slow(Duration),
+    Fails(ManagerError),
 }
 
 /// When the Manager was asked, for whom and with which image.
@@ -50,6 +61,12 @@ impl ImageSource for Source {
     async fn published(&self, current: &ImageReference, name: &str) -> Result<ImageReference, ManagerError> {
         let question = (self.twin.elapsed(), name.to_owned(), current.to_string());
         self.asked.lock().unwrap().push(question);
+        let mood = self.mood.lock().unwrap().clone();
+        match mood {
+            Mood::Answers => {}
+            Mood::Slow(after) => tokio::time::sleep(after).await,
+            Mood::Fails(error) => return Err(error),
+        }
         if self.refused.contains(name) {
             Err(ManagerError::InvalidRequest {
                 code: "INVALID_REQUEST".to_owned(),
@@ -93,6 +110,7 @@ pub struct Host {
     pub further: Vec<String>,
     /// Those of which the Manager wants to hear nothing.
     pub refused: BTreeSet<String>,
+    pub mood: Arc<Mutex<Mood>>,
 }
 
 impl Host {
@@ -112,6 +130,7 @@ impl Host {
             asked: Asked::default(),
             further: Vec::new(),
             refused: BTreeSet::new(),
+            mood: Arc::default(),
         };
         host.twin
             .add_image(OLD, host.twin.image(Behaviour::drains(DRAIN)));
@@ -168,6 +187,7 @@ impl Host {
                 twin: self.twin.clone(),
                 asked: Arc::clone(&self.asked),
                 refused: self.refused.clone(),
+                mood: Arc::clone(&self.mood),
             }),
             Endpoint(self.twin.clone()),
             settings,
@@ -175,12 +195,14 @@ impl Host {
         )
     }
 
+    pub fn set_mood(&self, mood: Mood) {
+        *self.mood.lock().unwrap() = mood;
+    }
+
     /// One scheduled run to its end, drains included. An engine that is out of reach is retried, as the daemon
     /// does.
     pub async fn scheduled_run(&self, upgrader: &mut Upgrader) -> Report {
-        while upgrader.start_run(Mode::Upgrade).await.is_err() {
-            tokio::time::sleep(Duration::from_secs(5)).await;
-        }
+        upgrader.start_run(Mode::Upgrade);
         self.finish(upgrader).await
     }
 
@@ -202,7 +224,11 @@ impl Host {
                     Some(wake) => (wake - self.twin.wall_clock()).to_std().unwrap_or_default(),
                 },
             };
-            tokio::time::sleep(pause.min(end.saturating_sub(self.twin.elapsed()))).await;
+            let pause = pause.min(end.saturating_sub(self.twin.elapsed()));
+            tokio::select! {
+                () = upgrader.answered() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
         }
         None
     }

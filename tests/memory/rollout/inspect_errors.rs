@@ -63,7 +63,8 @@ async fn a_known_delegate_that_cannot_be_inspected_is_left_alone_and_the_others_
     let old = host.run("d1");
     host.run("d2");
     let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::ReportOnly).await.unwrap();
+    upgrader.start_run(Mode::ReportOnly);
+    upgrader.reconcile().await.unwrap();
     hide(&host, &["d1"]);
     let report = host.scheduled_run(&mut upgrader).await;
     let d1 = row(&report, "d1");
@@ -95,9 +96,10 @@ async fn a_delegate_is_served_as_soon_as_it_can_be_inspected_again() {
     let host = Host::new();
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::ReportOnly).await.unwrap();
+    upgrader.start_run(Mode::ReportOnly);
+    upgrader.reconcile().await.unwrap();
     hide(&host, &["dd"]);
-    upgrader.start_run(Mode::Upgrade).await.unwrap();
+    upgrader.start_run(Mode::Upgrade);
     let report = upgrader.reconcile().await.unwrap();
     assert!(report.next_check.unwrap() - host.twin.wall_clock() <= chrono::TimeDelta::seconds(2));
     host.twin.clear_faults();
@@ -151,7 +153,7 @@ async fn a_pull_that_ends_during_failed_inspections_changes_nothing() {
     host.run("dd");
     assert!(killed_when(&host, |call| call.operation == Operation::SetRestartPolicy).await);
     let mut upgrader = host.upgrader(NEWER);
-    upgrader.start_run(Mode::Upgrade).await.unwrap();
+    upgrader.start_run(Mode::Upgrade);
     let report = upgrader.reconcile().await.unwrap();
     assert_eq!(row(&report, "dd").reason.as_str(), "pulling");
     tokio::task::yield_now().await;
@@ -173,7 +175,8 @@ async fn an_incomplete_observation_without_delegates_does_not_count() {
     host.run("dd");
     hide(&host, &["dd"]);
     let mut upgrader = host.upgrader(NEW);
-    assert!(upgrader.start_run(Mode::Upgrade).await.is_err());
+    upgrader.start_run(Mode::Upgrade);
+    assert!(upgrader.reconcile().await.is_err());
     host.twin.clear_faults();
     let report = host.scheduled_run(&mut upgrader).await;
     assert!(!report.has_failures(), "{report:?}");
@@ -192,7 +195,7 @@ async fn an_unreachable_engine_is_not_blamed_on_one_container() {
             _ => Fault::None,
         });
         let mut upgrader = host.upgrader(NEW);
-        assert!(upgrader.start_run(Mode::ReportOnly).await.is_err(), "{fault:?}");
+        upgrader.start_run(Mode::ReportOnly);
         assert!(upgrader.reconcile().await.is_err(), "{fault:?}");
     }
 }

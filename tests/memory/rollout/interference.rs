@@ -26,7 +26,7 @@ async fn when_the_candidate_is_pruned_while_the_old_one_drains_the_old_one_comes
     let host = Host::new();
     let old = host.run_with("dd", host_network);
     let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade).await.unwrap();
+    upgrader.start_run(Mode::Upgrade);
     assert!(host.go_on(&mut upgrader, DRAIN / 2).await.is_none());
     host.twin.remove(&host.find("dd.candidate").id).await.unwrap();
     host.finish(&mut upgrader).await;
@@ -46,7 +46,7 @@ async fn a_new_process_brings_the_old_one_back_once_too() {
     let host = Host::new();
     let old = host.run_with("dd", host_network);
     let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade).await.unwrap();
+    upgrader.start_run(Mode::Upgrade);
     assert!(host.go_on(&mut upgrader, DRAIN / 2).await.is_none());
     host.twin.remove(&host.find("dd.candidate").id).await.unwrap();
     host.finish(&mut host.upgrader(NEW)).await;
@@ -67,7 +67,7 @@ async fn a_delegate_with_a_bad_image_is_replaced_by_the_next_image() {
     host.run("aa");
     host.run("bb");
     let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade).await.unwrap();
+    upgrader.start_run(Mode::Upgrade);
     host.go_on(&mut upgrader, Duration::from_secs(30)).await;
     host.twin
         .by_hand(OperatorAction::Remove("aa".to_owned()))
@@ -108,7 +108,8 @@ async fn a_delegate_that_is_gone_at_the_end_of_a_run_was_not_served() {
     let host = Host::new();
     let id = host.run("dd");
     let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade).await.unwrap();
+    upgrader.start_run(Mode::Upgrade);
+    upgrader.reconcile().await.unwrap();
     host.twin.stop(&id, Duration::ZERO).await.unwrap();
     host.twin.remove(&id).await.unwrap();
     let report = host.finish(&mut upgrader).await;
@@ -125,7 +126,7 @@ async fn a_clock_that_is_set_cuts_no_drain_short_and_ends_no_proof() {
         let host = Host::new();
         let old = host.run("dd");
         let mut upgrader = host.upgrader(NEW);
-        upgrader.start_run(Mode::Upgrade).await.unwrap();
+        upgrader.start_run(Mode::Upgrade);
         // Within the proof, and within the drain.
         for after in [8, 30] {
             assert!(
@@ -152,7 +153,7 @@ async fn an_auto_removed_delegate_whose_copies_are_pruned_comes_back() {
         host_network(body);
     });
     let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade).await.unwrap();
+    upgrader.start_run(Mode::Upgrade);
     assert!(host.go_on(&mut upgrader, DRAIN / 2).await.is_none());
     host.twin.by_hand(OperatorAction::PruneContainers).unwrap();
     assert_eq!(host.names().len(), 1);
@@ -186,7 +187,7 @@ async fn a_run_ends_where_an_old_one_is_left_behind_an_unhealthy_stranger() {
         .unwrap();
     host.run_with("dd", |body| body["Image"] = json!(bad));
     let mut upgrader = host.upgrader(bad);
-    upgrader.start_run(Mode::Upgrade).await.unwrap();
+    upgrader.start_run(Mode::Upgrade);
     let report = host.go_on(&mut upgrader, HOUR * 3).await;
     assert!(report.is_some(), "{:?}", host.containers());
 }
@@ -225,7 +226,7 @@ async fn a_run_ends_where_only_a_candidate_that_never_works_is_left() {
     host.publish(NEW, Behaviour::never_healthy());
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade).await.unwrap();
+    upgrader.start_run(Mode::Upgrade);
     assert!(host.go_on(&mut upgrader, Duration::from_secs(10)).await.is_none());
     host.twin
         .by_hand(OperatorAction::Remove("dd".to_owned()))

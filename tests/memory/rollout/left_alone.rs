@@ -122,7 +122,7 @@ async fn health_only_reports_that_the_published_image_is_unknown() {
          Manager rejected the request (INVALID_REQUEST): not for docker-delegate; check ACCOUNT_ID and \
          UPGRADER_WORKLOAD_NAME"
     );
-    let plan = host.upgrader(NEW).plan().await.unwrap();
+    let plan = host.upgrader(NEW).plan(|_| ()).await.unwrap();
     assert!(
         plan[0]
             .message
@@ -164,11 +164,11 @@ async fn an_observation_writes_nothing() {
     let host = Host::new();
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::ReportOnly).await.unwrap();
+    upgrader.start_run(Mode::ReportOnly);
     let report = host.finish(&mut upgrader).await;
     assert_eq!(row(&report, "dd").reason.as_str(), "awaiting_schedule");
     assert!(row(&report, "dd").message.contains(NEW));
-    let plan = upgrader.plan().await.unwrap();
+    let plan = upgrader.plan(|_| ()).await.unwrap();
     assert_eq!(plan[0].action, "replace");
     assert_eq!(host.twin.writes(), []);
 }

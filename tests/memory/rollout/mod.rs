@@ -19,3 +19,4 @@ mod replicas;
 mod rollback_faults;
 mod start_first;
 mod stop_first;
+mod waiting;

@@ -20,7 +20,7 @@ async fn with_config(host: &Host, labels: serde_json::Value) {
 async fn a_compose_config_in_the_container_s_own_files_is_not_lost() {
     let host = Host::new();
     with_config(&host, json!({ COMPOSE: "site" })).await;
-    let planned = host.upgrader(NEW).plan().await.unwrap();
+    let planned = host.upgrader(NEW).plan(|_| ()).await.unwrap();
     assert!(
         planned[0].message.contains("/etc/delegate/config.yml"),
         "{planned:?}"
@@ -111,7 +111,7 @@ async fn is_asked_again(fault: Fault, has_file: bool, mut faulty: usize) {
         faulty -= 1;
         fault.clone()
     });
-    let planned = host.upgrader(NEW).plan().await.unwrap();
+    let planned = host.upgrader(NEW).plan(|_| ()).await.unwrap();
     assert_ne!(planned[0].action, "replace", "{context}");
     let report = host.once(NEW).await;
     let told = row(&report, "dd");

@@ -249,7 +249,7 @@ async fn a_retry_of_a_delegate_that_is_being_replaced_reports_the_truth() {
     let host = Host::new();
     host.run_with("dd", host_network);
     let mut first = host.upgrader(NEW);
-    first.start_run(Mode::Upgrade).await.unwrap();
+    first.start_run(Mode::Upgrade);
     assert!(host.go_on(&mut first, DRAIN / 2).await.is_none());
     drop(first);
     let mut retry = host.upgrader(NEW);

@@ -225,10 +225,7 @@ async fn a_newer_release_goes_ahead_while_the_one_before_still_drains() {
     let old = host.run("dd");
     host.publish(NEWER, good());
     let mut upgrader = host.upgrader(NEW);
-    upgrader
-        .start_run(delegate_upgrader::reconcile::upgrade_run::Mode::Upgrade)
-        .await
-        .unwrap();
+    upgrader.start_run(Mode::Upgrade);
     host.go_on(&mut upgrader, Duration::from_secs(120)).await;
     assert_eq!(host.find("dd").image, NEW);
     drop(upgrader);
@@ -310,7 +307,7 @@ async fn a_pull_that_stands_still_holds_up_nothing_else() {
     host.publish(NEWER, good());
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade).await.unwrap();
+    upgrader.start_run(Mode::Upgrade);
     assert!(host.go_on(&mut upgrader, DRAIN).await.is_none());
     assert!(
         host.names().iter().any(|name| name.contains("draining")),
@@ -322,7 +319,7 @@ async fn a_pull_that_stands_still_holds_up_nothing_else() {
         _ => Fault::None,
     });
     let mut later = host.upgrader(NEWER);
-    later.start_run(Mode::Upgrade).await.unwrap();
+    later.start_run(Mode::Upgrade);
     assert!(
         host.go_on(&mut later, Duration::from_secs(45)).await.is_none(),
         "the pull has ended"

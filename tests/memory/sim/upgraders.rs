@@ -114,17 +114,16 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
         if begin == Some(Mode::Upgrade) && world.book().calm_since.is_some() {
             world.book().runs[slot] += 1;
         }
-        let outcome: Result<Report, EngineError> = async {
-            if let Some(mode) = begin {
-                world.tell(format!("upgrader {slot}: a run begins ({mode:?})"));
-                let published = world.book().published;
-                reconciler.start_run(mode).await?;
-                wished = (mode == Mode::Upgrade && !*world.manager_down.lock().unwrap()).then_some(published);
-                begin = None;
-            }
-            reconciler.reconcile().await
+        let published = world.book().published;
+        if let Some(mode) = begin {
+            world.tell(format!("upgrader {slot}: a run begins ({mode:?})"));
+            reconciler.start_run(mode);
         }
-        .await;
+        let outcome: Result<Report, EngineError> = reconciler.reconcile().await;
+        if let (Some(mode), Ok(_)) = (begin, &outcome) {
+            wished = (mode == Mode::Upgrade && !*world.manager_down.lock().unwrap()).then_some(published);
+            begin = None;
+        }
         let steps = reconciler.steps_taken().clone();
         world.book().note_steps(&taken, &steps);
         taken = steps;
@@ -160,7 +159,10 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
             run = next_run(world);
             begin = Some(Mode::Upgrade);
         } else {
-            sleep(wait).await;
+            tokio::select! {
+                () = reconciler.answered() => {}
+                () = sleep(wait) => {}
+            }
         }
     }
 }

@@ -1,0 +1,159 @@
+//! Questions to the Manager and to registries, asked in the background: one task for each distinct question, however
+//! many delegates wait for its answer.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tracing::debug;
+
+use crate::container::ImageId;
+use crate::engine::Engine;
+use crate::image::ImageReference;
+use crate::manager::{ImageSource, ManagerError, Query};
+use crate::rollout::reason::Reason;
+
+/// How many questions are open at once, so that a host with many workloads is no burden for its Manager.
+const MAX_OPEN: usize = 8;
+
+/// Something that only the world outside of this host can answer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Question {
+    /// Which image does the Manager publish?
+    Published(Query),
+    /// Does a mutable tag, at its registry, stand for the image that runs?
+    IsCurrent {
+        /// The tag.
+        reference: ImageReference,
+        /// The image that runs.
+        running: ImageId,
+    },
+}
+
+/// The answer to a [`Question`] of the same name.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    /// The published image, or why it is not known.
+    Published(Result<ImageReference, ManagerError>),
+    /// Whether it does, or the registry's problem.
+    IsCurrent(Result<bool, Reason>),
+}
+
+/// A question with its answer.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) question: Question,
+    pub(crate) answer: Answer,
+    /// When it was asked.
+    pub(crate) asked: Instant,
+}
+
+/// The open questions. Dropping this ends them at once.
+#[derive(Debug)]
+pub(crate) struct Questions {
+    tasks: JoinSet<(Question, Answer)>,
+    asked: HashMap<Question, Instant>,
+    answered: VecDeque<Answered>,
+    permits: Arc<Semaphore>,
+}
+
+impl Default for Questions {
+    fn default() -> Self {
+        Self {
+            tasks: JoinSet::new(),
+            asked: HashMap::new(),
+            answered: VecDeque::new(),
+            permits: Arc::new(Semaphore::new(MAX_OPEN)),
+        }
+    }
+}
+
+impl Questions {
+    /// Asks, unless the same question is open already. Returns since when it is.
+    pub(crate) fn ask<E: Engine, M: ImageSource>(
+        &mut self,
+        question: &Question,
+        engine: &Arc<E>,
+        source: &Arc<M>,
+    ) -> Instant {
+        if let Some(asked) = self.asked.get(question) {
+            return *asked;
+        }
+        let (question, now) = (question.clone(), Instant::now());
+        self.asked.insert(question.clone(), now);
+        let (engine, source) = (Arc::clone(engine), Arc::clone(source));
+        let permits = Arc::clone(&self.permits);
+        self.tasks.spawn(async move {
+            let _permit = permits.acquire_owned().await;
+            let answer = match &question {
+                Question::Published(query) => {
+                    Answer::Published(source.published(&query.image, &query.workload).await)
+                }
+                Question::IsCurrent { reference, running } => {
+                    Answer::IsCurrent(is_current(engine.as_ref(), reference, running).await)
+                }
+            };
+            (question, answer)
+        });
+        now
+    }
+
+    /// Completes when a question is answered; never where none is open.
+    pub(crate) async fn answered(&mut self) {
+        if self.answered.is_empty() {
+            match self.tasks.join_next().await {
+                Some(joined) => self.note(joined),
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Hands out an answer, each once.
+    pub(crate) fn next(&mut self) -> Option<Answered> {
+        while let Some(joined) = self.tasks.try_join_next() {
+            self.note(joined);
+        }
+        self.answered.pop_front()
+    }
+
+    fn note(&mut self, joined: Result<(Question, Answer), tokio::task::JoinError>) {
+        match joined {
+            Ok((question, answer)) => {
+                let asked = self.asked.remove(&question).unwrap_or_else(Instant::now);
+                self.answered.push_back(Answered {
+                    question,
+                    answer,
+                    asked,
+                });
+            }
+            // It is unknown which question it was, so all may be asked again.
+            Err(error) => {
+                debug!(%error, "the task of a question failed");
+                self.asked.clear();
+            }
+        }
+    }
+}
+
+/// Whether the reference stands for the image that runs.
+async fn is_current<E: Engine>(
+    engine: &E,
+    reference: &ImageReference,
+    running: &ImageId,
+) -> Result<bool, Reason> {
+    let unknown = |problem| Reason::DigestUnknown {
+        image: reference.to_string(),
+        problem,
+    };
+    let digest = engine.registry_digest(reference).await;
+    let digest = digest.map_err(|error| unknown(error.explain(reference.registry())))?;
+    let image = engine.inspect_image(running.as_str()).await;
+    let image = image.map_err(|error| unknown(error.to_string()))?;
+    let known = image.get("RepoDigests").and_then(serde_json::Value::as_array);
+    Ok(known.into_iter().flatten().any(|known| {
+        let known = known.as_str().and_then(|known| known.rsplit_once('@'));
+        known.is_some_and(|(_, known)| known == digest)
+    }))
+}
