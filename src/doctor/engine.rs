@@ -103,9 +103,13 @@ async fn delegates(engine: &DockerEngine, scope: &Scope) -> Result<Vec<Rollout>,
         .await
         .map_err(|error| EngineError::Unreachable(error.to_string()))?;
     let mut memory = Memory::default();
-    Observer::new(endpoint)
-        .observe(engine, scope, &mut memory, Utc::now())
-        .await
+    let mut observer = Observer::new(endpoint);
+    let rollouts = observer.observe(engine, scope, &mut memory, Utc::now()).await?;
+    if !observer.is_waiting() {
+        return Ok(rollouts);
+    }
+    observer.settled().await;
+    observer.observe(engine, scope, &mut memory, Utc::now()).await
 }
 
 /// The uses of the engine on this host.

@@ -120,41 +120,95 @@ pub trait HealthEndpoint: Send + Sync + 'static {
     fn host_address(&self) -> Option<IpAddr>;
 }
 
-/// Checks a container's health by its document and, where the settings or a missing HEALTHCHECK ask for it, by its
-/// health endpoint.
-pub async fn check(
+/// Where a container's health endpoint may be reached, and what follows from an answer.
+#[derive(Clone, Debug)]
+pub struct Addresses {
+    sockets: Vec<SocketAddr>,
+    path: String,
+    probe: ProbeKind,
+}
+
+/// A container's health by its document; or, where the settings or a missing HEALTHCHECK ask for it, where its health
+/// endpoint is. `host` is the address of a delegate on the host's network: see [`HealthEndpoint::host_address`].
+pub fn addresses(
     container: &Inspected,
     settings: &HealthSettings,
-    endpoint: &impl HealthEndpoint,
-) -> Health {
+    host: Option<IpAddr>,
+) -> Result<Addresses, Health> {
     match container.state() {
         RunState::Running => {}
         RunState::Restarting => {
             let restarts = times(container.restart_count());
-            return Health::unhealthy(Probe::Running, format!("restarting, {restarts} so far"));
+            return Err(Health::unhealthy(
+                Probe::Running,
+                format!("restarting, {restarts} so far"),
+            ));
         }
         RunState::Exited | RunState::Dead => {
-            return Health::unhealthy(Probe::Running, ending(container));
+            return Err(Health::unhealthy(Probe::Running, ending(container)));
         }
-        state => return Health::unhealthy(Probe::Running, state.as_str()),
+        state => return Err(Health::unhealthy(Probe::Running, state.as_str())),
     }
-    match settings.probe {
-        ProbeKind::Running => Health::healthy(Probe::Running, "running"),
-        ProbeKind::Engine => by_engine(container).unwrap_or_else(|| {
-            Health::unhealthy(
+    match (settings.probe, by_engine(container)) {
+        (ProbeKind::Running, _) => return Err(Health::healthy(Probe::Running, "running")),
+        (ProbeKind::Engine, None) => {
+            return Err(Health::unhealthy(
                 Probe::Engine,
                 "HEALTH_PROBE is engine, but the container has no HEALTHCHECK",
-            )
-        }),
-        ProbeKind::Http => by_http(container, settings, endpoint)
-            .await
-            .unwrap_or_else(|no_route| Health::unhealthy(Probe::Http, no_route)),
-        ProbeKind::Auto => match by_engine(container) {
-            Some(health) => health,
-            None => by_http(container, settings, endpoint)
-                .await
-                .unwrap_or_else(|no_route| Health::healthy(Probe::Running, format!("running; {no_route}"))),
-        },
+            ));
+        }
+        (ProbeKind::Engine | ProbeKind::Auto, Some(health)) => return Err(health),
+        (ProbeKind::Http, _) | (ProbeKind::Auto, None) => {}
+    }
+    let addresses = match container.network_mode() {
+        "host" => Vec::from_iter(host),
+        _ => container.addresses(),
+    };
+    let addresses = addresses.into_iter();
+    Ok(Addresses {
+        sockets: addresses
+            .map(|address| SocketAddr::new(address, settings.port))
+            .collect(),
+        path: settings.path.clone(),
+        probe: settings.probe,
+    })
+}
+
+impl Addresses {
+    /// Asks one after the other, until one can be reached.
+    pub async fn ask(&self, endpoint: &impl HealthEndpoint) -> Health {
+        let mut no_route = "it has no IP address".to_owned();
+        for address in &self.sockets {
+            let url = self.url(address);
+            let (status, detail) = match endpoint.get(*address, &self.path).await {
+                HttpOutcome::Answered(code @ 200..=299) => {
+                    (HealthStatus::Healthy, format!("{url} answers {code}"))
+                }
+                HttpOutcome::Answered(code) => (HealthStatus::Unhealthy, format!("{url} answers {code}")),
+                HttpOutcome::Refused => (HealthStatus::Unhealthy, format!("nothing listens on {url}")),
+                HttpOutcome::Broken(problem) => (HealthStatus::Unhealthy, format!("{url}: {problem}")),
+                HttpOutcome::NoRoute(problem) => {
+                    no_route = format!("{url} is unreachable from here ({problem})");
+                    continue;
+                }
+            };
+            return Health::new(status, Probe::Http, detail);
+        }
+        match self.probe {
+            ProbeKind::Http => Health::unhealthy(Probe::Http, no_route),
+            _ => Health::healthy(Probe::Running, format!("running; {no_route}")),
+        }
+    }
+
+    /// What is known before the first answer.
+    pub(crate) fn unanswered(&self) -> Health {
+        let urls: Vec<String> = self.sockets.iter().map(|address| self.url(address)).collect();
+        let detail = format!("{} has not answered yet", urls.join(" or "));
+        Health::new(HealthStatus::Starting, Probe::Http, detail)
+    }
+
+    fn url(&self, address: &SocketAddr) -> String {
+        format!("http://{address}{}", self.path)
     }
 }
 
@@ -200,35 +254,4 @@ fn times(count: u64) -> String {
     } else {
         format!("{count} times")
     }
-}
-
-/// `Err`: why the endpoint cannot be reached from here.
-async fn by_http(
-    container: &Inspected,
-    settings: &HealthSettings,
-    endpoint: &impl HealthEndpoint,
-) -> Result<Health, String> {
-    let addresses = match container.network_mode() {
-        "host" => Vec::from_iter(endpoint.host_address()),
-        _ => container.addresses(),
-    };
-    let mut no_route = "it has no IP address".to_owned();
-    for address in addresses {
-        let address = SocketAddr::new(address, settings.port);
-        let url = format!("http://{address}{}", settings.path);
-        let (status, detail) = match endpoint.get(address, &settings.path).await {
-            HttpOutcome::Answered(code @ 200..=299) => {
-                (HealthStatus::Healthy, format!("{url} answers {code}"))
-            }
-            HttpOutcome::Answered(code) => (HealthStatus::Unhealthy, format!("{url} answers {code}")),
-            HttpOutcome::Refused => (HealthStatus::Unhealthy, format!("nothing listens on {url}")),
-            HttpOutcome::Broken(problem) => (HealthStatus::Unhealthy, format!("{url}: {problem}")),
-            HttpOutcome::NoRoute(problem) => {
-                no_route = format!("{url} is unreachable from here ({problem})");
-                continue;
-            }
-        };
-        return Ok(Health::new(status, Probe::Http, detail));
-    }
-    Err(no_route)
 }

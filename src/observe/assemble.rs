@@ -1,26 +1,36 @@
 //! The containers of one delegate, put together to a [`Rollout`].
 
-use chrono::{DateTime, Utc};
-use futures_util::future::join_all;
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::time::Instant;
 use tracing::{info, warn};
 
+use super::probes::Probes;
 use super::read::Part;
 use super::{Scope, labels};
 use crate::container::{ContainerId, ContainerSummary, Inspected, Role, RunState};
 use crate::document::{self, Obstacle};
-use crate::health::{self, Health, HealthEndpoint, HealthStatus, Probe};
-use crate::rollout::{Member, Memory, Rollout};
+use crate::health::{Addresses, Health, HealthEndpoint, HealthStatus, Probe};
+use crate::rollout::{Check, Member, Memory, Rollout};
 
-/// Checks each container's health, notes it in `memory`, and reads what the rollout decides on.
-pub(super) async fn assemble<H: HealthEndpoint>(
-    endpoint: &H,
+/// What is known of one container's health.
+pub(super) struct Checked {
+    health: Health,
+    check: Check,
+    /// When it was checked.
+    at: DateTime<Utc>,
+}
+
+/// Notes each container's health in `memory`, and reads what the rollout decides on. `begun` is the observation's time,
+/// on both clocks.
+pub(super) fn assemble<H: HealthEndpoint>(
+    probes: &mut Probes<H>,
     scope: &Scope,
     memory: &mut Memory,
-    now: DateTime<Utc>,
+    begun: (DateTime<Utc>, Instant),
     name: String,
     parts: &[Part],
 ) -> Rollout {
-    let checked = check_all(endpoint, scope, memory, now, parts).await;
+    let checked = check_all(probes, scope, memory, begun, parts);
     let mut rollout = Rollout {
         name,
         workload: parts
@@ -43,8 +53,8 @@ pub(super) async fn assemble<H: HealthEndpoint>(
         obstacle: None,
         inspect_error: None,
     };
-    for (part, (health, is_fresh)) in parts.iter().zip(checked) {
-        let member = member(scope, memory, now, part, health, is_fresh);
+    for (part, checked) in parts.iter().zip(checked) {
+        let member = member(scope, memory, part, checked);
         match part.role {
             Role::Serving => rollout.serving = Some(member),
             Role::Candidate => rollout.candidate = Some(member),
@@ -68,29 +78,25 @@ pub(super) async fn assemble<H: HealthEndpoint>(
     rollout
 }
 
-fn member(
-    scope: &Scope,
-    memory: &mut Memory,
-    now: DateTime<Utc>,
-    part: &Part,
-    health: Health,
-    is_fresh: bool,
-) -> Member {
+fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked) -> Member {
     let Part { role, container, .. } = part;
+    let Checked { health, check, at } = checked;
     let history = memory.history(&container.id());
     let before = history.last_health().map(|health| health.status);
     history.record(
-        now,
+        at,
         &health,
         container.started_at(),
         container.restart_count(),
-        is_fresh,
+        check,
     );
     if matches!(role, Role::Serving) {
         // An earlier rollout of it has ended: it has its name, and the next stop is another one.
         history.restarted_since_stop = false;
         history.restarted_by_us = false;
-        log_health_change(container, before, &health);
+        if check != Check::Awaited {
+            log_health_change(container, before, &health);
+        }
     }
     let own = container.stop_timeout().unwrap_or_default();
     let stop_timeout = labels::stop_timeout(container).unwrap_or_else(|| scope.stop_timeout.max(own));
@@ -141,45 +147,83 @@ pub(super) fn name_conflict(name: &str, parts: &[Part], containers: &[ContainerS
     })
 }
 
-/// The health of each part, and whether it was checked just now. While nothing is in progress, an endpoint is asked
-/// once in `HEALTH_INTERVAL`.
-async fn check_all<H: HealthEndpoint>(
-    endpoint: &H,
+/// Asks the endpoints of those parts whose health only these know. While nothing is in progress, each is asked once in
+/// `HEALTH_INTERVAL`.
+pub(super) fn ask<H: HealthEndpoint>(
+    probes: &mut Probes<H>,
     scope: &Scope,
     memory: &Memory,
     now: DateTime<Utc>,
     parts: &[Part],
-) -> Vec<(Health, bool)> {
+) {
+    for part in parts {
+        if let Ok(addresses) = endpoint_of(part, probes, scope)
+            && recent(part, parts, scope, memory, now).is_none()
+        {
+            probes.ask(&part.container, addresses);
+        }
+    }
+}
+
+/// The health of each part.
+fn check_all<H: HealthEndpoint>(
+    probes: &mut Probes<H>,
+    scope: &Scope,
+    memory: &Memory,
+    (now, begun): (DateTime<Utc>, Instant),
+    parts: &[Part],
+) -> Vec<Checked> {
+    let health_of = |part: &Part| {
+        let id = part.container.id();
+        let done = |health, check, at| Checked { health, check, at };
+        let addresses = match endpoint_of(part, probes, scope) {
+            Ok(addresses) => addresses,
+            Err(health) => return done(health, Check::Done, now),
+        };
+        if let Some((health, answered)) = probes.take(&part.container) {
+            let age = begun.saturating_duration_since(answered);
+            let at = now - TimeDelta::from_std(age).unwrap_or_default();
+            return done(health, Check::Done, at);
+        }
+        let recent = recent(part, parts, scope, memory, now);
+        if let Some(health) = recent.filter(|_| !probes.is_open(&part.container)) {
+            return done(health, Check::Recent, now);
+        }
+        let history = memory.history_of(&id);
+        let verdict = history.and_then(|history| history.verdict_on(part.container.started_at()));
+        probes.note_shown(&id, verdict.map(|verdict| verdict.status));
+        let health = verdict.cloned().unwrap_or_else(|| addresses.unanswered());
+        done(health, Check::Awaited, now)
+    };
+    parts.iter().map(health_of).collect()
+}
+
+/// The last answer, where it is recent enough.
+fn recent(part: &Part, parts: &[Part], scope: &Scope, memory: &Memory, now: DateTime<Utc>) -> Option<Health> {
     let is_quiet = parts
         .iter()
         .all(|part| matches!(part.role, Role::Serving | Role::Failed { .. }));
-    let recent = |container: &Inspected| {
-        let needs_endpoint = container.state() == RunState::Running && container.health().is_none();
-        let history = memory
-            .history_of(&container.id())
-            .filter(|_| is_quiet && needs_endpoint);
-        history?.recent_health(now, scope.health.interval, container.started_at())
-    };
-    join_all(parts.iter().map(async |part| match recent(&part.container) {
-        Some(health) => (health, false),
-        None => (check(part, scope, endpoint).await, true),
-    }))
-    .await
+    let history = memory.history_of(&part.container.id()).filter(|_| is_quiet);
+    history?.recent_health(now, scope.health.interval, part.container.started_at())
 }
 
-/// A container that is about to stop is not asked.
-async fn check(part: &Part, scope: &Scope, endpoint: &impl HealthEndpoint) -> Health {
+/// The addresses to ask, or the health of a container that is not asked, such as one that is about to stop.
+fn endpoint_of<H: HealthEndpoint>(
+    part: &Part,
+    probes: &Probes<H>,
+    scope: &Scope,
+) -> Result<Addresses, Health> {
     match part.role {
         Role::Draining { .. } | Role::Withdrawn { .. } | Role::Failed { .. } | Role::Standby
             if part.container.state() == RunState::Running =>
         {
-            Health {
+            Err(Health {
                 status: HealthStatus::Unhealthy,
                 probe: Probe::Running,
                 detail: "not checked, since it is about to stop".to_owned(),
-            }
+            })
         }
-        _ => health::check(&part.container, &scope.health, endpoint).await,
+        _ => probes.addresses(&part.container, &scope.health),
     }
 }
 

@@ -3,12 +3,14 @@
 mod assemble;
 mod dependencies;
 mod labels;
+mod probes;
 mod read;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use tokio::time::Instant;
 
 use crate::config::HealthSettings;
 use crate::container::{ContainerId, ImageId};
@@ -17,6 +19,7 @@ use crate::health::HealthEndpoint;
 use crate::host::capacity::{Disk, FreeDisk, FreeMemory};
 use crate::rollout::{Memory, Rollout};
 
+use probes::Probes;
 use read::Identities;
 
 /// Which containers are managed, and the settings they are observed with.
@@ -49,7 +52,7 @@ impl Scope {
 /// Reads the engine's containers, and remembers which of them are delegates.
 #[derive(Debug)]
 pub struct Observer<H> {
-    endpoint: H,
+    probes: Probes<H>,
     identities: Identities,
 }
 
@@ -57,7 +60,7 @@ impl<H: HealthEndpoint> Observer<H> {
     /// An observer that has seen no container yet, and asks `endpoint` for the health of those without a HEALTHCHECK.
     pub fn new(endpoint: H) -> Self {
         Self {
-            endpoint,
+            probes: Probes::new(endpoint),
             identities: Identities::default(),
         }
     }
@@ -74,7 +77,8 @@ impl<H: HealthEndpoint> Observer<H> {
         memory: &mut Memory,
         now: DateTime<Utc>,
     ) -> Result<Vec<Rollout>, EngineError> {
-        let Self { endpoint, identities } = self;
+        let Self { probes, identities } = self;
+        let begun = (now, Instant::now());
         let read::Reading {
             containers,
             mut families,
@@ -82,12 +86,17 @@ impl<H: HealthEndpoint> Observer<H> {
             ..
         } = read::read(engine, scope, identities).await?;
         memory.keep(|id| containers.iter().any(|container| container.id == *id));
+        probes.keep(|id| containers.iter().any(|container| container.id == *id));
         let mut errors = read::inspect_errors(uninspected, &mut families, identities)?;
+        for parts in families.values() {
+            assemble::ask(probes, scope, memory, now, parts);
+        }
+        probes.wait().await;
         let mut rollouts = Vec::new();
         for (name, parts) in families {
             let error = errors.remove(&name);
             let name_conflict = assemble::name_conflict(&name, &parts, &containers);
-            let mut rollout = assemble::assemble(endpoint, scope, memory, now, name, &parts).await;
+            let mut rollout = assemble::assemble(probes, scope, memory, begun, name, &parts);
             rollout.name_conflict = name_conflict;
             rollout.obstacle =
                 dependencies::obstacle(&rollout, &identities.dependencies, &containers).or(rollout.obstacle);
@@ -99,6 +108,22 @@ impl<H: HealthEndpoint> Observer<H> {
         }
         relate(&mut rollouts);
         Ok(rollouts)
+    }
+
+    /// Completes when a health endpoint that was slow to answer changes what the last observation showed; never where
+    /// none is awaited.
+    pub async fn changed(&mut self) {
+        self.probes.changed().await;
+    }
+
+    /// Whether the answer of a health endpoint is awaited.
+    pub fn is_waiting(&self) -> bool {
+        self.probes.is_waiting()
+    }
+
+    /// Completes when no health endpoint is awaited.
+    pub async fn settled(&mut self) {
+        self.probes.settled().await;
     }
 }
 

@@ -153,9 +153,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Completes when there is an answer that [`Self::reconcile`] can go on with; never where none is awaited.
+    /// Completes when there is an answer that [`Self::reconcile`] can go on with, from the Manager, a registry or a
+    /// slow health endpoint; never where none is awaited.
     pub async fn answered(&mut self) {
-        self.manager.answered().await;
+        tokio::select! {
+            () = self.manager.answered() => {}
+            () = self.observer.changed() => {}
+        }
     }
 
     /// Checks in with the Manager where the last answer is long ago, in the background. Changes nothing on the host.
@@ -269,11 +273,17 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         mut waiting: impl FnMut(&Reason),
     ) -> Result<(Vec<Rollout>, DateTime<Utc>), EngineError> {
         let mut told = None;
+        let mut has_settled = false;
         loop {
             let (rollouts, now) = self.observe().await?;
             self.ask_and_answer(&rollouts, now).await;
             let Some(reason) = self.run.awaited() else {
-                return Ok((rollouts, now));
+                if has_settled || !self.observer.is_waiting() {
+                    return Ok((rollouts, now));
+                }
+                has_settled = true;
+                self.observer.settled().await;
+                continue;
             };
             if self.run.longest_wait() >= Some(WORTH_A_WORD) && told != reason.cause() {
                 waiting(&reason);

@@ -46,6 +46,17 @@ pub struct History {
     verdict: Option<(DateTime<Utc>, Health)>,
 }
 
+/// Where the verdict of an observation comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// The container was checked just now.
+    Done,
+    /// It was checked so recently that it was not checked again.
+    Recent,
+    /// It has been asked and has not answered: the observation vouches for nothing.
+    Awaited,
+}
+
 impl History {
     /// The last verdict, if it was given within `age` before `now` and in the life that began at `started_at`.
     pub fn recent_health(
@@ -86,6 +97,11 @@ impl History {
         Some((vouched - since).to_std().unwrap_or_default())
     }
 
+    /// The last verdict on the life that began at `started_at`, however old.
+    pub fn verdict_on(&self, started_at: Option<DateTime<Utc>>) -> Option<&Health> {
+        self.last_health().filter(|_| self.started_at == started_at)
+    }
+
     /// The last verdict, however old.
     pub fn last_health(&self) -> Option<&Health> {
         self.verdict.as_ref().map(|(_, verdict)| verdict)
@@ -102,14 +118,14 @@ impl History {
         self.excused_restarts = self.max_restart_count;
     }
 
-    /// Takes in one observation. `fresh` says whether the verdict was given now or is remembered.
+    /// Takes in one observation.
     pub fn record(
         &mut self,
         now: DateTime<Utc>,
         verdict: &Health,
         started_at: Option<DateTime<Utc>>,
         restart_count: u64,
-        fresh: bool,
+        check: Check,
     ) {
         let blinked = self.last_observation.is_some_and(|last| {
             (now - last)
@@ -127,10 +143,13 @@ impl History {
         if started_at.is_some() {
             self.seen_since.get_or_insert(now);
         }
-        self.last_observation = Some(now);
         self.restart_count = restart_count;
         self.max_restart_count = self.max_restart_count.max(restart_count);
         self.started_at = started_at;
+        if check == Check::Awaited {
+            return;
+        }
+        self.last_observation = Some(now);
         if verdict.is_healthy() {
             self.healthy_since.get_or_insert(now);
             self.unhealthy_since = None;
@@ -138,7 +157,7 @@ impl History {
             self.unhealthy_since.get_or_insert(now);
             self.healthy_since = None;
         }
-        if fresh {
+        if check == Check::Done {
             self.verdict = Some((now, verdict.clone()));
         }
     }

@@ -1,28 +1,15 @@
 //! What is said of a container's health is fit to be shown: on one line, and without the secrets of its environment.
 
-use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use delegate_upgrader::config::{HealthSettings, ProbeKind};
 use delegate_upgrader::container::Inspected;
-use delegate_upgrader::health::{HealthEndpoint, HttpOutcome, check, ending};
+use delegate_upgrader::health::{addresses, ending};
 use serde_json::json;
 
 /// No endpoint is asked where a container has a HEALTHCHECK.
-struct NoEndpoint;
-
-impl HealthEndpoint for NoEndpoint {
-    async fn get(&self, address: SocketAddr, _path: &str) -> HttpOutcome {
-        panic!("{address} was asked");
-    }
-
-    fn host_address(&self) -> Option<IpAddr> {
-        None
-    }
-}
-
-#[tokio::test]
-async fn what_a_healthcheck_prints_is_shown_without_secrets() {
+#[test]
+fn what_a_healthcheck_prints_is_shown_without_secrets() {
     let container = json!({
         "Id": "0123456789abcdef", "Name": "/dd",
         "Config": { "Env": ["DELEGATE_TOKEN=hunter2-hunter2"] },
@@ -40,7 +27,7 @@ async fn what_a_healthcheck_prints_is_shown_without_secrets() {
         port: 3460,
         path: "/".to_owned(),
     };
-    let health = check(&Inspected::new(container).unwrap(), &settings, &NoEndpoint).await;
+    let health = addresses(&Inspected::new(container).unwrap(), &settings, None).unwrap_err();
     assert_eq!(
         health.to_string(),
         "unhealthy: its HEALTHCHECK failed 3 times: token *** was refused"

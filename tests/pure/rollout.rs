@@ -9,7 +9,7 @@ use delegate_upgrader::document::{Obstacle, SingleInstance};
 use delegate_upgrader::health::{Health, HealthStatus, Probe};
 use delegate_upgrader::manager::ManagerError;
 use delegate_upgrader::rollout::reason::{Reason, ReasonKind};
-use delegate_upgrader::rollout::{Decision, Fact, FailureCause, History, Memory, Rollout, Step};
+use delegate_upgrader::rollout::{Check, Decision, Fact, FailureCause, History, Memory, Rollout, Step};
 use strum::VariantNames;
 
 use crate::next::scene::{Change, Scene, new, old, standby};
@@ -93,12 +93,24 @@ fn a_delegate_is_represented_by_the_container_that_works_or_would() {
 fn health_counts_from_the_first_healthy_observation_without_a_break() {
     let mut history = History::default();
     let healthy = health(HealthStatus::Healthy);
-    history.record(at(0), &health(HealthStatus::Starting), Some(at(0)), 0, true);
-    history.record(at(5), &healthy, Some(at(0)), 0, true);
-    history.record(at(10), &healthy, Some(at(0)), 0, true);
+    history.record(
+        at(0),
+        &health(HealthStatus::Starting),
+        Some(at(0)),
+        0,
+        Check::Done,
+    );
+    history.record(at(5), &healthy, Some(at(0)), 0, Check::Done);
+    history.record(at(10), &healthy, Some(at(0)), 0, Check::Done);
     assert_eq!(history.healthy_since, Some(at(5)));
     assert_eq!(history.healthy_for(at(12)), Some(Duration::from_secs(5)));
-    history.record(at(15), &health(HealthStatus::Unhealthy), Some(at(0)), 0, true);
+    history.record(
+        at(15),
+        &health(HealthStatus::Unhealthy),
+        Some(at(0)),
+        0,
+        Check::Done,
+    );
     assert_eq!(
         (history.healthy_since, history.unhealthy_since),
         (None, Some(at(15)))
@@ -111,8 +123,8 @@ fn a_restart_between_two_healthy_observations_is_a_break() {
     // Docker shows it by the count, by the beginning of the life, or by both.
     for (started, restarts) in [(8, 1), (8, 0), (0, 1)] {
         let mut history = History::default();
-        history.record(at(0), &healthy, Some(at(0)), 0, true);
-        history.record(at(10), &healthy, Some(at(started)), restarts, true);
+        history.record(at(0), &healthy, Some(at(0)), 0, Check::Done);
+        history.record(at(10), &healthy, Some(at(started)), restarts, Check::Done);
         assert_eq!(history.healthy_since, Some(at(10)));
         assert_eq!(history.seen_since, Some(at(0)));
     }
@@ -122,12 +134,12 @@ fn a_restart_between_two_healthy_observations_is_a_break() {
 fn unobserved_time_does_not_count_and_neither_does_time_running_backwards() {
     let mut history = History::default();
     let healthy = health(HealthStatus::Healthy);
-    history.record(at(0), &healthy, Some(at(0)), 0, true);
-    history.record(at(120), &healthy, Some(at(0)), 0, true);
+    history.record(at(0), &healthy, Some(at(0)), 0, Check::Done);
+    history.record(at(120), &healthy, Some(at(0)), 0, Check::Done);
     assert_eq!(history.healthy_since, Some(at(0)));
-    history.record(at(241), &healthy, Some(at(0)), 0, true);
+    history.record(at(241), &healthy, Some(at(0)), 0, Check::Done);
     assert_eq!(history.healthy_since, Some(at(241)));
-    history.record(at(100), &healthy, Some(at(0)), 0, true);
+    history.record(at(100), &healthy, Some(at(0)), 0, Check::Done);
     assert_eq!(history.healthy_since, Some(at(100)));
 }
 
@@ -139,13 +151,19 @@ fn health_is_remembered_for_so_long_and_for_one_life() {
         history.recent_health(at(now), age, Some(at(started))).is_some()
     };
     assert!(!recent(&history, 0, 60, 0));
-    history.record(at(0), &health(HealthStatus::Healthy), Some(at(0)), 0, true);
+    history.record(at(0), &health(HealthStatus::Healthy), Some(at(0)), 0, Check::Done);
     assert!(recent(&history, 59, 60, 0));
     assert!(!recent(&history, 60, 60, 0));
     assert!(!recent(&history, 5, 60, 4));
     assert_eq!(history.last_health(), Some(&health(HealthStatus::Healthy)));
     // A remembered one is no newer for being used.
-    history.record(at(59), &health(HealthStatus::Healthy), Some(at(0)), 0, false);
+    history.record(
+        at(59),
+        &health(HealthStatus::Healthy),
+        Some(at(0)),
+        0,
+        Check::Recent,
+    );
     assert!(!recent(&history, 60, 60, 0));
 }
 
@@ -154,7 +172,7 @@ fn all_moments_move_with_a_clock_that_is_set() {
     let mut memory = Memory::default();
     let id = ContainerId::new("old");
     let history = memory.history(&id);
-    history.record(at(0), &health(HealthStatus::Healthy), Some(at(0)), 0, true);
+    history.record(at(0), &health(HealthStatus::Healthy), Some(at(0)), 0, Check::Done);
     history.note_common_cause(at(0), "an outage".to_owned());
     memory.note_stop_requested(&id, at(0));
     memory.shift(chrono::TimeDelta::seconds(3600));
@@ -390,9 +408,9 @@ fn one_that_lives_again_after_it_was_asked_to_stop_is_known() {
     let healthy = health(HealthStatus::Healthy);
     let lives = |second_life: i64| {
         let mut history = History::default();
-        history.record(at(0), &healthy, Some(at(0)), 0, true);
+        history.record(at(0), &healthy, Some(at(0)), 0, Check::Done);
         history.stop_requested_at = Some(at(5));
-        history.record(at(10), &healthy, Some(at(second_life)), 0, true);
+        history.record(at(10), &healthy, Some(at(second_life)), 0, Check::Done);
         (history.restarted_since_stop, history.stop_requested_at)
     };
     assert_eq!(lives(0), (false, Some(at(5))));

@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::health::{Health, HealthStatus, Probe};
 use delegate_upgrader::reconcile::upgrade_run::Mode;
-use delegate_upgrader::rollout::History;
+use delegate_upgrader::rollout::{Check, History};
 use serde_json::json;
 
 use super::host::{DRAIN, GROUP, HOUR, Host, NEW, NEWER, OLD, STOP_TIMEOUT, auto_remove, good, row};
@@ -174,7 +174,7 @@ fn health_is_counted_up_to_the_last_observation() {
     };
     let mut history = History::default();
     for seconds in [100, 107] {
-        history.record(at(seconds), &healthy, Some(at(90)), 0, true);
+        history.record(at(seconds), &healthy, Some(at(90)), 0, Check::Done);
     }
     assert_eq!(history.healthy_for(at(107)), Some(Duration::from_secs(7)));
     assert_eq!(history.healthy_for(at(5_000)), Some(Duration::from_secs(7)));
