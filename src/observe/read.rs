@@ -1,7 +1,10 @@
 //! One list of the engine's containers and the inspects after it: which of them belong to delegates.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
 
+use futures_util::{StreamExt as _, stream};
+use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
 
 use super::Scope;
@@ -13,6 +16,13 @@ use crate::engine::{Engine, EngineError};
 /// most this many times in all.
 const MAX_READINGS: usize = 3;
 
+/// How many inspects are open at once.
+const MAX_OPEN: usize = 8;
+/// The limit of an inspect that did not end within the last minute, so that it costs the others little.
+const HUNG_LIMIT: Duration = Duration::from_secs(1);
+/// How long an inspect that did not end has that limit.
+const HUNG_FOR: Duration = Duration::from_secs(60);
+
 /// Remembers what each container is. Its environment never changes, so a container that is not a delegate is inspected
 /// once.
 #[derive(Debug, Default)]
@@ -23,13 +33,30 @@ pub(super) struct Identities {
     pub(super) dependencies: HashMap<ContainerId, Vec<Dependency>>,
     /// The containers that could not be inspected and may be delegates or not, so that each is logged once.
     uninspectable: HashSet<ContainerId>,
+    /// The containers whose inspect did not end, with the time of that.
+    hung: HashMap<ContainerId, Instant>,
 }
 
 impl Identities {
     fn keep(&mut self, exists: impl Fn(&ContainerId) -> bool) {
         self.workloads.retain(|id, _| exists(id));
         self.dependencies.retain(|id, _| exists(id));
+        self.hung.retain(|id, _| exists(id));
         self.uninspectable.retain(exists);
+    }
+
+    /// Whether an inspect of this container did not end lately.
+    fn is_hung(&self, id: &ContainerId) -> bool {
+        self.hung.get(id).is_some_and(|at| at.elapsed() < HUNG_FOR)
+    }
+
+    /// Notes whether the inspect of a container ended. After a minute it has all its time again.
+    fn note_hung(&mut self, id: &ContainerId, hangs: bool) {
+        if !hangs {
+            self.hung.remove(id);
+        } else if !self.is_hung(id) {
+            self.hung.insert(id.clone(), Instant::now());
+        }
     }
 }
 
@@ -94,8 +121,29 @@ async fn read_once<E: Engine>(
         uninspected: Vec::new(),
         is_torn: false,
     };
-    for summary in &containers {
-        match identify(engine, scope, identities, &containers, summary).await {
+    let is_asked = |summary: &&ContainerSummary| {
+        let workload = identities.workloads.get(&summary.id);
+        workload != Some(&None) && scope.own_id.as_ref() != Some(&summary.id)
+    };
+    let asked: Vec<&ContainerSummary> = containers.iter().filter(is_asked).collect();
+    let is_hung = |summary: &&&ContainerSummary| identities.is_hung(&summary.id);
+    let hung: HashSet<ContainerId> = asked
+        .iter()
+        .filter(is_hung)
+        .map(|summary| summary.id.clone())
+        .collect();
+    let inspects = asked.into_iter().map(|summary| {
+        let is_hung = hung.contains(&summary.id);
+        async move { (summary, inspect(engine, &summary.id, is_hung).await) }
+    });
+    let mut inspects = Box::pin(stream::iter(inspects).buffered(MAX_OPEN));
+    let (mut answers, mut time_outs) = (0, 0);
+    while let Some((summary, inspected)) = inspects.next().await {
+        let hangs = matches!(inspected, Err(EngineError::TimedOut(_)));
+        identities.note_hung(&summary.id, hangs);
+        time_outs += usize::from(hangs);
+        answers += usize::from(!hangs);
+        match identify(scope, identities, &containers, summary, inspected) {
             Ok(Seen::Stranger) => {}
             Ok(Seen::Gone) => reading.is_torn = true,
             Ok(Seen::Delegate(container, workload)) => {
@@ -107,12 +155,15 @@ async fn read_once<E: Engine>(
                     workload,
                 });
             }
+            // As many as are open at once hang, and none was shown: that is the engine.
+            Err(error) if answers == 0 && time_outs >= MAX_OPEN => return Err(error),
             Err(error) if is_about_one_container(&error) => {
                 reading.uninspected.push((summary.clone(), error));
             }
             Err(error) => return Err(error),
         }
     }
+    drop(inspects);
     reading.containers = containers;
     Ok(reading)
 }
@@ -120,11 +171,12 @@ async fn read_once<E: Engine>(
 /// Whether the engine answers, and only cannot show this one container.
 fn is_about_one_container(error: &EngineError) -> bool {
     match error {
-        EngineError::Refused { .. } | EngineError::Conflict(_) | EngineError::Malformed(_) => true,
-        EngineError::NotFound(_)
-        | EngineError::Unreachable(_)
-        | EngineError::TimedOut(_)
-        | EngineError::Unauthorized(_) => false,
+        // The list before was answered: engines are known to hang on one container alone.
+        EngineError::TimedOut(_)
+        | EngineError::Refused { .. }
+        | EngineError::Conflict(_)
+        | EngineError::Malformed(_) => true,
+        EngineError::NotFound(_) | EngineError::Unreachable(_) | EngineError::Unauthorized(_) => false,
     }
 }
 
@@ -138,18 +190,25 @@ enum Seen {
     Delegate(Box<Inspected>, String),
 }
 
-async fn identify<E: Engine>(
-    engine: &E,
+/// Inspects a container. One that hung lately has little time.
+async fn inspect<E: Engine>(engine: &E, id: &ContainerId, is_hung: bool) -> Result<Inspected, EngineError> {
+    let inspect = engine.inspect(id);
+    if !is_hung {
+        return inspect.await;
+    }
+    let in_time = timeout(HUNG_LIMIT, inspect).await;
+    in_time.unwrap_or(Err(EngineError::TimedOut(HUNG_LIMIT)))
+}
+
+fn identify(
     scope: &Scope,
     identities: &mut Identities,
     containers: &[ContainerSummary],
     summary: &ContainerSummary,
+    inspected: Result<Inspected, EngineError>,
 ) -> Result<Seen, EngineError> {
     let known = identities.workloads.get(&summary.id).cloned();
-    if known == Some(None) || scope.own_id.as_ref() == Some(&summary.id) {
-        return Ok(Seen::Stranger);
-    }
-    let container = match engine.inspect(&summary.id).await {
+    let container = match inspected {
         Ok(container) => container,
         // It was never seen to belong to a delegate, so none misses it.
         Err(EngineError::NotFound(_)) if known.is_none() => return Ok(Seen::Stranger),

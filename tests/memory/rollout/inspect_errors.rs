@@ -185,19 +185,84 @@ async fn an_incomplete_observation_without_delegates_does_not_count() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unreachable_engine_is_not_blamed_on_one_container() {
-    for fault in [Fault::ErrBefore, Fault::Hang] {
-        let host = Host::new();
-        host.run("dd");
-        host.twin.run("stranger", &json!({ "Image": OLD }));
-        let hook = fault.clone();
-        host.twin.set_faults(move |call| match call.operation {
-            Operation::Inspect if call.subject == "stranger" => hook.clone(),
-            _ => Fault::None,
-        });
-        let mut upgrader = host.upgrader(NEW);
-        upgrader.start_run(Mode::ReportOnly);
-        assert!(upgrader.reconcile().await.is_err(), "{fault:?}");
+    let host = Host::new();
+    host.run("dd");
+    host.twin.run("stranger", &json!({ "Image": OLD }));
+    host.twin.set_faults(|call| match call.operation {
+        Operation::Inspect if call.subject == "stranger" => Fault::ErrBefore,
+        _ => Fault::None,
+    });
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::ReportOnly);
+    assert!(upgrader.reconcile().await.is_err());
+}
+
+/// A known fault of engines: the inspect of one container never ends, and all other calls are answered.
+#[tokio::test(start_paused = true)]
+async fn a_container_whose_inspect_hangs_is_named_and_delays_the_others_once() {
+    let host = Host::new();
+    host.run("d1");
+    host.run("d2");
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::ReportOnly);
+    upgrader.reconcile().await.unwrap();
+    host.twin.set_faults(|call| match call.operation {
+        Operation::Inspect if call.subject == "d1" => Fault::Hang,
+        _ => Fault::None,
+    });
+    upgrader.reconcile().await.unwrap();
+    let begun = host.twin.elapsed();
+    let report = upgrader.reconcile().await.unwrap();
+    let took = host.twin.elapsed() - begun;
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    let d1 = row(&report, "d1");
+    assert_eq!(d1.reason.as_str(), "engine_error");
+    assert!(
+        d1.message.contains("d1: the engine did not answer within 1s"),
+        "{d1:?}"
+    );
+    assert_eq!(row(&report, "d2").reason.as_str(), "awaiting_schedule");
+    let report = host.scheduled_run(&mut upgrader).await;
+    assert!(
+        row(&report, "d1").failed && row(&report, "d2").runs_the_target(),
+        "{report:?}"
+    );
+    host.twin.clear_faults();
+    let report = host.scheduled_run(&mut upgrader).await;
+    assert!(!report.has_failures(), "{report:?}");
+}
+
+/// Where nothing is known yet, a stranger that hangs hides no delegate.
+#[tokio::test(start_paused = true)]
+async fn a_stranger_whose_inspect_hangs_hides_no_delegate() {
+    let host = Host::new();
+    host.run("dd");
+    host.twin.run("stranger", &json!({ "Image": OLD }));
+    host.twin.set_faults(|call| match call.operation {
+        Operation::Inspect if call.subject == "stranger" => Fault::Hang,
+        _ => Fault::None,
+    });
+    let report = host.once(NEW).await;
+    assert!(row(&report, "dd").runs_the_target(), "{report:?}");
+}
+
+/// An engine that hangs on everything is no fault of its containers.
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_inspects_nothing_is_an_error_of_the_engine() {
+    let host = Host::new();
+    for number in 0..20 {
+        host.run(&format!("d{number}"));
     }
+    host.twin.set_faults(|call| match call.operation {
+        Operation::Inspect => Fault::Hang,
+        _ => Fault::None,
+    });
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::ReportOnly);
+    let begun = host.twin.elapsed();
+    assert!(upgrader.reconcile().await.is_err());
+    let took = host.twin.elapsed() - begun;
+    assert!(took <= Duration::from_secs(61), "{took:?}");
 }
 
 /// A list and its inspects are not one moment: after a change in between they are repeated.
