@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use chrono::Utc;
 use reqwest::header::HeaderValue;
 
 use crate::config::{Egress, ManagerSettings, Settings, Source};
@@ -19,6 +18,7 @@ use crate::host::capacity;
 use crate::image::ImageReference;
 use crate::manager::{FixedImage, HttpManager, ImageSource, ManagerConfig, ManagerError, ManagerSetupError};
 use crate::observe::Scope;
+use crate::reconcile::clock::Clock;
 use crate::reconcile::{self, Reconciler};
 use crate::rollout::Policy;
 
@@ -88,7 +88,11 @@ impl ImageSource for ConfiguredSource {
 }
 
 /// Puts the parts together. `reports_upgrader`: whether asking the Manager counts as an upgrader that is at work.
-pub(crate) async fn upgrader(settings: &Settings, reports_upgrader: bool) -> Result<Upgrader, SetupError> {
+pub(crate) async fn upgrader(
+    settings: &Settings,
+    reports_upgrader: bool,
+    clock: Clock,
+) -> Result<Upgrader, SetupError> {
     let engine = engine(settings)?;
     let scope = scope(settings);
     let endpoint = health_endpoint(&engine, &scope).await?;
@@ -103,13 +107,7 @@ pub(crate) async fn upgrader(settings: &Settings, reports_upgrader: bool) -> Res
         },
         target: settings.target.clone(),
     };
-    Ok(Reconciler::new(
-        engine,
-        source,
-        endpoint,
-        settings,
-        Arc::new(Utc::now),
-    ))
+    Ok(Reconciler::new(engine, source, endpoint, settings, clock))
 }
 
 /// What to observe. Only beside the engine are this host's memory and disk the delegates'.

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -14,10 +15,12 @@ use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::manager::ImageSource;
 use crate::reconcile::Reconciler;
+use crate::reconcile::clock::Clock;
 use crate::reconcile::upgrade_run::Mode;
 use crate::schedule::Schedule;
 use crate::schedule::trigger::Trigger;
 use crate::status::Publisher;
+use crate::status::liveness::Liveness;
 use crate::status::report::{DelegateReport, Report};
 use crate::text::{duration, time};
 
@@ -39,7 +42,16 @@ pub struct Options {
     pub health_only: bool,
 }
 
-/// Runs until `shutdown` completes.
+/// The clock of a reconciler that lives in the loop: it is read before and after each observation, and so shows that the
+/// loop gets on with its work.
+pub fn clock_of_the_loop(clock: Clock, liveness: Liveness) -> Clock {
+    Arc::new(move || {
+        liveness.works();
+        clock()
+    })
+}
+
+/// Runs until `shutdown` completes. `liveness` hears of the loop each time it begins or ends something.
 ///
 /// Work in progress is dropped at once then. That is safe at every point, because all that was begun is on the
 /// containers and none of it in this process: the next start resumes it.
@@ -48,6 +60,7 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
     mut trigger: Trigger,
     options: Options,
     status: Publisher,
+    liveness: Liveness,
     shutdown: impl Future<Output = ()>,
 ) {
     let mut shutdown = pin!(shutdown);
@@ -63,6 +76,7 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
     });
     let mut engine_error = None;
     loop {
+        liveness.works();
         publish_schedule(&status, &options.schedule);
         let outcome = tokio::select! {
             biased;
@@ -93,6 +107,7 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
                 Err(error) => status.engine_error = Some(error.to_string()),
             }
         });
+        liveness.wakes_in(wait);
         tokio::select! {
             biased;
             () = &mut shutdown => break,

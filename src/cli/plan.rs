@@ -1,6 +1,9 @@
 //! `plan`: what a run would do to each delegate.
 
 use std::io::Write as _;
+use std::sync::Arc;
+
+use chrono::Utc;
 
 use super::{Exit, fail, print, print_json};
 use crate::app::upgrader;
@@ -10,7 +13,7 @@ use crate::status::report::{Planned, none_found};
 
 pub(super) async fn plan(settings: &Settings, json: bool) -> Result<Exit, Exit> {
     // It must not look to the Manager like an upgrader at work.
-    let made = upgrader(settings, false).await;
+    let made = upgrader(settings, false, Arc::new(Utc::now)).await;
     let mut upgrader = made.map_err(|error| fail(error, Exit::Config))?;
     let waiting = |reason: &Reason| {
         let _ = writeln!(std::io::stderr(), "{reason}");

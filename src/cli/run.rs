@@ -1,5 +1,7 @@
 //! `run` and `once`: scheduled runs as a daemon, or one run now.
 
+use std::sync::Arc;
+
 use chrono::Utc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -10,7 +12,9 @@ use super::{Exit, fail};
 use crate::app::{Upgrader, upgrader};
 use crate::config::{Settings, Source};
 use crate::daemon;
+use crate::reconcile::clock::Clock;
 use crate::schedule::trigger;
+use crate::status::liveness::Liveness;
 use crate::status::report::Report;
 use crate::status::{Mode, Status, server};
 use crate::telemetry;
@@ -28,14 +32,17 @@ pub(super) async fn run(settings: Settings) -> Result<Exit, Exit> {
     if let Ok(address) = listener.local_addr() {
         info!("status at http://{address}/");
     }
-    let upgrader = make_upgrader(&settings).await?;
+    let liveness = Liveness::default();
+    let clock = daemon::clock_of_the_loop(Arc::new(Utc::now), liveness.clone());
+    let upgrader = make_upgrader(&settings, clock).await?;
     let trigger = trigger::start(settings.schedule.clone(), settings.schedule_jitter)
         .await
         .map_err(|error| fail(format!("cannot start the schedule: {error}"), Exit::Config))?;
     let state = Status::new(mode(&settings), settings.schedule.as_str(), Utc::now());
     let (publisher, reader) = watch::channel(state);
+    let heard_of = liveness.clone();
     let server = tokio::spawn(async move {
-        if let Err(error) = server::serve(listener, reader).await {
+        if let Err(error) = server::serve(listener, reader, heard_of).await {
             warn!(%error, "the status server stopped");
         }
     });
@@ -45,7 +52,7 @@ pub(super) async fn run(settings: Settings) -> Result<Exit, Exit> {
         run_on_start: settings.run_on_start,
         health_only: settings.disable_auto_upgrade,
     };
-    daemon::run(upgrader, trigger, options, publisher, shutdown).await;
+    daemon::run(upgrader, trigger, options, publisher, liveness, shutdown).await;
     server.abort();
     Ok(Exit::Ok)
 }
@@ -108,11 +115,11 @@ pub(super) async fn once(settings: &Settings) -> Result<Exit, Exit> {
 pub(super) async fn single_run(settings: &Settings) -> Result<Upgrader, Exit> {
     telemetry::start(&settings.log);
     log_warnings(settings);
-    make_upgrader(settings).await
+    make_upgrader(settings, Arc::new(Utc::now)).await
 }
 
-async fn make_upgrader(settings: &Settings) -> Result<Upgrader, Exit> {
-    let made = upgrader(settings, !settings.disable_auto_upgrade).await;
+async fn make_upgrader(settings: &Settings, clock: Clock) -> Result<Upgrader, Exit> {
+    let made = upgrader(settings, !settings.disable_auto_upgrade, clock).await;
     made.map_err(|error| fail(error, Exit::Config))
 }
 

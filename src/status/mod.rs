@@ -1,6 +1,7 @@
 //! What the daemon shows of itself: one value, replaced after every observation and read by the HTTP server.
 
 pub mod evidence;
+pub mod liveness;
 pub mod metrics;
 pub mod page;
 pub mod report;

@@ -8,16 +8,17 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::net::TcpListener;
 
+use crate::status::liveness::Liveness;
 use crate::status::{Reader, metrics, page};
 
 /// Serves until the task is dropped.
-pub async fn serve(listener: TcpListener, status: Reader) -> std::io::Result<()> {
-    axum::serve(listener, router(status)).await
+pub async fn serve(listener: TcpListener, status: Reader, liveness: Liveness) -> std::io::Result<()> {
+    axum::serve(listener, router(status, liveness)).await
 }
 
-fn router(status: Reader) -> Router {
+fn router(status: Reader, liveness: Liveness) -> Router {
     Router::new()
-        .route("/livez", get(async || "ok\n"))
+        .route("/livez", get(async move || verdict(liveness.problem())))
         .route("/readyz", get(ready))
         .route("/metrics", get(scrape))
         .route("/status", get(state))
@@ -26,7 +27,12 @@ fn router(status: Reader) -> Router {
 }
 
 async fn ready(State(status): State<Reader>) -> Response {
-    match status.borrow().not_ready() {
+    verdict(status.borrow().not_ready())
+}
+
+/// The answer to a probe.
+fn verdict(problem: Option<String>) -> Response {
+    match problem {
         None => "ok\n".into_response(),
         Some(problem) => (StatusCode::SERVICE_UNAVAILABLE, format!("{problem}\n")).into_response(),
     }

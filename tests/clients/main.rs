@@ -1,5 +1,5 @@
-//! What needs sockets or the real clock, and no engine: the clients of Docker, of the Manager and of health endpoints, and
-//! the schedule's alarm clock.
+//! What needs sockets or the real clock, and no engine: the clients of Docker, of the Manager and of health endpoints,
+//! the schedule's alarm clock, and what the daemon serves and logs.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,4 +10,5 @@
 mod docker;
 mod health_endpoint;
 mod manager;
+mod status_server;
 mod trigger;

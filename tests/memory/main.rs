@@ -12,6 +12,7 @@
 )]
 
 mod contract;
+mod liveness;
 mod rollout;
 mod sim;
 mod twin;

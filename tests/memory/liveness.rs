@@ -1,0 +1,140 @@
+//! Whether the daemon's loop is alive: it is not while it does not get on, whatever else works.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use delegate_upgrader::config::{HealthSettings, ProbeKind, Strategy};
+use delegate_upgrader::daemon::{self, Options, clock_of_the_loop};
+use delegate_upgrader::health::http::HttpEndpoint;
+use delegate_upgrader::image::TargetSettings;
+use delegate_upgrader::manager::FixedImage;
+use delegate_upgrader::observe::Scope;
+use delegate_upgrader::reconcile::{Reconciler, Settings};
+use delegate_upgrader::rollout::Policy;
+use delegate_upgrader::schedule::{Schedule, trigger};
+use delegate_upgrader::status::liveness::Liveness;
+use delegate_upgrader::status::{Mode, Status};
+use tokio::sync::watch;
+use tokio::task::LocalSet;
+use tokio::time::sleep;
+
+use kit::twin::{Behaviour, Fault, Twin, delegate_body};
+
+const IMAGE: &str = "harness/delegate:26.02.1";
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A daemon in a [`LocalSet`] that looks after one delegate, and is asked for its loop.
+fn daemon(twin: &Twin, health_interval: Duration) -> Liveness {
+    twin.add_image(IMAGE, twin.image(Behaviour::drains(SECOND)));
+    twin.run("dd", &delegate_body("docker-delegate", IMAGE));
+    let settings = Settings {
+        scope: Scope {
+            workload_names: vec!["docker-delegate".to_owned()],
+            health: HealthSettings {
+                interval: health_interval,
+                probe: ProbeKind::Running,
+                port: 3460,
+                path: "/".to_owned(),
+            },
+            stop_timeout: SECOND * 3600,
+            own_id: None,
+            free_memory: Arc::new(|| None),
+            free_disk: Arc::new(|_, _| None),
+        },
+        policy: Policy {
+            health_only: true,
+            strategy: Strategy::Auto,
+            healthy_time: SECOND * 60,
+            healthy_deadline: SECOND * 600,
+        },
+        target: TargetSettings::default(),
+    };
+    let schedule = Schedule::parse("0 0 1 1 *", chrono_tz::Tz::UTC).unwrap();
+    let options = Options {
+        schedule: schedule.clone(),
+        health_interval,
+        run_on_start: false,
+        health_only: true,
+    };
+    let liveness = Liveness::default();
+    let (wall, engine) = (twin.clone(), twin.clone());
+    let clock = clock_of_the_loop(Arc::new(move || wall.wall_clock()), liveness.clone());
+    let heard_of = liveness.clone();
+    tokio::task::spawn_local(async move {
+        let endpoint = HttpEndpoint::new(None).unwrap();
+        let reconciler = Reconciler::new(engine, None::<FixedImage>, endpoint, settings, clock);
+        let trigger = trigger::start(schedule, Duration::ZERO).await.unwrap();
+        let (publisher, _reader) = watch::channel(Status::new(Mode::HealthOnly, "0 0 1 1 *", Utc::now()));
+        let never = std::future::pending();
+        daemon::run(reconciler, trigger, options, publisher, heard_of, never).await;
+    });
+    liveness
+}
+
+/// Every call takes this much longer.
+fn slow(twin: &Twin, by: Duration) {
+    twin.set_faults(move |_| Fault::Slow(by));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loop_whose_engine_call_never_ends_is_not_alive_after_six_minutes() {
+    let local = LocalSet::new();
+    local
+        .run_until(async {
+            let twin = Twin::default();
+            let liveness = daemon(&twin, SECOND * 60);
+            sleep(SECOND * 90).await;
+            assert_eq!(liveness.problem(), None);
+            slow(&twin, SECOND * 1_000_000);
+            // The observation begins at the second minute.
+            sleep(SECOND * (30 + 355)).await;
+            assert_eq!(liveness.problem(), None);
+            sleep(SECOND * 35).await;
+            let problem = liveness.problem().expect("the loop does not get on");
+            assert!(
+                problem.starts_with("the loop should have ended an observation or a step at ")
+                    && problem.ends_with(" and is 1m30s late"),
+                "{problem}"
+            );
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loop_whose_calls_all_end_in_their_time_is_alive_for_hours() {
+    let local = LocalSet::new();
+    local
+        .run_until(async {
+            for interval in [1, 60, 7200] {
+                let twin = Twin::default();
+                let liveness = daemon(&twin, SECOND * interval);
+                slow(&twin, SECOND * 59);
+                for _ in 0..500 {
+                    sleep(SECOND * 30).await;
+                    assert_eq!(liveness.problem(), None, "every {interval} s");
+                }
+            }
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wake_up_that_does_not_come_counts_after_a_minute() {
+    let liveness = Liveness::default();
+    liveness.wakes_in(SECOND * 600);
+    sleep(SECOND * 660).await;
+    assert_eq!(liveness.problem(), None);
+    sleep(SECOND * 30).await;
+    let problem = liveness.problem().expect("it is late");
+    let rest = problem.strip_prefix("the loop should have woken at ");
+    let (at, late) = rest.and_then(|rest| rest.split_once(' ')).expect("a time");
+    assert_eq!(late, "and is 1m30s late");
+    let at = DateTime::parse_from_rfc3339(at).unwrap().to_utc();
+    let off = Utc::now() - TimeDelta::seconds(90) - at;
+    assert!(off.abs() <= TimeDelta::seconds(3), "{problem}");
+    liveness.works();
+    assert_eq!(liveness.problem(), None);
+    liveness.wakes_in(Duration::MAX);
+    assert_eq!(liveness.problem(), None);
+}
