@@ -16,7 +16,9 @@ use crate::health::http::HttpEndpoint;
 use crate::host;
 use crate::host::capacity;
 use crate::image::ImageReference;
-use crate::manager::{FixedImage, HttpManager, ImageSource, ManagerConfig, ManagerError, ManagerSetupError};
+use crate::manager::{
+    ClientIdentity, FixedImage, HttpManager, ImageSource, ManagerConfig, ManagerError, ManagerSetupError,
+};
 use crate::observe::Scope;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::{self, Reconciler};
@@ -192,10 +194,10 @@ fn manager_config(
         config.ca_bundle = Some(read("CA_BUNDLE", path)?);
     }
     if let (Some(certificate), Some(key)) = (&egress.client_cert, &egress.client_key) {
-        let mut identity = read("CLIENT_CERT", certificate)?;
-        identity.push(b'\n');
-        identity.extend(read("CLIENT_KEY", key)?);
-        config.client_identity = Some(identity);
+        config.client_identity = Some(ClientIdentity {
+            certificate: read("CLIENT_CERT", certificate)?,
+            key: read("CLIENT_KEY", key)?,
+        });
     }
     Ok(config)
 }

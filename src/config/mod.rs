@@ -158,7 +158,7 @@ pub struct Egress {
     pub proxy: Option<ProxySettings>,
     /// `NO_PROXY`: comma-separated hosts and networks to reach without the proxy.
     pub no_proxy: Option<String>,
-    /// `CA_BUNDLE`: authorities to trust besides the system's.
+    /// `CA_BUNDLE`: certificates to trust besides the system's, authorities or servers' own.
     pub ca_bundle: Option<PathBuf>,
     /// `CLIENT_CERT`; set if and only if the key is.
     pub client_cert: Option<PathBuf>,

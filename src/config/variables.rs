@@ -223,7 +223,7 @@ variables! {
         no_proxy = row("NO_PROXY", Unset, "hosts, addresses and networks, separated by commas",
             "What is reached without the proxy: `manager.example` (and all below it), `10.0.0.0/8`, `*`. `no_proxy` counts, \
              too.").any_case();
-        ca_bundle = row("CA_BUNDLE", Unset, PEM, "Certificate authorities to trust besides the system's.");
+        ca_bundle = row("CA_BUNDLE", Unset, PEM, "Certificates to trust besides the system's: authorities, or [the Manager's own](#a-manager-that-signed-its-own-certificate).");
         client_cert = row("CLIENT_CERT", Unset, PEM, "The certificate for mTLS; goes with `CLIENT_KEY`.");
         client_key = row("CLIENT_KEY", Unset, PEM, "Its private key.");
     }

@@ -4,11 +4,14 @@ use std::fmt;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use reqwest::{Certificate, Client, Identity, Proxy, Url, redirect};
+use reqwest::{Client, Proxy, Url, redirect};
+use rustls::sign::CertifiedKey;
 
 use super::response::MAX_SHOWN;
 use super::token::DelegateToken;
 use super::transport_error::reason;
+use super::{certificates, trust};
+use crate::net::tls_without_roots;
 use crate::text::one_line;
 
 /// How to reach a Manager, and as whom.
@@ -30,10 +33,10 @@ pub struct ManagerConfig {
     pub proxy: Option<Proxy>,
     /// Whether that proxy is reached over plain HTTP.
     pub proxy_is_plain: bool,
-    /// PEM certificates to trust beside those of the system.
+    /// PEM certificates to trust beside those of the system: authorities, and servers' own.
     pub ca_bundle: Option<Vec<u8>>,
-    /// PEM certificate chain and private key, for mTLS.
-    pub client_identity: Option<Vec<u8>>,
+    /// For mTLS.
+    pub client_identity: Option<ClientIdentity>,
     /// The bounds on waiting.
     pub timing: Timing,
     /// The clock that tokens are issued by.
@@ -74,6 +77,15 @@ impl fmt::Debug for ManagerConfig {
             .field("timing", &self.timing)
             .finish_non_exhaustive()
     }
+}
+
+/// What a Manager that requires a client certificate gets.
+#[derive(Clone)]
+pub struct ClientIdentity {
+    /// PEM certificate chain, the client's own certificate first.
+    pub certificate: Vec<u8>,
+    /// PEM private key of that certificate.
+    pub key: Vec<u8>,
 }
 
 /// The bounds on waiting for a Manager.
@@ -165,37 +177,42 @@ pub(super) fn audience(base: &Url) -> String {
 
 /// The HTTP client: no redirects, nothing from the environment.
 pub(super) fn client(config: &ManagerConfig, base: &Url) -> Result<Client, ManagerSetupError> {
-    // Err: one is installed already, which is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    let broken = |reason: &str| ManagerSetupError::Client(one_line(reason, MAX_SHOWN));
+    let authorities = match &config.ca_bundle {
+        Some(pem) => certificates::authorities(pem).map_err(ManagerSetupError::CaBundle)?,
+        None => Vec::new(),
+    };
+    let identity = match &config.client_identity {
+        Some(files) => Some(identity(files).map_err(ManagerSetupError::ClientIdentity)?),
+        None => None,
+    };
+    let plain = base.scheme() == "http" && (config.proxy.is_none() || config.proxy_is_plain);
+    let tls = if plain {
+        // Without TLS, no CA certificates are needed or loaded.
+        tls_without_roots()
+    } else {
+        trust::tls(authorities, identity)
+    };
     let mut builder = Client::builder()
         .user_agent(&config.user_agent)
         .redirect(redirect::Policy::none())
         .referer(false)
         .no_proxy()
-        .connect_timeout(config.timing.connect);
-    let plain = base.scheme() == "http" && (config.proxy.is_none() || config.proxy_is_plain);
+        .connect_timeout(config.timing.connect)
+        .tls_backend_preconfigured(tls.map_err(|error| broken(&error))?);
     if let Some(proxy) = &config.proxy {
         builder = builder.proxy(proxy.clone());
     }
-    if plain {
-        // Without TLS, no CA certificates are needed or loaded.
-        builder = builder.tls_certs_only([]);
-    } else if let Some(pem) = &config.ca_bundle {
-        let refuse = |reason: &str| ManagerSetupError::CaBundle(reason.to_owned());
-        let certificates = Certificate::from_pem_bundle(pem).map_err(|_| refuse("not in PEM format"))?;
-        if certificates.is_empty() {
-            return Err(refuse("it contains no certificate"));
-        }
-        builder = builder.tls_certs_merge(certificates);
-    }
-    if let Some(pem) = &config.client_identity {
-        let identity =
-            Identity::from_pem(pem).map_err(|error| ManagerSetupError::ClientIdentity(reason(&error)))?;
-        builder = builder.identity(identity);
-    }
     builder
         .build()
-        .map_err(|error| ManagerSetupError::Client(one_line(&reason(&error.without_url()), MAX_SHOWN)))
+        .map_err(|error| broken(&reason(&error.without_url())))
+}
+
+fn identity(files: &ClientIdentity) -> Result<CertifiedKey, String> {
+    certificates::identity(
+        certificates::chain(&files.certificate)?,
+        certificates::signing_key(&files.key)?,
+    )
 }
 
 #[cfg(test)]

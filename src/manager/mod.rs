@@ -1,5 +1,6 @@
 //! The source of the published image: a Harness Manager, or a fixed reference.
 
+pub(crate) mod certificates;
 mod client;
 mod client_config;
 mod error;
@@ -9,9 +10,10 @@ pub mod response;
 mod source;
 pub mod token;
 mod transport_error;
+mod trust;
 
 pub use client::HttpManager;
-pub use client_config::{ManagerConfig, ManagerSetupError, Timing};
+pub use client_config::{ClientIdentity, ManagerConfig, ManagerSetupError, Timing};
 pub use error::ManagerError;
 pub(crate) use error::clock_problem;
 pub use fixed::FixedImage;

@@ -7,6 +7,7 @@ use rustls::AlertDescription;
 
 use super::error::ManagerError;
 use super::response::MAX_SHOWN;
+use super::trust::is_authority_as_server;
 use crate::net::causes;
 use crate::text::one_line;
 
@@ -77,6 +78,9 @@ fn advice(error: &rustls::Error) -> &'static str {
         ) => "renew the certificate, or correct this host's clock",
         rustls::Error::InvalidMessage(_) => {
             "the other side does not speak TLS: check the port and the scheme in MANAGER_HOST_AND_PORT, and PROXY_SCHEME"
+        }
+        _ if is_authority_as_server(error) => {
+            "a server shows the certificate of a CA (CA:TRUE): add exactly this certificate to CA_BUNDLE"
         }
         // TLS 1.2 sends it for a missing certificate, and for much else.
         rustls::Error::AlertReceived(AlertDescription::HandshakeFailure) => {

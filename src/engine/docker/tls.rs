@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::CertificateDer;
 
-use crate::net::tls_builder;
+use crate::net::{pem, tls_builder};
 
 /// The set-up of a client that trusts and shows the certificates of this directory. Errs with the file that is wrong.
 pub(super) fn mutual_tls(directory: &Path) -> Result<rustls::ClientConfig, String> {
@@ -18,8 +17,7 @@ pub(super) fn mutual_tls(directory: &Path) -> Result<rustls::ClientConfig, Strin
             .map_err(|error| format!("{}: {error}", authority.display()))?;
     }
     let key_file = directory.join("key.pem");
-    let key = PrivateKeyDer::from_pem_slice(&read(&key_file)?)
-        .map_err(|error| format!("{}: not a private key: {error}", key_file.display()))?;
+    let key = pem::private_key(&read(&key_file)?).map_err(|why| format!("{}: {why}", key_file.display()))?;
     tls_builder()?
         .with_root_certificates(roots)
         .with_client_auth_cert(certificates(&directory.join("cert.pem"))?, key)
@@ -27,13 +25,7 @@ pub(super) fn mutual_tls(directory: &Path) -> Result<rustls::ClientConfig, Strin
 }
 
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let certificates = CertificateDer::pem_slice_iter(&read(file)?)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| format!("{}: {error}", file.display()))?;
-    if certificates.is_empty() {
-        return Err(format!("{}: it has no certificate", file.display()));
-    }
-    Ok(certificates)
+    pem::certificates(&read(file)?).map_err(|why| format!("{}: {why}", file.display()))
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, String> {

@@ -4,6 +4,7 @@ mod delegate_token;
 mod errors;
 mod faults;
 mod fixed;
+mod own_certificate;
 mod requests;
 mod response;
 mod tls;

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use delegate_upgrader::manager::{HttpManager, ManagerConfig, ManagerError};
+use delegate_upgrader::manager::{ClientIdentity, HttpManager, ManagerConfig, ManagerError};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -12,20 +12,20 @@ use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 use kit::manager::{HASTY, RawServer, Reply, answer_text, ask, config, reference};
 
-const CA: &[u8] = include_bytes!("../../fixtures/tls/ca.pem");
+pub(super) const CA: &[u8] = include_bytes!("../../fixtures/tls/ca.pem");
 const OTHER_CA: &[u8] = include_bytes!("../../fixtures/tls/other-ca.pem");
-const SERVER: &[u8] = include_bytes!("../../fixtures/tls/server.pem");
+pub(super) const SERVER: &[u8] = include_bytes!("../../fixtures/tls/server.pem");
 const OTHER_NAME: &[u8] = include_bytes!("../../fixtures/tls/other-name.pem");
 const SERVER_KEY: &[u8] = include_bytes!("../../fixtures/tls/server.key");
 const CLIENT: &[u8] = include_bytes!("../../fixtures/tls/client.pem");
-const CLIENT_KEY: &[u8] = include_bytes!("../../fixtures/tls/client.key");
+pub(super) const CLIENT_KEY: &[u8] = include_bytes!("../../fixtures/tls/client.key");
 
-fn certificates(pem: &[u8]) -> Vec<CertificateDer<'static>> {
+pub(super) fn certificates(pem: &[u8]) -> Vec<CertificateDer<'static>> {
     CertificateDer::pem_slice_iter(pem).map(Result::unwrap).collect()
 }
 
-/// A Manager behind TLS that shows this certificate; its URL.
-fn start(certificate: &[u8], wants_client_certificate: bool) -> String {
+/// A server's TLS with the certificate of the server's key.
+pub(super) fn tls(certificate: &[u8], wants_client_certificate: bool) -> ServerConfig {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -39,8 +39,12 @@ fn start(certificate: &[u8], wants_client_certificate: bool) -> String {
         builder.with_no_client_auth()
     };
     let key = PrivateKeyDer::from_pem_slice(SERVER_KEY).unwrap();
-    let tls = Arc::new(builder.with_single_cert(certificates(certificate), key).unwrap());
+    builder.with_single_cert(certificates(certificate), key).unwrap()
+}
 
+/// A Manager behind TLS; its URL.
+pub(super) fn serve(tls: ServerConfig) -> String {
+    let tls = Arc::new(tls);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -59,7 +63,18 @@ fn start(certificate: &[u8], wants_client_certificate: bool) -> String {
     format!("https://{address}")
 }
 
-fn client(url: &str, ca: &[u8], identity: Option<Vec<u8>>) -> HttpManager {
+pub(super) fn start(certificate: &[u8], wants_client_certificate: bool) -> String {
+    serve(tls(certificate, wants_client_certificate))
+}
+
+pub(super) fn identity() -> ClientIdentity {
+    ClientIdentity {
+        certificate: CLIENT.to_vec(),
+        key: CLIENT_KEY.to_vec(),
+    }
+}
+
+pub(super) fn client(url: &str, ca: &[u8], identity: Option<ClientIdentity>) -> HttpManager {
     HttpManager::new(ManagerConfig {
         ca_bundle: Some(ca.to_vec()),
         client_identity: identity,
@@ -70,7 +85,7 @@ fn client(url: &str, ca: &[u8], identity: Option<Vec<u8>>) -> HttpManager {
 }
 
 /// No trust, and the line says what to do.
-fn assert_untrusted(result: Result<impl std::fmt::Debug, ManagerError>, what_to_do: &str) {
+pub(super) fn assert_untrusted(result: Result<impl std::fmt::Debug, ManagerError>, what_to_do: &str) {
     let error = result.unwrap_err();
     assert!(matches!(error, ManagerError::Tls(_)), "{error:?}");
     assert!(error.is_outage());
@@ -97,8 +112,10 @@ async fn a_certificate_for_another_name_is_not_trusted() {
 #[tokio::test]
 async fn a_manager_that_wants_a_client_certificate_gets_it() {
     let url = start(SERVER, true);
-    let identity = [CLIENT, CLIENT_KEY].concat();
-    assert_eq!(ask(&client(&url, CA, Some(identity))).await, Ok(reference("a:1")));
+    assert_eq!(
+        ask(&client(&url, CA, Some(identity()))).await,
+        Ok(reference("a:1"))
+    );
     let error = ask(&client(&url, CA, None)).await.unwrap_err();
     assert!(matches!(error, ManagerError::ClientCertificate(_)), "{error:?}");
     assert!(error.is_outage());

@@ -1,6 +1,6 @@
 //! A wrong configuration of the client is refused before anything is sent.
 
-use delegate_upgrader::manager::{HttpManager, ManagerConfig, ManagerSetupError};
+use delegate_upgrader::manager::{ClientIdentity, HttpManager, ManagerConfig, ManagerSetupError};
 
 fn refusal(config: ManagerConfig) -> ManagerSetupError {
     HttpManager::new(config).unwrap_err()
@@ -42,7 +42,10 @@ fn invalid_certificates_are_refused() {
         let error = refusal(with_ca);
         assert!(matches!(error, ManagerSetupError::CaBundle(_)), "{error}");
         let with_identity = ManagerConfig {
-            client_identity: Some(pem.into()),
+            client_identity: Some(ClientIdentity {
+                certificate: pem.into(),
+                key: pem.into(),
+            }),
             ..config()
         };
         let error = refusal(with_identity);

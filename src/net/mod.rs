@@ -1,4 +1,6 @@
-//! What the HTTP clients share: TLS, and the gist of errors and error pages.
+//! What the HTTP clients share: TLS, PEM, and the gist of errors and error pages.
+
+pub(crate) mod pem;
 
 use std::error::Error;
 use std::sync::Arc;

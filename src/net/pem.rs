@@ -1,0 +1,31 @@
+//! Certificates and private keys from PEM text. An error goes behind the name of the file, and never repeats a part of
+//! it: a key may stand in the wrong file, or on a line that the parser takes for a heading.
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// All certificates of the text, at least one; other sections are skipped.
+pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, &'static str> {
+    let certificates = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|_| "it is not in PEM format")?;
+    if certificates.is_empty() {
+        return Err("it has no certificate in PEM format");
+    }
+    Ok(certificates)
+}
+
+/// The first private key of the text.
+pub(crate) fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, &'static str> {
+    let is_encrypted = || {
+        let has = |words: &[u8]| pem.windows(words.len()).any(|part| part == words);
+        has(b"BEGIN ENCRYPTED PRIVATE KEY") || has(b"Proc-Type: 4,ENCRYPTED")
+    };
+    PrivateKeyDer::from_pem_slice(pem).map_err(|_| {
+        if is_encrypted() {
+            "its private key is encrypted"
+        } else {
+            "it has no private key in PEM format"
+        }
+    })
+}

@@ -1,0 +1,179 @@
+//! A Manager that signed its own certificate, which is given in the bundle.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use delegate_upgrader::manager::{HttpManager, ManagerConfig};
+use rustls::crypto::ring::sign::any_supported_type;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::version::{TLS12, TLS13};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use kit::manager::{HASTY, ask, config, reference};
+
+use super::tls::{
+    CA, CLIENT_KEY, SERVER, assert_untrusted, certificates, client, identity, serve, start, tls,
+};
+
+/// As openssl makes them: authorities that signed themselves, all with the key of the server.
+const OWN: &[u8] = include_bytes!("../../fixtures/tls/own.pem");
+/// The same name and key as `OWN`, and other bytes.
+const RENEWED: &[u8] = include_bytes!("../../fixtures/tls/own-renewed.pem");
+const OTHER_NAME: &[u8] = include_bytes!("../../fixtures/tls/own-other-name.pem");
+const EXPIRED: &[u8] = include_bytes!("../../fixtures/tls/own-expired.pem");
+/// No authority.
+const WITHOUT_CA: &[u8] = include_bytes!("../../fixtures/tls/own-without-ca.pem");
+
+#[tokio::test]
+async fn a_manager_is_trusted_whose_own_certificate_is_given() {
+    for own in [OWN, WITHOUT_CA] {
+        let url = start(own, false);
+        for bundle in [own, &[CA, own].concat(), &[own, CA].concat()] {
+            assert_eq!(ask(&client(&url, bundle, None)).await, Ok(reference("a:1")));
+        }
+        // Nor does it matter what else the server sends.
+        let url = start(&[own, CA].concat(), false);
+        assert_eq!(ask(&client(&url, own, None)).await, Ok(reference("a:1")));
+    }
+}
+
+#[tokio::test]
+async fn only_that_very_certificate_is_trusted() {
+    let url = start(OWN, false);
+    for bundle in [RENEWED, CA, EXPIRED] {
+        assert_untrusted(
+            ask(&client(&url, bundle, None)).await,
+            "add exactly this certificate to CA_BUNDLE",
+        );
+    }
+    let url = start(WITHOUT_CA, false);
+    assert_untrusted(
+        ask(&client(&url, CA, None)).await,
+        "add a private CA to CA_BUNDLE",
+    );
+    // A chain that begins with another certificate is judged by that one.
+    let url = start(&[RENEWED, OWN].concat(), false);
+    assert_untrusted(
+        ask(&client(&url, OWN, None)).await,
+        "add exactly this certificate to CA_BUNDLE",
+    );
+    // And the CA beside it works as ever.
+    let url = start(SERVER, false);
+    assert_eq!(
+        ask(&client(&url, &[OWN, CA].concat(), None)).await,
+        Ok(reference("a:1"))
+    );
+}
+
+#[tokio::test]
+async fn its_name_counts() {
+    let url = start(OTHER_NAME, false);
+    let result = ask(&client(&url, OTHER_NAME, None)).await;
+    let text = result.as_ref().unwrap_err().to_string();
+    assert!(text.contains("manager.example"), "{text}");
+    assert_untrusted(
+        result,
+        "set MANAGER_HOST_AND_PORT to a name that the certificate is valid for",
+    );
+}
+
+#[tokio::test]
+async fn its_dates_count() {
+    let url = start(EXPIRED, false);
+    assert_untrusted(
+        ask(&client(&url, EXPIRED, None)).await,
+        "renew the certificate, or correct this host's clock",
+    );
+}
+
+#[tokio::test]
+async fn who_shows_it_must_have_its_key() {
+    for version in [&TLS12, &TLS13] {
+        let key = any_supported_type(&PrivateKeyDer::from_pem_slice(CLIENT_KEY).unwrap()).unwrap();
+        let stolen = SingleCertAndKey::from(CertifiedKey::new(certificates(OWN), key));
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[version])
+            .unwrap()
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(stolen));
+        assert_untrusted(ask(&client(&serve(tls), OWN, None)).await, "BadSignature");
+    }
+}
+
+#[tokio::test]
+async fn it_may_want_a_client_certificate() {
+    let url = start(OWN, true);
+    assert_eq!(
+        ask(&client(&url, OWN, Some(identity()))).await,
+        Ok(reference("a:1"))
+    );
+    let error = ask(&client(&url, OWN, None)).await.unwrap_err();
+    assert_eq!(error.kind(), "client_certificate", "{error}");
+}
+
+#[tokio::test]
+async fn it_is_trusted_through_a_proxy_whose_own_certificate_is_given_too() {
+    let proxy = tunnel(OWN);
+    let through = |ca: &[u8]| {
+        HttpManager::new(ManagerConfig {
+            proxy: Some(reqwest::Proxy::all(&proxy).unwrap()),
+            ca_bundle: Some(ca.to_vec()),
+            client_identity: Some(identity()),
+            timing: HASTY,
+            ..config(&start(RENEWED, true))
+        })
+        .unwrap()
+    };
+    let both = [OWN, RENEWED].concat();
+    assert_eq!(ask(&through(&both)).await, Ok(reference("a:1")));
+    for one in [OWN, RENEWED] {
+        assert_untrusted(
+            ask(&through(one)).await,
+            "add exactly this certificate to CA_BUNDLE",
+        );
+    }
+}
+
+/// A proxy behind TLS that opens a tunnel to wherever it is asked to; its URL.
+fn tunnel(certificate: &[u8]) -> String {
+    let tls = Arc::new(tls(certificate, false));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let connection = ServerConnection::new(Arc::clone(&tls)).unwrap();
+            std::thread::spawn(move || carry(StreamOwned::new(connection, stream)));
+        }
+    });
+    format!("https://{address}")
+}
+
+fn carry(mut client: StreamOwned<ServerConnection, TcpStream>) {
+    let mut head = [0; 4096];
+    let Ok(read) = client.read(&mut head) else {
+        return;
+    };
+    let head = String::from_utf8_lossy(&head[..read]).into_owned();
+    let address = head.split(' ').nth(1).unwrap();
+    let mut server = TcpStream::connect(address).unwrap();
+    client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+    for socket in [&client.sock, &server] {
+        socket.set_read_timeout(Some(Duration::from_millis(2))).unwrap();
+    }
+    while copy(&mut client, &mut server) && copy(&mut server, &mut client) {}
+}
+
+/// Passes on what is there now; whether there may be more.
+fn copy(from: &mut impl Read, to: &mut impl Write) -> bool {
+    let mut part = [0; 16_384];
+    match from.read(&mut part) {
+        Ok(0) => false,
+        Ok(read) => to.write_all(&part[..read]).is_ok(),
+        Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+    }
+}
