@@ -72,6 +72,13 @@ pub enum SingleInstance {
         /// The device's path on the host.
         path: String,
     },
+    /// All ports of a range that leads to it are taken. Not read from the document: the engine refused to start a
+    /// second one.
+    #[error("the host has no free port for a second instance ({problem})")]
+    NoFreePort {
+        /// The engine's words.
+        problem: String,
+    },
     /// The host has no room for a second one. Not read from the document; the caller knows the host.
     #[error(
         "a second instance may need {} of memory, and the host has {} available",

@@ -69,4 +69,9 @@ impl EngineError {
     pub fn is_leftover_task(&self) -> bool {
         matches!(self, Self::Refused { message, .. } if messages::is_leftover_task(message))
     }
+
+    /// Whether a start failed because a port of the host is taken.
+    pub fn is_port_taken(&self) -> bool {
+        matches!(self, Self::Refused { message, .. } if messages::is_port_taken(message))
+    }
 }

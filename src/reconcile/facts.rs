@@ -37,6 +37,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 desired, Desired::Image { reference, .. } if self.pulls.is_in_progress(reference)
             ),
             free_memory: tracked.and_then(|tracked| tracked.free_memory.clone()),
+            no_free_port: self.memory.no_free_port(&rollout.name),
             copied_files: tracked.and_then(|tracked| tracked.copied_files(rollout)),
             manager: self.manager.reach(now),
             stalled_replica: match desired {
@@ -51,6 +52,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let tracked = self.tracked.get(&rollout.name);
         let facts = Facts {
             free_memory: tracked.and_then(|tracked| tracked.free_memory.clone()),
+            no_free_port: self.memory.no_free_port(&rollout.name),
             ..Facts::default()
         };
         rollout.update_order(&self.settings.policy, &facts)

@@ -178,7 +178,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     fn forget_last_run(&mut self) {
-        self.memory.forget_created();
+        self.memory.forget_attempts();
         // What was logged of a question is not logged again by a run that waits for the same answer.
         let is_waiting = self.run.longest_wait().is_some();
         for tracked in self.tracked.values_mut() {

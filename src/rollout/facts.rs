@@ -15,6 +15,8 @@ pub struct Facts {
     pub is_pulling: bool,
     /// Whether the host has free memory for a second container.
     pub free_memory: Option<Result<(), SingleInstance>>,
+    /// Why the engine could not start a second container: it had no free port for it.
+    pub no_free_port: Option<SingleInstance>,
     /// Whether files were copied into the container in service.
     pub copied_files: Option<Result<(), Obstacle>>,
     /// Whether the Manager can be reached; without a Manager, it always can.

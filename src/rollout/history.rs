@@ -7,6 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Member, Vanished};
 use crate::container::{ContainerId, ImageId};
+use crate::document::SingleInstance;
 use crate::health::Health;
 
 /// Two observations further apart than this do not vouch for the time between them.
@@ -175,6 +176,8 @@ pub struct Memory {
     stop_requested: HashSet<ContainerId>,
     /// Images whose removal was tried; the engine's answer is not asked for twice.
     discarded: HashSet<ImageId>,
+    /// By the delegate's name, the engine's words when it had no free port for a second container.
+    no_free_port: HashMap<String, String>,
 }
 
 impl Memory {
@@ -271,7 +274,25 @@ impl Memory {
         self.auto_remove.insert(name.to_owned(), present);
     }
 
-    /// Forgets which candidates were created: a new run may try again.
+    /// Notes that a second container of the delegate `name` could not be started, since the ports that it may publish
+    /// are all taken.
+    pub fn note_no_free_port(&mut self, name: &str, problem: String) {
+        self.no_free_port.insert(name.to_owned(), problem);
+    }
+
+    /// Why a second container of the delegate `name` cannot be started in this run, by what came of the last attempt.
+    pub fn no_free_port(&self, name: &str) -> Option<SingleInstance> {
+        let problem = self.no_free_port.get(name)?.clone();
+        Some(SingleInstance::NoFreePort { problem })
+    }
+
+    /// Forgets what came of the last run's attempts: a new run may try again.
+    pub fn forget_attempts(&mut self) {
+        self.forget_created();
+        self.no_free_port.clear();
+    }
+
+    /// Forgets which candidates were created.
     pub fn forget_created(&mut self) {
         self.created.clear();
     }

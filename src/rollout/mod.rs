@@ -297,7 +297,11 @@ impl Rollout {
             .free_memory
             .as_ref()
             .and_then(|memory| memory.as_ref().err());
-        let single_instance = self.single_instance.as_ref().or(too_little_memory);
+        let single_instance = self
+            .single_instance
+            .as_ref()
+            .or(too_little_memory)
+            .or(facts.no_free_port.as_ref());
         match (self.strategy.unwrap_or(policy.strategy), single_instance) {
             (Strategy::StartFirst | Strategy::Auto, None) => UpdateOrder::StartFirst,
             (Strategy::StartFirst, Some(conflict)) => {

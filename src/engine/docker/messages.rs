@@ -17,6 +17,24 @@ pub(in crate::engine) fn is_leftover_task(message: &str) -> bool {
         || message.contains("id already in use")
 }
 
+/// Whether a start failed because a port of the host that the container publishes is taken: all ports of a range are,
+/// by its replicas, or some other process has it.
+///
+/// `port is already allocated`: Docker 20.10.24, 26.1.5, 28.5.2. By their sources: `all ports are allocated`, of a range,
+/// and the words for a port that a process outside of Docker has. Unknown words: the start counts as refused, and the
+/// candidate as failed.
+pub(in crate::engine) fn is_port_taken(message: &str) -> bool {
+    const SIGNS: [&str; 4] = [
+        "port is already allocated",
+        "all ports are allocated",
+        // The userland proxy, to 27.
+        ": bind: address already in use",
+        // From 28.
+        "failed to bind host port",
+    ];
+    SIGNS.iter().any(|sign| message.contains(sign))
+}
+
 /// Whether the error in a container's state means only that the client of its start went away, which says nothing
 /// about the container.
 ///

@@ -56,7 +56,8 @@ async fn start_candidate<E: Engine>(
         }
         Err(error) => error,
     };
-    let is_leftover_task = error.is_leftover_task();
+    let common_cause = common_cause(&error);
+    let no_free_port = error.is_port_taken() && rollout.serving.is_some();
     let (status, message) = match error {
         EngineError::Refused { status, message } if status != UNAVAILABLE => (status, message),
         error => {
@@ -64,10 +65,20 @@ async fn start_candidate<E: Engine>(
             return Err(error.into());
         }
     };
-    if is_leftover_task {
+    // What stands in for an `--rm` delegate is not made again and again.
+    let is_copy = rollout
+        .standby
+        .as_ref()
+        .is_some_and(|standby| candidate.is_successor_of(standby));
+    if common_cause.is_some() && !is_copy {
         memory.forget_candidate(&rollout.name, &candidate.id);
     } else {
         memory.note_refused(&rollout.name, candidate, &message);
+    }
+    if no_free_port {
+        // The one in service has to stop first: that frees its port.
+        memory.note_no_free_port(&rollout.name, message.clone());
+        return Ok(Effect::Nothing(message));
     }
     let history = memory.history(&candidate.id);
     history.failed_starts += 1;
@@ -75,12 +86,22 @@ async fn start_candidate<E: Engine>(
     if status >= 500 && history.failed_starts < START_ATTEMPTS {
         return Err(EngineError::Refused { status, message }.into());
     }
-    if is_leftover_task {
-        let cause = "an engine that was killed during a start cannot repeat it";
+    if let Some(cause) = common_cause {
         history.note_common_cause(now, cause.to_owned());
     }
     history.start_refused = Some(message.clone());
     Ok(Effect::Nothing(message))
+}
+
+/// What made a start fail that says nothing about the image.
+fn common_cause(error: &EngineError) -> Option<&'static str> {
+    if error.is_leftover_task() {
+        Some("an engine that was killed during a start cannot repeat it")
+    } else if error.is_port_taken() {
+        Some("something else has a port that it publishes")
+    } else {
+        None
+    }
 }
 
 /// Starts a container that has run before, or a standby.

@@ -209,3 +209,33 @@ fn a_full_disk_is_explained() {
         format!("the engine's disk is full: {message}")
     );
 }
+
+#[test]
+fn a_port_that_is_taken_is_told_from_an_address() {
+    for (seen, message) in [
+        (
+            "20.10.24, 26.1.5, 28.5.2",
+            "driver failed programming external connectivity on endpoint d1: Bind for 0.0.0.0:3460 failed: port is \
+             already allocated",
+        ),
+        (
+            "20.10 to 28.5, by their sources",
+            "driver failed programming external connectivity on endpoint d1: all ports are allocated",
+        ),
+        (
+            "20.10 to 27, by their sources",
+            "driver failed programming external connectivity on endpoint d1: Error starting userland proxy: listen tcp4 \
+             0.0.0.0:3460: bind: address already in use",
+        ),
+        (
+            "28.5, by its source",
+            "driver failed programming external connectivity on endpoint d1: failed to bind host port for \
+             0.0.0.0:3460:172.17.0.2:3460/tcp: address already in use",
+        ),
+    ] {
+        assert!(refused(500, message).is_port_taken(), "{seen}: {message}");
+    }
+    for message in [CONNECTED, "Address already in use", "no such program"] {
+        assert!(!refused(500, message).is_port_taken(), "{message}");
+    }
+}

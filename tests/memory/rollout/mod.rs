@@ -15,6 +15,7 @@ mod log;
 mod obstacles;
 mod operator;
 mod paths;
+mod ports;
 mod replicas;
 mod rollback_faults;
 mod start_first;

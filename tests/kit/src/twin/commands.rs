@@ -1,6 +1,6 @@
 //! The commands that change containers and images, as the engine carries them out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use delegate_upgrader::container::ApiVersion;
@@ -90,6 +90,7 @@ impl State {
             manually_stopped: false,
             backoff: Duration::ZERO,
             addresses: BTreeMap::new(),
+            ports: BTreeSet::new(),
             probed: Vec::new(),
             links,
             copied: BTreeMap::new(),

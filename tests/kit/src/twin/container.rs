@@ -1,7 +1,8 @@
 //! One container of the twin: its states, its life, its health.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -40,6 +41,8 @@ pub(super) struct Container {
     pub manually_stopped: bool,
     pub backoff: Duration,
     pub addresses: BTreeMap<String, Ipv4Addr>,
+    /// The ports of the host that its last life got.
+    pub ports: BTreeSet<u16>,
     /// The results of its last probes, of earlier lives too.
     pub probed: Vec<(At, bool)>,
     /// The containers it is linked to.
@@ -159,16 +162,20 @@ impl Container {
             .unwrap_or_default()
     }
 
-    /// The ports of the host that its bindings ask for.
-    pub(super) fn published_ports(&self) -> Vec<u16> {
+    /// The ports of the host that its bindings ask for: one of each range.
+    pub(super) fn published_ports(&self) -> Vec<RangeInclusive<u16>> {
         let bindings = self.body.host_config["PortBindings"].as_object();
         bindings
             .into_iter()
             .flat_map(serde_json::Map::values)
             .filter_map(Value::as_array)
             .flatten()
-            .filter_map(|binding| binding["HostPort"].as_str()?.parse().ok())
-            .filter(|port| *port != 0)
+            .filter_map(|binding| {
+                let port = binding["HostPort"].as_str()?;
+                let (first, last) = port.split_once('-').unwrap_or((port, port));
+                Some(first.parse().ok()?..=last.parse().ok()?)
+            })
+            .filter(|ports| *ports.start() != 0)
             .collect()
     }
 

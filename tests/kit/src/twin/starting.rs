@@ -44,19 +44,24 @@ impl State {
             return Err(EngineError::NotFound(format!("network {missing} not found")));
         }
         let taken = self.host_ports(index);
-        if let Some(port) = container
-            .published_ports()
-            .into_iter()
-            .find(|port| taken.contains(port))
-        {
-            return refused(
-                500,
-                format!(
-                    "driver failed programming external connectivity on endpoint {}: Bind for 0.0.0.0:{port} failed: \
-                     port is already allocated",
-                    container.name
-                ),
-            );
+        let mut ports = BTreeSet::new();
+        for mut wanted in container.published_ports() {
+            let (first, last) = (*wanted.start(), *wanted.end());
+            let Some(port) = wanted.find(|port| !taken.contains(port) && !ports.contains(port)) else {
+                let failed = if first == last {
+                    format!("Bind for 0.0.0.0:{first} failed: port is already allocated")
+                } else {
+                    "all ports are allocated".to_owned()
+                };
+                return refused(
+                    500,
+                    format!(
+                        "driver failed programming external connectivity on endpoint {}: {failed}",
+                        container.name
+                    ),
+                );
+            };
+            ports.insert(port);
         }
         let addresses = self.addresses_for(index)?;
         let container = &self.containers[index];
@@ -67,6 +72,7 @@ impl State {
         let now = self.now;
         let container = &mut self.containers[index];
         container.addresses = addresses;
+        container.ports = ports;
         container.started = Some(now);
         container.error = String::new();
         container.exit_code = 0;
@@ -83,7 +89,7 @@ impl State {
             let Some(life) = container.life().filter(|_| other != index) else {
                 continue;
             };
-            ports.extend(container.published_ports());
+            ports.extend(&container.ports);
             if container.network_mode() == "host" && !life.collides {
                 ports.insert(container.behaviour.port);
             }

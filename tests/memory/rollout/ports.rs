@@ -1,0 +1,101 @@
+//! Ports of the host that are all taken: no fault of the image.
+
+use delegate_upgrader::config::Strategy;
+use delegate_upgrader::container::RunState;
+use serde_json::{Value, json};
+
+use super::host::{DRAIN, Host, NEW, NEWER, OLD, auto_remove, good, published_port, row};
+use kit::twin::{Behaviour, Operation, OperatorAction};
+
+/// Room for two.
+fn range(body: &mut Value) {
+    body["HostConfig"]["PortBindings"] = json!({ "3460/tcp": [{ "HostPort": "3460-3461" }] });
+}
+
+fn creates(host: &Host) -> usize {
+    let writes = host.twin.writes();
+    writes
+        .iter()
+        .filter(|call| call.operation == Operation::Create)
+        .count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn replicas_that_use_a_range_up_are_replaced_stop_first() {
+    for change in [|_: &mut Value| (), auto_remove] {
+        let host = Host::new();
+        for name in ["aa", "bb"] {
+            host.run_with(name, |body| {
+                change(body);
+                range(body);
+            });
+        }
+        let report = host.once(NEW).await;
+        assert!(!report.has_failures(), "{report:?}");
+        let on = |name: &str| (name.to_owned(), RunState::Running, NEW.to_owned());
+        assert_eq!(host.containers(), [on("aa"), on("bb")]);
+        assert_eq!(host.fewest_working(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_of_a_range_with_a_free_port_is_replaced_start_first() {
+    let host = Host::new();
+    host.run_with("dd", range);
+    let report = host.once(NEW).await;
+    assert!(!report.has_failures(), "{report:?}");
+    host.assert_settled_on("dd", NEW, "");
+    assert_eq!(host.fewest_working(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_start_first_is_required_a_range_that_is_used_up_is_reported() {
+    let mut host = Host::new();
+    host.strategy = Strategy::StartFirst;
+    for name in ["aa", "bb"] {
+        host.run_with(name, range);
+    }
+    let mut upgrader = host.upgrader(NEW);
+    let before = creates(&host);
+    let report = host.scheduled_run(&mut upgrader).await;
+    assert_eq!(row(&report, "aa").reason.as_str(), "cannot_start_first");
+    assert!(
+        row(&report, "aa").message.contains("all ports are allocated"),
+        "{report:?}"
+    );
+    assert_eq!(host.names(), ["aa", "bb"]);
+    assert_eq!(host.fewest_working(), 2);
+    assert_eq!(creates(&host) - before, 2, "one candidate for each of them");
+    // A port is free by the next run.
+    host.twin.by_hand(OperatorAction::Stop("bb".to_owned())).unwrap();
+    tokio::time::sleep(DRAIN).await;
+    let report = host.scheduled_run(&mut upgrader).await;
+    assert_eq!(host.find("aa").image, NEW, "{report:?}");
+}
+
+/// The engine refuses whatever the order is.
+#[tokio::test(start_paused = true)]
+async fn a_port_that_something_else_has_is_not_blamed_on_the_image() {
+    for change in [range, published_port] {
+        let host = Host::new();
+        let taken = "Bind for 0.0.0.0:3460 failed: port is already allocated";
+        let refused = Behaviour {
+            start_error: Some(taken.to_owned()),
+            ..good()
+        };
+        host.publish(NEW, refused);
+        let old = host.run_with("dd", change);
+        let report = host.once(NEW).await;
+        assert_eq!(row(&report, "dd").reason.as_str(), "inconclusive", "{report:?}");
+        assert!(row(&report, "dd").message.contains(taken), "{report:?}");
+        assert_eq!(host.names(), ["dd"]);
+        let now = host.find("dd");
+        assert_eq!(
+            (now.id, now.state, now.image),
+            (old, RunState::Running, OLD.into())
+        );
+        host.publish(NEWER, good());
+        host.once(NEWER).await;
+        host.assert_settled_on("dd", NEWER, "");
+    }
+}
