@@ -13,6 +13,7 @@ use clap::{Parser, Subcommand};
 
 use crate::config::Settings;
 use crate::doctor::{Severity, run_checks};
+use crate::telemetry;
 
 /// Keeps Harness Docker delegates healthy and current: a new container proves itself before the old one drains.
 ///
@@ -103,7 +104,7 @@ pub fn main() -> Exit {
         }
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    match runtime {
+    let exit = match runtime {
         Ok(runtime) => {
             let ended = runtime.block_on(dispatch(cli.command.unwrap_or(Command::Run)));
             // A look-up of a name may still be under way in a thread, which nobody waits for.
@@ -111,7 +112,9 @@ pub fn main() -> Exit {
             ended.unwrap_or_else(|exit| exit)
         }
         Err(error) => fail(format!("cannot start the runtime: {error}"), Exit::Unavailable),
-    }
+    };
+    telemetry::finish();
+    exit
 }
 
 /// `Err` is the exit of a command that cannot go on, its error printed.

@@ -120,6 +120,14 @@ pub fn text(status: &Status) -> String {
     }
     registry.register("steps", "Steps tried since the start", steps);
 
+    let dropped = Counter::<u64>::default();
+    dropped.inc_by(status.log_lines_dropped);
+    registry.register(
+        "log_lines_dropped",
+        "Log lines dropped since the start, because nobody read standard output",
+        dropped,
+    );
+
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = encode(&mut text, &registry);

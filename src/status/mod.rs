@@ -49,6 +49,9 @@ pub struct Status {
     pub report: Option<Report>,
     /// How often each kind of step was tried since the start.
     pub steps: BTreeMap<Cow<'static, str>, u64>,
+    /// How many log lines were dropped since the start, because nobody read them.
+    #[serde(default)]
+    pub log_lines_dropped: u64,
 }
 
 /// What the daemon may do: `DISABLE_AUTO_UPGRADE`.
@@ -88,6 +91,7 @@ impl Status {
             engine_error: None,
             report: None,
             steps: BTreeMap::new(),
+            log_lines_dropped: 0,
         }
     }
 

@@ -9,7 +9,8 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 
 use crate::status::liveness::Liveness;
-use crate::status::{Reader, metrics, page};
+use crate::status::{Reader, Status, metrics, page};
+use crate::telemetry;
 
 /// Serves until the task is dropped.
 pub async fn serve(listener: TcpListener, status: Reader, liveness: Liveness) -> std::io::Result<()> {
@@ -38,14 +39,22 @@ fn verdict(problem: Option<String>) -> Response {
     }
 }
 
+/// What the loop published, and what is known without it.
+fn current(status: &Reader) -> Status {
+    Status {
+        log_lines_dropped: telemetry::dropped_lines(),
+        ..status.borrow().clone()
+    }
+}
+
 async fn scrape(State(status): State<Reader>) -> Response {
-    let status = status.borrow().clone();
+    let status = current(&status);
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], metrics::text(&status)).into_response()
 }
 
 async fn state(State(status): State<Reader>) -> Response {
-    let status = status.borrow().clone();
+    let status = current(&status);
     match serde_json::to_string_pretty(&status) {
         Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json + "\n").into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),

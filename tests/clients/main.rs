@@ -9,6 +9,7 @@
 
 mod docker;
 mod health_endpoint;
+mod log;
 mod manager;
 mod status_server;
 mod trigger;

@@ -1,0 +1,73 @@
+//! Logging to standard output, with a cap on what libraries log and on what waits to be written.
+
+mod queue;
+
+use std::io::{IsTerminal as _, stdout};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use tracing::error;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::config::{LogFormat, LogSettings};
+use queue::Queue;
+
+/// How long the end of the process waits for its last lines.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// As the subscriber, there is one for the process.
+static QUEUE: OnceLock<Queue> = OnceLock::new();
+
+/// Starts logging. Only this crate logs at the configured level, everything else at warnings at most: the debug lines
+/// of HTTP and engine libraries hold whole requests, tokens included.
+pub fn start(settings: &LogSettings) {
+    let level = LevelFilter::from_level(settings.level.into());
+    let targets = Targets::new()
+        .with_default(level.min(LevelFilter::WARN))
+        .with_target("delegate_upgrader", level);
+    let layer = tracing_subscriber::fmt::layer()
+        .with_target(false)
+        .with_writer(output());
+    let layer = match settings.format {
+        LogFormat::Text => layer.with_ansi(stdout().is_terminal()).boxed(),
+        LogFormat::Json => layer.json().flatten_event(true).boxed(),
+    };
+    // In tests, a second start in one process keeps the first.
+    let _ = tracing_subscriber::registry()
+        .with(layer.with_filter(targets))
+        .try_init();
+}
+
+/// Standard output, by way of the queue. Without a thread for it, lines are written by whoever logs them.
+fn output() -> BoxMakeWriter {
+    if let Some(queue) = QUEUE.get() {
+        return BoxMakeWriter::new(queue.clone());
+    }
+    match Queue::start(stdout(), tell) {
+        Ok(queue) => BoxMakeWriter::new(QUEUE.get_or_init(|| queue).clone()),
+        Err(_) => BoxMakeWriter::new(stdout),
+    }
+}
+
+fn tell(lines: u64) {
+    let were = if lines == 1 { "line was" } else { "lines were" };
+    // An error, so that no `LOG_LEVEL` hides it.
+    error!("{lines} log {were} dropped because nobody read standard output");
+}
+
+/// How many log lines were dropped since the start.
+pub fn dropped_lines() -> u64 {
+    QUEUE.get().map_or(0, Queue::dropped)
+}
+
+/// Waits until what was logged is written, but no longer than half a second. Call it at the end of the process.
+pub fn finish() {
+    if let Some(queue) = QUEUE.get() {
+        queue.flush(LAST_WORDS);
+    }
+}
