@@ -8,7 +8,7 @@ use super::variables::{Environment, Variable};
 use super::{DockerConfig, Egress, ManagerSettings, ProxySettings, RegistryLogin, Source};
 use crate::engine::EngineHost;
 use crate::image::ImageReference;
-use crate::manager::DelegateToken;
+use crate::manager::{DelegateToken, certificates};
 use crate::text::secret::Secret;
 
 pub(super) fn source(reader: &mut Reader, env: &Environment, health_only: bool) -> Option<Source> {
@@ -100,15 +100,33 @@ fn docker_home(env: &Environment) -> Option<PathBuf> {
 pub(super) fn egress(reader: &mut Reader, env: &Environment, source: Option<&Source>) -> Egress {
     let is_plain =
         matches!(source, Some(Source::Manager(manager)) if manager.base_url.starts_with("http://"));
-    let egress = Egress {
-        proxy: proxy(reader, env, is_plain),
-        no_proxy: reader.text(&env.no_proxy),
-        ca_bundle: reader.file(&env.ca_bundle),
-        client_cert: reader.file(&env.client_cert),
-        client_key: reader.file(&env.client_key),
-    };
+    let proxy = proxy(reader, env, is_plain);
+    let no_proxy = reader.text(&env.no_proxy);
+    let ca_bundle = reader.file(&env.ca_bundle, certificates::authorities);
+    let (client_cert, client_key) = identity(reader, env).unzip();
+    Egress {
+        proxy,
+        no_proxy,
+        ca_bundle: ca_bundle.map(|(path, _)| path),
+        client_cert,
+        client_key,
+    }
+}
+
+/// The files of the certificate for mTLS and of its key.
+fn identity(reader: &mut Reader, env: &Environment) -> Option<(PathBuf, PathBuf)> {
+    let certificate = reader.file(&env.client_cert, certificates::chain);
+    let key = reader.file(&env.client_key, certificates::signing_key);
     both_or_neither(reader, &env.client_cert, &env.client_key);
-    egress
+    let ((cert_path, chain), (key_path, key)) = certificate.zip(key)?;
+    match certificates::identity(chain, key) {
+        Ok(_) => Some((cert_path, key_path)),
+        Err(why) => {
+            let given = format!("{}: {why}", key_path.display());
+            reader.problems.wrong(env.client_key.row, given);
+            None
+        }
+    }
 }
 
 fn both_or_neither(reader: &mut Reader, left: &Variable, right: &Variable) {
@@ -168,12 +186,16 @@ pub(super) fn engine(reader: &mut Reader, env: &Environment) -> Option<EngineHos
         Some("tcp" | "http") => env.docker_tls_verify.is_set() || env.docker_cert_path.is_set(),
         _ => false,
     };
-    let certificates = if tls { certificates(reader, env) } else { None };
-    reader.read(&env.docker_host, |text| parse::engine(text, tls, certificates))
+    let directory = if tls {
+        certificate_directory(reader, env)
+    } else {
+        None
+    };
+    reader.read(&env.docker_host, |text| parse::engine(text, tls, directory))
 }
 
 /// The directory of the client's certificate: `DOCKER_CERT_PATH`, else where Docker keeps its configuration.
-fn certificates(reader: &mut Reader, env: &Environment) -> Option<PathBuf> {
+fn certificate_directory(reader: &mut Reader, env: &Environment) -> Option<PathBuf> {
     if let Some(text) = reader.text(&env.docker_tls_verify)
         && parse::boolean(&text) == Ok(false)
     {

@@ -151,7 +151,7 @@ pub struct RegistryLogin {
     pub password: Secret,
 }
 
-/// The connection to the Manager. The files could be opened at start; their PEM is not read here.
+/// The connection to the Manager. What the files held at start could be used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Egress {
     /// `PROXY_*`, `HTTPS_PROXY` or `HTTP_PROXY`.

@@ -118,13 +118,21 @@ impl Reader {
         self.read(variable, |text| Ok(text.to_owned()))
     }
 
-    /// A file that can be opened.
-    pub(super) fn file(&mut self, variable: &Variable) -> Option<PathBuf> {
+    /// A file, and what is parsed from it.
+    pub(super) fn file<T>(
+        &mut self,
+        variable: &Variable,
+        parse: impl FnOnce(&[u8]) -> Result<T, String>,
+    ) -> Option<(PathBuf, T)> {
         let path = PathBuf::from(variable.get()?);
-        match open(&path) {
-            Ok(()) => {
+        let parsed = open(&path).and_then(|()| {
+            let content = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            parse(&content).map_err(|why| format!("{}: {why}", path.display()))
+        });
+        match parsed {
+            Ok(value) => {
                 self.note(variable, path.display());
-                Some(path)
+                Some((path, value))
             }
             Err(why) => {
                 self.problems.wrong(variable.row, why);

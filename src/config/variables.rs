@@ -134,7 +134,6 @@ const REPOSITORY: &str =
     "a repository such as registry.example:5000/team: no scheme, no tag, no digest, lower-case path";
 const PORT: &str = "a port from 1 to 65535";
 const PROXY: &str = "a proxy URL such as http://proxy.example:3128";
-const PEM: &str = "the path of a readable PEM file";
 
 variables! {
     manager {
@@ -223,9 +222,12 @@ variables! {
         no_proxy = row("NO_PROXY", Unset, "hosts, addresses and networks, separated by commas",
             "What is reached without the proxy: `manager.example` (and all below it), `10.0.0.0/8`, `*`. `no_proxy` counts, \
              too.").any_case();
-        ca_bundle = row("CA_BUNDLE", Unset, PEM, "Certificates to trust besides the system's: authorities, or [the Manager's own](#a-manager-that-signed-its-own-certificate).");
-        client_cert = row("CLIENT_CERT", Unset, PEM, "The certificate for mTLS; goes with `CLIENT_KEY`.");
-        client_key = row("CLIENT_KEY", Unset, PEM, "Its private key.");
+        ca_bundle = row("CA_BUNDLE", Unset, "the path of a PEM file with one or more certificates",
+            "Certificates to trust besides the system's: authorities, or [the Manager's own](#a-manager-that-signed-its-own-certificate).");
+        client_cert = row("CLIENT_CERT", Unset, "the path of a PEM file with a certificate and the chain behind it, if any",
+            "The certificate for mTLS; goes with `CLIENT_KEY`.");
+        client_key = row("CLIENT_KEY", Unset, "the path of a PEM file with the private key of CLIENT_CERT, not encrypted",
+            "Its private key.");
     }
     program {
         listen_addr = row("LISTEN_ADDR", Value("127.0.0.1:9464"), "an address and port such as 127.0.0.1:9464",

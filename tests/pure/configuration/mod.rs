@@ -1,5 +1,6 @@
 //! Environments, right and wrong: every problem of a wrong one is reported at once, and no secret ever.
 
+mod certificates;
 mod forms;
 mod right;
 mod wrong;
