@@ -31,4 +31,5 @@ mod pulls;
 mod readme_command;
 mod replacements;
 mod restarts;
+mod slow_answers;
 mod socket_proxies;

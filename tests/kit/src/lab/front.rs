@@ -15,6 +15,10 @@ pub enum Fault {
     Endless(Vec<u8>),
     /// These bytes, and then one blank after the other, ten a second.
     Drips(Vec<u8>),
+    /// Nothing, for ever.
+    Silent,
+    /// These bytes, so long after the question.
+    Slow(Duration, Vec<u8>),
     /// Nobody listens.
     Refused,
     /// Somebody else answers, at this address.
@@ -103,6 +107,12 @@ fn answer(mut client: TcpStream, fault: Fault) {
         }
     }
     let (bytes, more, pause) = match fault {
+        // Until the other side goes away.
+        Fault::Silent => return drop(client.read(&mut byte)),
+        Fault::Slow(after, bytes) => {
+            thread::sleep(after);
+            (bytes, 0, Duration::ZERO)
+        }
         Fault::Says(bytes) => (bytes, 0, Duration::ZERO),
         Fault::Endless(bytes) => (bytes, 64 * 1024, Duration::ZERO),
         Fault::Drips(bytes) => (bytes, 1, Duration::from_millis(100)),

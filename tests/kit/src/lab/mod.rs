@@ -185,7 +185,10 @@ impl Lab {
         ] {
             variables.insert(name.to_owned(), value);
         }
-        Upgrader { variables }
+        Upgrader {
+            variables,
+            wrapper: Vec::new(),
+        }
     }
 
     /// `name=…`, the filter for this test's containers. The mark of a rejected image has none of its delegate's labels.
@@ -323,12 +326,21 @@ impl Follow {
 #[derive(Clone)]
 pub struct Upgrader {
     variables: BTreeMap<String, String>,
+    /// A command that runs it, with its own arguments.
+    wrapper: Vec<String>,
 }
 
 impl Upgrader {
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.variables.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    /// Run by this command, to which the program and its arguments are added.
+    #[must_use]
+    pub fn run_by(mut self, wrapper: &[&str]) -> Self {
+        self.wrapper = wrapper.iter().map(|word| (*word).to_owned()).collect();
         self
     }
 
@@ -339,7 +351,15 @@ impl Upgrader {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(program());
+        let program = program();
+        let mut command = match self.wrapper.split_first() {
+            Some((wrapper, arguments)) => {
+                let mut command = Command::new(wrapper);
+                command.args(arguments).arg(program);
+                command
+            }
+            None => Command::new(program),
+        };
         command
             .env_clear()
             .envs(&self.variables)

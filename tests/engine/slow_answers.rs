@@ -1,0 +1,223 @@
+//! A Manager or a registry that does not answer as it should, or not at all: health is reported, a replacement goes on,
+//! `/status` is complete and the process ends, all as if it did.
+
+use std::net::UdpSocket;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use kit::lab::front::{Fault, Front, answer_of};
+use kit::lab::servers::{asking, fixture, manager};
+use kit::lab::{
+    Daemon, Lab, Signal, Upgrader, V1, V2, docker, eventually, expect, image, image_of, static_binary,
+};
+
+/// For one thing to happen, on a busy machine. With the answer waited for it would take half a minute at least.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Before the fault sets in.
+const SET_UP: Duration = Duration::from_secs(90);
+
+/// The name of a case, and what the Manager does.
+fn faults() -> Vec<(&'static str, Fault)> {
+    let right = format!(
+        r#"{{"resource":{{"imageTag":"{}","shouldUpgrade":true}}}}"#,
+        image(V2)
+    );
+    vec![
+        ("hangs", Fault::Silent),
+        (
+            "slow",
+            Fault::Slow(Duration::from_secs(25), answer_of("200 OK", "", &right)),
+        ),
+        ("cut", Fault::Says(Vec::new())),
+        ("500", Fault::Says(answer_of("500 Oops", "", "{}"))),
+        (
+            "429",
+            Fault::Says(answer_of("429 Slow", "Retry-After: 3600\r\n", "{}")),
+        ),
+    ]
+}
+
+/// How long each of the four things took.
+fn print(case: &str, what: &str, since: Instant) {
+    println!("{case:8}  {what:32}  {:5.1} s", since.elapsed().as_secs_f64());
+}
+
+fn address(daemon: &Daemon) -> String {
+    daemon.says("status at http://", PATIENCE);
+    let log = daemon.log();
+    let (_, rest) = log.split_once("status at http://").expect("an address");
+    rest.split('/').next().expect("an address").to_owned()
+}
+
+/// The delegates of a complete status, once there is one.
+fn status(upgrader: &Upgrader, address: &str) -> Vec<(String, String, String)> {
+    let asking = upgrader
+        .clone()
+        .with("LISTEN_ADDR", address)
+        .run(&["status", "--json"]);
+    let status: serde_json::Value = serde_json::from_str(&asking.text).unwrap_or_default();
+    let delegates = status["report"]["delegates"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    delegates
+        .iter()
+        .map(|row| {
+            (
+                word(&row["container"]),
+                word(&row["health"]),
+                word(&row["reason"]),
+            )
+        })
+        .collect()
+}
+
+/// The status is complete at once after the start, a delegate that loses its health is reported, and the process ends.
+fn reports_from_its_start_on(case: &str, lab: &Lab, upgrader: &Upgrader) {
+    let first = lab.delegate("1", V1, &[]);
+    lab.delegate("2", V1, &[]);
+    let begun = Instant::now();
+    let mut daemon = upgrader.start();
+    let address = address(&daemon);
+    let healthy = |rows: &[(String, String, String)]| {
+        rows.len() == 2 && rows.iter().all(|(_, health, _)| health == "healthy")
+    };
+    eventually(case, PATIENCE, || healthy(&status(upgrader, &address)));
+    print(case, "status is complete", begun);
+    let begun = Instant::now();
+    docker(&["pause", &first]);
+    eventually(case, PATIENCE, || {
+        let rows = status(upgrader, &address);
+        rows.iter()
+            .any(|(name, health, _)| *name == first && health == "unhealthy")
+    });
+    docker(&["unpause", &first]);
+    print(case, "lost health is reported", begun);
+    let (code, took) = daemon.signal(Signal::TERM);
+    assert_eq!(code, Some(0), "{case}: {}", daemon.log());
+    assert!(took < Duration::from_secs(5), "{case}: {took:?}");
+    println!("{case:8}  {:32}  {:5.1} s", "ends on SIGTERM", took.as_secs_f64());
+}
+
+/// A replacement that has begun goes on to its end, though each run after it waits for an answer.
+fn finishes_what_was_begun(case: &str, fault: Fault) {
+    let lab = Lab::new(&format!("begun-{case}"));
+    let name = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=2"]);
+    let manager = manager(V1);
+    let front = Front::that(Fault::Leads(manager.address()));
+    let daemon = asking(&lab, &format!("http://{}", front.address))
+        .with("SCHEDULE", "*/2 * * * * *")
+        .start();
+    daemon.says("runs the published image", SET_UP);
+    let publish = [
+        "publish",
+        "--at",
+        &format!("http://{}", manager.address()),
+        &image(V2),
+    ];
+    expect(Command::new(static_binary("manager")).args(publish));
+    daemon.says("started", SET_UP);
+    front.set(fault);
+    let begun = Instant::now();
+    daemon.says("replaced; the old container is gone", PATIENCE);
+    print(case, "proof, commit, drain and removal", begun);
+    assert_eq!((image_of(&name), lab.names()), (image(V2), vec!["1".to_owned()]));
+}
+
+#[test]
+fn a_manager_that_does_not_answer_keeps_nothing_waiting() {
+    for (case, fault) in faults() {
+        let front = Front::that(fault.clone());
+        let lab = Lab::new(&format!("reports-{case}"));
+        let upgrader = asking(&lab, &format!("http://{}", front.address));
+        reports_from_its_start_on(case, &lab, &upgrader);
+        finishes_what_was_begun(case, fault);
+    }
+}
+
+#[test]
+fn a_tls_handshake_that_never_ends_keeps_nothing_waiting() {
+    let front = Front::that(Fault::Silent);
+    let lab = Lab::new("handshake");
+    let upgrader = asking(&lab, &format!("https://{}", front.address)).with("CA_BUNDLE", &fixture("ca.pem"));
+    reports_from_its_start_on("TLS", &lab, &upgrader);
+}
+
+#[test]
+fn a_name_server_that_never_answers_keeps_nothing_waiting() {
+    let silent = UdpSocket::bind("127.0.0.77:53").expect("a name server");
+    let directory = tempfile::tempdir().expect("a directory");
+    let resolver = directory.path().join("resolv.conf");
+    std::fs::write(&resolver, "nameserver 127.0.0.77\n").expect("a file");
+    let lab = Lab::new("dns");
+    let mount = r#"mount --bind "$0" /etc/resolv.conf && exec "$@""#;
+    let upgrader = asking(&lab, "http://manager.example.com").run_by(&[
+        "/usr/bin/unshare",
+        "--mount",
+        "/bin/sh",
+        "-c",
+        mount,
+        &resolver.to_string_lossy(),
+    ]);
+    reports_from_its_start_on("DNS", &lab, &upgrader);
+    drop(silent);
+}
+
+/// A registry that hangs is asked which image a mutable tag stands for.
+#[test]
+fn a_registry_that_does_not_answer_keeps_nothing_waiting() {
+    let front = Front::that(Fault::Silent);
+    let lab = Lab::new("registry-hangs");
+    let latest = format!("{}/harness/delegate:latest", front.address);
+    docker(&["tag", &image(V1), &latest]);
+    let variable = format!("DELEGATE_NAME={}", lab.name);
+    let name = lab.container("1", &["--env", &variable, &latest]);
+    let upgrader = lab.upgrader(V2).with("PUBLISHED_IMAGE", &latest);
+    let begun = Instant::now();
+    let mut daemon = upgrader.start();
+    let address = address(&daemon);
+    let awaited = (name.clone(), "healthy".to_owned(), "awaiting_answer".to_owned());
+    eventually("it is reported", PATIENCE, || {
+        status(&upgrader, &address) == [awaited.clone()]
+    });
+    print("registry", "status is complete", begun);
+    daemon.says(&format!("waiting for the registry {}", front.address), PATIENCE);
+    let (code, took) = daemon.signal(Signal::TERM);
+    assert_eq!(code, Some(0), "{}", daemon.log());
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    thread::sleep(Duration::from_millis(200));
+    docker(&["rm", "--force", &name]);
+    docker(&["rmi", &latest]);
+}
+
+#[test]
+fn a_single_run_and_a_plan_say_what_they_wait_for() {
+    let right = format!(
+        r#"{{"resource":{{"imageTag":"{}","shouldUpgrade":true}}}}"#,
+        image(V2)
+    );
+    let slow = Fault::Slow(Duration::from_secs(6), answer_of("200 OK", "", &right));
+    let front = Front::that(slow);
+    let lab = Lab::new("says-so");
+    let name = lab.delegate("1", V1, &[]);
+    let upgrader = asking(&lab, &format!("http://{}", front.address));
+    let plan = upgrader.run(&["plan"]);
+    assert_eq!(plan.code, Some(0), "{}", plan.text);
+    assert!(
+        plan.text.contains("waiting for the Manager for 2s"),
+        "{}",
+        plan.text
+    );
+    assert!(plan.text.contains("replace "), "{}", plan.text);
+    let once = upgrader.run(&["once"]);
+    assert_eq!(once.code, Some(0), "{}", once.text);
+    assert_eq!(
+        once.text.matches("waiting for the Manager").count(),
+        1,
+        "{}",
+        once.text
+    );
+    assert_eq!(image_of(&name), image(V2));
+}
