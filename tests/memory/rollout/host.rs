@@ -81,12 +81,23 @@ impl ImageSource for Source {
     }
 }
 
+/// How long the answer of the endpoint at an address takes, and what it is; `None` for what is there, at once.
+pub type SlowProbe = fn(SocketAddr) -> Option<(Duration, HttpOutcome)>;
+
 /// What probes find at the twin's addresses.
-pub struct Endpoint(Twin);
+pub struct Endpoint {
+    twin: Twin,
+    slow: Arc<Mutex<SlowProbe>>,
+}
 
 impl HealthEndpoint for Endpoint {
     async fn get(&self, address: SocketAddr, _path: &str) -> HttpOutcome {
-        match self.0.probe(address.ip(), address.port()) {
+        let slow = *self.slow.lock().unwrap();
+        if let Some((after, outcome)) = slow(address) {
+            tokio::time::sleep(after).await;
+            return outcome;
+        }
+        match self.twin.probe(address.ip(), address.port()) {
             Some(true) => HttpOutcome::Answered(200),
             Some(false) => HttpOutcome::Answered(503),
             None => HttpOutcome::Refused,
@@ -111,6 +122,7 @@ pub struct Host {
     /// Those of which the Manager wants to hear nothing.
     pub refused: BTreeSet<String>,
     pub mood: Arc<Mutex<Mood>>,
+    pub slow: Arc<Mutex<SlowProbe>>,
 }
 
 impl Host {
@@ -131,6 +143,7 @@ impl Host {
             further: Vec::new(),
             refused: BTreeSet::new(),
             mood: Arc::default(),
+            slow: Arc::new(Mutex::new(|_| None)),
         };
         host.twin
             .add_image(OLD, host.twin.image(Behaviour::drains(DRAIN)));
@@ -189,10 +202,17 @@ impl Host {
                 refused: self.refused.clone(),
                 mood: Arc::clone(&self.mood),
             }),
-            Endpoint(self.twin.clone()),
+            Endpoint {
+                twin: self.twin.clone(),
+                slow: Arc::clone(&self.slow),
+            },
             settings,
             Arc::new(move || clock.wall_clock()),
         )
+    }
+
+    pub fn set_slow(&self, slow: SlowProbe) {
+        *self.slow.lock().unwrap() = slow;
     }
 
     pub fn set_mood(&self, mood: Mood) {

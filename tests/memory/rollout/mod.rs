@@ -18,6 +18,7 @@ mod paths;
 mod ports;
 mod replicas;
 mod rollback_faults;
+mod slow_probes;
 mod start_first;
 mod stop_first;
 mod waiting;
