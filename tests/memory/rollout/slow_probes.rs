@@ -7,6 +7,8 @@ use delegate_upgrader::health::{HealthStatus, HttpOutcome};
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::status::report::Report;
 
+use kit::twin::{Event, Happened};
+
 use super::host::{HOUR, Host, NEW, Upgrader, row};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -98,7 +100,7 @@ async fn an_upgrade_takes_as_long_as_its_own_answers() {
 #[tokio::test(start_paused = true)]
 async fn a_candidate_that_stops_answering_is_not_promoted() {
     let host = Host::new();
-    host.run("dd");
+    let old = host.run("dd");
     let mut upgrader = host.upgrader(NEW);
     upgrader.start_run(Mode::Upgrade);
     while host.names().len() < 2 {
@@ -108,6 +110,12 @@ async fn a_candidate_that_stops_answering_is_not_promoted() {
     assert_ne!(host.find("dd").image, NEW, "it has been promoted already");
     host.set_slow(hangs);
     let report = host.finish(&mut upgrader).await;
-    assert_ne!(host.find("dd").image, NEW, "{:?}", host.containers());
+    let touched = |event: &Event| event.what != Happened::Started;
+    assert!(
+        !host.events_of(&old).iter().skip(1).any(touched),
+        "{:?}",
+        host.events_of(&old)
+    );
+    assert_eq!(host.find("dd").id, old);
     assert!(report.has_failures(), "{report:?}");
 }
