@@ -1,7 +1,10 @@
 //! A Manager or a registry that does not answer as it should, or not at all: health is reported, a replacement goes on,
 //! `/status` is complete and the process ends, all as if it did.
 
-#![allow(clippy::print_stdout, reason = "the times are for whoever reads the log of the tests")]
+#![allow(
+    clippy::print_stdout,
+    reason = "the times are for whoever reads the log of the tests"
+)]
 
 use std::net::UdpSocket;
 use std::process::Command;

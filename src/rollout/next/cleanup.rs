@@ -17,7 +17,7 @@ impl At<'_> {
             |member: &&Member| member.state == RunState::Removing && !member.removal_is_stuck(self.now);
         let vanishing = withdrawn.iter().filter(is_vanishing);
         let serving = rollout.serving.iter().filter(|_| rollout.candidate.is_none());
-        let pairs = serving.flat_map(|serving| withdrawn.iter().map(move |other| (serving, other)));
+        let pairs = serving.flat_map(|serving| rollout.given_up().map(move |other| (serving, other)));
         let owed = pairs.filter_map(|(serving, other)| self.restore_lost_policy(serving, other));
         let is_removable = |member: &&Member| member.is_removable();
         let superseded = failed.iter().rev().skip(1).rev().filter(is_removable);

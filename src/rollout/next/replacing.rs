@@ -1,5 +1,7 @@
 //! Side by side (C), giving up the name (G), a lost policy (L), and the name is free (N).
 
+use chrono::TimeDelta;
+
 use super::At;
 use super::proof::Candidate;
 use crate::container::Role;
@@ -33,6 +35,9 @@ impl Serving {
         }
     }
 }
+
+/// For how long after a restore a policy is put right. Calls last a minute at most, and then an observation must see it.
+const LATE_WRITES: TimeDelta = TimeDelta::minutes(15);
 
 impl At<'_> {
     /// One in service, a candidate beside it.
@@ -100,12 +105,16 @@ impl At<'_> {
     /// goes. Another process may have withdrawn that one meanwhile.
     pub(super) fn restore_lost_policy(&self, serving: &Member, candidate: &Member) -> Option<Decided> {
         let policy = candidate.predecessor_restarts()?;
-        let untouched = candidate.is_created() && self.is_stop_first();
-        let withdrawn = matches!(candidate.role, Role::Withdrawn { .. });
-        let by_us = serving.has_ended() || serving.history.original_policy.is_some();
-        let is_lost = (untouched || withdrawn || by_us)
-            && candidate.is_successor_of(serving)
-            && serving.restart_is_off();
+        let by_us = match candidate.role {
+            Role::Withdrawn { .. } => true,
+            Role::Failed { .. } => self.is_late_write(serving, candidate),
+            _ => {
+                candidate.is_created() && self.is_stop_first()
+                    || serving.has_ended()
+                    || serving.history.original_policy.is_some()
+            }
+        };
+        let is_lost = by_us && candidate.is_successor_of(serving) && serving.restart_is_off();
         // What it takes to come back is a life, and only then the policy that would tell it apart from one that its
         // owner stopped.
         match serving.has_ended() {
@@ -113,6 +122,13 @@ impl At<'_> {
             true => Some(L1.act(Step::retire(self.rollout, serving, self.now))),
             false => Some(L2.act(Step::set_policy(serving, policy))),
         }
+    }
+
+    /// Whether the policy may be that of another upgrader, whose call was on its way when this one restored the delegate:
+    /// it has lived again since the failure, for not so long that its owner must have changed the policy.
+    fn is_late_write(&self, serving: &Member, failed: &Member) -> bool {
+        let restored = serving.started_at.filter(|started| *started > failed.created_at);
+        restored.is_some_and(|restored| self.now - restored < LATE_WRITES)
     }
 
     /// Nobody has the name: the candidate takes it once it is proven. Without an old one there is its standby.

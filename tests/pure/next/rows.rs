@@ -660,6 +660,26 @@ fn the_policy_of_one_that_keeps_crashing_is_not_lost_with_its_candidate() {
             .next(),
         "set the restart policy of d (old) to unless-stopped"
     );
+    // Another upgrader's call landed after the delegate was restored; what its owner changes later stays.
+    for (since, expected) in [
+        (60, "set the restart policy of d (old) to unless-stopped"),
+        (899, "set the restart policy of d (old) to unless-stopped"),
+        (900, "keep"),
+        (1001, "keep"),
+    ] {
+        let restored = old().policy("no").change(|m| m.started_at = Some(ago(since)));
+        let decided = scene().serving(restored).failed(1, new()).next();
+        assert_eq!(
+            decided.starts_with("set"),
+            expected.starts_with("set"),
+            "{since}: {decided}"
+        );
+    }
+    let ended = old()
+        .policy("no")
+        .exited(1)
+        .change(|m| m.started_at = Some(ago(60)));
+    assert_eq!(scene().serving(ended).failed(1, new()).next(), retire);
     // It lives again, but this process knows what it took off.
     let restarted_by_us = old()
         .policy("no")
