@@ -1,7 +1,9 @@
 //! A Manager that signed its own certificate, which is given in the bundle.
 
+use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +13,7 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::{TLS12, TLS13};
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use rustls::{ServerConfig, ServerConnection, StreamOwned, SupportedProtocolVersion};
 
 use kit::manager::{HASTY, ask, config, reference};
 
@@ -28,6 +30,9 @@ const EXPIRED: &[u8] = include_bytes!("../../fixtures/tls/own-expired.pem");
 /// No authority.
 const WITHOUT_CA: &[u8] = include_bytes!("../../fixtures/tls/own-without-ca.pem");
 
+const PAGE: &str = include_str!("../../../docs/usage/configuration.md");
+const ADD_IT: &str = "add exactly this certificate to CA_BUNDLE";
+
 #[tokio::test]
 async fn a_manager_is_trusted_whose_own_certificate_is_given() {
     for own in [OWN, WITHOUT_CA] {
@@ -41,26 +46,26 @@ async fn a_manager_is_trusted_whose_own_certificate_is_given() {
     }
 }
 
+/// Fails for a reason in these words, which the page explains, and says what to do.
+async fn assert_refused(url: &str, bundle: &[u8], words: &str, what_to_do: &str) {
+    assert!(PAGE.contains(&format!("| `{words}` |")), "{words}");
+    let result = ask(&client(url, bundle, None)).await;
+    let text = format!("{result:?}");
+    assert!(text.contains(words), "{words}: {text}");
+    assert_untrusted(result, what_to_do);
+}
+
 #[tokio::test]
 async fn only_that_very_certificate_is_trusted() {
     let url = start(OWN, false);
     for bundle in [RENEWED, CA, EXPIRED] {
-        assert_untrusted(
-            ask(&client(&url, bundle, None)).await,
-            "add exactly this certificate to CA_BUNDLE",
-        );
+        assert_refused(&url, bundle, "CaUsedAsEndEntity", ADD_IT).await;
     }
-    let url = start(WITHOUT_CA, false);
-    assert_untrusted(
-        ask(&client(&url, CA, None)).await,
-        "add a private CA to CA_BUNDLE",
-    );
     // A chain that begins with another certificate is judged by that one.
     let url = start(&[RENEWED, OWN].concat(), false);
-    assert_untrusted(
-        ask(&client(&url, OWN, None)).await,
-        "add exactly this certificate to CA_BUNDLE",
-    );
+    assert_refused(&url, OWN, "CaUsedAsEndEntity", ADD_IT).await;
+    let url = start(WITHOUT_CA, false);
+    assert_refused(&url, CA, "UnknownIssuer", "add a private CA to CA_BUNDLE").await;
     // And the CA beside it works as ever.
     let url = start(SERVER, false);
     assert_eq!(
@@ -72,37 +77,60 @@ async fn only_that_very_certificate_is_trusted() {
 #[tokio::test]
 async fn its_name_counts() {
     let url = start(OTHER_NAME, false);
-    let result = ask(&client(&url, OTHER_NAME, None)).await;
-    let text = result.as_ref().unwrap_err().to_string();
-    assert!(text.contains("manager.example"), "{text}");
-    assert_untrusted(
-        result,
-        "set MANAGER_HOST_AND_PORT to a name that the certificate is valid for",
-    );
+    let what_to_do = "set MANAGER_HOST_AND_PORT to a name that the certificate is valid for";
+    assert_refused(&url, OTHER_NAME, "not valid for name", what_to_do).await;
 }
 
 #[tokio::test]
 async fn its_dates_count() {
     let url = start(EXPIRED, false);
-    assert_untrusted(
-        ask(&client(&url, EXPIRED, None)).await,
-        "renew the certificate, or correct this host's clock",
-    );
+    let what_to_do = "renew the certificate, or correct this host's clock";
+    assert_refused(&url, EXPIRED, "expired", what_to_do).await;
+}
+
+/// A server's TLS of these versions with this certificate and this key, whether or not they belong together.
+fn with_key(certificate: &[u8], key: &[u8], versions: &[&'static SupportedProtocolVersion]) -> ServerConfig {
+    let key = any_supported_type(&PrivateKeyDer::from_pem_slice(key).unwrap()).unwrap();
+    let shown = SingleCertAndKey::from(CertifiedKey::new(certificates(certificate), key));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)
+        .unwrap()
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(shown))
 }
 
 #[tokio::test]
 async fn who_shows_it_must_have_its_key() {
     for version in [&TLS12, &TLS13] {
-        let key = any_supported_type(&PrivateKeyDer::from_pem_slice(CLIENT_KEY).unwrap()).unwrap();
-        let stolen = SingleCertAndKey::from(CertifiedKey::new(certificates(OWN), key));
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[version])
-            .unwrap()
-            .with_no_client_auth()
-            .with_cert_resolver(Arc::new(stolen));
-        assert_untrusted(ask(&client(&serve(tls), OWN, None)).await, "BadSignature");
+        let url = serve(with_key(OWN, CLIENT_KEY, &[version]));
+        assert_untrusted(ask(&client(&url, OWN, None)).await, "BadSignature");
     }
+}
+
+#[tokio::test]
+async fn the_command_of_the_page_makes_such_a_certificate() {
+    if Command::new("openssl").arg("version").output().is_err() {
+        println!("openssl is not installed: skipped");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (_, rest) = PAGE.split_once("<!-- own-certificate -->").unwrap();
+    let (command, _) = rest.split_once("<!-- /own-certificate -->").unwrap();
+    let command = command.replace("DNS:manager.example", "IP:127.0.0.1");
+    let made = Command::new("sh")
+        .args(["-euc", &command])
+        .current_dir(&directory)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let [certificate, key] = ["manager.pem", "manager.key"].map(|name| {
+        let file = directory.path().join(name);
+        fs::read(file).unwrap()
+    });
+    let url = serve(with_key(&certificate, &key, &[&TLS12, &TLS13]));
+    assert_eq!(ask(&client(&url, &certificate, None)).await, Ok(reference("a:1")));
+    assert_refused(&url, OWN, "CaUsedAsEndEntity", ADD_IT).await;
 }
 
 #[tokio::test]
@@ -132,10 +160,7 @@ async fn it_is_trusted_through_a_proxy_whose_own_certificate_is_given_too() {
     let both = [OWN, RENEWED].concat();
     assert_eq!(ask(&through(&both)).await, Ok(reference("a:1")));
     for one in [OWN, RENEWED] {
-        assert_untrusted(
-            ask(&through(one)).await,
-            "add exactly this certificate to CA_BUNDLE",
-        );
+        assert_untrusted(ask(&through(one)).await, ADD_IT);
     }
 }
 
