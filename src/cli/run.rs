@@ -16,7 +16,8 @@ use crate::reconcile::clock::Clock;
 use crate::schedule::trigger;
 use crate::status::liveness::Liveness;
 use crate::status::report::Report;
-use crate::status::{Mode, Status, server};
+use crate::status::server::Server;
+use crate::status::{Mode, Status};
 use crate::telemetry;
 use crate::text::time;
 
@@ -40,12 +41,11 @@ pub(super) async fn run(settings: Settings) -> Result<Exit, Exit> {
         .map_err(|error| fail(format!("cannot start the schedule: {error}"), Exit::Config))?;
     let state = Status::new(mode(&settings), settings.schedule.as_str(), Utc::now());
     let (publisher, reader) = watch::channel(state);
-    let heard_of = liveness.clone();
-    let server = tokio::spawn(async move {
-        if let Err(error) = server::serve(listener, reader, heard_of).await {
-            warn!(%error, "the status server stopped");
-        }
-    });
+    let server = Server {
+        status: reader,
+        liveness: liveness.clone(),
+    };
+    let server = tokio::spawn(server.serve(listener));
     let options = daemon::Options {
         schedule: settings.schedule.clone(),
         health_interval: settings.health.interval,

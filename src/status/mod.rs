@@ -1,5 +1,6 @@
 //! What the daemon shows of itself: one value, replaced after every observation and read by the HTTP server.
 
+mod connections;
 pub mod evidence;
 pub mod liveness;
 pub mod metrics;

@@ -1,71 +1,86 @@
 //! HTTP for probes, scrapers and people: `/livez`, `/readyz`, `/metrics`, `/status` and a page at `/`. It answers
-//! `GET` only.
+//! `GET` and `HEAD` only.
 
-use axum::Router;
-use axum::extract::State;
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use std::convert::Infallible;
+
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
 use tokio::net::TcpListener;
 
 use crate::status::liveness::Liveness;
-use crate::status::{Reader, Status, metrics, page};
+use crate::status::{Reader, Status, connections, metrics, page};
 use crate::telemetry;
 
-/// Serves until the task is dropped.
-pub async fn serve(listener: TcpListener, status: Reader, liveness: Liveness) -> std::io::Result<()> {
-    axum::serve(listener, router(status, liveness)).await
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// What is served.
+#[derive(Clone)]
+pub struct Server {
+    /// What the loop publishes.
+    pub status: Reader,
+    /// Whether the loop is alive.
+    pub liveness: Liveness,
 }
 
-fn router(status: Reader, liveness: Liveness) -> Router {
-    Router::new()
-        .route("/livez", get(async move || verdict(liveness.problem())))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(scrape))
-        .route("/status", get(state))
-        .route("/", get(html))
-        .with_state(status)
-}
+impl Server {
+    /// Serves until the task is dropped.
+    pub async fn serve(self, listener: TcpListener) -> Infallible {
+        connections::serve(listener, move |request| self.answer(request)).await
+    }
 
-async fn ready(State(status): State<Reader>) -> Response {
-    verdict(status.borrow().not_ready())
+    fn answer<B>(&self, request: &Request<B>) -> Response<String> {
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are answered\n");
+            let allowed = HeaderValue::from_static("GET, HEAD");
+            answer.headers_mut().insert(ALLOW, allowed);
+            return answer;
+        }
+        match request.uri().path() {
+            "/livez" => verdict(self.liveness.problem()),
+            "/readyz" => verdict(self.status.borrow().not_ready()),
+            "/metrics" => {
+                let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+                answer(StatusCode::OK, kind, metrics::text(&self.current()))
+            }
+            "/status" => match serde_json::to_string_pretty(&self.current()) {
+                Ok(json) => answer(StatusCode::OK, "application/json", json + "\n"),
+                Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
+            },
+            "/" => answer(
+                StatusCode::OK,
+                "text/html; charset=utf-8",
+                page::html(&self.status.borrow()),
+            ),
+            _ => text(StatusCode::NOT_FOUND, ""),
+        }
+    }
+
+    /// What the loop published, and what is known without it.
+    fn current(&self) -> Status {
+        Status {
+            log_lines_dropped: telemetry::dropped_lines(),
+            ..self.status.borrow().clone()
+        }
+    }
 }
 
 /// The answer to a probe.
-fn verdict(problem: Option<String>) -> Response {
+fn verdict(problem: Option<String>) -> Response<String> {
     match problem {
-        None => "ok\n".into_response(),
-        Some(problem) => (StatusCode::SERVICE_UNAVAILABLE, format!("{problem}\n")).into_response(),
+        None => text(StatusCode::OK, "ok\n"),
+        Some(problem) => text(StatusCode::SERVICE_UNAVAILABLE, &format!("{problem}\n")),
     }
 }
 
-/// What the loop published, and what is known without it.
-fn current(status: &Reader) -> Status {
-    Status {
-        log_lines_dropped: telemetry::dropped_lines(),
-        ..status.borrow().clone()
-    }
+fn text(status: StatusCode, body: &str) -> Response<String> {
+    answer(status, TEXT, body.to_owned())
 }
 
-async fn scrape(State(status): State<Reader>) -> Response {
-    let status = current(&status);
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], metrics::text(&status)).into_response()
-}
-
-async fn state(State(status): State<Reader>) -> Response {
-    let status = current(&status);
-    match serde_json::to_string_pretty(&status) {
-        Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json + "\n").into_response(),
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
-    }
-}
-
-async fn html(State(status): State<Reader>) -> Response {
-    let status = status.borrow().clone();
-    (
-        [(header::CONTENT_TYPE, "text/html; charset=utf-8")],
-        page::html(&status),
-    )
-        .into_response()
+fn answer(status: StatusCode, kind: &'static str, body: String) -> Response<String> {
+    let mut answer = Response::new(body);
+    *answer.status_mut() = status;
+    answer
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer
 }

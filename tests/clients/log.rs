@@ -1,38 +1,12 @@
 //! A daemon whose log nobody reads.
 
 use std::io::{Read as _, Write as _, pipe};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
+use super::daemon::{Daemon, get};
 use kit::lab::{Signal, send};
-use kit::manager::{RawServer, Reply, answer_text};
-
-/// An engine without containers.
-fn engine(head: &str) -> String {
-    let body = if head.starts_with("GET /version ") {
-        r#"{"ApiVersion":"1.41","Version":"26.1.5","Os":"linux","Arch":"amd64"}"#
-    } else {
-        "[]"
-    };
-    answer_text(200, "Content-Type: application/json\r\n", body)
-}
-
-struct Daemon(Child);
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-async fn get(address: &str, path: &str) -> Option<(u16, String)> {
-    let client = delegate_upgrader::health::http::plain_client().unwrap();
-    let answer = client.get(format!("http://{address}{path}")).send().await.ok()?;
-    Some((answer.status().as_u16(), answer.text().await.ok()?))
-}
 
 /// The number of dropped lines that `/metrics` shows, once there are some.
 async fn dropped(address: &str) -> u64 {
@@ -55,11 +29,6 @@ async fn dropped(address: &str) -> u64 {
 
 #[tokio::test]
 async fn a_daemon_whose_output_nobody_reads_goes_on_and_says_later_what_was_lost() {
-    let engine = RawServer::start(vec![Reply::From(engine)]).await;
-    // Nobody listens there any more once it is known.
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = free.local_addr().unwrap().to_string();
-    drop(free);
     let (mut reader, mut writer) = pipe().unwrap();
     let output = writer.try_clone().unwrap();
     let flags = fcntl_getfl(&writer).unwrap();
@@ -70,19 +39,14 @@ async fn a_daemon_whose_output_nobody_reads_goes_on_and_says_later_what_was_lost
 
     // Each run says that no container has this name, so that a few lines are many bytes.
     let name = "a".repeat(50_000);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_delegate-upgrader"));
-    command
-        .env_clear()
-        .env("DOCKER_HOST", engine.url.replace("http://", "tcp://"))
-        .env("UPGRADER_WORKLOAD_NAME", &name)
-        .env("PUBLISHED_IMAGE", "harness/delegate:26.03.1")
-        .env("SCHEDULE", "* * * * * *")
-        .env("LISTEN_ADDR", &address)
-        .stdin(Stdio::null())
-        .stdout(output)
-        .stderr(Stdio::null());
-    let mut daemon = Daemon(command.spawn().unwrap());
-    drop(command);
+    let mut daemon = Daemon::start(|command| {
+        command
+            .env("UPGRADER_WORKLOAD_NAME", &name)
+            .env("SCHEDULE", "* * * * * *")
+            .stdout(output);
+    })
+    .await;
+    let address = daemon.address.clone();
     let count = dropped(&address).await;
     for path in ["/livez", "/readyz", "/status"] {
         let (status, text) = get(&address, path).await.unwrap();
@@ -133,9 +97,9 @@ async fn a_daemon_whose_output_nobody_reads_goes_on_and_says_later_what_was_lost
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let begun = Instant::now();
-    send(Signal::TERM, &daemon.0.id().to_string());
+    send(Signal::TERM, &daemon.process.id().to_string());
     let status = loop {
-        if let Some(status) = daemon.0.try_wait().unwrap() {
+        if let Some(status) = daemon.process.try_wait().unwrap() {
             break status;
         }
         assert!(begun.elapsed() < Duration::from_secs(10), "it does not end");

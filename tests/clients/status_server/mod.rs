@@ -1,5 +1,6 @@
 //! The daemon's HTTP server, over real sockets.
 
+mod connections;
 mod liveness;
 
 use std::net::SocketAddr;
@@ -7,8 +8,11 @@ use std::net::SocketAddr;
 use chrono::Utc;
 use delegate_upgrader::status::liveness::Liveness;
 use delegate_upgrader::status::{Mode, Publisher, Status, server};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+
+use super::daemon::get;
 
 /// A server that runs.
 struct Server {
@@ -23,7 +27,11 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let (publisher, reader) = watch::channel(Status::new(Mode::Upgrade, "@hourly", Utc::now()));
         let liveness = Liveness::default();
-        tokio::spawn(server::serve(listener, reader, liveness.clone()));
+        let server = server::Server {
+            status: reader,
+            liveness: liveness.clone(),
+        };
+        tokio::spawn(server.serve(listener));
         Self {
             address,
             liveness,
@@ -31,11 +39,17 @@ impl Server {
         }
     }
 
-    /// The status of an answer, and its text.
     async fn get(&self, path: &str) -> (u16, String) {
-        let client = delegate_upgrader::health::http::plain_client().unwrap();
-        let url = format!("http://{}{path}", self.address);
-        let answer = client.get(url).send().await.unwrap();
-        (answer.status().as_u16(), answer.text().await.unwrap())
+        get(&self.address.to_string(), path).await.unwrap()
+    }
+
+    /// Everything that is answered to these bytes, until the server closes.
+    async fn send(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        // A server that has read enough resets the connection.
+        let _ = stream.write_all(request.as_bytes()).await;
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        String::from_utf8(answer).unwrap()
     }
 }

@@ -1,0 +1,117 @@
+//! Connections that ask nothing, or take their time.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::sleep;
+
+use super::Server;
+use crate::daemon::{Daemon, get};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// How many sockets a process has open.
+fn sockets(process: u32) -> usize {
+    let files = fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+    let targets = files.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
+    targets
+        .filter(|target| target.to_string_lossy().starts_with("socket:"))
+        .count()
+}
+
+#[tokio::test]
+async fn idle_connections_leave_probes_and_the_engine_what_they_need() {
+    let daemon = Daemon::start(|_| ()).await;
+    let begun = Instant::now();
+    while get(&daemon.address, "/readyz")
+        .await
+        .is_none_or(|(status, _)| status != 200)
+    {
+        assert!(begun.elapsed() < SECOND * 30, "it does not become ready");
+        sleep(SECOND / 10).await;
+    }
+    let before = sockets(daemon.process.id());
+    // It may open 64 files.
+    let mut idle = Vec::new();
+    for _ in 0..374 {
+        idle.push(TcpStream::connect(&daemon.address).await.unwrap());
+    }
+    for path in ["/livez", "/metrics", "/readyz"] {
+        let begun = Instant::now();
+        let answer = get(&daemon.address, path).await;
+        assert_eq!(answer.map(|(status, _)| status), Some(200), "{path}");
+        assert!(begun.elapsed() < SECOND * 2, "{path}: {:?}", begun.elapsed());
+        let open = sockets(daemon.process.id());
+        assert!(open <= before + 34, "{before} sockets, then {open}");
+    }
+    // It observes the engine every second meanwhile.
+    for _ in 0..7 {
+        sleep(SECOND).await;
+        let (status, text) = get(&daemon.address, "/readyz").await.unwrap();
+        assert_eq!(status, 200, "{text}");
+    }
+    let after = sockets(daemon.process.id());
+    assert!(after <= before + 2, "{before} sockets, then {after}");
+    drop(idle);
+}
+
+/// How long the server keeps a connection on which a byte comes every second.
+async fn kept(server: &Server, bytes: &'static [u8]) -> Duration {
+    let begun = Instant::now();
+    let (mut read, mut write) = TcpStream::connect(server.address).await.unwrap().into_split();
+    let writing = tokio::spawn(async move {
+        for byte in bytes {
+            if write.write_all(&[*byte]).await.is_err() {
+                break;
+            }
+            sleep(SECOND).await;
+        }
+        // Open until the task is dropped.
+        std::future::pending::<()>().await;
+    });
+    let mut answer = Vec::new();
+    let _ = tokio::time::timeout(SECOND * 30, read.read_to_end(&mut answer)).await;
+    writing.abort();
+    begun.elapsed()
+}
+
+#[tokio::test]
+async fn a_request_has_five_seconds_to_arrive() {
+    let server = Server::start().await;
+    let requests: [&[u8]; 3] = [b"", b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /livez"];
+    for took in futures_util::future::join_all(requests.map(|request| kept(&server, request))).await {
+        assert!(took > SECOND * 4 && took < SECOND * 9, "{took:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_is_for_one_request() {
+    let server = Server::start().await;
+    let request = "GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+    let answer = server.send(&request.repeat(2)).await;
+    assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), 1, "{answer}");
+    assert!(answer.contains("connection: close"), "{answer}");
+    let answer = server
+        .send("HEAD /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        .await;
+    assert!(
+        answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("\r\n\r\n"),
+        "{answer}"
+    );
+    let answer = server
+        .send("POST /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        .await;
+    assert!(
+        answer.starts_with("HTTP/1.1 405 ") && answer.contains("allow: GET, HEAD"),
+        "{answer}"
+    );
+    assert_eq!(server.get("/nothing").await.0, 404);
+    let long = format!(
+        "GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nX: {}\r\n\r\n",
+        "x".repeat(60_000)
+    );
+    let answer = server.send(&long).await;
+    assert!(!answer.contains("200 OK"), "{answer}");
+}
