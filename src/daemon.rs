@@ -84,6 +84,7 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
             outcome = reconciler.reconcile() => outcome,
         };
         log_engine(&mut engine_error, outcome.as_ref().err());
+        let is_reachable = outcome.is_ok();
         let mut wait = match &outcome {
             Ok(report) => until(report.next_check).min(options.health_interval),
             Err(_) => ENGINE_RETRY,
@@ -116,7 +117,8 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
                 status.send_modify(|status| status.last_run = Some(Utc::now()));
                 reconciler.start_run(scheduled);
             }
-            () = reconciler.answered() => {}
+            // Without the engine, an answer is of no use yet.
+            () = reconciler.answered(), if is_reachable => {}
             () = tokio::time::sleep(wait) => {}
         }
     }
@@ -189,6 +191,7 @@ async fn completed<E: Engine, M: ImageSource, H: HealthEndpoint>(
     let mut gone = Vec::new();
     let mut unreachable_since = None;
     loop {
+        let is_reachable = outcome.is_ok();
         let pause = match outcome {
             Ok(report) if report.is_in_progress() => {
                 unreachable_since = None;
@@ -224,7 +227,7 @@ async fn completed<E: Engine, M: ImageSource, H: HealthEndpoint>(
             }
         };
         tokio::select! {
-            () = reconciler.answered() => {}
+            () = reconciler.answered(), if is_reachable => {}
             () = tokio::time::sleep(pause) => {}
         }
         outcome = reconciler.reconcile().await;

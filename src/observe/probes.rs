@@ -14,8 +14,8 @@ use crate::config::HealthSettings;
 use crate::container::{ContainerId, Inspected};
 use crate::health::{self, Addresses, Health, HealthEndpoint, HealthStatus};
 
-/// How many endpoints are asked at once.
-const MAX_OPEN: usize = 16;
+/// How many endpoints are asked at once. Those that do not answer take ten seconds each, and others wait for them.
+const MAX_OPEN: usize = 64;
 /// How long an observation waits for answers. A delegate on this host takes milliseconds.
 const GRACE: Duration = Duration::from_millis(500);
 

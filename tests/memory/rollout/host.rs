@@ -237,7 +237,9 @@ impl Host {
     pub async fn go_on(&self, upgrader: &mut Upgrader, at_most: Duration) -> Option<Report> {
         let end = self.twin.elapsed() + at_most;
         while self.twin.elapsed() < end {
-            let pause = match upgrader.reconcile().await {
+            let outcome = upgrader.reconcile().await;
+            let is_reachable = outcome.is_ok();
+            let pause = match outcome {
                 Err(_) => Duration::from_secs(5),
                 Ok(report) => match report.next_check {
                     None => return Some(report),
@@ -246,7 +248,7 @@ impl Host {
             };
             let pause = pause.min(end.saturating_sub(self.twin.elapsed()));
             tokio::select! {
-                () = upgrader.answered() => {}
+                () = upgrader.answered(), if is_reachable => {}
                 () = tokio::time::sleep(pause) => {}
             }
         }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use delegate_upgrader::daemon;
 use delegate_upgrader::health::HealthStatus;
 use delegate_upgrader::manager::ManagerError;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
@@ -227,4 +228,25 @@ async fn a_manager_that_limits_requests_does_not_excuse_a_candidate_that_fails()
         let report = host.finish(&mut upgrader).await;
         assert_eq!(row(&report, "dd").reason.as_str(), reason, "{report:?}");
     }
+}
+
+/// An answer wakes the loop, but without the engine there is nothing to do with it.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_comes_while_the_engine_is_away_does_not_keep_the_loop_busy() {
+    let host = Host::new();
+    host.run("dd");
+    host.set_mood(Mood::Slow(SECOND * 10));
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::Upgrade);
+    let outage = async {
+        tokio::time::sleep(SECOND * 5).await;
+        host.twin.set_faults(|_| Fault::ErrBefore);
+        let before = host.twin.calls().len();
+        tokio::time::sleep(SECOND * 60).await;
+        host.twin.clear_faults();
+        host.twin.calls().len() - before
+    };
+    let (report, calls) = tokio::join!(daemon::run_to_completion(&mut upgrader), outage);
+    assert!(calls <= 15, "{calls} calls in a minute");
+    assert!(row(&report.unwrap(), "dd").runs_the_target());
 }

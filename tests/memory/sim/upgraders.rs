@@ -124,6 +124,7 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
             wished = (mode == Mode::Upgrade && !*world.manager_down.lock().unwrap()).then_some(published);
             begin = None;
         }
+        let is_reachable = outcome.is_ok();
         let steps = reconciler.steps_taken().clone();
         world.book().note_steps(&taken, &steps);
         taken = steps;
@@ -160,7 +161,7 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
             begin = Some(Mode::Upgrade);
         } else {
             tokio::select! {
-                () = reconciler.answered() => {}
+                () = reconciler.answered(), if is_reachable => {}
                 () = sleep(wait) => {}
             }
         }
