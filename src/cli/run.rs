@@ -12,8 +12,10 @@ use super::{Exit, fail};
 use crate::app::{Upgrader, upgrader};
 use crate::config::{Settings, Source};
 use crate::daemon;
+use crate::host;
 use crate::reconcile::clock::Clock;
 use crate::schedule::trigger;
+use crate::status::hosts::Hosts;
 use crate::status::liveness::Liveness;
 use crate::status::report::Report;
 use crate::status::server::Server;
@@ -44,6 +46,7 @@ pub(super) async fn run(settings: Settings) -> Result<Exit, Exit> {
     let server = Server {
         status: reader,
         liveness: liveness.clone(),
+        hosts: Hosts::new(settings.status_hosts.iter().cloned().chain([host::name()])),
     };
     let server = tokio::spawn(server.serve(listener));
     let options = daemon::Options {

@@ -60,6 +60,8 @@ pub struct Settings {
     pub egress: Egress,
     /// `LISTEN_ADDR`.
     pub listen: SocketAddr,
+    /// `STATUS_HOSTS`: further names by which the status server is asked; mostly none.
+    pub status_hosts: Vec<String>,
     /// `LOG_LEVEL` and `LOG_FORMAT`.
     pub log: LogSettings,
     /// `DOCKER_HOST` and the TLS variables beside it.

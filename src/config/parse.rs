@@ -166,6 +166,14 @@ pub(super) fn host(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// A comma-separated list of [`host`]s. Each stands for itself.
+pub(super) fn hosts(text: &str) -> Result<Vec<String>, String> {
+    if text.contains('*') {
+        return Err("each name has to be written out".to_owned());
+    }
+    names(text)?.iter().map(|name| host(name)).collect()
+}
+
 pub(super) fn proxy_scheme(text: &str) -> Result<String, String> {
     let scheme = text.to_ascii_lowercase();
     let is_known = matches!(scheme.as_str(), "http" | "https");

@@ -36,6 +36,7 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
     let health = health(&mut reader, env);
     let egress = connections::egress(&mut reader, env, source.as_ref());
     let listen = reader.read(&env.listen_addr, parse::listen_address);
+    let status_hosts = reader.read_as(&env.status_hosts, parse::hosts, |hosts| hosts.join(","));
     let log = LogSettings {
         level: reader.word(&env.log_level),
         format: reader.word(&env.log_format),
@@ -62,6 +63,7 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
             docker_config,
             egress,
             listen: listen?,
+            status_hosts: status_hosts.unwrap_or_default(),
             log,
             engine: engine?,
             warnings: finished.warnings,

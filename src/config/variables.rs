@@ -233,6 +233,9 @@ variables! {
         listen_addr = row("LISTEN_ADDR", Value("127.0.0.1:9464"), "an address and port such as 127.0.0.1:9464",
             "Where status, metrics and the page are served. In a container `127.0.0.1` is the container's own: set `0.0.0.0:9464` to \
              publish the port.");
+        status_hosts = row("STATUS_HOSTS", Unset, "host names separated by commas, without ports",
+            "Names with a dot by which you ask there, such as `upgrader.example.com`. IP addresses, names without a dot, \
+             `….internal` and the host's own name [need no mention](commands.md#http).");
         log_level = row("LOG_LEVEL", Value("info"), "error, warn, info, debug or trace",
             "`debug` logs every engine call. Libraries log warnings at most: their debug lines hold secrets.");
         log_format = row("LOG_FORMAT", Value("text"), "text or json", "`json` is one object a line.");

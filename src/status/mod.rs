@@ -2,6 +2,7 @@
 
 mod connections;
 pub mod evidence;
+pub mod hosts;
 pub mod liveness;
 pub mod metrics;
 pub mod page;

@@ -7,11 +7,16 @@ use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use tokio::net::TcpListener;
 
+use crate::status::hosts::Hosts;
 use crate::status::liveness::Liveness;
 use crate::status::{Reader, Status, connections, metrics, page};
 use crate::telemetry;
 
 const TEXT: &str = "text/plain; charset=utf-8";
+
+const WRONG_NAME: &str = "\
+the upgrader is not known by this name: ask by an IP address, or add the name to STATUS_HOSTS in its environment
+";
 
 /// What is served.
 #[derive(Clone)]
@@ -20,6 +25,8 @@ pub struct Server {
     pub status: Reader,
     /// Whether the loop is alive.
     pub liveness: Liveness,
+    /// By which names it may be asked.
+    pub hosts: Hosts,
 }
 
 impl Server {
@@ -29,6 +36,9 @@ impl Server {
     }
 
     fn answer<B>(&self, request: &Request<B>) -> Response<String> {
+        if !self.hosts.are_asked(request) {
+            return text(StatusCode::MISDIRECTED_REQUEST, WRONG_NAME);
+        }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are answered\n");
             let allowed = HeaderValue::from_static("GET, HEAD");

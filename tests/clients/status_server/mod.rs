@@ -1,11 +1,13 @@
 //! The daemon's HTTP server, over real sockets.
 
 mod connections;
+mod hosts;
 mod liveness;
 
 use std::net::SocketAddr;
 
 use chrono::Utc;
+use delegate_upgrader::status::hosts::Hosts;
 use delegate_upgrader::status::liveness::Liveness;
 use delegate_upgrader::status::{Mode, Publisher, Status, server};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -30,6 +32,7 @@ impl Server {
         let server = server::Server {
             status: reader,
             liveness: liveness.clone(),
+            hosts: Hosts::new(["Upgrader.example.com".to_owned()]),
         };
         tokio::spawn(server.serve(listener));
         Self {

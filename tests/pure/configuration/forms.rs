@@ -218,3 +218,18 @@ fn the_user_and_password_of_a_wrong_value_are_masked() {
         assert!(line.starts_with(&format!("LOG_LEVEL: {masked:?};")), "{line}");
     }
 }
+
+#[test]
+fn hosts_are_names_alone() {
+    assert_forms(
+        "STATUS_HOSTS",
+        &[
+            ("a.example", Ok("a.example")),
+            ("a.example ,b.example,a.example", Ok("a.example,b.example")),
+            ("a.example:9464", Err("it has more than a host")),
+            ("http://a.example", Err("it has more than a host")),
+            ("*.example", Err("each name has to be written out")),
+            (",", Err("it has no name")),
+        ],
+    );
+}

@@ -79,6 +79,7 @@ fn every_accepted_form_is_read() {
         ("https_proxy", "me:p%40ss@proxy.example:3128"),
         ("NO_PROXY", "localhost,.example"),
         ("LISTEN_ADDR", "[::]:80"),
+        ("STATUS_HOSTS", "upgrader.example.com, Other.example"),
         ("LOG_LEVEL", "WARNING"),
         ("LOG_FORMAT", "json"),
         ("DOCKER_HOST", "tcp://10.0.0.1"),
@@ -104,6 +105,7 @@ fn every_accepted_form_is_read() {
     assert_eq!(proxy.url, "http://proxy.example:3128");
     assert_eq!(proxy.username.as_deref(), Some("me"));
     assert_eq!(proxy.password.as_ref().unwrap().expose(), "p@ss");
+    assert_eq!(settings.status_hosts, ["upgrader.example.com", "Other.example"]);
     assert_eq!(settings.log.level, LogLevel::Warn);
     assert_eq!(
         settings.engine,
@@ -390,6 +392,7 @@ fn the_redacted_settings_show_what_is_in_effect() {
             "CLIENT_CERT=(unset)",
             "CLIENT_KEY=(unset)",
             "LISTEN_ADDR=127.0.0.1:9464",
+            "STATUS_HOSTS=(unset)",
             "LOG_LEVEL=info",
             "LOG_FORMAT=text",
             "DOCKER_HOST=unix:///var/run/docker.sock",

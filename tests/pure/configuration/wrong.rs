@@ -374,6 +374,7 @@ fn an_environment_wrong_in_every_way_is_reported_in_one_go() {
         ("CLIENT_CERT", "/nowhere"),
         ("CLIENT_KEY", "/nowhere"),
         ("LISTEN_ADDR", "x"),
+        ("STATUS_HOSTS", "x/y"),
         ("WEBHOOK_URL", "x"),
         ("LOG_LEVEL", "x"),
         ("LOG_FORMAT", "x"),
