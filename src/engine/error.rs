@@ -70,6 +70,12 @@ impl EngineError {
         matches!(self, Self::Refused { message, .. } if messages::is_leftover_task(message))
     }
 
+    /// Whether a start failed because a network still has an endpoint of the container's name. Whoever left it behind may
+    /// yet remove it.
+    pub fn is_leftover_endpoint(&self) -> bool {
+        matches!(self, Self::Refused { message, .. } if messages::is_leftover_endpoint(message))
+    }
+
     /// Whether a start failed because a port of the host is taken.
     pub fn is_port_taken(&self) -> bool {
         matches!(self, Self::Refused { message, .. } if messages::is_port_taken(message))

@@ -17,6 +17,15 @@ pub(in crate::engine) fn is_leftover_task(message: &str) -> bool {
         || message.contains("id already in use")
 }
 
+/// Whether a start failed because the network still has an endpoint of that name, which an earlier container or a
+/// crash of the engine left behind.
+///
+/// Docker 20.10.24, 26.1.5, 28.5.2; they answer 403, as to a connect. Unknown words: the start counts as refused, and
+/// the candidate as failed.
+pub(in crate::engine) fn is_leftover_endpoint(message: &str) -> bool {
+    message.contains("endpoint with name") && message.contains("already exists in network")
+}
+
 /// Whether a start failed because a port of the host that the container publishes is taken: all ports of a range are,
 /// by its replicas, or some other process has it.
 ///
@@ -56,7 +65,7 @@ pub(super) fn is_removal_in_progress(message: &str) -> bool {
 /// its own. `already attached to network` is Docker's for services. Unknown words: the connect fails, and is
 /// repeated.
 pub(super) fn is_connected_already(message: &str) -> bool {
-    (message.contains("endpoint with name") && message.contains("already exists in network"))
+    is_leftover_endpoint(message)
         || message.contains("already attached to network")
         || message.contains("already connected to network")
 }

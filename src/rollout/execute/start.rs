@@ -82,8 +82,9 @@ async fn start_candidate<E: Engine>(
     }
     let history = memory.history(&candidate.id);
     history.failed_starts += 1;
-    // From 500 on the fault may be the engine's, as after a crash.
-    if status >= 500 && history.failed_starts < START_ATTEMPTS {
+    // From 500 on the fault may be the engine's, as after a crash. What is not the image's may pass as well.
+    let may_pass = status >= 500 || common_cause.is_some();
+    if may_pass && history.failed_starts < START_ATTEMPTS {
         return Err(EngineError::Refused { status, message }.into());
     }
     if let Some(cause) = common_cause {
@@ -97,6 +98,8 @@ async fn start_candidate<E: Engine>(
 fn common_cause(error: &EngineError) -> Option<&'static str> {
     if error.is_leftover_task() {
         Some("an engine that was killed during a start cannot repeat it")
+    } else if error.is_leftover_endpoint() {
+        Some("the engine did not remove an endpoint of that name from the network")
     } else if error.is_port_taken() {
         Some("something else has a port that it publishes")
     } else {

@@ -46,6 +46,12 @@ fn a_leftover_task_is_distinguished_from_a_leftover_endpoint() {
         "error while creating mount source path '/x': mkdir /x: file already exists",
     ] {
         assert!(!refused(500, message).is_leftover_task(), "{message}");
+        let is_endpoint = message == CONNECTED;
+        assert_eq!(
+            refused(403, message).is_leftover_endpoint(),
+            is_endpoint,
+            "{message}"
+        );
     }
 }
 

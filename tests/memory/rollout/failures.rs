@@ -87,18 +87,50 @@ async fn a_candidate_that_cannot_be_started_is_rejected() {
     assert_rejected(&host, &report, "exec: /delegate: no such file");
 }
 
-/// Docker's own sentences: a task that its crash left behind says nothing about the image, an endpoint does.
+/// Docker's own sentences: what its crash left behind says nothing about the image.
 #[tokio::test(start_paused = true)]
-async fn a_leftover_task_is_inconclusive_and_a_leftover_endpoint_is_not() {
+async fn a_leftover_task_or_endpoint_is_inconclusive() {
     let refused = |message: &str| Behaviour {
         start_error: Some(message.to_owned()),
         ..good()
     };
-    let (_, _, report) = with_candidate(refused("task f00: already exists")).await;
-    assert_eq!(row(&report, "dd").reason.as_str(), "inconclusive");
-    let endpoint = "endpoint with name dd already exists in network corp";
-    let (host, _, report) = with_candidate(refused(endpoint)).await;
-    assert_rejected(&host, &report, endpoint);
+    for left_behind in [
+        "task f00: already exists",
+        "endpoint with name dd already exists in network corp",
+    ] {
+        let (host, _, report) = with_candidate(refused(left_behind)).await;
+        assert_eq!(
+            row(&report, "dd").reason.as_str(),
+            "inconclusive",
+            "{left_behind}"
+        );
+        assert!(row(&report, "dd").message.contains(left_behind), "{report:?}");
+        assert_eq!(host.names(), ["dd"]);
+    }
+    let (host, _, report) = with_candidate(refused("file already exists")).await;
+    assert_rejected(&host, &report, "file already exists");
+}
+
+/// The engine removes the endpoint of a container that is gone, if late.
+#[tokio::test(start_paused = true)]
+async fn a_start_that_a_leftover_endpoint_keeps_back_is_repeated() {
+    let host = Host::new();
+    host.run("dd");
+    let mut starts = 0;
+    host.twin.set_faults(move |call| {
+        if call.operation != Operation::Start {
+            return Fault::None;
+        }
+        starts += 1;
+        if starts < 3 {
+            Fault::RefuseWith(403, "endpoint with name dd already exists in network corp")
+        } else {
+            Fault::None
+        }
+    });
+    let report = host.once(NEW).await;
+    assert!(!report.has_failures(), "{report:?}");
+    host.assert_settled_on("dd", NEW, "");
 }
 
 #[tokio::test(start_paused = true)]

@@ -90,6 +90,8 @@ pub enum Fault {
     HangAfter,
     /// The engine answers with this status, and does nothing.
     Refuse(u16),
+    /// The engine answers with this status and these words, and does nothing.
+    RefuseWith(u16, &'static str),
     /// It arrives twice in a row, as after a proxy's retry, and the caller gets the second answer.
     Twice,
     /// Nothing, but it takes this much longer; half of it before its effect.

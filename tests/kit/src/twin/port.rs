@@ -89,6 +89,10 @@ impl Twin {
             outcome
         };
         let broken = || EngineError::Unreachable("the connection broke".to_owned());
+        let refused = |status, message: &str| EngineError::Refused {
+            status,
+            message: message.to_owned(),
+        };
         let result = match admitted.fault {
             Fault::None | Fault::Slow(_) => act(),
             Fault::Twice => {
@@ -96,10 +100,8 @@ impl Twin {
                 act()
             }
             Fault::ErrBefore => Err(broken()),
-            Fault::Refuse(status) => Err(EngineError::Refused {
-                status,
-                message: "something is wrong with it".to_owned(),
-            }),
+            Fault::Refuse(status) => Err(refused(status, "something is wrong with it")),
+            Fault::RefuseWith(status, message) => Err(refused(status, message)),
             Fault::ErrAfter => {
                 let _unseen = act();
                 Err(broken())
