@@ -43,7 +43,7 @@ enum Command {
         /// The delegate's container, by name or id
         container: String,
     },
-    /// Roll one delegate back to its previous image, now, and keep it there until another image is published
+    /// Roll one delegate back to its previous image, now, and keep it there until an image other than the one it leaves is published
     Rollback {
         /// The delegate's container, by name or id
         container: String,
