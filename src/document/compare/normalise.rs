@@ -16,6 +16,7 @@ pub(super) fn host_configs(old: &mut Map<String, Value>, new: &mut Map<String, V
         sort_ulimits(side);
     }
     drop_what_was_filled_in(old, new);
+    drop_what_was_discarded(old, new);
 }
 
 /// A link shows with the container's own name, `/db:/NAME/alias`.
@@ -81,6 +82,32 @@ const FILLED_IN: [&str; 6] = [
     "Runtime",
     "ShmSize",
 ];
+
+/// What an engine takes with a warning and discards where the host cannot do it. There the old container does not have it
+/// in effect either, whatever its document says. By moby's `verifyPlatformContainerResources`
+/// (`daemon/daemon_unix.go`), except where it says otherwise. Not so the limits of memory, processes and CPUs, which
+/// every cgroup has, and `CpuRealtime…`, which is refused.
+const DISCARDED: [&str; 6] = [
+    // With cgroup v2.
+    "OomKillDisable",
+    "MemorySwappiness",
+    // With cgroup v2, and from API 1.42 on by `postContainersCreate`.
+    "KernelMemory",
+    "KernelMemoryTCP",
+    // Without an I/O scheduler that weighs.
+    "BlkioWeight",
+    "BlkioWeightDevice",
+];
+
+/// Leaves out of both what the engine discarded of what was asked for.
+fn drop_what_was_discarded(old: &mut Map<String, Value>, new: &mut Map<String, Value>) {
+    for field in DISCARDED {
+        if is_unset(new.get(field)) {
+            old.remove(field);
+            new.remove(field);
+        }
+    }
+}
 
 /// Leaves out of both what the engine filled in for the new one.
 fn drop_what_was_filled_in(old: &mut Map<String, Value>, new: &mut Map<String, Value>) {

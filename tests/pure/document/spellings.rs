@@ -75,6 +75,53 @@ fn one_setting_in_two_spellings_is_no_difference() {
     }
 }
 
+/// The host cannot do it: the old one does not have it in effect either.
+#[test]
+fn what_the_engine_discards_is_no_difference_and_what_it_adds_is() {
+    for (field, asked, discarded) in [
+        ("OomKillDisable", json!(true), vec![json!(false), Value::Null]),
+        ("MemorySwappiness", json!(10), vec![Value::Null]),
+        ("MemorySwappiness", json!(0), vec![Value::Null]),
+        ("KernelMemory", json!(64 << 20), vec![json!(0), Value::Null]),
+        ("KernelMemoryTCP", json!(64 << 20), vec![json!(0), Value::Null]),
+        ("BlkioWeight", json!(300), vec![json!(0)]),
+        (
+            "BlkioWeightDevice",
+            json!([{"Path": "/dev/sda", "Weight": 200}]),
+            vec![json!([]), Value::Null],
+        ),
+    ] {
+        let asked = json!({ field: asked });
+        for discarded in discarded {
+            let discarded = json!({ field: discarded });
+            assert_eq!(between(&asked, &discarded), [""; 0], "{asked} {discarded}");
+        }
+        assert_eq!(between(&asked, &json!({})), [""; 0], "{asked}");
+        if asked != json!({"MemorySwappiness": 0}) {
+            let path = format!("/HostConfig/{field}");
+            assert_eq!(between(&json!({}), &asked), [path.as_str()], "{asked}");
+            assert_eq!(between(&asked, &json!({ field: 7 })), [path.as_str()], "{asked}");
+        }
+    }
+}
+
+#[test]
+fn a_limit_that_every_host_can_do_is_missed() {
+    for (field, asked, lost) in [
+        ("Memory", json!(128 << 20), json!(0)),
+        ("MemoryReservation", json!(64 << 20), json!(0)),
+        ("NanoCpus", json!(500_000_000), json!(0)),
+        ("CpuShares", json!(512), json!(0)),
+        ("CpusetCpus", json!("0"), json!("")),
+        ("PidsLimit", json!(100), Value::Null),
+        ("CpuRealtimePeriod", json!(1_000_000), json!(0)),
+        ("CpuRealtimeRuntime", json!(950_000), json!(0)),
+    ] {
+        let found = between(&json!({ field: asked }), &json!({ field: lost }));
+        assert_eq!(found, [format!("/HostConfig/{field}")]);
+    }
+}
+
 #[test]
 fn another_setting_is_a_difference_however_alike_it_looks() {
     for (old, new, path) in [
@@ -101,11 +148,6 @@ fn another_setting_is_a_difference_however_alike_it_looks() {
         ),
         (json!({"PidsLimit": 100}), json!({"PidsLimit": null}), "PidsLimit"),
         (json!({"PidsLimit": null}), json!({"PidsLimit": 100}), "PidsLimit"),
-        (
-            json!({"OomKillDisable": true}),
-            json!({"OomKillDisable": false}),
-            "OomKillDisable",
-        ),
         (
             json!({"Ulimits": [{"Name": "core", "Hard": 1}]}),
             json!({"Ulimits": [{"Name": "core", "Hard": 2}]}),
