@@ -140,7 +140,7 @@ pub trait Engine: Send + Sync + 'static {
     /// Removes an image that no container uses, never by force. Gone already: success.
     fn remove_image(&self, id: &ImageId) -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// The last `lines` lines that a container printed, on either stream: at most a mebibyte, and no more than the
+    /// The last `lines` lines that a container printed, on either stream: each cut after 64 KiB, and no more than the
     /// engine sends within two seconds. Empty where the log driver cannot read its log back.
     fn logs(
         &self,

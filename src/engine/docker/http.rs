@@ -95,27 +95,40 @@ impl HttpClient {
 
     /// Sends a request; the body of the answer. Errs for any status but 2xx and 304.
     pub(super) async fn send(&self, request: Request) -> Result<Vec<u8>, EngineError> {
-        self.send_at_most(request, usize::MAX).await
+        let mut body = Vec::new();
+        let take = |chunk: &[u8]| body.extend_from_slice(chunk);
+        self.stream(request, usize::MAX, take).await?;
+        Ok(body)
     }
 
-    /// Sends a request whose answer may have no end, and reads no more than `max` bytes of it.
-    pub(super) async fn send_at_most(&self, request: Request, max: usize) -> Result<Vec<u8>, EngineError> {
+    /// Sends a request whose answer may be long, and hands out the chunks of its body until there are `max` bytes. Errs
+    /// for any status but 2xx and 304.
+    pub(super) async fn stream(
+        &self,
+        request: Request,
+        max: usize,
+        mut take: impl FnMut(&[u8]) + Send,
+    ) -> Result<(), EngineError> {
         let limit = request.limit;
         logged(request.to_string(), async {
             let mut response = self.response(request).await?;
             let status = response.status();
-            let mut body = Vec::new();
-            while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error, limit))? {
-                body.extend_from_slice(&chunk);
-                if body.len() >= max {
-                    body.truncate(max);
-                    break;
+            let is_success = status.is_success() || status == StatusCode::NOT_MODIFIED;
+            let (mut length, mut problem) = (0, Vec::new());
+            while length < max
+                && let Some(chunk) = response.chunk().await.map_err(|error| failure(&error, limit))?
+            {
+                length += chunk.len();
+                if is_success {
+                    take(&chunk);
+                } else {
+                    problem.extend_from_slice(&chunk);
                 }
             }
-            if status.is_success() || status == StatusCode::NOT_MODIFIED {
-                Ok(body)
+            if is_success {
+                Ok(())
             } else {
-                Err(from_status(status.as_u16(), &message(&body)))
+                Err(from_status(status.as_u16(), &message(&problem)))
             }
         })
         .await

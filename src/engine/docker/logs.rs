@@ -1,51 +1,190 @@
-//! A container's log as text, from the engine's stream in either of its two forms.
+//! The end of a container's log, from the engine's stream in either of its two forms.
 
-use std::borrow::Cow;
+use std::collections::VecDeque;
 
 /// The bytes of a frame's header: the number of the stream, three zeros, the length of what follows.
 const HEADER: usize = 8;
+/// The bytes of a line that are kept. The rest is marked by [`CUT`].
+const MAX_LINE: usize = 64 * 1024;
+/// Stands for the rest of a line.
+const CUT: &str = "…";
 
-/// The text of both streams, without the frames that they come in. A container with a terminal has one stream,
-/// unframed.
-pub(super) fn text(body: &[u8]) -> String {
-    let plain: Cow<'_, [u8]> = if is_framed(body) {
-        Cow::Owned(unframed(body))
-    } else {
-        Cow::Borrowed(body)
-    };
-    String::from_utf8_lossy(&plain).into_owned()
+/// The last lines of both streams, in the order in which they ended, without the frames that they come in. A container
+/// with a terminal has one stream, unframed.
+pub(super) struct Tail {
+    keep: usize,
+    lines: VecDeque<String>,
+    form: Form,
+    stdout: Line,
+    stderr: Line,
 }
 
-/// Engines before API 1.42 do not say which form it is, but no text starts like a header.
-fn is_framed(body: &[u8]) -> bool {
-    matches!(body, [0..=2, 0, 0, 0, _, _, _, _, ..])
+/// The form of the stream, and where in it the reader is.
+enum Form {
+    /// Engines before API 1.42 do not say which form it is, but no text starts like a header.
+    Unknown(Vec<u8>),
+    Plain,
+    /// In a header, of which this much is there.
+    Header(Vec<u8>),
+    /// In a frame that has so many bytes left.
+    Frame {
+        is_stderr: bool,
+        left: usize,
+    },
 }
 
-/// The whole lines of both streams, in the order in which they ended.
-fn unframed(mut body: &[u8]) -> Vec<u8> {
-    let mut text = Vec::with_capacity(body.len());
-    let mut begun = [Vec::new(), Vec::new()];
-    while let Some((header, rest)) = body.split_at_checked(HEADER) {
-        let length = header.iter().skip(4).fold(0_usize, |length, byte| {
-            length.saturating_mul(256).saturating_add((*byte).into())
-        });
-        // The answer may have been cut off.
-        let (frame, rest) = rest.split_at(length.min(rest.len()));
-        let [stdout, stderr] = &mut begun;
-        let line = if header.first() == Some(&2) {
-            stderr
-        } else {
-            stdout
-        };
-        line.extend_from_slice(frame);
-        if let Some(end) = line.iter().rposition(|byte| *byte == b'\n') {
-            text.extend(line.drain(..=end));
+/// A line that has begun.
+#[derive(Default)]
+struct Line {
+    bytes: Vec<u8>,
+    is_cut: bool,
+}
+
+impl Tail {
+    /// Keeps so many lines.
+    pub(super) fn new(keep: usize) -> Self {
+        Self {
+            keep,
+            lines: VecDeque::new(),
+            form: Form::Unknown(Vec::new()),
+            stdout: Line::default(),
+            stderr: Line::default(),
         }
-        body = rest;
     }
-    for line in begun.iter().filter(|line| !line.is_empty()) {
-        text.extend_from_slice(line);
-        text.push(b'\n');
+
+    /// Reads on.
+    pub(super) fn read(&mut self, mut chunk: &[u8]) {
+        while !chunk.is_empty() {
+            chunk = self.read_some(chunk);
+        }
     }
-    text
+
+    /// Reads the beginning of a chunk; what is left of it.
+    fn read_some<'a>(&mut self, chunk: &'a [u8]) -> &'a [u8] {
+        match &mut self.form {
+            Form::Unknown(begun) => {
+                let rest = fill(begun, chunk);
+                if begun.len() == HEADER {
+                    self.recognise();
+                }
+                rest
+            }
+            Form::Plain => {
+                self.print(false, chunk);
+                &[]
+            }
+            Form::Header(begun) => {
+                let rest = fill(begun, chunk);
+                if let Some(frame) = Form::frame(begun) {
+                    self.form = frame;
+                }
+                rest
+            }
+            Form::Frame { is_stderr, left } => {
+                let (is_stderr, now) = (*is_stderr, chunk.len().min(*left));
+                *left -= now;
+                if *left == 0 {
+                    self.form = Form::Header(Vec::new());
+                }
+                let (frame, rest) = chunk.split_at(now);
+                self.print(is_stderr, frame);
+                rest
+            }
+        }
+    }
+
+    /// Tells the form by what is there of the beginning.
+    fn recognise(&mut self) {
+        if let Form::Unknown(begun) = &mut self.form {
+            let begun = std::mem::take(begun);
+            self.form = Form::frame(&begun).unwrap_or(Form::Plain);
+            if matches!(self.form, Form::Plain) {
+                self.print(false, &begun);
+            }
+        }
+    }
+
+    fn print(&mut self, is_stderr: bool, text: &[u8]) {
+        for piece in text.split_inclusive(|byte| *byte == b'\n') {
+            let line = if is_stderr {
+                &mut self.stderr
+            } else {
+                &mut self.stdout
+            };
+            line.extend(piece);
+            if piece.ends_with(b"\n") {
+                let line = line.end();
+                self.push(line);
+            }
+        }
+    }
+
+    fn push(&mut self, line: String) {
+        self.lines.push_back(line);
+        if self.lines.len() > self.keep {
+            self.lines.pop_front();
+        }
+    }
+
+    /// What was kept, and the lines that have no end yet.
+    pub(super) fn text(mut self) -> String {
+        self.recognise();
+        let is_plain = matches!(self.form, Form::Plain);
+        for mut line in [std::mem::take(&mut self.stdout), std::mem::take(&mut self.stderr)] {
+            if !line.bytes.is_empty() {
+                if !is_plain && !line.is_cut {
+                    line.bytes.push(b'\n');
+                }
+                self.push(line.end());
+            }
+        }
+        self.lines.into_iter().collect()
+    }
+}
+
+impl Form {
+    /// What a whole header announces; `None` of anything else. A frame may be empty.
+    fn frame(header: &[u8]) -> Option<Self> {
+        let [stream @ 0..=2, 0, 0, 0, length @ ..] = header else {
+            return None;
+        };
+        let left = u32::from_be_bytes(length.try_into().ok()?);
+        Some(match usize::try_from(left).ok()? {
+            0 => Self::Header(Vec::new()),
+            left => Self::Frame {
+                is_stderr: *stream == 2,
+                left,
+            },
+        })
+    }
+}
+
+impl Line {
+    fn extend(&mut self, piece: &[u8]) {
+        let room = MAX_LINE.saturating_sub(self.bytes.len());
+        if piece.len() > room {
+            self.is_cut = true;
+        }
+        let (kept, _) = piece.split_at(piece.len().min(room));
+        self.bytes.extend_from_slice(kept);
+    }
+
+    /// The whole line, or what was kept of it. The next one begins.
+    fn end(&mut self) -> String {
+        let Self { bytes, is_cut } = std::mem::take(self);
+        let mut line = String::from_utf8_lossy(&bytes).into_owned();
+        if is_cut {
+            line.push_str(CUT);
+            line.push('\n');
+        }
+        line
+    }
+}
+
+/// Fills up a header; what is left of the chunk.
+fn fill<'a>(header: &mut Vec<u8>, chunk: &'a [u8]) -> &'a [u8] {
+    let missing = HEADER.saturating_sub(header.len()).min(chunk.len());
+    let (now, rest) = chunk.split_at(missing);
+    header.extend_from_slice(now);
+    rest
 }

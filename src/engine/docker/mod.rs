@@ -32,6 +32,7 @@ use tokio::time::timeout;
 
 use self::call_log::logged;
 use self::http::HttpClient;
+use self::logs::Tail;
 use self::responses::{ContainerRow, Created};
 use self::session::Session;
 use self::stop::kills_when_the_client_leaves;
@@ -50,8 +51,11 @@ const REGISTRY: Duration = Duration::from_secs(60);
 const STOP_WAIT: Duration = Duration::from_secs(1);
 /// The limit of a read of a container's log, since a replacement waits for the evidence.
 const LOGS: Duration = Duration::from_secs(2);
-/// As much of a log as is read. An engine keeps lines in pieces of 16 KiB, and may be asked for dozens of them.
-const MAX_LOG_BYTES: usize = 1024 * 1024;
+/// How many lines an engine is asked for, at least. It keeps a line in pieces of 16 KiB and counts those: as many as a
+/// line of 3 MB has, and those around it.
+const LOG_PIECES: usize = 256;
+/// As much of a log as is read.
+const MAX_LOG_BYTES: usize = 8 * 1024 * 1024;
 
 /// A Docker engine: cheap to clone, and connected to by every call, so that it may go away and come back.
 #[derive(Clone)]
@@ -294,10 +298,13 @@ impl Engine for DockerEngine {
             .request(Method::GET, Some(session.info.api), &path, LOGS)
             .query("stdout", "1")
             .query("stderr", "1")
-            .query("tail", &lines.to_string());
-        let body = http.send_at_most(request, MAX_LOG_BYTES).await;
-        match self.track_session(body).await {
-            Ok(body) => Ok(logs::text(&body)),
+            .query("tail", &lines.max(LOG_PIECES).to_string());
+        let mut tail = Tail::new(lines);
+        let read = http
+            .stream(request, MAX_LOG_BYTES, |chunk| tail.read(chunk))
+            .await;
+        match self.track_session(read).await {
+            Ok(()) => Ok(tail.text()),
             Err(EngineError::Refused { message, .. }) if messages::is_unreadable_log(&message) => {
                 Ok(String::new())
             }

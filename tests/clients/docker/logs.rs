@@ -55,3 +55,56 @@ async fn bytes_that_are_no_text_are_no_failure() {
     let body = [1, 0, 0, 0, 0, 0, 0, 2, 0xff, 0xfe];
     assert_eq!(text(&body).await, "\u{fffd}\u{fffd}\n");
 }
+
+/// An engine sends a long line in frames of 16 KiB.
+fn long_line(length: usize) -> Vec<u8> {
+    let text = "x".repeat(length);
+    let mut pieces: Vec<Vec<u8>> = text
+        .as_bytes()
+        .chunks(16 * 1024)
+        .map(|piece| frame(1, std::str::from_utf8(piece).unwrap()))
+        .collect();
+    pieces.push(frame(1, "\n"));
+    pieces.concat()
+}
+
+#[tokio::test]
+async fn a_huge_line_hides_none_of_the_others() {
+    let body = [
+        frame(1, "before\n"),
+        long_line(3 * 1024 * 1024),
+        frame(2, "oops\n"),
+        frame(1, "after\n"),
+    ]
+    .concat();
+    let log = text(&body).await;
+    let lines: Vec<&str> = log.lines().collect();
+    let [before, huge, oops, after] = lines[..] else {
+        panic!("{} lines", lines.len());
+    };
+    assert_eq!((before, oops, after), ("before", "oops", "after"));
+    assert!(huge.ends_with("xx…") && huge.len() < 100_000, "{}", huge.len());
+}
+
+#[tokio::test]
+async fn a_huge_line_of_a_terminal_hides_none_of_the_others() {
+    let huge = "x".repeat(3 * 1024 * 1024);
+    let log = text(format!("before\r\n{huge}\r\nafter\r\n").as_bytes()).await;
+    let lines: Vec<&str> = log.lines().collect();
+    assert_eq!((lines.len(), lines[0], lines[2]), (3, "before", "after"));
+    assert!(lines[1].ends_with("xx…"));
+}
+
+/// The engine counts the pieces of a long line: it is asked for more than are wanted.
+#[tokio::test]
+async fn only_the_last_lines_are_kept_of_what_the_engine_sends() {
+    let body: Vec<u8> = (0..300).flat_map(|n| frame(1, &format!("{n}\n"))).collect();
+    let engine = ScriptedEngine::start(move |_| answer(200, body.clone())).await;
+    let log = engine.docker.logs(&ContainerId::new("d1"), 2).await.unwrap();
+    assert_eq!(log, "298\n299\n");
+    let asked = engine
+        .calls()
+        .into_iter()
+        .find(|call| call.line.contains("/logs"));
+    assert!(asked.unwrap().line.ends_with("tail=256"));
+}
