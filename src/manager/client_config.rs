@@ -177,6 +177,9 @@ pub(super) fn audience(base: &Url) -> String {
 
 /// The HTTP client: no redirects, nothing from the environment.
 pub(super) fn client(config: &ManagerConfig, base: &Url) -> Result<Client, ManagerSetupError> {
+    // For clients without a TLS configuration of their own, such as those of the tests. Err: one is installed already,
+    // which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let broken = |reason: &str| ManagerSetupError::Client(one_line(reason, MAX_SHOWN));
     let authorities = match &config.ca_bundle {
         Some(pem) => certificates::authorities(pem).map_err(ManagerSetupError::CaBundle)?,
