@@ -53,6 +53,8 @@ pub struct EngineInfo {
     pub api: ApiVersion,
     /// Its release, as it writes it: `20.10.24+dfsg1`.
     pub version: String,
+    /// Whether it is Podman, which answers 500 to requests that it can never carry out, too.
+    pub is_podman: bool,
     /// Its operating system: `linux`.
     pub os: String,
     /// Its architecture: `amd64`, `arm64`.

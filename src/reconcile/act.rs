@@ -71,6 +71,16 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 self.backoff(rollout, &step.to_string(), problem(&failure), now);
             }
             (_, Failure::Refused(reason)) => self.run.skip_until_next_run(rollout, reason),
+            // What is in progress is tried until it succeeds.
+            (step, Failure::Doubtful(error))
+                if rollout.serving.is_some()
+                    && rollout.candidate.is_none()
+                    && self.has_just_failed(rollout, step) =>
+            {
+                let problem = error.to_string();
+                self.run
+                    .skip_until_next_run(rollout, Reason::CreateRefused { problem });
+            }
             (Step::Create { reference, .. }, Failure::ImageVanished) => {
                 let (container, workload) = (&rollout.name, &rollout.workload);
                 if self.run.pull_again(reference) {
@@ -83,6 +93,15 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             }
             (step, failure) => self.backoff(rollout, &step.to_string(), problem(&failure), now),
         }
+    }
+
+    /// Whether this step is what failed last.
+    fn has_just_failed(&self, rollout: &Rollout, step: &Step) -> bool {
+        let tracked = self.tracked.get(&rollout.name);
+        let last = tracked.and_then(|tracked| tracked.backoff.as_ref());
+        last.is_some_and(|last| {
+            matches!(&last.reason, Reason::EngineError { step: failed, .. } if *failed == step.to_string())
+        })
     }
 
     /// Takes in the pulls that have ended.
@@ -141,7 +160,7 @@ fn is_new_date(rollout: &Rollout, step: &Step) -> bool {
 
 fn problem(failure: &Failure) -> String {
     match failure {
-        Failure::Engine(error) => error.to_string(),
+        Failure::Engine(error) | Failure::Doubtful(error) => error.to_string(),
         Failure::Refused(reason) => reason.to_string(),
         Failure::ImageVanished => "the image disappeared".to_owned(),
     }

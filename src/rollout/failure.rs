@@ -8,6 +8,8 @@ use crate::engine::EngineError;
 pub enum Failure {
     /// An engine call failed. Whether it had an effect, the next observation shows.
     Engine(EngineError),
+    /// An engine call failed with a status that this engine also has for what it can never do.
+    Doubtful(EngineError),
     /// The delegate cannot be served in this run.
     Refused(Reason),
     /// The image disappeared between pull and create; it has to be pulled again.

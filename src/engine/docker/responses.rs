@@ -17,6 +17,23 @@ pub(super) struct Version {
     pub(super) os: String,
     #[serde(rename = "Arch", default)]
     pub(super) architecture: String,
+    #[serde(rename = "Components", default)]
+    components: Option<Vec<Component>>,
+}
+
+/// A part of an engine.
+#[derive(Deserialize)]
+struct Component {
+    #[serde(rename = "Name", default)]
+    name: String,
+}
+
+impl Version {
+    /// Podman 5.8.6 calls itself `Podman Engine`.
+    pub(super) fn is_podman(&self) -> bool {
+        let mut components = self.components.iter().flatten();
+        components.any(|component| component.name.starts_with("Podman"))
+    }
 }
 
 /// The answer to a create.
@@ -52,6 +69,31 @@ impl From<ContainerRow> for ContainerSummary {
             name: name.unwrap_or_default().to_owned(),
             state: RunState::from(row.state.as_str()),
             labels: row.labels.unwrap_or_default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Version;
+
+    #[test]
+    fn podman_is_told_by_its_components() {
+        for (components, is_podman) in [
+            (
+                r#", "Components": [{"Name": "Podman Engine", "Version": "5.8.6"}, {"Name": "Conmon"}]"#,
+                true,
+            ),
+            (
+                r#", "Components": [{"Name": "Engine", "Version": "28.5.2"}, {"Name": "runc"}]"#,
+                false,
+            ),
+            (r#", "Components": null"#, false),
+            ("", false),
+        ] {
+            let version = format!(r#"{{"ApiVersion": "1.41"{components}}}"#);
+            let version: Version = serde_json::from_str(&version).unwrap();
+            assert_eq!(version.is_podman(), is_podman, "{components}");
         }
     }
 }

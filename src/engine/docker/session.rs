@@ -41,6 +41,7 @@ impl DockerEngine {
             .fetch(http.request(Method::GET, None, &["version"], READ))
             .await?;
         let info = EngineInfo {
+            is_podman: version.is_podman(),
             api: version.api.parse().map_err(EngineError::Malformed)?,
             version: version.release,
             os: version.os,

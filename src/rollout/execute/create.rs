@@ -81,7 +81,7 @@ pub(super) async fn create<E: Engine>(
     old: &Inspected,
     wanted: NewContainer<'_>,
 ) -> Result<ContainerId, Failure> {
-    let EngineInfo { api, .. } = engine.info().await?;
+    let EngineInfo { api, is_podman, .. } = engine.info().await?;
     let image = wanted.image;
     let old_image = engine.inspect_image(old.image_id().as_str()).await?;
     let new_image = match engine.inspect_image(image.as_str()).await {
@@ -119,6 +119,7 @@ pub(super) async fn create<E: Engine>(
             status: 400..=499,
             message,
         }) => Err(Failure::Refused(Reason::CreateRefused { problem: message })),
+        Err(error @ EngineError::Refused { status: 500, .. }) if is_podman => Err(Failure::Doubtful(error)),
         Err(error) => Err(error.into()),
     }
 }

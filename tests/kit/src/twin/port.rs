@@ -129,6 +129,7 @@ impl Engine for Twin {
             Ok(EngineInfo {
                 api: state.settings.api,
                 version: state.settings.version.clone(),
+                is_podman: state.settings.is_podman,
                 os: "linux".to_owned(),
                 architecture: "amd64".to_owned(),
             })

@@ -21,6 +21,8 @@ pub struct TwinSettings {
     pub api: ApiVersion,
     /// Its release.
     pub version: String,
+    /// Whether it says that it is Podman.
+    pub is_podman: bool,
     /// How long every call takes; half of it before it has its effect.
     pub latency: Duration,
     /// How long an auto-removal takes.
@@ -32,6 +34,7 @@ impl Default for TwinSettings {
         Self {
             api: ApiVersion::new(1, 47),
             version: "27.5.1".to_owned(),
+            is_podman: false,
             latency: Duration::from_millis(2),
             removal_time: Duration::from_millis(100),
         }
