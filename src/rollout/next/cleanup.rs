@@ -6,8 +6,8 @@ use crate::rollout::Row::{F1, F2, F3, F4, F5};
 use crate::rollout::{Decided, Member, Step};
 
 impl At<'_> {
-    /// They are stopped as gently as delegates. Of the failed ones the last is kept, of the withdrawn ones none, unless
-    /// it remembers the restart policy of an old one that is still to come back.
+    /// They are stopped as gently as delegates. Of the failed ones the last is kept, of the withdrawn ones none, and each
+    /// that remembers the restart policy of an old one that is still to come back.
     pub(super) fn clean_up(&self) -> impl Iterator<Item = Decided> {
         let rollout = self.rollout;
         let (failed, withdrawn) = (&rollout.failed, &rollout.withdrawn);
@@ -20,9 +20,10 @@ impl At<'_> {
         let pairs = serving.flat_map(|serving| rollout.given_up().map(move |other| (serving, other)));
         let owed = pairs.filter_map(|(serving, other)| self.restore_lost_policy(serving, other));
         let is_removable = |member: &&Member| member.is_removable();
-        let superseded = failed.iter().rev().skip(1).rev().filter(is_removable);
         let is_needed = |member: &Member| rollout.draining.iter().any(|old| member.is_successor_of(old));
         let is_done = move |member: &&Member| rollout.serving.is_some() || !is_needed(member);
+        let superseded = failed.iter().rev().skip(1).rev();
+        let superseded = superseded.filter(is_removable).filter(is_done);
         let done = withdrawn.iter().filter(is_removable).filter(is_done);
         up.map(|member| F1.see(self.stop(member)))
             .chain(vanishing.map(|member| F2.see(self.wait_for_removal(member))))

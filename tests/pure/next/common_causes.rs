@@ -138,6 +138,26 @@ fn a_withdrawn_candidate_is_kept_while_it_remembers_the_old_one_s_policy() {
 }
 
 #[test]
+fn a_failed_one_is_kept_while_it_remembers_the_old_one_s_policy() {
+    let successor = new().exited(1).policy("no");
+    let without_policy = new().id("later").change(|m| {
+        m.replaces = Some(new().id);
+        m.predecessor_policy = None;
+    });
+    let scene = |old: Member| {
+        scene()
+            .draining(90, old)
+            .failed(1, successor.clone())
+            .failed(2, without_policy.clone())
+    };
+    let ended = old().policy("no").exited(0);
+    assert_eq!(
+        scene(ended).next(),
+        "set the restart policy of d.draining-90 (old) to unless-stopped"
+    );
+}
+
+#[test]
 fn a_crashing_one_that_lost_its_policy_gets_it_back_before_the_candidate_that_remembers_it_goes() {
     let unwanted = |old: Member| {
         scene()
