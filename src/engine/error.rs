@@ -50,6 +50,11 @@ impl EngineError {
         matches!(self, Self::Refused { .. } | Self::NotFound(_)) && messages::is_auth_error(&self.message())
     }
 
+    /// Whether the engine's disk is full.
+    pub fn is_disk_full(&self) -> bool {
+        matches!(self, Self::Refused { .. }) && messages::is_disk_full(&self.message())
+    }
+
     /// Why a registry's answer to the engine was not what was hoped for, and what to do about it.
     pub fn explain(&self, registry: &str) -> String {
         let message = self.message();

@@ -18,7 +18,7 @@ pub type FreeMemory = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
 pub type FreeDisk = Arc<dyn Fn(&Path, &ContainerId) -> Option<u64> + Send + Sync>;
 
 /// Beyond the image itself, in bytes: an engine with a full disk is of no use to the delegates either.
-const MARGIN: u64 = 64 * 1024 * 1024;
+pub(crate) const MARGIN: u64 = 64 * 1024 * 1024;
 
 /// How to find out how much room an engine has for images.
 #[derive(Clone)]

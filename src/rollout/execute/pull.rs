@@ -1,6 +1,6 @@
 //! Pulls take minutes, so they run in the background: one per image, however many delegates want it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::{debug, info};
 
-use crate::container::{ContainerId, ImageId};
+use crate::container::ImageId;
 use crate::document::image_platform;
 use crate::engine::{Engine, EngineError, EngineInfo, PullProgress};
-use crate::host::capacity::{Disk, Room};
+use crate::host::capacity::{Disk, MARGIN, Room};
 use crate::image::ImageReference;
 use crate::rollout::Rollout;
 use crate::rollout::failure::Failure;
@@ -21,11 +21,26 @@ use crate::rollout::reason::Reason;
 /// How often a pull's progress is logged.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
+/// How long an image is not pulled again after the disk was full, where its free space is unknown.
+const FULL_DISK_PAUSE: Duration = Duration::from_secs(3600);
+
 /// The pulls in progress. They end when this is dropped, and the next ones may have to start over.
 #[derive(Debug, Default)]
 pub struct Pulls {
-    tasks: JoinSet<Pulled>,
+    tasks: JoinSet<(Pulled, Option<FullDisk>)>,
     in_progress: HashSet<String>,
+    /// The images whose last pull found too little room. Only this process knows: the next one pulls once more, which
+    /// costs traffic, and no container.
+    full_disks: HashMap<String, FullDisk>,
+}
+
+/// A pull that found too little room.
+#[derive(Clone, Debug)]
+struct FullDisk {
+    reason: Reason,
+    /// The free space before it began, in bytes.
+    available: Option<u64>,
+    since: Instant,
 }
 
 /// A pull that ended.
@@ -57,20 +72,41 @@ impl Pulls {
         if !self.in_progress.insert(reference.normalised()) {
             return;
         }
+        let last = self.full_disks.get(&reference.normalised()).cloned();
         let (engine, rollout, reference) = (Arc::clone(engine), rollout.clone(), reference.clone());
         self.tasks.spawn(async move {
             let begun = Instant::now();
             let engine = engine.as_ref();
-            let outcome = match too_little_disk(engine, &disk, &serving, &running, &reference).await {
-                Some(reason) => Err(Failure::Refused(reason)),
-                None => pull(engine, &running, &reference).await,
+            let is_there = is_there(engine, &running, &reference).await;
+            let room = if is_there {
+                None
+            } else {
+                disk.room(engine, &serving, &running).await
             };
-            Pulled {
+            let last = last.filter(|_| !is_there);
+            let refusal = too_little_disk(room, last.as_ref(), &reference);
+            let (outcome, full_disk) = if let Some(reason) = refusal {
+                (Err(Failure::Refused(reason)), last)
+            } else {
+                let mut is_full = false;
+                let outcome = pull(engine, &running, &reference, &mut is_full).await;
+                let full_disk = match &outcome {
+                    Err(Failure::Refused(reason)) if is_full => Some(FullDisk {
+                        reason: reason.clone(),
+                        available: room.map(|room| room.available),
+                        since: Instant::now(),
+                    }),
+                    _ => None,
+                };
+                (outcome, full_disk)
+            };
+            let pulled = Pulled {
                 rollout,
                 reference,
                 outcome,
                 took: begun.elapsed(),
-            }
+            };
+            (pulled, full_disk)
         });
     }
 
@@ -82,8 +118,13 @@ impl Pulls {
     /// Hands out a pull that has ended, each once.
     pub fn ended(&mut self) -> Option<Pulled> {
         match self.tasks.try_join_next()? {
-            Ok(pulled) => {
-                self.in_progress.remove(&pulled.reference.normalised());
+            Ok((pulled, full_disk)) => {
+                let image = pulled.reference.normalised();
+                self.in_progress.remove(&image);
+                match full_disk {
+                    Some(full_disk) => self.full_disks.insert(image, full_disk),
+                    None => self.full_disks.remove(&image),
+                };
                 Some(pulled)
             }
             // It is unknown which pull it was, so all may be started again.
@@ -96,20 +137,27 @@ impl Pulls {
     }
 }
 
-/// Whether the image may not fit. One that is there already needs no space, unless it is what runs now under a tag
-/// that may have moved.
-async fn too_little_disk<E: Engine>(
-    engine: &E,
-    disk: &Disk,
-    serving: &ContainerId,
-    running: &ImageId,
+/// Whether the image is there already, and so needs no space: unless it is what runs now under a tag that may have moved.
+async fn is_there<E: Engine>(engine: &E, running: &ImageId, reference: &ImageReference) -> bool {
+    let there = engine.inspect_image(&reference.to_string()).await.ok();
+    there.as_ref().and_then(image_id).is_some_and(|id| id != *running)
+}
+
+/// Whether the image may not fit, by the room for it and by its last pull, where that filled the disk.
+fn too_little_disk(
+    room: Option<Room>,
+    last: Option<&FullDisk>,
     reference: &ImageReference,
 ) -> Option<Reason> {
-    let there = engine.inspect_image(&reference.to_string()).await.ok();
-    if there.as_ref().and_then(image_id).is_some_and(|id| id != *running) {
-        return None;
+    let known = last.and_then(|last| last.available);
+    if let Some(last) = last
+        && (room.is_none() || known.is_none())
+    {
+        return (last.since.elapsed() < FULL_DISK_PAUSE).then(|| last.reason.clone());
     }
-    let Room { needed, available } = disk.room(engine, serving, running).await?;
+    let Room { needed, available } = room?;
+    // As much as there was did not do.
+    let needed = needed.max(known.map_or(0, |known| known.saturating_add(MARGIN)));
     debug!(image = %reference, needed, available, "free space on the engine's disk, in bytes");
     (needed > available).then(|| Reason::TooLittleDisk {
         image: reference.to_string(),
@@ -119,11 +167,12 @@ async fn too_little_disk<E: Engine>(
 }
 
 /// Pulls an image and returns its id, which is read after the pull whatever its outcome was: errors arrive inside a 200
-/// stream, and some of them are not errors.
+/// stream, and some of them are not errors. Says whether the disk was full.
 async fn pull<E: Engine>(
     engine: &E,
     running: &ImageId,
     reference: &ImageReference,
+    is_full: &mut bool,
 ) -> Result<ImageId, Failure> {
     let refused = |problem: String| {
         Failure::Refused(Reason::PullFailed {
@@ -150,6 +199,7 @@ async fn pull<E: Engine>(
         }
     };
     let pulled = engine.pull(reference, platform, progress).await;
+    *is_full = pulled.as_ref().is_err_and(EngineError::is_disk_full);
     if let Err(error @ EngineError::Unreachable(_)) = pulled {
         return Err(error.into());
     }

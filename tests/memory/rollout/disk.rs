@@ -1,8 +1,10 @@
 //! Room for the image is checked before it is pulled.
 
+use std::time::Duration;
+
 use delegate_upgrader::engine::Storage;
 
-use super::host::{GROUP, Host, NEW, OLD, good, row};
+use super::host::{GROUP, HOUR, Host, NEW, OLD, good, row};
 use kit::twin::{Fault, Operation, delegate_body};
 
 const MIB: u64 = 1024 * 1024;
@@ -136,6 +138,72 @@ async fn a_disk_that_fills_up_during_the_pull_is_reported() {
         row(&report, "dd").message,
         format!("cannot pull {NEW}: the engine's disk is full: {words}")
     );
+}
+
+fn pulls(host: &Host) -> usize {
+    let writes = host.twin.writes();
+    writes
+        .iter()
+        .filter(|call| call.operation == Operation::Pull)
+        .count()
+}
+
+const FULL: &str = "failed to register layer: write /usr/lib/x: no space left on device";
+
+#[tokio::test(start_paused = true)]
+async fn an_image_that_filled_the_disk_is_pulled_again_once_there_is_more_room() {
+    let host = Host::new();
+    let free = |bytes: u64| {
+        let bytes = bytes.to_string();
+        host.twin
+            .set_storage(Storage::new("/x", "zfs", &[("Space Available", &bytes)]));
+    };
+    free(ENOUGH);
+    host.twin.break_pull(NEW, Some(FULL));
+    host.run("dd");
+    let mut upgrader = host.upgrader(NEW);
+    let report = host.scheduled_run(&mut upgrader).await;
+    assert_eq!(
+        (pulls(&host), row(&report, "dd").reason.as_str()),
+        (1, "pull_failed")
+    );
+    for more in [0, 64 * MIB - 1] {
+        free(ENOUGH + more);
+        tokio::time::sleep(HOUR * 24).await;
+        let report = host.scheduled_run(&mut upgrader).await;
+        assert_eq!(pulls(&host), 1, "{more}");
+        assert_eq!(row(&report, "dd").reason.as_str(), "too_little_disk");
+        assert!(
+            row(&report, "dd").message.contains("it may need 628 MiB"),
+            "{report:?}"
+        );
+    }
+    free(ENOUGH + 64 * MIB);
+    host.twin.break_pull(NEW, None);
+    let report = host.scheduled_run(&mut upgrader).await;
+    assert!(!report.has_failures(), "{report:?}");
+    host.assert_settled_on("dd", NEW, "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_that_filled_a_disk_of_unknown_size_is_pulled_again_after_an_hour() {
+    let host = Host::new();
+    host.twin.break_pull(NEW, Some(FULL));
+    host.run("dd");
+    let mut upgrader = host.upgrader(NEW);
+    for (pause, pulled) in [(Duration::ZERO, 1), (HOUR / 2, 1), (HOUR / 4, 1), (HOUR / 2, 2)] {
+        tokio::time::sleep(pause).await;
+        let report = host.scheduled_run(&mut upgrader).await;
+        assert_eq!(pulls(&host), pulled);
+        assert_eq!(row(&report, "dd").reason.as_str(), "pull_failed");
+    }
+    // Another failure is no reason to wait.
+    host.twin.break_pull(NEW, Some("toomanyrequests: slow down"));
+    tokio::time::sleep(HOUR).await;
+    for pulled in [3, 4] {
+        host.scheduled_run(&mut upgrader).await;
+        assert_eq!(pulls(&host), pulled);
+    }
 }
 
 #[tokio::test(start_paused = true)]
