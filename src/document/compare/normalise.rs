@@ -93,6 +93,7 @@ const DISCARDED: [&str; 6] = [
     "MemorySwappiness",
     // With cgroup v2, and from API 1.42 on by `postContainersCreate`.
     "KernelMemory",
+    // Its companion. That it is discarded was not found in moby's source, only that cgroup v2 has nothing of the kind.
     "KernelMemoryTCP",
     // Without an I/O scheduler that weighs.
     "BlkioWeight",
