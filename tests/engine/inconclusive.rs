@@ -72,7 +72,7 @@ fn a_manager_that_is_away_during_the_proof_makes_it_inconclusive() {
     for words in [
         "reason=\"confirming\"",
         "reason=\"inconclusive\"",
-        "the Manager did not answer within",
+        "but the Manager is unreachable",
     ] {
         assert!(run.text.contains(words), "{words:?} is not in:\n{}", run.text);
     }
