@@ -10,6 +10,9 @@ use crate::container::{ContainerId, ImageId, Inspected, Role, RunState, label};
 use crate::health::Health;
 use crate::image::{ImageName, ImageReference};
 
+/// For how long after a restore a policy is put right. Calls last a minute at most, and then an observation must see it.
+const LATE_WRITES: TimeDelta = TimeDelta::minutes(15);
+
 /// Restarts after which a candidate counts as crashing rather than as slow.
 const CRASH_LOOP: u64 = 3;
 /// A removal that takes longer than this is not waited for.
@@ -198,6 +201,13 @@ impl Member {
             && old.is_up()
             && self.started_at.is_some()
             && self.started_at < old.retired_at()
+    }
+
+    /// Whether it lives again since that one failed, and for not so long that its owner must have changed its policy: a
+    /// lost one may be the work of another upgrader, whose call was on its way when this one restored the delegate.
+    pub(super) fn was_restored_lately(&self, failed: &Self, now: DateTime<Utc>) -> bool {
+        let restored = self.started_at.filter(|started| *started > failed.created_at);
+        restored.is_some_and(|restored| now - restored < LATE_WRITES)
     }
 
     /// The restart policy that its predecessor had before it was asked to stop, unless that was `no`.

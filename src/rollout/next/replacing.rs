@@ -1,7 +1,5 @@
 //! Side by side (C), giving up the name (G), a lost policy (L), and the name is free (N).
 
-use chrono::TimeDelta;
-
 use super::At;
 use super::proof::Candidate;
 use crate::container::Role;
@@ -35,9 +33,6 @@ impl Serving {
         }
     }
 }
-
-/// For how long after a restore a policy is put right. Calls last a minute at most, and then an observation must see it.
-const LATE_WRITES: TimeDelta = TimeDelta::minutes(15);
 
 impl At<'_> {
     /// One in service, a candidate beside it.
@@ -107,7 +102,7 @@ impl At<'_> {
         let policy = candidate.predecessor_restarts()?;
         let by_us = match candidate.role {
             Role::Withdrawn { .. } => true,
-            Role::Failed { .. } => self.is_late_write(serving, candidate),
+            Role::Failed { .. } => serving.was_restored_lately(candidate, self.now),
             _ => {
                 candidate.is_created() && self.is_stop_first()
                     || serving.has_ended()
@@ -122,13 +117,6 @@ impl At<'_> {
             true => Some(L1.act(Step::retire(self.rollout, serving, self.now))),
             false => Some(L2.act(Step::set_policy(serving, policy))),
         }
-    }
-
-    /// Whether the policy may be that of another upgrader, whose call was on its way when this one restored the delegate:
-    /// it has lived again since the failure, for not so long that its owner must have changed the policy.
-    fn is_late_write(&self, serving: &Member, failed: &Member) -> bool {
-        let restored = serving.started_at.filter(|started| *started > failed.created_at);
-        restored.is_some_and(|restored| self.now - restored < LATE_WRITES)
     }
 
     /// Nobody has the name: the candidate takes it once it is proven. Without an old one there is its standby.
