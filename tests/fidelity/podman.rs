@@ -35,7 +35,7 @@ const REFUSED: [(&str, &str); 5] = [
 ];
 
 /// Rows whose option Podman shows together with another one, and whose create then answers 500, as for a fault of its
-/// own: it is tried again for minutes, which is not waited for.
+/// own: the second such answer counts as a refusal.
 const SHOWN_WITH_ANOTHER: [(&str, &str); 3] = [
     (
         "cpus",
@@ -51,7 +51,7 @@ const SHOWN_WITH_ANOTHER: [(&str, &str); 3] = [
     ),
 ];
 
-/// How long is waited for the upgrade of a row that is known to be tried again and again.
+/// How long is waited for the upgrade of a row that is known to be refused.
 pub(crate) fn longest(title: &str) -> Option<Duration> {
     let is_known = SHOWN_WITH_ANOTHER.iter().any(|(row, _)| *row == title);
     is_known.then_some(Duration::from_secs(30))
@@ -60,7 +60,7 @@ pub(crate) fn longest(title: &str) -> Option<Duration> {
 /// Why Podman loses this, if that is known.
 pub(crate) fn explain(title: &str, loss: &str) -> Option<Vec<&'static str>> {
     let loss = loss.strip_prefix(SECOND).unwrap_or(loss);
-    if loss.starts_with("not upgraded: it hung") {
+    if loss.contains("reason=\"create_refused\"") {
         let row = SHOWN_WITH_ANOTHER.iter().find(|(row, _)| *row == title);
         return row.map(|(_, why)| vec![*why]);
     }
