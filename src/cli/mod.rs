@@ -107,7 +107,7 @@ pub fn main() -> Exit {
     let exit = match runtime {
         Ok(runtime) => {
             let ended = runtime.block_on(dispatch(cli.command.unwrap_or(Command::Run)));
-            // A look-up of a name may still be under way in a thread, which nobody waits for.
+            // A thread may still be looking up a name; the process does not wait for it.
             runtime.shutdown_background();
             ended.unwrap_or_else(|exit| exit)
         }

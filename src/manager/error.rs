@@ -132,7 +132,7 @@ impl ManagerError {
             | Self::ProxyLogin
             | Self::Timeout(_)
             | Self::Server { .. } => true,
-            // Who limits requests can be reached.
+            // A Manager that limits requests can be reached.
             Self::RateLimited { .. }
             | Self::TokenUnknown
             | Self::TokenRevoked

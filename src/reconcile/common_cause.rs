@@ -148,20 +148,7 @@ mod tests {
             name: serving.name.clone(),
             workload: "group".to_owned(),
             serving: Some(serving),
-            candidate: None,
-            draining: Vec::new(),
-            withdrawn: Vec::new(),
-            standby: None,
-            failed: Vec::new(),
-            opted_out: false,
-            single_instance: None,
-            strategy: None,
-            name_conflict: None,
-            vanished: Vec::new(),
-            predecessor_was_renamed: false,
-            retained_images: Vec::new(),
-            obstacle: None,
-            inspect_error: None,
+            ..Rollout::default()
         }
     }
 

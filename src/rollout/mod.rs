@@ -48,7 +48,7 @@ use crate::rollout::reason::Reason;
 const START_ATTEMPTS: u32 = 3;
 
 /// All containers of one delegate `NAME`, by their parts.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rollout {
     /// `NAME`.
     pub name: String,
