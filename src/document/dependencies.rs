@@ -3,7 +3,8 @@
 
 use serde_json::Value;
 
-use crate::container::{ContainerSummary, Inspected};
+use super::Obstacle;
+use crate::container::{ContainerSummary, Inspected, RunState};
 
 /// What a container has of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
@@ -64,6 +65,33 @@ impl Dependency {
     }
 }
 
+/// The first of these without which no container can be created and started: a namespace and a link last as long as
+/// their container runs, volumes as long as it exists.
+pub fn missing_for_create(dependencies: &[Dependency], containers: &[ContainerSummary]) -> Option<Obstacle> {
+    missing(dependencies.iter(), containers)
+}
+
+/// The first of these without which a created container cannot be started: it has its volumes already.
+pub fn missing_for_start(dependencies: &[Dependency], containers: &[ContainerSummary]) -> Option<Obstacle> {
+    missing(dependencies.iter().filter(|it| it.needs_it_running()), containers)
+}
+
+fn missing<'a>(
+    mut dependencies: impl Iterator<Item = &'a Dependency>,
+    containers: &[ContainerSummary],
+) -> Option<Obstacle> {
+    let is_there = |dependency: &Dependency| {
+        dependency.target(containers).is_some_and(|holder| {
+            !dependency.needs_it_running() || matches!(holder.state, RunState::Running | RunState::Paused)
+        })
+    };
+    let missing = dependencies.find(|dependency| !is_there(dependency))?;
+    Some(Obstacle::DependencyMissing {
+        container: missing.container.clone(),
+        kind: missing.kind,
+    })
+}
+
 /// The namespaces that the container shares with others. The engine writes them as `container:<id>`.
 pub(super) fn namespaces(container: &Inspected) -> impl Iterator<Item = Dependency> {
     [
@@ -101,7 +129,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::container::{ContainerId, RunState};
+    use crate::container::ContainerId;
 
     fn inspected(document: serde_json::Value) -> Inspected {
         Inspected::new(document).unwrap()

@@ -45,7 +45,7 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 
 pub use compare::{Difference, differences, verify};
-pub use dependencies::{Dependency, DependencyKind, dependencies};
+pub use dependencies::{Dependency, DependencyKind, dependencies, missing_for_create, missing_for_start};
 pub use networks::{missing_endpoints, swarm_network};
 pub use obstacle::Obstacle;
 pub use overrides::Overrides;

@@ -1,51 +1,49 @@
-//! What the container in service shares with others of the host, where that keeps it from being replaced.
+//! What a delegate shares with other containers of the host, where that keeps it from being replaced.
 
 use std::collections::HashMap;
 
-use crate::container::{ContainerId, ContainerSummary, RunState};
-use crate::document::{Dependency, Obstacle};
-use crate::rollout::Rollout;
+use crate::container::{ContainerId, ContainerSummary};
+use crate::document::{self, Dependency, Obstacle};
+use crate::rollout::{Member, Rollout};
 
 /// Why the container in service cannot be replaced: another container uses something of it, or it uses something of a
-/// container that its successor would not find.
+/// container that its successor would not find. Where none is in service: why the candidate cannot be started.
 pub(super) fn obstacle(
     rollout: &Rollout,
     dependencies: &HashMap<ContainerId, Vec<Dependency>>,
     containers: &[ContainerSummary],
 ) -> Option<Obstacle> {
-    let serving = rollout.serving.as_ref()?;
+    let own = rollout.serving.as_ref().or(rollout.candidate.as_ref())?;
+    let missing = if rollout.serving.is_some() {
+        document::missing_for_create
+    } else {
+        document::missing_for_start
+    };
+    let missing = dependencies.get(&own.id).and_then(|own| missing(own, containers));
+    missing.or_else(|| dependent(rollout, own, dependencies, containers))
+}
+
+fn dependent(
+    rollout: &Rollout,
+    own: &Member,
+    dependencies: &HashMap<ContainerId, Vec<Dependency>>,
+    containers: &[ContainerSummary],
+) -> Option<Obstacle> {
     let strangers = containers
         .iter()
         .filter(|container| rollout.member(&container.id).is_none());
-    let dependent = strangers
+    strangers
         .filter_map(|container| Some((container, dependencies.get(&container.id)?)))
         .find_map(|(container, dependencies)| {
             let is_ours = |dependency: &&Dependency| {
                 dependency
                     .target(containers)
-                    .is_some_and(|target| target.id == serving.id)
+                    .is_some_and(|target| target.id == own.id)
             };
             let dependency = dependencies.iter().find(is_ours)?;
             Some(Obstacle::HasDependent {
                 container: container.name.clone(),
                 kind: dependency.kind,
             })
-        });
-    dependent.or_else(|| {
-        let own = dependencies.get(&serving.id).into_iter().flatten();
-        own.filter(|dependency| !is_there(dependency, containers))
-            .map(|dependency| Obstacle::DependencyMissing {
-                container: dependency.container.clone(),
-                kind: dependency.kind,
-            })
-            .next()
-    })
-}
-
-/// Whether a container with this dependency could be started. A namespace and a link last as long as their container
-/// runs; volumes last as long as it exists.
-fn is_there(dependency: &Dependency, containers: &[ContainerSummary]) -> bool {
-    dependency.target(containers).is_some_and(|holder| {
-        !dependency.needs_it_running() || matches!(holder.state, RunState::Running | RunState::Paused)
-    })
+        })
 }

@@ -80,7 +80,8 @@ pub struct Rollout {
     pub predecessor_was_renamed: bool,
     /// The images that delegates of this host keep, this one and all others: what each runs, and what it ran before.
     pub retained_images: Vec<ImageId>,
-    /// Why the one in service cannot be replaced, by what else is on the host or was put into it.
+    /// Why the one in service cannot be replaced, or the candidate not be started where none is in service, by what else
+    /// is on the host.
     pub obstacle: Option<Obstacle>,
     /// Why one of its containers could not be inspected: then its state is not known, and nothing is done to it.
     pub inspect_error: Option<String>,

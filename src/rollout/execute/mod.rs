@@ -10,7 +10,9 @@ use tracing::debug;
 use tracing::field::display;
 
 use self::create::{NewContainer, copy, create, create_quarantine_marker, labels};
-use self::prepare::{connect_standby, prepare_candidate, prepare_standby, unstarted_candidate};
+use self::prepare::{
+    check_companions, connect_standby, prepare_candidate, prepare_standby, unstarted_candidate,
+};
 pub use self::pull::{Pulled, Pulls};
 use self::start::start;
 use super::failure::Failure;
@@ -84,6 +86,7 @@ pub async fn execute<E: Engine>(
             if let Some(candidate) = unstarted_candidate(rollout) {
                 prepare_candidate(engine, rollout, candidate, memory).await?;
             }
+            check_companions(engine, rollout, id).await?;
             engine.rename(id, to).await?;
         }
         Step::Withdraw { id, to, .. } => {
@@ -103,7 +106,10 @@ pub async fn execute<E: Engine>(
                 .set_restart_policy(id, &restart_policy_document(policy))
                 .await?;
         }
-        Step::Stop { id, grace, .. } => engine.stop(id, *grace).await?,
+        Step::Stop { id, grace, .. } => {
+            check_companions(engine, rollout, id).await?;
+            engine.stop(id, *grace).await?;
+        }
         Step::Remove { id, .. } => {
             engine.remove(id).await?;
             if let Some(image) = image_of_failed(rollout, id) {

@@ -46,6 +46,30 @@ pub(super) async fn prepare_candidate<E: Engine>(
     Ok(false)
 }
 
+/// Refuses to touch an old container whose place a candidate is to take that could not be started: the containers that
+/// it needs may have stopped since the observation, and then the old one could not be started again either.
+pub(super) async fn check_companions<E: Engine>(
+    engine: &E,
+    rollout: &Rollout,
+    id: &ContainerId,
+) -> Result<(), Failure> {
+    let Some(candidate) = unstarted_candidate(rollout) else {
+        return Ok(());
+    };
+    let is_untouched = |old: &Member| old.id == *id && old.history.stop_requested_at.is_none();
+    if !rollout.serving.iter().chain(&rollout.draining).any(is_untouched) {
+        return Ok(());
+    }
+    let dependencies = document::dependencies(&engine.inspect(&candidate.id).await?);
+    if dependencies.is_empty() {
+        return Ok(());
+    }
+    match document::missing_for_start(&dependencies, &engine.containers().await?) {
+        Some(missing) => Err(Failure::Refused(Reason::Obstacle(missing))),
+        None => Ok(()),
+    }
+}
+
 /// A standby gets its networks while there is something to copy them from.
 pub(super) async fn prepare_standby<E: Engine>(engine: &E, rollout: &Rollout) -> Result<(), Failure> {
     let Some(standby) = rollout.standby.as_ref().filter(|standby| standby.is_created()) else {

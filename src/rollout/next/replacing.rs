@@ -3,8 +3,10 @@
 use super::At;
 use super::proof::Candidate;
 use crate::container::Role;
+use crate::document::Obstacle;
 use crate::rollout::Row::{
-    C1, C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, G1, G2, G3, L1, L2, N1, N2, N3, N4, N5, N6, N7, N8, N9,
+    C1, C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, G1, G2, G3, L1, L2, N1, N2, N3, N4, N5, N6, N7, N8,
+    N9, N10,
 };
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Desired, Fact, Member, Step, UpdateOrder};
@@ -37,9 +39,12 @@ impl Serving {
 impl At<'_> {
     /// One in service, a candidate beside it.
     pub(super) fn side_by_side(&self, serving: &Member, candidate: &Member) -> Decided {
+        // Nothing has been done to the one in service yet.
+        let cannot_begin = candidate.is_created() && self.missing_companion().is_some();
         let is_wanted = candidate.is_successor_of(serving)
             && self.is_wanted(candidate)
-            && !self.rollout.has_marker(candidate);
+            && !self.rollout.has_marker(candidate)
+            && !cannot_begin;
         let owed = self.restore_lost_policy(serving, candidate);
         let (row, proof) = self.prove(candidate, is_wanted);
         let decided = match (proof, Serving::of(serving, candidate), &self.order, owed) {
@@ -122,20 +127,31 @@ impl At<'_> {
     /// Nobody has the name: the candidate takes it once it is proven. Without an old one there is its standby.
     pub(super) fn name_is_free(&self, candidate: &Member, old: Option<&Member>) -> Decided {
         let (row, proof) = self.prove(candidate, !self.rollout.has_marker(candidate));
-        let decided = match (proof, old) {
-            (Candidate::Unwanted, _) => N1.see(self.withdraw(candidate, None)),
-            (Candidate::Refused(failure), _) => N2.see(self.fail(candidate, failure)),
-            (Candidate::Created, Some(old)) if old.is_up() => N3.see(self.drain(old)),
+        let is_asked = |old: &Member| old.is_up() && old.history.stop_requested_at.is_some();
+        let missing = self.missing_companion().filter(|_| !old.is_some_and(is_asked));
+        let decided = match (proof, old, missing) {
+            (Candidate::Unwanted, ..) => N1.see(self.withdraw(candidate, None)),
+            (Candidate::Refused(failure), ..) => N2.see(self.fail(candidate, failure)),
+            (Candidate::Created, Some(old), None) if old.is_up() => N3.see(self.drain(old)),
             // Stopped by somebody else, it would come back when the engine restarts.
-            (Candidate::Created, Some(old)) if !old.restart_is_off() => N4.act(Step::set_policy(old, "no")),
-            (Candidate::Created, _) => N5.act(Step::start(candidate)),
-            (_, Some(old)) if candidate.was_proven_before(old) => {
+            (Candidate::Created, Some(old), _) if !old.is_up() && !old.restart_is_off() => {
+                N4.act(Step::set_policy(old, "no"))
+            }
+            (Candidate::Created, _, None) => N5.act(Step::start(candidate)),
+            (Candidate::Created, _, Some(missing)) => N10.rest(Reason::Obstacle(missing.clone())),
+            (_, Some(old), _) if candidate.was_proven_before(old) => {
                 N6.act(Step::promote(self.rollout, candidate))
             }
-            (Candidate::Proven, _) => N7.act(Step::promote(self.rollout, candidate)),
-            (Candidate::NotYet { reason, until }, _) => N8.wait(reason, until),
-            (Candidate::Failed(failure), _) => N9.see(self.fail(candidate, failure)),
+            (Candidate::Proven, ..) => N7.act(Step::promote(self.rollout, candidate)),
+            (Candidate::NotYet { reason, until }, ..) => N8.wait(reason, until),
+            (Candidate::Failed(failure), ..) => N9.see(self.fail(candidate, failure)),
         };
         decided.noting(row)
+    }
+
+    /// That a container which the delegate needs is not there: no candidate can be started, nor the old one again.
+    fn missing_companion(&self) -> Option<&Obstacle> {
+        let obstacle = self.rollout.obstacle.as_ref();
+        obstacle.filter(|obstacle| matches!(obstacle, Obstacle::DependencyMissing { .. }))
     }
 }

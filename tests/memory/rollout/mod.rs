@@ -1,6 +1,7 @@
 //! Whole rollouts on an engine in memory: what the host looks like at every moment, whatever goes wrong.
 
 mod auto_remove;
+mod companions;
 mod creates;
 mod disk;
 mod evidence;

@@ -3,7 +3,7 @@
 
 use delegate_upgrader::config::Strategy;
 use delegate_upgrader::container::RunState;
-use delegate_upgrader::document::Obstacle;
+use delegate_upgrader::document::{DependencyKind, Obstacle};
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{Backoff, Member, Reach, RolledBackImage, Row, Vanished};
 
@@ -91,6 +91,15 @@ fn rows() -> Vec<(Row, Scene)> {
             serving().published(V2).with(|rollout| {
                 rollout.obstacle = Some(Obstacle::CopiedFile {
                     path: "/etc/ca.pem".to_owned(),
+                });
+            }),
+        ),
+        (
+            Row::N10,
+            scene().candidate(new()).draining(5, old()).with(|rollout| {
+                rollout.obstacle = Some(Obstacle::DependencyMissing {
+                    container: "vpn".to_owned(),
+                    kind: DependencyKind::Network,
                 });
             }),
         ),

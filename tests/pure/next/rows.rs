@@ -950,6 +950,39 @@ fn obstacles_are_reported() {
     assert_eq!(scene().next(), "rest: no_container");
 }
 
+/// Neither the candidate nor, after a stop, the old one could be started.
+#[test]
+fn without_the_container_that_it_needs_nothing_is_stopped_or_started() {
+    let lost = |scene: Scene| {
+        scene.with(|r| {
+            r.obstacle = Some(Obstacle::DependencyMissing {
+                container: "vpn".to_owned(),
+                kind: DependencyKind::Network,
+            });
+        })
+    };
+    let both = |candidate| lost(scene().serving(old()).candidate(candidate).pulled(V2));
+    assert_eq!(both(new()).next(), "remove d.candidate (new)");
+    assert_eq!(both(new()).host_network().next(), "remove d.candidate (new)");
+    let refused = new().change(|m| m.history.start_refused = Some("cannot join".to_owned()));
+    assert_eq!(both(refused).next(), "remove d.candidate (new)");
+    assert_eq!(
+        both(new().running(90, HEALTHY_TIME)).next(),
+        "retire old as d.draining-now"
+    );
+    let replacing = |old| lost(scene().host_network().draining(1, old).candidate(new()));
+    assert_eq!(replacing(old()).next(), "rest: obstacle");
+    assert_eq!(replacing(old().policy("no")).next(), "rest: obstacle");
+    assert_eq!(replacing(old().policy("no").exited(5)).next(), "rest: obstacle");
+    assert_eq!(
+        replacing(old().exited(5)).next(),
+        "set the restart policy of d.draining-1 (old) to no"
+    );
+    // It cannot be called back, so it has its time.
+    let asked = replacing(old().asked_to_stop(0));
+    assert_eq!(asked.reason().kind().as_str(), "draining");
+}
+
 #[test]
 fn opting_out_and_health_only_rest_even_during_a_replacement() {
     let scenes: [fn() -> Scene; 6] = [
