@@ -66,8 +66,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     fn note_failure(&mut self, rollout: &Rollout, step: &Step, failure: Failure, now: DateTime<Utc>) {
         match (step, failure) {
-            // Without it the delegate cannot come back, so it is tried until it succeeds.
-            (Step::CreateStandby { .. }, failure) if rollout.serving.is_none() => {
+            // What is in progress needs it, so it is tried until it succeeds, and whatever the run wants.
+            (Step::CreateStandby { .. } | Step::Recreate { .. } | Step::Stop { .. }, failure)
+                if rollout.is_in_progress() =>
+            {
                 self.backoff(rollout, &step.to_string(), problem(&failure), now);
             }
             (_, Failure::Refused(reason)) => self.run.skip_until_next_run(rollout, reason),

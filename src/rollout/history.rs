@@ -34,6 +34,8 @@ pub struct History {
     pub max_restart_count: u64,
     /// Why the engine would not start it, for good.
     pub start_refused: Option<String>,
+    /// Whether the engine would not create the container anew that it is the copy of.
+    pub recreate_refused: bool,
     /// How often the engine failed to start it, in a way that may pass.
     pub failed_starts: u32,
     /// The last time a common cause kept delegates from being healthy, and which. Its failure then

@@ -76,7 +76,11 @@ pub async fn execute<E: Engine>(
             connect_standby(engine, from).await?;
             let original = engine.inspect(from).await?;
             let name = Role::Candidate.name(&rollout.name);
-            let id = copy(engine, rollout, &original, name, false).await?;
+            let copied = copy(engine, rollout, &original, name, false).await;
+            if matches!(copied, Err(Failure::Refused(_))) {
+                memory.history(from).recreate_refused = true;
+            }
+            let id = copied?;
             memory.note_created(&rollout.name, id.clone(), original.image_id());
             return Ok(Effect::Created(id));
         }

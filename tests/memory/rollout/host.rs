@@ -377,7 +377,8 @@ impl Host {
         assert!(self.auto_remove(name), "{context}: --rm is lost");
     }
 
-    fn assert_settled(&self, name: &str, image: &str, policy: &str, context: &str) {
+    /// The same for a delegate with another policy.
+    pub fn assert_settled(&self, name: &str, image: &str, policy: &str, context: &str) {
         let log = || {
             let writes: Vec<String> = self
                 .twin

@@ -188,6 +188,8 @@ fn where_no_container_is_left_the_delegate_is_recreated_from_its_standby() {
         base.clone().next(),
         "create the old container again, from standby"
     );
+    let refused = standby().change(|m| m.history.recreate_refused = true);
+    assert_eq!(scene().standby(refused).next(), "start d.standby (standby)");
     let again = || old().id("again").replaces("standby").auto_remove();
     assert_eq!(
         base.clone().candidate(again().created()).next(),
