@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use super::parse;
-use super::reader::{Given, Reader, open};
+use super::reader::{Given, Reader};
 use super::variables::{Environment, Variable};
 use super::{DockerConfig, Egress, ManagerSettings, ProxySettings, RegistryLogin, Source};
 use crate::engine::EngineHost;
 use crate::image::ImageReference;
-use crate::manager::{DelegateToken, certificates};
+use crate::manager::DelegateToken;
+use crate::net::certificates;
 use crate::text::secret::Secret;
 
 pub(super) fn source(reader: &mut Reader, env: &Environment, health_only: bool) -> Option<Source> {
@@ -119,7 +120,7 @@ fn identity(reader: &mut Reader, env: &Environment) -> Option<(PathBuf, PathBuf)
     let key = reader.file(&env.client_key, certificates::signing_key);
     both_or_neither(reader, &env.client_cert, &env.client_key);
     let ((cert_path, chain), (key_path, key)) = certificate.zip(key)?;
-    match certificates::identity(chain, key) {
+    match certificates::identity(chain, key, env.client_cert.row.name) {
         Ok(_) => Some((cert_path, key_path)),
         Err(why) => {
             let given = format!("{}: {why}", key_path.display());
@@ -215,15 +216,14 @@ fn certificate_directory(reader: &mut Reader, env: &Environment) -> Option<PathB
             .wrong(env.docker_cert_path.row, "not set, and TLS is on");
         return None;
     };
-    let wrong: Vec<String> = ["ca.pem", "cert.pem", "key.pem"]
-        .iter()
-        .filter_map(|name| open(&directory.join(name)).err())
-        .collect();
-    if wrong.is_empty() {
-        reader.note(&env.docker_cert_path, directory.display());
-        Some(directory)
-    } else {
-        reader.problems.wrong(env.docker_cert_path.row, wrong.join(", "));
-        None
+    match certificates::of_docker(&directory) {
+        Ok(_) => {
+            reader.note(&env.docker_cert_path, directory.display());
+            Some(directory)
+        }
+        Err(wrong) => {
+            reader.problems.wrong(env.docker_cert_path.row, wrong.join(", "));
+            None
+        }
     }
 }

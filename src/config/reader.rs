@@ -192,7 +192,7 @@ impl Reader {
 }
 
 /// Why a file cannot be opened.
-pub(super) fn open(path: &Path) -> Result<(), String> {
+fn open(path: &Path) -> Result<(), String> {
     match File::open(path).and_then(|_| fs::metadata(path)) {
         Ok(metadata) if metadata.is_dir() => Err(format!("{}: is a directory", path.display())),
         Ok(_) => Ok(()),

@@ -247,7 +247,7 @@ variables! {
         docker_tls_verify = row("DOCKER_TLS_VERIFY", Unset, "any value, which turns TLS on",
             "As in every Docker client. The engine's certificate is always verified.");
         docker_cert_path = row("DOCKER_CERT_PATH", Derived("`DOCKER_CONFIG`, else `$HOME/.docker`"),
-            "a directory with ca.pem, cert.pem and key.pem", "The certificates; turns TLS on for a `tcp://` engine.");
+            "a directory with ca.pem, cert.pem and key.pem", "The certificates; turns TLS on for a `tcp://` engine. `ca.pem` alone is trusted: an authority, or the engine's own.");
     }
     // Read, but not a setting: neither the page nor `config` lists it.
     system {

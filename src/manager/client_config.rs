@@ -10,8 +10,8 @@ use rustls::sign::CertifiedKey;
 use super::response::MAX_SHOWN;
 use super::token::DelegateToken;
 use super::transport_error::reason;
-use super::{certificates, trust};
-use crate::net::tls_without_roots;
+use super::trust;
+use crate::net::{certificates, tls_without_roots};
 use crate::text::one_line;
 
 /// How to reach a Manager, and as whom.
@@ -215,6 +215,7 @@ fn identity(files: &ClientIdentity) -> Result<CertifiedKey, String> {
     certificates::identity(
         certificates::chain(&files.certificate)?,
         certificates::signing_key(&files.key)?,
+        "CLIENT_CERT",
     )
 }
 

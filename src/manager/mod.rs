@@ -1,6 +1,5 @@
 //! The source of the published image: a Harness Manager, or a fixed reference.
 
-pub(crate) mod certificates;
 mod client;
 mod client_config;
 mod error;

@@ -7,8 +7,8 @@ use rustls::AlertDescription;
 
 use super::error::ManagerError;
 use super::response::MAX_SHOWN;
-use super::trust::is_authority_as_server;
 use crate::net::causes;
+use crate::net::trust::is_authority_as_server;
 use crate::text::one_line;
 
 /// The cause of a request without a response, or with half of one. `timeout` was that of the whole attempt.

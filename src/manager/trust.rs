@@ -1,19 +1,14 @@
-//! Which servers are trusted: those that WebPKI trusts, and those that show a certificate out of `CA_BUNDLE` itself.
-//!
-//! `openssl req -x509` makes a certificate for a server that says it is an authority (`CA:TRUE`), which WebPKI trusts to
-//! sign others and never as a server's own. Who lists it in `CA_BUNDLE` means just that server.
+//! The TLS of a Manager's client: which servers it trusts, and what it shows them.
 
 use std::sync::Arc;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::verify_server_name;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::server::ParsedCertificate;
+use rustls::ClientConfig;
+use rustls::pki_types::CertificateDer;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 use rustls_platform_verifier::Verifier;
 
 use crate::net::tls_builder;
+use crate::net::trust::Trust;
 
 /// A TLS configuration that trusts the system's authorities and these certificates, and shows this identity where a
 /// server asks for one. Errs without a single authority to trust.
@@ -23,6 +18,7 @@ pub(super) fn tls(
 ) -> Result<ClientConfig, String> {
     let builder = tls_builder()?;
     let webpki = Verifier::new_with_extra_roots(authorities.clone(), Arc::clone(builder.crypto_provider()))
+        .map(Arc::new)
         .map_err(|error| error.to_string())?;
     let builder = builder
         .dangerous()
@@ -33,72 +29,4 @@ pub(super) fn tls(
     };
     tls.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(tls)
-}
-
-/// Whether a server's own certificate says that it is an authority.
-pub(super) fn is_authority_as_server(error: &Error) -> bool {
-    let Error::InvalidCertificate(CertificateError::Other(other)) = error else {
-        return false;
-    };
-    other.0.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
-}
-
-#[derive(Debug)]
-struct Trust {
-    webpki: Verifier,
-    /// Those of `CA_BUNDLE`.
-    authorities: Vec<CertificateDer<'static>>,
-}
-
-impl ServerCertVerifier for Trust {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let verdict =
-            self.webpki
-                .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
-        match verdict {
-            // WebPKI says so after it has checked the dates, and before it looks for an issuer and at the name.
-            Err(error) if is_authority_as_server(&error) && self.is_given(end_entity) => {
-                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
-                Ok(ServerCertVerified::assertion())
-            }
-            verdict => verdict,
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.webpki.verify_tls12_signature(message, cert, dss)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.webpki.verify_tls13_signature(message, cert, dss)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.webpki.supported_verify_schemes()
-    }
-}
-
-impl Trust {
-    fn is_given(&self, certificate: &CertificateDer<'_>) -> bool {
-        self.authorities
-            .iter()
-            .any(|authority| authority.as_ref() == certificate.as_ref())
-    }
 }

@@ -1,6 +1,8 @@
-//! What the HTTP clients share: TLS, PEM, and the gist of errors and error pages.
+//! What the HTTP clients share: TLS, whom it trusts, PEM, and the gist of errors and error pages.
 
+pub(crate) mod certificates;
 pub(crate) mod pem;
+pub(crate) mod trust;
 
 use std::error::Error;
 use std::sync::Arc;

@@ -1,12 +1,21 @@
 //! bollard's client, with two of its faults (0.21.1) repaired: it leaves out the version prefix, and it writes registry
 //! credentials in an alphabet that engines do not read.
 
-use std::path::Path;
+use std::sync::Arc;
 
 use bollard::errors::Error as BollardError;
-use bollard::{ClientVersion, Docker};
+use bollard::{BollardRequest, ClientVersion, Docker};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use hyper::Response;
+use hyper::body::Incoming;
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
 
 use super::pull;
+use super::tls::mutual_tls;
 use crate::container::ApiVersion;
 use crate::engine::EngineHost;
 use crate::engine::credentials::header;
@@ -31,12 +40,10 @@ pub(super) fn new(host: &EngineHost, api: ApiVersion) -> Result<Docker, BollardE
             address,
             tls: Some(directory),
         } => {
-            let file = |name: &str| Path::join(directory, name);
-            Docker::connect_with_ssl(
-                address,
-                &file("key.pem"),
-                &file("cert.pem"),
-                &file("ca.pem"),
+            let tls = mutual_tls(directory).map_err(std::io::Error::other)?;
+            Docker::connect_with_custom_transport(
+                over_tls(tls),
+                Some(format!("https://{address}")),
                 seconds,
                 &version,
             )?
@@ -58,6 +65,22 @@ pub(super) fn new(host: &EngineHost, api: ApiVersion) -> Result<Docker, BollardE
         }
         request
     }))
+}
+
+/// A connection for each call. bollard's own would trust the system's authorities too, and no certificate for itself.
+fn over_tls(
+    tls: rustls::ClientConfig,
+) -> impl Fn(BollardRequest) -> BoxFuture<'static, Result<Response<Incoming>, BollardError>> {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    let client = Client::builder(TokioExecutor::new())
+        .pool_max_idle_per_host(0)
+        .build(HttpsConnector::from((tcp, tls)));
+    let client = Arc::new(client);
+    move |request: BollardRequest| {
+        let client = Arc::clone(&client);
+        async move { client.request(request).await.map_err(BollardError::from) }.boxed()
+    }
 }
 
 /// The address with `/v1.41` before its path; `None` where it has a version already.

@@ -10,3 +10,4 @@ mod messages;
 mod pull;
 mod scripted;
 mod storage;
+mod tls;

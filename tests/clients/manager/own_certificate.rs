@@ -22,11 +22,11 @@ use super::tls::{
 };
 
 /// As openssl makes them: authorities that signed themselves, all with the key of the server.
-const OWN: &[u8] = include_bytes!("../../fixtures/tls/own.pem");
+pub(crate) const OWN: &[u8] = include_bytes!("../../fixtures/tls/own.pem");
 /// The same name and key as `OWN`, and other bytes.
-const RENEWED: &[u8] = include_bytes!("../../fixtures/tls/own-renewed.pem");
-const OTHER_NAME: &[u8] = include_bytes!("../../fixtures/tls/own-other-name.pem");
-const EXPIRED: &[u8] = include_bytes!("../../fixtures/tls/own-expired.pem");
+pub(crate) const RENEWED: &[u8] = include_bytes!("../../fixtures/tls/own-renewed.pem");
+pub(crate) const OTHER_NAME: &[u8] = include_bytes!("../../fixtures/tls/own-other-name.pem");
+pub(crate) const EXPIRED: &[u8] = include_bytes!("../../fixtures/tls/own-expired.pem");
 /// No authority.
 const WITHOUT_CA: &[u8] = include_bytes!("../../fixtures/tls/own-without-ca.pem");
 

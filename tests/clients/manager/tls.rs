@@ -12,20 +12,20 @@ use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 use kit::manager::{HASTY, RawServer, Reply, answer_text, ask, config, reference};
 
-pub(super) const CA: &[u8] = include_bytes!("../../fixtures/tls/ca.pem");
+pub(crate) const CA: &[u8] = include_bytes!("../../fixtures/tls/ca.pem");
 const OTHER_CA: &[u8] = include_bytes!("../../fixtures/tls/other-ca.pem");
-pub(super) const SERVER: &[u8] = include_bytes!("../../fixtures/tls/server.pem");
+pub(crate) const SERVER: &[u8] = include_bytes!("../../fixtures/tls/server.pem");
 const OTHER_NAME: &[u8] = include_bytes!("../../fixtures/tls/other-name.pem");
 const SERVER_KEY: &[u8] = include_bytes!("../../fixtures/tls/server.key");
-const CLIENT: &[u8] = include_bytes!("../../fixtures/tls/client.pem");
-pub(super) const CLIENT_KEY: &[u8] = include_bytes!("../../fixtures/tls/client.key");
+pub(crate) const CLIENT: &[u8] = include_bytes!("../../fixtures/tls/client.pem");
+pub(crate) const CLIENT_KEY: &[u8] = include_bytes!("../../fixtures/tls/client.key");
 
 pub(super) fn certificates(pem: &[u8]) -> Vec<CertificateDer<'static>> {
     CertificateDer::pem_slice_iter(pem).map(Result::unwrap).collect()
 }
 
 /// A server's TLS with the certificate of the server's key.
-pub(super) fn tls(certificate: &[u8], wants_client_certificate: bool) -> ServerConfig {
+pub(crate) fn tls(certificate: &[u8], wants_client_certificate: bool) -> ServerConfig {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()

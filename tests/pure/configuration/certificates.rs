@@ -1,5 +1,6 @@
 //! The files with certificates and keys: what they hold is checked at start, whether or not a connection needs it.
 
+use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
@@ -175,4 +176,69 @@ fn all_such_files_are_reported_at_once_beside_everything_else_with_exit_code_78(
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
+}
+
+/// The files of a Docker client that may use an engine.
+pub(super) fn docker_certificates(directory: &Path) {
+    for (name, content) in [
+        ("ca.pem", "ca.pem"),
+        ("cert.pem", "client.pem"),
+        ("key.pem", "client.key"),
+    ] {
+        fs::copy(fixture(content), directory.join(name)).unwrap();
+    }
+}
+
+#[test]
+fn what_the_certificates_of_the_engine_hold_is_checked_at_start_and_each_wrong_file_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let docker: Vars<'_> = &[
+        ("DOCKER_HOST", "tcp://host"),
+        ("DOCKER_TLS_VERIFY", "1"),
+        ("DOCKER_CERT_PATH", directory.to_str().unwrap()),
+    ];
+    docker_certificates(directory);
+    settings(docker);
+    // One that signed itself, too.
+    fs::copy(fixture("own.pem"), directory.join("ca.pem")).unwrap();
+    settings(docker);
+    let garbage = format!("-----BEGIN CERTIFICATE-----\n{SECRET}\n-----END CERTIFICATE-----\n{SECRET}");
+    let other_key = fs::read_to_string(fixture("server.key")).unwrap();
+    let cases: &[(&str, &str, &str)] = &[
+        ("ca.pem", "", "it has no certificate in PEM format"),
+        ("ca.pem", &garbage, "certificate 1 of 1 cannot be used: "),
+        ("cert.pem", SECRET, "it has no certificate in PEM format"),
+        ("cert.pem", &garbage, "its first certificate cannot be used: "),
+        ("key.pem", &garbage, "it has no private key in PEM format"),
+        (
+            "key.pem",
+            &other_key,
+            "its private key does not belong to the certificate in cert.pem",
+        ),
+    ];
+    let assert_refused = |expected: &[String]| {
+        // Whatever else is wrong.
+        let errors = errors(&[docker, &[("LOG_FORMAT", "xml")]].concat());
+        let text = errors.to_string();
+        assert_eq!(errors.problems.len(), 2, "{text}");
+        assert!(
+            text.contains("DOCKER_CERT_PATH: ") && !text.contains(SECRET),
+            "{text}"
+        );
+        for expected in expected {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+    };
+    for (name, content, why) in cases {
+        docker_certificates(directory);
+        let file = directory.join(name);
+        fs::write(&file, content).unwrap();
+        assert_refused(&[format!("{}: {why}", file.display())]);
+    }
+    let all = ["ca.pem", "cert.pem", "key.pem"].map(|name| {
+        fs::write(directory.join(name), SECRET).unwrap();
+        format!("{}: it has no", directory.join(name).display())
+    });
+    assert_refused(&all);
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use delegate_upgrader::config::{LogFormat, LogLevel, ProbeKind, Source, Strategy};
 use delegate_upgrader::engine::EngineHost;
 
+use super::certificates::docker_certificates;
 use super::{KEY, PASSWORD, TOKEN_BASE64, assert_no_secret, errors, settings};
 
 #[test]
@@ -254,14 +255,10 @@ fn without_a_manager_there_is_a_fixed_image_or_no_upgrade() {
 fn the_engine_is_found_as_every_docker_client_finds_it() {
     let directory = tempfile::tempdir().unwrap();
     let certificates = directory.path().to_str().unwrap();
-    for name in ["ca.pem", "cert.pem", "key.pem"] {
-        fs::write(directory.path().join(name), "").unwrap();
-    }
+    docker_certificates(directory.path());
     let home = tempfile::tempdir().unwrap();
     fs::create_dir(home.path().join(".docker")).unwrap();
-    for name in ["ca.pem", "cert.pem", "key.pem"] {
-        fs::write(home.path().join(".docker").join(name), "").unwrap();
-    }
+    docker_certificates(&home.path().join(".docker"));
     let home_path = home.path().to_str().unwrap();
     let tcp = |address: &str, tls: Option<PathBuf>| EngineHost::Tcp {
         address: address.to_owned(),

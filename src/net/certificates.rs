@@ -1,0 +1,91 @@
+//! What the files must hold whose certificates a client trusts and shows: `CA_BUNDLE`, `CLIENT_CERT` and `CLIENT_KEY`,
+//! and those of `DOCKER_CERT_PATH`. An error goes behind the name of the file, and does not repeat a part of it.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::crypto::ring::sign::any_supported_type;
+use rustls::pki_types::CertificateDer;
+use rustls::server::ParsedCertificate;
+use rustls::sign::{CertifiedKey, SigningKey};
+use rustls::{InconsistentKeys, RootCertStore};
+
+use super::pem;
+
+/// The certificates to trust, at least one, each of which can be trusted as an authority.
+pub(crate) fn authorities(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let certificates = pem::certificates(pem)?;
+    let count = certificates.len();
+    for (number, certificate) in (1..).zip(&certificates) {
+        RootCertStore::empty()
+            .add(certificate.clone())
+            .map_err(|error| format!("certificate {number} of {count} cannot be used: {error}"))?;
+    }
+    Ok(certificates)
+}
+
+/// The chain to show, the client's own certificate first.
+pub(crate) fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let chain = pem::certificates(pem)?;
+    if let Some(own) = chain.first() {
+        ParsedCertificate::try_from(own)
+            .map_err(|error| format!("its first certificate cannot be used: {error}"))?;
+    }
+    Ok(chain)
+}
+
+/// The private key to sign with.
+pub(crate) fn signing_key(pem: &[u8]) -> Result<Arc<dyn SigningKey>, String> {
+    let key = pem::private_key(pem)?;
+    any_supported_type(&key).map_err(|_| {
+        "its private key cannot be used: RSA, ECDSA on P-256 or P-384 and Ed25519 are supported".to_owned()
+    })
+}
+
+/// The certificate with its key; errs if the key is another one's. `certificate` says where the certificate stands.
+pub(crate) fn identity(
+    chain: Vec<CertificateDer<'static>>,
+    key: Arc<dyn SigningKey>,
+    certificate: &str,
+) -> Result<CertifiedKey, String> {
+    let identity = CertifiedKey::new(chain, key);
+    match identity.keys_match() {
+        Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(identity),
+        Err(rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => Err(format!(
+            "its private key does not belong to the certificate in {certificate}"
+        )),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What `ca.pem` trusts and `cert.pem` and `key.pem` show, the files of Docker's clients. Errs with each file that is
+/// wrong.
+pub(crate) fn of_docker(
+    directory: &Path,
+) -> Result<(Vec<CertificateDer<'static>>, CertifiedKey), Vec<String>> {
+    let trusted = parsed(directory, "ca.pem", authorities);
+    let chain = parsed(directory, "cert.pem", chain);
+    let key = parsed(directory, "key.pem", signing_key);
+    let (trusted, chain, key) = match (trusted, chain, key) {
+        (Ok(trusted), Ok(chain), Ok(key)) => (trusted, chain, key),
+        (trusted, chain, key) => {
+            let wrong = [trusted.err(), chain.err(), key.err()];
+            return Err(wrong.into_iter().flatten().collect());
+        }
+    };
+    let identity = identity(chain, key, "cert.pem");
+    let identity = identity.map_err(|why| vec![format!("{}: {why}", directory.join("key.pem").display())])?;
+    Ok((trusted, identity))
+}
+
+fn parsed<T>(
+    directory: &Path,
+    name: &str,
+    parse: impl FnOnce(&[u8]) -> Result<T, String>,
+) -> Result<T, String> {
+    let file = directory.join(name);
+    let content = fs::read(&file).map_err(|error| error.to_string());
+    let parsed = content.and_then(|content| parse(&content));
+    parsed.map_err(|why| format!("{}: {why}", file.display()))
+}

@@ -1,0 +1,81 @@
+//! Which servers are trusted: those that WebPKI trusts, and those that show one of the given certificates itself.
+//!
+//! `openssl req -x509` makes a certificate for a server that says it is an authority (`CA:TRUE`), which WebPKI trusts to
+//! sign others and never as a server's own. Who lists it in `CA_BUNDLE` or `ca.pem` means just that server.
+
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_name;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
+
+/// Whether a server's own certificate says that it is an authority.
+pub(crate) fn is_authority_as_server(error: &Error) -> bool {
+    let Error::InvalidCertificate(CertificateError::Other(other)) = error else {
+        return false;
+    };
+    other.0.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
+}
+
+/// Trusts whom WebPKI trusts, and whoever shows one of these certificates.
+#[derive(Debug)]
+pub(crate) struct Trust {
+    pub(crate) webpki: Arc<dyn ServerCertVerifier>,
+    /// The certificates that were given.
+    pub(crate) authorities: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for Trust {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verdict =
+            self.webpki
+                .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        match verdict {
+            // WebPKI says so after it has checked the dates, and before it looks for an issuer and at the name.
+            Err(error) if is_authority_as_server(&error) && self.is_given(end_entity) => {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verdict => verdict,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.webpki.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.webpki.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.webpki.supported_verify_schemes()
+    }
+}
+
+impl Trust {
+    fn is_given(&self, certificate: &CertificateDer<'_>) -> bool {
+        self.authorities
+            .iter()
+            .any(|authority| authority.as_ref() == certificate.as_ref())
+    }
+}
