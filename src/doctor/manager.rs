@@ -80,10 +80,19 @@ fn check_delegate(
         }
         return None;
     };
-    let reason = match desired {
+    let stopped = rollout.serving.as_ref().filter(|serving| !serving.is_in_use());
+    let reason = match (desired, stopped) {
         _ if rollout.opted_out => Reason::OptedOut,
-        Desired::Keep(reason) => reason,
-        Desired::Image { reference, .. } => {
+        (Desired::Keep(reason), stopped) if stopped.is_none() || reason.is_failure() => reason,
+        (_, Some(stopped)) => Reason::NotRunning {
+            state: stopped.state.as_str().to_owned(),
+        },
+        (Desired::Keep(reason), None) => reason,
+        (Desired::Image { reference, .. }, None) => {
+            if let Some(obstacle) = &rollout.obstacle {
+                checks.fail(name, Reason::Obstacle(obstacle.clone()).to_string());
+                return None;
+            }
             checks.ok(name, format!("runs {}, its target is {reference}", current.image));
             return Some(reference);
         }

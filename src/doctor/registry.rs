@@ -10,6 +10,7 @@ use crate::document::{image_platform, platform};
 use crate::engine::{DockerEngine, Engine as _, EngineError};
 use crate::image::ImageReference;
 use crate::rollout::Rollout;
+use crate::rollout::reason::Reason;
 
 /// The call that looks into a registry.
 const LOOKUP: &str = "/distribution/{name}/json";
@@ -55,10 +56,16 @@ pub(super) async fn check(
                 );
             }
             Ok(distribution) => match missing_platform(engine, &distribution, rollouts).await {
-                Some((needed, offered)) => checks.fail(
-                    "platform",
-                    format!("{reference} is for {offered}: publish one for {needed}, which {delegates} runs on"),
-                ),
+                Some((needed, offered)) => {
+                    let image = reference.to_string();
+                    // In the words of the run that would pull it.
+                    let reason = Reason::WrongPlatform {
+                        image,
+                        offered,
+                        needed: needed.clone(),
+                    };
+                    checks.fail("platform", format!("{reason}, for {delegates}: publish one for {needed}"));
+                }
                 None => checks.ok(subject, format!("it has {reference}, for {delegates}")),
             },
         }

@@ -47,7 +47,7 @@ use serde_json::{Map, Value, json};
 pub use compare::{Difference, differences, verify};
 pub use dependencies::{Dependency, DependencyKind, dependencies, missing_for_create, missing_for_start};
 pub use networks::{missing_endpoints, swarm_network};
-pub use obstacle::Obstacle;
+pub use obstacle::{Obstacle, managed};
 pub use overrides::Overrides;
 pub(crate) use platform::{image_platform, platform};
 pub use single_instance::{SingleInstance, single_instance_reasons};
@@ -130,6 +130,6 @@ pub fn create_request(
 /// Whether a container of this document can be recreated faithfully from one image to the other.
 fn check(old: &Inspected, images: Images<'_>) -> Result<(), Obstacle> {
     shape::check(old, images)?;
-    obstacle::check_manager(old)?;
+    managed(old).map_or(Ok(()), Err)?;
     platform::check(images)
 }

@@ -109,12 +109,9 @@ const MANAGERS: [(&str, &str); 8] = [
     ("PODMAN_SYSTEMD_UNIT", "systemd"),
 ];
 
-pub(super) fn check_manager(container: &Inspected) -> Result<(), Obstacle> {
-    let labels = container.object("/Config/Labels");
-    MANAGERS
-        .iter()
-        .find(|(label, _)| labels.is_some_and(|labels| labels.contains_key(*label)))
-        .map_or(Ok(()), |(label, manager)| {
-            Err(Obstacle::Managed { manager, label })
-        })
+/// Who else creates and replaces this container.
+pub fn managed(container: &Inspected) -> Option<Obstacle> {
+    let labels = container.object("/Config/Labels")?;
+    let (label, manager) = MANAGERS.iter().find(|(label, _)| labels.contains_key(*label))?;
+    Some(Obstacle::Managed { manager, label })
 }

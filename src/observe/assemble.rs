@@ -130,9 +130,11 @@ fn read_configuration(rollout: &mut Rollout, container: &Inspected) {
     rollout.opted_out = labels::opted_out(container);
     rollout.strategy = labels::strategy(container);
     rollout.single_instance = document::single_instance_reasons(container).into_iter().next();
-    rollout.obstacle = document::swarm_network(container).map(|network| Obstacle::SwarmNetwork {
-        network: network.to_owned(),
-    });
+    let swarm_network = || {
+        let network = document::swarm_network(container)?.to_owned();
+        Some(Obstacle::SwarmNetwork { network })
+    };
+    rollout.obstacle = document::managed(container).or_else(swarm_network);
 }
 
 /// The name that a replacement of the delegate needs and a container of somebody else has.

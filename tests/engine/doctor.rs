@@ -241,8 +241,11 @@ fn doctor_reports_an_image_that_the_registry_lacks_or_has_for_another_platform()
     docker(&["rmi", &foreign]);
     manager.publish(&foreign);
     let run = upgrader.run(&["doctor"]);
-    let what = format!("{foreign} is for linux/arm64: publish one for linux/amd64, which {name} runs on");
+    let why = format!("{foreign} is built for linux/arm64, but the delegate runs on linux/amd64");
+    let what = format!("{why}, for {name}: publish one for linux/amd64");
     assert_only_failure(&run, "platform", &[&what]);
+    let run = upgrader.run(&["once"]);
+    assert!(run.text.contains(&why), "{}", run.text);
 }
 
 #[test]
@@ -351,6 +354,39 @@ fn doctor_finds_the_delegates_that_an_upgrade_finds() {
         );
     }
     assert!(!run.text.contains("failed-1"), "{}", run.text);
+}
+
+#[test]
+fn doctor_and_plan_agree_on_the_delegates_and_on_what_is_in_their_way() {
+    let lab = Lab::new("doctor-plan");
+    lab.delegate("1", V1, &[]);
+    let opted_out = lab.delegate("2", V1, &["--label", "io.delegate-upgrader.enable=false"]);
+    let task = lab.delegate("3", V1, &["--label", "com.docker.swarm.task.id=task"]);
+    let stopped = lab.delegate("4", V1, &[]);
+    docker(&["stop", &stopped]);
+    let upgrader = lab.upgrader(V2);
+    let plan = upgrader.run(&["plan", "--json"]);
+    let plan: Vec<Value> = serde_json::from_str(&plan.text).expect("a list");
+    let names: Vec<&str> = plan
+        .iter()
+        .map(|row| row["container"].as_str().unwrap())
+        .collect();
+    let doctor = upgrader.run(&["doctor"]);
+    let found = lines(&doctor);
+    assert!(
+        found.contains(&("ok", "delegates", &names.join(", "))),
+        "{names:?}:\n{}",
+        doctor.text
+    );
+    for (severity, name) in [("ok", opted_out), ("FAIL", task), ("ok", stopped)] {
+        let row = plan.iter().find(|row| row["container"] == name).expect("a row");
+        let words = row["message"].as_str().unwrap();
+        assert!(
+            found.contains(&(severity, &name, words)),
+            "{name}, {words}:\n{}",
+            doctor.text
+        );
+    }
 }
 
 #[test]

@@ -206,3 +206,20 @@ async fn volumes_come_from_a_stopped_container_too_but_not_from_none() {
     assert_eq!(row(&report, "lost").reason.as_str(), "obstacle");
     assert_eq!(host.find("lost").image, OLD);
 }
+
+/// Whoever made it replaces it, so there is nothing to pull for it.
+#[tokio::test(start_paused = true)]
+async fn a_task_of_swarm_is_left_alone_before_anything_is_pulled() {
+    let host = Host::new();
+    host.run_with("dd", |body| {
+        body["Labels"] = json!({ "com.docker.swarm.task.id": "task" });
+    });
+    let planned = host.upgrader(NEW).plan(|_| ()).await.unwrap();
+    assert!(
+        planned[0].message.contains("managed by Docker Swarm"),
+        "{planned:?}"
+    );
+    let report = host.once(NEW).await;
+    assert_eq!(row(&report, "dd").reason.as_str(), "obstacle");
+    assert_eq!(host.twin.writes(), []);
+}
