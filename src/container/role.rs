@@ -23,11 +23,14 @@ pub enum Role {
     /// `NAME.standby`: a copy of an `--rm` delegate, never started, made before its replacement begins.
     Standby,
     /// `NAME.failed-<attempt>`: a rejected candidate, kept as evidence and as the quarantine of its image. For an
-    /// `--rm` candidate, which vanishes when it stops, a container of its image that was never started.
+    /// `--rm` candidate, which vanishes when it stops, its attempt marker.
     Failed {
         /// How many times this image was rejected in a row, from 1.
         attempt: u32,
     },
+    /// `NAME.attempt`: the attempt marker of an `--rm` candidate, a container of its image that is never started. It
+    /// says that the image was tried, whatever becomes of the candidate.
+    Attempt,
 }
 
 impl Role {
@@ -41,6 +44,9 @@ impl Role {
             }
             if suffix == "standby" {
                 return (base, Self::Standby);
+            }
+            if suffix == "attempt" {
+                return (base, Self::Attempt);
             }
             if let Some(since) = suffix.strip_prefix("draining-").and_then(digits) {
                 return (base, Self::Draining { since });
@@ -64,6 +70,7 @@ impl Role {
             Self::Withdrawn { since } => format!("{base}.withdrawn-{since}"),
             Self::Standby => format!("{base}.standby"),
             Self::Failed { attempt } => format!("{base}.failed-{attempt}"),
+            Self::Attempt => format!("{base}.attempt"),
         }
     }
 }
@@ -81,6 +88,7 @@ mod tests {
             Role::Withdrawn { since: 1_700_000_000 },
             Role::Standby,
             Role::Failed { attempt: 3 },
+            Role::Attempt,
         ] {
             let name = role.name("docker-delegate");
             assert_eq!(Role::parse(&name), ("docker-delegate", role), "{name}");

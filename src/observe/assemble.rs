@@ -43,6 +43,7 @@ pub(super) fn assemble<H: HealthEndpoint>(
         withdrawn: Vec::new(),
         standby: None,
         failed: Vec::new(),
+        attempt: None,
         opted_out: false,
         single_instance: None,
         strategy: None,
@@ -62,6 +63,7 @@ pub(super) fn assemble<H: HealthEndpoint>(
             Role::Failed { .. } => rollout.failed.push(member),
             Role::Withdrawn { .. } => rollout.withdrawn.push(member),
             Role::Standby => rollout.standby = Some(member),
+            Role::Attempt => rollout.attempt = Some(member),
         }
     }
     for stopping in [&mut rollout.draining, &mut rollout.withdrawn] {
@@ -71,7 +73,7 @@ pub(super) fn assemble<H: HealthEndpoint>(
         .failed
         .sort_by_key(|member| (member.created_at, member.role));
     note_vanished(&mut rollout, memory, parts);
-    // The delegate itself before what was made from it; a quarantine marker knows nothing of its configuration.
+    // The delegate itself before what was made from it; a marker knows nothing of its configuration.
     if let Some(part) = parts.iter().min_by_key(|part| part.role) {
         read_configuration(&mut rollout, &part.container);
     }
@@ -142,8 +144,9 @@ pub(super) fn name_conflict(name: &str, parts: &[Part], containers: &[ContainerS
     let mut serving = parts.iter().filter(|part| part.role == Role::Serving);
     let vanishes = serving.any(|part| part.container.auto_remove());
     let candidate = Role::Candidate.name(name);
-    let standby = vanishes.then(|| Role::Standby.name(name));
-    std::iter::once(candidate).chain(standby).find(|needed| {
+    let others = [Role::Standby, Role::Attempt].into_iter().filter(|_| vanishes);
+    let others = others.map(|role| role.name(name));
+    std::iter::once(candidate).chain(others).find(|needed| {
         let holder = containers.iter().find(|container| container.name == *needed);
         holder.is_some_and(|holder| !parts.iter().any(|part| part.container.id() == holder.id))
     })

@@ -251,9 +251,6 @@ fn base_and_role(container: &Inspected) -> (String, Role) {
     let (base, role) = Role::parse(container.name());
     let ours = container.label(label::NAME) == Some(base);
     match role {
-        Role::Candidate | Role::Failed { .. } | Role::Standby | Role::Withdrawn { .. } if !ours => {
-            (container.name().to_owned(), Role::Serving)
-        }
         // No two clocks disagree by a day.
         Role::Draining { since }
             if container
@@ -262,6 +259,8 @@ fn base_and_role(container: &Inspected) -> (String, Role) {
         {
             (container.name().to_owned(), Role::Serving)
         }
+        role @ (Role::Serving | Role::Draining { .. }) => (base.to_owned(), role),
+        _ if !ours => (container.name().to_owned(), Role::Serving),
         role => (base.to_owned(), role),
     }
 }

@@ -53,7 +53,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 because: Some(reason),
                 ..
             } => self.run.skip_until_next_run(rollout, reason.clone()),
-            Step::Reject { image, cause, .. } | Step::CreateQuarantineMarker { image, cause, .. } => {
+            Step::Reject { image, cause, .. } => {
                 let reason = Reason::Rejected {
                     image: image.clone(),
                     cause: cause.clone(),

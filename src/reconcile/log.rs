@@ -8,6 +8,7 @@ use tracing::field::display;
 use tracing::{debug, error, info, warn};
 
 use super::{Reconciler, WORTH_A_WORD};
+use crate::container::ContainerId;
 use crate::engine::Engine;
 use crate::health::HealthEndpoint;
 use crate::image::Version;
@@ -37,31 +38,18 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// A candidate's evidence is collected before the candidate is stopped.
     pub(super) async fn collect_evidence(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
         let engine = self.engine.as_ref();
-        match step {
-            Step::Reject { id, to, cause, .. } => {
-                if let Some(candidate) = rollout.member(id) {
-                    let records = &mut self.evidence;
-                    records.record(engine, rollout, candidate, to, cause, now).await;
-                }
+        let Step::Reject { id, to, cause, .. } = step else {
+            return;
+        };
+        let Some(rejected) = rollout.member(id) else {
+            return;
+        };
+        match rollout.candidate_of(rejected) {
+            Some(candidate) => {
+                let records = &mut self.evidence;
+                records.record(engine, rollout, candidate, to, cause, now).await;
             }
-            Step::CreateQuarantineMarker {
-                id,
-                image,
-                to,
-                cause,
-                replaces,
-                ..
-            } => {
-                let mut made = rollout.candidate.iter().chain(&rollout.serving);
-                match made.find(|made| made.image_id == *id && made.replaces.as_ref() == Some(replaces)) {
-                    Some(candidate) => {
-                        let records = &mut self.evidence;
-                        records.record(engine, rollout, candidate, to, cause, now).await;
-                    }
-                    None => self.evidence.record_vanished(to, id, image, cause, now),
-                }
-            }
-            _ => {}
+            None => self.evidence.record_vanished(to, rejected, cause, now),
         }
     }
 
@@ -165,14 +153,18 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 /// What to log once nothing is in progress any more. A candidate that was withdrawn is removed like an old container,
 /// but has replaced none.
 pub(super) fn completion_message(rollout: &Rollout, step: &Step) -> Option<&'static str> {
-    let predecessor = rollout
-        .serving
-        .as_ref()
-        .and_then(|serving| serving.replaces.as_ref());
+    // What was brought back has the image of the one that it was made from.
+    let is_replaced = |old: &ContainerId| {
+        let old = rollout.member(old);
+        let serving = rollout.serving.as_ref();
+        serving
+            .zip(old)
+            .is_some_and(|(serving, old)| serving.is_successor_of(old) && serving.image_id != old.image_id)
+    };
     match step {
         Step::Promote { .. } if is_recreated(rollout) => Some("restored; the old container is in service"),
         Step::Promote { .. } => Some("replaced; the old container is gone"),
-        Step::Remove { id, .. } if predecessor == Some(id) => Some("replaced; the old container is gone"),
+        Step::Remove { id, .. } if is_replaced(id) => Some("replaced; the old container is gone"),
         Step::Restore { .. } => Some("restored; the old container is in service"),
         _ => None,
     }
@@ -181,7 +173,7 @@ pub(super) fn completion_message(rollout: &Rollout, step: &Step) -> Option<&'sta
 pub(super) fn log_step(rollout: &Rollout, step: &Step, update_order: &UpdateOrder) {
     let (container, workload) = (&rollout.name, &rollout.workload);
     match step {
-        Step::Reject { cause, image, .. } | Step::CreateQuarantineMarker { cause, image, .. } => {
+        Step::Reject { cause, image, .. } => {
             warn!(
                 container,
                 workload,

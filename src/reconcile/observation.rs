@@ -61,7 +61,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             Ok(rollouts) => rollouts,
             Err(error) => {
                 // An engine that restarts comes back without its `--rm` containers. They have not failed.
-                memory.forget_created();
+                memory.excuse_candidates();
                 return Err(error);
             }
         };

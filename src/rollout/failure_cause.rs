@@ -49,6 +49,14 @@ fn vanished(problem: Option<&str>) -> String {
 }
 
 impl FailureCause {
+    /// Whether the Manager may be to blame. What could not be started needs no Manager to fail.
+    pub(super) fn may_be_the_manager(&self) -> bool {
+        !matches!(
+            self,
+            Self::StartRefused { .. } | Self::Vanished { problem: Some(_) }
+        )
+    }
+
     /// The word for this kind of cause, in snake case: the label `cause`.
     pub fn kind(&self) -> &'static str {
         self.into()

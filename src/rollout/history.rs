@@ -209,11 +209,12 @@ impl Memory {
     pub fn note_created(&mut self, name: &str, candidate: ContainerId, image: ImageId) {
         let vanished = Vanished {
             image,
-            auto_remove: false,
             cause: None,
+            is_excused: false,
         };
         let created = self.created.entry(name.to_owned()).or_default();
         created.push((candidate, vanished));
+        self.forget_excused(name);
     }
 
     /// Notes that the candidate is about to be started: from then on, one with `--rm` may go by itself.
@@ -223,13 +224,13 @@ impl Memory {
             // Another process created it.
             let vanished = Vanished {
                 image: candidate.image_id.clone(),
-                auto_remove: true,
                 cause: None,
+                is_excused: false,
             };
             created.push((candidate.id.clone(), vanished));
         }
         for (_, vanished) in created.iter_mut().filter(|(id, _)| *id == candidate.id) {
-            vanished.auto_remove = candidate.auto_remove;
+            vanished.is_excused = false;
         }
     }
 
@@ -258,6 +259,30 @@ impl Memory {
         self.created.remove(name);
     }
 
+    /// Notes that this candidate is not to blame, should it be gone: the start may have failed for a reason outside of
+    /// it.
+    pub fn excuse_candidate(&mut self, name: &str, candidate: &ContainerId) {
+        let created = self.created.get_mut(name).into_iter().flatten();
+        for (_, vanished) in created.filter(|(id, _)| id == candidate) {
+            vanished.is_excused = true;
+        }
+    }
+
+    /// Forgets the candidates of the delegate `name` that were not to blame.
+    pub fn forget_excused(&mut self, name: &str) {
+        if let Some(created) = self.created.get_mut(name) {
+            created.retain(|(_, candidate)| !candidate.is_excused);
+        }
+    }
+
+    /// Notes that no candidate is to blame that is gone: the engine cannot be reached, and comes back without its `--rm`
+    /// containers if it restarts.
+    pub fn excuse_candidates(&mut self) {
+        for (_, vanished) in self.created.values_mut().flatten() {
+            vanished.is_excused = true;
+        }
+    }
+
     /// Notes that a container was asked to stop by `now`: its time begins when the engine has the request, not when
     /// it was sent.
     pub fn note_stop_requested(&mut self, id: &ContainerId, now: DateTime<Utc>) {
@@ -271,7 +296,9 @@ impl Memory {
         let before = self.auto_remove.get(name).into_iter().flatten();
         let gone = before.filter(|id| !present.contains(id) && !self.stop_requested.contains(*id));
         if gone.count() > 1 {
-            self.forget_candidates(name);
+            for (_, vanished) in self.created.get_mut(name).into_iter().flatten() {
+                vanished.is_excused = true;
+            }
         }
         self.auto_remove.insert(name.to_owned(), present);
     }
@@ -290,13 +317,10 @@ impl Memory {
 
     /// Forgets what came of the last run's attempts: a new run may try again.
     pub fn forget_attempts(&mut self) {
-        self.forget_created();
+        for created in self.created.values_mut() {
+            created.retain(|(_, candidate)| candidate.is_excused);
+        }
         self.no_free_port.clear();
-    }
-
-    /// Forgets which candidates were created.
-    pub fn forget_created(&mut self) {
-        self.created.clear();
     }
 
     /// Whether the removal of this image is still to be tried; notes that it is being tried.

@@ -4,6 +4,7 @@
 //! decides what to do about it, and [`execute`] takes the step. What a restart of this program loses ([`History`]) is
 //! only how long something has been watched, never what was done.
 
+mod attempt;
 mod backoff;
 mod decided;
 mod decision;
@@ -66,6 +67,8 @@ pub struct Rollout {
     pub standby: Option<Member>,
     /// Rejected candidates, the earliest created first. More than one only for a moment.
     pub failed: Vec<Member>,
+    /// The attempt marker of an `--rm` candidate.
+    pub attempt: Option<Member>,
     /// Whether its owner opted it out.
     pub opted_out: bool,
     /// Why two of it cannot run at once, if so.
@@ -92,10 +95,10 @@ pub struct Rollout {
 pub struct Vanished {
     /// Its image.
     pub image: ImageId,
-    /// Whether it was made with `--rm` and was started: then it vanishes by stopping.
-    pub auto_remove: bool,
     /// Why it could not be started, where that is known.
     pub cause: Option<String>,
+    /// Whether it is not to blame: the engine restarted, or never answered the start.
+    pub is_excused: bool,
 }
 
 impl Vanished {
@@ -128,6 +131,7 @@ impl Rollout {
     pub fn members(&self) -> impl Iterator<Item = &Member> {
         let named = self.serving.iter().chain(&self.candidate).chain(&self.standby);
         named
+            .chain(&self.attempt)
             .chain(&self.draining)
             .chain(&self.withdrawn)
             .chain(&self.failed)

@@ -36,14 +36,9 @@ impl Rollout {
         })
     }
 
-    /// Whether a marker says that this `--rm` candidate was rejected, whatever it looks like now.
-    pub(super) fn has_marker(&self, candidate: &Member) -> bool {
-        let marks = |failed: &Member| {
-            failed.image_id == candidate.image_id
-                && failed.replaces == candidate.replaces
-                && failed.created_at >= candidate.created_at
-        };
-        candidate.auto_remove && self.failed.iter().any(marks)
+    /// Whether its marker says that this `--rm` candidate was rejected, whatever it looks like now.
+    pub(super) fn is_marked_as_rejected(&self, candidate: &Member) -> bool {
+        candidate.auto_remove && self.failed.iter().any(|failed| failed.is_marker_of(candidate))
     }
 
     /// A rejected one goes when a later release than it works. What was brought back is no later one, and what has the

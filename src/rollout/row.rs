@@ -25,7 +25,7 @@ macro_rules! rows {
 
 rows! {
     Q1 Q2 Q3 Q4 Q5
-    F1 F2 F3 F4 F5
+    F1 F2 F3 F4 F5 F6 F7
     D1 D2 D3 D4 D5 D6 D7
     S1 S2 S3 S4 S5 S6 S7 S8 S9 S10 S11 S12 S13 S14 S15 S16 S17 S18 S19 S20 S21 S22
     B1 B2 B3 B4 B5 B6 B7 B8 B9 B10
@@ -41,7 +41,8 @@ rows! {
     E1 E2 E3 E4
     L1 L2
     X1 X2 X3 X4 X5 X6 X7 X8 X9 X10
-    U1 U2 U3 U4
+    M1 M2
+    U1 U2 U3 U4 U5
     T1 T2 T3 T4 T5 T6
     K1 K2 K3
     W1 W2
@@ -50,6 +51,14 @@ rows! {
 impl Row {
     pub(super) fn act(self, step: Step) -> Decided {
         self.decide(Decision::Act(step))
+    }
+
+    /// What comes first, where there is such a thing, and then the step.
+    pub(super) fn after(self, first: Option<Decided>, step: impl FnOnce() -> Step) -> Decided {
+        match first {
+            Some(first) => self.see(first),
+            None => self.act(step()),
+        }
     }
 
     pub(super) fn learn(self, fact: Fact) -> Decided {

@@ -33,16 +33,9 @@ pub enum Step {
     /// Make `NAME.candidate` from the standby, or from an old one that the engine cannot start any more: the delegate
     /// as it was.
     Recreate { from: ContainerId },
-    /// Make a container of a rejected image that is never started, since the candidate itself vanishes by stopping.
-    CreateQuarantineMarker {
-        id: ImageId,
-        /// That image, as the candidate's configuration names it.
-        image: String,
-        to: String,
-        cause: FailureCause,
-        replaces: ContainerId,
-        release: u64,
-    },
+    /// Make `NAME.attempt`, a container of the candidate's image that is never started, since the candidate itself
+    /// vanishes by stopping.
+    CreateAttemptMarker { candidate: ContainerId, image: String },
     /// Start a candidate, or an old one that is restored.
     Start { id: ContainerId, name: String },
     /// Half of the commit: the old one gives up the name. In a stop-first replacement, its beginning.
@@ -56,7 +49,7 @@ pub enum Step {
     },
     /// The other half: the proven candidate takes the name.
     Promote { id: ContainerId, to: String },
-    /// The candidate failed: its name says so from now on.
+    /// The candidate failed: its name says so from now on, or that of its attempt marker.
     Reject {
         id: ContainerId,
         to: String,
@@ -173,8 +166,11 @@ impl fmt::Display for Step {
             Self::Create { reference, .. } => write!(f, "creating the candidate with {reference}"),
             Self::CreateStandby { from } => write!(f, "creating a standby copy of {from}"),
             Self::Recreate { from } => write!(f, "recreating the old container from {from}"),
-            Self::CreateQuarantineMarker { image, to, .. } => {
-                write!(f, "creating {to}, which marks {image} as rejected")
+            Self::CreateAttemptMarker { candidate, image } => {
+                write!(
+                    f,
+                    "marking {image} as tried before starting the candidate ({candidate})"
+                )
             }
             Self::Start { id, name } => write!(f, "starting {name} ({id})"),
             Self::Retire { id, to } => write!(f, "retiring the old container ({id}) as {to}"),
@@ -203,14 +199,13 @@ impl Step {
             Self::Create { .. } => "created the candidate".to_owned(),
             Self::CreateStandby { .. } => "created the standby copy".to_owned(),
             Self::Recreate { .. } => "recreated the old container".to_owned(),
-            Self::CreateQuarantineMarker { to, .. } => format!("created {to}"),
+            Self::CreateAttemptMarker { .. } => "created the attempt marker".to_owned(),
             Self::Start { name, .. } => format!("started {name}"),
             Self::Retire { to, .. } | Self::Restore { to, .. } => {
                 format!("renamed the old container to {to}")
             }
-            Self::Withdraw { to, .. } | Self::Promote { to, .. } | Self::Reject { to, .. } => {
-                format!("renamed the candidate to {to}")
-            }
+            Self::Withdraw { to, .. } | Self::Promote { to, .. } => format!("renamed the candidate to {to}"),
+            Self::Reject { to, .. } => format!("kept as {to}"),
             Self::SetRestartPolicy { name, policy, .. } => {
                 format!("set the restart policy of {name} to {policy}")
             }

@@ -146,18 +146,17 @@ impl EvidenceStore {
         self.keep(Some(&candidate.id), &candidate.image_id, evidence);
     }
 
-    /// Records a rejected candidate that has vanished: only the cause is left.
+    /// Records a rejected candidate that has vanished: only the cause is left, and its attempt marker.
     pub fn record_vanished(
         &mut self,
         name: &str,
-        image: &ImageId,
-        reference: &str,
+        attempt: &Member,
         cause: &FailureCause,
         now: DateTime<Utc>,
     ) {
-        let mut evidence = Evidence::empty(name, reference, now);
+        let mut evidence = Evidence::empty(name, attempt.image.as_str(), now);
         evidence.message = Some(cause.to_string());
-        self.keep(None, image, evidence);
+        self.keep(None, &attempt.image_id, evidence);
     }
 
     fn keep(&mut self, container: Option<&ContainerId>, image: &ImageId, evidence: Evidence) {

@@ -207,10 +207,10 @@ fn a_candidate_that_vanishes_is_remembered_with_what_was_done_to_it() {
     let mut memory = Memory::default();
     let image = ImageId::new("sha256:new");
     let candidate = new().auto_remove();
-    let remembered = |memory: &Memory| -> Vec<(String, bool, Option<String>)> {
+    let remembered = |memory: &Memory| -> Vec<(String, Option<String>)> {
         let created = memory.created("d").iter();
         let row = |(id, vanished): &(ContainerId, delegate_upgrader::rollout::Vanished)| {
-            (id.to_string(), vanished.auto_remove, vanished.cause.clone())
+            (id.to_string(), vanished.cause.clone())
         };
         created.map(row).collect()
     };
@@ -218,35 +218,31 @@ fn a_candidate_that_vanishes_is_remembered_with_what_was_done_to_it() {
     memory.note_created("d", ContainerId::new("other"), image);
     assert_eq!(
         remembered(&memory),
-        [("new".to_owned(), false, None), ("other".to_owned(), false, None)]
+        [("new".to_owned(), None), ("other".to_owned(), None)]
     );
-    // From its start on it may go by itself.
     memory.note_start("d", &candidate);
     memory.note_refused("d", &candidate, "no such file");
     let refused = Some("no such file".to_owned());
     assert_eq!(
         remembered(&memory),
-        [
-            ("new".to_owned(), true, refused),
-            ("other".to_owned(), false, None)
-        ]
+        [("new".to_owned(), refused), ("other".to_owned(), None)]
     );
     memory.forget_candidate("d", &candidate.id);
-    assert_eq!(remembered(&memory), [("other".to_owned(), false, None)]);
+    assert_eq!(remembered(&memory), [("other".to_owned(), None)]);
     // Another process created this one, which counts only where it may go by itself.
     memory.note_start("d", &new().id("foreign"));
     assert_eq!(remembered(&memory).len(), 1);
     memory.note_start("d", &new().id("foreign").auto_remove());
     memory.note_start("d", &new().id("foreign").auto_remove());
-    assert_eq!(remembered(&memory)[1..], [("foreign".to_owned(), true, None)]);
-    memory.forget_created();
+    assert_eq!(remembered(&memory)[1..], [("foreign".to_owned(), None)]);
+    memory.forget_attempts();
     assert_eq!(remembered(&memory), []);
 }
 
 #[test]
 fn several_auto_remove_containers_gone_at_once_say_nothing_about_a_candidate() {
     let ids = |names: &[&str]| -> Vec<ContainerId> { names.iter().copied().map(ContainerId::new).collect() };
-    let is_remembered = |gone: &[&str], stopped: &[&str]| {
+    let may_be_to_blame = |gone: &[&str], stopped: &[&str]| {
         let mut memory = Memory::default();
         memory.note_created("d", ContainerId::new("new"), ImageId::new("sha256:new"));
         memory.note_auto_remove("d", ids(&["a", "b", "c"]));
@@ -256,13 +252,39 @@ fn several_auto_remove_containers_gone_at_once_say_nothing_about_a_candidate() {
         let all = ["a", "b", "c"];
         let left: Vec<&str> = all.into_iter().filter(|name| !gone.contains(name)).collect();
         memory.note_auto_remove("d", ids(&left));
-        !memory.created("d").is_empty()
+        memory
+            .created("d")
+            .iter()
+            .all(|(_, vanished)| !vanished.is_excused)
     };
-    assert!(is_remembered(&[], &[]));
-    assert!(is_remembered(&["a"], &[]));
-    assert!(!is_remembered(&["a", "b"], &[]));
+    assert!(may_be_to_blame(&[], &[]));
+    assert!(may_be_to_blame(&["a"], &[]));
+    assert!(!may_be_to_blame(&["a", "b"], &[]));
     // Those that were asked to stop are expected to go.
-    assert!(is_remembered(&["a", "b"], &["a"]));
+    assert!(may_be_to_blame(&["a", "b"], &["a"]));
+}
+
+/// An excuse outlasts the run, since the engine may be away for longer; until a candidate is started again.
+#[test]
+fn who_is_excused_is_so_until_the_next_attempt() {
+    let mut memory = Memory::default();
+    let candidate = new().auto_remove();
+    let excused = |memory: &Memory| -> Vec<bool> {
+        let created = memory.created("d").iter();
+        created.map(|(_, vanished)| vanished.is_excused).collect()
+    };
+    memory.note_created("d", candidate.id.clone(), candidate.image_id.clone());
+    memory.excuse_candidates();
+    memory.forget_attempts();
+    assert_eq!(excused(&memory), [true]);
+    memory.note_start("d", &candidate);
+    assert_eq!(excused(&memory), [false]);
+    memory.excuse_candidate("d", &candidate.id);
+    memory.note_created("d", ContainerId::new("next"), candidate.image_id.clone());
+    assert_eq!(excused(&memory), [false]);
+    memory.excuse_candidates();
+    memory.forget_excused("d");
+    assert!(excused(&memory).is_empty());
 }
 
 #[test]

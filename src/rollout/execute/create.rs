@@ -1,13 +1,13 @@
-//! Creates containers: successors, standbys, copies and quarantine markers.
+//! Creates containers: successors, standbys, copies and attempt markers.
 
 use serde_json::{Value, json};
 
-use crate::container::{ContainerId, DELEGATE_NAME_VARIABLE, ImageId, Inspected, label};
+use crate::container::{ContainerId, DELEGATE_NAME_VARIABLE, ImageId, Inspected, Role, label};
 use crate::document::{self, Images, Overrides};
 use crate::engine::{Engine, EngineError, EngineInfo};
 use crate::rollout::failure::Failure;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Intent, Rollout, Step};
+use crate::rollout::{Intent, Member, Rollout};
 
 /// A container to be made from another one.
 pub(super) struct NewContainer<'a> {
@@ -135,35 +135,23 @@ pub(super) async fn stands_for<E: Engine>(
     }
 }
 
-/// Stands for a rejected `--rm` candidate, which vanishes by stopping. It is found like a delegate, by the variable,
-/// and told from one by its name and labels.
-pub(super) async fn create_quarantine_marker<E: Engine>(
+/// Stands for an `--rm` candidate, which vanishes by stopping. It is found like a delegate, by the variable, and told
+/// from one by its name and labels.
+pub(super) async fn create_attempt_marker<E: Engine>(
     engine: &E,
     rollout: &Rollout,
-    step: &Step,
+    candidate: &Member,
 ) -> Result<(), Failure> {
-    let Step::CreateQuarantineMarker {
-        id: image,
-        image: reference,
-        to: name,
-        replaces,
-        release,
-        ..
-    } = step
-    else {
-        return Ok(());
-    };
+    let (image, reference) = (&candidate.image_id, candidate.image.as_str());
     let mut labels = json!({
-        label::REPLACES: replaces.as_str(),
         label::NAME: rollout.name,
-        label::RELEASE: release.to_string(),
+        label::RELEASE: candidate.release.to_string(),
+        label::REPLACES: candidate.replaces.as_ref().map_or("", ContainerId::as_str),
     });
-    let mut named = reference.as_str();
+    let mut named = reference;
     if !stands_for(engine, reference, image).await? {
         named = image.as_str();
-        if let Some(labels) = labels.as_object_mut() {
-            labels.insert(label::IMAGE.to_owned(), Value::from(reference.as_str()));
-        }
+        labels[label::IMAGE] = Value::from(reference);
     }
     let body = json!({
         "Image": named,
@@ -172,7 +160,10 @@ pub(super) async fn create_quarantine_marker<E: Engine>(
         "Labels": labels,
         "HostConfig": { "NetworkMode": "none", "RestartPolicy": { "Name": "no" } },
     });
-    match engine.create(name, None, &body).await {
+    match engine
+        .create(&Role::Attempt.name(&rollout.name), None, &body)
+        .await
+    {
         // Another process was as quick.
         Ok(_) | Err(EngineError::Conflict(_)) => Ok(()),
         Err(error) => Err(error.into()),

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use tracing::debug;
 use tracing::field::display;
 
-use self::create::{NewContainer, copy, create, create_quarantine_marker, labels};
+use self::create::{NewContainer, copy, create, create_attempt_marker, labels};
 use self::prepare::{
     check_companions, connect_standby, prepare_candidate, prepare_standby, unstarted_candidate,
 };
@@ -84,7 +84,11 @@ pub async fn execute<E: Engine>(
             memory.note_created(&rollout.name, id.clone(), original.image_id());
             return Ok(Effect::Created(id));
         }
-        Step::CreateQuarantineMarker { .. } => create_quarantine_marker(engine, rollout, step).await?,
+        Step::CreateAttemptMarker { candidate, .. } => {
+            if let Some(candidate) = rollout.member(candidate) {
+                create_attempt_marker(engine, rollout, candidate).await?;
+            }
+        }
         Step::Start { id, .. } => return start(engine, rollout, id, memory, now).await,
         Step::Retire { id, to } => {
             if let Some(candidate) = unstarted_candidate(rollout) {
@@ -123,6 +127,10 @@ pub async fn execute<E: Engine>(
             }
             if was_candidate(rollout, id) {
                 memory.forget_candidate(&rollout.name, id);
+            }
+            if rollout.attempt.as_ref().is_some_and(|attempt| attempt.id == *id) {
+                // Whoever is excused is so no longer.
+                memory.forget_excused(&rollout.name);
             }
         }
         Step::RemoveImage { id } => {

@@ -38,6 +38,10 @@ pub(super) async fn prepare_candidate<E: Engine>(
         return Ok(true);
     };
     if rollout.serving.is_some() {
+        // It was not tried.
+        if let Some(attempt) = rollout.attempt_of(candidate) {
+            engine.remove(&attempt.id).await?;
+        }
         engine.remove(&candidate.id).await?;
         return Err(Failure::Refused(reason));
     }

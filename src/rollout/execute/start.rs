@@ -70,10 +70,9 @@ async fn start_candidate<E: Engine>(
         .standby
         .as_ref()
         .is_some_and(|standby| candidate.is_successor_of(standby));
+    memory.note_refused(&rollout.name, candidate, &message);
     if common_cause.is_some() && !is_copy {
-        memory.forget_candidate(&rollout.name, &candidate.id);
-    } else {
-        memory.note_refused(&rollout.name, candidate, &message);
+        memory.excuse_candidate(&rollout.name, &candidate.id);
     }
     if no_free_port {
         // The one in service has to stop first: that frees its port.
@@ -136,10 +135,10 @@ async fn start_again<E: Engine>(
     }
 }
 
-/// Forgets a candidate whose start got no answer. Newer engines give up a start whose client went away, and an `--rm`
+/// Excuses a candidate whose start got no answer. Newer engines give up a start whose client went away, and an `--rm`
 /// container vanishes with that: it has done nothing wrong.
 fn note_lost(rollout: &Rollout, id: &ContainerId, memory: &mut Memory, error: &EngineError) {
     if matches!(error, EngineError::Unreachable(_) | EngineError::TimedOut(_)) {
-        memory.forget_candidate(&rollout.name, id);
+        memory.excuse_candidate(&rollout.name, id);
     }
 }

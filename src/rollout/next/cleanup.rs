@@ -1,9 +1,9 @@
-//! Failed and withdrawn candidates (F).
+//! Failed and withdrawn candidates, and attempt markers (F).
 
 use super::At;
 use crate::container::RunState;
-use crate::rollout::Row::{F1, F2, F3, F4, F5};
-use crate::rollout::{Decided, Member, Step};
+use crate::rollout::Row::{F1, F2, F3, F4, F5, F6, F7};
+use crate::rollout::{CandidateFailure, Decided, Member, Step};
 
 impl At<'_> {
     /// They are stopped as gently as delegates. Of the failed ones the last is kept, of the withdrawn ones none, and each
@@ -25,10 +25,20 @@ impl At<'_> {
         let superseded = failed.iter().rev().skip(1).rev();
         let superseded = superseded.filter(is_removable).filter(is_done);
         let done = withdrawn.iter().filter(is_removable).filter(is_done);
+        let needless = rollout.needless_attempt();
+        let attempt = match (needless, rollout.vanished_attempt()) {
+            (Some(attempt), _) => Some(F6.act(Step::remove(attempt))),
+            (None, Some((attempt, cause))) => {
+                let failure = CandidateFailure::of(attempt, cause, self.healthy_deadline_ago());
+                Some(F7.see(self.fail(attempt, failure)))
+            }
+            (None, None) => None,
+        };
         up.map(|member| F1.see(self.stop(member)))
             .chain(vanishing.map(|member| F2.see(self.wait_for_removal(member))))
             .chain(owed.map(|restore| F3.see(restore)))
             .chain(superseded.map(|member| F4.act(Step::remove(member))))
             .chain(done.map(|member| F5.act(Step::remove(member))))
+            .chain(attempt)
     }
 }

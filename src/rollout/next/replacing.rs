@@ -43,7 +43,7 @@ impl At<'_> {
         let cannot_begin = candidate.is_created() && self.missing_companion().is_some();
         let is_wanted = candidate.is_successor_of(serving)
             && self.is_wanted(candidate)
-            && !self.rollout.has_marker(candidate)
+            && !self.rollout.is_marked_as_rejected(candidate)
             && !cannot_begin;
         let owed = self.restore_lost_policy(serving, candidate);
         let (row, proof) = self.prove(candidate, is_wanted);
@@ -54,15 +54,20 @@ impl At<'_> {
                 C3.act(Step::retire(self.rollout, serving, self.now))
             }
             (Candidate::Created | Candidate::Refused(_), Serving::StoppedByOwner, ..) => {
-                C4.act(Step::remove(candidate))
+                C4.see(self.withdraw(candidate, None))
             }
             (Candidate::Refused(failure), ..) => C5.see(self.fail(candidate, failure)),
             (Candidate::Created, _, UpdateOrder::StartFirst, _) if self.facts.free_memory.is_none() => {
                 C6.learn(Fact::FreeMemory)
             }
-            (Candidate::Created, _, UpdateOrder::StartFirst, _) => C7.act(Step::start(candidate)),
-            (Candidate::Created, _, UpdateOrder::StopFirst, _) => C8.see(self.give_up_name(serving)),
-            (Candidate::Created, _, UpdateOrder::Blocked(_), _) => C9.act(Step::remove(candidate)),
+            (Candidate::Created, _, UpdateOrder::StartFirst, _) => {
+                C7.after(self.mark_attempt(candidate), || Step::start(candidate))
+            }
+            (Candidate::Created, _, UpdateOrder::StopFirst, _) => {
+                let first = self.mark_attempt(candidate);
+                C8.see(first.unwrap_or_else(|| self.give_up_name(serving)))
+            }
+            (Candidate::Created, _, UpdateOrder::Blocked(_), _) => C9.see(self.withdraw(candidate, None)),
             (Candidate::Proven, ..) => C10.see(self.give_up_name(serving)),
             (Candidate::NotYet { reason, until }, ..) => C11.wait(reason, until),
             (Candidate::Failed(failure), ..) => C12.see(self.fail(candidate, failure)),
@@ -126,7 +131,7 @@ impl At<'_> {
 
     /// Nobody has the name: the candidate takes it once it is proven. Without an old one there is its standby.
     pub(super) fn name_is_free(&self, candidate: &Member, old: Option<&Member>) -> Decided {
-        let (row, proof) = self.prove(candidate, !self.rollout.has_marker(candidate));
+        let (row, proof) = self.prove(candidate, !self.rollout.is_marked_as_rejected(candidate));
         let is_asked = |old: &Member| old.is_up() && old.history.stop_requested_at.is_some();
         let missing = self.missing_companion().filter(|_| !old.is_some_and(is_asked));
         let decided = match (proof, old, missing) {

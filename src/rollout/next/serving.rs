@@ -3,14 +3,13 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::At;
-use super::rejecting::Attempt;
 use crate::container::ImageId;
 use crate::image::ImageReference;
 use crate::rollout::Row::{
     S1, S2, S3, S4, S5, S6, S7, S8, S9, S10, S11, S12, S13, S14, S15, S16, S17, S18, S19, S20, S21, S22,
 };
 use crate::rollout::reason::Reason;
-use crate::rollout::{Decided, Desired, Fact, Intent, Member, Step, UpdateOrder};
+use crate::rollout::{Decided, Desired, Fact, Intent, Member, Step, UpdateOrder, Vanished};
 
 impl At<'_> {
     /// In service, without a candidate.
@@ -74,28 +73,23 @@ impl At<'_> {
     fn create(&self, serving: &Member, reference: &ImageReference, id: &ImageId, intent: Intent) -> Decided {
         let image = reference.to_string();
         let name_conflict = self.rollout.name_conflict.as_ref();
-        let mut vanished = self.rollout.vanished.iter();
-        let vanished = vanished.find(|vanished| vanished.image == *id);
+        let vanished = self.rollout.vanished_candidate(id).map(Vanished::failure);
         let last = self.rollout.last_rejection(id);
         let quarantine = last.and_then(|(last, _)| last.quarantine(self.now));
-        match (name_conflict, vanished, quarantine, &self.order) {
+        match (
+            name_conflict,
+            self.rollout.vanished_attempt(),
+            vanished,
+            quarantine,
+            &self.order,
+        ) {
             (Some(name), ..) => S14.rest(Reason::NameTaken { name: name.clone() }),
-            (_, Some(vanished), None, _) if vanished.auto_remove => {
-                let attempt = Attempt {
-                    image_id: id,
-                    image: image.clone(),
-                    reference: Some(reference),
-                    replaces: &serving.id,
-                    release: serving.release + 1,
-                    container: None,
-                };
-                S15.see(self.reject(&attempt, vanished.failure()))
+            (_, Some((attempt, cause)), ..) => {
+                let image = attempt.image.to_string();
+                S15.rest(Reason::CandidateVanished { image, cause })
             }
-            (_, Some(vanished), ..) => S16.rest(Reason::CandidateVanished {
-                image,
-                cause: vanished.failure(),
-            }),
-            (_, _, Some(quarantined), _) if intent == Intent::Upgrade => S17.rest(quarantined),
+            (.., Some(cause), _, _) => S16.rest(Reason::CandidateVanished { image, cause }),
+            (.., Some(quarantined), _) if intent == Intent::Upgrade => S17.rest(quarantined),
             (.., UpdateOrder::Blocked(reason)) => S18.rest(reason.clone()),
             _ if self.facts.copied_files.is_none() => S19.learn(Fact::CopiedFiles),
             (.., UpdateOrder::StartFirst) if self.facts.free_memory.is_none() => S20.learn(Fact::FreeMemory),

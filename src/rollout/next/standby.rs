@@ -88,9 +88,8 @@ impl At<'_> {
     pub(super) fn falling_back(&self, standby: &Member) -> Decided {
         let mut given_up = self.rollout.failed.iter().chain(&self.rollout.withdrawn);
         let still_up = given_up.find(|other| other.is_up() && self.is_stop_first());
-        let mut vanished = self.rollout.vanished.iter();
-        let was_tried =
-            vanished.any(|vanished| vanished.image == standby.image_id) || standby.history.recreate_refused;
+        let vanished = self.rollout.vanished_candidate(&standby.image_id);
+        let was_tried = vanished.is_some() || standby.history.recreate_refused;
         match still_up {
             Some(other) => Y1.see(self.wait_for_removal(other)),
             None if standby.is_up() => Y2.act(Step::restore(self.rollout, standby)),

@@ -120,6 +120,7 @@ impl Excuses {
                     }
                     // Its label may have had the old container's policy.
                     Role::Failed { .. } | Role::Withdrawn { .. } => excuse.policy_is_lost |= old,
+                    Role::Attempt => {}
                     Role::Draining { .. } => {
                         excuse.no_way_back = true;
                         excuse.may_be_gone |= !in_service;

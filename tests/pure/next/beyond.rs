@@ -30,14 +30,19 @@ fn rows() -> Vec<(Row, Scene)> {
             id: image_id(V2),
         });
     };
-    let vanished = |auto_remove| {
-        serving().pulled(V2).with(|rollout| {
-            rollout.vanished = vec![Vanished {
-                image: image_id(V2),
-                auto_remove,
-                cause: None,
-            }];
-        })
+    let vanished = serving().pulled(V2).with(|rollout| {
+        rollout.vanished = vec![Vanished {
+            image: image_id(V2),
+            cause: None,
+            is_excused: false,
+        }];
+    });
+    let attempt = || new().id("attempt").policy("no");
+    let judged = |reach| {
+        serving()
+            .attempt(attempt())
+            .pulled(V2)
+            .knowing(|facts| facts.manager = reach)
     };
     let failed = |reach| {
         let candidate = new().unhealthy(DEADLINE, DEADLINE);
@@ -112,8 +117,9 @@ fn rows() -> Vec<(Row, Scene)> {
                 .pulled(V2)
                 .with(|rollout| rollout.name_conflict = Some("d.candidate".to_owned())),
         ),
-        (Row::S15, vanished(true)),
-        (Row::S16, vanished(false)),
+        (Row::S15, judged(Some(Reach::Asking))),
+        (Row::S16, vanished),
+        (Row::F7, judged(None)),
         // What has to be known first, or is in progress.
         (
             Row::S10,
@@ -155,9 +161,21 @@ fn rows() -> Vec<(Row, Scene)> {
         (Row::X5, failed(None)),
         (Row::X6, failed(Some(Reach::Asking))),
         (Row::X7, failed(unreachable())),
+        // The attempt marker of an earlier candidate.
         (
-            Row::X8,
-            vanished(true).knowing(|facts| facts.manager = unreachable()),
+            Row::M1,
+            serving()
+                .standby(standby())
+                .candidate(new().auto_remove().change(|m| m.created_at = ago(1)))
+                .attempt(attempt().change(|m| m.created_at = ago(2)))
+                .withdrawn(
+                    9,
+                    new()
+                        .auto_remove()
+                        .change(|m| m.created_at = ago(3))
+                        .state(RunState::Removing),
+                )
+                .pulled(V2),
         ),
         // A name that an older rejection of another image has.
         (

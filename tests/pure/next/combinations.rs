@@ -215,6 +215,10 @@ pub(super) fn each_scene(mut visit: impl FnMut(Scene)) {
                             if conflict {
                                 scene = scene.host_network();
                             }
+                            let vanish = [&serving, &candidate].into_iter().flatten();
+                            if vanish.clone().any(|member| member.auto_remove) && !few {
+                                visit(scene.clone().attempt(mark().id("attempt").replaces(&face)));
+                            }
                             visit(scene);
                         }
                     }

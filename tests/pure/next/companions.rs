@@ -1,5 +1,6 @@
 //! What becomes of `--rm` delegates, their standbys and markers, and of old containers that drain or cannot start.
 
+use delegate_upgrader::config::Strategy;
 use delegate_upgrader::container::ContainerId;
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::rollout::{Member, Vanished};
@@ -22,7 +23,7 @@ fn heir() -> Member {
     new().auto_remove()
 }
 
-/// A quarantine marker that was created after the candidate.
+/// A marker that was created after the candidate.
 fn mark() -> Member {
     new().id("mark").policy("no").change(|m| m.created_at = ago(2))
 }
@@ -30,8 +31,8 @@ fn mark() -> Member {
 fn vanished(image: &str) -> Vanished {
     Vanished {
         image: image_id(image),
-        auto_remove: true,
         cause: None,
+        is_excused: false,
     }
 }
 
@@ -46,7 +47,10 @@ fn a_delegate_that_vanishes_by_stopping_gets_a_standby_before_anything_else() {
     );
     let ready = pulled.standby(standby());
     assert_eq!(ready.clone().next(), format!("create from old: {V2}, release 1"));
-    assert_eq!(ready.candidate(heir()).next(), "start d.candidate (new)");
+    // That it is tried must outlast it.
+    let created = ready.candidate(heir());
+    assert_eq!(created.clone().next(), format!("mark {V2} as tried by new"));
+    assert_eq!(created.attempt(mark()).next(), "start d.candidate (new)");
 }
 
 #[test]
@@ -109,10 +113,9 @@ fn stop_first_waits_until_it_has_vanished_and_then_starts_the_candidate() {
         .standby(standby())
         .candidate(heir())
         .pulled(V2);
-    assert_eq!(
-        base.clone().serving(fleeting()).next(),
-        "retire old as d.draining-now"
-    );
+    let serving = base.clone().serving(fleeting());
+    assert_eq!(serving.clone().next(), format!("mark {V2} as tried by new"));
+    assert_eq!(serving.attempt(mark()).next(), "retire old as d.draining-now");
     assert_eq!(
         base.clone().draining(1, fleeting()).next(),
         "tell d.draining-1 (old) to stop within 1h"
@@ -138,41 +141,117 @@ fn an_auto_remove_candidate_that_failed_is_marked_then_withdrawn() {
             .pulled(V2)
     };
     let failed = || heir().unhealthy(DEADLINE, 90);
-    assert!(
-        base(failed())
-            .next()
-            .starts_with(&format!("mark {V2} as d.failed-1: not healthy")),
-    );
+    // Its attempt marker is its rejection from now on. One that somebody removed is made again.
+    assert_eq!(base(failed()).next(), format!("mark {V2} as tried by new"));
+    let tried = base(failed()).attempt(mark());
+    assert!(tried.next().starts_with("reject mark as d.failed-1: not healthy"));
     let marked = base(failed()).failed(1, mark());
     assert_eq!(marked.next(), "withdraw new as d.withdrawn-now");
     // Whatever it looks like now.
     let better = base(heir().running(90, HEALTHY_TIME)).failed(1, mark());
     assert_eq!(better.next(), "withdraw new as d.withdrawn-now");
     // A mark that is older than the candidate is of an earlier one.
-    let earlier = mark().change(|m| m.created_at = ago(80_000));
+    let earlier = || mark().change(|m| m.created_at = ago(80_000));
     assert_eq!(
-        base(heir().running(90, HEALTHY_TIME)).failed(1, earlier).next(),
+        base(heir().running(90, HEALTHY_TIME)).failed(1, earlier()).next(),
         "retire old as d.draining-now"
     );
+    // Nor is the attempt marker of an earlier one, which is judged first.
+    let stale = base(heir()).attempt(earlier().image(V3));
+    assert!(
+        stale
+            .next()
+            .starts_with("reject mark as d.failed-1: it disappeared")
+    );
     // The number of the attempt continues.
-    let again = base(failed()).failed(1, mark().change(|m| m.created_at = ago(80_000)));
-    assert!(again.next().starts_with(&format!("mark {V2} as d.failed-2")));
+    let again = base(failed()).failed(1, earlier().id("f1")).attempt(mark());
+    assert!(again.next().starts_with("reject mark as d.failed-2"));
+}
+
+/// Its attempt marker goes first, or it would be blamed for being gone.
+#[test]
+fn an_auto_remove_candidate_that_is_not_to_blame_leaves_no_marker() {
+    let base = |candidate: Member| {
+        let scene = scene().serving(fleeting()).standby(standby());
+        scene.candidate(candidate).attempt(mark()).pulled(V2)
+    };
+    let unmarked = |mut scene: Scene| {
+        scene.rollout.attempt = None;
+        scene.next()
+    };
+    let no_order = |scene: Scene| scene.strategy(Strategy::StartFirst).host_network();
+    for (scene, then) in [
+        (
+            base(heir().running(90, 3)).pulled(V3),
+            "withdraw new as d.withdrawn-now",
+        ),
+        (
+            base(heir().unhealthy(2 * DEADLINE, 90).common_cause(30)),
+            "withdraw new as d.withdrawn-now: inconclusive",
+        ),
+        (no_order(base(heir())), "remove d.candidate (new)"),
+        (
+            base(heir()).serving(fleeting().state(RunState::Paused)),
+            "remove d.candidate (new)",
+        ),
+    ] {
+        assert_eq!(scene.next(), "remove d.attempt (mark)");
+        assert_eq!(unmarked(scene), then);
+    }
 }
 
 #[test]
-fn an_auto_remove_candidate_that_vanished_is_marked_once() {
-    let base = scene()
-        .serving(fleeting())
-        .standby(standby())
-        .pulled(V2)
-        .with(|r| r.vanished = vec![vanished(V2)]);
-    assert!(
-        base.clone()
-            .next()
-            .starts_with(&format!("mark {V2} as d.failed-1"))
+fn the_attempt_marker_of_a_successor_goes_with_the_last_way_back() {
+    let base = |serving: Member| scene().serving(serving).attempt(mark());
+    let successor = || heir().running(90, 90);
+    assert_eq!(base(successor()).next(), "remove d.attempt (mark)");
+    assert_eq!(base(heir().unhealthy(90, 90)).next(), "rest: awaiting_schedule");
+    assert_eq!(
+        base(successor()).standby(standby()).next(),
+        "remove d.standby (standby)"
     );
-    // The standby goes with the attempt.
-    assert_eq!(base.failed(1, mark()).next(), "remove d.standby (standby)");
+    let drains = base(successor()).draining(30, fleeting().asked_to_stop(20));
+    assert_eq!(drains.reason().kind().as_str(), "draining");
+    // What fails after the commit is rejected like a candidate.
+    let lost = base(heir().unhealthy(DEADLINE, DEADLINE)).standby(standby());
+    assert!(lost.next().starts_with("reject mark as d.failed-1: not healthy"));
+}
+
+/// Whoever created it, and whatever is desired by now.
+#[test]
+fn an_auto_remove_candidate_that_vanished_is_rejected_once() {
+    let base = scene().serving(fleeting()).attempt(mark());
+    let gone = "reject mark as d.failed-1: it disappeared before it had proven itself: someone removed it, or it ran \
+                with --rm and stopped";
+    assert_eq!(base.clone().next(), gone);
+    assert_eq!(base.clone().standby(standby()).pulled(V2).next(), gone);
+    let known = |cause: Option<&str>, is_excused| {
+        let mut vanished = vanished(V2);
+        vanished.cause = cause.map(str::to_owned);
+        vanished.is_excused = is_excused;
+        base.clone().pulled(V2).with(|r| r.vanished = vec![vanished])
+    };
+    assert_eq!(
+        known(Some("no such file"), false).next(),
+        "reject mark as d.failed-1: it could not be started: no such file"
+    );
+    assert_eq!(known(None, true).next(), "remove d.attempt (mark)");
+    // The other one's excuse is not its own.
+    let other = known(None, true).with(|r| r.vanished[0].image = image_id(V3));
+    assert_eq!(other.next(), gone);
+    // It is judged once there is one in service again, which may take as long as its candidate is there.
+    let restoring = scene().draining(90, fleeting().running(90, 90)).attempt(mark());
+    assert_eq!(restoring.next(), "make a standby copy of the old container (old)");
+    let withdrawn = heir().running(90, 0).asked_to_stop(5);
+    let withdrawn = withdrawn.change(|m| m.predecessor_policy = None);
+    let withdrawn = base.clone().withdrawn(9, withdrawn);
+    assert_eq!(withdrawn.reason().kind().as_str(), "stopping");
+    // An earlier attempt of the image is none of it.
+    let again = base.failed(
+        1,
+        new().id("f1").policy("no").change(|m| m.created_at = ago(80_000)),
+    );
+    assert!(again.next().starts_with("reject mark as d.failed-2"));
     let settled = scene()
         .serving(fleeting())
         .pulled(V2)
@@ -246,11 +325,9 @@ fn a_successor_that_fails_after_the_commit_is_marked_and_the_standby_comes_back(
     let base = scene()
         .standby(standby())
         .serving(heir().unhealthy(DEADLINE, DEADLINE));
-    assert!(
-        base.clone()
-            .next()
-            .starts_with(&format!("mark {V2} as d.failed-1"))
-    );
+    assert_eq!(base.clone().next(), format!("mark {V2} as tried by new"));
+    let tried = base.clone().attempt(mark()).next();
+    assert!(tried.starts_with("reject mark as d.failed-1"), "{tried}");
     assert_eq!(base.failed(1, mark()).next(), "withdraw new as d.withdrawn-now");
 }
 
@@ -299,7 +376,7 @@ fn a_candidate_that_replaces_another_container_is_rejected_beside_a_standby() {
     let base = scene()
         .standby(standby())
         .candidate(stranger.unhealthy(DEADLINE, 90));
-    assert!(base.next().starts_with(&format!("mark {V2} as d.failed-1")));
+    assert_eq!(base.next(), format!("mark {V2} as tried by new"));
 }
 
 #[test]

@@ -43,24 +43,16 @@ impl Scene {
                     .created();
                 *self = self.clone().candidate(made);
             }
-            Step::CreateQuarantineMarker {
-                id,
-                to,
-                replaces,
-                release,
-                ..
-            } => {
-                let (_, Role::Failed { attempt }) = Role::parse(to) else {
-                    panic!("{to}")
-                };
-                assert!(self.members().all(|member| member.name != *to), "{to} is taken");
-                let made = mark().id(&format!("mark-{attempt}")).replaces(replaces.as_str());
-                let made = made.change(|m| {
+            Step::CreateAttemptMarker { candidate, .. } => {
+                assert!(rollout.attempt.is_none(), "two attempts");
+                let tried = rollout.member(candidate).unwrap();
+                let made = mark().id("made-mark").change(|m| {
                     m.created_at = moment;
-                    m.image_id = id.clone();
-                    m.release = *release;
+                    m.image_id = tried.image_id.clone();
+                    m.replaces = tried.replaces.clone();
+                    m.release = tried.release;
                 });
-                *self = self.clone().failed(attempt, made);
+                *self = self.clone().attempt(made);
             }
             Step::Start { id, .. } => {
                 let (seen, health) = (Some(moment), HealthStatus::Starting);
@@ -102,7 +94,8 @@ impl Scene {
 
     fn pull_out(&mut self, id: &ContainerId) -> Member {
         let rollout = &mut self.rollout;
-        for slot in [&mut rollout.serving, &mut rollout.candidate, &mut rollout.standby] {
+        let slots = [&mut rollout.serving, &mut rollout.candidate, &mut rollout.standby];
+        for slot in slots.into_iter().chain([&mut rollout.attempt]) {
             if let Some(member) = slot.take_if(|member| member.id == *id) {
                 return member;
             }
@@ -129,7 +122,7 @@ impl Scene {
             Role::Draining { .. } => rollout.draining.push(member),
             Role::Withdrawn { .. } => rollout.withdrawn.push(member),
             Role::Failed { .. } => rollout.failed.push(member),
-            Role::Candidate | Role::Standby => panic!("{to}"),
+            Role::Candidate | Role::Standby | Role::Attempt => panic!("{to}"),
         }
         rollout
             .draining

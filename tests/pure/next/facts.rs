@@ -5,7 +5,7 @@ use delegate_upgrader::document::{Obstacle, SingleInstance};
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{Backoff, Facts, Reach, Vanished};
 
-use super::scene::{Change, DEADLINE, Scene, V2, ago, image_id, new, now, old, standby};
+use super::scene::{Change, DEADLINE, Scene, V2, ago, image_id, new, now, old};
 
 fn scene() -> Scene {
     Scene::new()
@@ -167,34 +167,40 @@ fn no_candidate_is_rejected_before_the_manager_has_answered() {
 
 #[test]
 fn nothing_is_held_against_one_that_vanished_while_the_manager_was_away() {
-    let vanished = || {
-        scene()
-            .serving(old().auto_remove())
-            .standby(standby())
-            .pulled(V2)
-            .with(|r| {
-                r.vanished = vec![Vanished {
-                    image: image_id(V2),
-                    auto_remove: true,
-                    cause: None,
-                }];
-            })
+    let vanished = |reach: Option<Reach>| {
+        let attempt = new().id("mark").policy("no").change(|m| m.created_at = ago(2));
+        let scene = scene().serving(old().auto_remove()).attempt(attempt).pulled(V2);
+        scene.knowing(|facts| facts.manager = reach)
     };
-    let knowing = |reach: Option<Reach>| vanished().knowing(|facts| facts.manager = reach).next();
-    assert_eq!(knowing(None), MANAGER);
-    // The standby goes while nothing else is to be done.
+    assert_eq!(vanished(None).next(), MANAGER);
+    assert_eq!(
+        vanished(Some(Reach::Asking)).next(),
+        "wait 0 s: candidate_vanished"
+    );
     let away = Some(Reach::Unreachable("connection refused".to_owned()));
-    assert_eq!(knowing(away), "remove d.standby (standby)");
-    let away = Some(Reach::Unreachable("connection refused".to_owned()));
-    let mut alone = vanished().knowing(|facts| facts.manager = away);
-    alone.rollout.standby = None;
-    assert_eq!(alone.next(), "rest: inconclusive");
-    // Beside a wait it is one, too.
-    let draining = old().id("orphan").asked_to_stop(10);
-    let both = alone.draining(10, draining).next();
+    assert_eq!(
+        vanished(away.clone()).next(),
+        "find out the common cause of a failure: connection refused (mark)"
+    );
+    let excused = vanished(away).with(|r| {
+        let attempt = r.attempt.as_mut().unwrap();
+        attempt
+            .history
+            .note_common_cause(now(), "connection refused".to_owned());
+    });
+    assert_eq!(excused.next(), "withdraw mark as d.withdrawn-now: inconclusive");
+    // One that could not be started needs no Manager.
+    let refused = vanished(None).with(|r| {
+        r.vanished = vec![Vanished {
+            image: image_id(V2),
+            cause: Some("no such file".to_owned()),
+            is_excused: false,
+        }];
+    });
     assert!(
-        both.starts_with("wait") && both.ends_with("inconclusive"),
-        "{both}"
+        refused
+            .next()
+            .starts_with("reject mark as d.failed-1: it could not be started")
     );
 }
 

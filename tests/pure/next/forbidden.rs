@@ -82,6 +82,7 @@ impl Scene {
             }
             // Someone else started it.
             Role::Standby => self.rollout.serving.is_some(),
+            Role::Attempt => false,
         }
     }
 
@@ -103,8 +104,24 @@ impl Scene {
                     || standby.is_some_and(|standby| standby.replaces == member.replaces)
             }
             Role::Candidate => self.has_others(),
+            // Its candidate is rejected with it, or is gone.
+            Role::Attempt => {
+                let tried = self.tried_by(member);
+                tried.map_or(self.rollout.serving.is_some(), |tried| self.may_reject(&tried.id))
+            }
             _ => false,
         }
+    }
+
+    /// The candidate that this attempt marker was made for.
+    fn tried_by(&self, attempt: &Member) -> Option<&Member> {
+        let rollout = &self.rollout;
+        let mut candidates = rollout
+            .candidate
+            .iter()
+            .chain(&rollout.serving)
+            .chain(&rollout.withdrawn);
+        candidates.find(|tried| tried.image_id == attempt.image_id && tried.replaces == attempt.replaces)
     }
 
     fn may_remove(&self, id: &ContainerId) -> bool {
@@ -126,6 +143,8 @@ impl Scene {
             Role::Candidate => !self.has_others(),
             Role::Draining { .. } => !self.successor_works(),
             Role::Withdrawn { .. } | Role::Failed { .. } => false,
+            // What was tried and may be to blame is rejected instead.
+            Role::Attempt => self.tried_by(member).is_none() && self.rollout.candidate.is_none(),
         };
         ended && !needed
     }
@@ -134,7 +153,9 @@ impl Scene {
     pub(super) fn forbids(&self, step: &Step) -> bool {
         let rollout = &self.rollout;
         let allowed = match step {
-            Step::CreateQuarantineMarker { .. } => true,
+            Step::CreateAttemptMarker { candidate, .. } => {
+                rollout.attempt.is_none() && self.member(candidate).auto_remove
+            }
             // The pull shows whether another image could replace the only container.
             Step::Pull { .. } if rollout.sole_candidate().is_some() => true,
             Step::Pull { .. } | Step::Create { .. } => {

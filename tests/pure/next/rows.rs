@@ -17,8 +17,8 @@ fn scene() -> Scene {
 fn gone(image: &str) -> Vanished {
     Vanished {
         image: image_id(image),
-        auto_remove: false,
         cause: None,
+        is_excused: false,
     }
 }
 

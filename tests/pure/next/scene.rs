@@ -227,6 +227,7 @@ impl Scene {
                 withdrawn: Vec::new(),
                 standby: None,
                 failed: Vec::new(),
+                attempt: None,
                 opted_out: false,
                 single_instance: None,
                 strategy: None,
@@ -290,6 +291,11 @@ impl Scene {
 
     pub fn failed(mut self, attempt: u32, member: Member) -> Self {
         self.rollout.failed.push(named(member, Role::Failed { attempt }));
+        self
+    }
+
+    pub fn attempt(mut self, member: Member) -> Self {
+        self.rollout.attempt = Some(named(member, Role::Attempt));
         self
     }
 
@@ -381,7 +387,7 @@ impl Scene {
                 to,
                 because: Some(reason),
             } => format!("withdraw {id} as {}: {}", relative(&to), reason.kind().as_str()),
-            Step::CreateQuarantineMarker { to, cause, image, .. } => format!("mark {image} as {to}: {cause}"),
+            Step::CreateAttemptMarker { candidate, image } => format!("mark {image} as tried by {candidate}"),
             Step::Retire { id, to } => format!("retire {id} as {}", relative(&to)),
             Step::Pull { reference } => format!("pull {reference}"),
             Step::CreateStandby { from } => format!("make a standby copy of the old container ({from})"),
