@@ -47,7 +47,17 @@ impl Way {
 }
 
 /// A process that does a run is killed at the first such call, which never arrives; `false` where none is made.
-pub async fn killed_when(host: &Host, mut when: impl FnMut(&Call) -> bool + Send + 'static) -> bool {
+pub async fn killed_when(host: &Host, when: impl FnMut(&Call) -> bool + Send + 'static) -> bool {
+    let mut upgrader = host.upgrader(NEW);
+    killed_during(host, when, host.scheduled_run(&mut upgrader)).await
+}
+
+/// The same of a process that does this.
+pub async fn killed_during<T>(
+    host: &Host,
+    mut when: impl FnMut(&Call) -> bool + Send + 'static,
+    work: impl Future<Output = T>,
+) -> bool {
     let killed = Arc::new(Notify::new());
     let kill = Arc::clone(&killed);
     host.twin.set_faults(move |call| {
@@ -56,11 +66,10 @@ pub async fn killed_when(host: &Host, mut when: impl FnMut(&Call) -> bool + Send
         }
         Fault::None
     });
-    let mut upgrader = host.upgrader(NEW);
     let done = tokio::select! {
         biased;
         () = killed.notified() => false,
-        _ = host.scheduled_run(&mut upgrader) => true,
+        _ = work => true,
     };
     host.twin.clear_faults();
     !done

@@ -2,6 +2,7 @@
 
 mod auto_remove;
 mod companions;
+mod bad_images;
 mod creates;
 mod disk;
 mod evidence;
