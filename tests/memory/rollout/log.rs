@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use tracing_subscriber::fmt::MakeWriter;
 
+use super::faults::Way;
 use super::host::{Host, NEW, NEWER, good};
 use kit::twin::Behaviour;
 
@@ -127,4 +128,34 @@ async fn a_start_that_is_refused_is_not_logged_as_done() {
         "{log:#?}"
     );
     assert!(!log.iter().any(|line| line.contains("started dd")), "{log:#?}");
+}
+
+/// Each way. With `--rm` the old one is created once more, from the standby, which goes after that.
+#[tokio::test(start_paused = true)]
+async fn an_old_container_that_is_back_is_not_called_replaced() {
+    for way in [
+        Way::StartFirst,
+        Way::StopFirst,
+        Way::Fleeting,
+        Way::FleetingStopFirst,
+    ] {
+        let host = way.host();
+        let log = |image| log_of_run(&host, image);
+        host.publish(NEW, Behaviour::exits(std::time::Duration::ZERO, 3));
+        let failed = log(NEW).await.join("\n");
+        assert!(!failed.contains("replaced"), "{way:?}: {failed}");
+        assert!(failed.contains("rejecting the candidate"), "{way:?}: {failed}");
+        let restored = failed.matches("restored; the old container is in service");
+        assert_eq!(
+            restored.count(),
+            usize::from(way.stops_first()),
+            "{way:?}: {failed}"
+        );
+        host.publish(NEWER, good());
+        let replaced = log(NEWER).await.join("\n");
+        assert!(
+            replaced.contains("replaced; the old container is gone"),
+            "{way:?}: {replaced}"
+        );
+    }
 }

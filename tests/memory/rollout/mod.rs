@@ -1,8 +1,8 @@
 //! Whole rollouts on an engine in memory: what the host looks like at every moment, whatever goes wrong.
 
 mod auto_remove;
-mod companions;
 mod bad_images;
+mod companions;
 mod creates;
 mod disk;
 mod evidence;
