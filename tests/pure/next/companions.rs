@@ -180,7 +180,7 @@ fn an_auto_remove_candidate_that_is_not_to_blame_leaves_no_marker() {
         scene.next()
     };
     let no_order = |scene: Scene| scene.strategy(Strategy::StartFirst).host_network();
-    for (scene, then) in [
+    for (scene, then) in vec![
         (
             base(heir().running(90, 3)).pulled(V3),
             "withdraw new as d.withdrawn-now",

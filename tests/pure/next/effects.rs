@@ -49,7 +49,7 @@ impl Scene {
                 let made = mark().id("made-mark").change(|m| {
                     m.created_at = moment;
                     m.image_id = tried.image_id.clone();
-                    m.replaces = tried.replaces.clone();
+                    m.replaces.clone_from(&tried.replaces);
                     m.release = tried.release;
                 });
                 *self = self.clone().attempt(made);
