@@ -180,24 +180,17 @@ fn an_auto_remove_candidate_that_is_not_to_blame_leaves_no_marker() {
         scene.next()
     };
     let no_order = |scene: Scene| scene.strategy(Strategy::StartFirst).host_network();
-    for (scene, then) in vec![
-        (
-            base(heir().running(90, 3)).pulled(V3),
-            "withdraw new as d.withdrawn-now",
-        ),
-        (
-            base(heir().unhealthy(2 * DEADLINE, 90).common_cause(30)),
-            "withdraw new as d.withdrawn-now: inconclusive",
-        ),
-        (no_order(base(heir())), "remove d.candidate (new)"),
-        (
-            base(heir()).serving(fleeting().state(RunState::Paused)),
-            "remove d.candidate (new)",
-        ),
-    ] {
+    let assert_unmarked_first = |scene: Scene, then: &str| {
         assert_eq!(scene.next(), "remove d.attempt (mark)");
         assert_eq!(unmarked(scene), then);
-    }
+    };
+    let superseded = base(heir().running(90, 3)).pulled(V3);
+    assert_unmarked_first(superseded, "withdraw new as d.withdrawn-now");
+    let excused = base(heir().unhealthy(2 * DEADLINE, 90).common_cause(30));
+    assert_unmarked_first(excused, "withdraw new as d.withdrawn-now: inconclusive");
+    assert_unmarked_first(no_order(base(heir())), "remove d.candidate (new)");
+    let paused = base(heir()).serving(fleeting().state(RunState::Paused));
+    assert_unmarked_first(paused, "remove d.candidate (new)");
 }
 
 #[test]
