@@ -1,6 +1,10 @@
 //! Delegates that were started with `--rm`: the engine removes them as soon as they stop.
 
-use kit::lab::{CRASHES, Lab, V1, V2, docker, follow, image, image_of, inspect, life};
+use std::thread::sleep;
+use std::time::Duration;
+
+use kit::lab::{CRASHES, Lab, V1, V2, docker, eventually, follow, image, image_of, inspect, life};
+use rustix::process::Signal;
 
 /// Both ways of replacing it.
 const WAYS: [(&str, &str); 2] = [("rm-start", "start-first"), ("rm-stop", "stop-first")];
@@ -50,7 +54,11 @@ fn a_bad_image_costs_neither_the_delegate_nor_its_rm() {
         let upgrader = lab.upgrader(CRASHES);
         let run = upgrader.run(&["once"]);
         assert_eq!(run.code, Some(1), "{way}:\n{}", run.text);
-        assert!(run.text.contains("as rejected"), "{way}:\n{}", run.text);
+        assert!(
+            run.text.contains("rejecting the candidate"),
+            "{way}:\n{}",
+            run.text
+        );
         assert_eq!(lab.names(), ["1", "1.failed-1"], "{way}:\n{}", run.text);
         assert_eq!((image_of(&name), life(&name).2), (image(V1), true), "{way}");
         assert!(is_auto_removed(&name), "{way}");
@@ -81,5 +89,47 @@ fn a_bad_image_costs_neither_the_delegate_nor_its_rm() {
             (vec!["1".to_owned()], image(V2), true),
             "{way}"
         );
+    }
+}
+
+/// A run every second, and the upgrader killed again and again: the candidate dies at once and leaves nothing behind but
+/// its marker.
+#[test]
+fn a_bad_image_is_tried_once_however_often_the_upgrader_runs_and_is_killed() {
+    for (test, way) in WAYS {
+        let lab = Lab::new(&format!("{test}-killed"));
+        let name = delegate(&lab, way);
+        let since = docker(&["info", "--format", "{{.SystemTime}}"]);
+        let upgrader = lab.upgrader(CRASHES).with("SCHEDULE", "* * * * * *");
+        for milliseconds in [400, 700, 1000, 1300, 1600, 2000, 2500, 3000] {
+            let mut daemon = upgrader.start();
+            sleep(Duration::from_millis(milliseconds));
+            daemon.signal(Signal::KILL);
+        }
+        let mut daemon = upgrader.start();
+        let quarantine = || lab.names() == ["1", "1.failed-1"] && life(&name).2;
+        eventually(
+            "the delegate is back, and the image in quarantine",
+            Duration::from_secs(30),
+            quarantine,
+        );
+        sleep(Duration::from_secs(3));
+        daemon.signal(Signal::TERM);
+        let of_image = format!("image={}", image(CRASHES));
+        let now = docker(&["info", "--format", "{{.SystemTime}}"]);
+        let format = "{{.Action}} {{.Actor.Attributes.name}}";
+        let events = docker(&[
+            "events", "--since", &since, "--until", &now, "--filter", &of_image, "--format", format,
+        ]);
+        let count = |action: &str| events.matches(&format!("{action} {name}.")).count();
+        let context = format!("{way}:\n{events}\n{}", daemon.log());
+        assert_eq!(count("create"), 2, "the candidate and its marker, {context}");
+        assert!(count("start") <= 1, "{context}");
+        assert_eq!(
+            (image_of(&name), is_auto_removed(&name)),
+            (image(V1), true),
+            "{way}"
+        );
+        assert!(!daemon.log().contains("replaced"), "{context}");
     }
 }
