@@ -16,6 +16,7 @@ mod daemon;
 mod doctor;
 mod drains;
 mod failures;
+mod full_disk;
 mod health_only;
 mod inconclusive;
 mod local_manager;
