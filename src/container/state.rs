@@ -104,4 +104,6 @@ pub struct ContainerSummary {
     pub state: RunState,
     /// All of its labels.
     pub labels: BTreeMap<String, String>,
+    /// The ports of the host that lead to it, each with its protocol, `tcp`.
+    pub host_ports: Vec<(u16, String)>,
 }

@@ -142,6 +142,7 @@ mod tests {
             name: name.to_owned(),
             state: RunState::Running,
             labels: BTreeMap::new(),
+            host_ports: Vec::new(),
         };
         let all = [
             container("0123456789abcdef", "d1"),

@@ -50,7 +50,7 @@ pub use networks::{missing_endpoints, swarm_network};
 pub use obstacle::{Obstacle, managed};
 pub use overrides::Overrides;
 pub(crate) use platform::{image_platform, platform};
-pub use single_instance::{SingleInstance, single_instance_reasons};
+pub use single_instance::{SingleInstance, no_free_port, single_instance_reasons};
 
 use crate::container::json::object_at;
 use crate::container::{ApiVersion, Inspected};

@@ -128,6 +128,26 @@ pub fn single_instance_reasons(container: &Inspected) -> Vec<SingleInstance> {
     reasons
 }
 
+/// Why no second container of this document could be started beside those that have these ports of the host.
+pub fn no_free_port(container: &Inspected, taken: &[(u16, String)]) -> Option<SingleInstance> {
+    let wanted: Vec<_> = bindings(container).collect();
+    let crowded = wanted.iter().find(|binding| {
+        binding.ports().is_some_and(|ports| {
+            let rivals = wanted
+                .iter()
+                .filter(|other| binding.is_rival(other, &ports))
+                .count();
+            let is_taken = |port: u16| {
+                let mut taken = taken.iter();
+                taken.any(|(other, protocol)| *other == port && protocol == binding.protocol())
+            };
+            ports.filter(|port| !is_taken(*port)).count() < rivals
+        })
+    })?;
+    let problem = format!("all ports of {} are taken", crowded.port);
+    Some(SingleInstance::NoFreePort { problem })
+}
+
 fn published_ports(container: &Inspected) -> Vec<SingleInstance> {
     let wanted: Vec<_> = bindings(container).collect();
     let is_crowded = |binding: &&Binding<'_>| {

@@ -8,7 +8,7 @@ use super::probes::Probes;
 use super::read::Part;
 use super::{Scope, labels};
 use crate::container::{ContainerId, ContainerSummary, Inspected, Role, RunState};
-use crate::document::{self, Obstacle};
+use crate::document::{self, Obstacle, SingleInstance};
 use crate::health::{Addresses, Health, HealthEndpoint, HealthStatus, Probe};
 use crate::rollout::{Check, Member, Memory, Rollout};
 
@@ -46,6 +46,7 @@ pub(super) fn assemble<H: HealthEndpoint>(
         attempt: None,
         opted_out: false,
         single_instance: None,
+        no_free_port: None,
         strategy: None,
         name_conflict: None,
         vanished: Vec::new(),
@@ -150,6 +151,14 @@ pub(super) fn name_conflict(name: &str, parts: &[Part], containers: &[ContainerS
         let holder = containers.iter().find(|container| container.name == *needed);
         holder.is_some_and(|holder| !parts.iter().any(|part| part.container.id() == holder.id))
     })
+}
+
+/// Why a candidate would find no port of the host. One that is there has its port.
+pub(super) fn no_free_port(parts: &[Part], containers: &[ContainerSummary]) -> Option<SingleInstance> {
+    let [part] = parts else { return None };
+    let taken = containers.iter().flat_map(|container| &container.host_ports);
+    let taken: Vec<_> = taken.cloned().collect();
+    document::no_free_port(&part.container, &taken).filter(|_| part.container.state() == RunState::Running)
 }
 
 /// Asks the endpoints of those parts whose health only these know. While nothing is in progress, each is asked once in

@@ -98,6 +98,7 @@ impl<H: HealthEndpoint> Observer<H> {
             let name_conflict = assemble::name_conflict(&name, &parts, &containers);
             let mut rollout = assemble::assemble(probes, scope, memory, begun, name, &parts);
             rollout.name_conflict = name_conflict;
+            rollout.no_free_port = assemble::no_free_port(&parts, &containers);
             rollout.obstacle =
                 dependencies::obstacle(&rollout, &identities.dependencies, &containers).or(rollout.obstacle);
             if let Some(error) = error {

@@ -314,6 +314,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if learned {
             (rollouts, now) = self.observe().await?;
         }
+        for rollout in &mut rollouts {
+            let no_free_port = rollout.no_free_port.take();
+            rollout.single_instance = rollout.single_instance.take().or(no_free_port);
+        }
         Ok(rollouts
             .iter()
             .map(|rollout| {

@@ -73,6 +73,8 @@ pub struct Rollout {
     pub opted_out: bool,
     /// Why two of it cannot run at once, if so.
     pub single_instance: Option<SingleInstance>,
+    /// Why a second one of it would find no port of the host just now, if so. For a plan only: a run tries it.
+    pub no_free_port: Option<SingleInstance>,
     /// The owner's choice for this delegate, over `UPGRADE_STRATEGY`.
     pub strategy: Option<Strategy>,
     /// The name that this rollout needs, and that another container has.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::Value;
 
+use crate::container::json::{list_at, text_at};
 use crate::container::{ContainerId, ContainerSummary, RunState};
 
 /// The answer to `GET /version`.
@@ -54,6 +56,8 @@ pub(super) struct ContainerRow {
     state: String,
     #[serde(default)]
     labels: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    ports: Value,
 }
 
 impl From<ContainerRow> for ContainerSummary {
@@ -69,13 +73,37 @@ impl From<ContainerRow> for ContainerSummary {
             name: name.unwrap_or_default().to_owned(),
             state: RunState::from(row.state.as_str()),
             labels: row.labels.unwrap_or_default(),
+            host_ports: list_at(&row.ports, "").iter().filter_map(host_port).collect(),
         }
     }
 }
 
+/// The port of the host in an entry of a row's `Ports`; a port that is not published has none.
+fn host_port(entry: &Value) -> Option<(u16, String)> {
+    let port = entry.get("PublicPort")?.as_u64()?;
+    Some((port.try_into().ok()?, text_at(entry, "/Type").to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Version;
+    use super::{ContainerRow, ContainerSummary, Version};
+
+    #[test]
+    fn a_row_shows_the_ports_of_the_host_and_may_have_none() {
+        for (ports, expected) in [
+            (
+                r#"[{"IP": "0.0.0.0", "PrivatePort": 3460, "PublicPort": 8080, "Type": "tcp"}, {"PrivatePort": 1, "Type": "udp"}]"#,
+                vec![(8080, "tcp".to_owned())],
+            ),
+            ("[]", vec![]),
+            ("null", vec![]),
+            (r#""what""#, vec![]),
+        ] {
+            let row = format!(r#"{{"Id": "0", "Ports": {ports}}}"#);
+            let row: ContainerRow = serde_json::from_str(&row).unwrap();
+            assert_eq!(ContainerSummary::from(row).host_ports, expected, "{ports}");
+        }
+    }
 
     #[test]
     fn podman_is_told_by_its_components() {

@@ -2,6 +2,7 @@
 
 use delegate_upgrader::config::Strategy;
 use delegate_upgrader::container::RunState;
+use delegate_upgrader::rollout::reason::ReasonKind;
 use serde_json::{Value, json};
 
 use super::host::{DRAIN, Host, NEW, NEWER, OLD, auto_remove, good, published_port, row};
@@ -98,4 +99,35 @@ async fn a_port_that_something_else_has_is_not_blamed_on_the_image() {
         host.once(NEWER).await;
         host.assert_settled_on("dd", NEWER, "");
     }
+}
+
+/// A plan tries nothing, so it counts.
+#[tokio::test(start_paused = true)]
+async fn a_plan_says_that_a_range_is_used_up() {
+    let mut host = Host::new();
+    host.run_with("aa", range);
+    let planned = host.upgrader(NEW).plan(|_| ()).await.unwrap();
+    assert_eq!(
+        planned[0].update_order.as_deref(),
+        Some("start-first"),
+        "{planned:?}"
+    );
+    // Somebody else's counts as well.
+    let other =
+        json!({ "Image": OLD, "HostConfig": { "PortBindings": { "1/tcp": [{ "HostPort": "3461" }] } } });
+    host.twin.run("other", &other);
+    let planned = host.upgrader(NEW).plan(|_| ()).await.unwrap();
+    assert_eq!(
+        planned[0].update_order.as_deref(),
+        Some("stop-first"),
+        "{planned:?}"
+    );
+    assert!(
+        planned[0].message.contains("all ports of 3460-3461 are taken"),
+        "{planned:?}"
+    );
+    host.strategy = Strategy::StartFirst;
+    let planned = host.upgrader(NEW).plan(|_| ()).await.unwrap();
+    assert_eq!(planned[0].reason, Some(ReasonKind::CannotStartFirst));
+    assert_eq!(planned[0].cause, Some("no_free_port"));
 }

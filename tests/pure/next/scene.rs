@@ -230,6 +230,7 @@ impl Scene {
                 attempt: None,
                 opted_out: false,
                 single_instance: None,
+                no_free_port: None,
                 strategy: None,
                 name_conflict: None,
                 vanished: Vec::new(),

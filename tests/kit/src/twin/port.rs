@@ -156,6 +156,12 @@ impl Engine for Twin {
                     .flatten()
                     .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
                     .collect(),
+                host_ports: container
+                    .life()
+                    .into_iter()
+                    .flat_map(|_| &container.ports)
+                    .map(|port| (*port, "tcp".to_owned()))
+                    .collect(),
             };
             // The newest first, as in the engine's list.
             Ok(state.containers.iter().rev().map(summary).collect())
