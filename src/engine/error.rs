@@ -81,6 +81,14 @@ impl EngineError {
         matches!(self, Self::Refused { message, .. } if messages::is_leftover_endpoint(message))
     }
 
+    /// Whether a start failed because another container that this one needs is gone or does not run.
+    pub fn is_dependency_missing(&self) -> bool {
+        let (Self::NotFound(message) | Self::Conflict(message) | Self::Refused { message, .. }) = self else {
+            return false;
+        };
+        messages::is_dependency_missing(message)
+    }
+
     /// Whether a start failed because a port of the host is taken.
     pub fn is_port_taken(&self) -> bool {
         matches!(self, Self::Refused { message, .. } if messages::is_port_taken(message))

@@ -11,6 +11,9 @@ use kit::lab::{Lab, Signal, V1, V2, docker, eventually, expect, image, send};
 
 const MIB: u64 = 1024 * 1024;
 
+/// The small engine's bridge, which no container uses.
+const BRIDGE: &str = "smalldisk0";
+
 /// An engine with a disk of 128 MiB.
 struct SmallEngine {
     directory: tempfile::TempDir,
@@ -29,6 +32,10 @@ impl SmallEngine {
         let path = |name: &str| directory.path().join(name);
         fs::create_dir(path("data")).expect("a directory");
         fs::write(path("daemon.json"), "{}").expect("daemon.json");
+        // Without a bridge of its own, it would take the lab's away: an engine that starts with `--bridge none` removes
+        // `docker0`.
+        ip(&["link", "add", BRIDGE, "type", "bridge"]);
+        ip(&["address", "add", "192.0.2.1/24", "dev", BRIDGE]);
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", "size=128m", "tmpfs"]);
         expect(mount.arg(path("data")));
@@ -47,7 +54,7 @@ impl SmallEngine {
             .args(["--exec-opt", "native.cgroupdriver=cgroupfs"])
             .arg("--cgroup-parent")
             .arg(Path::new("/").join(lab.file_name().expect("a name")))
-            .args(["--bridge", "none", "--iptables=false", "--ip6tables=false"])
+            .args(["--bridge", BRIDGE, "--iptables=false", "--ip6tables=false"])
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
@@ -93,6 +100,10 @@ impl SmallEngine {
     }
 }
 
+fn ip(arguments: &[&str]) {
+    expect(Command::new("ip").args(arguments));
+}
+
 fn entries(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten();
     entries.map(|entry| entry.expect("an entry").path()).collect()
@@ -106,6 +117,7 @@ impl Drop for SmallEngine {
             .arg("--lazy")
             .arg(self.directory.path().join("data"))
             .status();
+        let _ = Command::new("ip").args(["link", "delete", BRIDGE]).status();
     }
 }
 

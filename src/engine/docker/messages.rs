@@ -44,6 +44,17 @@ pub(in crate::engine) fn is_port_taken(message: &str) -> bool {
     SIGNS.iter().any(|sign| message.contains(sign))
 }
 
+/// Whether a start failed because a container whose network, IPC or PID namespace this one shares, or to which it is
+/// linked, is gone or does not run.
+///
+/// Docker 20.10.24. Unknown words: an `--rm` candidate, which a failed start removes, counts as failed; any other one is
+/// looked at again, and then the list of containers says what is missing.
+pub(in crate::engine) fn is_dependency_missing(message: &str) -> bool {
+    message.contains("non running container")
+        || message.contains("No such container")
+        || message.ends_with("is not running")
+}
+
 /// Whether the error in a container's state means only that the client of its start went away, which says nothing
 /// about the container.
 ///

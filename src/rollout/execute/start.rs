@@ -1,6 +1,7 @@
 //! Starts a container, and keeps what a refused start says about it.
 
 use chrono::{DateTime, Utc};
+use tracing::debug;
 
 use super::Effect;
 use super::prepare::{connect_standby, prepare_candidate, unstarted_candidate};
@@ -42,19 +43,28 @@ async fn start_candidate<E: Engine>(
         return Ok(Effect::Nothing(refused.unwrap_or_default()));
     }
     memory.note_start(&rollout.name, candidate);
-    let error = match engine.start(&candidate.id).await {
-        Ok(()) => {
-            memory.history(&candidate.id).failed_starts = 0;
-            return Ok(Effect::Done);
-        }
+    let Err(error) = engine.start(&candidate.id).await else {
+        memory.history(&candidate.id).failed_starts = 0;
+        return Ok(Effect::Done);
+    };
+    // What stands in for an `--rm` delegate is not made again and again.
+    let is_copy = rollout
+        .standby
+        .as_ref()
+        .is_some_and(|standby| candidate.is_successor_of(standby));
+    if error.is_dependency_missing() && !is_copy {
+        memory.excuse_candidate(&rollout.name, &candidate.id);
+        forget_attempt(engine, rollout, candidate).await;
+    }
+    let error = match error {
         // Something that it needs is not there, unless it is gone itself, as an `--rm` container is after a failed
         // start.
-        Err(EngineError::NotFound(message)) => {
+        EngineError::NotFound(message) => {
             memory.note_refused(&rollout.name, candidate, &message);
             engine.inspect(&candidate.id).await?;
             EngineError::Refused { status: 404, message }
         }
-        Err(error) => error,
+        error => error,
     };
     let common_cause = common_cause(&error);
     let no_free_port = error.is_port_taken() && rollout.serving.is_some();
@@ -65,11 +75,6 @@ async fn start_candidate<E: Engine>(
             return Err(error.into());
         }
     };
-    // What stands in for an `--rm` delegate is not made again and again.
-    let is_copy = rollout
-        .standby
-        .as_ref()
-        .is_some_and(|standby| candidate.is_successor_of(standby));
     memory.note_refused(&rollout.name, candidate, &message);
     if common_cause.is_some() && !is_copy {
         memory.excuse_candidate(&rollout.name, &candidate.id);
@@ -91,6 +96,15 @@ async fn start_candidate<E: Engine>(
     }
     history.start_refused = Some(message.clone());
     Ok(Effect::Nothing(message))
+}
+
+/// Removes the attempt marker of a candidate that was not tried after all. Where that fails, only this process knows.
+async fn forget_attempt<E: Engine>(engine: &E, rollout: &Rollout, candidate: &Member) {
+    if let Some(attempt) = rollout.attempt_of(candidate)
+        && let Err(error) = engine.remove(&attempt.id).await
+    {
+        debug!(container = %attempt.id, %error, "the attempt marker stays");
+    }
 }
 
 /// What made a start fail that says nothing about the image.

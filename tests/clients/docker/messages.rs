@@ -56,6 +56,40 @@ fn a_leftover_task_is_distinguished_from_a_leftover_endpoint() {
 }
 
 #[test]
+fn a_missing_companion_is_no_fault_of_the_image() {
+    let missing = [
+        (409, "cannot join network of a non running container: 2b68c996"),
+        (404, "No such container: 2b68c996"),
+        (500, "Cannot link to a non running container: /comp AS /xb/db"),
+        (
+            500,
+            "can't join IPC of container 2b68c996: container 2b68c996 is not running",
+        ),
+        (500, "container 2b68c996 is not running"),
+        (
+            500,
+            "cannot join PID of a non running container: 2b68c996: No such container: 2b68c996",
+        ),
+    ];
+    for (status, message) in missing {
+        let error = match status {
+            404 => EngineError::NotFound(message.to_owned()),
+            409 => EngineError::Conflict(message.to_owned()),
+            _ => refused(status, message),
+        };
+        assert!(error.is_dependency_missing(), "{message}");
+    }
+    for message in [
+        CONNECTED,
+        "network nn not found",
+        "OCI runtime create failed: exec: \"x\": executable file not found in $PATH: unknown",
+    ] {
+        assert!(!refused(500, message).is_dependency_missing(), "{message}");
+    }
+    assert!(!EngineError::Unreachable("No such container".to_owned()).is_dependency_missing());
+}
+
+#[test]
 fn a_start_whose_client_left_is_no_verdict_on_the_container() {
     let ending = |error: &str| {
         let document = json!({ "Id": "1", "State": { "Status": "exited", "ExitCode": 3, "Error": error } });

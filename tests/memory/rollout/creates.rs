@@ -72,7 +72,7 @@ async fn refused_for_a_minute(refused: &'static str, happens: impl FnOnce(&Host)
     let mut upgrader = host.upgrader(NEW);
     upgrader.start_run(Mode::Upgrade);
     assert!(host.go_on(&mut upgrader, Duration::from_secs(10)).await.is_none());
-    assert_eq!(host.names(), ["dd", "dd.candidate", "dd.standby"]);
+    assert_eq!(host.names(), ["dd", "dd.attempt", "dd.candidate", "dd.standby"]);
     let creates = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&creates);
     host.twin.set_faults(move |call| {
