@@ -37,7 +37,7 @@ impl Rollout {
             && attempt.is_marker_of(serving);
         let is_excused = |gone: &Vanished| gone.is_excused && gone.image == attempt.image_id;
         let is_excused = self.candidate.is_none() && self.vanished.iter().any(is_excused);
-        (is_settled || is_excused).then_some(attempt)
+        (attempt.is_removable() && (is_settled || is_excused)).then_some(attempt)
     }
 
     /// The attempt marker whose candidate is gone, and what counts against its image. It is judged once the delegate is

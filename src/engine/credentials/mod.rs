@@ -8,12 +8,17 @@ mod helper;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use config_file::DockerConfig;
 use header::{Account, Login};
+use tokio::time::timeout;
 
 use crate::engine::EngineError;
 use crate::text::secret::Secret;
+
+/// How long the file may take to be read.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The accounts for registries.
 #[derive(Clone, Debug, Default)]
@@ -62,7 +67,10 @@ impl Credentials {
             lookup.login = Some(Login::new(account, registry));
             return lookup;
         }
-        let config = lookup.note(self.file.as_ref().map_or(Ok(None), read));
+        let config = match &self.file {
+            Some(file) => lookup.note(read(file).await),
+            None => None,
+        };
         if let Some(config) = config {
             let mut account = match config.helper(registry) {
                 Some(helper) => lookup.note(helper::ask(helper, registry).await),
@@ -108,9 +116,16 @@ impl Lookup {
     }
 }
 
-fn read(file: &ConfigFile) -> Result<Option<DockerConfig>, String> {
+/// Reads the file in a thread of its own: on a file system that hangs, that takes for ever.
+async fn read(file: &ConfigFile) -> Result<Option<DockerConfig>, String> {
+    let path = file.path.clone();
+    let reading = tokio::task::spawn_blocking(move || fs::read(path));
+    let read = match timeout(READ_TIMEOUT, reading).await {
+        Ok(read) => read.unwrap_or_else(|panicked| Err(io::Error::other(panicked))),
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
+    };
     let path = file.path.display();
-    let text = match fs::read(&file.path) {
+    let text = match read {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound || !file.named => return Ok(None),
         Err(error) => return Err(format!("cannot read the registry logins in {path}: {error}")),

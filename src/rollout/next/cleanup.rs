@@ -6,12 +6,13 @@ use crate::rollout::Row::{F1, F2, F3, F4, F5, F6, F7};
 use crate::rollout::{CandidateFailure, Decided, Member, Step};
 
 impl At<'_> {
-    /// They are stopped as gently as delegates. Of the failed ones the last is kept, of the withdrawn ones none, and each
+    /// Those that are up are stopped as gently as delegates. Of the failed ones the last is kept, of the withdrawn ones none, and each
     /// that remembers the restart policy of an old one that is still to come back.
     pub(super) fn clean_up(&self) -> impl Iterator<Item = Decided> {
         let rollout = self.rollout;
         let (failed, withdrawn) = (&rollout.failed, &rollout.withdrawn);
-        let up = failed.iter().chain(withdrawn).filter(|member| member.is_up());
+        let up = failed.iter().chain(withdrawn).chain(&rollout.attempt);
+        let up = up.filter(|member| member.is_up());
         // What was created with `--rm` goes by itself, in its own time.
         let is_vanishing =
             |member: &&Member| member.state == RunState::Removing && !member.removal_is_stuck(self.now);

@@ -210,6 +210,18 @@ fn the_attempt_marker_of_a_successor_goes_with_the_last_way_back() {
     assert!(lost.next().starts_with("reject mark as d.failed-1: not healthy"));
 }
 
+#[test]
+fn an_attempt_marker_that_somebody_started_is_stopped() {
+    let stop = "tell d.attempt (mark) to stop within 1h";
+    let up = || mark().running(5, 0);
+    assert_eq!(scene().serving(fleeting()).attempt(up()).next(), stop);
+    assert_eq!(scene().serving(heir().running(90, 90)).attempt(up()).next(), stop);
+    let asked = scene()
+        .serving(heir().running(90, 90))
+        .attempt(up().asked_to_stop(5));
+    assert_eq!(asked.reason().kind().as_str(), "stopping");
+}
+
 /// Whoever created it, and whatever is desired by now.
 #[test]
 fn an_auto_remove_candidate_that_vanished_is_rejected_once() {
