@@ -302,7 +302,8 @@ pub(super) fn inspect_errors(
         }
         if identities.uninspectable.insert(summary.id.clone()) {
             let id = &summary.id;
-            warn!(container = name, container_id = %id, problem = %error, "cannot inspect container; skipping it");
+            let problem = error.to_string();
+            warn!(container = name, container_id = %id, problem, "cannot inspect container; skipping it");
         }
         skipped.get_or_insert(error);
     }

@@ -46,7 +46,16 @@ pub struct History {
     last_observation: Option<DateTime<Utc>>,
     restart_count: u64,
     started_at: Option<DateTime<Utc>>,
-    verdict: Option<(DateTime<Utc>, Health)>,
+    verdict: Option<Verdict>,
+}
+
+/// What a probe said.
+#[derive(Clone, Debug, PartialEq)]
+struct Verdict {
+    at: DateTime<Utc>,
+    /// When the life of the container began that it is about.
+    life: Option<DateTime<Utc>>,
+    health: Health,
 }
 
 /// Where the verdict of an observation comes from.
@@ -68,9 +77,9 @@ impl History {
         age: Duration,
         started_at: Option<DateTime<Utc>>,
     ) -> Option<Health> {
-        let (at, verdict) = self.verdict.as_ref()?;
-        let recent = (now - *at).to_std().is_ok_and(|elapsed| elapsed < age);
-        (recent && self.started_at == started_at).then(|| verdict.clone())
+        let verdict = self.verdict.as_ref()?;
+        let recent = (now - verdict.at).to_std().is_ok_and(|elapsed| elapsed < age);
+        (recent && verdict.life == started_at).then(|| verdict.health.clone())
     }
 
     /// Moves all moments along with a clock that was set by so much.
@@ -88,8 +97,8 @@ impl History {
         if let Some((at, _)) = &mut self.common_cause {
             *at += by;
         }
-        if let Some((at, _)) = &mut self.verdict {
-            *at += by;
+        if let Some(verdict) = &mut self.verdict {
+            verdict.at += by;
         }
     }
 
@@ -102,12 +111,13 @@ impl History {
 
     /// The last verdict on the life that began at `started_at`, however old.
     pub fn verdict_on(&self, started_at: Option<DateTime<Utc>>) -> Option<&Health> {
-        self.last_health().filter(|_| self.started_at == started_at)
+        let verdict = self.verdict.as_ref()?;
+        (verdict.life == started_at).then_some(&verdict.health)
     }
 
     /// The last verdict, however old.
     pub fn last_health(&self) -> Option<&Health> {
-        self.verdict.as_ref().map(|(_, verdict)| verdict)
+        self.verdict.as_ref().map(|verdict| &verdict.health)
     }
 
     /// Whether a common cause was seen since then.
@@ -161,7 +171,8 @@ impl History {
             self.healthy_since = None;
         }
         if check == Check::Done {
-            self.verdict = Some((now, verdict.clone()));
+            let (at, life, health) = (now, started_at, verdict.clone());
+            self.verdict = Some(Verdict { at, life, health });
         }
     }
 }

@@ -13,7 +13,7 @@ fn address(log: &str) -> String {
     rest.split('/').next().expect("an address").to_owned()
 }
 
-fn get(url: &str) -> (u16, String) {
+pub(crate) fn get(url: &str) -> (u16, String) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -33,4 +33,6 @@ mod readme_command;
 mod replacements;
 mod restarts;
 mod slow_answers;
+mod slow_delegates;
+mod slow_engine;
 mod socket_proxies;

@@ -15,6 +15,18 @@ type Calls = Arc<Mutex<Vec<String>>>;
 const FORBIDDEN: &str = "HTTP/1.1 403 Forbidden\r\nContent-Type: text/html\r\nContent-Length: 58\r\nConnection: close\r\n\r\n\
                          <html><body><h1>403 Forbidden</h1>\nBy rule.\n</body></html>";
 
+/// What becomes of a call.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Treatment {
+    LetThrough,
+    /// It is answered with 403.
+    Refused,
+    /// It is never answered.
+    Silence,
+    /// The first half of the engine's answer, and nothing more.
+    Halved,
+}
+
 /// A proxy in front of the engine's socket.
 pub(crate) struct Proxy {
     socket: PathBuf,
@@ -56,8 +68,20 @@ impl Proxy {
     /// Lets through what this one says of a method and a path, and answers 403 to all else, with a page as haproxy has
     /// one.
     pub(crate) fn with_rules(allows: impl Fn(&str, &str) -> bool + Send + 'static) -> Self {
+        Self::that_treats(move |method, path| {
+            if allows(method, path) {
+                Treatment::LetThrough
+            } else {
+                Treatment::Refused
+            }
+        })
+    }
+
+    /// Treats each call as this one says of its method and path.
+    pub(crate) fn that_treats(treatment: impl Fn(&str, &str) -> Treatment + Send + 'static) -> Self {
         let (asked, refused) = (Calls::default(), Calls::default());
         let (told, refusals) = (Arc::clone(&asked), Arc::clone(&refused));
+        let mut held = Vec::new();
         let mut proxy = Self::start(move |client| {
             let mut client = BufReader::new(client);
             let mut head = String::new();
@@ -66,10 +90,15 @@ impl Proxy {
             let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
             let call = format!("{method} {path}");
             told.lock().expect("the calls").push(call.clone());
-            if !allows(method, path) {
-                refusals.lock().expect("the refusals").push(call);
-                let _ = client.get_mut().write_all(FORBIDDEN.as_bytes());
-                return;
+            let treatment = treatment(method, path);
+            match treatment {
+                Treatment::LetThrough | Treatment::Halved => {}
+                Treatment::Silence => return held.push(client.into_inner()),
+                Treatment::Refused => {
+                    refusals.lock().expect("the refusals").push(call);
+                    let _ = client.get_mut().write_all(FORBIDDEN.as_bytes());
+                    return;
+                }
             }
             // One call a connection, so that each is checked.
             let head = head.replacen("\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1);
@@ -78,7 +107,13 @@ impl Proxy {
             if engine.write_all(&[head.as_bytes(), &body].concat()).is_err() {
                 return;
             }
-            let client = client.into_inner();
+            let mut client = client.into_inner();
+            if treatment == Treatment::Halved {
+                let mut answer = Vec::new();
+                let _ = engine.read_to_end(&mut answer);
+                let _ = client.write_all(&answer[..answer.len() / 2]);
+                return held.push(client);
+            }
             relay(
                 client.try_clone().expect("clone"),
                 engine.try_clone().expect("clone"),
@@ -108,8 +143,7 @@ impl Proxy {
 
     /// Takes every connection and never answers.
     pub(crate) fn that_never_answers() -> Self {
-        let mut held = Vec::new();
-        Self::start(move |client| held.push(client))
+        Self::that_treats(|_, _| Treatment::Silence)
     }
 
     fn start(mut meet: impl FnMut(UnixStream) + Send + 'static) -> Self {

@@ -48,15 +48,16 @@ fn print(case: &str, what: &str, since: Instant) {
     println!("{case:8}  {what:32}  {:5.1} s", since.elapsed().as_secs_f64());
 }
 
-fn address(daemon: &Daemon) -> String {
+/// Where it serves its status.
+pub(crate) fn address(daemon: &Daemon) -> String {
     daemon.says("status at http://", PATIENCE);
     let log = daemon.log();
     let (_, rest) = log.split_once("status at http://").expect("an address");
     rest.split('/').next().expect("an address").to_owned()
 }
 
-/// The delegates of a complete status, once there is one.
-fn status(upgrader: &Upgrader, address: &str) -> Vec<(String, String, String)> {
+/// The delegates of a complete status, once there is one: the container, its health and the reason.
+pub(crate) fn status(upgrader: &Upgrader, address: &str) -> Vec<(String, String, String)> {
     let asking = upgrader
         .clone()
         .with("LISTEN_ADDR", address)
@@ -195,6 +196,40 @@ fn a_registry_that_does_not_answer_keeps_nothing_waiting() {
     thread::sleep(Duration::from_millis(200));
     docker(&["rm", "--force", &name]);
     docker(&["rmi", &latest]);
+}
+
+/// The registry logins are in a file that is never read to its end, as on a file system that hangs.
+#[test]
+fn registry_logins_that_cannot_be_read_keep_nothing_waiting() {
+    let lab = Lab::new("logins-hang");
+    let directory = tempfile::tempdir().expect("a directory");
+    expect(Command::new("mkfifo").arg(directory.path().join("config.json")));
+    let name = lab.delegate("1", V1, &[]);
+    docker(&["rmi", &image(V2)]);
+    let daemon = lab
+        .upgrader(V2)
+        .with("DOCKER_CONFIG", &directory.path().to_string_lossy())
+        .with("RUN_ON_START", "true")
+        .start();
+    let address = address(&daemon);
+    daemon.says("pulling", SET_UP);
+    let upgrader = lab.upgrader(V2);
+    let begun = Instant::now();
+    let pulling = (name.clone(), "healthy".to_owned(), "pulling".to_owned());
+    eventually("it is reported", PATIENCE, || {
+        status(&upgrader, &address) == [pulling.clone()]
+    });
+    docker(&["pause", &name]);
+    eventually("lost health is reported", PATIENCE, || {
+        status(&upgrader, &address)
+            .iter()
+            .any(|(_, health, _)| health == "unhealthy")
+    });
+    docker(&["unpause", &name]);
+    print("logins", "lost health is reported", begun);
+    // It needs no login.
+    daemon.says("replaced; the old container is gone", SET_UP);
+    assert_eq!(image_of(&name), image(V2));
 }
 
 #[test]

@@ -165,6 +165,12 @@ fn health_is_remembered_for_so_long_and_for_one_life() {
         Check::Recent,
     );
     assert!(!recent(&history, 60, 60, 0));
+    // It began another life, and has not answered since: what was said of the one before does not count.
+    let starting = health(HealthStatus::Starting);
+    history.record(at(59), &starting, Some(at(50)), 0, Check::Awaited);
+    assert!(!recent(&history, 59, 60, 50));
+    assert_eq!(history.verdict_on(Some(at(50))), None);
+    assert_eq!(history.last_health(), Some(&health(HealthStatus::Healthy)));
 }
 
 #[test]

@@ -1,0 +1,159 @@
+//! Many delegates whose health endpoints do not answer: each delays only itself.
+
+#![allow(
+    clippy::print_stdout,
+    reason = "the times are for whoever reads the log of the tests"
+)]
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::slow_answers::{address, status};
+use kit::lab::{
+    Lab, Signal, V1, V2, docker, eventually, expect, image, image_of, inspect, logs, project, send,
+};
+
+/// One after the other, ten requests without an answer take over 40 s.
+const PATIENCE: Duration = Duration::from_secs(15);
+const SET_UP: Duration = Duration::from_secs(90);
+
+/// A network of its own, removed with the test's containers.
+struct Network(String);
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        let attached = docker(&[
+            "ps",
+            "--all",
+            "--quiet",
+            "--filter",
+            &format!("network={}", self.0),
+        ]);
+        let mut remove = vec!["rm", "--force"];
+        remove.extend(attached.lines());
+        docker(&remove);
+        docker(&["network", "rm", &self.0]);
+    }
+}
+
+/// The upgrader is a container on the default bridge, the delegates are on another one: the engine drops what the one
+/// sends to the others.
+#[test]
+fn ten_on_another_bridge_delay_neither_the_first_report_nor_an_upgrade() {
+    let lab = Lab::new("two-bridges");
+    let network = Network(format!("{}-delegates", lab.name));
+    docker(&["network", "create", &network.0]);
+    let of_network = ["--network", &network.0];
+    let old = lab.delegate("0", V1, &of_network);
+    let current: Vec<String> = (1..10)
+        .map(|number| lab.delegate(&number.to_string(), V2, &of_network))
+        .collect();
+    let tag = format!("{}-upgrader:dev", lab.name);
+    expect(Command::new(project().join("tests/lab/upgrader-image")).arg(&tag));
+    let settings = [
+        format!("UPGRADER_WORKLOAD_NAME={}", lab.name),
+        format!("PUBLISHED_IMAGE={}", image(V2)),
+        "HEALTHY_TIME=2s".to_owned(),
+        "HEALTH_INTERVAL=1s".to_owned(),
+        "SCHEDULE=*/10 * * * * *".to_owned(),
+    ];
+    let mut arguments = vec!["-v", "/var/run/docker.sock:/var/run/docker.sock"];
+    for setting in &settings {
+        arguments.extend(["-e", setting]);
+    }
+    arguments.push(&tag);
+    let upgrader = lab.container("upgrader", &arguments);
+    let begun = Instant::now();
+    let rows = || -> Vec<String> {
+        let asked = Command::new("docker")
+            .args(["exec", &upgrader, "/delegate-upgrader", "status", "--json"])
+            .output()
+            .expect("docker exec");
+        let status: serde_json::Value = serde_json::from_slice(&asked.stdout).unwrap_or_default();
+        let delegates = status["report"]["delegates"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        delegates
+            .iter()
+            .map(|row| row["health"].as_str().unwrap_or_default().to_owned())
+            .collect()
+    };
+    eventually("all are reported", PATIENCE, || {
+        let rows = rows();
+        rows.len() == 10 && rows.iter().all(|health| health == "healthy")
+    });
+    println!("all ten reported after {:.1} s", begun.elapsed().as_secs_f64());
+    eventually("the old one is replaced", SET_UP, || {
+        logs(&upgrader).contains("replaced; the old container is gone")
+    });
+    let log = logs(&upgrader);
+    println!("{log}");
+    assert_eq!(image_of(&old), image(V2));
+    assert!(current.iter().all(|name| image_of(name) == image(V2)));
+    let at = |text: &str| {
+        let line = log.lines().find(|line| line.contains(text)).expect("a line");
+        let time = line.split_whitespace().next().expect("a time");
+        chrono::DateTime::parse_from_rfc3339(time).expect("a time")
+    };
+    let took = at("replaced; the old container is gone") - at("scheduled run");
+    println!("the upgrade took {took}");
+    assert!(took.num_seconds() < 40, "{log}");
+    docker(&["rm", "--force", &upgrader]);
+    docker(&["rmi", &tag]);
+}
+
+/// They accept the connection, as a process that hangs does, and never answer.
+#[test]
+fn thirteen_that_hang_delay_neither_the_first_report_nor_an_upgrade() {
+    let lab = Lab::new("hangs");
+    let of = |workload: &str, suffix: &str| {
+        let variable = format!("DELEGATE_NAME={}-{workload}", lab.name);
+        lab.container(suffix, &["--env", &variable, &image(V1)])
+    };
+    let works = of("works", "works");
+    let hang: Vec<String> = (0..13)
+        .map(|number| of("hangs", &format!("hangs-{number}")))
+        .collect();
+    for name in &hang {
+        eventually("it listens", PATIENCE, || !logs(name).is_empty());
+        send(Signal::STOP, &inspect(name)["State"]["Pid"].to_string());
+    }
+    let upgrader = lab.upgrader(V2).with(
+        "UPGRADER_WORKLOAD_NAME",
+        &format!("{0}-hangs,{0}-works", lab.name),
+    );
+    let begun = Instant::now();
+    let health_only = upgrader.clone().with("DISABLE_AUTO_UPGRADE", "true");
+    let mut daemon = health_only.start();
+    let address = address(&daemon);
+    let health = |name: &str| {
+        let rows = status(&upgrader, &address).into_iter();
+        let mut rows = rows.filter(|(container, ..)| container == name);
+        rows.next().map(|(_, health, _)| health).unwrap_or_default()
+    };
+    eventually("the one that works is reported", PATIENCE, || {
+        health(&works) == "healthy"
+    });
+    println!("reported after {:.1} s", begun.elapsed().as_secs_f64());
+    eventually("the others are reported", PATIENCE * 2, || {
+        hang.iter().all(|name| health(name) == "unhealthy")
+    });
+    println!("all are reported after {:.1} s", begun.elapsed().as_secs_f64());
+    println!("{:?}", status(&upgrader, &address));
+    daemon.signal(Signal::TERM);
+    let begun = Instant::now();
+    let daemon = upgrader.with("RUN_ON_START", "true").start();
+    eventually("the one that works is replaced", PATIENCE * 2, || {
+        image_of(&works) == image(V2)
+    });
+    println!(
+        "replaced after {:.1} s\n{}",
+        begun.elapsed().as_secs_f64(),
+        daemon.log()
+    );
+    drop(daemon);
+    for name in &hang {
+        docker(&["rm", "--force", name]);
+    }
+}
