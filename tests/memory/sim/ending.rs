@@ -68,7 +68,7 @@ pub(super) fn ending(world: &World, book: &Book, vanished_too_soon: &BTreeSet<St
 fn is_alone(family: &[(Role, &Glance)]) -> bool {
     let others = family
         .iter()
-        .filter(|(role, _)| !matches!(role, Role::Failed { .. }));
+        .filter(|(role, _)| !matches!(role, Role::Failed { .. } | Role::Attempt));
     others.count() == 1
 }
 
@@ -115,6 +115,8 @@ fn ending_of(
                 container.state != RunState::Running
             }
             Role::Failed { .. } => !matches!(container.state, RunState::Exited | RunState::Created),
+            // What was tried is judged once the delegate is there again.
+            Role::Attempt => serving.is_some() || container.state != RunState::Created,
             // Someone removed the container that it was to replace, so it is kept, healthy or not.
             Role::Candidate => !(excuse.may_be_gone && is_alone(&family)),
             // It could not start, because its ports are taken.
