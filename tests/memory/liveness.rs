@@ -6,15 +6,18 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::config::{HealthSettings, ProbeKind, Strategy};
 use delegate_upgrader::daemon::{self, Options, clock_of_the_loop};
-use delegate_upgrader::health::http::HttpEndpoint;
+use delegate_upgrader::health::http::{HttpEndpoint, plain_client};
 use delegate_upgrader::image::TargetSettings;
 use delegate_upgrader::manager::FixedImage;
 use delegate_upgrader::observe::Scope;
 use delegate_upgrader::reconcile::{Reconciler, Settings};
 use delegate_upgrader::rollout::Policy;
 use delegate_upgrader::schedule::{Schedule, trigger};
+use delegate_upgrader::status::hosts::Hosts;
 use delegate_upgrader::status::liveness::Liveness;
+use delegate_upgrader::status::server::Server;
 use delegate_upgrader::status::{Mode, Status};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 use tokio::time::sleep;
@@ -97,8 +100,31 @@ async fn a_loop_whose_engine_call_never_ends_is_not_alive_after_six_minutes() {
                     && problem.ends_with(" and is 1m30s late"),
                 "{problem}"
             );
+            let (status, answer) = livez(liveness).await;
+            assert_eq!(
+                (status, answer.contains(" is 1m30s late")),
+                (503, true),
+                "{answer}"
+            );
         })
         .await;
+}
+
+/// What `/livez` answers, over a real socket, whose time passes by itself.
+async fn livez(liveness: Liveness) -> (u16, String) {
+    tokio::time::resume();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/livez", listener.local_addr().unwrap());
+    let (_publisher, status) = watch::channel(Status::new(Mode::HealthOnly, "0 0 1 1 *", Utc::now()));
+    let hosts = Hosts::new([]);
+    let server = Server {
+        status,
+        liveness,
+        hosts,
+    };
+    tokio::task::spawn_local(server.serve(listener));
+    let answer = plain_client().unwrap().get(url).send().await.unwrap();
+    (answer.status().as_u16(), answer.text().await.unwrap())
 }
 
 #[tokio::test(start_paused = true)]
