@@ -96,7 +96,6 @@ fn one_that_hangs_is_named_while_the_others_are_watched_and_replaced() {
     eventually("that it hangs is reported", PATIENCE, || {
         seen(&upgrader, &address, &hangs).1 == "engine_error"
     });
-    println!("{}", daemon.log());
 }
 
 #[test]
@@ -133,9 +132,7 @@ fn an_engine_that_falls_silent_or_answers_by_halves_is_reported_and_found_again(
     faulty.set("/", Treatment::Halved);
     let plan = upgrader.run(&["plan"]);
     assert_eq!(plan.code, Some(69), "{}", plan.text);
-    println!("{}", plan.text);
     let (code, took) = daemon.signal(Signal::TERM);
     assert_eq!(code, Some(0), "{}", daemon.log());
     assert!(took < Duration::from_secs(3), "{took:?}");
-    println!("{}", daemon.log());
 }
