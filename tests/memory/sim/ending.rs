@@ -114,9 +114,11 @@ fn ending_of(
             Role::Withdrawn { .. } if world.scenario.images[0].kind == Kind::Flaps => {
                 container.state != RunState::Running
             }
-            Role::Failed { .. } => !matches!(container.state, RunState::Exited | RunState::Created),
             // What was tried is judged once the delegate is there again.
-            Role::Attempt => serving.is_some() || container.state != RunState::Created,
+            Role::Attempt if serving.is_some() => true,
+            Role::Failed { .. } | Role::Attempt => {
+                !matches!(container.state, RunState::Exited | RunState::Created)
+            }
             // Someone removed the container that it was to replace, so it is kept, healthy or not.
             Role::Candidate => !(excuse.may_be_gone && is_alone(&family)),
             // It could not start, because its ports are taken.
