@@ -1,5 +1,6 @@
 //! Delegates that were started with `--rm`: the engine removes them as soon as they stop.
 
+use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -92,6 +93,33 @@ fn a_bad_image_costs_neither_the_delegate_nor_its_rm() {
     }
 }
 
+/// What the engine does with containers of an image from now on. It keeps the last 256 events only, so they are followed.
+struct Events {
+    process: Child,
+    log: tempfile::NamedTempFile,
+}
+
+impl Events {
+    fn follow(image: &str) -> Self {
+        let filter = format!("image={image}");
+        let now = docker(&["info", "--format", "{{.SystemTime}}"]);
+        let log = tempfile::NamedTempFile::new().expect("a file");
+        let format = "{{.Action}} {{.Actor.Attributes.name}}";
+        let process = Command::new("docker")
+            .args(["events", "--since", &now, "--filter", &filter, "--format", format])
+            .stdout(log.reopen().expect("a file"))
+            .spawn()
+            .expect("docker events");
+        Self { process, log }
+    }
+
+    fn end(mut self) -> String {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        std::fs::read_to_string(self.log.path()).expect("a file")
+    }
+}
+
 /// A run every second, and the upgrader killed again and again: the candidate dies at once and leaves nothing behind but
 /// its marker.
 #[test]
@@ -99,7 +127,7 @@ fn a_bad_image_is_tried_once_however_often_the_upgrader_runs_and_is_killed() {
     for (test, way) in WAYS {
         let lab = Lab::new(&format!("{test}-killed"));
         let name = delegate(&lab, way);
-        let since = docker(&["info", "--format", "{{.SystemTime}}"]);
+        let events = Events::follow(&image(CRASHES));
         let upgrader = lab.upgrader(CRASHES).with("SCHEDULE", "* * * * * *");
         for milliseconds in [400, 700, 1000, 1300, 1600, 2000, 2500, 3000] {
             let mut daemon = upgrader.start();
@@ -115,12 +143,7 @@ fn a_bad_image_is_tried_once_however_often_the_upgrader_runs_and_is_killed() {
         );
         sleep(Duration::from_secs(3));
         daemon.signal(Signal::TERM);
-        let of_image = format!("image={}", image(CRASHES));
-        let now = docker(&["info", "--format", "{{.SystemTime}}"]);
-        let format = "{{.Action}} {{.Actor.Attributes.name}}";
-        let events = docker(&[
-            "events", "--since", &since, "--until", &now, "--filter", &of_image, "--format", format,
-        ]);
+        let events = events.end();
         let count = |action: &str| events.matches(&format!("{action} {name}.")).count();
         let context = format!("{way}:\n{events}\n{}", daemon.log());
         assert_eq!(count("create"), 2, "the candidate and its marker, {context}");

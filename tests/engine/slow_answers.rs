@@ -205,7 +205,6 @@ fn registry_logins_that_cannot_be_read_keep_nothing_waiting() {
     let directory = tempfile::tempdir().expect("a directory");
     expect(Command::new("mkfifo").arg(directory.path().join("config.json")));
     let name = lab.delegate("1", V1, &[]);
-    docker(&["rmi", &image(V2)]);
     let daemon = lab
         .upgrader(V2)
         .with("DOCKER_CONFIG", &directory.path().to_string_lossy())
