@@ -128,16 +128,36 @@ impl<H: HealthEndpoint> Observer<H> {
     }
 }
 
+/// The images that a delegate keeps: those that it runs and ran before, and, as far as another delegate can know, those
+/// of each container that may still come back.
+fn retained<'a>(rollout: &'a Rollout, own: &Rollout) -> impl Iterator<Item = ImageId> + 'a {
+    let others = rollout
+        .draining
+        .iter()
+        .chain(&rollout.standby)
+        .chain(&rollout.candidate);
+    let is_other = rollout.name != own.name;
+    let members = rollout.serving.iter().chain(others.filter(move |_| is_other));
+    members
+        .flat_map(|member| std::iter::once(&member.image_id).chain(&member.previous_image_id))
+        .cloned()
+}
+
 /// Adds to each rollout what it has to know of the others.
 fn relate(rollouts: &mut [Rollout]) {
-    let serving = || rollouts.iter().filter_map(|rollout| rollout.serving.as_ref());
-    let retained: Vec<ImageId> = serving()
-        .flat_map(|serving| std::iter::once(&serving.image_id).chain(&serving.previous_image_id))
-        .cloned()
+    let serving = rollouts.iter().filter_map(|rollout| rollout.serving.as_ref());
+    let serving: Vec<ContainerId> = serving.map(|serving| serving.id.clone()).collect();
+    let retained: Vec<Vec<ImageId>> = rollouts
+        .iter()
+        .map(|own| {
+            rollouts
+                .iter()
+                .flat_map(|rollout| retained(rollout, own))
+                .collect()
+        })
         .collect();
-    let serving: Vec<ContainerId> = serving().map(|serving| serving.id.clone()).collect();
-    for rollout in rollouts {
-        rollout.retained_images.clone_from(&retained);
+    for (rollout, retained) in rollouts.iter_mut().zip(retained) {
+        rollout.retained_images = retained;
         let candidate = rollout.candidate.as_ref();
         let replaced = candidate.and_then(|candidate| candidate.replaces.as_ref());
         rollout.predecessor_was_renamed =

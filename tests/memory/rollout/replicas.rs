@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use delegate_upgrader::container::RunState;
 
-use super::host::{HOUR, Host, NEW, NEWER, OLD, auto_remove, good, row};
+use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, auto_remove, good, host_network, row};
 use kit::twin::{Behaviour, Happened, Operation};
 
 #[tokio::test(start_paused = true)]
@@ -118,4 +118,36 @@ async fn a_failed_pull_is_tried_once_for_all_of_them() {
         .filter(|call| call.operation == Operation::Pull)
         .count();
     assert_eq!(pulls, 1);
+}
+
+/// While a replica is between two containers, the one to go back to is no less a delegate than one in service.
+#[tokio::test(start_paused = true)]
+async fn the_image_before_that_of_a_replica_is_kept_while_it_is_between_two_containers() {
+    const NEWEST: &str = "harness/delegate:26.05.1";
+    let host = Host::new();
+    let before = host.publish(NEW, Behaviour::drains(DRAIN));
+    for image in [NEWER, NEWEST] {
+        host.publish(image, Behaviour::drains(DRAIN));
+    }
+    host.run("aa");
+    host.run_with("bb", host_network);
+    for image in [NEW, NEWER, NEWEST] {
+        host.once(image).await;
+    }
+    let (id, calls) = (before.as_str(), host.twin.calls());
+    let asked = calls
+        .iter()
+        .position(|call| call.operation == Operation::RemoveImage && call.subject == id);
+    let asked = calls[asked.expect("it is not needed any more")].at;
+    let removed = host
+        .twin
+        .events()
+        .into_iter()
+        .rfind(|event| event.what == Happened::Removed)
+        .unwrap();
+    assert!(removed.name.starts_with("bb.draining"), "{removed:?}");
+    assert!(
+        asked > removed.at - Duration::from_secs(1),
+        "{asked:?}, {removed:?}"
+    );
 }
