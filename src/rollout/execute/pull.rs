@@ -190,7 +190,11 @@ async fn pull<E: Engine>(
     let platform = needed
         .as_deref()
         .filter(|needed| *needed != format!("{os}/{architecture}"));
-    let before = engine.inspect_image(&reference.to_string()).await.ok();
+    let before = match engine.inspect_image(&reference.to_string()).await {
+        Ok(image) => Some(image),
+        Err(error) if matches!(error, EngineError::NotFound(_)) || is_refused_for_good(&error) => None,
+        Err(error) => return Err(error.into()),
+    };
     let mut logged_at = std::time::Instant::now();
     let progress = |progress: PullProgress| {
         if logged_at.elapsed() >= PROGRESS_INTERVAL {

@@ -82,6 +82,39 @@ async fn an_image_under_a_tag_that_moved_needs_room() {
     assert!(!asked_for(&host, Operation::Pull));
 }
 
+/// Neither the image from before nor the pull could be learned about: then the old image is not the published one.
+#[tokio::test(start_paused = true)]
+async fn the_image_of_a_tag_that_moved_is_not_taken_for_the_published_one_when_its_pull_fails() {
+    const LATEST: &str = "harness/delegate:latest";
+    let host = Host::new();
+    host.twin.add_image(LATEST, host.twin.image(good()));
+    let published = host.publish(LATEST, good());
+    host.twin.run("dd", &delegate_body(GROUP, LATEST));
+    let mut upgrader = host.upgrader(LATEST);
+    for nth in 1..8 {
+        let mut inspects = 0;
+        host.twin.set_faults(move |call| match call.operation {
+            Operation::InspectImage if call.subject == LATEST => {
+                inspects += 1;
+                if inspects == nth { Fault::Hang } else { Fault::None }
+            }
+            Operation::Pull => Fault::Hang,
+            _ => Fault::None,
+        });
+        let report = host.scheduled_run(&mut upgrader).await;
+        assert_ne!(
+            row(&report, "dd").reason.as_str(),
+            "up_to_date",
+            "{nth}: {report:?}"
+        );
+        assert!(report.has_failures(), "{nth}: {report:?}");
+    }
+    host.twin.clear_faults();
+    host.scheduled_run(&mut upgrader).await;
+    let document = host.twin.document(host.find("dd").id.as_str()).unwrap();
+    assert_eq!(document["Image"], published.as_str());
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_engine_s_report_of_its_own_pool_comes_first() {
     let full = Storage::new("/x", "zfs", &[("Space Available", "100000000")]);
