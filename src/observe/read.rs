@@ -79,7 +79,7 @@ pub(super) struct Reading {
     pub(super) families: Families,
     /// Those that could not be inspected, while the engine answers otherwise.
     pub(super) uninspected: Vec<(ContainerSummary, EngineError)>,
-    /// A container has another name than in the list, or is gone.
+    /// A container has another name than in the list, or is gone; or an inspect took all its time.
     is_torn: bool,
 }
 
@@ -140,6 +140,8 @@ async fn read_once<E: Engine>(
     let (mut answers, mut time_outs) = (0, 0);
     while let Some((summary, inspected)) = inspects.next().await {
         let hangs = matches!(inspected, Err(EngineError::TimedOut(_)));
+        // What the others showed is old by the time that this one took.
+        reading.is_torn |= hangs && !hung.contains(&summary.id);
         identities.note_hung(&summary.id, hangs);
         time_outs += usize::from(hangs);
         answers += usize::from(!hangs);

@@ -33,15 +33,15 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Observes all delegates; gives the time of the observation, too. It is repeated where the clock jumped meanwhile,
-    /// since its times would be on both sides of the jump.
+    /// Observes all delegates; gives the time at which the observation began, too: what a slow engine showed first may
+    /// have changed by its end, and no deadline is over by then. It is repeated where the clock jumped meanwhile, since
+    /// its times would be on both sides of the jump.
     pub(super) async fn observe(&mut self) -> Result<(Vec<Rollout>, DateTime<Utc>), EngineError> {
         loop {
             let before = self.now();
             let rollouts = self.observe_at(before).await?;
-            let (now, jump) = self.timekeeper.now();
-            match jump {
-                None => return Ok((rollouts, now)),
+            match self.timekeeper.now().1 {
+                None => return Ok((rollouts, before)),
                 Some(jump) => self.shift(jump),
             }
         }

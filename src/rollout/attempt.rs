@@ -31,10 +31,8 @@ impl Rollout {
     pub(super) fn needless_attempt(&self) -> Option<&Member> {
         let attempt = self.attempt.as_ref()?;
         let serving = self.serving.as_ref()?;
-        let is_settled = serving.works()
-            && self.draining.is_empty()
-            && self.standby.is_none()
-            && attempt.is_marker_of(serving);
+        // Whatever becomes of it later, it proved itself, and nothing is left to go back to.
+        let is_settled = self.draining.is_empty() && self.standby.is_none() && attempt.is_marker_of(serving);
         let is_excused = |gone: &Vanished| gone.is_excused && gone.image == attempt.image_id;
         let is_excused = self.candidate.is_none() && self.vanished.iter().any(is_excused);
         (attempt.is_removable() && (is_settled || is_excused)).then_some(attempt)

@@ -12,7 +12,9 @@ impl At<'_> {
         let rollout = self.rollout;
         let (failed, withdrawn) = (&rollout.failed, &rollout.withdrawn);
         let up = failed.iter().chain(withdrawn).chain(&rollout.attempt);
-        let up = up.filter(|member| member.is_up());
+        // Where somebody stopped it, the engine would start it again at its own next start.
+        let comes_back = |member: &Member| member.has_ended() && !member.restart_is_off();
+        let up = up.filter(move |member| member.is_up() || comes_back(member));
         // What was created with `--rm` goes by itself, in its own time.
         let is_vanishing =
             |member: &&Member| member.state == RunState::Removing && !member.removal_is_stuck(self.now);

@@ -23,13 +23,14 @@ impl At<'_> {
         let replaced = serving.replaces == standby.replaces;
         let restored = serving.is_successor_of(standby);
         let lost = self.lost_after_commit(serving, None);
+        let mut old_ones = self.rollout.draining.iter();
         match lost {
             _ if standby.is_successor_of(serving) => match self.in_service(serving) {
                 decided if decided.decision.is_rest() => B1.see(self.remove_standby(standby)),
                 decided => decided,
             },
             _ if !replaced && !restored => B2.see(self.remove_standby(standby)),
-            _ if !self.rollout.draining.is_empty() => B3.see(self.in_service(serving)),
+            _ if old_ones.any(|old| !old.removal_is_stuck(self.now)) => B3.see(self.in_service(serving)),
             // An engine may never get done with a removal, as when the container ended while it was renamed.
             _ if serving.removal_is_stuck(self.now) && !standby.is_up() => {
                 B4.see(self.start_standby(standby))

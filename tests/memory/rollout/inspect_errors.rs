@@ -1,5 +1,6 @@
 //! A container that the engine cannot describe.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use delegate_upgrader::container::RunState;
@@ -105,6 +106,39 @@ async fn a_delegate_is_served_as_soon_as_it_can_be_inspected_again() {
     host.twin.clear_faults();
     let report = upgrader.reconcile().await.unwrap();
     assert_ne!(row(&report, "dd").reason.as_str(), "engine_error", "{report:?}");
+}
+
+/// While one inspect hangs, the others grow old: a step must not rest on what they showed a minute ago.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_done_by_what_was_read_before_an_inspect_that_hung() {
+    for nth in 1..60 {
+        let host = Host::new();
+        host.run("d1");
+        host.run("d2");
+        let mut inspects = 0;
+        host.twin.set_faults(move |call| {
+            inspects += u32::from(call.operation == Operation::Inspect);
+            let is_it = call.operation == Operation::Inspect && inspects == nth;
+            if is_it { Fault::HangAfter } else { Fault::None }
+        });
+        host.once(NEW).await;
+        let mut read = BTreeMap::new();
+        for call in host.twin.calls() {
+            let id = call.id.as_ref().map(|id| id.as_str().to_owned());
+            match (call.operation, id) {
+                (Operation::Inspect, Some(id)) => _ = read.insert(id, call.at),
+                (operation, Some(id)) if operation.is_write() => {
+                    let age = call.at - read.get(&id).copied().unwrap_or(call.at);
+                    assert!(
+                        age < Duration::from_secs(5),
+                        "{nth}: {call:?} by what is {age:?} old"
+                    );
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(host.containers(), [runs("d1", NEW), runs("d2", NEW)]);
+    }
 }
 
 /// Half a rollout that an earlier process left behind, with each of its containers unreadable in turn.

@@ -91,10 +91,11 @@ async fn direct(world: &Arc<World>, mut todo: mpsc::Receiver<Act>) {
         }
     }
     // The judge must not see a retry halfway, and a container that has just come back needs its time.
-    let mut restful = 0;
+    let (mut restful, mut changes) = (0, 0);
     for _ in 0..400 {
         let at_rest = |last: &Option<(bool, bool)>| matches!(last, Some((true, _)));
-        restful = if world.book().last.iter().all(at_rest) {
+        let before = std::mem::replace(&mut changes, world.twin.writes().len());
+        restful = if changes == before && world.book().last.iter().all(at_rest) {
             restful + 1
         } else {
             0

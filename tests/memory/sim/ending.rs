@@ -110,6 +110,8 @@ fn ending_of(
             // It is kept until its successor is healthy, and that one's health comes and goes.
             Role::Draining { .. } if container.state == RunState::Exited && !serving_is_healthy => false,
             Role::Draining { .. } if excuse.ports_are_taken => false,
+            // It goes once the old one is back.
+            Role::Withdrawn { .. } if excuse.ports_are_taken && serving.is_none() => false,
             // An old one whose health comes and goes excuses each candidate, again every hour.
             Role::Withdrawn { .. } if world.scenario.images[0].kind == Kind::Flaps => {
                 container.state != RunState::Running

@@ -122,6 +122,8 @@ impl Excuses {
                     Role::Failed { .. } | Role::Withdrawn { .. } => excuse.policy_is_lost |= old,
                     Role::Attempt => {}
                     Role::Draining { .. } => {
+                        // Under another name it keeps the ports, and only the copy may start one day.
+                        excuse.copy_serves |= vanishes;
                         excuse.no_way_back = true;
                         excuse.may_be_gone |= !in_service;
                         excuse.may_be_stopped |= !in_service;

@@ -8,7 +8,7 @@ use super::world::World;
 use kit::twin::{Call, Fault};
 
 /// More calls than the longest story needs.
-const ENDLESS_CALLS: usize = 400_000;
+const ENDLESS_CALLS: usize = 1_500_000;
 
 /// What the fault hook asks the director to do.
 #[derive(Clone, Copy, Debug)]

@@ -5,20 +5,22 @@ use delegate_upgrader::container::{Role, label};
 use super::book::Book;
 use super::ending::ending;
 use super::moments::Moments;
-use super::scenario::{Kind, MOVING};
+use super::scenario::{Kind, MOVING, Made};
 use super::world::World;
 
 /// All violations of the promise.
 pub fn judge(world: &World) -> Vec<String> {
     let book = world.book();
     let (mut violations, vanished_too_soon) = Moments::new(world, &book).judge();
-    // An old image whose health comes and goes excuses each candidate, and two upgraders try in turn.
-    if book.endless && world.scenario.images[0].kind != Kind::Flaps {
-        violations.push("the story does not come to rest".to_owned());
-    }
     violations.extend(images_kept(world, &book));
     violations.extend(truth(world, &book));
-    violations.extend(ending(world, &book, &vanished_too_soon));
+    // An image whose health comes and goes excuses each candidate, and each run tries again.
+    let comes_and_goes = |made: &Made| matches!(made.kind, Kind::Flaps | Kind::CrashesLate);
+    if !book.endless {
+        violations.extend(ending(world, &book, &vanished_too_soon));
+    } else if !world.scenario.images.iter().any(comes_and_goes) {
+        violations.push("the story does not come to rest".to_owned());
+    }
     violations
 }
 
@@ -57,8 +59,14 @@ fn truth(world: &World, book: &Book) -> Vec<String> {
             };
             let runs = world.image_of(image);
             let reference = |index: usize| world.scenario.images[index].reference.as_str();
+            // The tag may have moved between the answer and the pull.
+            let published = |index: usize| {
+                let mut publications = world.scenario.publications.iter();
+                publications.position(|(_, image)| *image == index)
+            };
             let right = runs.is_some_and(|runs| {
-                world.same(runs, wished) || (reference(runs) == MOVING && runs == last.published)
+                let since = published(wished)..=published(last.published);
+                world.same(runs, wished) || (reference(runs) == MOVING && since.contains(&published(runs)))
             });
             let excused = ["opted_out", "not_running", "health_only", "awaiting_schedule"]
                 .contains(&row.reason.as_str());

@@ -219,10 +219,14 @@ impl<'a> Moments<'a> {
         let late = if probed { PROBES } else { Duration::ZERO };
         let window = self.observation_age() + late;
         present.into_iter().chain(shadow.past).any(|(since, until)| {
-            (0..=window.as_millis()).step_by(500).any(|ago| {
-                let at = now.saturating_sub(Duration::from_millis(u64::try_from(ago).unwrap()));
-                since <= at && at <= until && behaviour.is_healthy_at(at - since)
-            })
+            let moments = (0..=window.as_millis())
+                .step_by(500)
+                .map(|ago| now.saturating_sub(Duration::from_millis(u64::try_from(ago).unwrap())));
+            // The last moment of a life is one of them, however short its health was.
+            let last = (now - until <= window).then_some(until);
+            moments
+                .chain(last)
+                .any(|at| since <= at && at <= until && behaviour.is_healthy_at(at - since))
         })
     }
 
@@ -317,7 +321,9 @@ impl<'a> Moments<'a> {
             return;
         }
         // An earlier process may have asked it to stop, which no engine shows: only a new life is sure to last.
-        let rejected = self.another(event, |role, _| matches!(role, Role::Failed { .. }));
+        let rejected = self.another(event, |role, _| {
+            matches!(role, Role::Failed { .. } | Role::Withdrawn { .. })
+        });
         if is_off && (rejected || self.book.excuses.of(Role::parse(&event.name).0).policy_is_lost) {
             return;
         }

@@ -123,6 +123,16 @@ fn the_promise_is_kept_whatever_goes_wrong() {
     check(0..FIXED_SHARE);
 }
 
+/// Stories in which the promise was once broken.
+#[test]
+fn stories_that_once_went_wrong_end_well() {
+    for seed in [
+        3653, 3878, 6445, 104_263, 202_482, 208_674, 208_774, 212_064, 212_259, 212_813,
+    ] {
+        check(seed..seed + 1);
+    }
+}
+
 /// The test that `make sim` runs.
 #[test]
 #[ignore = "plays the seeds that SEEDS or SEED names"]

@@ -23,7 +23,7 @@ use kit::twin::Twin;
 const IDLE: Duration = Duration::from_secs(600);
 
 /// More decisions than the longest story needs.
-const ENDLESS: u64 = 80_000;
+const ENDLESS: u64 = 300_000;
 
 /// The health endpoints at the twin's addresses.
 pub struct Endpoint(Twin);

@@ -137,6 +137,26 @@ fn a_withdrawn_candidate_is_kept_while_it_remembers_the_old_one_s_policy() {
     assert_eq!(base(old().exited(70)).next(), "start d.draining-90 (old)");
 }
 
+/// Somebody stopped it at the moment it was given up: then it was never asked to stop, and its policy is still on.
+#[test]
+fn one_that_was_given_up_does_not_come_back_with_the_engine() {
+    let given_up = || new().exited(30);
+    let base = |failed: Member| scene().serving(old()).failed(1, failed).next();
+    assert_eq!(
+        base(given_up()),
+        "set the restart policy of d.failed-1 (new) to no"
+    );
+    assert_eq!(base(given_up().policy("no")), "rest: awaiting_schedule");
+    assert_eq!(base(new().created()), "rest: awaiting_schedule");
+    let withdrawn = scene()
+        .draining(40, old().exited(20).policy("no"))
+        .withdrawn(5, given_up());
+    assert_eq!(
+        withdrawn.next(),
+        "set the restart policy of d.withdrawn-5 (new) to no"
+    );
+}
+
 #[test]
 fn a_failed_one_is_kept_while_it_remembers_the_old_one_s_policy() {
     let successor = new().exited(1).policy("no");

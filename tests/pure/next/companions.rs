@@ -198,7 +198,8 @@ fn the_attempt_marker_of_a_successor_goes_with_the_last_way_back() {
     let base = |serving: Member| scene().serving(serving).attempt(mark());
     let successor = || heir().running(90, 90);
     assert_eq!(base(successor()).next(), "remove d.attempt (mark)");
-    assert_eq!(base(heir().unhealthy(90, 90)).next(), "rest: awaiting_schedule");
+    // Whatever becomes of it later.
+    assert_eq!(base(heir().unhealthy(90, 90)).next(), "remove d.attempt (mark)");
     assert_eq!(
         base(successor()).standby(standby()).next(),
         "remove d.standby (standby)"
@@ -315,6 +316,22 @@ fn a_standby_serves_while_the_removal_of_the_one_with_the_name_is_stuck() {
     assert_eq!(base(601, standby().running(30, 20)), "rest: removal_stuck");
     assert_eq!(base(700, standby().exited(3)), "wait 7 s: stopping");
     assert_eq!(base(700, standby().exited(11)), "start d.standby (standby)");
+}
+
+/// Nor does one that it drained keep the copy for ever.
+#[test]
+fn a_standby_goes_although_the_removal_of_the_old_one_is_stuck() {
+    let vanishing = |seconds: i64| fleeting().exited(seconds).state(RunState::Removing);
+    let base = |seconds| {
+        let successor = heir().running(1000, 900);
+        scene()
+            .serving(successor)
+            .draining(900, vanishing(seconds))
+            .standby(standby())
+            .next()
+    };
+    assert_eq!(base(599), "wait 1 s: stopping");
+    assert_eq!(base(601), "remove d.standby (standby)");
 }
 
 #[test]
