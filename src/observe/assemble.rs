@@ -10,27 +10,61 @@ use super::{Scope, labels};
 use crate::container::{ContainerId, ContainerSummary, Inspected, Role, RunState};
 use crate::document::{self, Obstacle, SingleInstance};
 use crate::health::{Addresses, Health, HealthEndpoint, HealthStatus, Probe};
-use crate::rollout::{Check, Member, Memory, Rollout};
+use crate::rollout::{Check, Member, Memory, Rollout, Seen};
 
 /// What is known of one container's health.
 pub(super) struct Checked {
     health: Health,
     check: Check,
-    /// When it was checked.
-    at: DateTime<Utc>,
+    seen: Seen,
 }
 
-/// Notes each container's health in `memory`, and reads what the rollout decides on. `begun` is the observation's time,
-/// on both clocks.
+/// A moment on both clocks.
+#[derive(Clone, Copy)]
+pub(super) struct Moment {
+    pub(super) time: DateTime<Utc>,
+    pub(super) instant: Instant,
+}
+
+impl Moment {
+    /// The time at another instant, before or after.
+    fn time_at(self, instant: Instant) -> DateTime<Utc> {
+        let span = |later: Instant, earlier: Instant| {
+            TimeDelta::from_std(later.saturating_duration_since(earlier)).unwrap_or_default()
+        };
+        self.time + span(instant, self.instant) - span(self.instant, instant)
+    }
+}
+
+/// When the containers were read.
+#[derive(Clone, Copy)]
+pub(super) struct ReadAt {
+    /// The observation's time.
+    pub(super) begun: Moment,
+    /// The last of its readings.
+    pub(super) reading: (Instant, Instant),
+}
+
+impl ReadAt {
+    fn seen(self) -> Seen {
+        let (first, last) = self.reading;
+        Seen {
+            from: self.begun.time_at(last),
+            until: self.begun.time_at(first),
+        }
+    }
+}
+
+/// Notes each container's health in `memory`, and reads what the rollout decides on.
 pub(super) fn assemble<H: HealthEndpoint>(
     probes: &mut Probes<H>,
     scope: &Scope,
     memory: &mut Memory,
-    begun: (DateTime<Utc>, Instant),
+    read_at: ReadAt,
     name: String,
     parts: &[Part],
 ) -> Rollout {
-    let checked = check_all(probes, scope, memory, begun, parts);
+    let checked = check_all(probes, scope, memory, read_at, parts);
     let mut rollout = Rollout {
         name,
         workload: parts
@@ -83,11 +117,11 @@ pub(super) fn assemble<H: HealthEndpoint>(
 
 fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked) -> Member {
     let Part { role, container, .. } = part;
-    let Checked { health, check, at } = checked;
+    let Checked { health, check, seen } = checked;
     let history = memory.history(&container.id());
     let before = history.last_health().map(|health| health.status);
     history.record(
-        at,
+        seen,
         &health,
         container.started_at(),
         container.restart_count(),
@@ -184,30 +218,29 @@ fn check_all<H: HealthEndpoint>(
     probes: &mut Probes<H>,
     scope: &Scope,
     memory: &Memory,
-    (now, begun): (DateTime<Utc>, Instant),
+    read_at: ReadAt,
     parts: &[Part],
 ) -> Vec<Checked> {
+    let (begun, read) = (read_at.begun, read_at.seen());
     let health_of = |part: &Part| {
         let id = part.container.id();
-        let done = |health, check, at| Checked { health, check, at };
+        let done = |health, check, seen| Checked { health, check, seen };
         let addresses = match endpoint_of(part, probes, scope) {
             Ok(addresses) => addresses,
-            Err(health) => return done(health, Check::Done, now),
+            Err(health) => return done(health, Check::Done, read),
         };
         if let Some((health, answered)) = probes.take(&part.container) {
-            let age = begun.saturating_duration_since(answered);
-            let at = now - TimeDelta::from_std(age).unwrap_or_default();
-            return done(health, Check::Done, at);
+            return done(health, Check::Done, begun.time_at(answered).into());
         }
-        let recent = recent(part, parts, scope, memory, now);
+        let recent = recent(part, parts, scope, memory, begun.time);
         if let Some(health) = recent.filter(|_| !probes.is_open(&part.container)) {
-            return done(health, Check::Recent, now);
+            return done(health, Check::Recent, read);
         }
         let history = memory.history_of(&id);
         let verdict = history.and_then(|history| history.verdict_on(part.container.started_at()));
         probes.note_shown(&id, verdict.map(|verdict| verdict.status));
         let health = verdict.cloned().unwrap_or_else(|| addresses.unanswered());
-        done(health, Check::Awaited, now)
+        done(health, Check::Awaited, read)
     };
     parts.iter().map(health_of).collect()
 }

@@ -19,6 +19,7 @@ use crate::health::HealthEndpoint;
 use crate::host::capacity::{Disk, FreeDisk, FreeMemory};
 use crate::rollout::{Memory, Rollout};
 
+use assemble::{Moment, ReadAt};
 use probes::Probes;
 use read::Identities;
 
@@ -78,13 +79,19 @@ impl<H: HealthEndpoint> Observer<H> {
         now: DateTime<Utc>,
     ) -> Result<Vec<Rollout>, EngineError> {
         let Self { probes, identities } = self;
-        let begun = (now, Instant::now());
+        let begun = Moment {
+            time: now,
+            instant: Instant::now(),
+        };
         let read::Reading {
             containers,
             mut families,
             uninspected,
+            begun: reading_since,
             ..
         } = read::read(engine, scope, identities).await?;
+        let reading = (reading_since, Instant::now());
+        let read_at = ReadAt { begun, reading };
         memory.keep(|id| containers.iter().any(|container| container.id == *id));
         probes.keep(|id| containers.iter().any(|container| container.id == *id));
         let mut errors = read::inspect_errors(uninspected, &mut families, identities)?;
@@ -96,7 +103,7 @@ impl<H: HealthEndpoint> Observer<H> {
         for (name, parts) in families {
             let error = errors.remove(&name);
             let name_conflict = assemble::name_conflict(&name, &parts, &containers);
-            let mut rollout = assemble::assemble(probes, scope, memory, begun, name, &parts);
+            let mut rollout = assemble::assemble(probes, scope, memory, read_at, name, &parts);
             rollout.name_conflict = name_conflict;
             rollout.no_free_port = assemble::no_free_port(&parts, &containers);
             rollout.obstacle =

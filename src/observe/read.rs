@@ -79,6 +79,8 @@ pub(super) struct Reading {
     pub(super) families: Families,
     /// Those that could not be inspected, while the engine answers otherwise.
     pub(super) uninspected: Vec<(ContainerSummary, EngineError)>,
+    /// When it began.
+    pub(super) begun: Instant,
     /// A container has another name than in the list, or is gone; or an inspect took all its time.
     is_torn: bool,
 }
@@ -113,12 +115,14 @@ async fn read_once<E: Engine>(
     scope: &Scope,
     identities: &mut Identities,
 ) -> Result<Reading, EngineError> {
+    let begun = Instant::now();
     let containers = engine.containers().await?;
     identities.keep(|id| containers.iter().any(|container| container.id == *id));
     let mut reading = Reading {
         containers: Vec::new(),
         families: Families::new(),
         uninspected: Vec::new(),
+        begun,
         is_torn: false,
     };
     let is_asked = |summary: &&ContainerSummary| {

@@ -58,6 +58,26 @@ struct Verdict {
     health: Health,
 }
 
+/// When a container was seen. An observation takes its time, a minute where a call hangs, and what it shows was so at
+/// some moment of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// From then on what is new counts: the end of the observation.
+    pub from: DateTime<Utc>,
+    /// Until then what lasts is vouched for: its beginning.
+    pub until: DateTime<Utc>,
+}
+
+impl From<DateTime<Utc>> for Seen {
+    /// At this very moment.
+    fn from(moment: DateTime<Utc>) -> Self {
+        Self {
+            from: moment,
+            until: moment,
+        }
+    }
+}
+
 /// Where the verdict of an observation comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
@@ -134,14 +154,15 @@ impl History {
     /// Takes in one observation.
     pub fn record(
         &mut self,
-        now: DateTime<Utc>,
+        seen: impl Into<Seen>,
         verdict: &Health,
         started_at: Option<DateTime<Utc>>,
         restart_count: u64,
         check: Check,
     ) {
+        let Seen { from, until } = seen.into();
         let blinked = self.last_observation.is_some_and(|last| {
-            (now - last)
+            (until - last)
                 .to_std()
                 .map_or(true, |elapsed| elapsed > MAX_OBSERVATION_GAP)
         });
@@ -154,7 +175,7 @@ impl History {
             self.restarted_since_stop = self.stop_requested_at.take().is_some();
         }
         if started_at.is_some() {
-            self.seen_since.get_or_insert(now);
+            self.seen_since.get_or_insert(from);
         }
         self.restart_count = restart_count;
         self.max_restart_count = self.max_restart_count.max(restart_count);
@@ -162,16 +183,16 @@ impl History {
         if check == Check::Awaited {
             return;
         }
-        self.last_observation = Some(now);
+        self.last_observation = Some(until);
         if verdict.is_healthy() {
-            self.healthy_since.get_or_insert(now);
+            self.healthy_since.get_or_insert(from);
             self.unhealthy_since = None;
         } else {
-            self.unhealthy_since.get_or_insert(now);
+            self.unhealthy_since.get_or_insert(from);
             self.healthy_since = None;
         }
         if check == Check::Done {
-            let (at, life, health) = (now, started_at, verdict.clone());
+            let (at, life, health) = (until, started_at, verdict.clone());
             self.verdict = Some(Verdict { at, life, health });
         }
     }

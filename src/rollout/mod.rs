@@ -32,7 +32,7 @@ pub use facts::{Facts, Reach};
 pub use failure::Failure;
 use failure_cause::CandidateFailure;
 pub use failure_cause::FailureCause;
-pub use history::{Check, History, Memory};
+pub use history::{Check, History, Memory, Seen};
 pub use member::{Member, RolledBackImage};
 pub use next::next;
 pub use quarantine::quarantine;

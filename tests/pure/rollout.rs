@@ -9,7 +9,7 @@ use delegate_upgrader::document::{Obstacle, SingleInstance};
 use delegate_upgrader::health::{Health, HealthStatus, Probe};
 use delegate_upgrader::manager::ManagerError;
 use delegate_upgrader::rollout::reason::{Reason, ReasonKind};
-use delegate_upgrader::rollout::{Check, Decision, Fact, FailureCause, History, Memory, Rollout, Step};
+use delegate_upgrader::rollout::{Check, Decision, Fact, FailureCause, History, Memory, Rollout, Seen, Step};
 use strum::VariantNames;
 
 use crate::next::scene::{Change, Scene, new, old, standby};
@@ -141,6 +141,33 @@ fn unobserved_time_does_not_count_and_neither_does_time_running_backwards() {
     assert_eq!(history.healthy_since, Some(at(241)));
     history.record(at(100), &healthy, Some(at(0)), 0, Check::Done);
     assert_eq!(history.healthy_since, Some(at(100)));
+}
+
+/// An observation that took a minute vouches for none of it: a crashing container has lived several lives meanwhile.
+#[test]
+fn the_time_that_an_observation_took_proves_nothing() {
+    let mut history = History::default();
+    let healthy = health(HealthStatus::Healthy);
+    let seen = |until, from| Seen {
+        until: at(until),
+        from: at(from),
+    };
+    history.record(seen(0, 60), &healthy, Some(at(58)), 0, Check::Done);
+    assert_eq!(
+        (history.seen_since, history.healthy_since),
+        (Some(at(60)), Some(at(60)))
+    );
+    assert_eq!(history.healthy_for(at(62)), Some(Duration::ZERO));
+    history.record(seen(62, 90), &healthy, Some(at(58)), 0, Check::Done);
+    assert_eq!(history.healthy_for(at(95)), Some(Duration::from_secs(2)));
+    history.record(
+        seen(95, 99),
+        &health(HealthStatus::Unhealthy),
+        Some(at(58)),
+        0,
+        Check::Done,
+    );
+    assert_eq!(history.unhealthy_since, Some(at(99)));
 }
 
 #[test]

@@ -116,6 +116,8 @@ fn ending_of(
             Role::Withdrawn { .. } if world.scenario.images[0].kind == Kind::Flaps => {
                 container.state != RunState::Running
             }
+            // The engine never finishes the removal of the one whose attempt it marks.
+            Role::Attempt if is_stuck => false,
             // What was tried is judged once the delegate is there again.
             Role::Attempt if serving.is_some() => true,
             Role::Failed { .. } | Role::Attempt => {

@@ -133,8 +133,13 @@ impl Excuses {
             OperatorAction::Stop(name) => {
                 self.handled.extend(id_of(name));
                 let (base, role) = Role::parse(name);
-                // A candidate may be promoted at that moment.
-                if matches!(role, Role::Serving | Role::Candidate) {
+                // A candidate may be promoted at that moment, or an old one restored.
+                let may_serve = match role {
+                    Role::Serving | Role::Candidate => true,
+                    Role::Draining { .. } => !serving(base),
+                    _ => false,
+                };
+                if may_serve {
                     let auto_remove = scenario
                         .delegates
                         .iter()

@@ -348,8 +348,13 @@ impl<'a> Moments<'a> {
         }
     }
 
-    /// Two containers of a stop-first delegate must not run at once.
+    /// Two containers of a stop-first delegate must not run at once. A call that took long may have been overtaken.
     fn check_single_instance(&mut self, event: &Event) {
+        if let Cause::Call(index) = event.cause
+            && event.at - self.calls[index].at > OBSERVATION_AGE
+        {
+            return;
+        }
         let Some(delegate) = self
             .delegate(&event.name)
             .filter(|delegate| delegate.way == Way::StopFirst)
