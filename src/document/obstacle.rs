@@ -50,6 +50,15 @@ pub enum Obstacle {
         /// The file's path in the container.
         path: String,
     },
+    /// The image that it was created from is gone, and with it the defaults by which its owner's settings are recognized.
+    #[error(
+        "its image {image} was removed from this host, so what its owner set cannot be told from the image's defaults; \
+         run docker pull {image}, or recreate the delegate"
+    )]
+    ImageRemoved {
+        /// The image, as the container's configuration names it.
+        image: String,
+    },
     /// The new image is built for another platform.
     #[error("its image is built for {old}, the new one for {new}")]
     OtherPlatform {

@@ -83,6 +83,7 @@ pub(super) fn assemble<H: HealthEndpoint>(
         no_free_port: None,
         strategy: None,
         name_conflict: None,
+        taken_names: Vec::new(),
         vanished: Vec::new(),
         predecessor_was_renamed: false,
         retained_images: Vec::new(),
@@ -127,13 +128,9 @@ fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked) -> 
         container.restart_count(),
         check,
     );
-    if matches!(role, Role::Serving) {
-        // An earlier rollout of it has ended: it has its name, and the next stop is another one.
-        history.restarted_since_stop = false;
-        history.restarted_by_us = false;
-        if check != Check::Awaited {
-            log_health_change(container, before, &health);
-        }
+    history.note_role(*role);
+    if matches!(role, Role::Serving) && check != Check::Awaited {
+        log_health_change(container, before, &health);
     }
     let own = container.stop_timeout().unwrap_or_default();
     let stop_timeout = labels::stop_timeout(container).unwrap_or_else(|| scope.stop_timeout.max(own));
@@ -185,6 +182,17 @@ pub(super) fn name_conflict(name: &str, parts: &[Part], containers: &[ContainerS
         let holder = containers.iter().find(|container| container.name == *needed);
         holder.is_some_and(|holder| !parts.iter().any(|part| part.container.id() == holder.id))
     })
+}
+
+/// The names of somebody else's containers that a part of this delegate could have.
+pub(super) fn taken_names(name: &str, parts: &[Part], containers: &[ContainerSummary]) -> Vec<String> {
+    let is_part = |summary: &ContainerSummary| parts.iter().any(|part| part.container.id() == summary.id);
+    let of_role = |summary: &&ContainerSummary| {
+        let (base, role) = Role::parse(&summary.name);
+        base == name && role != Role::Serving && !is_part(summary)
+    };
+    let taken = containers.iter().filter(of_role);
+    taken.map(|summary| summary.name.clone()).collect()
 }
 
 /// Why a candidate would find no port of the host. One that is there has its port.

@@ -103,8 +103,10 @@ impl<H: HealthEndpoint> Observer<H> {
         for (name, parts) in families {
             let error = errors.remove(&name);
             let name_conflict = assemble::name_conflict(&name, &parts, &containers);
+            let taken_names = assemble::taken_names(&name, &parts, &containers);
             let mut rollout = assemble::assemble(probes, scope, memory, read_at, name, &parts);
             rollout.name_conflict = name_conflict;
+            rollout.taken_names = taken_names;
             rollout.no_free_port = assemble::no_free_port(&parts, &containers);
             rollout.obstacle =
                 dependencies::obstacle(&rollout, &identities.dependencies, &containers).or(rollout.obstacle);

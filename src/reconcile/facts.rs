@@ -17,8 +17,8 @@ use crate::rollout::{Desired, Fact, Facts, Member, Rollout, UpdateOrder};
 /// starts.
 const COMPOSE_PROJECT: &str = "com.docker.compose.project";
 
-/// The call that failed where it is unknown whether files were copied.
-const LOOK_FOR_FILES: &str = "look for copied files";
+/// What failed where that is unknown.
+const LOOK_FOR_OBSTACLES: &str = "find out whether it can be recreated as it is";
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// What is known about one delegate.
@@ -38,7 +38,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             ),
             free_memory: tracked.and_then(|tracked| tracked.free_memory.clone()),
             no_free_port: self.memory.no_free_port(&rollout.name),
-            copied_files: tracked.and_then(|tracked| tracked.copied_files(rollout)),
+            hidden_obstacle: tracked.and_then(|tracked| tracked.hidden_obstacle(rollout)),
+            known_rejections: self.run.known_rejections(rollout),
             manager: self.manager.reach(now),
             stalled_replica: match desired {
                 Desired::Keep(Reason::WaitingForReplica { name }) => stalled.get(name).cloned(),
@@ -67,7 +68,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 let answer = memory_for_two(self.engine.as_ref(), available, serving).await;
                 self.track(rollout).free_memory = Some(answer);
             }
-            (Fact::CopiedFiles, Some(serving)) => self.learn_copied_files(rollout, serving).await,
+            (Fact::HiddenObstacle, Some(serving)) => self.learn_hidden_obstacle(rollout, serving).await,
             (Fact::ManagerReachable { image }, _) => {
                 self.manager.ask_whether_reachable(Query {
                     workload: rollout.workload.clone(),
@@ -77,25 +78,34 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             (Fact::CommonCause { container, cause }, _) => {
                 self.memory.history(&container).note_common_cause(now, cause);
             }
-            (Fact::FreeMemory | Fact::CopiedFiles, None) => {}
+            (Fact::FreeMemory | Fact::HiddenObstacle, None) => {}
         }
     }
 
-    /// No document says whether files were copied into a container, so the engine is asked before it is replaced.
-    async fn learn_copied_files(&mut self, rollout: &Rollout, serving: &Member) {
+    /// No container document says whether files were copied into it, nor whether its image is still there, by whose
+    /// defaults its owner's settings are recognized. So the engine is asked before it is replaced.
+    async fn learn_hidden_obstacle(&mut self, rollout: &Rollout, serving: &Member) {
         let engine = self.engine.as_ref();
-        let copied = async {
-            let container = engine.inspect(&serving.id).await?;
-            match container.label(COMPOSE_PROJECT) {
-                Some(_) => engine.copied_files(&serving.id).await,
-                None => Ok(Vec::new()),
+        let hidden = async {
+            match engine.inspect_image(serving.image_id.as_str()).await {
+                Err(EngineError::NotFound(_)) => {
+                    let image = serving.image.to_string();
+                    return Ok(Some(Obstacle::ImageRemoved { image }));
+                }
+                // Where a socket proxy refuses the call, nothing could be recreated either: that step says so.
+                Err(error) if !is_for_good(&error) => return Err(error),
+                _ => {}
             }
+            let container = engine.inspect(&serving.id).await?;
+            let files = match container.label(COMPOSE_PROJECT) {
+                Some(_) => engine.copied_files(&serving.id).await?,
+                None => Vec::new(),
+            };
+            let copied = files.into_iter().next();
+            Ok(copied.map(|path| Obstacle::CopiedFile { path }))
         };
-        let answer = match copied.await {
-            Ok(files) => match files.into_iter().next() {
-                Some(path) => Err(Obstacle::CopiedFile { path }),
-                None => Ok(()),
-            },
+        let answer = match hidden.await {
+            Ok(obstacle) => obstacle.map_or(Ok(()), Err),
             Err(error) if is_for_good(&error) => {
                 let (container, workload) = (&rollout.name, &rollout.workload);
                 warn!(container, workload, %error, "not allowed to check for copied files; assuming there are none");
@@ -104,13 +114,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             // Nothing is changed before it is known.
             Err(error) => {
                 let now = self.now();
-                self.backoff(rollout, LOOK_FOR_FILES, error.to_string(), now);
+                self.backoff(rollout, LOOK_FOR_OBSTACLES, error.to_string(), now);
                 return;
             }
         };
         let tracked = self.track(rollout);
         tracked.backoff = None;
-        tracked.copied_files = Some((serving.id.clone(), answer));
+        tracked.hidden_obstacle = Some((serving.id.clone(), answer));
     }
 
     /// Where no replacement is in progress, the answer is old by the next one.

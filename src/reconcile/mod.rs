@@ -306,8 +306,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let (mut rollouts, mut now) = self.observe_with_answers(waiting).await?;
         let mut learned = false;
         for rollout in &rollouts {
-            if self.planned(rollout, &rollouts, now) == Decision::Learn(Fact::CopiedFiles) {
-                self.learn(rollout, Fact::CopiedFiles, now).await;
+            if self.planned(rollout, &rollouts, now) == Decision::Learn(Fact::HiddenObstacle) {
+                self.learn(rollout, Fact::HiddenObstacle, now).await;
                 learned = true;
             }
         }

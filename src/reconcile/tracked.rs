@@ -12,8 +12,8 @@ pub(super) struct Tracked {
     pub(super) backoff: Option<Backoff>,
     /// Whether the host has the memory for a second container; known until its replacement is over.
     pub(super) free_memory: Option<Result<(), SingleInstance>>,
-    /// Whether files were copied into the container in service, with the id of that container.
-    pub(super) copied_files: Option<(ContainerId, Result<(), Obstacle>)>,
+    /// What no document shows and keeps the container in service from being recreated, with the id of that container.
+    pub(super) hidden_obstacle: Option<(ContainerId, Result<(), Obstacle>)>,
     /// The reason that was logged last, so that it is logged once.
     pub(super) last_logged: Option<String>,
     /// The rows of the decision that was logged last.
@@ -37,20 +37,24 @@ impl Tracked {
         &self.workload
     }
 
-    /// A new run tries again, asks for the host's memory again, and logs each delegate's outcome again, unless the last
+    /// A new run tries again, asks for the host's memory and for what was in the way again, and logs each delegate's outcome again, unless the last
     /// run had none.
     pub(super) fn start_run(&mut self, was_waiting: bool) {
         self.backoff = None;
         self.free_memory = None;
+        self.hidden_obstacle = self.hidden_obstacle.take().filter(|(_, answer)| answer.is_ok());
         if !was_waiting {
             self.last_logged = None;
         }
     }
 
-    /// Whether files were copied into the container in service. What was learned of another one says nothing.
-    pub(super) fn copied_files(&self, rollout: &Rollout) -> Option<Result<(), Obstacle>> {
+    /// What keeps the container in service from being recreated. What was learned of another one says nothing.
+    pub(super) fn hidden_obstacle(&self, rollout: &Rollout) -> Option<Result<(), Obstacle>> {
         let serving = rollout.serving.as_ref()?;
-        let (_, answer) = self.copied_files.as_ref().filter(|(id, _)| *id == serving.id)?;
+        let (_, answer) = self
+            .hidden_obstacle
+            .as_ref()
+            .filter(|(id, _)| *id == serving.id)?;
         Some(answer.clone())
     }
 }

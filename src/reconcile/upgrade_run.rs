@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::questions::{Answer, Answered, Question, Questions};
 use super::resolve::{Open, Resolution, Resolved, not_asked};
-use crate::container::ImageId;
+use crate::container::{ContainerId, ImageId};
 use crate::engine::Engine;
 use crate::image::{ImageReference, TargetSettings};
 use crate::manager::{ImageSource, ManagerError, Query};
@@ -35,6 +35,8 @@ pub struct UpgradeRun {
     only: Option<String>,
     /// The delegates that there were then: the `DELEGATE_NAME` of each, by container name.
     at_start: BTreeMap<String, String>,
+    /// The rejected candidates that there were then.
+    rejections: HashSet<ContainerId>,
     /// What is known about the target of each delegate, by container name.
     resolutions: HashMap<String, Resolution>,
     /// Why the Manager's last attempt to answer failed, while an answer is awaited.
@@ -97,8 +99,10 @@ impl UpgradeRun {
     /// A run that asks nobody, and so upgrades nothing.
     pub(super) fn without_source(rollouts: &[Rollout]) -> Self {
         let workload = |rollout: &Rollout| (rollout.name.clone(), rollout.workload.clone());
+        let rejected = rollouts.iter().flat_map(|rollout| &rollout.failed);
         Self {
             at_start: rollouts.iter().map(workload).collect(),
+            rejections: rejected.map(|rejected| rejected.id.clone()).collect(),
             ..Self::default()
         }
     }
@@ -129,6 +133,12 @@ impl UpgradeRun {
             only: Some(rollout.name.clone()),
             ..self
         }
+    }
+
+    /// Which rejected candidates of this delegate there were when the run began.
+    pub(super) fn known_rejections(&self, rollout: &Rollout) -> Vec<ContainerId> {
+        let ids = rollout.failed.iter().map(|rejected| &rejected.id);
+        ids.filter(|id| self.rejections.contains(*id)).cloned().collect()
     }
 
     /// What the Manager has answered, in the order in which the answers came.

@@ -1,5 +1,7 @@
 //! The attempt marker of an `--rm` candidate, which vanishes by stopping: that its image was tried must outlast it.
 
+use chrono::{DateTime, Utc};
+
 use super::{FailureCause, Member, Rollout, Vanished};
 use crate::container::{ImageId, Role};
 
@@ -28,11 +30,13 @@ impl Rollout {
 
     /// The attempt marker that nobody needs any more: of a successor that is settled, or of a candidate that is gone
     /// and not to blame.
-    pub(super) fn needless_attempt(&self) -> Option<&Member> {
+    pub(super) fn needless_attempt(&self, now: DateTime<Utc>) -> Option<&Member> {
         let attempt = self.attempt.as_ref()?;
         let serving = self.serving.as_ref()?;
         // Whatever becomes of it later, it proved itself, and nothing is left to go back to.
-        let is_settled = self.draining.is_empty() && self.standby.is_none() && attempt.is_marker_of(serving);
+        let has_gone = |old: &Member| old.removal_is_stuck(now);
+        let is_settled =
+            self.draining.iter().all(has_gone) && self.standby.is_none() && attempt.is_marker_of(serving);
         let is_excused = |gone: &Vanished| gone.is_excused && gone.image == attempt.image_id;
         let is_excused = self.candidate.is_none() && self.vanished.iter().any(is_excused);
         (attempt.is_removable() && (is_settled || is_excused)).then_some(attempt)

@@ -33,8 +33,9 @@ pub enum Decision {
 pub enum Fact {
     /// Whether the host has free memory for a second container beside the one in service.
     FreeMemory,
-    /// Whether files were copied into the one in service, which a successor would lack.
-    CopiedFiles,
+    /// Whether something that no container document shows keeps the one in service from being recreated: files that
+    /// were copied into it, or an image that is gone.
+    HiddenObstacle,
     /// Whether the Manager can be reached.
     ManagerReachable {
         /// The image of the candidate that failed; the question is about it.
@@ -109,7 +110,7 @@ impl fmt::Display for Fact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::FreeMemory => f.write_str("whether the host has memory for a second container"),
-            Self::CopiedFiles => f.write_str("whether files were copied into the container"),
+            Self::HiddenObstacle => f.write_str("whether it can be recreated as it is"),
             Self::ManagerReachable { .. } => f.write_str("whether the Manager can be reached"),
             Self::CommonCause { container, cause } => {
                 write!(f, "the common cause of a failure: {cause} ({container})")

@@ -1,6 +1,7 @@
 //! What is known beside the containers themselves.
 
 use super::Backoff;
+use crate::container::ContainerId;
 use crate::document::{Obstacle, SingleInstance};
 
 /// What [`next`](super::next()) takes into account beside the containers. What is not known yet is `None`; where a
@@ -15,10 +16,13 @@ pub struct Facts {
     pub is_pulling: bool,
     /// Whether the host has free memory for a second container.
     pub free_memory: Option<Result<(), SingleInstance>>,
+    /// The rejected candidates that there were when the run began. One that is not among them was tried in this run,
+    /// whoever did that.
+    pub known_rejections: Vec<ContainerId>,
     /// Why the engine could not start a second container: it had no free port for it.
     pub no_free_port: Option<SingleInstance>,
-    /// Whether files were copied into the container in service.
-    pub copied_files: Option<Result<(), Obstacle>>,
+    /// What no container document shows, and keeps the one in service from being recreated.
+    pub hidden_obstacle: Option<Result<(), Obstacle>>,
     /// Whether the Manager can be reached; without a Manager, it always can.
     pub manager: Option<Reach>,
     /// Why the replica that comes first has come to rest, where it has.

@@ -30,6 +30,9 @@ pub enum FailureCause {
     EndedAfterCommit { ending: String },
     #[error("not healthy for {} after it had taken over: {health}", duration::text(*lasting))]
     UnhealthyAfterCommit { lasting: Duration, health: String },
+    /// Only the process that rejected it knows.
+    #[error("another delegate-upgrader rejected it; its log has the cause")]
+    RejectedByAnother,
     /// It is gone, and this program did not remove it.
     #[error("{}", vanished(.problem.as_deref()))]
     Vanished {

@@ -6,12 +6,15 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Member, Vanished};
-use crate::container::{ContainerId, ImageId};
+use crate::container::{ContainerId, ImageId, Role};
 use crate::document::SingleInstance;
 use crate::health::Health;
 
 /// Two observations further apart than this do not vouch for the time between them.
 const MAX_OBSERVATION_GAP: Duration = Duration::from_secs(120);
+
+/// So many candidates of one delegate may be outdated in a run: nobody changes a delegate that often.
+const OUTDATED_LIMIT: u32 = 3;
 
 /// What this process has seen of one container.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,6 +37,8 @@ pub struct History {
     pub max_restart_count: u64,
     /// Why the engine would not start it, for good.
     pub start_refused: Option<String>,
+    /// How it differs from what it is to replace, where somebody changed one of the two after it was created.
+    pub outdated: Option<String>,
     /// Whether the engine would not create the container anew that it is the copy of.
     pub recreate_refused: bool,
     /// How often the engine failed to start it, in a way that may pass.
@@ -43,6 +48,8 @@ pub struct History {
     pub common_cause: Option<(DateTime<Utc>, String)>,
     /// The restarts that were counted by then.
     pub excused_restarts: u64,
+    /// The second in its name, where it gave up the delegate's.
+    retired: Option<i64>,
     last_observation: Option<DateTime<Utc>>,
     restart_count: u64,
     started_at: Option<DateTime<Utc>>,
@@ -140,6 +147,20 @@ impl History {
         self.verdict.as_ref().map(|verdict| &verdict.health)
     }
 
+    /// Notes its part at an observation. What was done to it in an earlier replacement says nothing about this one: it had
+    /// the delegate's name in between, or has given it up again.
+    pub fn note_role(&mut self, role: Role) {
+        let is_another = match role {
+            Role::Serving => true,
+            Role::Draining { since } => self.retired.replace(since).is_some_and(|before| before != since),
+            _ => false,
+        };
+        if is_another {
+            self.restarted_since_stop = false;
+            self.restarted_by_us = false;
+        }
+    }
+
     /// Whether a common cause was seen since then.
     pub fn had_common_cause_since(&self, since: DateTime<Utc>) -> bool {
         self.common_cause.as_ref().is_some_and(|(at, _)| *at >= since)
@@ -210,6 +231,8 @@ pub struct Memory {
     stop_requested: HashSet<ContainerId>,
     /// Images whose removal was tried; the engine's answer is not asked for twice.
     discarded: HashSet<ImageId>,
+    /// How often a candidate of each delegate was found outdated in this run.
+    outdated: HashMap<String, u32>,
     /// By the delegate's name, the engine's words when it had no free port for a second container.
     no_free_port: HashMap<String, String>,
 }
@@ -335,6 +358,15 @@ impl Memory {
         self.auto_remove.insert(name.to_owned(), present);
     }
 
+    /// Notes that this candidate is not what it is to replace any more. `false` where that was so too often in this run to
+    /// create yet another one.
+    pub fn note_outdated(&mut self, name: &str, candidate: &ContainerId, differences: String) -> bool {
+        self.history(candidate).outdated = Some(differences);
+        let times = self.outdated.entry(name.to_owned()).or_default();
+        *times += 1;
+        *times < OUTDATED_LIMIT
+    }
+
     /// Notes that a second container of the delegate `name` could not be started, since the ports that it may publish
     /// are all taken.
     pub fn note_no_free_port(&mut self, name: &str, problem: String) {
@@ -353,6 +385,7 @@ impl Memory {
             created.retain(|(_, candidate)| candidate.is_excused);
         }
         self.no_free_port.clear();
+        self.outdated.clear();
     }
 
     /// Whether the removal of this image is still to be tried; notes that it is being tried.

@@ -79,6 +79,8 @@ pub struct Rollout {
     pub strategy: Option<Strategy>,
     /// The name that this rollout needs, and that another container has.
     pub name_conflict: Option<String>,
+    /// The names of other containers that look like those of its parts: no part can have them.
+    pub taken_names: Vec<String>,
     /// Candidates that this process created and that are gone again.
     pub vanished: Vec<Vanished>,
     /// Whether the container that the candidate was to replace serves under another name by now.
@@ -176,10 +178,15 @@ impl Rollout {
 
     /// The name of this part with this second, or with the next second whose name is free.
     fn dated_name(&self, mut since: i64, role: impl Fn(i64) -> Role) -> String {
-        while self.members().any(|other| other.role == role(since)) {
+        while self.members().any(|other| other.role == role(since)) || self.is_taken(role(since)) {
             since += 1;
         }
         role(since).name(&self.name)
+    }
+
+    /// Whether a container that is not ours has the name of this part.
+    fn is_taken(&self, role: Role) -> bool {
+        self.taken_names.contains(&role.name(&self.name))
     }
 
     /// The image before the one before: no rollback goes back two releases. An image that the owner brought is kept,
@@ -320,8 +327,8 @@ impl Rollout {
 
     /// Why the one in service cannot be replaced.
     fn obstacle<'a>(&'a self, facts: &'a Facts) -> Option<&'a Obstacle> {
-        let copied = facts.copied_files.as_ref();
-        let copied = copied.and_then(|copied| copied.as_ref().err());
-        self.obstacle.as_ref().or(copied)
+        let hidden = facts.hidden_obstacle.as_ref();
+        let hidden = hidden.and_then(|hidden| hidden.as_ref().err());
+        self.obstacle.as_ref().or(hidden)
     }
 }

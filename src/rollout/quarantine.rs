@@ -63,13 +63,16 @@ impl Rollout {
                 .iter()
                 .find(|other| other.role == Role::Failed { attempt })
         };
-        while let Some(holder) = holder(attempt) {
-            if holder.is_removable() {
-                return Err(holder);
+        loop {
+            match holder(attempt) {
+                Some(holder) if holder.is_removable() => return Err(holder),
+                None if !self.is_taken(Role::Failed { attempt }) => {
+                    return Ok(Role::Failed { attempt }.name(&self.name));
+                }
+                // Somebody else has that name, or an older one is still stopping.
+                _ => attempt = attempt.saturating_add(1),
             }
-            attempt = attempt.saturating_add(1);
         }
-        Ok(Role::Failed { attempt }.name(&self.name))
     }
 }
 

@@ -93,6 +93,15 @@ pub enum Reason {
         /// Why the last attempt to get an answer failed.
         last_error: Option<String>,
     },
+    /// Each other container takes as much of the host as the delegate itself, and has up to its stop timeout.
+    #[error(
+        "{image} is published; waiting until one of {drains} containers that are to stop has finished its tasks"
+    )]
+    AwaitingDrains {
+        image: String,
+        /// How many containers that is, old ones and candidates that were given up.
+        drains: usize,
+    },
     /// The registry did not say which image a mutable tag refers to.
     #[error("cannot resolve the tag {image} at the registry: {problem}")]
     DigestUnknown { image: String, problem: String },
@@ -145,6 +154,14 @@ pub enum Reason {
     /// The candidate differs from the delegate it is to replace.
     #[error("the new container's configuration would differ: {differences}")]
     ConfigurationMismatch { differences: String },
+    /// Somebody changed the delegate after its candidate was created, and the old one was restored with the change.
+    #[error(
+        "it was changed while its replacement was being prepared: {differences}; retrying at the next scheduled run"
+    )]
+    SettingsChanged {
+        /// The differences, or why it cannot be recreated any more.
+        differences: String,
+    },
     #[error("{image} was rejected: {cause}")]
     Rejected { image: String, cause: FailureCause },
     /// A candidate failed; before it is rejected the Manager is asked whether it can be reached at all.
@@ -308,6 +325,7 @@ impl ReasonKind {
             | Self::SameImage
             | Self::AwaitingSchedule
             | Self::AwaitingAnswer
+            | Self::AwaitingDrains
             | Self::HealthOnly
             | Self::OptedOut
             | Self::NotRunning
@@ -333,6 +351,7 @@ impl ReasonKind {
             | Self::NameTaken
             | Self::CreateRefused
             | Self::ConfigurationMismatch
+            | Self::SettingsChanged
             | Self::Rejected
             | Self::Inconclusive
             | Self::CandidateVanished

@@ -13,6 +13,7 @@
 
 mod contract;
 mod liveness;
+mod people;
 mod rollout;
 mod sim;
 mod twin;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use delegate_upgrader::container::{ContainerId, ImageId};
+use delegate_upgrader::container::{ContainerId, ImageId, Role};
 use delegate_upgrader::document::{Obstacle, SingleInstance};
 use delegate_upgrader::health::{Health, HealthStatus, Probe};
 use delegate_upgrader::manager::ManagerError;
@@ -168,6 +168,25 @@ fn the_time_that_an_observation_took_proves_nothing() {
         Check::Done,
     );
     assert_eq!(history.unhealthy_since, Some(at(99)));
+}
+
+/// Another process may have finished that replacement, and begun the next, between two observations.
+#[test]
+fn what_was_done_in_an_earlier_replacement_says_nothing_about_the_next() {
+    let roles = |roles: &[Role]| {
+        let mut history = History::default();
+        history.restarted_since_stop = true;
+        history.restarted_by_us = true;
+        for role in roles {
+            history.note_role(*role);
+        }
+        (history.restarted_since_stop, history.restarted_by_us)
+    };
+    let draining = |since| Role::Draining { since };
+    assert_eq!(roles(&[draining(5), draining(5)]), (true, true));
+    assert_eq!(roles(&[draining(5), draining(9)]), (false, false));
+    assert_eq!(roles(&[draining(5), Role::Serving]), (false, false));
+    assert_eq!(roles(&[Role::Candidate]), (true, true));
 }
 
 #[test]

@@ -19,7 +19,7 @@ use super::defaults::{self, Command};
 use super::unset::{is_unset, same_or_unset};
 use super::{Images, Obstacle, names, networks, volumes};
 use crate::container::json::{object_at, text_at};
-use crate::container::{Inspected, label, restart_policy_document};
+use crate::container::{Inspected, RunState, label, restart_policy_document};
 
 /// The settings in which a recreated container differs from the one it replaces, and that their images do not explain.
 ///
@@ -53,8 +53,8 @@ pub fn differences(old: &Inspected, new: &Inspected, images: Images<'_>) -> Vec<
 /// Compares a container that we created with the one it was made from, before it may take that one's place. These are
 /// their [`differences`], except that two settings count as they are remembered on labels.
 ///
-/// The restart policy is that of the new container's label, since the old one loses its own before it is stopped. A
-/// standby counts as having `--rm` if its original has it.
+/// The restart policy of an old one that does not run is that of the new container's label, since the old one loses its
+/// own before it is stopped. A standby counts as having `--rm` if its original has it.
 ///
 /// # Errors
 /// An [`Obstacle`] where the documents do not allow for a faithful successor at all.
@@ -68,7 +68,8 @@ pub fn verify(old: &Inspected, new: &Inspected, images: Images<'_>) -> Result<Ve
         );
         remembered
     });
-    if let Some(policy) = new.label(label::RESTART_POLICY) {
+    let lost_its_policy = old.restart_policy_text() == "no" && old.state() != RunState::Running;
+    if let Some(policy) = new.label(label::RESTART_POLICY).filter(|_| lost_its_policy) {
         expected.replace("/HostConfig/RestartPolicy", restart_policy_document(policy));
     }
     Ok(differences(&expected, &found, images))

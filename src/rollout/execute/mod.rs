@@ -11,12 +11,12 @@ use tracing::field::display;
 
 use self::create::{NewContainer, copy, create, create_attempt_marker, labels};
 use self::prepare::{
-    check_companions, connect_standby, prepare_candidate, prepare_standby, unstarted_candidate,
+    check_companions, connect_standby, not_prepared, prepare_candidate, prepare_standby, unstarted_candidate,
 };
 pub use self::pull::{Pulled, Pulls};
 use self::start::start;
 use super::failure::Failure;
-use super::{Intent, Memory, Rollout, Step};
+use super::{Intent, Member, Memory, Rollout, Step};
 use crate::container::{ContainerId, ImageId, Role, restart_policy_document};
 use crate::engine::Engine;
 
@@ -91,8 +91,15 @@ pub async fn execute<E: Engine>(
         }
         Step::Start { id, .. } => return start(engine, rollout, id, memory, now).await,
         Step::Retire { id, to } => {
-            if let Some(candidate) = unstarted_candidate(rollout) {
-                prepare_candidate(engine, rollout, candidate, memory).await?;
+            let takes_over = |candidate: &&Member| {
+                let serving = rollout.serving.as_ref().filter(|serving| serving.id == *id);
+                serving.is_some_and(|serving| candidate.is_successor_of(serving))
+            };
+            let successor = rollout.candidate.as_ref().filter(takes_over);
+            if let Some(candidate) = unstarted_candidate(rollout).or(successor)
+                && !prepare_candidate(engine, rollout, candidate, memory, now).await?
+            {
+                return Ok(not_prepared(candidate, memory));
             }
             check_companions(engine, rollout, id).await?;
             engine.rename(id, to).await?;

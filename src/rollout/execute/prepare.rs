@@ -1,14 +1,19 @@
 //! Readies containers for their first start: networks, and whether they are what they replace.
 
+use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use tracing::warn;
 
+use super::Effect;
 use crate::container::{ContainerId, Inspected, label};
-use crate::document::{self, Images};
+use crate::document::{self, Images, Obstacle};
 use crate::engine::{Engine, EngineError, EngineInfo};
 use crate::rollout::failure::Failure;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Member, Memory, Rollout};
+
+/// What a candidate's failure is put down to where its image is gone.
+const IMAGE_REMOVED: &str = "the image was removed from this host meanwhile";
 
 pub(super) fn unstarted_candidate(rollout: &Rollout) -> Option<&Member> {
     rollout
@@ -17,15 +22,25 @@ pub(super) fn unstarted_candidate(rollout: &Rollout) -> Option<&Member> {
         .filter(|candidate| candidate.is_created())
 }
 
-/// Readies a candidate for its first start: it gets its networks and is compared with the one it replaces. This is
-/// done before the old one is touched and again before the start, and not after the create, so that a restart of this
-/// program leaves nothing out. `false` where it must not be started.
+/// Readies a candidate: it gets its networks and is compared with the one it replaces. This is done before the old one
+/// is touched and again before the start, and not after the create, so that a restart of this program leaves nothing
+/// out, and nothing that somebody set meanwhile is lost. `false` where it must not go on: then its history says why.
 pub(super) async fn prepare_candidate<E: Engine>(
     engine: &E,
     rollout: &Rollout,
     candidate: &Member,
     memory: &mut Memory,
+    now: DateTime<Utc>,
 ) -> Result<bool, Failure> {
+    // Somebody tidied up: `docker rmi -f` takes the image of a container that does not run.
+    if candidate.is_created()
+        && let Err(EngineError::NotFound(problem)) = engine.inspect_image(candidate.image_id.as_str()).await
+    {
+        let history = memory.history(&candidate.id);
+        history.note_common_cause(now, IMAGE_REMOVED.to_owned());
+        history.start_refused = Some(problem);
+        return Ok(false);
+    }
     let Some(replaces) = &candidate.replaces else {
         return Ok(true);
     };
@@ -34,10 +49,14 @@ pub(super) async fn prepare_candidate<E: Engine>(
         Err(EngineError::NotFound(_)) => return Ok(true),
         answer => answer?,
     };
-    let Some(reason) = verify_configuration(engine, &old, &candidate.id).await? else {
+    let policy = policy_set_since(rollout, candidate);
+    let Some(reason) = verify_configuration(engine, &old, &candidate.id)
+        .await?
+        .or(policy)
+    else {
         return Ok(true);
     };
-    if rollout.serving.is_some() {
+    if rollout.serving.is_some() && candidate.is_created() {
         // It was not tried.
         if let Some(attempt) = rollout.attempt_of(candidate) {
             engine.remove(&attempt.id).await?;
@@ -45,9 +64,37 @@ pub(super) async fn prepare_candidate<E: Engine>(
         engine.remove(&candidate.id).await?;
         return Err(Failure::Refused(reason));
     }
-    // The old one was asked to stop, and the way back to its restart policy is the label on this one: it is kept.
-    memory.history(&candidate.id).start_refused = Some(reason.to_string());
-    Ok(false)
+    if let Reason::Obstacle(Obstacle::ImageRemoved { .. }) = reason {
+        // It was compared before, when that image was there.
+        return Ok(true);
+    }
+    // It was compared before: since then somebody changed one of the two.
+    if memory.note_outdated(&rollout.name, &candidate.id, reason.to_string()) {
+        Ok(false)
+    } else {
+        Err(Failure::Refused(reason))
+    }
+}
+
+/// That somebody gave the old one another restart policy after the candidate was created. This process took it off again,
+/// so no document has it.
+fn policy_set_since(rollout: &Rollout, candidate: &Member) -> Option<Reason> {
+    let old = candidate.replaces.as_ref().and_then(|id| rollout.member(id))?;
+    let (set, known) = (
+        old.history.original_policy.as_ref()?,
+        candidate.predecessor_policy.as_ref()?,
+    );
+    let differences = || format!("/HostConfig/RestartPolicy: {set} expected, {known} found");
+    (set != known).then(|| Reason::SettingsChanged {
+        differences: differences(),
+    })
+}
+
+/// Why the candidate must not be started, or take over, as its history says.
+pub(super) fn not_prepared(candidate: &Member, memory: &Memory) -> Effect {
+    let history = memory.history_of(&candidate.id);
+    let problem = history.and_then(|history| history.outdated.as_ref().or(history.start_refused.as_ref()));
+    Effect::Nothing(problem.cloned().unwrap_or_default())
 }
 
 /// Refuses to touch an old container whose place a candidate is to take that could not be started: the containers that
@@ -113,7 +160,13 @@ pub(super) async fn verify_configuration<E: Engine>(
 ) -> Result<Option<Reason>, EngineError> {
     let mut candidate = engine.inspect(id).await?;
     let EngineInfo { api, .. } = engine.info().await?;
-    let old_image = engine.inspect_image(old.image_id().as_str()).await?;
+    let old_image = match engine.inspect_image(old.image_id().as_str()).await {
+        Err(EngineError::NotFound(_)) => {
+            let image = old.image_reference().to_owned();
+            return Ok(Some(Reason::Obstacle(Obstacle::ImageRemoved { image })));
+        }
+        answer => answer?,
+    };
     let new_image = engine.inspect_image(candidate.image_id().as_str()).await?;
     let images = Images {
         old: &old_image,

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use tracing::debug;
 
 use super::Effect;
-use super::prepare::{connect_standby, prepare_candidate, unstarted_candidate};
+use super::prepare::{connect_standby, not_prepared, prepare_candidate, unstarted_candidate};
 use crate::container::ContainerId;
 use crate::engine::{Engine, EngineError};
 use crate::rollout::failure::Failure;
@@ -36,11 +36,8 @@ async fn start_candidate<E: Engine>(
     memory: &mut Memory,
     now: DateTime<Utc>,
 ) -> Result<Effect, Failure> {
-    if !prepare_candidate(engine, rollout, candidate, memory).await? {
-        let refused = memory
-            .history_of(&candidate.id)
-            .and_then(|history| history.start_refused.clone());
-        return Ok(Effect::Nothing(refused.unwrap_or_default()));
+    if !prepare_candidate(engine, rollout, candidate, memory, now).await? {
+        return Ok(not_prepared(candidate, memory));
     }
     memory.note_start(&rollout.name, candidate);
     let Err(error) = engine.start(&candidate.id).await else {

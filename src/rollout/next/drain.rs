@@ -1,6 +1,7 @@
 //! Draining containers behind a successor (D).
 
-use super::{At, successor_unhealthy};
+use super::stop::STOP_SLACK;
+use super::{At, span, successor_unhealthy};
 use crate::container::RunState;
 use crate::rollout::Row::{D1, D2, D3, D4, D5, D6, D7};
 use crate::rollout::{CandidateFailure, Decided, FailureCause, Member, Step};
@@ -47,6 +48,14 @@ impl At<'_> {
         })
     }
 
+    /// Whether another process may have asked this old one to stop: it took the policy off, and the time that the old
+    /// one had since then is not over.
+    fn was_asked_by_another_process(&self, old: &Member) -> bool {
+        let is_by_another = old.restart_is_off() && old.history.original_policy.is_none();
+        let ends = old.retired_at().map(|retired| retired + span(old.stop_timeout));
+        is_by_another && ends.is_some_and(|ends| self.now <= ends + STOP_SLACK)
+    }
+
     /// Why the successor in service must give the name back, if it must.
     pub(super) fn lost_after_commit(
         &self,
@@ -64,7 +73,9 @@ impl At<'_> {
         // unhealthy successor before that would leave no delegate at all, and the Manager may be to blame.
         let had_a_policy = serving.predecessor_policy.as_deref() != Some("no");
         let is_finishing = |old: &Member| {
-            old.is_up() && (old.history.stop_requested_at.is_some() || (old.restart_is_off() && had_a_policy))
+            old.is_up()
+                && (old.history.stop_requested_at.is_some()
+                    || (had_a_policy && self.was_asked_by_another_process(old)))
         };
         let since = serving
             .history

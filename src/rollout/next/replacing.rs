@@ -44,6 +44,7 @@ impl At<'_> {
         let is_wanted = candidate.is_successor_of(serving)
             && self.is_wanted(candidate)
             && !self.rollout.is_marked_as_rejected(candidate)
+            && candidate.history.outdated.is_none()
             && !cannot_begin;
         let owed = self.restore_lost_policy(serving, candidate);
         let (row, proof) = self.prove(candidate, is_wanted);
@@ -111,7 +112,8 @@ impl At<'_> {
     pub(super) fn restore_lost_policy(&self, serving: &Member, candidate: &Member) -> Option<Decided> {
         let policy = candidate.predecessor_restarts()?;
         let by_us = match candidate.role {
-            Role::Withdrawn { .. } => true,
+            // Where it was given up since somebody changed the delegate, that may have been its policy.
+            Role::Withdrawn { .. } => candidate.history.outdated.is_none(),
             Role::Failed { .. } => serving.was_restored_lately(candidate, self.now),
             _ => {
                 candidate.is_created() && self.is_stop_first()
@@ -131,11 +133,20 @@ impl At<'_> {
 
     /// Nobody has the name: the candidate takes it once it is proven. Without an old one there is its standby.
     pub(super) fn name_is_free(&self, candidate: &Member, old: Option<&Member>) -> Decided {
-        let (row, proof) = self.prove(candidate, !self.rollout.is_marked_as_rejected(candidate));
+        let settings_changed =
+            candidate
+                .history
+                .outdated
+                .as_ref()
+                .map(|differences| Reason::SettingsChanged {
+                    differences: differences.clone(),
+                });
+        let is_wanted = settings_changed.is_none() && !self.rollout.is_marked_as_rejected(candidate);
+        let (row, proof) = self.prove(candidate, is_wanted);
         let is_asked = |old: &Member| old.is_up() && old.history.stop_requested_at.is_some();
         let missing = self.missing_companion().filter(|_| !old.is_some_and(is_asked));
         let decided = match (proof, old, missing) {
-            (Candidate::Unwanted, ..) => N1.see(self.withdraw(candidate, None)),
+            (Candidate::Unwanted, ..) => N1.see(self.withdraw(candidate, settings_changed)),
             (Candidate::Refused(failure), ..) => N2.see(self.fail(candidate, failure)),
             (Candidate::Created, Some(old), None) if old.is_up() => N3.see(self.drain(old)),
             // Stopped by somebody else, it would come back when the engine restarts.

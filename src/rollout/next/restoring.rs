@@ -16,8 +16,9 @@ impl At<'_> {
             .filter(|other| other.is_up())
             .find(never_lived_together);
         let successor = self.rollout.given_up().find(|other| other.is_successor_of(old));
-        let policy = successor.and_then(|successor| successor.predecessor_policy.as_ref());
-        let policy = policy.or(old.history.original_policy.as_ref());
+        let label = successor.and_then(|successor| successor.predecessor_policy.as_ref());
+        // Somebody may have set another one since the label was written.
+        let policy = old.history.original_policy.as_ref().or(label);
         let owed = policy.filter(|policy| old.restart_is_off() && **policy != old.restart_policy);
         let restarted = old.restarted_since_retired(successor);
         // It may have been asked to stop, and then it will: only a new life brings it back, or its standby.

@@ -3,13 +3,19 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::At;
+use super::proof::Candidate;
 use crate::container::ImageId;
 use crate::image::ImageReference;
 use crate::rollout::Row::{
-    S1, S2, S3, S4, S5, S6, S7, S8, S9, S10, S11, S12, S13, S14, S15, S16, S17, S18, S19, S20, S21, S22,
+    S1, S2, S3, S4, S5, S6, S7, S8, S9, S10, S11, S12, S13, S14, S15, S16, S17, S18, S19, S20, S21, S22, S23,
+    S24,
 };
 use crate::rollout::reason::Reason;
-use crate::rollout::{Decided, Desired, Fact, Intent, Member, Step, UpdateOrder, Vanished};
+use crate::rollout::{Decided, Desired, Fact, FailureCause, Intent, Member, Step, UpdateOrder, Vanished};
+
+/// So many other containers of a delegate finish their tasks at a time: each takes as much of the host as the one in
+/// service.
+const MOST_DRAINS: usize = 2;
 
 impl At<'_> {
     /// In service, without a candidate.
@@ -59,12 +65,19 @@ impl At<'_> {
                 S6.rest(serving.rolled_back_reason(reference))
             }
             (Some(id), ..) if *id == serving.image_id => S7.rest(serving.unchanged_reason(reference, intent)),
-            (_, _, Some(obstacle), _) => S8.rest(Reason::Obstacle(obstacle.clone())),
-            (None, .., UpdateOrder::Blocked(reason)) => S9.rest(reason.clone()),
-            (None, ..) if self.facts.is_pulling => S10.wait(pulling(reference), self.soon()),
-            (None, ..) if self.facts.copied_files.is_none() => S11.learn(Fact::CopiedFiles),
-            (None, Some(rejected), ..) => S12.rest(rejected),
-            (None, ..) => S13.act(Step::pull(reference)),
+            _ if self.has_to_wait_for_drains() => S8.wait(
+                Reason::AwaitingDrains {
+                    image: reference.to_string(),
+                    drains: self.drains(),
+                },
+                self.now + self.proof_interval(),
+            ),
+            (_, _, Some(obstacle), _) => S9.rest(Reason::Obstacle(obstacle.clone())),
+            (None, .., UpdateOrder::Blocked(reason)) => S10.rest(reason.clone()),
+            (None, ..) if self.facts.is_pulling => S11.wait(pulling(reference), self.soon()),
+            (None, ..) if self.facts.hidden_obstacle.is_none() => S12.learn(Fact::HiddenObstacle),
+            (None, Some(rejected), ..) => S13.rest(rejected),
+            (None, ..) => S14.act(Step::pull(reference)),
             (Some(id), ..) => self.create(serving, reference, id, intent),
         }
     }
@@ -76,6 +89,7 @@ impl At<'_> {
         let vanished = self.rollout.vanished_candidate(id).map(Vanished::failure);
         let last = self.rollout.last_rejection(id);
         let quarantine = last.and_then(|(last, _)| last.quarantine(self.now));
+        let just_now = last.filter(|(last, _)| !self.facts.known_rejections.contains(&last.id));
         match (
             name_conflict,
             self.rollout.vanished_attempt(),
@@ -83,19 +97,23 @@ impl At<'_> {
             quarantine,
             &self.order,
         ) {
-            (Some(name), ..) => S14.rest(Reason::NameTaken { name: name.clone() }),
+            (Some(name), ..) => S15.rest(Reason::NameTaken { name: name.clone() }),
+            _ if let Some((rejected, _)) = just_now => S16.rest(Reason::Rejected {
+                image,
+                cause: self.cause_of(rejected),
+            }),
             (_, Some((attempt, cause)), ..) => {
                 let image = attempt.image.to_string();
-                S15.rest(Reason::CandidateVanished { image, cause })
+                S17.rest(Reason::CandidateVanished { image, cause })
             }
-            (.., Some(cause), _, _) => S16.rest(Reason::CandidateVanished { image, cause }),
-            (.., Some(quarantined), _) if intent == Intent::Upgrade => S17.rest(quarantined),
-            (.., UpdateOrder::Blocked(reason)) => S18.rest(reason.clone()),
-            _ if self.facts.copied_files.is_none() => S19.learn(Fact::CopiedFiles),
-            (.., UpdateOrder::StartFirst) if self.facts.free_memory.is_none() => S20.learn(Fact::FreeMemory),
+            (.., Some(cause), _, _) => S18.rest(Reason::CandidateVanished { image, cause }),
+            (.., Some(quarantined), _) if intent == Intent::Upgrade => S19.rest(quarantined),
+            (.., UpdateOrder::Blocked(reason)) => S20.rest(reason.clone()),
+            _ if self.facts.hidden_obstacle.is_none() => S21.learn(Fact::HiddenObstacle),
+            (.., UpdateOrder::StartFirst) if self.facts.free_memory.is_none() => S22.learn(Fact::FreeMemory),
             _ => match self.ensure_standby(serving) {
-                Some(standby) => S21.see(standby),
-                None => S22.act(Step::Create {
+                Some(standby) => S23.see(standby),
+                None => S24.act(Step::Create {
                     from: serving.id.clone(),
                     reference: reference.clone(),
                     image: id.clone(),
@@ -104,6 +122,29 @@ impl At<'_> {
                 }),
             },
         }
+    }
+
+    /// Why a candidate was rejected, as far as this process can know if another one did it.
+    fn cause_of(&self, rejected: &Member) -> FailureCause {
+        match self.prove(rejected, true) {
+            (_, Candidate::Refused(failure) | Candidate::Failed(failure)) => failure.cause,
+            _ => FailureCause::RejectedByAnother,
+        }
+    }
+
+    /// Whether no further container can be added. One that was given up must not run beside a stop-first candidate.
+    fn has_to_wait_for_drains(&self) -> bool {
+        let mut given_up = self.rollout.given_up();
+        self.drains() >= MOST_DRAINS || self.is_stop_first() && given_up.any(Member::is_up)
+    }
+
+    /// How many of its containers finish their tasks.
+    fn drains(&self) -> usize {
+        let draining = self.rollout.draining.iter();
+        draining
+            .chain(self.rollout.given_up())
+            .filter(|other| other.is_up())
+            .count()
     }
 
     /// When to check on another task.

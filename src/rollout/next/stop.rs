@@ -12,7 +12,7 @@ use crate::rollout::{Decided, Member, Step};
 
 /// How long after its deadline a container that was asked to stop is asked again, to stop at once. Engines 23.0 to
 /// 24.0.2 forget the deadline when the client that asked is gone.
-const STOP_SLACK: TimeDelta = TimeDelta::milliseconds(500);
+pub(super) const STOP_SLACK: TimeDelta = TimeDelta::milliseconds(500);
 /// A rename and the stop after it are this close together, unless the process that did the first is gone.
 const RENAME_TO_STOP_LIMIT: TimeDelta = TimeDelta::seconds(10);
 

@@ -9,7 +9,7 @@ mod evidence;
 mod failures;
 mod faults;
 mod heartbeat;
-mod host;
+pub mod host;
 mod inconclusive;
 mod inspect_errors;
 mod interference;

@@ -134,7 +134,8 @@ async fn is_asked_again(fault: Fault, has_file: bool, mut faulty: usize) {
             0
         );
         assert!(
-            told.message.starts_with("look for copied files: "),
+            told.message
+                .starts_with("find out whether it can be recreated as it is: "),
             "{}",
             told.message
         );

@@ -101,10 +101,11 @@ async fn direct(world: &Arc<World>, mut todo: mpsc::Receiver<Act>) {
             0
         };
         if restful > scenario.healthy_deadline.as_secs() / 30 {
-            break;
+            return;
         }
         sleep(Duration::from_secs(30)).await;
     }
+    world.book().endless = true;
 }
 
 fn restore_manager(world: &World) {

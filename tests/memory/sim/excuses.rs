@@ -38,6 +38,11 @@ impl Excuses {
         self.by_delegate.get(delegate).cloned().unwrap_or_default()
     }
 
+    /// Whether someone took away what a candidate could have fallen back on: it is started again and again.
+    pub fn is_alone(&self) -> bool {
+        self.by_delegate.values().any(|excuse| excuse.may_be_gone)
+    }
+
     fn on(&mut self, delegate: &str) -> &mut Excuse {
         self.by_delegate.entry(delegate.to_owned()).or_default()
     }
@@ -61,6 +66,11 @@ impl Excuses {
             excuse.may_be_gone |= delegate.auto_remove;
             excuse.copy_serves |= delegate.auto_remove;
             excuse.may_be_stopped |= delegate.policy == "no";
+        } else if role == Role::Candidate {
+            // It may have been the delegate itself, created once more.
+            let mut delegates = scenario.delegates.iter();
+            let auto_remove = delegates.any(|other| other.name == base && other.auto_remove);
+            self.on(base).copy_serves |= auto_remove;
         }
     }
 

@@ -9,6 +9,16 @@ use delegate_upgrader::rollout::{Backoff, Member, Reach, RolledBackImage, Row, V
 
 use super::scene::{Change, DEADLINE, Scene, V1, V2, V3, ago, image_id, new, old, standby};
 
+/// The same while two old ones of it finish their tasks.
+fn crowded(scene: &Scene) -> Scene {
+    let old = |id| old().id(id).asked_to_stop(60);
+    scene
+        .clone()
+        .draining(90, old("first"))
+        .draining(80, old("second"))
+        .published(V2)
+}
+
 /// A scene for each of these rows.
 fn rows() -> Vec<(Row, Scene)> {
     let scene = Scene::new;
@@ -91,8 +101,9 @@ fn rows() -> Vec<(Row, Scene)> {
         (Row::S6, scene().serving(old().change(rolled_back)).published(V2)),
         (Row::C2, serving().candidate(new()).pulled(V3)),
         // What stands in the way of a replacement.
+        (Row::S8, crowded(&serving())),
         (
-            Row::S8,
+            Row::S9,
             serving().published(V2).with(|rollout| {
                 rollout.obstacle = Some(Obstacle::CopiedFile {
                     path: "/etc/ca.pem".to_owned(),
@@ -108,40 +119,49 @@ fn rows() -> Vec<(Row, Scene)> {
                 });
             }),
         ),
-        (Row::S9, start_first(serving().published(V2))),
-        (Row::S18, start_first(serving().pulled(V2))),
+        (Row::S10, start_first(serving().published(V2))),
+        (Row::S20, start_first(serving().pulled(V2))),
         (Row::C9, start_first(serving().candidate(new()).pulled(V2))),
         (
-            Row::S14,
+            Row::S15,
             serving()
                 .pulled(V2)
                 .with(|rollout| rollout.name_conflict = Some("d.candidate".to_owned())),
         ),
-        (Row::S15, judged(Some(Reach::Asking))),
-        (Row::S16, vanished),
+        (
+            Row::S16,
+            serving()
+                .failed(1, new().policy("no").exited(8))
+                .pulled(V2)
+                .knowing(|facts| facts.known_rejections.clear()),
+        ),
+        (Row::S17, judged(Some(Reach::Asking))),
+        (Row::S18, vanished),
         (Row::F7, judged(None)),
         // What has to be known first, or is in progress.
         (
-            Row::S10,
+            Row::S11,
             serving().published(V2).knowing(|facts| facts.is_pulling = true),
         ),
         (
-            Row::S11,
-            serving().published(V2).knowing(|facts| facts.copied_files = None),
+            Row::S12,
+            serving()
+                .published(V2)
+                .knowing(|facts| facts.hidden_obstacle = None),
         ),
         (
-            Row::S12,
+            Row::S13,
             serving()
                 .failed(1, new().policy("no").exited(80))
                 .published(V2)
                 .knowing(|facts| facts.is_plan = true),
         ),
         (
-            Row::S19,
-            serving().pulled(V2).knowing(|facts| facts.copied_files = None),
+            Row::S21,
+            serving().pulled(V2).knowing(|facts| facts.hidden_obstacle = None),
         ),
         (
-            Row::S20,
+            Row::S22,
             serving().pulled(V2).knowing(|facts| facts.free_memory = None),
         ),
         (

@@ -18,7 +18,7 @@ fn engine_error() -> Reason {
     }
 }
 
-const COPIED_FILES: &str = "find out whether files were copied into the container";
+const COPIED_FILES: &str = "find out whether it can be recreated as it is";
 const FREE_MEMORY: &str = "find out whether the host has memory for a second container";
 const MANAGER: &str = "find out whether the Manager can be reached";
 
@@ -81,8 +81,8 @@ fn an_image_that_is_being_pulled_is_waited_for() {
 }
 
 #[test]
-fn copied_files_are_checked_before_a_replacement_begins() {
-    let unknown = |scene: Scene| scene.knowing(|facts| facts.copied_files = None);
+fn hidden_obstacles_are_looked_for_before_a_replacement_begins() {
+    let unknown = |scene: Scene| scene.knowing(|facts| facts.hidden_obstacle = None);
     let published = || scene().serving(old()).published(V2);
     let pulled = || scene().serving(old()).pulled(V2);
     for base in [
@@ -92,7 +92,7 @@ fn copied_files_are_checked_before_a_replacement_begins() {
     ] {
         assert_eq!(unknown(base.clone()).next(), COPIED_FILES);
         let copied = base.knowing(|facts| {
-            facts.copied_files = Some(Err(Obstacle::CopiedFile {
+            facts.hidden_obstacle = Some(Err(Obstacle::CopiedFile {
                 path: "/etc/ca.pem".to_owned(),
             }));
         });

@@ -10,6 +10,7 @@ mod facts;
 mod forbidden;
 mod ids;
 mod operators;
+mod people;
 mod rows;
 pub mod scene;
 mod walk;

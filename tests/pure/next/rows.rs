@@ -368,6 +368,18 @@ fn a_successor_that_fails_after_the_commit_returns_the_name_while_the_old_one_is
             unhealthy(finishing)
         );
     }
+    // This process took its policy, and has not asked it to stop: it does not finish its tasks.
+    let taken = old()
+        .policy("no")
+        .change(|m| m.history.original_policy = Some("unless-stopped".to_owned()));
+    assert!(unhealthy(taken.clone()).starts_with("reject new as d.failed-1"));
+    // Another process would have asked it by now.
+    let since = |seconds| {
+        let scene = scene().draining(seconds, old().policy("no"));
+        scene.serving(new().unhealthy(7000, DEADLINE)).next()
+    };
+    assert!(since(STOP_TIMEOUT).starts_with("wait"));
+    assert!(since(STOP_TIMEOUT + 1).starts_with("reject new as d.failed-1"));
     // Nobody to give it back to: it is all there is.
     for gone in [old().auto_remove(), old().auto_remove().state(RunState::Removing)] {
         let base = scene().serving(new().unhealthy(700, DEADLINE)).draining(40, gone);

@@ -233,6 +233,7 @@ impl Scene {
                 no_free_port: None,
                 strategy: None,
                 name_conflict: None,
+                taken_names: Vec::new(),
                 vanished: Vec::new(),
                 predecessor_was_renamed: false,
                 retained_images: Vec::new(),
@@ -249,7 +250,7 @@ impl Scene {
             // All that can be asked for is known, and nothing stands in the way.
             facts: Facts {
                 free_memory: Some(Ok(())),
-                copied_files: Some(Ok(())),
+                hidden_obstacle: Some(Ok(())),
                 manager: Some(Reach::Reachable),
                 ..Facts::default()
             },
@@ -290,7 +291,9 @@ impl Scene {
         self
     }
 
+    /// Rejected before the run began.
     pub fn failed(mut self, attempt: u32, member: Member) -> Self {
+        self.facts.known_rejections.push(member.id.clone());
         self.rollout.failed.push(named(member, Role::Failed { attempt }));
         self
     }

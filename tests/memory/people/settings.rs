@@ -1,0 +1,125 @@
+//! Settings that somebody changes while a delegate is being replaced: what they set last is kept.
+
+use std::time::Duration;
+
+use delegate_upgrader::container::{ContainerId, RunState};
+use delegate_upgrader::engine::Engine;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
+use serde_json::json;
+
+use crate::rollout::host::{DRAIN, Host, NEW, OLD, Upgrader, host_network, row};
+use kit::twin::Operation;
+
+fn set_memory(host: &Host, name: &str, bytes: u64) {
+    host.twin
+        .update(name, |host_config| host_config["Memory"] = json!(bytes));
+}
+
+fn memory(host: &Host) -> u64 {
+    host.twin.document("dd").unwrap()["HostConfig"]["Memory"]
+        .as_u64()
+        .unwrap()
+}
+
+async fn set_policy(host: &Host, id: &ContainerId, policy: &str) {
+    let policy = json!({ "Name": policy, "MaximumRetryCount": 0 });
+    host.twin.set_restart_policy(id, &policy).await.unwrap();
+}
+
+/// Half of the candidate's proof.
+async fn while_it_proves_itself(host: &Host) -> Upgrader {
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::Upgrade);
+    assert!(host.go_on(&mut upgrader, Duration::from_secs(8)).await.is_none());
+    assert_eq!(host.find("dd.candidate").state, RunState::Running);
+    upgrader
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_changed_while_a_candidate_proves_itself_is_kept() {
+    for policy in ["always", "no", "on-failure"] {
+        let host = Host::new();
+        host.twin.add_network("backend");
+        let id = host.run("dd");
+        let mut upgrader = while_it_proves_itself(&host).await;
+        set_memory(&host, "dd", 3_000_000_000);
+        set_policy(&host, &id, policy).await;
+        host.twin.connect("backend", &id, &json!({})).await.unwrap();
+        let report = host.finish(&mut upgrader).await;
+        assert!(!report.has_failures(), "{report:?}");
+        host.assert_settled("dd", NEW, policy, "");
+        assert_eq!(memory(&host), 3_000_000_000);
+        let networks = host.twin.document("dd").unwrap()["NetworkSettings"]["Networks"].clone();
+        assert!(networks.get("backend").is_some(), "{networks}");
+    }
+}
+
+/// The candidate that is created anew is none that was tried before.
+#[tokio::test(start_paused = true)]
+async fn what_is_changed_on_the_candidate_itself_does_not_last() {
+    let host = Host::new();
+    host.run("dd");
+    let mut upgrader = while_it_proves_itself(&host).await;
+    set_memory(&host, "dd.candidate", 1_000_000_000);
+    let report = host.finish(&mut upgrader).await;
+    assert!(!report.has_failures(), "{report:?}");
+    host.assert_settled_on("dd", NEW, "");
+    assert_eq!(memory(&host), 2_147_483_648);
+}
+
+/// Somebody's script changes it again and again: then it is left alone until the next run.
+#[tokio::test(start_paused = true)]
+async fn one_that_is_changed_each_time_is_not_tried_for_ever() {
+    let host = Host::new();
+    let id = host.run("dd");
+    let mut bytes = 2_000_000_000;
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::Upgrade);
+    let report = loop {
+        bytes += 1_000_000;
+        set_memory(&host, "dd", bytes);
+        if let Some(report) = host.go_on(&mut upgrader, Duration::from_secs(8)).await {
+            break report;
+        }
+    };
+    let dd = row(&report, "dd");
+    assert_eq!(dd.reason.as_str(), "configuration_mismatch", "{report:?}");
+    assert!(dd.message.contains("/HostConfig/Memory"), "{}", dd.message);
+    assert_eq!((host.find("dd").id, host.names()), (id, vec!["dd".to_owned()]));
+    let creates = host
+        .twin
+        .writes()
+        .into_iter()
+        .filter(|call| call.operation == Operation::Create);
+    assert_eq!(creates.count(), 3);
+    assert!(!host.scheduled_run(&mut upgrader).await.has_failures());
+    assert_eq!(memory(&host), bytes);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_changed_while_the_old_one_drains_is_kept() {
+    for bytes in [2_147_483_648, 3_000_000_000] {
+        let host = Host::new();
+        let id = host.run_with("dd", host_network);
+        let mut upgrader = host.upgrader(NEW);
+        upgrader.start_run(Mode::Upgrade);
+        assert!(host.go_on(&mut upgrader, DRAIN / 2).await.is_none());
+        set_memory(&host, id.as_str(), bytes);
+        set_policy(&host, &id, "always").await;
+        let report = host.finish(&mut upgrader).await;
+        assert_eq!(
+            row(&report, "dd").reason.as_str(),
+            "settings_changed",
+            "{report:?}"
+        );
+        assert_eq!((host.find("dd").id, host.find("dd").image.as_str()), (id, OLD));
+        assert_eq!(
+            (host.names(), host.restart_policy("dd")),
+            (vec!["dd".to_owned()], "always".to_owned())
+        );
+        let report = host.scheduled_run(&mut upgrader).await;
+        assert!(!report.has_failures(), "{report:?}");
+        host.assert_settled("dd", NEW, "always", "");
+        assert_eq!(memory(&host), bytes);
+    }
+}

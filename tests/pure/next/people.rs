@@ -1,0 +1,102 @@
+//! What people do while a delegate is being replaced.
+
+use delegate_upgrader::rollout::{FailureCause, Member};
+
+use super::scene::{Change, DEADLINE, Scene, V2, V3, new, old};
+
+fn scene() -> Scene {
+    Scene::new()
+}
+
+fn outdated(member: Member) -> Member {
+    member.change(|m| m.history.outdated = Some("/HostConfig/Memory".to_owned()))
+}
+
+#[test]
+fn a_candidate_of_what_somebody_changed_since_is_withdrawn_and_created_again() {
+    let base = |candidate: Member| scene().serving(old()).candidate(candidate).pulled(V2).next();
+    let proven = new().running(90, 80);
+    assert_eq!(base(proven.clone()), "retire old as d.draining-now");
+    assert_eq!(base(outdated(proven)), "withdraw new as d.withdrawn-now");
+    assert_eq!(base(outdated(new())), "remove d.candidate (new)");
+    // The policy that somebody took off is not given back by the one that was withdrawn for it.
+    let withdrawn = |member: Member| {
+        let scene = scene().serving(old().policy("no"));
+        scene.withdrawn(5, member.exited(2).policy("no")).next()
+    };
+    assert_eq!(
+        withdrawn(new()),
+        "set the restart policy of d (old) to unless-stopped"
+    );
+    assert_eq!(withdrawn(outdated(new())), "remove d.withdrawn-5 (new)");
+}
+
+#[test]
+fn an_old_one_that_somebody_changed_while_it_drained_comes_back() {
+    let base = |candidate: Member| {
+        let ended = old().policy("no").exited(10);
+        scene().draining(90, ended).candidate(candidate).next()
+    };
+    assert_eq!(base(new()), "start d.candidate (new)");
+    assert_eq!(
+        base(outdated(new())),
+        "withdraw new as d.withdrawn-now: settings_changed"
+    );
+    // With the policy that this process took off last.
+    let policy = |label: Option<&str>| {
+        let ended = old().policy("no").exited(10);
+        let ended = ended.change(|m| m.history.original_policy = label.map(str::to_owned));
+        scene().draining(90, ended).withdrawn(5, new()).next()
+    };
+    let set = |policy| format!("set the restart policy of d.draining-90 (old) to {policy}");
+    assert_eq!(policy(None), set("unless-stopped"));
+    assert_eq!(policy(Some("always")), set("always"));
+}
+
+#[test]
+fn no_more_than_two_other_containers_finish_their_tasks_at_once() {
+    let base = || scene().serving(old()).pulled(V2);
+    let waits = "wait 10 s: awaiting_drains";
+    let drains = |id| old().id(id).asked_to_stop(60);
+    let one = base().draining(90, drains("first"));
+    assert_eq!(one.next(), "create from old: harness/delegate:26.02.1, release 1");
+    let two = || one.clone().draining(80, drains("second"));
+    assert!(
+        two().next().ends_with("awaiting_drains"),
+        "{} {waits}",
+        two().next()
+    );
+    let ended = one.clone().draining(80, drains("second").exited(5));
+    assert_eq!(ended.next(), "remove d.draining-80 (second)");
+    let given_up = || new().id("w").image(V3).running(90, 0).asked_to_stop(60);
+    assert!(
+        one.clone()
+            .withdrawn(70, given_up())
+            .next()
+            .ends_with("awaiting_drains")
+    );
+    assert!(one.failed(1, given_up()).next().ends_with("awaiting_drains"));
+    // Two of a stop-first delegate must not run at once.
+    let alone = base().withdrawn(70, given_up());
+    assert_eq!(
+        alone.next(),
+        "create from old: harness/delegate:26.02.1, release 1"
+    );
+    assert!(alone.host_network().next().ends_with("awaiting_drains"));
+}
+
+#[test]
+fn what_another_process_rejected_in_this_run_is_not_tried_again() {
+    let base = |rejected: Member| {
+        let scene = scene().serving(old()).failed(1, rejected).pulled(V2);
+        scene.knowing(|facts| facts.known_rejections.clear())
+    };
+    let cause = |rejected: Member| base(rejected).reason().to_string();
+    assert!(cause(new().policy("no").exited(80)).ends_with("exited with code 3 before it had proven itself"));
+    let late = new().policy("no").unhealthy(DEADLINE, DEADLINE).asked_to_stop(1);
+    assert!(late.is_up());
+    let late = late.exited(0).change(|m| m.history.seen_since = None);
+    assert!(cause(late).starts_with("harness/delegate:26.02.1 was rejected: "));
+    let unknown = FailureCause::RejectedByAnother.to_string();
+    assert!(cause(new()).ends_with(&unknown), "{}", cause(new()));
+}
