@@ -34,9 +34,14 @@ pub const ROLLED_BACK_FROM: &str = "io.delegate-upgrader.rolled-back-from";
 /// On a container that `rollback` made: the id of the image it went back from.
 pub const ROLLED_BACK_FROM_ID: &str = "io.delegate-upgrader.rolled-back-from-id";
 
+/// On a candidate: how the container that it is to replace did when it was created, where that did not work:
+/// `unhealthy` or `crashing`.
+pub const PREDECESSOR_CONDITION: &str = "io.delegate-upgrader.predecessor-condition";
+
 /// The labels that only we write. Those of a release replace those of the one before.
-pub const OURS: [&str; 11] = [
+pub const OURS: [&str; 12] = [
     REPLACES,
+    PREDECESSOR_CONDITION,
     NAME,
     RELEASE,
     PREVIOUS_IMAGE,

@@ -28,6 +28,12 @@ pub enum Role {
         /// How many times this image was rejected in a row, from 1.
         attempt: u32,
     },
+    /// `NAME.inconclusive-<attempt>`: a candidate that failed while delegates with another image were unhealthy, too: no
+    /// verdict on its image, which is tried again after a pause. For an `--rm` candidate, its attempt marker.
+    Inconclusive {
+        /// How many times this image was tried in vain in a row, from 1.
+        attempt: u32,
+    },
     /// `NAME.attempt`: the attempt marker of an `--rm` candidate, a container of its image that is never started. It
     /// says that the image was tried, whatever becomes of the candidate.
     Attempt,
@@ -57,6 +63,9 @@ impl Role {
             if let Some(attempt) = suffix.strip_prefix("failed-").and_then(digits) {
                 return (base, Self::Failed { attempt });
             }
+            if let Some(attempt) = suffix.strip_prefix("inconclusive-").and_then(digits) {
+                return (base, Self::Inconclusive { attempt });
+            }
         }
         (name, Self::Serving)
     }
@@ -70,6 +79,7 @@ impl Role {
             Self::Withdrawn { since } => format!("{base}.withdrawn-{since}"),
             Self::Standby => format!("{base}.standby"),
             Self::Failed { attempt } => format!("{base}.failed-{attempt}"),
+            Self::Inconclusive { attempt } => format!("{base}.inconclusive-{attempt}"),
             Self::Attempt => format!("{base}.attempt"),
         }
     }
@@ -88,6 +98,7 @@ mod tests {
             Role::Withdrawn { since: 1_700_000_000 },
             Role::Standby,
             Role::Failed { attempt: 3 },
+            Role::Inconclusive { attempt: 2 },
             Role::Attempt,
         ] {
             let name = role.name("docker-delegate");

@@ -96,7 +96,7 @@ pub(super) fn assemble<H: HealthEndpoint>(
             Role::Serving => rollout.serving = Some(member),
             Role::Candidate => rollout.candidate = Some(member),
             Role::Draining { .. } => rollout.draining.push(member),
-            Role::Failed { .. } => rollout.failed.push(member),
+            Role::Failed { .. } | Role::Inconclusive { .. } => rollout.failed.push(member),
             Role::Withdrawn { .. } => rollout.withdrawn.push(member),
             Role::Standby => rollout.standby = Some(member),
             Role::Attempt => rollout.attempt = Some(member),
@@ -255,9 +255,12 @@ fn check_all<H: HealthEndpoint>(
 
 /// The last answer, where it is recent enough.
 fn recent(part: &Part, parts: &[Part], scope: &Scope, memory: &Memory, now: DateTime<Utc>) -> Option<Health> {
-    let is_quiet = parts
-        .iter()
-        .all(|part| matches!(part.role, Role::Serving | Role::Failed { .. }));
+    let is_quiet = parts.iter().all(|part| {
+        matches!(
+            part.role,
+            Role::Serving | Role::Failed { .. } | Role::Inconclusive { .. }
+        )
+    });
     let history = memory.history_of(&part.container.id()).filter(|_| is_quiet);
     history?.recent_health(now, scope.health.interval, part.container.started_at())
 }
@@ -269,7 +272,11 @@ fn endpoint_of<H: HealthEndpoint>(
     scope: &Scope,
 ) -> Result<Addresses, Health> {
     match part.role {
-        Role::Draining { .. } | Role::Withdrawn { .. } | Role::Failed { .. } | Role::Standby
+        Role::Draining { .. }
+        | Role::Withdrawn { .. }
+        | Role::Failed { .. }
+        | Role::Inconclusive { .. }
+        | Role::Standby
             if part.container.state() == RunState::Running =>
         {
             Err(Health {

@@ -52,7 +52,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             Step::Withdraw {
                 because: Some(reason),
                 ..
-            } => self.run.skip_until_next_run(rollout, reason.clone()),
+            }
+            | Step::SetAside { because: reason, .. } => self.run.skip_until_next_run(rollout, reason.clone()),
             Step::Reject { image, cause, .. } => {
                 let reason = Reason::Rejected {
                     image: image.clone(),

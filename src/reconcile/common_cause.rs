@@ -1,21 +1,22 @@
-//! Common causes: where other delegates lost their health in the same minutes, a candidate's failure says nothing about
-//! its image.
+//! Common causes: where the container that it is to replace does no better, or other delegates lost their health in the
+//! same minutes, a candidate's failure says nothing about its image.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::container::{Role, RunState};
 use crate::health::HealthStatus;
-use crate::rollout::{Member, Memory, Rollout};
+use crate::rollout::{CommonCause, Member, Memory, Rollout, UnhealthyPeer};
 
-/// Notes on each container that has to prove itself, or has just taken over, which other delegate lost its health in
-/// the same minutes: at most `patience` before the container was first seen to run.
+/// Notes on each container that has to prove itself, or has just taken over, that its predecessor does no better, or
+/// which other delegate lost its health in the same minutes: at most `patience` before the container was first seen to
+/// run.
 pub(crate) fn note_unhealthy_peers(
     rollouts: &mut [Rollout],
     memory: &mut Memory,
     patience: TimeDelta,
     now: DateTime<Utc>,
 ) {
-    let notes: Vec<(usize, String)> = rollouts
+    let notes: Vec<(usize, CommonCause)> = rollouts
         .iter()
         .enumerate()
         .filter_map(|(index, rollout)| Some((index, unhealthy_peer(rollout, rollouts, patience, now)?)))
@@ -53,40 +54,58 @@ fn unhealthy_peer(
     all: &[Rollout],
     patience: TimeDelta,
     now: DateTime<Utc>,
-) -> Option<String> {
+) -> Option<CommonCause> {
     let subject = subject(rollout).filter(|subject| !subject.is_created() && !subject.health.is_healthy())?;
-    // A container that stays unhealthy is not excused for longer than an extended proof takes.
+    let seen = subject.history.seen_since?;
+    let cause = |peer: &Member| CommonCause {
+        what: format!(
+            "{}, which runs {}, is unhealthy too: {}",
+            peer.name, peer.image, peer.health.detail
+        ),
+        peer: Some(match peer.history.unhealthy_since {
+            Some(lost) if lost >= seen => UnhealthyPeer::WithIt,
+            _ => UnhealthyPeer::Before,
+        }),
+    };
+    let own = rollout
+        .serving
+        .as_ref()
+        .filter(|serving| subject.is_successor_of(serving));
+    match own {
+        Some(own) if is_in_use(own) && own.condition() <= subject.condition() => return Some(cause(own)),
+        // The one that it replaces gave up the name: its successor's label says how it did.
+        None if subject.predecessor_condition <= subject.condition() => {
+            return Some(CommonCause {
+                what: "the container that it replaces did no better when it was created".to_owned(),
+                peer: Some(UnhealthyPeer::Before),
+            });
+        }
+        _ => {}
+    }
+    // A container that stays unhealthy is not excused by others for longer than an extended proof takes.
     let lost = subject.history.unhealthy_since;
     let twice = patience.checked_mul(2).unwrap_or(TimeDelta::MAX);
     if subject.role == Role::Serving && lost.is_some_and(|lost| now - lost > twice) {
         return None;
     }
-    let own = rollout
-        .serving
-        .as_ref()
-        .filter(|serving| subject.is_successor_of(serving));
-    let others = all
-        .iter()
+    let since = seen.checked_sub_signed(patience)?;
+    all.iter()
         .filter(|other| other.name != rollout.name && other.workload == rollout.workload)
         .filter_map(|other| other.serving.as_ref())
         // A delegate with the same image may fail in the same way.
-        .filter(|serving| serving.image_id != subject.image_id);
-    let since = subject.history.seen_since?.checked_sub_signed(patience)?;
-    let peer = own
-        .into_iter()
-        .chain(others)
-        .find(|serving| has_lost_health(serving, since))?;
-    Some(format!(
-        "{}, which runs {}, is unhealthy too: {}",
-        peer.name, peer.image, peer.health.detail
-    ))
+        .filter(|serving| serving.image_id != subject.image_id)
+        .find(|serving| has_lost_health(serving, since))
+        .map(cause)
+}
+
+fn is_in_use(serving: &Member) -> bool {
+    matches!(serving.state, RunState::Running | RunState::Restarting)
 }
 
 /// Whether it lost its health after `since`. One that was never healthy says nothing about today.
 fn has_lost_health(serving: &Member, since: DateTime<Utc>) -> bool {
-    let in_use = matches!(serving.state, RunState::Running | RunState::Restarting);
     let lost_it = serving.history.unhealthy_since.is_some_and(|lost| lost >= since);
-    in_use && serving.health.status == HealthStatus::Unhealthy && lost_it
+    is_in_use(serving) && serving.health.status == HealthStatus::Unhealthy && lost_it
 }
 
 #[cfg(test)]
@@ -98,7 +117,7 @@ mod tests {
     use super::*;
     use crate::container::{ContainerId, ImageId, Inspected};
     use crate::health::{Health, Probe};
-    use crate::rollout::History;
+    use crate::rollout::{Condition, History};
 
     const OLD: &str = "sha256:old";
     const NEW: &str = "sha256:new";
@@ -183,7 +202,11 @@ mod tests {
     }
 
     /// What excuses the first of these.
-    fn excuse(mut rollouts: Vec<Rollout>) -> Option<String> {
+    fn excuse(rollouts: Vec<Rollout>) -> Option<String> {
+        common_cause(rollouts).map(|cause| cause.what)
+    }
+
+    fn common_cause(mut rollouts: Vec<Rollout>) -> Option<CommonCause> {
         let mut memory = Memory::default();
         let patience = TimeDelta::minutes(PATIENCE);
         note_unhealthy_peers(&mut rollouts, &mut memory, patience, at(NOW));
@@ -239,6 +262,58 @@ mod tests {
         assert!(!is_excused(vec![own.clone()]));
         own.candidate.as_mut().unwrap().replaces = None;
         assert!(!is_excused(vec![own]));
+    }
+
+    /// However long it has been so: a failure counts if the old one does better.
+    #[test]
+    fn its_own_predecessor_does_if_it_does_no_better() {
+        let with = |own: Member, candidate: RunState| {
+            let mut rollout = replaced();
+            rollout.serving = Some(own);
+            rollout.candidate.as_mut().unwrap().state = candidate;
+            common_cause(vec![rollout]).map(|cause| cause.peer.unwrap())
+        };
+        let own = |since| ailing("aa", Role::Serving, OLD, since);
+        let crashing = |mut own: Member| {
+            own.state = RunState::Restarting;
+            own
+        };
+        let before = Some(UnhealthyPeer::Before);
+        assert_eq!(with(own(0), RunState::Running), before);
+        assert_eq!(with(own(SEEN), RunState::Running), Some(UnhealthyPeer::WithIt));
+        let mut starting = own(0);
+        starting.health = health(HealthStatus::Starting);
+        assert_eq!(with(starting, RunState::Running), before);
+        assert_eq!(with(crashing(own(0)), RunState::Running), before);
+        // It crashes, and the old one at least stays up.
+        assert_eq!(with(own(0), RunState::Restarting), None);
+        assert_eq!(with(crashing(own(0)), RunState::Restarting), before);
+        let mut stopped = own(0);
+        stopped.state = RunState::Exited;
+        assert_eq!(with(stopped, RunState::Running), None);
+    }
+
+    /// Where the predecessor gave up the name, the label says how it did.
+    #[test]
+    fn a_predecessor_that_did_no_better_when_the_candidate_was_created_excuses() {
+        let with = |condition, state: RunState| {
+            let mut rollout = replaced();
+            rollout.serving = None;
+            let candidate = rollout.candidate.as_mut().unwrap();
+            candidate.predecessor_condition = condition;
+            candidate.state = state;
+            common_cause(vec![rollout]).map(|cause| cause.peer.unwrap())
+        };
+        let before = Some(UnhealthyPeer::Before);
+        assert_eq!(with(Condition::Working, RunState::Running), None);
+        assert_eq!(with(Condition::Unhealthy, RunState::Running), before);
+        assert_eq!(with(Condition::Crashing, RunState::Running), before);
+        assert_eq!(with(Condition::Unhealthy, RunState::Restarting), None);
+        assert_eq!(with(Condition::Crashing, RunState::Restarting), before);
+        // A successor that stays unhealthy is no better than the one before it, however long that lasts.
+        let mut taken_over = taken_over(0);
+        taken_over.serving.as_mut().unwrap().predecessor_condition = Condition::Unhealthy;
+        assert!(is_excused(vec![taken_over]));
     }
 
     #[test]

@@ -185,7 +185,8 @@ pub(super) fn log_step(rollout: &Rollout, step: &Step, update_order: &UpdateOrde
         Step::Withdraw {
             because: Some(reason),
             ..
-        } => {
+        }
+        | Step::SetAside { because: reason, .. } => {
             let (kind, cause) = (reason.kind().as_str(), reason.cause());
             warn!(container, workload, reason = kind, cause, "{step}: {reason}");
         }

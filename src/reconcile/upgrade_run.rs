@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::image::{ImageReference, TargetSettings};
 use crate::manager::{ImageSource, ManagerError, Query};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Desired, Intent, Rollout};
+use crate::rollout::{Desired, Intent, Member, Rollout};
 
 /// What a run may do with the answers it gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -200,14 +200,16 @@ impl UpgradeRun {
     }
 
     /// The delegates that it is about: first those whose replacement is in progress, so that a canary is decided on
-    /// before the next replica, then by name.
+    /// before the next replica, then those that work, then by name.
     pub(super) fn in_order<'a>(&self, rollouts: &'a [Rollout]) -> Vec<&'a Rollout> {
         let only = self.only.as_ref();
         let mut ordered: Vec<&Rollout> = rollouts
             .iter()
             .filter(|rollout| only.is_none_or(|only| rollout.name == *only))
             .collect();
-        ordered.sort_by_key(|rollout| (!rollout.blocks_replicas(), rollout.name.as_str()));
+        // One that was broken before says little about an image, so it is not the canary.
+        let works = |rollout: &Rollout| rollout.serving.as_ref().is_some_and(Member::works);
+        ordered.sort_by_key(|rollout| (!rollout.blocks_replicas(), !works(rollout), rollout.name.as_str()));
         ordered
     }
 
@@ -249,7 +251,7 @@ impl UpgradeRun {
             });
         }
         if candidate.is_none()
-            && let Some(reason) = self.waits_for_replica(rollout, all)
+            && let Some(reason) = self.waits_for_replica(rollout, all, id.as_ref())
         {
             return Err(reason);
         }
@@ -260,10 +262,21 @@ impl UpgradeRun {
         })
     }
 
-    /// Replicas go one at a time, and a failure halts the rest.
-    fn waits_for_replica(&self, rollout: &Rollout, all: &[Rollout]) -> Option<Reason> {
+    /// Replicas go one at a time, and a failure halts the rest, unless one of them runs the image well.
+    fn waits_for_replica(
+        &self,
+        rollout: &Rollout,
+        all: &[Rollout],
+        image: Option<&ImageId>,
+    ) -> Option<Reason> {
+        let mut replicas = all.iter().filter(|other| other.workload == rollout.workload);
+        let runs_well = |other: &Rollout| {
+            let serving = other.serving.as_ref().filter(|serving| serving.works());
+            serving.is_some_and(|serving| Some(&serving.image_id) == image && !other.blocks_replicas())
+        };
         if let Some((name, because)) = self.halted.get(&rollout.workload)
             && *name != rollout.name
+            && !replicas.any(runs_well)
         {
             return Some(Reason::Halted {
                 name: name.clone(),
@@ -299,7 +312,7 @@ impl UpgradeRun {
 
     /// Halts the other replicas of the workload where the reason may apply to them, too.
     pub(super) fn halt_replicas(&mut self, rollout: &Rollout, reason: &Reason) {
-        if reason.kind().halts_replicas() {
+        if reason.halts_replicas() {
             self.halted
                 .entry(rollout.workload.clone())
                 .or_insert_with(|| (rollout.name.clone(), reason.clone()));

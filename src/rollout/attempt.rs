@@ -23,7 +23,12 @@ impl Rollout {
 
     /// The candidate that an attempt marker was made for.
     fn tried_by(&self, attempt: &Member) -> Option<&Member> {
-        let is_marker = |member: &&Member| matches!(member.role, Role::Failed { .. } | Role::Attempt);
+        let is_marker = |member: &&Member| {
+            matches!(
+                member.role,
+                Role::Failed { .. } | Role::Inconclusive { .. } | Role::Attempt
+            )
+        };
         let mut candidates = self.members().filter(|member| !is_marker(member));
         candidates.find(|member| attempt.is_marker_of(member))
     }

@@ -30,6 +30,8 @@ pub enum FailureCause {
     EndedAfterCommit { ending: String },
     #[error("not healthy for {} after it had taken over: {health}", duration::text(*lasting))]
     UnhealthyAfterCommit { lasting: Duration, health: String },
+    #[error("delegates with another image became unhealthy with it, for the second time: {peer}")]
+    HarmsOthers { peer: String },
     /// Only the process that rejected it knows.
     #[error("another delegate-upgrader rejected it; its log has the cause")]
     RejectedByAnother,
@@ -66,10 +68,46 @@ impl FailureCause {
     }
 }
 
+/// What else than its image kept a candidate from being healthy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommonCause {
+    /// What it was, in words.
+    pub what: String,
+    /// Whether it was that a delegate with another image did no better, and since when.
+    pub peer: Option<UnhealthyPeer>,
+}
+
+/// Since when a delegate with another image did no better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnhealthyPeer {
+    /// Before the candidate was started.
+    Before,
+    /// Since the candidate was started.
+    WithIt,
+}
+
+impl From<&str> for CommonCause {
+    fn from(what: &str) -> Self {
+        Self::from(what.to_owned())
+    }
+}
+
+impl From<String> for CommonCause {
+    fn from(what: String) -> Self {
+        Self { what, peer: None }
+    }
+}
+
+impl std::fmt::Display for CommonCause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
 /// What was wrong, and whether something else than the image was to blame.
 pub(super) struct CandidateFailure {
     pub(super) cause: FailureCause,
-    pub(super) common_cause: Option<String>,
+    pub(super) common_cause: Option<CommonCause>,
 }
 
 impl CandidateFailure {

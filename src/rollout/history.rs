@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{Member, Vanished};
+use super::{CommonCause, Member, Vanished};
 use crate::container::{ContainerId, ImageId, Role};
 use crate::document::SingleInstance;
 use crate::health::Health;
@@ -45,7 +45,7 @@ pub struct History {
     pub failed_starts: u32,
     /// The last time a common cause kept delegates from being healthy, and which. Its failure then
     /// says nothing about its image.
-    pub common_cause: Option<(DateTime<Utc>, String)>,
+    pub common_cause: Option<(DateTime<Utc>, CommonCause)>,
     /// The restarts that were counted by then.
     pub excused_restarts: u64,
     /// The second in its name, where it gave up the delegate's.
@@ -167,8 +167,8 @@ impl History {
     }
 
     /// Notes a common cause that keeps delegates from being healthy.
-    pub fn note_common_cause(&mut self, now: DateTime<Utc>, cause: String) {
-        self.common_cause = Some((now, cause));
+    pub fn note_common_cause(&mut self, now: DateTime<Utc>, cause: impl Into<CommonCause>) {
+        self.common_cause = Some((now, cause.into()));
         self.excused_restarts = self.max_restart_count;
     }
 

@@ -27,6 +27,18 @@ pub struct RolledBackImage {
     pub id: ImageId,
 }
 
+/// How well a container does, the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr, strum::EnumString)]
+#[strum(serialize_all = "snake_case")]
+pub enum Condition {
+    /// Its process does not stay up.
+    Crashing,
+    /// It is up, and not healthy.
+    Unhealthy,
+    /// It is up and healthy.
+    Working,
+}
+
 /// One container's part in a rollout.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
@@ -56,6 +68,8 @@ pub struct Member {
     pub restart_policy: String,
     /// The restart policy its predecessor had before it was asked to stop.
     pub predecessor_policy: Option<String>,
+    /// How its predecessor did when it was created.
+    pub predecessor_condition: Condition,
     /// Whether the engine removes it when it stops.
     pub auto_remove: bool,
     /// What it was rolled back from, where `rollback` made it.
@@ -104,6 +118,10 @@ impl Member {
             previous_image_id: container.label(label::PREVIOUS_IMAGE_ID).map(ImageId::new),
             restart_policy: container.restart_policy_text(),
             predecessor_policy: container.label(label::RESTART_POLICY).map(str::to_owned),
+            predecessor_condition: container
+                .label(label::PREDECESSOR_CONDITION)
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(Condition::Working),
             auto_remove: container.auto_remove(),
             rolled_back_from: rolled_back_from(container),
             memory_limit: container.memory_limit(),
@@ -148,6 +166,15 @@ impl Member {
     /// Whether it is up and healthy.
     pub fn works(&self) -> bool {
         self.is_up() && self.health.is_healthy()
+    }
+
+    /// How well it does.
+    pub fn condition(&self) -> Condition {
+        match self.state {
+            _ if self.works() => Condition::Working,
+            RunState::Running | RunState::Paused => Condition::Unhealthy,
+            _ => Condition::Crashing,
+        }
     }
 
     /// Whether its owner lets it run: only then is it replaced.

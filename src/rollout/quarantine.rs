@@ -1,4 +1,4 @@
-//! How long a rejected image stays in quarantine.
+//! How long a rejected image stays in quarantine, and one without a verdict is not tried again.
 
 use std::time::Duration;
 
@@ -31,7 +31,9 @@ impl Rollout {
     pub(super) fn last_rejection(&self, image: &ImageId) -> Option<(&Member, u32)> {
         let mut latest_first = self.failed.iter().rev();
         latest_first.find_map(|rejected| match rejected.role {
-            Role::Failed { attempt } if rejected.image_id == *image => Some((rejected, attempt)),
+            Role::Failed { attempt } | Role::Inconclusive { attempt } if rejected.image_id == *image => {
+                Some((rejected, attempt))
+            }
             _ => None,
         })
     }
@@ -54,21 +56,19 @@ impl Rollout {
         })
     }
 
-    /// The name for the next rejection of this image: it counts the attempts. Or who has to go to free that name.
-    pub(super) fn next_failed_name(&self, image: &ImageId) -> Result<String, &Member> {
+    /// The name for the next failure of this image: it counts the attempts. Or who has to go to free that name.
+    pub(super) fn next_failed_name(
+        &self,
+        image: &ImageId,
+        role: impl Fn(u32) -> Role,
+    ) -> Result<String, &Member> {
         let last = self.last_rejection(image);
         let mut attempt = last.map_or(1, |(_, attempt)| attempt.saturating_add(1));
-        let holder = |attempt| {
-            self.failed
-                .iter()
-                .find(|other| other.role == Role::Failed { attempt })
-        };
         loop {
-            match holder(attempt) {
+            let role = role(attempt);
+            match self.failed.iter().find(|other| other.role == role) {
                 Some(holder) if holder.is_removable() => return Err(holder),
-                None if !self.is_taken(Role::Failed { attempt }) => {
-                    return Ok(Role::Failed { attempt }.name(&self.name));
-                }
+                None if !self.is_taken(role) => return Ok(role.name(&self.name)),
                 // Somebody else has that name, or an older one is still stopping.
                 _ => attempt = attempt.saturating_add(1),
             }
@@ -79,15 +79,26 @@ impl Rollout {
 impl Member {
     /// How much longer the image of a rejected candidate stays in quarantine, if it does.
     pub(super) fn quarantine(&self, now: DateTime<Utc>) -> Option<Reason> {
-        let Role::Failed { attempt } = self.role else {
-            return None;
+        let (attempt, is_rejected) = match self.role {
+            Role::Failed { attempt } => (attempt, true),
+            Role::Inconclusive { attempt } => (attempt, false),
+            _ => return None,
         };
         let span = TimeDelta::from_std(quarantine(attempt)).unwrap_or(TimeDelta::MAX / 4);
         let until = self.finished_at.unwrap_or(self.created_at) + span;
-        (now < until || self.is_up()).then(|| Reason::Quarantined {
-            image: self.image.to_string(),
-            attempt,
-            until,
+        let image = self.image.to_string();
+        (now < until || self.is_up()).then_some(if is_rejected {
+            Reason::Quarantined {
+                image,
+                attempt,
+                until,
+            }
+        } else {
+            Reason::AwaitingRetry {
+                image,
+                attempt,
+                until,
+            }
         })
     }
 }

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{EnumDiscriminants, IntoStaticStr};
 
-use super::FailureCause;
+use super::{FailureCause, quarantine};
 use crate::document::{Obstacle, SingleInstance};
 use crate::image::MaxVersion;
 use crate::manager::ManagerError;
@@ -164,16 +164,31 @@ pub enum Reason {
     },
     #[error("{image} was rejected: {cause}")]
     Rejected { image: String, cause: FailureCause },
+    /// A candidate with this image failed while delegates with other images were unhealthy, too; it is tried again later.
+    #[error(
+        "no verdict on {image} after {}, since delegates with another image were unhealthy too; next attempt after {}. \
+         Publish another image or run `delegate-upgrader retry` to try sooner",
+        attempts(*.attempt), time::text(*.until)
+    )]
+    AwaitingRetry {
+        image: String,
+        /// How many times it was tried in vain in a row.
+        attempt: u32,
+        until: DateTime<Utc>,
+    },
     /// A candidate failed; before it is rejected the Manager is asked whether it can be reached at all.
     #[error("{image} failed ({cause}); checking that the Manager is reachable before rejecting it")]
     Confirming { image: String, cause: FailureCause },
     /// The candidate failed, but so did something beside it: that says nothing about its image.
-    #[error("inconclusive for {image}: {cause}, but {common_cause}; retrying at the next scheduled run")]
+    #[error("inconclusive for {image}: {cause}, but {common_cause}; retrying at the next scheduled run{}", after(*.attempts))]
     Inconclusive {
         image: String,
         cause: FailureCause,
         /// What failed beside it.
         common_cause: String,
+        /// How many times it was tried in vain in a row, since delegates with another image did no better: that may last,
+        /// so there is a pause. 0 where something else failed.
+        attempts: u32,
     },
     /// The candidate is gone, and this program did not remove it.
     #[error("{image} failed: {cause}")]
@@ -259,6 +274,20 @@ fn health_only(published: &Result<Option<String>, String>) -> String {
     }
 }
 
+fn attempts(attempt: u32) -> String {
+    match attempt {
+        1 => "one attempt".to_owned(),
+        more => format!("{more} attempts"),
+    }
+}
+
+fn after(attempts: u32) -> String {
+    match attempts {
+        0 => String::new(),
+        attempts => format!(" after {}", duration::text(quarantine(attempts))),
+    }
+}
+
 fn times(attempt: u32) -> String {
     match attempt {
         1 => "once".to_owned(),
@@ -295,6 +324,15 @@ impl Reason {
             | Self::Inconclusive { cause, .. }
             | Self::CandidateVanished { cause, .. } => Some(cause.kind()),
             _ => None,
+        }
+    }
+
+    /// Whether this failure of one replica halts the replacement of the others until the next scheduled run. That it did
+    /// no better than its predecessor says nothing about them.
+    pub fn halts_replicas(&self) -> bool {
+        match self {
+            Self::Inconclusive { attempts, .. } => *attempts == 0,
+            reason => reason.kind().halts_replicas(),
         }
     }
 
@@ -354,6 +392,7 @@ impl ReasonKind {
             | Self::SettingsChanged
             | Self::Rejected
             | Self::Inconclusive
+            | Self::AwaitingRetry
             | Self::CandidateVanished
             | Self::Halted
             | Self::RemovalStuck
@@ -369,8 +408,8 @@ impl ReasonKind {
         matches!(self, Self::UpToDate | Self::SameImage | Self::RolledBack)
     }
 
-    /// Whether this failure of one replica halts the replacement of the others until the next scheduled run.
-    pub fn halts_replicas(self) -> bool {
+    /// Whether such a failure of one replica may apply to the others, too.
+    fn halts_replicas(self) -> bool {
         matches!(
             self,
             // One disk holds the images of all of them.

@@ -56,6 +56,13 @@ pub enum Step {
         image: String,
         cause: FailureCause,
     },
+    /// The candidate failed while others did no better: its name says so from now on, or that of its attempt marker.
+    SetAside {
+        id: ContainerId,
+        to: String,
+        /// What was seen.
+        because: Reason,
+    },
     /// The old one takes its name back.
     Restore { id: ContainerId, to: String },
     /// Set a restart policy, in the words of `docker run --restart`.
@@ -177,6 +184,7 @@ impl fmt::Display for Step {
             Self::Withdraw { id, to, .. } => write!(f, "withdrawing the candidate ({id}) as {to}"),
             Self::Promote { id, to } => write!(f, "promoting the candidate ({id}) to {to}"),
             Self::Reject { id, to, .. } => write!(f, "rejecting the candidate ({id}), kept as {to}"),
+            Self::SetAside { id, to, .. } => write!(f, "setting the candidate ({id}) aside, kept as {to}"),
             Self::Restore { id, to } => write!(f, "restoring the old container ({id}) as {to}"),
             Self::SetRestartPolicy { id, name, policy } => {
                 write!(f, "setting the restart policy of {name} ({id}) to {policy}")
@@ -205,7 +213,7 @@ impl Step {
                 format!("renamed the old container to {to}")
             }
             Self::Withdraw { to, .. } | Self::Promote { to, .. } => format!("renamed the candidate to {to}"),
-            Self::Reject { to, .. } => format!("kept as {to}"),
+            Self::Reject { to, .. } | Self::SetAside { to, .. } => format!("kept as {to}"),
             Self::SetRestartPolicy { name, policy, .. } => {
                 format!("set the restart policy of {name} to {policy}")
             }
@@ -223,6 +231,7 @@ impl Step {
             | Self::Withdraw { id, .. }
             | Self::Promote { id, .. }
             | Self::Reject { id, .. }
+            | Self::SetAside { id, .. }
             | Self::Restore { id, .. }
             | Self::SetRestartPolicy { id, .. }
             | Self::Stop { id, .. }

@@ -388,6 +388,7 @@ fn a_reason_with_several_kinds_of_cause_names_it() {
                 image: image(),
                 cause: cause(),
                 common_cause: "an outage".to_owned(),
+                attempts: 0,
             },
             Some("start_refused"),
         ),

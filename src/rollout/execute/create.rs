@@ -7,7 +7,7 @@ use crate::document::{self, Images, Overrides};
 use crate::engine::{Engine, EngineError, EngineInfo};
 use crate::rollout::failure::Failure;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Intent, Member, Rollout};
+use crate::rollout::{Condition, Intent, Member, Rollout};
 
 /// A container to be made from another one.
 pub(super) struct NewContainer<'a> {
@@ -39,6 +39,11 @@ pub(super) fn labels(
         (label::PREVIOUS_IMAGE_ID, image_id.clone()),
         (label::RESTART_POLICY, old.restart_policy_text()),
     ];
+    let condition = rollout.serving.as_ref().map(Member::condition);
+    if let Some(condition) = condition.filter(|condition| *condition != Condition::Working) {
+        let word: &str = condition.into();
+        labels.push((label::PREDECESSOR_CONDITION, word.to_owned()));
+    }
     if intent == Intent::Rollback {
         labels.push((label::ROLLED_BACK_FROM, image));
         labels.push((label::ROLLED_BACK_FROM_ID, image_id));

@@ -109,7 +109,10 @@ pub async fn execute<E: Engine>(
             // We remove it ourselves, so its disappearance is not a failed attempt.
             memory.forget_candidate(&rollout.name, id);
         }
-        Step::Promote { id, to } | Step::Reject { id, to, .. } | Step::Restore { id, to } => {
+        Step::Promote { id, to }
+        | Step::Reject { id, to, .. }
+        | Step::SetAside { id, to, .. }
+        | Step::Restore { id, to } => {
             engine.rename(id, to).await?;
         }
         Step::SetRestartPolicy { id, policy, .. } => {

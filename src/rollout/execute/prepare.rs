@@ -37,7 +37,7 @@ pub(super) async fn prepare_candidate<E: Engine>(
         && let Err(EngineError::NotFound(problem)) = engine.inspect_image(candidate.image_id.as_str()).await
     {
         let history = memory.history(&candidate.id);
-        history.note_common_cause(now, IMAGE_REMOVED.to_owned());
+        history.note_common_cause(now, IMAGE_REMOVED);
         history.start_refused = Some(problem);
         return Ok(false);
     }

@@ -89,7 +89,7 @@ async fn start_candidate<E: Engine>(
         return Err(EngineError::Refused { status, message }.into());
     }
     if let Some(cause) = common_cause {
-        history.note_common_cause(now, cause.to_owned());
+        history.note_common_cause(now, cause);
     }
     history.start_refused = Some(message.clone());
     Ok(Effect::Nothing(message))

@@ -81,7 +81,10 @@ impl At<'_> {
             .history
             .unhealthy_since
             .filter(|since| *since <= too_long_ago)?;
-        if old.is_some_and(is_finishing) || serving.history.had_common_cause_since(too_long_ago) {
+        // What lasts even longer is no coincidence any more, and the old one takes over again.
+        let lasts = since <= too_long_ago - span(self.policy.healthy_deadline);
+        let waits = serving.history.had_common_cause_since(too_long_ago) && !lasts;
+        if old.is_some_and(is_finishing) || waits {
             return None;
         }
         let cause = FailureCause::UnhealthyAfterCommit {

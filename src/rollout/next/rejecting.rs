@@ -3,72 +3,127 @@
 use chrono::TimeDelta;
 
 use super::At;
-use crate::container::{ContainerId, RunState};
-use crate::rollout::Row::{M1, M2, U1, U2, U3, U4, U5, X1, X2, X3, X4, X5, X6, X7, X8, X9, X10};
+use crate::container::{ContainerId, Role, RunState};
+use crate::rollout::Row::{M1, M2, U1, U2, U3, U4, U5, X1, X2, X3, X4, X5, X6, X7, X8, X9, X10, X11};
 use crate::rollout::reason::Reason;
-use crate::rollout::{CandidateFailure, Decided, Fact, FailureCause, Member, Reach, Step};
+use crate::rollout::{
+    CandidateFailure, CommonCause, Condition, Decided, Fact, FailureCause, Member, Reach, Step, UnhealthyPeer,
+};
+
+/// What a failure says about the image.
+enum Verdict {
+    /// It is bad.
+    Rejected,
+    /// Nothing: delegates with another image do no better. That may last, so there is a pause before the next attempt.
+    Inconclusive(CommonCause),
+}
+
+impl Verdict {
+    fn role(&self, attempt: u32) -> Role {
+        match self {
+            Self::Rejected => Role::Failed { attempt },
+            Self::Inconclusive(_) => Role::Inconclusive { attempt },
+        }
+    }
+}
 
 impl At<'_> {
     /// What becomes of one that failed, where there is another one to go back to.
     pub(super) fn fail(&self, member: &Member, failure: CandidateFailure) -> Decided {
         let CandidateFailure { cause, common_cause } = failure;
-        match common_cause {
-            Some(common_cause) => {
-                let image = member.image.to_string();
-                let because = Reason::Inconclusive {
-                    image,
-                    cause,
-                    common_cause,
-                };
-                X1.see(self.withdraw(member, Some(because)))
+        let with_peer = common_cause.is_some();
+        let (cause, verdict) = match common_cause {
+            None => (cause, Verdict::Rejected),
+            Some(CommonCause { what, peer: None }) => {
+                return X1.see(self.withdraw(member, Some(inconclusive(member, cause, what, 0))));
             }
-            None if self.rollout.is_marked_as_rejected(member) => X2.see(self.withdraw(member, None)),
-            None if !member.auto_remove
-                && member.is_between_lives()
-                && self.stop(member).decision.is_to_do() =>
-            {
-                X3.see(self.stop(member))
+            Some(common_cause) if self.has_harmed_before(member, &common_cause) => {
+                let peer = common_cause.what;
+                (FailureCause::HarmsOthers { peer }, Verdict::Rejected)
             }
-            None => self.reject(member, cause),
+            Some(common_cause) => (cause, Verdict::Inconclusive(common_cause)),
+        };
+        if self.rollout.is_marked_as_rejected(member) {
+            return X2.see(self.withdraw(member, None));
         }
+        if !member.auto_remove && member.is_between_lives() && self.stop(member).decision.is_to_do() {
+            return X3.see(self.stop(member));
+        }
+        self.put_away(member, cause, &verdict, with_peer)
+    }
+
+    /// Whether others lost their health with a container of this image once before, and had recovered without it.
+    fn has_harmed_before(&self, member: &Member, common_cause: &CommonCause) -> bool {
+        let again = common_cause.peer == Some(UnhealthyPeer::WithIt);
+        let worked_before = |member: &Member| member.predecessor_condition == Condition::Working;
+        let last = self.rollout.last_rejection(&member.image_id);
+        let before = last.is_some_and(|(last, _)| {
+            matches!(last.role, Role::Inconclusive { .. }) && worked_before(last) && last.id != member.id
+        });
+        again && before && worked_before(member)
     }
 
     /// The new name counts the attempts of its image. A candidate with `--rm` vanishes by stopping: its attempt marker
     /// gets that name.
     ///
     /// Without the Manager no delegate is healthy, so whether it can be reached is known before.
-    fn reject(&self, member: &Member, cause: FailureCause) -> Decided {
+    fn put_away(&self, member: &Member, cause: FailureCause, verdict: &Verdict, with_peer: bool) -> Decided {
         let image = member.image.to_string();
+        let to = match self
+            .rollout
+            .next_failed_name(&member.image_id, |attempt| verdict.role(attempt))
+        {
+            Ok(to) => to,
+            Err(holder) => return X4.act(Step::remove(holder)),
+        };
         let question = member
             .image
             .reference()
             .ok()
             .filter(|_| cause.may_be_the_manager());
-        let to = match self.rollout.next_failed_name(&member.image_id) {
-            Ok(to) => to,
-            Err(holder) => return X4.act(Step::remove(holder)),
-        };
-        let rejected = |id: &ContainerId| Step::Reject {
-            id: id.clone(),
-            to,
-            image: image.clone(),
-            cause: cause.clone(),
-        };
-        match (question, &self.facts.manager, self.rollout.attempt_of(member)) {
-            (Some(reference), None, _) => X5.learn(Fact::ManagerReachable {
+        match (question, &self.facts.manager) {
+            (Some(reference), None) => X5.learn(Fact::ManagerReachable {
                 image: reference.clone(),
             }),
-            (Some(_), Some(Reach::Asking), _) => X6.wait(
+            (Some(_), Some(Reach::Asking)) => X6.wait(
                 Reason::Confirming { image, cause },
                 self.now + TimeDelta::milliseconds(500),
             ),
-            (Some(_), Some(Reach::Unreachable(problem)), _) => X7.learn(Fact::CommonCause {
+            // It has had its extended time.
+            (Some(_), Some(Reach::Unreachable(problem))) if with_peer => {
+                let because = inconclusive(member, cause, problem.clone(), 0);
+                X7.see(self.withdraw(member, Some(because)))
+            }
+            (Some(_), Some(Reach::Unreachable(problem))) => X8.learn(Fact::CommonCause {
                 container: member.id.clone(),
                 cause: problem.clone(),
             }),
-            (.., Some(attempt)) => X8.act(rejected(&attempt.id)),
-            _ if !member.auto_remove => X9.act(rejected(&member.id)),
-            _ => X10.see(self.mark(member)),
+            _ => self.by_marker(member, |id| match verdict {
+                Verdict::Rejected => Step::Reject {
+                    id: id.clone(),
+                    to,
+                    image,
+                    cause,
+                },
+                Verdict::Inconclusive(CommonCause { what, .. }) => {
+                    let last = self.rollout.last_rejection(&member.image_id);
+                    let attempts = last.map_or(1, |(_, attempt)| attempt.saturating_add(1));
+                    Step::SetAside {
+                        id: id.clone(),
+                        to,
+                        because: inconclusive(member, cause, what.clone(), attempts),
+                    }
+                }
+            }),
+        }
+    }
+
+    /// The container that bears the verdict: the attempt marker of one with `--rm`, or the candidate itself.
+    fn by_marker(&self, member: &Member, step: impl FnOnce(&ContainerId) -> Step) -> Decided {
+        match self.rollout.attempt_of(member) {
+            Some(attempt) => X9.act(step(&attempt.id)),
+            None if !member.auto_remove => X10.act(step(&member.id)),
+            None => X11.see(self.mark(member)),
         }
     }
 
@@ -100,5 +155,14 @@ impl At<'_> {
             // one.
             (_, because, _) => U5.act(Step::withdraw(self.rollout, candidate, because, self.now)),
         }
+    }
+}
+
+fn inconclusive(member: &Member, cause: FailureCause, common_cause: String, attempts: u32) -> Reason {
+    Reason::Inconclusive {
+        image: member.image.to_string(),
+        cause,
+        common_cause,
+        attempts,
     }
 }

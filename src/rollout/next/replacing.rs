@@ -114,7 +114,9 @@ impl At<'_> {
         let by_us = match candidate.role {
             // Where it was given up since somebody changed the delegate, that may have been its policy.
             Role::Withdrawn { .. } => candidate.history.outdated.is_none(),
-            Role::Failed { .. } => serving.was_restored_lately(candidate, self.now),
+            Role::Failed { .. } | Role::Inconclusive { .. } => {
+                serving.was_restored_lately(candidate, self.now)
+            }
             _ => {
                 candidate.is_created() && self.is_stop_first()
                     || serving.has_ended()

@@ -2,6 +2,7 @@
 //! otherwise the host ends with as many delegates as it had, each configured as it was.
 
 mod images;
+mod judging;
 mod names;
 mod numbers;
 mod outcomes;

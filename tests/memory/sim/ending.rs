@@ -66,9 +66,12 @@ pub(super) fn ending(world: &World, book: &Book, vanished_too_soon: &BTreeSet<St
 }
 
 fn is_alone(family: &[(Role, &Glance)]) -> bool {
-    let others = family
-        .iter()
-        .filter(|(role, _)| !matches!(role, Role::Failed { .. } | Role::Attempt));
+    let others = family.iter().filter(|(role, _)| {
+        !matches!(
+            role,
+            Role::Failed { .. } | Role::Inconclusive { .. } | Role::Attempt
+        )
+    });
     others.count() == 1
 }
 
@@ -90,7 +93,7 @@ fn ending_of(
         .collect();
     let failed = family
         .iter()
-        .filter(|(role, _)| matches!(role, Role::Failed { .. }))
+        .filter(|(role, _)| matches!(role, Role::Failed { .. } | Role::Inconclusive { .. }))
         .count();
     if failed > 1 {
         problems.push(format!("{failed} rejected ones are kept"));
@@ -120,7 +123,7 @@ fn ending_of(
             Role::Attempt if is_stuck => false,
             // What was tried is judged once the delegate is there again.
             Role::Attempt if serving.is_some() => true,
-            Role::Failed { .. } | Role::Attempt => {
+            Role::Failed { .. } | Role::Inconclusive { .. } | Role::Attempt => {
                 !matches!(container.state, RunState::Exited | RunState::Created)
             }
             // Someone removed the container that it was to replace, so it is kept, healthy or not.

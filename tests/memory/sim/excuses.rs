@@ -129,7 +129,9 @@ impl Excuses {
                         excuse.may_be_gone |= !in_service && (!old || vanishes);
                     }
                     // Its label may have had the old container's policy.
-                    Role::Failed { .. } | Role::Withdrawn { .. } => excuse.policy_is_lost |= old,
+                    Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. } => {
+                        excuse.policy_is_lost |= old;
+                    }
                     Role::Attempt => {}
                     Role::Draining { .. } => {
                         // Under another name it keeps the ports, and only the copy may start one day.

@@ -287,7 +287,7 @@ impl<'a> Moments<'a> {
         // A rejected container that a restart of the engine started again does not serve.
         let is_rejected = matches!(
             Role::parse(&shadow.name).1,
-            Role::Failed { .. } | Role::Withdrawn { .. }
+            Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. }
         );
         if is_rejected || !shadow.served || !self.serves(shadow, event.at) || self.another_serves(event) {
             return;
@@ -322,7 +322,10 @@ impl<'a> Moments<'a> {
         }
         // An earlier process may have asked it to stop, which no engine shows: only a new life is sure to last.
         let rejected = self.another(event, |role, _| {
-            matches!(role, Role::Failed { .. } | Role::Withdrawn { .. })
+            matches!(
+                role,
+                Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. }
+            )
         });
         if is_off && (rejected || self.book.excuses.of(Role::parse(&event.name).0).policy_is_lost) {
             return;
@@ -377,7 +380,7 @@ impl<'a> Moments<'a> {
         };
         let is_rejected = matches!(
             Role::parse(&shadow.name).1,
-            Role::Failed { .. } | Role::Withdrawn { .. }
+            Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. }
         );
         // Someone renamed it between the observation and the removal.
         let renamed = self.book.excuses.names.contains(&event.name);

@@ -5,7 +5,7 @@ use delegate_upgrader::config::Strategy;
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::document::{DependencyKind, Obstacle};
 use delegate_upgrader::rollout::reason::Reason;
-use delegate_upgrader::rollout::{Backoff, Member, Reach, RolledBackImage, Row, Vanished};
+use delegate_upgrader::rollout::{Backoff, Member, Reach, RolledBackImage, Row, UnhealthyPeer, Vanished};
 
 use super::scene::{Change, DEADLINE, Scene, V1, V2, V3, ago, image_id, new, old, standby};
 
@@ -180,7 +180,14 @@ fn rows() -> Vec<(Row, Scene)> {
         ),
         (Row::X5, failed(None)),
         (Row::X6, failed(Some(Reach::Asking))),
-        (Row::X7, failed(unreachable())),
+        (
+            Row::X7,
+            failed(unreachable()).with(|rollout| {
+                let candidate = rollout.candidate.take();
+                rollout.candidate = candidate.map(|member| member.unhealthy_peer(1, UnhealthyPeer::Before));
+            }),
+        ),
+        (Row::X8, failed(unreachable())),
         // The attempt marker of an earlier candidate.
         (
             Row::M1,

@@ -70,6 +70,7 @@ impl Scene {
             | Step::Withdraw { id, to, .. }
             | Step::Promote { id, to }
             | Step::Reject { id, to, .. }
+            | Step::SetAside { id, to, .. }
             | Step::Restore { id, to } => self.rename(id, to),
             Step::SetRestartPolicy { id, policy, .. } => {
                 change(self, id, |member| policy.clone_into(&mut member.restart_policy));
@@ -121,7 +122,7 @@ impl Scene {
             Role::Serving => assert!(rollout.serving.replace(member).is_none()),
             Role::Draining { .. } => rollout.draining.push(member),
             Role::Withdrawn { .. } => rollout.withdrawn.push(member),
-            Role::Failed { .. } => rollout.failed.push(member),
+            Role::Failed { .. } | Role::Inconclusive { .. } => rollout.failed.push(member),
             Role::Candidate | Role::Standby | Role::Attempt => panic!("{to}"),
         }
         rollout

@@ -64,7 +64,7 @@ impl Scene {
     fn may_end(&self, id: &ContainerId) -> bool {
         let member = self.member(id);
         match member.role {
-            Role::Failed { .. } | Role::Withdrawn { .. } => true,
+            Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. } => true,
             // A container between two lives can be renamed only once it has stopped.
             Role::Serving => {
                 (self.may_reject(id) || self.may_retire(id)) && member.state == RunState::Restarting
@@ -142,7 +142,7 @@ impl Scene {
             }
             Role::Candidate => !self.has_others(),
             Role::Draining { .. } => !self.successor_works(),
-            Role::Withdrawn { .. } | Role::Failed { .. } => false,
+            Role::Withdrawn { .. } | Role::Failed { .. } | Role::Inconclusive { .. } => false,
             // What was tried and may be to blame is rejected instead.
             Role::Attempt => self.tried_by(member).is_none() && self.rollout.candidate.is_none(),
         };
@@ -199,7 +199,7 @@ impl Scene {
                     && rollout.candidate.is_none()
                     && matches!(self.member(id).role, Role::Draining { .. } | Role::Standby)
             }
-            Step::Reject { id, .. } => self.may_reject(id),
+            Step::Reject { id, .. } | Step::SetAside { id, .. } => self.may_reject(id),
             Step::SetRestartPolicy { id, policy, .. } => policy != "no" || self.may_end(id),
             Step::Stop { id, .. } => {
                 let member = self.member(id);

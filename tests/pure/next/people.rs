@@ -1,8 +1,9 @@
 //! What people do while a delegate is being replaced.
 
-use delegate_upgrader::rollout::{FailureCause, Member};
+use delegate_upgrader::container::Role;
+use delegate_upgrader::rollout::{Condition, FailureCause, Intent, Member, Reach, UnhealthyPeer};
 
-use super::scene::{Change, DEADLINE, Scene, V2, V3, new, old};
+use super::scene::{Change, DEADLINE, Scene, V2, V3, ago, new, old, standby};
 
 fn scene() -> Scene {
     Scene::new()
@@ -99,4 +100,98 @@ fn what_another_process_rejected_in_this_run_is_not_tried_again() {
     assert!(cause(late).starts_with("harness/delegate:26.02.1 was rejected: "));
     let unknown = FailureCause::RejectedByAnother.to_string();
     assert!(cause(new()).ends_with(&unknown), "{}", cause(new()));
+}
+
+#[test]
+fn a_candidate_that_does_no_worse_than_a_peer_is_set_aside() {
+    let late = |peer| new().unhealthy(2 * DEADLINE, 90).unhealthy_peer(3, peer);
+    let base = |candidate: Member| scene().serving(old()).candidate(candidate).pulled(V2);
+    let (before, with_it) = (UnhealthyPeer::Before, UnhealthyPeer::WithIt);
+    for peer in [before, with_it] {
+        assert_eq!(base(late(peer)).next(), "set new aside as d.inconclusive-1");
+    }
+    // The Manager's outage is another matter: it needs no pause.
+    let away =
+        base(late(before)).knowing(|facts| facts.manager = Some(Reach::Unreachable("refused".to_owned())));
+    assert_eq!(away.next(), "withdraw new as d.withdrawn-now: inconclusive");
+    let marked = |candidate: Member| {
+        let mark = new().id("mark").policy("no").change(|m| m.created_at = ago(2));
+        base(candidate.auto_remove()).standby(standby()).attempt(mark)
+    };
+    assert_eq!(marked(late(before)).next(), "set mark aside as d.inconclusive-1");
+}
+
+#[test]
+fn an_image_with_which_others_lose_their_health_twice_is_rejected() {
+    let earlier = |role: fn(u32) -> Role, condition| {
+        let earlier = new().id("earlier").policy("no").exited(80_000);
+        let earlier = earlier.change(|m| {
+            m.created_at = ago(90_000);
+            m.predecessor_condition = condition;
+        });
+        scene().serving(old()).failed(1, earlier).with(|rollout| {
+            rollout.failed[0].role = role(1);
+            rollout.failed[0].name = role(1).name("d");
+        })
+    };
+    let inconclusive = |attempt| Role::Inconclusive { attempt };
+    let failed = |attempt| Role::Failed { attempt };
+    let late = |peer| new().unhealthy(2 * DEADLINE, 90).unhealthy_peer(3, peer);
+    let base = |scene: Scene, member: Member| scene.candidate(member).pulled(V2).next();
+    let (before, with_it) = (UnhealthyPeer::Before, UnhealthyPeer::WithIt);
+    let working = Condition::Working;
+    assert_eq!(
+        base(earlier(inconclusive, working), late(with_it)),
+        "reject new as d.failed-2: delegates with another image became unhealthy with it, for the second time: e is \
+         unhealthy too"
+    );
+    let aside = "set new aside as d.inconclusive-2";
+    assert_eq!(base(earlier(inconclusive, working), late(before)), aside);
+    assert_eq!(
+        base(earlier(inconclusive, Condition::Unhealthy), late(with_it)),
+        aside
+    );
+    assert_eq!(base(earlier(failed, working), late(with_it)), aside);
+    let after_an_ill_one = late(with_it).change(|m| m.predecessor_condition = Condition::Unhealthy);
+    assert_eq!(base(earlier(inconclusive, working), after_an_ill_one), aside);
+}
+
+#[test]
+fn an_image_without_a_verdict_is_tried_again_after_a_pause() {
+    let base = |ended: i64| {
+        let aside = new().policy("no").exited(ended);
+        scene()
+            .serving(old())
+            .failed(1, aside)
+            .pulled(V2)
+            .with(|rollout| {
+                rollout.failed[0].role = Role::Inconclusive { attempt: 1 };
+            })
+    };
+    assert_eq!(base(3599).next(), "rest: awaiting_retry");
+    assert_eq!(
+        base(3600).next(),
+        "create from old: harness/delegate:26.02.1, release 1"
+    );
+    let retried = base(5).demanded(Intent::Retry);
+    assert_eq!(
+        retried.next(),
+        "create from old: harness/delegate:26.02.1, release 1"
+    );
+}
+
+#[test]
+fn a_successor_that_stays_unhealthy_gives_way_whatever_excuses_it() {
+    let base = |lasting: i64| {
+        let successor = new()
+            .unhealthy(9000, lasting)
+            .unhealthy_peer(3, UnhealthyPeer::Before);
+        scene().serving(successor).draining(90, old()).next()
+    };
+    assert!(
+        base(2 * DEADLINE - 1).starts_with("wait"),
+        "{}",
+        base(2 * DEADLINE - 1)
+    );
+    assert_eq!(base(2 * DEADLINE), "set new aside as d.inconclusive-1");
 }

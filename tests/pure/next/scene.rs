@@ -11,7 +11,8 @@ use delegate_upgrader::health::{Health, HealthStatus, Probe};
 use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{
-    Decided, Decision, Desired, Facts, History, Intent, Member, Policy, Reach, Rollout, Step, next,
+    CommonCause, Condition, Decided, Decision, Desired, Facts, History, Intent, Member, Policy, Reach,
+    Rollout, Step, UnhealthyPeer, next,
 };
 use delegate_upgrader::text::duration;
 
@@ -54,6 +55,7 @@ fn delegate(id: &str, reference: &str) -> Member {
         rolled_back_from: None,
         restart_policy: "unless-stopped".to_owned(),
         predecessor_policy: None,
+        predecessor_condition: Condition::Working,
         auto_remove: false,
         memory_limit: None,
         created_at: ago(86_400),
@@ -189,8 +191,17 @@ pub trait Change: Sized {
     /// Something from outside was seen to be in the way so many seconds ago.
     fn common_cause(self, seconds: i64) -> Self {
         self.change(|m| {
-            m.history.common_cause = Some((ago(seconds), "the Manager is out of reach".to_owned()));
+            m.history.common_cause = Some((ago(seconds), "the Manager is out of reach".into()));
         })
+    }
+
+    /// A delegate with another image was seen to do no better so many seconds ago.
+    fn unhealthy_peer(self, seconds: i64, peer: UnhealthyPeer) -> Self {
+        let cause = CommonCause {
+            what: "e is unhealthy too".to_owned(),
+            peer: Some(peer),
+        };
+        self.change(|m| m.history.common_cause = Some((ago(seconds), cause)))
     }
 
     fn auto_remove(self) -> Self {
@@ -375,6 +386,7 @@ impl Scene {
         };
         match step {
             Step::Reject { id, to, cause, .. } => format!("reject {id} as {to}: {cause}"),
+            Step::SetAside { id, to, .. } => format!("set {id} aside as {to}"),
             Step::Create {
                 from,
                 reference,
