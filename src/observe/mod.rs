@@ -1,5 +1,6 @@
 //! The engine's containers, read into one [`Rollout`] per delegate.
 
+mod adopt;
 mod assemble;
 mod dependencies;
 mod labels;
@@ -94,6 +95,7 @@ impl<H: HealthEndpoint> Observer<H> {
         let read_at = ReadAt { begun, reading };
         memory.keep(|id| containers.iter().any(|container| container.id == *id));
         probes.keep(|id| containers.iter().any(|container| container.id == *id));
+        adopt::adopt(&mut families);
         let mut errors = read::inspect_errors(uninspected, &mut families, identities)?;
         for parts in families.values() {
             assemble::ask(probes, scope, memory, now, parts);

@@ -255,7 +255,7 @@ fn identify(
 /// is a delegate of its own.
 fn base_and_role(container: &Inspected) -> (String, Role) {
     let (base, role) = Role::parse(container.name());
-    let ours = container.label(label::NAME) == Some(base);
+    let ours = is_ours(container, base);
     match role {
         // No two clocks disagree by a day.
         Role::Draining { since }
@@ -269,6 +269,17 @@ fn base_and_role(container: &Inspected) -> (String, Role) {
         _ if !ours => (container.name().to_owned(), Role::Serving),
         role => (base.to_owned(), role),
     }
+}
+
+/// Whether a container bears all marks of one that this program created for the delegate `base`: an owner may write one
+/// label, or copy it, but hardly all of them, and hardly the whole id of a container.
+pub(super) fn is_ours(container: &Inspected, base: &str) -> bool {
+    let is_id = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    container.label(label::NAME) == Some(base)
+        && container.label(label::REPLACES).is_some_and(is_id)
+        && [label::RESTART_POLICY, label::RELEASE]
+            .iter()
+            .any(|label| container.label(label).is_some())
 }
 
 /// Finds the delegates of which not all containers could be inspected, and adds those that are not among `families`.

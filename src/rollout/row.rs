@@ -24,7 +24,7 @@ macro_rules! rows {
 }
 
 rows! {
-    Q1 Q2 Q3 Q4 Q5
+    Q1 Q2 Q3 Q4 Q5 Q6
     F1 F2 F3 F4 F5 F6 F7
     D1 D2 D3 D4 D5 D6 D7
     S1 S2 S3 S4 S5 S6 S7 S8 S9 S10 S11 S12 S13 S14 S15 S16 S17 S18 S19 S20 S21 S22 S23 S24

@@ -47,6 +47,8 @@ pub enum Step {
         /// Why, where its image is not to be tried again for now.
         because: Option<Reason>,
     },
+    /// A candidate gets the name back that somebody took from it.
+    Rename { id: ContainerId, to: String },
     /// The other half: the proven candidate takes the name.
     Promote { id: ContainerId, to: String },
     /// The candidate failed: its name says so from now on, or that of its attempt marker.
@@ -138,6 +140,13 @@ impl Step {
         }
     }
 
+    pub(super) fn rename(member: &Member, to: String) -> Self {
+        Self::Rename {
+            id: member.id.clone(),
+            to,
+        }
+    }
+
     pub(super) fn promote(rollout: &Rollout, candidate: &Member) -> Self {
         Self::Promote {
             id: candidate.id.clone(),
@@ -182,6 +191,7 @@ impl fmt::Display for Step {
             Self::Start { id, name } => write!(f, "starting {name} ({id})"),
             Self::Retire { id, to } => write!(f, "retiring the old container ({id}) as {to}"),
             Self::Withdraw { id, to, .. } => write!(f, "withdrawing the candidate ({id}) as {to}"),
+            Self::Rename { id, to } => write!(f, "renaming the candidate ({id}) back to {to}"),
             Self::Promote { id, to } => write!(f, "promoting the candidate ({id}) to {to}"),
             Self::Reject { id, to, .. } => write!(f, "rejecting the candidate ({id}), kept as {to}"),
             Self::SetAside { id, to, .. } => write!(f, "setting the candidate ({id}) aside, kept as {to}"),
@@ -212,7 +222,9 @@ impl Step {
             Self::Retire { to, .. } | Self::Restore { to, .. } => {
                 format!("renamed the old container to {to}")
             }
-            Self::Withdraw { to, .. } | Self::Promote { to, .. } => format!("renamed the candidate to {to}"),
+            Self::Withdraw { to, .. } | Self::Rename { to, .. } | Self::Promote { to, .. } => {
+                format!("renamed the candidate to {to}")
+            }
             Self::Reject { to, .. } | Self::SetAside { to, .. } => format!("kept as {to}"),
             Self::SetRestartPolicy { name, policy, .. } => {
                 format!("set the restart policy of {name} to {policy}")
@@ -229,6 +241,7 @@ impl Step {
             Self::Start { id, .. }
             | Self::Retire { id, .. }
             | Self::Withdraw { id, .. }
+            | Self::Rename { id, .. }
             | Self::Promote { id, .. }
             | Self::Reject { id, .. }
             | Self::SetAside { id, .. }

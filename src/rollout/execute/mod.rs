@@ -109,7 +109,8 @@ pub async fn execute<E: Engine>(
             // We remove it ourselves, so its disappearance is not a failed attempt.
             memory.forget_candidate(&rollout.name, id);
         }
-        Step::Promote { id, to }
+        Step::Rename { id, to }
+        | Step::Promote { id, to }
         | Step::Reject { id, to, .. }
         | Step::SetAside { id, to, .. }
         | Step::Restore { id, to } => {

@@ -18,9 +18,10 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::Row::{Q1, Q2, Q3, Q4, Q5, Z1};
+use super::Row::{Q1, Q2, Q3, Q4, Q5, Q6, Z1};
 use super::reason::Reason;
-use super::{Decided, Desired, Facts, INSPECT, Member, Policy, Rollout, UpdateOrder};
+use super::{Decided, Desired, Facts, INSPECT, Member, Policy, Rollout, Step, UpdateOrder};
+use crate::container::Role;
 
 /// Decides what to do next about one delegate.
 pub fn next(
@@ -152,7 +153,12 @@ impl At<'_> {
                 published: self.desired.published(),
             }),
             _ if self.rollout.opted_out => Q5.rest(Reason::OptedOut),
-            _ => return None,
+            _ => {
+                let candidate = self.rollout.candidate.as_ref();
+                let name = Role::Candidate.name(&self.rollout.name);
+                let renamed = candidate.filter(|candidate| candidate.name != name)?;
+                Q6.act(Step::rename(renamed, name))
+            }
         })
     }
 

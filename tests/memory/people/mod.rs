@@ -6,5 +6,6 @@ mod judging;
 mod names;
 mod numbers;
 mod outcomes;
+mod renames;
 mod retries;
 mod settings;

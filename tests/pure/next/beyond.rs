@@ -76,6 +76,14 @@ fn rows() -> Vec<(Row, Scene)> {
         ),
         (Row::Q4, health_only),
         (Row::Q5, serving().with(|rollout| rollout.opted_out = true)),
+        (
+            Row::Q6,
+            serving().candidate(new()).with(|rollout| {
+                if let Some(candidate) = &mut rollout.candidate {
+                    "kept".clone_into(&mut candidate.name);
+                }
+            }),
+        ),
         // What is desired, beyond one image.
         (
             Row::S1,
@@ -182,10 +190,14 @@ fn rows() -> Vec<(Row, Scene)> {
         (Row::X6, failed(Some(Reach::Asking))),
         (
             Row::X7,
-            failed(unreachable()).with(|rollout| {
-                let candidate = rollout.candidate.take();
-                rollout.candidate = candidate.map(|member| member.unhealthy_peer(1, UnhealthyPeer::Before));
-            }),
+            serving()
+                .candidate(
+                    new()
+                        .unhealthy(2 * DEADLINE, 90)
+                        .unhealthy_peer(3, UnhealthyPeer::Before),
+                )
+                .pulled(V2)
+                .knowing(|facts| facts.manager = unreachable()),
         ),
         (Row::X8, failed(unreachable())),
         // The attempt marker of an earlier candidate.

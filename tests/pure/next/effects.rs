@@ -68,6 +68,7 @@ impl Scene {
             }
             Step::Retire { id, to }
             | Step::Withdraw { id, to, .. }
+            | Step::Rename { id, to }
             | Step::Promote { id, to }
             | Step::Reject { id, to, .. }
             | Step::SetAside { id, to, .. }
@@ -123,7 +124,8 @@ impl Scene {
             Role::Draining { .. } => rollout.draining.push(member),
             Role::Withdrawn { .. } => rollout.withdrawn.push(member),
             Role::Failed { .. } | Role::Inconclusive { .. } => rollout.failed.push(member),
-            Role::Candidate | Role::Standby | Role::Attempt => panic!("{to}"),
+            Role::Candidate => assert!(rollout.candidate.replace(member).is_none()),
+            Role::Standby | Role::Attempt => panic!("{to}"),
         }
         rollout
             .draining

@@ -187,6 +187,7 @@ impl Scene {
                 !member.is_up() && !owner_s && !two_at_once
             }
             Step::Retire { id, .. } => self.may_retire(id),
+            Step::Rename { id, .. } => self.member(id).role == Role::Candidate,
             Step::Withdraw { id, because, .. } => {
                 let member = self.member(id);
                 let serving = member.role == Role::Serving && self.may_reject(id);

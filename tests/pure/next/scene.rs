@@ -387,6 +387,7 @@ impl Scene {
         match step {
             Step::Reject { id, to, cause, .. } => format!("reject {id} as {to}: {cause}"),
             Step::SetAside { id, to, .. } => format!("set {id} aside as {to}"),
+            Step::Rename { id, to } => format!("rename {id} back to {to}"),
             Step::Create {
                 from,
                 reference,

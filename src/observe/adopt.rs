@@ -1,0 +1,134 @@
+//! Containers of a rollout that somebody gave another name: their labels, and what these refer to, say whose part they
+//! are. What the rollout has not begun to do anything with, or has done with, is its owner's, under whatever name.
+
+use chrono::{DateTime, Utc};
+
+use super::read::{Families, Part, is_ours};
+use crate::container::{ContainerId, Inspected, Role, RunState, label};
+
+/// Gives each delegate the parts that somebody renamed.
+pub(super) fn adopt(families: &mut Families) {
+    let names: Vec<String> = families.keys().cloned().collect();
+    for name in names {
+        let Some((base, role)) = adopted_role(&name, families) else {
+            continue;
+        };
+        // It is a family of its own by its name, and its only part.
+        let parts = families.remove(&name).into_iter().flatten();
+        let parts = parts.map(|part| Part { role, ..part });
+        families.entry(base).or_default().extend(parts);
+    }
+}
+
+/// Whose part the only container of that name is, and which.
+fn adopted_role(name: &str, families: &Families) -> Option<(String, Role)> {
+    let [stray] = families.get(name)?.as_slice() else {
+        return None;
+    };
+    if stray.role != Role::Serving {
+        return None;
+    }
+    let container = &stray.container;
+    let as_successor = || {
+        let base = container.label(label::NAME).filter(|base| *base != name)?;
+        let base = Some(base).filter(|base| is_ours(container, base))?;
+        let role = successor_role(container, families.get(base)?)?;
+        Some((base.to_owned(), role))
+    };
+    let as_predecessor = || {
+        let mut others = families.iter().filter(|(other, _)| *other != name);
+        others.find_map(|(base, parts)| Some((base.clone(), predecessor_role(container, base, parts)?)))
+    };
+    as_successor().or_else(as_predecessor)
+}
+
+fn find(parts: &[Part], role: impl Fn(Role) -> bool) -> Option<&Part> {
+    parts.iter().find(|part| role(part.role))
+}
+
+fn is_up(container: &Inspected) -> bool {
+    matches!(
+        container.state(),
+        RunState::Running | RunState::Restarting | RunState::Paused
+    )
+}
+
+fn replaces(container: &Inspected) -> Option<ContainerId> {
+    container.label(label::REPLACES).map(ContainerId::new)
+}
+
+/// Which part a successor is that somebody renamed while it was up: still the candidate, or the new one in service behind
+/// which the old one drains. One that was given up is not up for long, and has lost its restart policy.
+fn successor_role(container: &Inspected, parts: &[Part]) -> Option<Role> {
+    let old = replaces(container)?;
+    let has_policy = container.label(label::RESTART_POLICY) == Some(&container.restart_policy_text());
+    let is_marked = || {
+        let marker = find(parts, |role| role == Role::Attempt);
+        marker.is_some_and(|marker| replaces(&marker.container).as_ref() == Some(&old))
+    };
+    // Without a policy that could be taken off, only the attempt marker says that it was not given up.
+    let is_given_up = match container.restart_policy_text().as_str() {
+        "no" => !is_marked(),
+        _ => !has_policy,
+    };
+    let rival = |role| {
+        find(parts, |other| other == role)
+            .is_some_and(|part| replaces(&part.container).as_ref() == Some(&old))
+    };
+    if !is_up(container) || rival(Role::Candidate) || rival(Role::Serving) {
+        return None;
+    }
+    let predecessor = parts.iter().find(|part| part.container.id() == old);
+    match predecessor.map(|part| part.role) {
+        // It had been proven when the old one gave up the name, so it was promoted.
+        Some(Role::Draining { since }) if find(parts, |role| role == Role::Serving).is_none() => {
+            let retired = DateTime::from_timestamp(since, 0);
+            let was_proven = container
+                .started_at()
+                .is_some_and(|started| Some(started) < retired);
+            Some(if was_proven {
+                Role::Serving
+            } else {
+                Role::Candidate
+            })
+        }
+        Some(Role::Serving) if !is_given_up => Some(Role::Candidate),
+        // The old one has vanished; its copy stands by.
+        None if !is_given_up && find(parts, |role| role == Role::Serving).is_none() => {
+            let standby = find(parts, |role| role == Role::Standby)?;
+            (replaces(&standby.container).as_ref() == Some(&old)).then_some(Role::Candidate)
+        }
+        _ => None,
+    }
+}
+
+/// Whether this is an old one that drains, or has, for a successor that is not proven yet; and it has lived no other life
+/// since that one was created. One that was not asked to stop is a delegate of its own under its new name.
+fn predecessor_role(container: &Inspected, base: &str, parts: &[Part]) -> Option<Role> {
+    let successor = parts.iter().find(|part| {
+        is_ours(&part.container, base) && replaces(&part.container).as_ref() == Some(&container.id())
+    })?;
+    let created: DateTime<Utc> = successor.container.created_at()?;
+    let began_before = container.started_at().is_some_and(|started| started < created);
+    let lost_its_policy = container.restart_policy_text() == "no"
+        && successor.container.label(label::RESTART_POLICY) != Some("no");
+    let is_unstarted = successor.container.state() == RunState::Created;
+    let ended_since = container.finished_at().is_some_and(|finished| finished > created);
+    let drains = match successor.role {
+        Role::Serving => is_up(container),
+        // Without a policy that could show it, one that waits for its start waits for the old one to end.
+        Role::Candidate if is_up(container) => {
+            lost_its_policy || (is_unstarted && container.restart_policy_text() == "no")
+        }
+        Role::Candidate => lost_its_policy || ended_since,
+        // It is to come back, unless somebody else comes first.
+        Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. } if !is_up(container) => {
+            let ended_first = container.finished_at() <= successor.container.started_at();
+            lost_its_policy || (ended_since && ended_first)
+        }
+        _ => false,
+    };
+    (began_before && drains).then(|| Role::Draining {
+        since: created.timestamp(),
+    })
+}

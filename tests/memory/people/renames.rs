@@ -1,0 +1,191 @@
+//! Containers that somebody renames while a delegate is being replaced.
+
+use std::time::Duration;
+
+use delegate_upgrader::container::{ContainerId, RunState};
+use delegate_upgrader::reconcile::upgrade_run::Mode;
+use serde_json::Value;
+
+use crate::rollout::host::{DRAIN, HOUR, Host, NEW, OLD, Upgrader, auto_remove, good, host_network, row};
+use kit::twin::{Behaviour, OperatorAction};
+
+const KEPT: &str = "kept";
+
+fn rename(host: &Host, from: &str, to: &str) {
+    let by_hand = OperatorAction::Rename(from.to_owned(), to.to_owned());
+    host.twin.by_hand(by_hand).unwrap();
+}
+
+fn draining(host: &Host) -> String {
+    let names = host.names();
+    names.into_iter().find(|name| name.contains("draining")).unwrap()
+}
+
+/// Runs a delegate whose image is replaced for so long.
+async fn upgrade_for(host: &Host, change: fn(&mut Value), time: Duration) -> (ContainerId, Upgrader) {
+    let old = host.run_with("dd", change);
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::Upgrade);
+    assert!(host.go_on(&mut upgrader, time).await.is_none());
+    (old, upgrader)
+}
+
+fn running(host: &Host) -> Vec<(String, String)> {
+    let containers = host.containers().into_iter();
+    let running = containers.filter(|(_, state, _)| *state == RunState::Running);
+    running.map(|(name, _, image)| (name, image)).collect()
+}
+
+fn one(name: &str, image: &str) -> Vec<(String, String)> {
+    vec![(name.to_owned(), image.to_owned())]
+}
+
+/// Stop-first: the successor that is to take its place is not given up for that.
+#[tokio::test(start_paused = true)]
+async fn the_old_one_while_it_drains_or_after_it_has_ended() {
+    for after in [DRAIN / 2, DRAIN + Duration::from_secs(5)] {
+        for is_new_process in [false, true] {
+            let host = Host::new();
+            host.publish(
+                NEW,
+                Behaviour {
+                    ready_after: Duration::from_secs(30),
+                    ..good()
+                },
+            );
+            let (old, mut upgrader) = upgrade_for(&host, host_network, after).await;
+            rename(&host, &draining(&host), KEPT);
+            if is_new_process {
+                upgrader = host.upgrader(NEW);
+                upgrader.start_run(Mode::Upgrade);
+            }
+            let report = host.finish(&mut upgrader).await;
+            assert!(!row(&report, "dd").failed, "{report:?}");
+            assert_eq!(running(&host), one("dd", NEW));
+            assert_eq!(host.restart_policy("dd"), "unless-stopped");
+            // What somebody keeps is not removed, and it stays as it ended.
+            assert_eq!(
+                (host.find(KEPT).id, host.find(KEPT).state),
+                (old.clone(), RunState::Exited)
+            );
+            let (told, ended, _) = host.end_of(&old).unwrap();
+            assert_eq!(ended - told, DRAIN);
+            host.once(NEW).await;
+            assert_eq!(host.names(), ["dd", KEPT]);
+        }
+    }
+}
+
+/// The same with a bad image: it comes back, with the policy that it had.
+#[tokio::test(start_paused = true)]
+async fn the_old_one_of_a_candidate_that_fails() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::never_healthy());
+    let (old, mut upgrader) = upgrade_for(&host, host_network, DRAIN / 2).await;
+    rename(&host, &draining(&host), KEPT);
+    let report = host.finish(&mut upgrader).await;
+    assert!(report.has_failures(), "{report:?}");
+    assert_eq!((host.find(KEPT).id, running(&host)), (old, one(KEPT, OLD)));
+    assert_eq!(host.restart_policy(KEPT), "unless-stopped");
+}
+
+/// Start-first: its label says that it is the successor, so that the drain goes on and no second delegate comes up.
+#[tokio::test(start_paused = true)]
+async fn the_new_one_while_the_old_one_drains() {
+    for is_auto_remove in [false, true] {
+        let change = if is_auto_remove {
+            auto_remove
+        } else {
+            |_: &mut Value| ()
+        };
+        for is_new_process in [false, true] {
+            let host = Host::new();
+            let (old, mut upgrader) = upgrade_for(&host, change, Duration::from_secs(30)).await;
+            rename(&host, "dd", KEPT);
+            if is_new_process {
+                upgrader = host.upgrader(NEW);
+                upgrader.start_run(Mode::Upgrade);
+            }
+            host.finish(&mut upgrader).await;
+            host.once(NEW).await;
+            // One with `--rm` has vanished by the end of its drain, and nothing says any more that its successor had the name.
+            let name = if is_auto_remove { "dd" } else { KEPT };
+            assert_eq!(running(&host), one(name, NEW));
+            assert_eq!(host.names(), [name]);
+            let (told, ended, _) = host.end_of(&old).unwrap();
+            assert_eq!(ended - told, DRAIN);
+        }
+    }
+}
+
+/// It is still the candidate, and becomes the delegate.
+#[tokio::test(start_paused = true)]
+async fn the_candidate_while_it_proves_itself() {
+    let orders = [|_: &mut Value| (), host_network, auto_remove];
+    for change in orders {
+        for is_new_process in [false, true] {
+            let host = Host::new();
+            host.publish(
+                NEW,
+                Behaviour {
+                    ready_after: Duration::from_secs(20),
+                    ..good()
+                },
+            );
+            host.run_with("dd", change);
+            let mut upgrader = host.upgrader(NEW);
+            upgrader.start_run(Mode::Upgrade);
+            while !host
+                .containers()
+                .iter()
+                .any(|(name, state, _)| name == "dd.candidate" && *state == RunState::Running)
+            {
+                assert!(host.go_on(&mut upgrader, Duration::from_secs(1)).await.is_none());
+            }
+            rename(&host, "dd.candidate", KEPT);
+            if is_new_process {
+                upgrader = host.upgrader(NEW);
+                upgrader.start_run(Mode::Upgrade);
+            }
+            let report = host.finish(&mut upgrader).await;
+            assert!(!report.has_failures(), "{is_new_process} {report:?}");
+            assert_eq!(running(&host), one("dd", NEW));
+            assert_eq!(host.names(), ["dd"]);
+        }
+    }
+}
+
+/// It is a delegate of its own under its new name, and the candidate was made for nothing.
+#[tokio::test(start_paused = true)]
+async fn the_one_in_service_while_its_candidate_proves_itself() {
+    let host = Host::new();
+    let (old, mut upgrader) = upgrade_for(&host, |_| (), Duration::from_secs(8)).await;
+    rename(&host, "dd", KEPT);
+    host.finish(&mut upgrader).await;
+    assert_eq!((host.find(KEPT).id, running(&host)), (old, one(KEPT, OLD)));
+    assert_eq!(host.restart_policy(KEPT), "unless-stopped");
+    let report = host.once(NEW).await;
+    assert!(!report.has_failures(), "{report:?}");
+    host.assert_settled_on(KEPT, NEW, "");
+}
+
+/// What somebody keeps for later, and starts one day, is theirs.
+#[tokio::test(start_paused = true)]
+async fn an_old_one_that_somebody_kept_and_starts_again_is_left_alone() {
+    let host = Host::new();
+    let (old, mut upgrader) = upgrade_for(&host, |_| (), Duration::from_secs(30)).await;
+    rename(&host, &draining(&host), KEPT);
+    let report = host.finish(&mut upgrader).await;
+    assert!(!row(&report, "dd").failed, "{report:?}");
+    assert_eq!(
+        (running(&host), host.find(KEPT).state),
+        (one("dd", NEW), RunState::Exited)
+    );
+    host.twin
+        .by_hand(OperatorAction::Restart(KEPT.to_owned()))
+        .unwrap();
+    let before = host.events_of(&old).len();
+    host.go_on(&mut upgrader, HOUR).await;
+    let events = &host.events_of(&old)[before..];
+    assert!(events.is_empty(), "{events:?}");
+}
