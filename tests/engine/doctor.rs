@@ -327,8 +327,13 @@ fn doctor_finds_the_delegates_that_an_upgrade_finds() {
     let lab = Lab::new("doctor-parts");
     let name = lab.delegate("1", V1, &[]);
     let opted_out = lab.delegate("2", V1, &["--label", "io.delegate-upgrader.enable=false"]);
-    let rejected = format!("io.delegate-upgrader.name={name}");
-    lab.delegate("1.failed-1", V1, &["--label", &rejected]);
+    let rejected = [
+        format!("io.delegate-upgrader.name={name}"),
+        format!("io.delegate-upgrader.replaces={}", "0123456789abcdef".repeat(4)),
+        "io.delegate-upgrader.release=1".to_owned(),
+    ];
+    let rejected: Vec<&str> = rejected.iter().flat_map(|label| ["--label", label]).collect();
+    lab.delegate("1.failed-1", V1, &rejected);
     // An owner's own container of such a name: it has none of our labels, so it is a delegate.
     let owners = lab.delegate("3.candidate", V1, &[]);
     let run = lab.upgrader(V2).run(&["doctor"]);
