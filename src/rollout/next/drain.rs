@@ -4,7 +4,7 @@ use super::stop::STOP_SLACK;
 use super::{At, span, successor_unhealthy};
 use crate::container::RunState;
 use crate::rollout::Row::{D1, D2, D3, D4, D5, D6, D7};
-use crate::rollout::{CandidateFailure, Decided, FailureCause, Member, Step};
+use crate::rollout::{CandidateFailure, Condition, Decided, FailureCause, Member, Step};
 
 impl At<'_> {
     /// The one in service gives the name back to an old one that is still there, or can still come back.
@@ -81,8 +81,9 @@ impl At<'_> {
             .history
             .unhealthy_since
             .filter(|since| *since <= too_long_ago)?;
-        // What lasts even longer is no coincidence any more, and the old one takes over again.
-        let lasts = since <= too_long_ago - span(self.policy.healthy_deadline);
+        // That its predecessor did no better excuses it for ever, and after that time the old one takes over again.
+        let did_no_better = serving.predecessor_condition != Condition::Working;
+        let lasts = did_no_better && since <= too_long_ago - span(self.policy.healthy_deadline);
         let waits = serving.history.had_common_cause_since(too_long_ago) && !lasts;
         if old.is_some_and(is_finishing) || waits {
             return None;
