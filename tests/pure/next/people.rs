@@ -186,6 +186,7 @@ fn a_successor_that_stays_unhealthy_gives_way_whatever_excuses_it() {
         let successor = new()
             .unhealthy(9000, lasting)
             .unhealthy_peer(3, UnhealthyPeer::Before);
+        let successor = successor.change(|m| m.predecessor_condition = Condition::Unhealthy);
         scene().serving(successor).draining(90, old()).next()
     };
     assert!(
