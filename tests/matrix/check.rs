@@ -116,7 +116,7 @@ pub(crate) async fn healthy(document: &Value) -> Result<(), String> {
 }
 
 /// What a container was configured to be, without what its image says and what each container has of its own.
-fn configuration(document: &Value) -> Value {
+pub(crate) fn configuration(document: &Value) -> Value {
     let id = text(document, "/Id");
     let own = |value: &Value| {
         let text = value.as_str().unwrap_or_default();
@@ -162,7 +162,7 @@ fn configuration(document: &Value) -> Value {
     })
 }
 
-fn differences(path: &str, was: &Value, is: &Value, found: &mut Vec<String>) {
+pub(crate) fn differences(path: &str, was: &Value, is: &Value, found: &mut Vec<String>) {
     if let (Some(a), Some(b)) = (was.as_object(), is.as_object()) {
         for key in a.keys().chain(b.keys().filter(|key| !a.contains_key(*key))) {
             differences(&format!("{path}/{key}"), &was[key], &is[key], found);

@@ -20,6 +20,7 @@ mod call;
 mod check;
 mod events;
 mod outage;
+mod people;
 mod plan;
 mod point;
 mod proxy;
@@ -69,11 +70,11 @@ async fn matrix(selection: Selection) -> ExitCode {
     let begin = Instant::now();
     let bench = Arc::new(set_up().await);
     let mut tally = Tally::default();
-    let recorded = record(&bench, &mut tally).await;
-    let points = plan::points(&recorded, &selection);
-    println!("matrix: {} points to try", points.len());
-    try_all(&bench, points, &mut tally).await;
-    outage::try_all(&bench, &recorded, &selection, &mut tally).await;
+    if selection.names_people() {
+        people::try_all(&bench, &selection, &mut tally).await;
+    } else {
+        try_faults(&bench, &selection, &mut tally).await;
+    }
     tear_down(&bench).await;
     tally.print(begin.elapsed(), &bench.stories);
     if tally.is_clean() {
@@ -81,6 +82,15 @@ async fn matrix(selection: Selection) -> ExitCode {
     } else {
         ExitCode::FAILURE
     }
+}
+
+/// The matrix of faults.
+async fn try_faults(bench: &Arc<Bench>, selection: &Selection, tally: &mut Tally) {
+    let recorded = record(bench, tally).await;
+    let points = plan::points(&recorded, selection);
+    println!("matrix: {} points to try", points.len());
+    try_all(bench, points, tally).await;
+    outage::try_all(bench, &recorded, selection, tally).await;
 }
 
 async fn set_up() -> Bench {
@@ -189,15 +199,20 @@ pub(crate) async fn tell_missed(bench: &Arc<Bench>, points: Vec<Point>, tally: &
         if is_made {
             tally.never_reached(&point);
         } else {
-            tally.by_chance(&point);
+            tally.by_chance(&point.name());
         }
     }
 }
 
+/// How many points are tried at once.
+pub(crate) fn jobs() -> usize {
+    let jobs = env::var("MATRIX_JOBS").ok().and_then(|jobs| jobs.parse().ok());
+    jobs.unwrap_or(JOBS)
+}
+
 /// Tries points side by side and counts those that were reached.
 async fn run_all(bench: &Arc<Bench>, points: Vec<Point>, tally: &mut Tally) -> Vec<(Point, Outcome)> {
-    let jobs = env::var("MATRIX_JOBS").ok().and_then(|jobs| jobs.parse().ok());
-    let slots = Arc::new(Semaphore::new(jobs.unwrap_or(JOBS)));
+    let slots = Arc::new(Semaphore::new(jobs()));
     let mut running = JoinSet::new();
     for point in points {
         let (bench, slots) = (Arc::clone(bench), Arc::clone(&slots));

@@ -26,21 +26,21 @@ const ENGINE_STARTS: u32 = 3;
 /// How many upgraders are held at once.
 const BATCH: usize = 24;
 /// How long they may take to get there.
-const ALL_ARRIVE: Duration = Duration::from_secs(120);
+pub(crate) const ALL_ARRIVE: Duration = Duration::from_secs(120);
 /// How long the engine is away, once it is gone.
-const AWAY: Duration = Duration::from_secs(1);
+pub(crate) const AWAY: Duration = Duration::from_secs(1);
 /// How long it may take to stop.
 const STOPS: Duration = Duration::from_secs(90);
 
 /// How the engine goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Outage {
-    signal: Signal,
-    live_restore: bool,
+pub(crate) struct Outage {
+    pub(crate) signal: Signal,
+    pub(crate) live_restore: bool,
 }
 
 impl Outage {
-    const ALL: [Self; 4] = [
+    pub(crate) const ALL: [Self; 4] = [
         Self {
             signal: Signal::TERM,
             live_restore: false,
@@ -73,19 +73,19 @@ impl fmt::Display for Outage {
 }
 
 /// The lab's own engine.
-struct Daemon {
+pub(crate) struct Daemon {
     lab: PathBuf,
 }
 
 impl Daemon {
     /// `None` where the engine is not the lab's to stop.
-    fn of_lab() -> Option<Self> {
+    pub(crate) fn of_lab() -> Option<Self> {
         let lab = PathBuf::from(lab::env("LAB_DIR"));
         lab.join("start-engine").exists().then_some(Self { lab })
     }
 
     /// Ends the process, and waits for that.
-    async fn end(&self, signal: Signal) {
+    pub(crate) async fn end(&self, signal: Signal) {
         let pid = fs::read_to_string(self.lab.join("docker.pid")).expect("the engine's pid file");
         let pid = pid.trim();
         lab::send(signal, pid);
@@ -98,7 +98,7 @@ impl Daemon {
 
     /// Starts it, again if it crashes at that, as its systemd unit would: dockerd 20.10 can panic while it restores the
     /// networks of containers that live through its end.
-    async fn start(&self) {
+    pub(crate) async fn start(&self) {
         for attempt in 1..=ENGINE_STARTS {
             let started = Command::new(self.lab.join("start-engine")).status().await;
             let started = started.expect("start-engine can be run");
@@ -111,7 +111,7 @@ impl Daemon {
     }
 
     /// Starts it anew with this setting.
-    async fn set_live_restore(&self, on: bool) {
+    pub(crate) async fn set_live_restore(&self, on: bool) {
         fs::write(
             self.lab.join("daemon.json"),
             format!("{{\"live-restore\": {on}}}\n"),

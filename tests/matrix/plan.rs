@@ -45,6 +45,11 @@ impl Selection {
         }
     }
 
+    /// Whether the acts of people are asked for. They are tried only by who names them.
+    pub(crate) fn names_people(&self) -> bool {
+        self.parts.iter().any(|part| part.starts_with("people"))
+    }
+
     /// Whether a point of this name is tried.
     pub(crate) fn takes(&self, name: &str) -> bool {
         self.parts.iter().all(|part| name.contains(part.as_str())) && hash(name).is_multiple_of(self.share)

@@ -15,10 +15,10 @@ use crate::call::Cast;
 use crate::check::{Expected, any_works, healthy, image_in_service, text, wrongs};
 use crate::events::{self, Recorder};
 use crate::proxy::{Fault, Proxy, Trap};
-use crate::scenario::{START_SECONDS, Scenario};
+use crate::scenario::{START_SECONDS, Scenario, Successor};
 use crate::story::Story;
 use crate::upgrader::{self, Ended};
-use kit::lab::engine::Engine;
+use kit::lab::engine::{Engine, Row};
 use kit::lab::{V1, image};
 
 /// What the engine does by itself after the upgrader's end may take this long.
@@ -36,6 +36,20 @@ pub(crate) struct Bench {
     pub(crate) sockets: PathBuf,
     /// Where the stories of points that failed are kept.
     pub(crate) stories: PathBuf,
+}
+
+impl Bench {
+    /// What is wrong with the delegate of another name.
+    pub(crate) async fn bystander_touched(&self) -> Option<String> {
+        let was = &self.bystander;
+        let life = |document: &Value| {
+            let pointers = ["/Id", "/State/StartedAt", "/State/Status", "/Name"];
+            pointers.map(|pointer| text(document, pointer))
+        };
+        let is = self.engine.inspect(&text(was, "/Id")).await;
+        (is.as_ref().map(life) != Some(life(was)))
+            .then(|| "the delegate of another name was touched".to_owned())
+    }
 }
 
 /// Where a point waits for the engine's end.
@@ -131,10 +145,20 @@ impl Point {
             .clone()
             .map(|gate| tokio::spawn(pass_gate(gate, name.clone(), &proxy)));
 
+        let settings = upgrader::Settings {
+            published: self.scenario.published(),
+            healthy_time: "1s",
+            healthy_deadline: match self.scenario.successor {
+                // No machine is so slow, and no engine so long away.
+                Successor::Good => "5m",
+                Successor::NeverHealthy | Successor::Crashes => "6s",
+            },
+            stop_timeout: "60s",
+        };
         let mut outcome = Outcome::default();
         let mut runs = 0;
         loop {
-            let ended = upgrader::once(&name, self, &proxy, story).await;
+            let ended = upgrader::once(&name, &settings, &proxy, story).await;
             story.tell(format_args!("the upgrader: {ended:?}"));
             match ended {
                 Ended::Killed => continue,
@@ -235,24 +259,11 @@ impl Point {
                 let works = image == old || (image == new && self.scenario.is_good());
                 works.then_some(Duration::from_secs(START_SECONDS))
             };
-            for (from, until) in events::gaps(&bench.recorder.of(&name), needs, end) {
-                let seconds = until.saturating_sub(from).as_secs_f64();
-                outcome
-                    .failures
-                    .push(format!("no delegate worked for {seconds:.3} s"));
-            }
-        }
-        let was = &bench.bystander;
-        let life = |document: &Value| {
-            let pointers = ["/Id", "/State/StartedAt", "/State/Status", "/Name"];
-            pointers.map(|pointer| text(document, pointer))
-        };
-        let is = bench.engine.inspect(&text(was, "/Id")).await;
-        if is.as_ref().map(life) != Some(life(was)) {
             outcome
                 .failures
-                .push("the delegate of another name was touched".to_owned());
+                .extend(gaps_told(&bench.recorder.of(&name), needs, end));
         }
+        outcome.failures.extend(bench.bystander_touched().await);
     }
 
     async fn make_delegate(&self, engine: &Engine) -> Value {
@@ -274,41 +285,80 @@ impl Point {
         let body = self.scenario.body(&name, self.number, drain, policy);
         let document = engine.run(&name, &body).await;
         if self.scenario.has_two_networks() {
-            self.make_network(engine).await;
-            let body = json!({ "Container": name, "EndpointConfig": { "Aliases": ["the-delegate"] } });
-            engine
-                .expect("POST", &format!("/networks/{name}/connect"), Some(&body))
-                .await;
+            make_network(engine, &name, self.number).await;
+            let path = format!("/networks/{name}/connect");
+            engine.expect("POST", &path, Some(&endpoint(&name))).await;
         }
-        let begin = Instant::now();
-        while let Err(problem) = healthy(&document).await {
-            assert!(begin.elapsed() < Duration::from_secs(60), "{name}: {problem}");
-            sleep(Duration::from_millis(100)).await;
-        }
+        until_healthy(&name, &document).await;
         engine
             .inspect(&name)
             .await
             .expect("the delegate that was just made")
     }
 
-    /// A network of its own, called like the delegate: an engine of 20.10 comes to a deadlock when many containers come to
-    /// and leave one network at once.
-    async fn make_network(&self, engine: &Engine) {
-        let number = u32::try_from(self.number % 0x1_0000).unwrap_or_default();
-        let subnet = Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 100, 0, 0)) + number * 16);
-        let body = json!({
-            "Name": self.delegate(),
-            "IPAM": { "Config": [{ "Subnet": format!("{subnet}/28") }] },
-        });
-        engine.expect("POST", "/networks/create", Some(&body)).await;
-    }
-
     /// All that can still be told of a point that failed.
     async fn tell_the_end(&self, bench: &Bench, story: &Story, failures: &[String]) {
         let name = self.delegate();
-        for row in bench.engine.list(&name).await {
+        let rows = bench.engine.list(&name).await;
+        bench
+            .keep_story(&self.name(), &name, &rows, story, failures)
+            .await;
+    }
+}
+
+/// A network of its own, called like the delegate: an engine of 20.10 comes to a deadlock when many containers come to
+/// and leave one network at once.
+pub(crate) async fn make_network(engine: &Engine, name: &str, number: usize) {
+    let number = u32::try_from(number % 0x1_0000).unwrap_or_default();
+    let subnet = Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 100, 0, 0)) + number * 16);
+    let body = json!({
+        "Name": name,
+        "IPAM": { "Config": [{ "Subnet": format!("{subnet}/28") }] },
+    });
+    engine.expect("POST", "/networks/create", Some(&body)).await;
+}
+
+/// Connects a container to the network of its delegate.
+pub(crate) fn endpoint(container: &str) -> Value {
+    json!({ "Container": container, "EndpointConfig": { "Aliases": ["the-delegate"] } })
+}
+
+/// Waits until a delegate that was just started works.
+pub(crate) async fn until_healthy(name: &str, document: &Value) {
+    let begin = Instant::now();
+    while let Err(problem) = healthy(document).await {
+        assert!(begin.elapsed() < Duration::from_secs(60), "{name}: {problem}");
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// The times in which no delegate worked.
+pub(crate) fn gaps_told(
+    events: &[events::Event],
+    needs: impl Fn(&str) -> Option<Duration>,
+    end: Duration,
+) -> Vec<String> {
+    let gaps = events::gaps(events, needs, end).into_iter();
+    let told = gaps.map(|(from, until)| {
+        let seconds = until.saturating_sub(from).as_secs_f64();
+        format!("no delegate worked for {seconds:.3} s")
+    });
+    told.collect()
+}
+
+impl Bench {
+    /// Keeps the story of a point that failed, with all that can still be told.
+    pub(crate) async fn keep_story(
+        &self,
+        point: &str,
+        delegate: &str,
+        rows: &[Row],
+        story: &Story,
+        failures: &[String],
+    ) {
+        for row in rows {
             story.tell(format_args!("= {} {} {}", row.name, row.state, row.id));
-            if let Some(document) = bench.engine.inspect(&row.id).await {
+            if let Some(document) = self.engine.inspect(&row.id).await {
                 story.tell(format_args!(
                     "  image {} policy {} state {}",
                     text(&document, "/Config/Image"),
@@ -318,7 +368,7 @@ impl Point {
                 story.tell(format_args!("  labels {}", document["Config"]["Labels"]));
             }
         }
-        for event in bench.recorder.of(&name) {
+        for event in self.recorder.of(delegate) {
             let seconds = event.at.as_secs_f64();
             story.tell(format_args!(
                 "event {seconds:.3} {} {} {} {} {}",
@@ -332,9 +382,7 @@ impl Point {
         for failure in failures {
             story.tell(format_args!("FAILED: {failure}"));
         }
-        let path = bench
-            .stories
-            .join(format!("{}.txt", self.name().replace('/', "_")));
+        let path = self.stories.join(format!("{}.txt", point.replace('/', "_")));
         if let Err(error) = fs::write(&path, story.text()) {
             eprintln!("matrix: {}: {error}", path.display());
         }

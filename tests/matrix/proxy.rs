@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Notify, watch};
@@ -34,6 +35,10 @@ pub(crate) enum Fault {
     HoldBefore,
     /// Held when the engine has answered, until it is gone.
     HoldAfter,
+    /// Held before the engine hears of it until somebody has acted on the host, and then passed on.
+    Pause,
+    /// Nothing: it is only said that the call was made.
+    Notice,
 }
 
 impl Fault {
@@ -59,12 +64,19 @@ impl Fault {
             Self::ErrorStays => "error-stays",
             Self::HoldBefore => "before",
             Self::HoldAfter => "after",
+            Self::Pause => "pause",
+            Self::Notice => "notice",
         }
     }
 
     /// Whether the engine refused something, as far as the upgrader can know.
     pub(crate) fn is_refusal(self) -> bool {
         matches!(self, Self::ErrorBefore | Self::ErrorAfter | Self::ErrorStays)
+    }
+
+    /// Whether the engine hears of the call, and the upgrader of its answer.
+    fn passes_on(self) -> bool {
+        matches!(self, Self::Pause | Self::Notice)
     }
 
     /// Whether the engine does not hear of the call.
@@ -143,6 +155,8 @@ struct State {
     mended: bool,
     writes: usize,
     seen: Vec<(String, bool)>,
+    /// Each call by its name, without those about strangers.
+    made: Vec<(Instant, String)>,
     trespasses: Vec<String>,
 }
 
@@ -165,6 +179,7 @@ impl Proxy {
                 mended: false,
                 writes: 0,
                 seen: Vec::new(),
+                made: Vec::new(),
                 trespasses: Vec::new(),
             }),
             kill: Notify::new(),
@@ -188,6 +203,11 @@ impl Proxy {
     /// Whether the call of the trap was made.
     pub(crate) fn sprung(&self) -> bool {
         self.shared.state().sprung
+    }
+
+    /// All calls so far and when each was made.
+    pub(crate) fn made(&self) -> Vec<(Instant, String)> {
+        self.shared.state().made.clone()
     }
 
     /// Ends a fault that stays; `false` where there is none.
@@ -241,7 +261,8 @@ async fn pass(client: UnixStream, shared: Arc<Shared>) {
         if let Some(fault) = fault {
             shared.story.tell(format_args!("! {fault}"));
         }
-        let go_on = match fault {
+        shared.let_somebody_act(fault).await;
+        let go_on = match fault.filter(|fault| !fault.passes_on()) {
             Some(fault) if fault.is_before() => shared.instead(fault, &mut client).await,
             fault => {
                 let answer = shared.forward(&mut client, &request).await;
@@ -270,6 +291,22 @@ impl Shared {
         self.state.lock().expect("nobody panics with the state")
     }
 
+    /// A container that belongs to this rollout, whoever made it.
+    pub(crate) fn note(&self, name: &str, id: &str) {
+        self.state().cast.note(name, id);
+    }
+
+    /// Says that the call of the trap was made, and holds it where that was asked for.
+    async fn let_somebody_act(&self, fault: Option<Fault>) {
+        if !fault.is_some_and(Fault::passes_on) {
+            return;
+        }
+        self.held.send_replace(true);
+        if fault == Some(Fault::Pause) {
+            let _ = self.released.subscribe().wait_for(|released| *released).await;
+        }
+    }
+
     /// Names a call by the writes before it, and says whether something is to be done about it.
     fn arrives(&self, request: &Message) -> (String, Option<Fault>) {
         let mut state = self.state();
@@ -283,6 +320,9 @@ impl Shared {
             if let Some(container) = container.filter(|_| name.contains(STRANGER)) {
                 state.trespasses.push(format!("{name} ({container})"));
             }
+        }
+        if !name.contains(STRANGER) {
+            state.made.push((Instant::now(), name.clone()));
         }
         let sign = if write { '-' } else { '+' };
         let label = format!("{:02}{sign}{name}", state.writes);
@@ -302,20 +342,18 @@ impl Shared {
 
     /// The engine's answer; `None` where one of both ends went away before it.
     async fn forward(&self, client: &mut Wire, request: &Message) -> Option<Message> {
-        let ask = async {
-            let mut engine = Wire::connect(&self.engine).await?;
-            engine.send(&request.bytes).await?;
-            engine.answer(request.method()).await
-        };
+        // What has been sent arrives, even if the sender has gone meanwhile.
+        let mut engine = Wire::connect(&self.engine).await.ok()?;
+        engine.send(&request.bytes).await.ok()?;
         let answer = tokio::select! {
-            answer = ask => answer.ok()?,
+            answer = engine.answer(request.method()) => answer.ok()?,
             () = client.gone() => return None,
         };
         if let Some((_, query)) = request.target().split_once("/containers/create?")
             && let Some(id) = answer.json().get("Id").and_then(|id| id.as_str())
             && let Some(name) = query.split('&').find_map(|pair| pair.strip_prefix("name="))
         {
-            self.state().cast.note(name, id);
+            self.note(name, id);
         }
         Some(answer)
     }
@@ -337,6 +375,7 @@ impl Shared {
                 );
                 client.send(answer.as_bytes()).await.is_ok()
             }
+            Fault::Pause | Fault::Notice => true,
             Fault::HoldBefore | Fault::HoldAfter => {
                 self.held.send_replace(true);
                 let mut released = self.released.subscribe();

@@ -29,14 +29,27 @@ impl Tally {
         if !outcome.reached && outcome.failures.is_empty() || outcome.left_alone {
             return;
         }
-        let count = self.row(point);
+        let row = Self::row_of(point);
+        self.enter(row, &point.name(), &outcome.failures, outcome.kept_old, took);
+    }
+
+    /// Counts a point of this row.
+    pub(crate) fn enter(
+        &mut self,
+        row: (String, String),
+        name: &str,
+        failures: &[String],
+        kept_old: bool,
+        took: Duration,
+    ) {
+        let count = self.rows.entry(row).or_default();
         count.tried += 1;
         count.seconds += took.as_secs_f64();
-        if outcome.failures.is_empty() {
+        if failures.is_empty() {
             count.survived += 1;
-            count.kept_old += usize::from(outcome.kept_old);
+            count.kept_old += usize::from(kept_old);
         } else {
-            println!("FAILED {}: {}", point.name(), outcome.failures.join("; "));
+            println!("FAILED {name}: {}", failures.join("; "));
         }
         let tried: usize = self.rows.values().map(|count| count.tried).sum();
         if tried.is_multiple_of(100) {
@@ -46,15 +59,12 @@ impl Tally {
 
     pub(crate) fn never_reached(&mut self, point: &Point) {
         println!("FAILED {}: the call was not made", point.name());
-        self.row(point).tried += 1;
+        self.rows.entry(Self::row_of(point)).or_default().tried += 1;
     }
 
     /// A point whose call a clean upgrade does not make either, every time.
-    pub(crate) fn by_chance(&mut self, point: &Point) {
-        println!(
-            "not counted, a call that is not made by every upgrade: {}",
-            point.name()
-        );
+    pub(crate) fn by_chance(&mut self, point: &str) {
+        println!("not counted, a call that is not made by every upgrade: {point}");
         self.by_chance += 1;
     }
 
@@ -73,13 +83,13 @@ impl Tally {
         self.not_counted += 1;
     }
 
-    fn row(&mut self, point: &Point) -> &mut Count {
+    fn row_of(point: &Point) -> (String, String) {
         let fault = match &point.trap {
             None => "clean".to_owned(),
             Some(trap) if point.circumstance.is_empty() => trap.fault.to_string(),
             Some(_) => point.circumstance.clone(),
         };
-        self.rows.entry((point.scenario.to_string(), fault)).or_default()
+        (point.scenario.to_string(), fault)
     }
 
     fn totals(&self) -> (usize, usize) {

@@ -8,9 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::point::Point;
 use crate::proxy::Proxy;
-use crate::scenario::Successor;
 use crate::story::Story;
 use kit::lab::static_binary;
 
@@ -26,23 +24,27 @@ pub(crate) enum Ended {
     Hung,
 }
 
+/// What it is started with.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) published: String,
+    pub(crate) healthy_time: &'static str,
+    pub(crate) healthy_deadline: &'static str,
+    pub(crate) stop_timeout: &'static str,
+}
+
 /// Runs `delegate-upgrader once` for the delegates called so; what it prints is part of the story.
-pub(crate) async fn once(name: &str, point: &Point, proxy: &Proxy, story: &Arc<Story>) -> Ended {
-    let deadline = match point.scenario.successor {
-        // No machine is so slow, and no engine so long away.
-        Successor::Good => "5m",
-        Successor::NeverHealthy | Successor::Crashes => "6s",
-    };
+pub(crate) async fn once(name: &str, settings: &Settings, proxy: &Proxy, story: &Arc<Story>) -> Ended {
     let mut child = Command::new(static_binary("delegate-upgrader"))
         .arg("once")
         .env_clear()
         .env("DOCKER_HOST", format!("unix://{}", proxy.socket.display()))
         .env("UPGRADER_WORKLOAD_NAME", name)
-        .env("PUBLISHED_IMAGE", point.scenario.published())
-        .env("HEALTHY_TIME", "1s")
-        .env("HEALTHY_DEADLINE", deadline)
+        .env("PUBLISHED_IMAGE", &settings.published)
+        .env("HEALTHY_TIME", settings.healthy_time)
+        .env("HEALTHY_DEADLINE", settings.healthy_deadline)
         .env("HEALTH_INTERVAL", "1s")
-        .env("CONTAINER_STOP_TIMEOUT", "60s")
+        .env("CONTAINER_STOP_TIMEOUT", settings.stop_timeout)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -19,6 +19,7 @@ mod image;
 mod layers;
 mod next;
 mod pages;
+mod people;
 mod permissions;
 mod redact;
 mod rollout;
