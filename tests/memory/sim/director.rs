@@ -222,14 +222,7 @@ fn person(world: &World, random: &mut Random) {
         6 => OperatorAction::PruneContainers,
         _ => OperatorAction::PruneImages,
     };
-    let word = match hand {
-        OperatorAction::Remove(_) => "removes",
-        OperatorAction::Rename(..) => "renames",
-        OperatorAction::Stop(_) => "stops",
-        OperatorAction::Restart(_) => "restarts",
-        OperatorAction::PruneContainers => "prunes containers",
-        OperatorAction::PruneImages => "prunes images",
-    };
+    let word = hand.word();
     world.book().excuses.before(&hand, &glance, &world.scenario);
     let outcome = world.twin.by_hand(hand.clone());
     world.tell(format!("PERSON {hand:?}: {outcome:?}"));

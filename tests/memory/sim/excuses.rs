@@ -142,7 +142,7 @@ impl Excuses {
                     }
                 }
             }
-            OperatorAction::Stop(name) => {
+            OperatorAction::Stop(name) | OperatorAction::Kill(name) => {
                 self.handled.extend(id_of(name));
                 let (base, role) = Role::parse(name);
                 // A candidate may be promoted at that moment, or an old one restored.
@@ -162,7 +162,7 @@ impl Excuses {
                     excuse.copy_serves |= auto_remove;
                 }
             }
-            OperatorAction::Restart(name) => {
+            OperatorAction::Start(name) | OperatorAction::Restart(name) => {
                 self.handled.extend(id_of(name));
                 let (base, role) = Role::parse(name);
                 // A restart may end an `--rm` container for good: the engine may remove it first.
@@ -183,7 +183,7 @@ impl Excuses {
                     }
                 }
             }
-            OperatorAction::PruneImages => {}
+            _ => {}
         }
     }
 }

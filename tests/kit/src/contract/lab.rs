@@ -7,7 +7,7 @@ use delegate_upgrader::container::ContainerId;
 use delegate_upgrader::engine::Engine;
 use serde_json::{Value, json};
 
-use crate::twin::{Behaviour, Twin};
+use crate::twin::{Behaviour, OperatorAction, Twin};
 
 pub use super::real::RealLab;
 
@@ -30,6 +30,9 @@ pub trait Lab {
 
     /// Copies a file with the present time into a container, as Compose does with a config.
     fn copy_in(&self, id: &ContainerId, path: &str) -> impl Future<Output = ()>;
+
+    /// Does what an operator does on the host.
+    fn by_hand(&self, action: OperatorAction) -> impl Future<Output = Result<(), String>>;
 
     /// Creates a network, and returns its name.
     fn network(&self) -> impl Future<Output = String>;
@@ -75,6 +78,10 @@ impl Lab for TwinLab {
 
     async fn copy_in(&self, id: &ContainerId, path: &str) {
         self.twin.copy_in(id.as_str(), path);
+    }
+
+    async fn by_hand(&self, action: OperatorAction) -> Result<(), String> {
+        self.twin.by_hand(action).map_err(|error| error.to_string())
     }
 
     async fn network(&self) -> String {

@@ -1,10 +1,12 @@
 //! The rules of an engine that the rollout rests on, each a check that runs against the twin and a real engine.
 
+mod by_hand;
 mod engine;
 mod images;
 pub mod lab;
 mod names;
 mod networks;
+mod people;
 mod real;
 mod records;
 mod restarts;
@@ -16,6 +18,7 @@ pub use engine::*;
 pub use images::*;
 pub use names::*;
 pub use networks::*;
+pub use people::*;
 pub use records::*;
 pub use restarts::*;
 pub use stops::*;
@@ -75,6 +78,18 @@ macro_rules! each_rule {
             the_last_lines_of_both_streams_are_read_back,
             the_log_of_a_terminal_is_read_back,
             a_log_that_cannot_be_read_back_is_empty,
+            a_kill_is_final,
+            a_restart_is_a_new_life_of_the_same_container,
+            a_paused_container_is_up_and_goes_on,
+            a_paused_container_that_is_asked_to_stop_drains,
+            a_container_paused_while_it_drains_is_killed_at_its_deadline,
+            a_paused_container_can_be_killed_and_removed_by_force,
+            changed_settings_are_read_back_and_leave_the_life_alone,
+            a_network_comes_and_goes_with_its_address,
+            a_network_taken_away_stays_away_in_the_next_life,
+            a_forced_removal_takes_the_name_of_an_image_that_runs,
+            a_forced_removal_takes_the_image_of_what_does_not_run,
+            a_tag_moves_to_the_image_that_gets_it,
         }
     };
 }

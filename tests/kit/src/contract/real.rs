@@ -18,9 +18,10 @@ use delegate_upgrader::engine::{DockerEngine, EngineHost};
 use futures_util::{FutureExt, TryStreamExt};
 use serde_json::{Value, json};
 
+use super::by_hand::by_hand;
 use super::lab::Lab;
 use super::tar::Archive;
-use crate::twin::{Behaviour, OnStop, Wellness};
+use crate::twin::{Behaviour, OnStop, OperatorAction, Wellness};
 
 /// The label by which a run's containers, images and networks are found and removed.
 const LABEL: &str = "io.delegate-upgrader.test";
@@ -184,6 +185,10 @@ impl Lab for RealLab {
             .upload_to_container(id.as_str(), Some(options), archive)
             .await;
         sent.unwrap_or_else(|error| panic!("{path} into {id}: {error}"));
+    }
+
+    async fn by_hand(&self, action: OperatorAction) -> Result<(), String> {
+        by_hand(&self.docker, &self.engine, action).await
     }
 
     async fn network(&self) -> String {

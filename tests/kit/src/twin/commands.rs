@@ -206,6 +206,10 @@ impl State {
         let index = self.find(id)?;
         let now = self.now;
         let container = &mut self.containers[index];
+        if let Status::Paused(life) = &container.status {
+            // It gets its signal, and goes on.
+            container.status = Status::Running(life.clone());
+        }
         match &mut container.status {
             Status::Running(life) => {
                 container.manually_stopped = true;
@@ -220,8 +224,7 @@ impl State {
                 container.manually_stopped = true;
                 container.status = Status::Exited;
             }
-            Status::Paused(_) => return refused(500, "the twin does not stop paused containers"),
-            Status::Created | Status::Removing { .. } | Status::Exited => {}
+            Status::Created | Status::Paused(_) | Status::Removing { .. } | Status::Exited => {}
         }
         self.settle(now);
         Ok(())

@@ -183,9 +183,11 @@ impl Container {
     pub(super) fn next_event(&self) -> Option<At> {
         match &self.status {
             Status::Running(life) => life.end(&self.behaviour).map(|(at, _)| at),
+            // It gets no further by itself.
+            Status::Paused(life) => life.kill_at,
             Status::Restarting { at } => Some(*at),
             Status::Removing { gone } => *gone,
-            Status::Created | Status::Paused(_) | Status::Exited => None,
+            Status::Created | Status::Exited => None,
         }
     }
 

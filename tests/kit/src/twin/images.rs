@@ -124,6 +124,11 @@ impl Images {
             .collect()
     }
 
+    /// Takes a tag off its image; `None` if it is none.
+    pub(super) fn untag(&mut self, reference: &str) -> Option<()> {
+        self.tags.remove(&normal(reference)).map(|_| ())
+    }
+
     /// Removes an image and its tags from the host.
     pub(super) fn remove(&mut self, id: &str) {
         self.local.remove(id);

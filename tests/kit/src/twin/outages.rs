@@ -36,7 +36,7 @@ impl State {
             Down::Live | Down::Killed => {
                 for container in &mut self.containers {
                     // The engine that counted the seconds of its stop is gone.
-                    if let Status::Running(life) = &mut container.status {
+                    if let Status::Running(life) | Status::Paused(life) = &mut container.status {
                         life.kill_at = None;
                     }
                 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::Twin;
 use super::behaviour::Behaviour;
 use super::calls::{Call, Fault};
-use super::container::{self, Status};
+use super::container;
 use super::events::Event;
 use super::images::Image;
 use super::operator::OperatorAction;
@@ -124,11 +124,7 @@ impl Twin {
 
     /// Freezes a container.
     pub fn pause(&self, id: &ContainerId) {
-        let mut state = self.state();
-        let index = state.find(id.as_str()).unwrap();
-        if let Status::Running(life) = state.containers[index].status.clone() {
-            state.containers[index].status = Status::Paused(life);
-        }
+        self.state().pause(id.as_str()).unwrap();
     }
 
     /// Stops the engine and all its containers for that time; then it starts containers by their restart policies.

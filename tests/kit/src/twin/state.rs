@@ -171,8 +171,9 @@ impl State {
                     container.exit_code = 128;
                 }
             }
+            Status::Paused(_) => self.exit(index, 137),
             Status::Removing { .. } => self.take_away(index),
-            Status::Created | Status::Paused(_) | Status::Exited => {}
+            Status::Created | Status::Exited => {}
         }
     }
 
