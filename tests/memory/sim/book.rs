@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use delegate_upgrader::status::report::Report;
 
+use super::claims::Claims;
 use super::excuses::Excuses;
+use super::scenario::Scenario;
 
 use super::world::World;
 
@@ -19,6 +21,8 @@ pub struct Book {
     /// Decisions taken by reconcilers.
     pub steps: u64,
     pub excuses: Excuses,
+    /// What people did, and what stands from then on.
+    pub claims: Claims,
     /// The reports that nothing is left to do.
     pub finals: Vec<Final>,
     /// It did not come to rest.
@@ -36,6 +40,18 @@ pub struct Book {
 }
 
 impl Book {
+    /// The engine or the host ended all containers.
+    pub(super) fn containers_ended(&mut self, scenario: &Scenario) {
+        self.excuses.containers_ended(scenario);
+        self.claims.containers_ended();
+    }
+
+    /// A process ended by itself.
+    pub(super) fn crashed(&mut self, name: &str, scenario: &Scenario) {
+        self.excuses.crashed(name, scenario);
+        self.claims.crashed(name);
+    }
+
     pub(super) fn note_steps(&mut self, before: &Steps, now: &Steps) {
         for (kind, count) in now {
             let new = count - before.get(kind).copied().unwrap_or_default();

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::faults::{Act, watch_calls};
+use super::people;
 use super::random::Random;
 use super::scenario::{HOUR, Scenario};
 use super::upgraders::supervise;
@@ -39,6 +40,10 @@ async fn direct(world: &Arc<World>, mut todo: mpsc::Receiver<Act>) {
     random.next();
     let mut publications = scenario.publications.iter().copied().peekable();
     let mut manager_back: Option<Duration> = None;
+    let mut person_due = scenario
+        .people
+        .as_ref()
+        .map(|people| people.next(&mut random, Duration::ZERO));
     loop {
         let now = world.twin.elapsed();
         while let Some((_, image)) = publications.next_if(|(at, _)| *at <= now) {
@@ -51,8 +56,17 @@ async fn direct(world: &Arc<World>, mut todo: mpsc::Receiver<Act>) {
         if now >= scenario.calm_at {
             break;
         }
+        if let Some(people) = scenario
+            .people
+            .as_ref()
+            .filter(|_| person_due.is_some_and(|at| at <= now))
+        {
+            people::act(world, &mut random).await;
+            person_due = Some(people.next(&mut random, world.twin.elapsed()));
+            continue;
+        }
         let due = publications.peek().map(|(at, _)| *at);
-        let until = [due, manager_back, Some(scenario.calm_at)]
+        let until = [due, manager_back, person_due, Some(scenario.calm_at)]
             .into_iter()
             .flatten()
             .min();
@@ -138,7 +152,7 @@ async fn perform(world: &Arc<World>, act: Act, random: &mut Random, manager_back
                 _ => world.twin.kill_engine(downtime),
             }
             if kind != 1 {
-                world.book().excuses.containers_ended(&world.scenario);
+                world.book().containers_ended(&world.scenario);
             }
             sleep(downtime).await;
         }
@@ -147,17 +161,23 @@ async fn perform(world: &Arc<World>, act: Act, random: &mut Random, manager_back
             world.count("host reboot");
             world.tell(format!("REBOOT, {downtime:?}"));
             world.twin.crash_host(downtime);
-            world.book().excuses.containers_ended(&world.scenario);
+            world.book().containers_ended(&world.scenario);
             for kill in &world.kills {
                 kill.notify_one();
             }
             sleep(downtime).await;
         }
         Act::Person => person(world, random),
+        Act::People => people::act(world, random).await,
         Act::Manager => {
             let (upgrader, delegates) =
                 random.pick(&[(true, true), (true, true), (true, false), (false, true)]);
-            let time = random.pick(&[20, 300, 1500, 5000].map(Duration::from_secs));
+            let times = [20, 300, 1500, 5000, 15_000, 40_000].map(Duration::from_secs);
+            let time = random.pick(if world.scenario.long_outages {
+                &times
+            } else {
+                &times[..4]
+            });
             let until = world.twin.elapsed() + time;
             world.count("Manager outage");
             world.tell(format!(
@@ -189,7 +209,7 @@ async fn perform(world: &Arc<World>, act: Act, random: &mut Random, manager_back
             let victim = random.pick(&running);
             world.count("crash");
             world.tell(format!("CRASH of {}", victim.name));
-            world.book().excuses.crashed(&victim.name, &world.scenario);
+            world.book().crashed(&victim.name, &world.scenario);
             world.twin.crash(&victim.id, 1);
         }
     }

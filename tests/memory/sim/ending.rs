@@ -58,11 +58,15 @@ pub(super) fn ending(world: &World, book: &Book, vanished_too_soon: &BTreeSet<St
             violations.push(format!("at the end, {} is unexpected", container.name));
         }
     }
-    let stranger = glance.iter().find(|container| container.id == world.stranger);
-    if stranger.is_none_or(|stranger| stranger.state != RunState::Running) {
-        violations.push("at the end, the stranger does not run".to_owned());
-    }
     violations
+}
+
+/// The upgrader must not have touched a container that it does not manage.
+pub(super) fn stranger(world: &World) -> Option<String> {
+    let glance = world.twin.glance();
+    let stranger = glance.iter().find(|container| container.id == world.stranger);
+    let runs = stranger.is_some_and(|stranger| stranger.state == RunState::Running);
+    (!runs).then(|| "at the end, the stranger does not run".to_owned())
 }
 
 fn is_alone(family: &[(Role, &Glance)]) -> bool {
@@ -173,13 +177,7 @@ fn ending_of(
         }
         return problems;
     }
-    // A candidate that is left alone with an earlier image of the same tag, and fails with it, halts the others.
-    let reference = &world.scenario.images[book.published].reference;
-    let halted = glance
-        .iter()
-        .filter(|other| Role::parse(&other.name).1 == Role::Candidate)
-        .any(|other| other.image == *reference || other.state != RunState::Running);
-    if published.serves() && !world.same(image, book.published) && runs && !halted {
+    if published.serves() && !world.same(image, book.published) && runs && !is_halted(world, book, glance) {
         problems.push(format!(
             "it runs image {image} ({kind:?}), though {} ({published:?}) is published",
             book.published
@@ -197,9 +195,18 @@ fn ending_of(
     problems
 }
 
+/// A candidate that is left alone with an earlier image of the same tag, and fails with it, halts the others.
+pub(super) fn is_halted(world: &World, book: &Book, glance: &[Glance]) -> bool {
+    let reference = &world.scenario.images[book.published].reference;
+    glance
+        .iter()
+        .filter(|other| Role::parse(&other.name).1 == Role::Candidate)
+        .any(|other| other.image == *reference || other.state != RunState::Running)
+}
+
 /// Whether an image may have ended the delegate for good: it fails after its proof, when nothing is left to return to,
 /// and the owner's policy does not restart it.
-fn ended_by_its_image(world: &World, delegate: &Delegate) -> bool {
+pub(super) fn ended_by_its_image(world: &World, delegate: &Delegate) -> bool {
     let brought_back = matches!(delegate.policy, "always" | "unless-stopped");
     !brought_back
         && world

@@ -17,6 +17,7 @@ pub(super) enum Act {
     Engine,
     Power,
     Person,
+    People,
     Manager,
     Clock,
     Crash,
@@ -26,6 +27,7 @@ pub(super) enum Act {
 pub(super) fn watch_calls(world: &Arc<World>, acts: mpsc::Sender<Act>) {
     let mut random = world.scenario.random.clone().fork();
     let faults = world.scenario.faults.clone();
+    let people = world.scenario.people.as_ref().map_or(0, |people| people.often);
     let book = Arc::downgrade(world);
     world.twin.set_faults(move |call: &Call| {
         let Some(world) = book.upgrade() else {
@@ -51,6 +53,7 @@ pub(super) fn watch_calls(world: &Arc<World>, acts: mpsc::Sender<Act>) {
             (faults.engine, Act::Engine),
             (faults.power, Act::Power),
             (faults.person, Act::Person),
+            (people, Act::People),
             (faults.manager, Act::Manager),
             (faults.clock, Act::Clock),
             (faults.crash, Act::Crash),

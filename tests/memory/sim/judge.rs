@@ -3,9 +3,10 @@
 use delegate_upgrader::container::{Role, label};
 
 use super::book::Book;
-use super::ending::ending;
+use super::ending::{ending, stranger};
 use super::moments::Moments;
 use super::scenario::{Kind, MOVING, Made};
+use super::standing;
 use super::world::World;
 
 /// All violations of the promise.
@@ -16,8 +17,17 @@ pub fn judge(world: &World) -> Vec<String> {
     violations.extend(truth(world, &book));
     // An image whose health comes and goes excuses each candidate, and each run tries again.
     let comes_and_goes = |made: &Made| matches!(made.kind, Kind::Flaps | Kind::CrashesLate);
+    let has_people = world.scenario.people.is_some();
+    if has_people {
+        violations.extend(standing::moments(world, &book));
+    }
     if !book.endless {
-        violations.extend(ending(world, &book, &vanished_too_soon));
+        violations.extend(stranger(world));
+        violations.extend(if has_people {
+            standing::ending(world, &book)
+        } else {
+            ending(world, &book, &vanished_too_soon)
+        });
     } else if !world.scenario.images.iter().any(comes_and_goes) && !book.excuses.is_alone() {
         violations.push("the story does not come to rest".to_owned());
     }
@@ -27,7 +37,9 @@ pub fn judge(world: &World) -> Vec<String> {
 /// The previous image must stay until the next replacement has succeeded.
 fn images_kept(world: &World, book: &Book) -> Vec<String> {
     let mut violations = Vec::new();
-    let pruned = book.counts.contains_key("person prunes images");
+    let takes_images = ["prunes images", "removes image", "tags"];
+    let pruned = takes_images.map(|what| book.counts.contains_key(&format!("person {what}")));
+    let pruned = pruned.contains(&true);
     let there = world.twin.images();
     for container in world.twin.glance() {
         let Some(document) = world.twin.document(container.id.as_str()) else {

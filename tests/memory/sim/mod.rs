@@ -4,14 +4,17 @@
 //! `make sim SEEDS=1000` plays that many seeds, `SEEDS=a..b` a range, and `SEED=n` prints the whole story of one.
 
 mod book;
+mod claims;
 mod director;
 mod ending;
 mod excuses;
 mod faults;
 mod judge;
 mod moments;
+mod people;
 mod random;
 mod run;
 mod scenario;
+mod standing;
 mod upgraders;
 mod world;

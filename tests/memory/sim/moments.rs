@@ -7,6 +7,7 @@ use delegate_upgrader::container::Role;
 
 use super::book::Book;
 use super::scenario::{Delegate, Kind, Way};
+use super::standing::original_name;
 use super::world::World;
 use kit::twin::{Call, Cause, Event, Happened, Operation};
 
@@ -88,12 +89,21 @@ impl<'a> Moments<'a> {
     }
 
     fn delegate(&self, name: &str) -> Option<&'a Delegate> {
-        let (base, _) = Role::parse(name);
+        let (base, _) = self.parse(name);
         self.world
             .scenario
             .delegates
             .iter()
             .find(|delegate| delegate.name == base)
+    }
+
+    /// A name's delegate, whatever name people gave it, and its role.
+    fn parse<'b>(&self, name: &'b str) -> (&'b str, Role)
+    where
+        'a: 'b,
+    {
+        let (base, role) = Role::parse(name);
+        (original_name(self.world, &self.book.claims, base), role)
     }
 
     fn replay(&mut self, event: &Event) {
@@ -152,7 +162,8 @@ impl<'a> Moments<'a> {
             Happened::Renamed { .. } => {
                 if event.cause == Cause::OperatorAction {
                     let was = self.shadow(&event.id).name.clone();
-                    self.taken_away.insert(Role::parse(&was).0.to_owned(), event.at);
+                    let base = self.parse(&was).0.to_owned();
+                    self.taken_away.insert(base, event.at);
                 }
                 let shadow = self.shadow(&event.id);
                 shadow.name.clone_from(&event.name);
@@ -182,7 +193,7 @@ impl<'a> Moments<'a> {
                 if ours {
                     self.check_removal(event);
                 } else {
-                    let (base, _) = Role::parse(&event.name);
+                    let (base, _) = self.parse(&event.name);
                     let taken_away = self.taken_away.get(base);
                     let just_now = taken_away.is_some_and(|at| event.at - *at < self.observation_age());
                     if self.shadows[&event.id].served && just_now {
@@ -260,9 +271,9 @@ impl<'a> Moments<'a> {
 
     /// Whether another container of the same delegate serves.
     fn another_serves(&self, event: &Event) -> bool {
-        let (base, _) = Role::parse(&event.name);
+        let (base, _) = self.parse(&event.name);
         self.shadows.iter().any(|(id, shadow)| {
-            let (other, role) = Role::parse(&shadow.name);
+            let (other, role) = self.parse(&shadow.name);
             *id != event.id
                 && other == base
                 && matches!(role, Role::Serving | Role::Draining { .. })
@@ -271,9 +282,9 @@ impl<'a> Moments<'a> {
     }
 
     fn another(&self, event: &Event, is: impl Fn(Role, &Shadow) -> bool) -> bool {
-        let (base, _) = Role::parse(&event.name);
+        let (base, _) = self.parse(&event.name);
         self.shadows.iter().any(|(id, shadow)| {
-            let (other, role) = Role::parse(&shadow.name);
+            let (other, role) = self.parse(&shadow.name);
             *id != event.id && other == base && is(role, shadow)
         })
     }
@@ -301,7 +312,7 @@ impl<'a> Moments<'a> {
             matches!(role, Role::Candidate | Role::Standby) && other.running.is_none()
         });
         // Or the successor was ready at the last observation.
-        let taken_away = self.taken_away.get(Role::parse(&event.name).0);
+        let taken_away = self.taken_away.get(self.parse(&event.name).0);
         let is_recent = |age| taken_away.is_some_and(|at| event.at - *at < age);
         let was_ready = is_recent(self.observation_age());
         let delegate = self.delegate(&event.name);
@@ -391,7 +402,7 @@ impl<'a> Moments<'a> {
             role == Role::Serving && self.works(other, event.at)
         });
         // Or it worked at the last observation, and then a person removed or renamed it.
-        let taken_away = self.taken_away.get(Role::parse(&event.name).0);
+        let taken_away = self.taken_away.get(self.parse(&event.name).0);
         let just_now = taken_away.is_some_and(|at| event.at - *at < self.observation_age());
         if !successor && !just_now {
             self.violated(event, "removed without a working successor");

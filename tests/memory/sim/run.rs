@@ -32,12 +32,23 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
+/// With `PEOPLE`, people work on the host; with `PEOPLE=all` they also do what is still being decided.
+fn scenario(seed: u64) -> Scenario {
+    match std::env::var("PEOPLE").as_deref() {
+        Err(_) | Ok("" | "0") => Scenario::new(seed),
+        Ok(people) => Scenario {
+            all_people: people == "all",
+            ..Scenario::with_people(seed)
+        },
+    }
+}
+
 fn play_seed(seed: u64, tally: &Mutex<Tally>) {
     let begun = Instant::now();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let runtime = runtime();
         let _context = runtime.enter();
-        let world = runtime.block_on(play(Scenario::new(seed), false));
+        let world = runtime.block_on(play(scenario(seed), false));
         world.twin.clear_faults();
         let violations = judge(&world);
         let book = world.book();
@@ -152,7 +163,7 @@ fn as_many_as_asked_for() {
 fn story(seed: u64) {
     let runtime = runtime();
     let _context = runtime.enter();
-    let scenario = Scenario::new(seed);
+    let scenario = scenario(seed);
     println!("{scenario:#?}");
     let world = runtime.block_on(play(scenario, true));
     world.twin.clear_faults();

@@ -5,6 +5,7 @@ use std::time::Duration;
 use delegate_upgrader::config::Strategy;
 use serde_json::{Value, json};
 
+use super::people::{People, move_in};
 use super::random::Random;
 use kit::twin::{Behaviour, Exit, OnStop, Wellness, delegate_body};
 
@@ -29,6 +30,12 @@ pub struct Scenario {
     pub publications: Vec<(Duration, usize)>,
     pub upgraders: Vec<Upgrader>,
     pub faults: Faults,
+    /// The people who work on the host.
+    pub people: Option<People>,
+    /// They also do what is still being decided: see [`Situation::is_set_aside`](super::claims::Situation::is_set_aside).
+    pub all_people: bool,
+    /// Outages of the Manager last hours, too.
+    pub long_outages: bool,
     /// When faults end.
     pub calm_at: Duration,
     pub random: Random,
@@ -42,6 +49,8 @@ pub struct Delegate {
     pub auto_remove: bool,
     pub way: Way,
     pub body: Value,
+    /// Its settings keep it from ever being healthy.
+    pub is_broken: bool,
 }
 
 /// Whether two of its containers may run at once.
@@ -112,7 +121,7 @@ pub struct Upgrader {
 }
 
 /// How often each fault happens: once in so many calls, 0 for never.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     pub error_before: u64,
     pub error_after: u64,
@@ -164,9 +173,19 @@ impl Scenario {
             publications,
             upgraders: upgraders(&mut random),
             faults: faults(&mut random),
+            people: None,
+            all_people: false,
+            long_outages: false,
             calm_at,
             random,
         }
+    }
+
+    /// The same with people who work on the host.
+    pub fn with_people(seed: u64) -> Self {
+        let mut scenario = Self::new(seed);
+        move_in(&mut scenario);
+        scenario
     }
 }
 
@@ -334,6 +353,7 @@ fn delegates(random: &mut Random, strategy: Strategy, old: &Made) -> Vec<Delegat
                 auto_remove,
                 way,
                 body,
+                is_broken: false,
             }
         })
         .collect()

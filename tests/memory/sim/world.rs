@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::book::Book;
+use super::claims::Claims;
 use super::scenario::{GROUP, Kind, MOVING, Scenario};
 use kit::twin::{Behaviour, Image, Twin};
 
@@ -40,6 +41,7 @@ impl World {
     pub fn new(scenario: Scenario, aloud: bool) -> Self {
         let twin = Twin::default();
         twin.add_network("backend");
+        twin.add_network("extra");
         let images: Vec<Image> = scenario
             .images
             .iter()
@@ -73,6 +75,8 @@ impl World {
             }),
         );
         let upgraders = scenario.upgraders.len();
+        let named = scenario.delegates.iter().map(|delegate| delegate.name.as_str());
+        let claims = Claims::new(named.map(|name| (name, &originals[name])));
         Self {
             twin,
             images,
@@ -82,6 +86,7 @@ impl World {
             book: Mutex::new(Book {
                 runs: vec![0; upgraders],
                 last: vec![None; upgraders],
+                claims,
                 ..Book::default()
             }),
             kills: (0..upgraders).map(|_| Notify::new()).collect(),

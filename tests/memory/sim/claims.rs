@@ -1,0 +1,413 @@
+//! What people did to the delegates, and what stands from then on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use delegate_upgrader::container::{ContainerId, Role, RunState};
+use serde_json::Value;
+
+use super::world::World;
+use kit::twin::{Glance, OperatorAction};
+
+/// What has become of a delegate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is in service.
+    Serves,
+    /// Someone stopped this container, and it stays down.
+    Down(ContainerId),
+    /// Someone paused this container, and it stays so.
+    Paused(ContainerId),
+    /// Someone removed it.
+    Gone,
+    /// Nobody can tell: the act came while a replacement was in progress, or the engine ended it.
+    Any,
+}
+
+/// A part of a delegate's settings that people change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    Memory,
+    Policy,
+    Networks,
+    AutoRemove,
+}
+
+impl Part {
+    /// Where a document has it.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Memory => "/HostConfig/Memory",
+            Self::Policy => "/HostConfig/RestartPolicy",
+            Self::Networks => "/NetworkSettings/Networks",
+            Self::AutoRemove => "/HostConfig/AutoRemove",
+        }
+    }
+}
+
+/// One delegate of the scenario, and what its owner wants of it now.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// The names that it may have.
+    pub names: BTreeSet<String>,
+    pub fate: Fate,
+    /// Since when.
+    pub since: Duration,
+    /// A document with the settings that were last given.
+    pub expected: Value,
+    /// The parts of them of which nobody can tell.
+    pub unsure: BTreeSet<Part>,
+}
+
+/// A setting that someone changed on a container that may have changed its part at that moment.
+#[derive(Clone, Debug)]
+pub struct Touch {
+    pub id: ContainerId,
+    pub line: usize,
+    pub part: Part,
+    pub at: Duration,
+}
+
+/// A container that someone stopped or paused, from a time until someone took that back, or the engine did.
+#[derive(Clone, Debug)]
+pub struct Down {
+    pub id: ContainerId,
+    pub line: usize,
+    pub from: Duration,
+    pub until: Option<Duration>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Claims {
+    pub lines: Vec<Line>,
+    pub downs: Vec<Down>,
+    pub touches: Vec<Touch>,
+    /// Names that people gave to containers, with the line of each.
+    pub given: BTreeMap<String, usize>,
+}
+
+/// The containers of a delegate at the moment of an act.
+#[derive(Clone, Debug)]
+pub struct Situation {
+    pub line: usize,
+    pub family: Vec<(Role, Glance)>,
+}
+
+impl Situation {
+    fn of(&self, is: fn(Role) -> bool) -> Option<&Glance> {
+        let found = self.family.iter().find(|(role, _)| is(*role));
+        found.map(|(_, container)| container)
+    }
+
+    fn serving(&self) -> Option<&Glance> {
+        self.of(|role| role == Role::Serving)
+    }
+
+    fn candidate(&self) -> Option<&Glance> {
+        self.of(|role| role == Role::Candidate)
+    }
+
+    fn draining(&self) -> Option<&Glance> {
+        self.of(|role| matches!(role, Role::Draining { .. }))
+    }
+
+    fn standby(&self) -> Option<&Glance> {
+        self.of(|role| role == Role::Standby)
+    }
+
+    /// Whether no replacement is in progress.
+    pub(super) fn is_calm(&self) -> bool {
+        self.candidate().is_none() && self.draining().is_none() && self.standby().is_none()
+    }
+
+    /// Whether what shall become of that is still being decided: a candidate or a new container that someone stops, and
+    /// the one in service while it has a candidate.
+    pub(super) fn is_set_aside(&self, role: Role, hand: &OperatorAction, auto_remove: bool) -> bool {
+        let ends = match hand {
+            OperatorAction::Stop(_)
+            | OperatorAction::Kill(_)
+            | OperatorAction::Pause(_)
+            | OperatorAction::Restart(_) => true,
+            // With `--rm`, what somebody removed looks like what vanished by itself.
+            OperatorAction::Remove(_) => auto_remove,
+            _ => false,
+        };
+        ends && match role {
+            Role::Candidate => true,
+            Role::Serving => !self.is_calm(),
+            _ => false,
+        }
+    }
+}
+
+impl Claims {
+    pub fn new<'a>(originals: impl Iterator<Item = (&'a str, &'a Value)>) -> Self {
+        let lines = originals.map(|(name, document)| Line {
+            names: BTreeSet::from([name.to_owned()]),
+            fate: Fate::Serves,
+            since: Duration::ZERO,
+            expected: document.clone(),
+            unsure: BTreeSet::new(),
+        });
+        Self {
+            lines: lines.collect(),
+            ..Self::default()
+        }
+    }
+
+    /// The line that a name belongs to.
+    pub fn line_of(&self, base: &str) -> Option<usize> {
+        let own = self.lines.iter().position(|line| line.names.contains(base));
+        own.or_else(|| self.given.get(base).copied())
+    }
+
+    pub(super) fn situation(&self, line: usize, glance: &[Glance]) -> Situation {
+        let names = &self.lines[line].names;
+        let family = glance.iter().filter_map(|container| {
+            let (base, role) = Role::parse(&container.name);
+            names.contains(base).then(|| (role, container.clone()))
+        });
+        Situation {
+            line,
+            family: family.collect(),
+        }
+    }
+
+    fn becomes(&mut self, line: usize, fate: Fate, now: Duration) {
+        for down in &mut self.downs {
+            if down.line == line && down.until.is_none() {
+                down.until = Some(now);
+            }
+        }
+        if let Fate::Down(id) | Fate::Paused(id) = &fate {
+            self.downs.push(Down {
+                id: id.clone(),
+                line,
+                from: now,
+                until: None,
+            });
+        }
+        self.lines[line].fate = fate;
+        self.lines[line].since = now;
+    }
+
+    /// Records what stands after an act that the engine carried out.
+    pub(super) fn note(
+        &mut self,
+        world: &World,
+        situation: &Situation,
+        role: Role,
+        target: &Glance,
+        hand: &OperatorAction,
+    ) {
+        let line = situation.line;
+        let now = world.twin.elapsed();
+        let has_serving = situation.serving().is_some();
+        let auto_remove = world.scenario.delegates[line].auto_remove;
+        let fate = match hand {
+            OperatorAction::Remove(_) => self.fate_after_removal(situation, role, auto_remove),
+            OperatorAction::Stop(_) | OperatorAction::Kill(_) => match role {
+                Role::Serving if target.state == RunState::Exited => None,
+                Role::Serving if auto_remove && situation.is_calm() => Some(Fate::Gone),
+                Role::Serving if auto_remove => Some(Fate::Any),
+                Role::Serving => Some(Fate::Down(target.id.clone())),
+                Role::Draining { .. } if !has_serving && situation.candidate().is_none() => Some(Fate::Any),
+                Role::Candidate if !has_serving && situation.draining().is_none() => Some(Fate::Any),
+                _ => None,
+            },
+            OperatorAction::Pause(_) => match role {
+                Role::Serving => Some(Fate::Paused(target.id.clone())),
+                Role::Draining { .. } if !has_serving => Some(Fate::Any),
+                _ => None,
+            },
+            OperatorAction::Start(_) | OperatorAction::Restart(_) | OperatorAction::Unpause(_) => {
+                if role == Role::Standby {
+                    self.lines[line].unsure.insert(Part::AutoRemove);
+                }
+                match role {
+                    Role::Serving if auto_remove && matches!(hand, OperatorAction::Restart(_)) => {
+                        Some(Fate::Any)
+                    }
+                    Role::Serving if self.lines[line].fate != Fate::Any => Some(Fate::Serves),
+                    _ => None,
+                }
+            }
+            OperatorAction::SetMemory(..) => {
+                self.set(world, situation, role, target, Part::Memory);
+                None
+            }
+            OperatorAction::SetRestartPolicy(..) => {
+                self.set(world, situation, role, target, Part::Policy);
+                None
+            }
+            OperatorAction::Connect(..) | OperatorAction::Disconnect(..) => {
+                self.set(world, situation, role, target, Part::Networks);
+                None
+            }
+            OperatorAction::Rename(_, to) => {
+                self.rename(situation, role, to);
+                None
+            }
+            _ => None,
+        };
+        if let Some(fate) = fate {
+            self.becomes(line, fate, now);
+        }
+    }
+
+    fn fate_after_removal(&mut self, situation: &Situation, role: Role, auto_remove: bool) -> Option<Fate> {
+        let has_serving = situation.serving().is_some();
+        let line = &mut self.lines[situation.line];
+        // A label of it may have been the only place with the policy that another one had.
+        if situation.draining().is_some() || situation.candidate().is_some() {
+            line.unsure.insert(Part::Policy);
+        }
+        if auto_remove && !situation.is_calm() {
+            line.unsure.insert(Part::AutoRemove);
+        }
+        let is_last = situation
+            .family
+            .iter()
+            .filter(|(role, _)| matches!(role, Role::Candidate | Role::Draining { .. } | Role::Standby))
+            .count()
+            == 1;
+        match role {
+            Role::Serving if situation.is_calm() => Some(Fate::Gone),
+            Role::Serving => Some(Fate::Any),
+            Role::Candidate | Role::Standby if !has_serving && (is_last || auto_remove) => Some(Fate::Any),
+            Role::Draining { .. } if !has_serving => Some(Fate::Any),
+            _ => None,
+        }
+    }
+
+    /// A setting that someone changed on a container.
+    fn set(&mut self, world: &World, situation: &Situation, role: Role, target: &Glance, part: Part) {
+        self.touches.push(Touch {
+            id: target.id.clone(),
+            line: situation.line,
+            part,
+            at: world.twin.elapsed(),
+        });
+        let line = &mut self.lines[situation.line];
+        let has_serving = situation.serving().is_some();
+        let candidate = situation.candidate();
+        let lasts = match role {
+            Role::Serving => true,
+            // It is the delegate, as long as its successor was not started.
+            Role::Draining { .. } if !has_serving => {
+                candidate.is_none_or(|candidate| candidate.state == RunState::Created)
+            }
+            _ => false,
+        };
+        if lasts {
+            let Some(document) = world.twin.document(target.id.as_str()) else {
+                return;
+            };
+            let value = document.pointer(part.path()).cloned().unwrap_or_default();
+            if let Some(place) = line.expected.pointer_mut(part.path()) {
+                *place = value;
+            }
+            line.unsure.remove(&part);
+        }
+        let may_last = match role {
+            // If it fails, the one before it comes back, with the settings that this one had.
+            Role::Serving => situation.draining().is_some() || situation.standby().is_some(),
+            // Or it is the one that comes back.
+            Role::Draining { .. } => !lasts,
+            Role::Candidate => !has_serving,
+            Role::Standby => true,
+            _ => false,
+        };
+        if may_last {
+            line.unsure.insert(part);
+        }
+        if role == Role::Standby && part == Part::Policy {
+            // Nothing with a policy is created with `--rm`.
+            line.unsure.insert(Part::AutoRemove);
+        }
+    }
+
+    fn rename(&mut self, situation: &Situation, role: Role, to: &str) {
+        self.given.insert(to.to_owned(), situation.line);
+        let line = &mut self.lines[situation.line];
+        match role {
+            Role::Serving if situation.is_calm() => {
+                for name in std::mem::take(&mut line.names) {
+                    self.given.insert(name, situation.line);
+                }
+                line.names.insert(to.to_owned());
+            }
+            Role::Serving | Role::Candidate => {
+                line.names.insert(to.to_owned());
+            }
+            Role::Draining { .. } if situation.serving().is_none() => {
+                line.names.insert(to.to_owned());
+            }
+            _ => {}
+        }
+    }
+
+    /// Compose is about to make a delegate anew.
+    pub(super) fn is_recreated(&mut self, world: &World, situation: &Situation, temporary: &str) {
+        self.given.insert(temporary.to_owned(), situation.line);
+        self.becomes(situation.line, Fate::Any, world.twin.elapsed());
+    }
+
+    pub(super) fn failed_to_recreate(&mut self, situation: &Situation) {
+        self.lines[situation.line].unsure =
+            BTreeSet::from([Part::Memory, Part::Policy, Part::Networks, Part::AutoRemove]);
+    }
+
+    /// Compose has made a delegate anew.
+    pub(super) fn was_recreated(&mut self, world: &World, situation: &Situation, name: &str) {
+        let Some(document) = world.twin.document(name) else {
+            return;
+        };
+        let line = &mut self.lines[situation.line];
+        for other in std::mem::replace(&mut line.names, BTreeSet::from([name.to_owned()])) {
+            self.given.insert(other, situation.line);
+        }
+        line.expected = document;
+        line.unsure.clear();
+        self.becomes(situation.line, Fate::Serves, world.twin.elapsed());
+    }
+
+    /// The engine or the host ended all containers, and brings back those whose policy says so.
+    pub(super) fn containers_ended(&mut self) {
+        for line in 0..self.lines.len() {
+            let Line {
+                fate,
+                expected,
+                unsure,
+                since,
+                ..
+            } = &self.lines[line];
+            let policy = expected["HostConfig"]["RestartPolicy"]["Name"].as_str();
+            let auto_remove = expected["HostConfig"]["AutoRemove"] == Value::Bool(true);
+            let is_sure = !unsure.contains(&Part::Policy) && !auto_remove;
+            let stays = match fate {
+                Fate::Serves => is_sure && matches!(policy, Some("always" | "unless-stopped")),
+                Fate::Down(_) => is_sure && policy != Some("always"),
+                Fate::Paused(_) => false,
+                Fate::Gone | Fate::Any => true,
+            };
+            if !stays {
+                let since = *since;
+                self.becomes(line, Fate::Any, since);
+            }
+        }
+    }
+
+    /// A process ended by itself.
+    pub(super) fn crashed(&mut self, name: &str) {
+        let (base, role) = Role::parse(name);
+        let Some(line) = self.line_of(base) else { return };
+        let expected = &self.lines[line].expected;
+        let policy = expected["HostConfig"]["RestartPolicy"]["Name"].as_str();
+        let comes_back = !self.lines[line].unsure.contains(&Part::Policy) && policy != Some("no");
+        if !comes_back && matches!(role, Role::Serving | Role::Draining { .. } | Role::Candidate) {
+            let since = self.lines[line].since;
+            self.becomes(line, Fate::Any, since);
+        }
+    }
+}
