@@ -93,14 +93,26 @@ pub struct Situation {
     pub family: Vec<(Role, Glance)>,
 }
 
+fn is_up(container: &Glance) -> bool {
+    matches!(container.state.as_str(), "running" | "restarting" | "paused")
+}
+
 impl Situation {
     fn of(&self, is: fn(Role) -> bool) -> Option<&Glance> {
         let found = self.family.iter().find(|(role, _)| is(*role));
         found.map(|(_, container)| container)
     }
 
+    /// The one in service: what people keep under names of their own does not run.
     fn serving(&self) -> Option<&Glance> {
-        self.of(|role| role == Role::Serving)
+        let mut all = self.family.iter().filter(|(role, _)| *role == Role::Serving);
+        let up = all.clone().find(|(_, container)| is_up(container));
+        up.or_else(|| all.next()).map(|(_, container)| container)
+    }
+
+    /// Whether it is what someone keeps of an earlier time.
+    fn is_kept(&self, role: Role, container: &Glance) -> bool {
+        role == Role::Serving && self.serving().is_some_and(|serving| serving.id != container.id)
     }
 
     fn candidate(&self) -> Option<&Glance> {
@@ -204,6 +216,22 @@ impl Claims {
         let now = world.twin.elapsed();
         let has_serving = situation.serving().is_some();
         let auto_remove = world.scenario.delegates[line].auto_remove;
+        if situation.is_kept(role, target) {
+            match hand {
+                OperatorAction::Rename(_, to) => {
+                    self.lines[line].names.remove(&target.name);
+                    self.given.insert(target.name.clone(), line);
+                    self.given.insert(to.clone(), line);
+                    self.lines[line].names.insert(to.clone());
+                }
+                // A second delegate.
+                OperatorAction::Start(_) | OperatorAction::Restart(_) => {
+                    self.becomes(line, Fate::Any, now);
+                }
+                _ => {}
+            }
+            return;
+        }
         let fate = match hand {
             OperatorAction::Remove(_) => self.fate_after_removal(situation, role, auto_remove),
             OperatorAction::Stop(_) | OperatorAction::Kill(_) => match role {
@@ -245,7 +273,7 @@ impl Claims {
                 None
             }
             OperatorAction::Rename(_, to) => {
-                self.rename(situation, role, to);
+                self.rename(situation, role, target, to);
                 None
             }
             _ => None,
@@ -327,14 +355,13 @@ impl Claims {
         }
     }
 
-    fn rename(&mut self, situation: &Situation, role: Role, to: &str) {
+    fn rename(&mut self, situation: &Situation, role: Role, target: &Glance, to: &str) {
         self.given.insert(to.to_owned(), situation.line);
         let line = &mut self.lines[situation.line];
         match role {
             Role::Serving if situation.is_calm() => {
-                for name in std::mem::take(&mut line.names) {
-                    self.given.insert(name, situation.line);
-                }
+                line.names.remove(&target.name);
+                self.given.insert(target.name.clone(), situation.line);
                 line.names.insert(to.to_owned());
             }
             Role::Serving | Role::Candidate => {
@@ -392,6 +419,25 @@ impl Claims {
                 Fate::Gone | Fate::Any => true,
             };
             if !stays {
+                let since = *since;
+                self.becomes(line, Fate::Any, since);
+            }
+        }
+    }
+
+    /// The engine alone was restarted: it starts what is always to run, even if someone stopped it.
+    pub(super) fn engine_restarted(&mut self) {
+        for line in 0..self.lines.len() {
+            let Line {
+                fate,
+                expected,
+                unsure,
+                since,
+                ..
+            } = &self.lines[line];
+            let policy = expected["HostConfig"]["RestartPolicy"]["Name"].as_str();
+            let may_start = unsure.contains(&Part::Policy) || policy == Some("always");
+            if may_start && matches!(fate, Fate::Down(_)) {
                 let since = *since;
                 self.becomes(line, Fate::Any, since);
             }

@@ -151,7 +151,9 @@ async fn perform(world: &Arc<World>, act: Act, random: &mut Random, manager_back
                 1 => world.twin.restart_engine_live(downtime),
                 _ => world.twin.kill_engine(downtime),
             }
-            if kind != 1 {
+            if kind == 1 {
+                world.book().claims.engine_restarted();
+            } else {
                 world.book().containers_ended(&world.scenario);
             }
             sleep(downtime).await;

@@ -42,13 +42,19 @@ fn was_renamed(world: &World, id: &ContainerId, from: Duration, to: Duration) ->
 }
 
 /// Whether its replacement began while it still did what its stop signal asks for: no engine shows that it got one.
-fn was_replaced_while_it_stopped(world: &World, down: &Down) -> bool {
+fn was_replaced_while_it_stopped(world: &World, claims: &Claims, down: &Down) -> bool {
     let events = world.twin.events();
     let ended = events.iter().find(|event| {
         event.id == down.id.as_str() && event.at >= down.from && matches!(event.what, Happened::Exited { .. })
     });
     let ended = ended.map_or(down.from, |event| event.at);
-    !world.scenario.all_people && was_renamed(world, &down.id, down.from, ended + observation_age(world))
+    let until = ended + observation_age(world);
+    let began = events.iter().any(|event| {
+        let of_it = claims.line_of(Role::parse(&event.name).0) == Some(down.line);
+        let by_us = matches!((&event.what, event.cause), (Happened::Created, Cause::Call(_)));
+        by_us && of_it && down.from <= event.at && event.at <= until
+    });
+    !world.scenario.all_people && (began || was_renamed(world, &down.id, down.from, until))
 }
 
 /// What must hold at every moment.
@@ -75,7 +81,7 @@ pub(super) fn moments(world: &World, book: &Book) -> Vec<String> {
                     down.from + age < event.at && down.until.is_none_or(|until| event.at < until)
                 };
                 for down in claims.downs.iter().filter(is_down) {
-                    if was_replaced_while_it_stopped(world, down) {
+                    if was_replaced_while_it_stopped(world, claims, down) {
                         continue;
                     }
                     if down.id.as_str() == event.id {
@@ -105,14 +111,9 @@ pub(super) fn moments(world: &World, book: &Book) -> Vec<String> {
     let calm = book.calm_since.unwrap_or(Duration::MAX);
     for (what, times) in creates {
         let calm: Vec<Duration> = times.into_iter().filter(|at| *at > calm).collect();
-        let often = calm
-            .windows(CREATES + 1)
-            .find(|window| window[CREATES] - window[0] < Duration::from_secs(3500));
-        if let Some(window) = often {
-            violations.push(format!(
-                "{what} was created {CREATES} times from {:?} on",
-                window[0]
-            ));
+        let often = |window: &[Duration]| window[CREATES] - window[0] < Duration::from_secs(3500);
+        if calm.windows(CREATES + 1).any(often) {
+            violations.push(format!("{what} was created more than {CREATES} times in an hour"));
         }
     }
     violations
@@ -204,7 +205,7 @@ impl Judge<'_> {
                 let mut downs = self.book.claims.downs.iter().rev();
                 if downs
                     .find(|down| down.id == *id)
-                    .is_some_and(|down| was_replaced_while_it_stopped(self.world, down))
+                    .is_some_and(|down| was_replaced_while_it_stopped(self.world, &self.book.claims, down))
                 {
                     return;
                 }
@@ -245,7 +246,15 @@ impl Judge<'_> {
             problems.push("it runs twice".to_owned());
             return;
         }
-        let Some(serving) = running.first().copied().or_else(|| serving.first()) else {
+        let comes_back = serving
+            .iter()
+            .find(|container| container.state == RunState::Restarting);
+        let Some(serving) = running
+            .first()
+            .copied()
+            .or(comes_back)
+            .or_else(|| serving.first())
+        else {
             if !ended_by_its_image(self.world, delegate) {
                 problems.push("the delegate is lost".to_owned());
             }
