@@ -57,6 +57,8 @@ pub struct Line {
     pub expected: Value,
     /// The parts of them of which nobody can tell.
     pub unsure: BTreeSet<Part>,
+    /// Someone started what they kept: there are two of it.
+    pub is_double: bool,
 }
 
 /// A setting that someone changed on a container that may have changed its part at that moment.
@@ -128,8 +130,16 @@ impl Situation {
     }
 
     /// Whether no replacement is in progress.
-    pub(super) fn is_calm(&self) -> bool {
-        self.candidate().is_none() && self.draining().is_none() && self.standby().is_none()
+    fn is_calm(&self) -> bool {
+        let is_one = |role: Role| matches!(role, Role::Failed { .. } | Role::Inconclusive { .. });
+        let gives_up = |(role, container): &(Role, Glance)| {
+            (is_one(*role) || matches!(role, Role::Withdrawn { .. })) && is_up(container)
+        };
+        self.serving().is_some()
+            && self.candidate().is_none()
+            && self.draining().is_none()
+            && self.standby().is_none()
+            && !self.family.iter().any(gives_up)
     }
 
     /// Whether what shall become of that is still being decided: a candidate or a new container that someone stops, and
@@ -140,6 +150,7 @@ impl Situation {
             | OperatorAction::Kill(_)
             | OperatorAction::Pause(_)
             | OperatorAction::Restart(_) => true,
+            OperatorAction::Start(_) => role == Role::Candidate,
             // With `--rm`, what somebody removed looks like what vanished by itself.
             OperatorAction::Remove(_) => auto_remove,
             _ => false,
@@ -160,6 +171,7 @@ impl Claims {
             since: Duration::ZERO,
             expected: document.clone(),
             unsure: BTreeSet::new(),
+            is_double: false,
         });
         Self {
             lines: lines.collect(),
@@ -171,6 +183,13 @@ impl Claims {
     pub fn line_of(&self, base: &str) -> Option<usize> {
         let own = self.lines.iter().position(|line| line.names.contains(base));
         own.or_else(|| self.given.get(base).copied())
+    }
+
+    /// Whether someone gave a container of that line another name.
+    pub(super) fn is_renamed(&self, line: usize) -> bool {
+        self.given
+            .iter()
+            .any(|(name, of)| *of == line && name.contains("-kept-"))
     }
 
     pub(super) fn situation(&self, line: usize, glance: &[Glance]) -> Situation {
@@ -224,8 +243,8 @@ impl Claims {
                     self.given.insert(to.clone(), line);
                     self.lines[line].names.insert(to.clone());
                 }
-                // A second delegate.
                 OperatorAction::Start(_) | OperatorAction::Restart(_) => {
+                    self.lines[line].is_double = true;
                     self.becomes(line, Fate::Any, now);
                 }
                 _ => {}

@@ -375,9 +375,13 @@ impl<'a> Moments<'a> {
         else {
             return;
         };
-        let other = self.another(event, |_, other| {
-            other.running.is_some() && other.started_by != Cause::OperatorAction
-        });
+        let claims = &self.book.claims;
+        let line = claims.line_of(Role::parse(&event.name).0);
+        let is_double = line.is_some_and(|line| claims.lines[line].is_double);
+        let other = !is_double
+            && self.another(event, |_, other| {
+                other.running.is_some() && other.started_by != Cause::OperatorAction
+            });
         if other {
             let name = delegate.name.clone();
             self.violated(event, &format!("two containers of {name} run at once"));

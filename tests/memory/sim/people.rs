@@ -160,14 +160,8 @@ pub(super) async fn act(world: &World, random: &mut Random) {
     let hand = match kind {
         Kind::Remove => OperatorAction::Remove(id),
         Kind::Rename => {
-            // Once in a while: each one makes another delegate of it.
-            let is_lost_track_of = {
-                let given = &world.book().claims.given;
-                let mut glance = glance.iter();
-                let is_renamed = |container: &Glance| given.contains_key(Role::parse(&container.name).0);
-                given.len() > 3 || !situation.is_calm() && glance.any(is_renamed)
-            };
-            if is_lost_track_of {
+            // Once: who gives several parts of one replacement other names takes it apart.
+            if world.book().claims.is_renamed(situation.line) {
                 return;
             }
             let delegate = &world.scenario.delegates[situation.line].name;

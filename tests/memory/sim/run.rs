@@ -14,6 +14,9 @@ use super::scenario::Scenario;
 /// How many seeds a plain `cargo test` plays.
 const FIXED_SHARE: u64 = 60;
 
+/// So many broken stories are listed.
+const SHOWN: usize = 200;
+
 #[derive(Default)]
 struct Tally {
     seeds: u64,
@@ -109,7 +112,7 @@ fn tell(tally: &Tally, begun: Instant) {
     let seconds = begun.elapsed().as_secs_f64();
     println!("{seconds:>10.1}  seconds; {longest:.1} of them for SEED={slowest}");
     println!("violations {:>10}", tally.violations.len());
-    for (seed, violations) in tally.violations.iter().take(20) {
+    for (seed, violations) in tally.violations.iter().take(SHOWN) {
         println!("SEED={seed}");
         for violation in violations.iter().take(5) {
             println!("    {violation}");

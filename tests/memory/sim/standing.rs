@@ -41,6 +41,17 @@ fn was_renamed(world: &World, id: &ContainerId, from: Duration, to: Duration) ->
     })
 }
 
+/// Whether someone renamed that container so short a time ago that no upgrader could know.
+fn was_named_just_now(world: &World, removed: &Event, age: Duration) -> bool {
+    world.twin.events().iter().any(|event| {
+        matches!(event.what, Happened::Renamed { .. })
+            && event.cause == Cause::OperatorAction
+            && event.id == removed.id
+            && event.at <= removed.at
+            && removed.at < event.at + age
+    })
+}
+
 /// Whether its replacement began while it still did what its stop signal asks for: no engine shows that it got one.
 fn was_replaced_while_it_stopped(world: &World, claims: &Claims, down: &Down) -> bool {
     let events = world.twin.events();
@@ -93,7 +104,8 @@ pub(super) fn moments(world: &World, book: &Book) -> Vec<String> {
             }
             Happened::Removed
                 if claims.given.contains_key(&event.name)
-                    && (world.scenario.all_people || event.name.contains("-kept-")) =>
+                    && (world.scenario.all_people || event.name.contains("-kept-"))
+                    && !was_named_just_now(world, &event, age) =>
             {
                 violated("what someone gave a name was removed");
             }
