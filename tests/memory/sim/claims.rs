@@ -258,7 +258,7 @@ impl Claims {
                 Role::Serving if auto_remove && situation.is_calm() => Some(Fate::Gone),
                 Role::Serving if auto_remove => Some(Fate::Any),
                 Role::Serving => Some(Fate::Down(target.id.clone())),
-                Role::Draining { .. } if !has_serving && situation.candidate().is_none() => Some(Fate::Any),
+                Role::Draining { .. } if !has_serving => Some(Fate::Any),
                 Role::Candidate if !has_serving && situation.draining().is_none() => Some(Fate::Any),
                 _ => None,
             },

@@ -6,6 +6,7 @@ use std::time::Duration;
 use delegate_upgrader::container::Role;
 
 use super::book::Book;
+use super::claims::Part;
 use super::scenario::{Delegate, Kind, Way};
 use super::standing::original_name;
 use super::world::World;
@@ -378,7 +379,13 @@ impl<'a> Moments<'a> {
         let claims = &self.book.claims;
         let line = claims.line_of(Role::parse(&event.name).0);
         let is_double = line.is_some_and(|line| claims.lines[line].is_double);
+        // Someone gave it back the policy with which the engine starts it.
+        let has_policy = event.cause == Cause::Engine && {
+            let mut touches = claims.touches.iter();
+            touches.any(|touch| touch.id.as_str() == event.id && touch.part == Part::Policy)
+        };
         let other = !is_double
+            && !has_policy
             && self.another(event, |_, other| {
                 other.running.is_some() && other.started_by != Cause::OperatorAction
             });

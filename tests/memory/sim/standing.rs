@@ -208,6 +208,7 @@ impl Judge<'_> {
             .collect();
         match &self.line.fate {
             Fate::Any => {}
+            Fate::Gone if self.was_being_replaced() => {}
             Fate::Gone => {
                 for (_, container) in up {
                     problems.push(format!("{} is up, though it was removed", container.name));
@@ -241,6 +242,16 @@ impl Judge<'_> {
             }
             Fate::Serves => self.serves(&family, problems),
         }
+    }
+
+    /// Whether its candidate was created at the moment of the act: then it is the only one, and serves.
+    fn was_being_replaced(&self) -> bool {
+        let until = self.line.since + observation_age(self.world);
+        self.world.twin.events().iter().any(|event| {
+            let (base, _) = Role::parse(&event.name);
+            let by_us = matches!((&event.what, event.cause), (Happened::Created, Cause::Call(_)));
+            by_us && self.line.names.contains(base) && self.line.since <= event.at && event.at <= until
+        })
     }
 
     fn serves(&self, family: &[(Role, &Glance)], problems: &mut Vec<String>) {
@@ -295,7 +306,9 @@ impl Judge<'_> {
             // Without its image it cannot be made anew.
             && self.world.twin.images().iter().any(|there| there.as_str() == document["Image"])
             && !is_halted(self.world, self.book, self.glance);
-        if may_be_replaced && !self.world.same(image, self.book.published) {
+        // Someone gave a name of this platform's images to one of another platform.
+        let is_foreign = kind == Kind::WrongPlatform;
+        if may_be_replaced && !is_foreign && !self.world.same(image, self.book.published) {
             problems.push(format!(
                 "it runs image {image} ({kind:?}), though {} ({published:?}) is published",
                 self.book.published
@@ -324,8 +337,13 @@ impl Judge<'_> {
             }
         }
         let is_rejected = |role: Role| matches!(role, Role::Failed { .. } | Role::Inconclusive { .. });
-        if family.iter().filter(|(role, _)| is_rejected(*role)).count() > 1 {
-            problems.push("more than one rejected one is kept".to_owned());
+        for name in &self.line.names {
+            let rejected = family
+                .iter()
+                .filter(|(role, other)| is_rejected(*role) && Role::parse(&other.name).0 == name);
+            if rejected.count() > 1 {
+                problems.push(format!("more than one rejected one of {name} is kept"));
+            }
         }
     }
 
