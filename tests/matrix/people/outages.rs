@@ -29,7 +29,7 @@ pub(super) async fn try_all(
     if selection.is_small {
         return;
     }
-    let (mut lives, mut number) = (false, 30_000);
+    let (mut lives, mut number) = (false, 15_000);
     for outage in Outage::ALL {
         let mut points = points(recorded, outage);
         points.retain(|point| selection.takes(&point.name()));

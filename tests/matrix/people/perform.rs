@@ -1,8 +1,10 @@
 //! Carries out what a person does, with the calls that `docker` and `docker compose` make for it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 
 use super::images::{self, Images};
 use super::rules::act::{Act, ContainerAct, ImageAct, Target};
@@ -44,6 +46,8 @@ pub(crate) enum Done {
 
 /// The memory that the person sets, and that with swap.
 const MEMORY: u64 = 96 << 20;
+/// How long the engine may take to remove a container.
+const REMOVAL: Duration = Duration::from_secs(10);
 
 impl Site {
     /// The name that the person gives to what they rename.
@@ -195,9 +199,7 @@ impl Site {
                 self.try_to("POST", &stop).await;
                 self.try_to("DELETE", &format!("/containers/{id}?force=1")).await;
                 // One with `--rm` takes a moment to go.
-                while self.engine.inspect(id).await.is_some() {
-                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-                }
+                self.until_gone(id).await;
                 self.try_to("POST", &format!("/containers/{new}/rename?name={name}"))
                     .await;
                 self.try_to("POST", &start(new)).await;
@@ -210,6 +212,13 @@ impl Site {
                 target: Some((id.to_owned(), name.to_owned())),
             },
             Err(problem) => Done::Refused(problem),
+        }
+    }
+
+    async fn until_gone(&self, id: &str) {
+        let begin = Instant::now();
+        while self.engine.inspect(id).await.is_some() && begin.elapsed() < REMOVAL {
+            sleep(Duration::from_millis(50)).await;
         }
     }
 

@@ -33,6 +33,8 @@ const INTO_THE_DRAIN: Duration = Duration::from_millis(1500);
 const DRAINS: (u64, u64) = (5, 1);
 /// The run in which somebody acts, and the next scheduled one.
 const RUNS: usize = 2;
+/// One run may find the engine away.
+const RUNS_OF_OUTAGE: usize = 3;
 
 /// Who does something.
 #[derive(Clone)]
@@ -176,7 +178,11 @@ impl Point {
         let mut done = Done::Missing;
         let mut expected = self.expected.clone();
         let settings = self.settings(&site.images.new);
-        for run in 0..RUNS {
+        let runs = match self.cause {
+            Cause::Engine(_) => RUNS_OF_OUTAGE,
+            _ => RUNS,
+        };
+        for run in 0..runs {
             let (calls, told) = (proxy.made().len(), site.story.text().len());
             let ended = upgrader::once(&site.name, &settings, proxy, &site.story).await;
             site.story.tell(format_args!("the upgrader: {ended:?}"));
@@ -236,7 +242,14 @@ impl Point {
         let events = bench.recorder.of(&site.name);
         failures.extend(judge::cut_short(&events, done));
         if expected.no_gap {
-            let images = [&site.images.old, &site.images.new];
+            let Images {
+                old,
+                new,
+                old_id,
+                new_id,
+                ..
+            } = &site.images;
+            let images = [old, new, old_id, new_id];
             let needs = |image: &str| {
                 let works = images.iter().any(|known| *known == image);
                 works.then_some(Duration::from_secs(START_SECONDS))
