@@ -154,6 +154,7 @@ impl Point {
                 Successor::NeverHealthy | Successor::Crashes => "6s",
             },
             stop_timeout: "60s",
+            longest: upgrader::LONGEST,
         };
         let mut outcome = Outcome::default();
         let mut runs = 0;

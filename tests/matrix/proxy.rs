@@ -148,6 +148,14 @@ pub(crate) struct Shared {
     pub(crate) released: watch::Sender<bool>,
 }
 
+/// A call that was made.
+#[derive(Clone, Debug)]
+pub(crate) struct Made {
+    pub(crate) at: Instant,
+    pub(crate) name: String,
+    pub(crate) write: bool,
+}
+
 struct State {
     cast: Cast,
     trap: Option<Trap>,
@@ -155,8 +163,7 @@ struct State {
     mended: bool,
     writes: usize,
     seen: Vec<(String, bool)>,
-    /// Each call by its name, without those about strangers.
-    made: Vec<(Instant, String)>,
+    made: Vec<Made>,
     trespasses: Vec<String>,
 }
 
@@ -205,8 +212,8 @@ impl Proxy {
         self.shared.state().sprung
     }
 
-    /// All calls so far and when each was made.
-    pub(crate) fn made(&self) -> Vec<(Instant, String)> {
+    /// All calls so far, without those about strangers.
+    pub(crate) fn made(&self) -> Vec<Made> {
         self.shared.state().made.clone()
     }
 
@@ -322,7 +329,11 @@ impl Shared {
             }
         }
         if !name.contains(STRANGER) {
-            state.made.push((Instant::now(), name.clone()));
+            state.made.push(Made {
+                at: Instant::now(),
+                name: name.clone(),
+                write,
+            });
         }
         let sign = if write { '-' } else { '+' };
         let label = format!("{:02}{sign}{name}", state.writes);

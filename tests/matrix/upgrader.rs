@@ -12,9 +12,9 @@ use crate::proxy::Proxy;
 use crate::story::Story;
 use kit::lab::static_binary;
 
-/// A run that takes longer hangs. One against a fault that stays gives up after the five minutes below, and has to
-/// clean up after that, on a machine where all the others run.
-const LONGEST: Duration = Duration::from_secs(600);
+/// A run that takes longer hangs. One against a fault that stays gives up after five minutes, and has to clean up after
+/// that, on a machine where all the others run.
+pub(crate) const LONGEST: Duration = Duration::from_secs(600);
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) healthy_time: &'static str,
     pub(crate) healthy_deadline: &'static str,
     pub(crate) stop_timeout: &'static str,
+    /// How long a run may take.
+    pub(crate) longest: Duration,
 }
 
 /// Runs `delegate-upgrader once` for the delegates called so; what it prints is part of the story.
@@ -64,7 +66,7 @@ pub(crate) async fn once(name: &str, settings: &Settings, proxy: &Proxy, story: 
             }
         }
     };
-    timeout(LONGEST, end).await.unwrap_or(Ended::Hung)
+    timeout(settings.longest, end).await.unwrap_or(Ended::Hung)
 }
 
 fn listen(output: Option<impl AsyncRead + Unpin + Send + 'static>, story: &Arc<Story>) {

@@ -1,5 +1,6 @@
 //! What is on the host at the end of a point of the people's matrix, and whether it may be.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -11,14 +12,17 @@ use super::rules::act::{Act, ImageAct};
 use super::rules::expect::{Condition, End, Expected, Image, Place, Settings, Spare};
 use crate::check::{configuration, differences, healthy, text};
 use crate::events::Event;
+use crate::proxy::Made;
 use kit::lab::engine::Row;
 
 /// What the engine does by itself after the upgrader's end may take this long.
 const COMES_TO_REST: Duration = Duration::from_secs(10);
 /// One that is made in vain, since somebody acted, and one more.
 const MOST_CANDIDATES: usize = 2;
-/// How many calls are too many, and in which time.
-const MOST_CALLS: (usize, Duration) = (100, Duration::from_secs(5));
+/// How often any other change may be asked for in one run.
+const MOST_CHANGES: usize = 5;
+/// How many calls are too many, and in which time. A clean upgrade inspects up to five containers four times a second.
+const MOST_CALLS: (usize, Duration) = (200, Duration::from_secs(5));
 /// The label that has the image of a container that was created by the image's id.
 const IMAGE_LABEL: &str = "/Config/Labels/io.delegate-upgrader.image";
 
@@ -188,20 +192,27 @@ fn says_why(text: &str) -> bool {
     text.lines().filter(warns).any(|line| line.contains("reason="))
 }
 
-/// What was repeated too often in one run: calls with their times.
-pub(crate) fn repetitions(calls: &[(std::time::Instant, String)]) -> Vec<String> {
+/// What was repeated too often in one run.
+pub(crate) fn repetitions(calls: &[Made]) -> Vec<String> {
     let mut wrongs = Vec::new();
-    let candidates = calls
-        .iter()
-        .filter(|(_, name)| name == "create-candidate")
-        .count();
-    if candidates > MOST_CANDIDATES {
-        wrongs.push(format!("{candidates} candidates were created in one run"));
+    let mut changes: BTreeMap<&str, usize> = BTreeMap::new();
+    for call in calls.iter().filter(|call| call.write) {
+        *changes.entry(&call.name).or_default() += 1;
+    }
+    for (name, times) in changes {
+        let most = if name == "create-candidate" {
+            MOST_CANDIDATES
+        } else {
+            MOST_CHANGES
+        };
+        if times > most {
+            wrongs.push(format!("{name} {times} times in one run"));
+        }
     }
     let (most, time) = MOST_CALLS;
     let is_burst = calls
         .windows(most)
-        .any(|window| window[most - 1].0.duration_since(window[0].0) < time);
+        .any(|window| window[most - 1].at.duration_since(window[0].at) < time);
     if is_burst {
         wrongs.push(format!("{most} calls within {} s", time.as_secs()));
     }

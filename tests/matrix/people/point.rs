@@ -29,6 +29,8 @@ use crate::upgrader::{self, Ended};
 const INTO_THE_PROOF: Duration = Duration::from_secs(1);
 /// How long after the request to stop they act in the middle of a drain.
 const INTO_THE_DRAIN: Duration = Duration::from_millis(1500);
+/// How long a run may take: nothing that somebody does is a reason to try for longer.
+const LONGEST: Duration = Duration::from_secs(120);
 /// How long a drain takes that is to outlast the act, and any other.
 const DRAINS: (u64, u64) = (5, 1);
 /// The run in which somebody acts, and the next scheduled one.
@@ -205,7 +207,11 @@ impl Point {
                 .failures
                 .extend(judge::repetitions(&proxy.made()[calls..]));
             match ended {
-                Ended::Killed | Ended::Hung => outcome.failures.push("the upgrader hung".to_owned()),
+                Ended::Killed | Ended::Hung => {
+                    let problem = format!("run {} did not end", run + 1);
+                    outcome.failures.push(problem);
+                    break;
+                }
                 Ended::Exited(code) => {
                     let text = site.story.text();
                     let wrong = judge::exit(site, code, &expected, &text[told..]).await;
@@ -300,6 +306,10 @@ impl Point {
                 _ => "30s",
             },
             stop_timeout: "20s",
+            longest: match self.cause {
+                Cause::Engine(_) => upgrader::LONGEST,
+                _ => LONGEST,
+            },
         }
     }
 
