@@ -34,6 +34,8 @@ impl Cast {
 
     /// `NAME.draining-17` → `draining`.
     fn part_of_name(&self, name: &str) -> String {
+        // Compose calls it `<id>_NAME` for a moment.
+        let name = name.split_once('_').map_or(name, |(_, name)| name);
         match name.strip_prefix(&self.name) {
             Some("") => "service".to_owned(),
             Some(rest) if rest.starts_with('.') => rest

@@ -145,8 +145,13 @@ fn what_a_person_stopped_stays_stopped() {
     assert_eq!(ends("03-proof"), [stopped]);
     // The rename is on its way.
     assert_eq!(ends("04-before-rename-old-to-draining"), [stopped, End::UPGRADED]);
-    // The old one comes back, and the next run upgrades it again.
-    assert_eq!(ends("07-drain"), [End::UPGRADED]);
+    // The old one comes back, and the next run upgrades it again; unless it has gone before this one has stopped.
+    assert_eq!(ends("07-before-stop-old"), [End::UPGRADED]);
+    let new_one = End {
+        condition: Condition::Stopped,
+        ..End::UPGRADED
+    };
+    assert_eq!(ends("07-drain"), [new_one, End::UPGRADED]);
 }
 
 #[test]

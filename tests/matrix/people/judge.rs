@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::images;
 use super::perform::{Done, Site};
-use super::rules::act::{Act, ImageAct};
+use super::rules::act::{Act, ContainerAct, ImageAct};
 use super::rules::expect::{Condition, End, Expected, Image, Place, Settings, Spare};
 use crate::check::{configuration, differences, healthy, text};
 use crate::events::Event;
@@ -17,7 +17,8 @@ use kit::lab::engine::Row;
 
 /// What the engine does by itself after the upgrader's end may take this long.
 const COMES_TO_REST: Duration = Duration::from_secs(10);
-/// One that is made in vain, since somebody acted, and one more.
+/// One that is made in vain, since somebody acted, and one more. The old one of an `--rm` delegate is recreated under the
+/// same name.
 const MOST_CANDIDATES: usize = 2;
 /// How often any other change may be asked for in one run.
 const MOST_CHANGES: usize = 5;
@@ -166,18 +167,27 @@ async fn image_wrongs(site: &Site, act: Option<Act>) -> Option<String> {
 }
 
 /// What is wrong with how a run ended. `text` is what it printed.
-pub(crate) async fn exit(site: &Site, code: Option<i32>, expected: &Expected, text: &str) -> Option<String> {
+pub(crate) async fn exit(
+    site: &Site,
+    act: Option<Act>,
+    code: Option<i32>,
+    expected: &Expected,
+    text: &str,
+) -> Option<String> {
     let is_plain = expected
         .ends
         .iter()
         .all(|end| end.place == Place::Name && end.condition == Condition::Up && end.image == Image::New);
-    if !is_plain || expected.spare == Spare::Remade {
+    let is_made_anew = act.and_then(Act::on_container) == Some(ContainerAct::Compose);
+    if !is_plain || is_made_anew {
         return None;
     }
     let document = site.engine.inspect(&site.name).await.unwrap_or_default();
     let is_up = crate::check::text(&document, "/State/Status") == "running";
     let serves = is_up && image_of(&document) == site.images.new;
     match (code, serves) {
+        // Somebody restarts it in this moment.
+        (Some(0), false) if text.contains("reason=\"not_running\"") => None,
         (Some(0), false) => Some("exit code 0, and the new image does not serve".to_owned()),
         (Some(1), true) => Some("exit code 1, and the new image serves".to_owned()),
         (Some(_), false) if !says_why(text) => {
@@ -193,7 +203,7 @@ fn says_why(text: &str) -> bool {
 }
 
 /// What was repeated too often in one run.
-pub(crate) fn repetitions(calls: &[Made]) -> Vec<String> {
+pub(crate) fn repetitions(calls: &[Made], rm: bool) -> Vec<String> {
     let mut wrongs = Vec::new();
     let mut changes: BTreeMap<&str, usize> = BTreeMap::new();
     for call in calls.iter().filter(|call| call.write) {
@@ -201,7 +211,7 @@ pub(crate) fn repetitions(calls: &[Made]) -> Vec<String> {
     }
     for (name, times) in changes {
         let most = if name == "create-candidate" {
-            MOST_CANDIDATES
+            MOST_CANDIDATES + usize::from(rm)
         } else {
             MOST_CHANGES
         };

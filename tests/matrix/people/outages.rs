@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use super::point::{Cause, Point};
 use super::rules::expect;
 use super::rules::stage::Moment;
-use super::{POLICIES, Recorded, TRIES, count, not_reached, stages_of};
+use super::{Recorded, TRIES, count, not_reached, policy, stages_of};
 use crate::outage::{ALL_ARRIVE, AWAY, Daemon, Outage};
 use crate::plan::{self, Selection};
 use crate::point::{Bench, Gate};
@@ -67,7 +67,7 @@ fn points(recorded: &Recorded, outage: Outage) -> Vec<Point> {
         let held = stages.filter(|stage| stage.moment == Moment::Before);
         for (place, stage) in held.enumerate() {
             let shift = Outage::ALL.iter().position(|other| *other == outage);
-            let policy = POLICIES[(place + shift.unwrap_or_default()) % POLICIES.len()];
+            let policy = policy(&stage, place + shift.unwrap_or_default());
             points.push(Point {
                 trap: Some(plan::trap(calls, &stage.call, Fault::Pause)),
                 stage: Some(stage),

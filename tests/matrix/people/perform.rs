@@ -160,9 +160,12 @@ impl Site {
         let (mut given, after) = (configuration(&self.before), configuration(after));
         let keys: &[&str] = match act {
             ContainerAct::UpdateMemory => &["Memory", "MemorySwap"],
-            ContainerAct::UpdatePolicy => &["RestartPolicy"],
             _ => &[],
         };
+        // The upgrader may have taken it off by now.
+        if act == ContainerAct::UpdatePolicy {
+            given["HostConfig"]["RestartPolicy"]["Name"] = json!(self.other_policy());
+        }
         for key in keys {
             given["HostConfig"][*key] = after["HostConfig"][*key].clone();
         }

@@ -205,7 +205,7 @@ impl Point {
             }
             outcome
                 .failures
-                .extend(judge::repetitions(&proxy.made()[calls..]));
+                .extend(judge::repetitions(&proxy.made()[calls..], self.scenario.shape.rm));
             match ended {
                 Ended::Killed | Ended::Hung => {
                     let problem = format!("run {} did not end", run + 1);
@@ -214,7 +214,7 @@ impl Point {
                 }
                 Ended::Exited(code) => {
                     let text = site.story.text();
-                    let wrong = judge::exit(site, code, &expected, &text[told..]).await;
+                    let wrong = judge::exit(site, self.act(), code, &expected, &text[told..]).await;
                     outcome.failures.extend(wrong);
                     outcome.kept_old |= run == 0 && code != Some(0);
                 }

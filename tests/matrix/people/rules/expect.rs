@@ -122,6 +122,8 @@ pub(crate) fn expected(stage: &Stage, act: Act) -> Option<Expected> {
                 Target::Serving => of_old_one(stage, act),
                 Target::Candidate => of_candidate(stage, act)?,
                 Target::Draining => of_draining(stage, act),
+                // It would have the port that the others need.
+                Target::Standby if act == ContainerAct::Compose && situation.stop_first => return None,
                 Target::Standby => of_standby(act),
             }
         }
@@ -186,6 +188,7 @@ fn of_new_one(stage: &Stage, act: ContainerAct) -> (Vec<End>, Spare) {
     } = stage.situation;
     let has_fallback = draining.is_some() || standby.is_some();
     // The fallback goes in this moment, whatever the person does.
+    let is_in_drain = draining == Some(Life::Stopping) && act == ContainerAct::Stop;
     let is_last = stage.holds("remove-old") || stage.holds("remove-standby") || !has_fallback;
     let mut ends = match act {
         ContainerAct::Rename if rm => vec![End::UPGRADED.kept(), End::UPGRADED],
@@ -201,8 +204,9 @@ fn of_new_one(stage: &Stage, act: ContainerAct) -> (Vec<End>, Spare) {
                 Condition::Stopped
             });
             match (has_fallback, is_last) {
-                (true, false) => vec![End::UPGRADED],
-                (true, true) => vec![stands, End::UPGRADED],
+                // The old one may have gone before this one has stopped.
+                (true, is_last) if is_last || is_in_drain => vec![stands, End::UPGRADED],
+                (true, _) => vec![End::UPGRADED],
                 (false, _) => vec![stands],
             }
         }
@@ -221,10 +225,21 @@ fn of_new_one(stage: &Stage, act: ContainerAct) -> (Vec<End>, Spare) {
 /// It is the upgrader's own: what somebody does to it costs this attempt at most.
 fn of_candidate(stage: &Stage, act: ContainerAct) -> Option<(Vec<End>, Spare)> {
     let Situation {
-        stop_first, draining, ..
+        stop_first,
+        candidate,
+        draining,
+        ..
     } = stage.situation;
     let is_retired = draining.is_some() || stage.situation.serving.is_none();
     Some(match act {
+        // It is theirs: the rollout has not begun to do anything with it.
+        ContainerAct::Rename if candidate == Some(Life::Created) => {
+            (vec![End::UPGRADED], Spare::Kept { must: false })
+        }
+        // The old one gives up its name, or has, so this one is taken for the new one.
+        ContainerAct::Rename if is_retired || stage.holds("rename-old-to-draining") => {
+            (vec![End::UPGRADED, End::UPGRADED.kept()], Spare::None)
+        }
         // It has the port that the old one needs to come back.
         ContainerAct::Compose if stop_first && is_retired => return None,
         // A name that the next candidate needs is somebody's own container now.
@@ -256,7 +271,7 @@ fn of_draining(stage: &Stage, act: ContainerAct) -> (Vec<End>, Spare) {
             let must = !rm && !stage.holds("remove-old");
             (vec![End::UPGRADED], Spare::Kept { must })
         }
-        ContainerAct::Compose => (vec![End::UPGRADED], Spare::Remade),
+        ContainerAct::Compose => (vec![End::UPGRADED.with(Settings::Either)], Spare::Remade),
         _ if act.is_setting() => {
             // It may still come back, and is compared with its successor right before that starts.
             let is_compared_later = stop_first && candidate == Some(Life::Created);
