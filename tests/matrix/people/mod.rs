@@ -74,26 +74,30 @@ fn stages_of(scenario: Scenario, calls: &[(String, bool)]) -> Vec<Stage> {
 /// Every act at every stage that it makes sense at.
 fn points(recorded: &Recorded) -> Vec<Point> {
     let mut points = Vec::new();
+    // How many points there are of each act, so that each act meets each policy. Those with `--rm` have none.
+    let mut so_far: BTreeMap<Act, usize> = BTreeMap::new();
     for (scenario, calls) in recorded {
-        for (place, stage) in stages_of(*scenario, calls).into_iter().enumerate() {
+        for stage in stages_of(*scenario, calls) {
             let fault = match stage.moment {
                 Moment::Before => Fault::Pause,
                 Moment::After => Fault::Notice,
             };
-            for (number, act) in Act::all().into_iter().enumerate() {
+            for act in Act::all() {
                 let Some(expected) = expect::expected(&stage, act) else {
                     continue;
                 };
+                let number = so_far.entry(act).or_default();
                 points.push(Point {
                     number: 100 + points.len(),
                     scenario: *scenario,
                     trap: Some(plan::trap(calls, &stage.call, fault)),
                     stage: Some(stage.clone()),
                     cause: Cause::Person(act),
-                    policy: policy(&stage, place + number),
+                    policy: policy(&stage, *number),
                     expected,
                     gate: None,
                 });
+                *number += 1;
             }
         }
     }
