@@ -5,18 +5,21 @@
 mod credentials;
 mod docker;
 mod error;
+mod events;
 mod permissions;
 mod storage;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 pub use credentials::{ConfigFile, Credentials, StaticCredentials};
 pub use docker::DockerEngine;
 pub(crate) use docker::messages::is_abandoned_start;
 pub use error::EngineError;
+pub use events::{EventKind, HostEvent};
 pub use permissions::{API_CALLS, ApiCall, MUTABLE_TAGS, Purpose};
 pub use storage::Storage;
 
@@ -156,6 +159,13 @@ pub trait Engine: Send + Sync + 'static {
     /// The paths of files that were copied into a container before its present life began. No document lists them.
     fn copied_files(&self, id: &ContainerId)
     -> impl Future<Output = Result<Vec<String>, EngineError>> + Send;
+
+    /// What happened on the host since then, the earliest first, as far as the engine still knows: it remembers the last
+    /// 256 events of all kinds, until it ends.
+    fn events(
+        &self,
+        since: DateTime<Utc>,
+    ) -> impl Future<Output = Result<Vec<HostEvent>, EngineError>> + Send;
 
     /// The digest that the registry has for a reference now, asked through the engine.
     fn registry_digest(

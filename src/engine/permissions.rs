@@ -44,7 +44,7 @@ const fn comparing_tags(call: ApiCall) -> ApiCall {
 pub const MUTABLE_TAGS: &str = "mutable tags";
 
 /// Every call. No other is made.
-pub const API_CALLS: [ApiCall; 21] = [
+pub const API_CALLS: [ApiCall; 22] = [
     call("GET", "/version", Purpose::HealthChecks),
     call("GET", "/containers/json", Purpose::HealthChecks),
     call("GET", "/containers/{id}/json", Purpose::HealthChecks),
@@ -90,6 +90,11 @@ pub const API_CALLS: [ApiCall; 21] = [
         "HEAD",
         "/containers/{id}/archive",
         Purpose::Optional("files that Compose copied in"),
+    ),
+    call(
+        "GET",
+        "/events",
+        Purpose::Optional("whether somebody stopped a container"),
     ),
     call(
         "GET",

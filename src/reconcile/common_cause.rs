@@ -57,6 +57,9 @@ fn unhealthy_peer(
 ) -> Option<CommonCause> {
     let subject = subject(rollout).filter(|subject| !subject.is_created() && !subject.health.is_healthy())?;
     let seen = subject.history.seen_since?;
+    if subject.state == RunState::Paused {
+        return Some("somebody paused it".into());
+    }
     let cause = |peer: &Member| CommonCause {
         what: format!(
             "{}, which runs {}, is unhealthy too: {}",

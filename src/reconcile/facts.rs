@@ -1,17 +1,17 @@
 //! Facts that a decision needs beside the containers: what is known of them, and how they are learned.
 
 use chrono::{DateTime, Utc};
-use tracing::warn;
+use tracing::{debug, warn};
 
 use super::{Reconciler, Stalled};
-use crate::container::RunState;
+use crate::container::{ContainerId, RunState};
 use crate::document::{Obstacle, SingleInstance};
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::image::manager_reference;
 use crate::manager::{ImageSource, Query};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Desired, Fact, Facts, Member, Rollout, UpdateOrder};
+use crate::rollout::{Desired, Fact, Facts, Member, Rollout, StoppedBy, Stopper, UpdateOrder};
 
 /// The label that Compose puts on its containers. Only Compose is known to copy files into a container before it
 /// starts.
@@ -69,6 +69,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 self.track(rollout).free_memory = Some(answer);
             }
             (Fact::HiddenObstacle, Some(serving)) => self.learn_hidden_obstacle(rollout, serving).await,
+            (Fact::StoppedBy { container }, _) => self.learn_who_stopped(rollout, &container).await,
             (Fact::ManagerReachable { image }, _) => {
                 self.manager.ask_whether_reachable(Query {
                     workload: rollout.workload.clone(),
@@ -121,6 +122,25 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let tracked = self.track(rollout);
         tracked.backoff = None;
         tracked.hidden_obstacle = Some((serving.id.clone(), answer));
+    }
+
+    /// Where the engine does not tell, nobody stopped it: nothing that is in progress waits for this answer.
+    async fn learn_who_stopped(&mut self, rollout: &Rollout, id: &ContainerId) {
+        let Some(member) = rollout.member(id) else { return };
+        let asked_at = self.now();
+        let by = match self.engine.events(Rollout::stopped_since(member)).await {
+            Ok(events) => rollout.who_stopped(member, &events),
+            Err(error) => {
+                let (container, workload) = (&rollout.name, &rollout.workload);
+                debug!(container, workload, container_id = %id, %error, "cannot read the engine's events; assuming that nobody stopped this container");
+                StoppedBy::Nobody
+            }
+        };
+        self.memory.history(id).stopper = Some(Stopper {
+            by,
+            asked_at,
+            finished_at: member.finished_at,
+        });
     }
 
     /// Where no replacement is in progress, the answer is old by the next one.

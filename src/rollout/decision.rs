@@ -36,6 +36,11 @@ pub enum Fact {
     /// Whether something that no container document shows keeps the one in service from being recreated: files that
     /// were copied into it, or an image that is gone.
     HiddenObstacle,
+    /// Who stopped a container, or asked it to stop: see [`StoppedBy`](super::StoppedBy).
+    StoppedBy {
+        /// The container, or the attempt marker of one that is gone.
+        container: ContainerId,
+    },
     /// Whether the Manager can be reached.
     ManagerReachable {
         /// The image of the candidate that failed; the question is about it.
@@ -111,6 +116,7 @@ impl fmt::Display for Fact {
         match self {
             Self::FreeMemory => f.write_str("whether the host has memory for a second container"),
             Self::HiddenObstacle => f.write_str("whether it can be recreated as it is"),
+            Self::StoppedBy { container } => write!(f, "whether somebody stopped {container}"),
             Self::ManagerReachable { .. } => f.write_str("whether the Manager can be reached"),
             Self::CommonCause { container, cause } => {
                 write!(f, "the common cause of a failure: {cause} ({container})")

@@ -62,6 +62,14 @@ impl FailureCause {
         )
     }
 
+    /// Whether it is an end that somebody else may have brought about.
+    pub(super) fn may_be_by_hand(&self) -> bool {
+        matches!(
+            self,
+            Self::Exited { .. } | Self::EndedAfterCommit { .. } | Self::Vanished { problem: None }
+        )
+    }
+
     /// The word for this kind of cause, in snake case: the label `cause`.
     pub fn kind(&self) -> &'static str {
         self.into()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{CommonCause, Member, Vanished};
+use super::{CommonCause, Member, Stopper, Vanished};
 use crate::container::{ContainerId, ImageId, Role};
 use crate::document::SingleInstance;
 use crate::health::Health;
@@ -43,6 +43,8 @@ pub struct History {
     pub recreate_refused: bool,
     /// How often the engine failed to start it, in a way that may pass.
     pub failed_starts: u32,
+    /// Who stopped it or asked it to stop, where the engine was asked for that.
+    pub stopper: Option<Stopper>,
     /// The last time a common cause kept delegates from being healthy, and which. Its failure then
     /// says nothing about its image.
     pub common_cause: Option<(DateTime<Utc>, CommonCause)>,
@@ -126,6 +128,9 @@ impl History {
         }
         if let Some(verdict) = &mut self.verdict {
             verdict.at += by;
+        }
+        if let Some(stopper) = &mut self.stopper {
+            stopper.asked_at += by;
         }
     }
 

@@ -19,6 +19,7 @@ mod quarantine;
 pub mod reason;
 mod row;
 mod step;
+mod stopped_by;
 
 use std::fmt;
 use std::time::Duration;
@@ -38,6 +39,7 @@ pub use next::next;
 pub use quarantine::quarantine;
 pub use row::Row;
 pub use step::Step;
+pub use stopped_by::{StoppedBy, Stopper};
 
 use crate::config::Strategy;
 use crate::container::{ContainerId, ImageId, Role};

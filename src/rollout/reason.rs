@@ -59,6 +59,11 @@ pub enum Reason {
         /// The engine's word for its state.
         state: String,
     },
+    /// Somebody stops it: `docker stop`, or Compose, which makes it anew.
+    #[error(
+        "somebody asked it to stop while its replacement was being prepared; only running delegates are upgraded"
+    )]
+    AskedToStop,
     /// Its image is not a Harness delegate image: the stock one would lose what was added to it.
     #[error(
         "{image} is a custom image, and the stock one would lose what was added to it; to upgrade it, set \
@@ -367,6 +372,7 @@ impl ReasonKind {
             | Self::HealthOnly
             | Self::OptedOut
             | Self::NotRunning
+            | Self::AskedToStop
             | Self::CustomImage
             | Self::HeldBack
             | Self::RolledBack

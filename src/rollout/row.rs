@@ -37,10 +37,10 @@ rows! {
     Y1 Y2 Y3 Y4 Y5
     Z1
     P1 P2 P3 P4 P5 P6 P7 P8
-    G1 G2 G3
+    G1 G2 G3 G4 G5
     E1 E2 E3 E4
     L1 L2
-    X1 X2 X3 X4 X5 X6 X7 X8 X9 X10 X11
+    X1 X2 X3 X4 X5 X6 X7 X8 X9 X10 X11 X12
     M1 M2
     U1 U2 U3 U4 U5
     T1 T2 T3 T4 T5 T6

@@ -68,7 +68,9 @@ pub fn verify(old: &Inspected, new: &Inspected, images: Images<'_>) -> Result<Ve
         );
         remembered
     });
-    let lost_its_policy = old.restart_policy_text() == "no" && old.state() != RunState::Running;
+    // One that crashes may be up again by now.
+    let was_stopped = old.state() != RunState::Running || old.restart_count() > 0;
+    let lost_its_policy = old.restart_policy_text() == "no" && was_stopped;
     if let Some(policy) = new.label(label::RESTART_POLICY).filter(|_| lost_its_policy) {
         expected.replace("/HostConfig/RestartPolicy", restart_policy_document(policy));
     }

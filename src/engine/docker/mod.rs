@@ -5,6 +5,7 @@ mod bollard_client;
 mod call_log;
 mod copied_files;
 mod errors;
+mod events;
 mod http;
 mod logs;
 mod mac_address;
@@ -25,19 +26,21 @@ use bollard::models::{ContainerUpdateBody, RestartPolicy};
 use bollard::query_parameters::{
     RemoveContainerOptions, RemoveImageOptions, RenameContainerOptions, StopContainerOptions,
 };
+use chrono::{DateTime, Utc};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use self::call_log::logged;
+use self::events::Events;
 use self::http::HttpClient;
 use self::logs::Tail;
 use self::responses::{ContainerRow, Created};
 use self::session::Session;
 use self::stop::kills_when_the_client_leaves;
 use super::credentials::Credentials;
-use super::{Engine, EngineError, EngineHost, EngineInfo, PullProgress, Storage};
+use super::{Engine, EngineError, EngineHost, EngineInfo, HostEvent, PullProgress, Storage};
 use crate::container::{ContainerId, ContainerSummary, ImageId, Inspected};
 use crate::image::ImageReference;
 
@@ -54,8 +57,8 @@ const LOGS: Duration = Duration::from_secs(2);
 /// How many lines an engine is asked for, at least. It keeps a line in pieces of 16 KiB and counts those: as many as a
 /// line of 3 MB has, and those around it.
 const LOG_PIECES: usize = 256;
-/// As much of a log as is read.
-const MAX_LOG_BYTES: usize = 8 * 1024 * 1024;
+/// As much of a log, or of the events of a host, as is read.
+const MAX_STREAM_BYTES: usize = 8 * 1024 * 1024;
 
 /// A Docker engine: cheap to clone, and connected to by every call, so that it may go away and come back.
 #[derive(Clone)]
@@ -301,7 +304,7 @@ impl Engine for DockerEngine {
             .query("tail", &lines.max(LOG_PIECES).to_string());
         let mut tail = Tail::new(lines);
         let read = http
-            .stream(request, MAX_LOG_BYTES, |chunk| tail.read(chunk))
+            .stream(request, MAX_STREAM_BYTES, |chunk| tail.read(chunk))
             .await;
         match self.track_session(read).await {
             Ok(()) => Ok(tail.text()),
@@ -349,6 +352,24 @@ impl Engine for DockerEngine {
             }
         }
         Ok(files)
+    }
+
+    async fn events(&self, since: DateTime<Utc>) -> Result<Vec<HostEvent>, EngineError> {
+        let session = self.session().await?;
+        let http = &self.shared.http;
+        let moment =
+            |time: DateTime<Utc>| format!("{}.{:09}", time.timestamp(), time.timestamp_subsec_nanos());
+        // Without an end, the engine waits for the next event.
+        let request = http
+            .request(Method::GET, Some(session.info.api), &["events"], READ)
+            .query("since", &moment(since))
+            .query("until", &moment(Utc::now()));
+        let mut events = Events::default();
+        let read = http
+            .stream(request, MAX_STREAM_BYTES, |chunk| events.read(chunk))
+            .await;
+        self.track_session(read).await?;
+        Ok(events.all())
     }
 
     async fn registry_digest(&self, reference: &ImageReference) -> Result<String, EngineError> {

@@ -56,7 +56,8 @@ pub(super) async fn prepare_candidate<E: Engine>(
     else {
         return Ok(true);
     };
-    if rollout.serving.is_some() && candidate.is_created() {
+    let is_untouched = |serving: &Member| serving.history.original_policy.is_none();
+    if rollout.serving.as_ref().is_some_and(is_untouched) && candidate.is_created() {
         // It was not tried.
         if let Some(attempt) = rollout.attempt_of(candidate) {
             engine.remove(&attempt.id).await?;

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 
 use super::At;
 use crate::container::{ContainerId, Role, RunState};
-use crate::rollout::Row::{M1, M2, U1, U2, U3, U4, U5, X1, X2, X3, X4, X5, X6, X7, X8, X9, X10, X11};
+use crate::rollout::Row::{M1, M2, U1, U2, U3, U4, U5, X1, X2, X3, X4, X5, X6, X7, X8, X9, X10, X11, X12};
 use crate::rollout::reason::Reason;
 use crate::rollout::{
     CandidateFailure, CommonCause, Condition, Decided, Fact, FailureCause, Member, Reach, Step, UnhealthyPeer,
@@ -32,10 +32,19 @@ impl At<'_> {
     pub(super) fn fail(&self, member: &Member, failure: CandidateFailure) -> Decided {
         let CandidateFailure { cause, common_cause } = failure;
         let with_peer = common_cause.is_some();
-        let (cause, verdict) = match common_cause {
+        let outside = match member.stopped_by(self.now) {
+            _ if !cause.may_be_by_hand() || member.was_stopped_by_us() => None,
+            None => {
+                return X1.learn(Fact::StoppedBy {
+                    container: member.id.clone(),
+                });
+            }
+            Some(by) => by.common_cause().map(CommonCause::from),
+        };
+        let (cause, verdict) = match outside.or(common_cause) {
             None => (cause, Verdict::Rejected),
             Some(CommonCause { what, peer: None }) => {
-                return X1.see(self.withdraw(member, Some(inconclusive(member, cause, what, 0))));
+                return X2.see(self.withdraw(member, Some(inconclusive(member, cause, what, 0))));
             }
             Some(common_cause) if self.has_harmed_before(member, &common_cause) => {
                 let peer = common_cause.what;
@@ -44,10 +53,10 @@ impl At<'_> {
             Some(common_cause) => (cause, Verdict::Inconclusive(common_cause)),
         };
         if self.rollout.is_marked_as_rejected(member) {
-            return X2.see(self.withdraw(member, None));
+            return X3.see(self.withdraw(member, None));
         }
         if !member.auto_remove && member.is_between_lives() && self.stop(member).decision.is_to_do() {
-            return X3.see(self.stop(member));
+            return X4.see(self.stop(member));
         }
         self.put_away(member, cause, &verdict, with_peer)
     }
@@ -74,7 +83,7 @@ impl At<'_> {
             .next_failed_name(&member.image_id, |attempt| verdict.role(attempt))
         {
             Ok(to) => to,
-            Err(holder) => return X4.act(Step::remove(holder)),
+            Err(holder) => return X5.act(Step::remove(holder)),
         };
         let question = member
             .image
@@ -82,19 +91,19 @@ impl At<'_> {
             .ok()
             .filter(|_| cause.may_be_the_manager());
         match (question, &self.facts.manager) {
-            (Some(reference), None) => X5.learn(Fact::ManagerReachable {
+            (Some(reference), None) => X6.learn(Fact::ManagerReachable {
                 image: reference.clone(),
             }),
-            (Some(_), Some(Reach::Asking)) => X6.wait(
+            (Some(_), Some(Reach::Asking)) => X7.wait(
                 Reason::Confirming { image, cause },
                 self.now + TimeDelta::milliseconds(500),
             ),
             // It has had its extended time.
             (Some(_), Some(Reach::Unreachable(problem))) if with_peer => {
                 let because = inconclusive(member, cause, problem.clone(), 0);
-                X7.see(self.withdraw(member, Some(because)))
+                X8.see(self.withdraw(member, Some(because)))
             }
-            (Some(_), Some(Reach::Unreachable(problem))) => X8.learn(Fact::CommonCause {
+            (Some(_), Some(Reach::Unreachable(problem))) => X9.learn(Fact::CommonCause {
                 container: member.id.clone(),
                 cause: problem.clone(),
             }),
@@ -121,9 +130,9 @@ impl At<'_> {
     /// The container that bears the verdict: the attempt marker of one with `--rm`, or the candidate itself.
     fn by_marker(&self, member: &Member, step: impl FnOnce(&ContainerId) -> Step) -> Decided {
         match self.rollout.attempt_of(member) {
-            Some(attempt) => X9.act(step(&attempt.id)),
-            None if !member.auto_remove => X10.act(step(&member.id)),
-            None => X11.see(self.mark(member)),
+            Some(attempt) => X10.act(step(&attempt.id)),
+            None if !member.auto_remove => X11.act(step(&member.id)),
+            None => X12.see(self.mark(member)),
         }
     }
 

@@ -2,14 +2,14 @@
 
 use super::At;
 use super::proof::Candidate;
-use crate::container::Role;
+use crate::container::{Role, RunState};
 use crate::document::Obstacle;
 use crate::rollout::Row::{
-    C1, C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, G1, G2, G3, L1, L2, N1, N2, N3, N4, N5, N6, N7, N8,
-    N9, N10,
+    C1, C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, G1, G2, G3, G4, G5, L1, L2, N1, N2, N3, N4, N5, N6,
+    N7, N8, N9, N10,
 };
 use crate::rollout::reason::Reason;
-use crate::rollout::{Decided, Desired, Fact, Member, Step, UpdateOrder};
+use crate::rollout::{Decided, Desired, Fact, Member, Step, StoppedBy, UpdateOrder};
 
 /// What the one in service is to its candidate.
 #[derive(Clone, Copy)]
@@ -66,10 +66,10 @@ impl At<'_> {
             }
             (Candidate::Created, _, UpdateOrder::StopFirst, _) => {
                 let first = self.mark_attempt(candidate);
-                C8.see(first.unwrap_or_else(|| self.give_up_name(serving)))
+                C8.see(first.unwrap_or_else(|| self.give_up_name(serving, candidate)))
             }
             (Candidate::Created, _, UpdateOrder::Blocked(_), _) => C9.see(self.withdraw(candidate, None)),
-            (Candidate::Proven, ..) => C10.see(self.give_up_name(serving)),
+            (Candidate::Proven, ..) => C10.see(self.give_up_name(serving, candidate)),
             (Candidate::NotYet { reason, until }, ..) => C11.wait(reason, until),
             (Candidate::Failed(failure), ..) => C12.see(self.fail(candidate, failure)),
         };
@@ -97,13 +97,28 @@ impl At<'_> {
         }
     }
 
+    /// What its owner stops has to stay stopped, and Compose makes it anew under its name.
+    ///
     /// A crashing one cannot be renamed between two lives, and is stopped first: its policy goes, which its candidate's
     /// label remembers.
-    fn give_up_name(&self, serving: &Member) -> Decided {
+    fn give_up_name(&self, serving: &Member, candidate: &Member) -> Decided {
+        let is_by_us = matches!(Serving::of(serving, candidate), Serving::StoppedByUs)
+            || serving.history.stop_requested_at.is_some();
+        let stopped_by = match serving.stopped_by(self.now) {
+            _ if is_by_us => Some(StoppedBy::Nobody),
+            _ if serving.state == RunState::Paused => Some(StoppedBy::Somebody),
+            known => known,
+        };
         match self.ensure_standby(serving) {
-            Some(standby) => G1.see(standby),
-            None if serving.is_between_lives() => G2.see(self.stop(serving)),
-            None => G3.act(Step::retire(self.rollout, serving, self.now)),
+            _ if stopped_by.is_none() => G1.learn(Fact::StoppedBy {
+                container: serving.id.clone(),
+            }),
+            _ if stopped_by == Some(StoppedBy::Somebody) => {
+                G2.see(self.withdraw(candidate, Some(Reason::AskedToStop)))
+            }
+            Some(standby) => G3.see(standby),
+            None if serving.is_between_lives() => G4.see(self.stop(serving)),
+            None => G5.act(Step::retire(self.rollout, serving, self.now)),
         }
     }
 

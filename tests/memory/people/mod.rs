@@ -9,3 +9,4 @@ mod outcomes;
 mod renames;
 mod retries;
 mod settings;
+mod stops;

@@ -344,7 +344,7 @@ impl Host {
                         lives.push((since, event.at));
                     }
                 }
-                Happened::Created | Happened::Renamed { .. } => {}
+                Happened::Created | Happened::Renamed { .. } | Happened::SignalledAgain => {}
             }
         }
         lives.extend(open.into_values().map(|since| (since, now + READY)));

@@ -170,6 +170,7 @@ impl<'a> Moments<'a> {
                 shadow.name.clone_from(&event.name);
                 shadow.served |= shadow.running.is_some() && Role::parse(&event.name).1 == Role::Serving;
             }
+            Happened::SignalledAgain => {}
             Happened::Signalled => {
                 if ours {
                     self.check_stop(event);

@@ -5,7 +5,9 @@ use delegate_upgrader::config::Strategy;
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::document::{DependencyKind, Obstacle};
 use delegate_upgrader::rollout::reason::Reason;
-use delegate_upgrader::rollout::{Backoff, Member, Reach, RolledBackImage, Row, UnhealthyPeer, Vanished};
+use delegate_upgrader::rollout::{
+    Backoff, Member, Reach, RolledBackImage, Row, StoppedBy, UnhealthyPeer, Vanished,
+};
 
 use super::scene::{Change, DEADLINE, Scene, V1, V2, V3, ago, image_id, new, old, standby};
 
@@ -58,6 +60,12 @@ fn rows() -> Vec<(Row, Scene)> {
         let candidate = new().unhealthy(DEADLINE, DEADLINE);
         let scene = serving().candidate(candidate).pulled(V2);
         scene.knowing(|facts| facts.manager = reach)
+    };
+    let serving_proven = |member: Member| {
+        scene()
+            .serving(member)
+            .candidate(new().running(90, 80))
+            .pulled(V2)
     };
     let unreachable = || Some(Reach::Unreachable("connection refused".to_owned()));
     let start_first = |scene: Scene| scene.host_network().strategy(Strategy::StartFirst);
@@ -186,10 +194,17 @@ fn rows() -> Vec<(Row, Scene)> {
                 .published(V2)
                 .knowing(|facts| facts.is_pulling = true),
         ),
-        (Row::X5, failed(None)),
-        (Row::X6, failed(Some(Reach::Asking))),
+        // Who stopped a container.
+        (Row::G1, serving_proven(old().stopped_by_whom())),
+        (Row::G2, serving_proven(old().stopped_by(StoppedBy::Somebody))),
         (
-            Row::X7,
+            Row::X1,
+            serving().candidate(new().running(90, 80).exited(20).stopped_by_whom()),
+        ),
+        (Row::X6, failed(None)),
+        (Row::X7, failed(Some(Reach::Asking))),
+        (
+            Row::X8,
             serving()
                 .candidate(
                     new()
@@ -199,7 +214,7 @@ fn rows() -> Vec<(Row, Scene)> {
                 .pulled(V2)
                 .knowing(|facts| facts.manager = unreachable()),
         ),
-        (Row::X8, failed(unreachable())),
+        (Row::X9, failed(unreachable())),
         // The attempt marker of an earlier candidate.
         (
             Row::M1,
@@ -218,7 +233,7 @@ fn rows() -> Vec<(Row, Scene)> {
         ),
         // A name that an older rejection of another image has.
         (
-            Row::X4,
+            Row::X5,
             serving()
                 .candidate(late())
                 .pulled(V2)

@@ -136,7 +136,7 @@ impl Scene {
     }
 }
 
-fn change(scene: &mut Scene, id: &ContainerId, change: impl FnOnce(&mut Member)) {
+pub(super) fn change(scene: &mut Scene, id: &ContainerId, change: impl FnOnce(&mut Member)) {
     let rollout = &mut scene.rollout;
     let member = rollout
         .serving

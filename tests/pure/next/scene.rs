@@ -12,7 +12,7 @@ use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{
     CommonCause, Condition, Decided, Decision, Desired, Facts, History, Intent, Member, Policy, Reach,
-    Rollout, Step, UnhealthyPeer, next,
+    Rollout, Step, StoppedBy, Stopper, UnhealthyPeer, next,
 };
 use delegate_upgrader::text::duration;
 
@@ -202,6 +202,19 @@ pub trait Change: Sized {
             peer: Some(peer),
         };
         self.change(|m| m.history.common_cause = Some((ago(seconds), cause)))
+    }
+
+    /// Stopped, or asked to stop, in the way that is known.
+    fn stopped_by(self, by: StoppedBy) -> Self {
+        self.change(|m| m.history.stopper = Some(stopped_by(by, m)))
+    }
+
+    /// Asked for long ago: nobody knows who stopped it.
+    fn stopped_by_whom(self) -> Self {
+        self.stopped_by(StoppedBy::Nobody).change(|m| {
+            let stopper = m.history.stopper.as_mut().unwrap();
+            (stopper.asked_at, stopper.finished_at) = (ago(11), Some(ago(86_400)));
+        })
     }
 
     fn auto_remove(self) -> Self {
@@ -439,9 +452,20 @@ pub fn parsed(reference: &str) -> ImageReference {
 }
 
 fn named(mut member: Member, role: Role) -> Member {
+    let stopper = stopped_by(StoppedBy::Nobody, &member);
+    member.history.stopper.get_or_insert(stopper);
     member.name = role.name("d");
     member.role = role;
     member
+}
+
+/// The answer of now to the question who stopped it.
+pub fn stopped_by(by: StoppedBy, member: &Member) -> Stopper {
+    Stopper {
+        by,
+        asked_at: now(),
+        finished_at: member.finished_at,
+    }
 }
 
 /// `d.draining-now` for the name it gets at this moment, `d.draining-5` for five seconds ago.

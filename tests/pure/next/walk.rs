@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, TimeDelta};
-use delegate_upgrader::rollout::{Decided, Decision, Row, Step, next};
+use delegate_upgrader::rollout::{Decided, Decision, Fact, Row, Step, StoppedBy, next};
 
 use super::beyond;
 use super::combinations::each_scene;
-use super::scene::now;
+use super::effects::change;
+use super::scene::{now, stopped_by};
 
 /// The most steps in a row without a wait; a whole rollout has a dozen.
 const STEPS: usize = 30;
@@ -36,6 +37,13 @@ fn no_state_leads_to_a_forbidden_step_and_each_comes_to_rest() {
                     break;
                 }
                 Decision::Rest(_) => break,
+                // An end that this walk brought about.
+                Decision::Learn(Fact::StoppedBy { container }) => {
+                    change(&mut scene, &container, |member| {
+                        member.history.stopper = Some(stopped_by(StoppedBy::Nobody, member));
+                    });
+                    continue;
+                }
                 Decision::Learn(fact) => panic!("{fact} is known in {scene:#?}"),
             };
             assert!(

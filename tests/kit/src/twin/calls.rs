@@ -51,6 +51,7 @@ pub enum Operation {
     Logs,
     MemoryUsage,
     CopiedFiles,
+    Events,
     Remove,
     RemoveImage,
     RegistryDigest,
@@ -69,6 +70,7 @@ impl Operation {
                 | Self::Logs
                 | Self::MemoryUsage
                 | Self::CopiedFiles
+                | Self::Events
                 | Self::RegistryDigest
         )
     }

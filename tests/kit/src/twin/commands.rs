@@ -215,10 +215,16 @@ impl State {
                 container.manually_stopped = true;
                 let kill_at = now + grace;
                 life.kill_at = Some(life.kill_at.map_or(kill_at, |earlier| earlier.min(kill_at)));
-                if life.signalled.is_none() {
-                    life.signalled = Some(now);
-                    self.log(index, Happened::Signalled);
-                }
+                let again = life.signalled.is_some();
+                life.signalled.get_or_insert(now);
+                self.log(
+                    index,
+                    if again {
+                        Happened::SignalledAgain
+                    } else {
+                        Happened::Signalled
+                    },
+                );
             }
             Status::Restarting { .. } => {
                 container.manually_stopped = true;

@@ -1,6 +1,14 @@
 //! The events of the twin: what happened to containers, when, and who caused it.
 
+use chrono::{DateTime, Utc};
+use delegate_upgrader::container::ContainerId;
+use delegate_upgrader::engine::{EventKind, HostEvent};
+
 use super::container::At;
+use super::state::State;
+
+/// So many events an engine remembers.
+const REMEMBERED: usize = 256;
 
 /// Something that happened on the host, by command or by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +44,8 @@ pub enum Happened {
     Started,
     /// Its stop signal arrived for the first time in this life.
     Signalled,
+    /// Another signal was sent to it by request: a further stop, or a kill.
+    SignalledAgain,
     Exited {
         code: i64,
     },
@@ -43,4 +53,25 @@ pub enum Happened {
         from: String,
     },
     Removed,
+}
+
+impl State {
+    /// The events that the engine still remembers, since then. It forgets them when it ends.
+    pub(super) fn told(&self, since: DateTime<Utc>) -> Vec<HostEvent> {
+        let events = self.events.get(self.forgotten_events..).unwrap_or_default();
+        let last = events.len().saturating_sub(REMEMBERED);
+        let told = events[last..].iter().map(|event| HostEvent {
+            at: self.wall(event.at),
+            kind: match &event.what {
+                Happened::Started => EventKind::Started,
+                Happened::Signalled | Happened::SignalledAgain => EventKind::Signalled {
+                    signal: "15".to_owned(),
+                },
+                _ => EventKind::Other,
+            },
+            id: ContainerId::new(event.id.clone()),
+            name: event.name.clone(),
+        });
+        told.filter(|event| event.at >= since).collect()
+    }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::behaviour::OnStop;
 use super::commands::{conflict, refused};
 use super::container::Status;
-use super::events::Cause;
+use super::events::{Cause, Happened};
 use super::state::State;
 
 /// How long `docker stop` and `docker restart` wait before they kill.
@@ -96,6 +96,7 @@ impl State {
                 let id = self.containers[index].id.clone();
                 if self.containers[index].is_running() {
                     self.containers[index].manually_stopped = true;
+                    self.log(index, Happened::SignalledAgain);
                     self.exit(index, 137);
                 }
                 if let Ok(index) = self.find(&id) {
@@ -135,6 +136,7 @@ impl State {
                     let obeys =
                         matches!(container.behaviour.on_stop, OnStop::Drain(time) if time <= DEFAULT_GRACE);
                     container.manually_stopped = true;
+                    self.log(index, Happened::SignalledAgain);
                     self.exit(index, if obeys { 0 } else { 137 });
                 } else if matches!(container.status, Status::Restarting { .. }) {
                     container.status = Status::Exited;
@@ -171,6 +173,7 @@ impl State {
         }
         container.manually_stopped = true;
         if container.life().is_some() {
+            self.log(index, Happened::SignalledAgain);
             self.exit(index, 137);
         } else {
             container.status = Status::Exited;

@@ -30,6 +30,7 @@ impl State {
     pub(super) fn go_down(&mut self, downtime: Duration, down: Down) {
         self.restarts += 1;
         self.down = down;
+        self.forgotten_events = self.events.len();
         match down {
             Down::InOrder => self.end_all(Some(SHUTDOWN_PATIENCE)),
             Down::PowerLoss => self.end_all(None),
@@ -69,6 +70,8 @@ impl State {
 
     pub(super) fn boot(&mut self) {
         self.down_until = None;
+        // What became of its containers meanwhile, the engine that went away did not tell this one.
+        self.forgotten_events = self.events.len();
         if self.down == Down::Killed {
             self.end_all(Some(RESTORE_PATIENCE));
         }

@@ -62,6 +62,8 @@ pub(super) struct State {
     clock: Vec<(At, TimeDelta)>,
     pub calls: Vec<Call>,
     pub events: Vec<Event>,
+    /// How many of the events the engine does not remember, since it has ended meanwhile.
+    pub forgotten_events: usize,
     pub faults: Option<FaultHook>,
     /// Changes the configuration of each new container.
     pub garble: Option<Garble>,
@@ -88,6 +90,7 @@ impl State {
             clock: Vec::new(),
             calls: Vec::new(),
             events: Vec::new(),
+            forgotten_events: 0,
             faults: None,
             garble: None,
             serial: 0,

@@ -1,0 +1,81 @@
+//! `GET /events`: one JSON document to a line, with all labels of a container in each, and so read line by line.
+
+use chrono::DateTime;
+use serde::Deserialize;
+
+use crate::container::ContainerId;
+use crate::engine::{EventKind, HostEvent};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Line {
+    #[serde(default)]
+    r#type: String,
+    #[serde(default)]
+    action: String,
+    actor: Actor,
+    #[serde(rename = "timeNano")]
+    nanoseconds: i64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Actor {
+    #[serde(rename = "ID", default)]
+    id: String,
+    #[serde(default)]
+    attributes: Attributes,
+}
+
+#[derive(Default, Deserialize)]
+struct Attributes {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    signal: String,
+}
+
+/// The events of an answer that arrives in pieces.
+#[derive(Default)]
+pub(super) struct Events {
+    unread: Vec<u8>,
+    events: Vec<HostEvent>,
+}
+
+impl Events {
+    pub(super) fn read(&mut self, piece: &[u8]) {
+        self.unread.extend_from_slice(piece);
+        while let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.unread.drain(..=end).collect();
+            self.events.extend(event(&line));
+        }
+    }
+
+    pub(super) fn all(mut self) -> Vec<HostEvent> {
+        self.events.extend(event(&self.unread));
+        self.events
+    }
+}
+
+/// A line that cannot be read is no event of a container.
+fn event(line: &[u8]) -> Option<HostEvent> {
+    let line: Line = serde_json::from_slice(line).ok()?;
+    let is_container = line.r#type == "container";
+    let kind = match line.action.as_str() {
+        "start" if is_container => EventKind::Started,
+        "kill" if is_container => EventKind::Signalled {
+            signal: line.actor.attributes.signal,
+        },
+        _ => EventKind::Other,
+    };
+    Some(HostEvent {
+        at: DateTime::from_timestamp_nanos(line.nanoseconds),
+        kind,
+        id: ContainerId::new(line.actor.id),
+        name: if is_container {
+            line.actor.attributes.name
+        } else {
+            String::new()
+        },
+    })
+}

@@ -1,0 +1,99 @@
+//! Who stopped a container, as far as the engine's events tell.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{Member, Rollout};
+use crate::container::{ContainerId, Role};
+use crate::engine::{EventKind, HostEvent};
+
+/// With fewer events than an engine remembers, none was forgotten. It remembers 256.
+const SURELY_ALL: usize = 240;
+/// Signals that ask for something else than an end: HUP, USR1, USR2, CONT, WINCH.
+const HARMLESS: [&str; 5] = ["1", "10", "12", "18", "28"];
+/// For so long the answer holds for a container that is up.
+const FRESH: TimeDelta = TimeDelta::seconds(10);
+
+/// Who stopped a container, or asked it to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoppedBy {
+    /// Somebody else than this program.
+    Somebody,
+    /// The engine, when it ended itself.
+    Engine,
+    /// Nobody, as far as is known: it runs, or ended by itself.
+    Nobody,
+}
+
+impl StoppedBy {
+    /// Why its end says nothing about its image, where it does not.
+    pub(crate) fn common_cause(self) -> Option<&'static str> {
+        match self {
+            Self::Somebody => Some("somebody stopped it"),
+            Self::Engine => Some("Docker was restarted meanwhile"),
+            Self::Nobody => None,
+        }
+    }
+}
+
+/// Who stopped a container, and when that was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopper {
+    /// The answer.
+    pub by: StoppedBy,
+    /// When the events were read.
+    pub asked_at: DateTime<Utc>,
+    /// The end that the answer is about, where the container had ended.
+    pub finished_at: Option<DateTime<Utc>>,
+}
+
+impl Member {
+    /// Who stopped it, or asked it to stop; `None` where that is not known yet.
+    pub(super) fn stopped_by(&self, now: DateTime<Utc>) -> Option<StoppedBy> {
+        let stopper = self.history.stopper.as_ref()?;
+        let holds = if self.is_up() {
+            now - stopper.asked_at < FRESH
+        } else {
+            stopper.finished_at == self.finished_at
+        };
+        holds.then_some(stopper.by)
+    }
+
+    /// Whether it was this program that stopped it: this process, or an earlier one, which took its policy first.
+    pub(super) fn was_stopped_by_us(&self) -> bool {
+        let lost_its_policy = self.restart_is_off() && self.predecessor_restarts().is_some();
+        self.history.stop_requested_at.is_some() || lost_its_policy
+    }
+}
+
+impl Rollout {
+    /// Who stopped this container, by the events since [`Self::stopped_since`].
+    ///
+    /// An attempt marker stands for the candidate that is gone.
+    pub(crate) fn who_stopped(&self, member: &Member, events: &[HostEvent]) -> StoppedBy {
+        let names = [Role::Candidate.name(&self.name), self.name.clone()];
+        let is_gone = |id: &ContainerId| self.member(id).is_none();
+        let is_of = |event: &&HostEvent| match member.role {
+            Role::Attempt => is_gone(&event.id) && names.contains(&event.name),
+            _ => event.id == member.id,
+        };
+        let mut its_own = events.iter().filter(is_of);
+        let is_stop = |event: &HostEvent| match &event.kind {
+            EventKind::Signalled { signal } => !HARMLESS.contains(&signal.as_str()),
+            _ => false,
+        };
+        let was_started = its_own.clone().any(|event| event.kind == EventKind::Started);
+        if its_own.any(is_stop) {
+            StoppedBy::Somebody
+        } else if !was_started && !member.is_up() && events.len() < SURELY_ALL {
+            // An engine forgets all events when it ends, and this one has forgotten that start.
+            StoppedBy::Engine
+        } else {
+            StoppedBy::Nobody
+        }
+    }
+
+    /// Since when events are of interest: the start of its last life, or what came before that.
+    pub(crate) fn stopped_since(member: &Member) -> DateTime<Utc> {
+        member.started_at.unwrap_or(member.created_at)
+    }
+}

@@ -1,0 +1,244 @@
+//! Somebody stops a container while a delegate is being replaced, or the engine does: that judges no image, and what its
+//! owner stopped stays stopped.
+
+use std::time::Duration;
+
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::status::report::Report;
+use serde_json::{Value, json};
+
+use crate::rollout::host::{DRAIN, Host, NEW, OLD, Upgrader, auto_remove, host_network, row};
+use kit::twin::{Behaviour, Fault, Operation, OperatorAction};
+
+/// Half of a start-first proof.
+const HALF_PROOF: Duration = Duration::from_secs(9);
+
+type Change = fn(&mut Value);
+
+/// A policy with which an engine that restarts leaves a container alone.
+fn no_policy(body: &mut Value) {
+    body["HostConfig"]["RestartPolicy"] = json!({ "Name": "no" });
+}
+
+/// Restarted after a failure only, and not by an engine that restarts.
+fn on_failure(body: &mut Value) {
+    body["HostConfig"]["RestartPolicy"] = json!({ "Name": "on-failure", "MaximumRetryCount": 3 });
+}
+
+fn unchanged(_: &mut Value) {}
+
+fn vanishes_alone(body: &mut Value) {
+    auto_remove(body);
+    host_network(body);
+}
+
+async fn after(host: &Host, time: Duration) -> Upgrader {
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::Upgrade);
+    assert!(host.go_on(&mut upgrader, time).await.is_none());
+    upgrader
+}
+
+fn reason(report: &Report) -> &str {
+    row(report, "dd").reason.as_str()
+}
+
+/// The run ends without a verdict, on the old image, and the next one upgrades.
+async fn ends_without_a_verdict(host: &Host, upgrader: &mut Upgrader, words: &str) {
+    let report = host.finish(upgrader).await;
+    let dd = row(&report, "dd");
+    assert_eq!(dd.reason.as_str(), "inconclusive", "{report:?}");
+    assert!(dd.message.contains(words), "{}", dd.message);
+    assert_eq!(
+        (host.names(), host.find("dd").state, host.find("dd").image),
+        (vec!["dd".to_owned()], RunState::Running, OLD.to_owned())
+    );
+    let report = host.scheduled_run(upgrader).await;
+    assert!(!report.has_failures(), "{report:?}");
+    assert_eq!(
+        (host.names(), host.find("dd").image),
+        (vec!["dd".to_owned()], NEW.to_owned())
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_somebody_stops_is_not_judged() {
+    for change in [unchanged as Change, no_policy, auto_remove] {
+        let stop: fn(String) -> OperatorAction = OperatorAction::Stop;
+        for act in [stop, OperatorAction::Remove] {
+            let host = Host::new();
+            host.run_with("dd", change);
+            let mut upgrader = after(&host, HALF_PROOF).await;
+            host.twin.by_hand(act("dd.candidate".to_owned())).unwrap();
+            if !host.auto_remove("dd") && act("x".to_owned()) == OperatorAction::Remove("x".to_owned()) {
+                // What somebody removed is gone, whoever did it.
+                let report = host.finish(&mut upgrader).await;
+                assert_eq!(reason(&report), "candidate_vanished", "{report:?}");
+                assert_eq!(host.names(), ["dd"]);
+                continue;
+            }
+            ends_without_a_verdict(&host, &mut upgrader, "somebody stopped it").await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_one_that_somebody_stops_gives_way_to_the_old_one_and_is_not_judged() {
+    for (change, time) in [
+        // It proves itself, the old one has ended.
+        (host_network as Change, DRAIN + Duration::from_secs(9)),
+        (vanishes_alone, DRAIN + Duration::from_secs(9)),
+        // It has taken over, the old one finishes its tasks.
+        (unchanged, Duration::from_secs(40)),
+    ] {
+        let host = Host::new();
+        host.run_with("dd", change);
+        let mut upgrader = after(&host, time).await;
+        let new = host
+            .twin
+            .glance()
+            .into_iter()
+            .find(|each| each.image == NEW && each.state == RunState::Running);
+        let new = new.unwrap_or_else(|| panic!("{:?}", host.containers()));
+        host.twin.by_hand(OperatorAction::Stop(new.name)).unwrap();
+        ends_without_a_verdict(&host, &mut upgrader, "somebody stopped it").await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_somebody_paused_is_not_judged() {
+    let host = Host::new();
+    host.run("dd");
+    let mut upgrader = after(&host, HALF_PROOF).await;
+    host.twin.pause(&host.find("dd.candidate").id);
+    ends_without_a_verdict(&host, &mut upgrader, "somebody paused it").await;
+}
+
+/// A candidate that fails by itself is judged as ever.
+#[tokio::test(start_paused = true)]
+async fn an_image_that_ends_by_itself_is_judged() {
+    for change in [no_policy as Change, auto_remove] {
+        let host = Host::new();
+        host.publish(NEW, Behaviour::exits(Duration::from_secs(8), 0));
+        host.run_with("dd", change);
+        let report = host.once(NEW).await;
+        assert_eq!(reason(&report), "rejected", "{report:?}");
+        assert_eq!(reason(&host.once(NEW).await), "quarantined");
+    }
+}
+
+/// Where a socket proxy refuses the events, nothing is known.
+#[tokio::test(start_paused = true)]
+async fn without_the_engine_s_events_an_end_is_an_end() {
+    let host = Host::new();
+    host.run_with("dd", no_policy);
+    host.twin.set_faults(|call| match call.operation {
+        Operation::Events => Fault::Refuse(403),
+        _ => Fault::None,
+    });
+    let mut upgrader = after(&host, HALF_PROOF).await;
+    host.twin
+        .by_hand(OperatorAction::Stop("dd.candidate".to_owned()))
+        .unwrap();
+    assert_eq!(reason(&host.finish(&mut upgrader).await), "rejected");
+    host.publish("harness/delegate:26.04.1", Behaviour::default());
+    let report = host.once("harness/delegate:26.04.1").await;
+    assert_eq!(reason(&report), "up_to_date", "{report:?}");
+}
+
+/// The engine restarts or is killed during the proof. The upgrader in a container goes with it.
+#[tokio::test(start_paused = true)]
+async fn what_ended_with_the_engine_is_not_judged() {
+    for change in [no_policy as Change, on_failure] {
+        for killed in [false, true] {
+            for same_process in [false, true] {
+                let host = Host::new();
+                let id = host.run_with("dd", change);
+                let mut upgrader = after(&host, HALF_PROOF).await;
+                let downtime = Duration::from_secs(3);
+                if killed {
+                    host.twin.kill_engine(downtime);
+                } else {
+                    host.twin.restart_engine(downtime);
+                }
+                tokio::time::sleep(2 * downtime).await;
+                if !same_process {
+                    upgrader = host.upgrader(NEW);
+                    upgrader.start_run(Mode::ReportOnly);
+                }
+                let report = host.finish(&mut upgrader).await;
+                assert_eq!(host.names(), ["dd"], "{killed} {same_process} {report:?}");
+                assert_eq!(
+                    (host.find("dd").id, host.find("dd").state),
+                    (id, RunState::Exited)
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delegate_that_its_owner_stops_or_pauses_stays_so() {
+    for (change, time) in [
+        (unchanged as Change, HALF_PROOF),
+        (no_policy, HALF_PROOF),
+        // Before its first step.
+        (unchanged, Duration::from_secs(1)),
+    ] {
+        for pauses in [false, true] {
+            let host = Host::new();
+            let id = host.run_with("dd", change);
+            let mut upgrader = after(&host, time).await;
+            if pauses {
+                host.twin.pause(&id);
+            } else {
+                host.twin.by_hand(OperatorAction::Stop("dd".to_owned())).unwrap();
+            }
+            let report = host.finish(&mut upgrader).await;
+            assert_eq!(reason(&report), "not_running", "{report:?}");
+            assert_eq!((host.names(), host.find("dd").id), (vec!["dd".to_owned()], id));
+            assert_ne!(host.find("dd").state, RunState::Running);
+        }
+    }
+}
+
+/// `docker stop -t 600`, or Compose with a `stop_grace_period`: it finishes its tasks for longer than the proof takes.
+#[tokio::test(start_paused = true)]
+async fn a_delegate_that_is_being_stopped_is_not_replaced() {
+    for change in [unchanged as Change, host_network] {
+        let host = Host::new();
+        let id = host.run_with("dd", change);
+        let mut upgrader = after(&host, Duration::from_secs(1)).await;
+        let owner = host.twin.client(9);
+        let grace = Duration::from_secs(600);
+        delegate_upgrader::engine::Engine::stop(&owner, &id, grace)
+            .await
+            .unwrap();
+        let report = host.finish(&mut upgrader).await;
+        assert_eq!(reason(&report), "asked_to_stop", "{report:?}");
+        tokio::time::sleep(DRAIN).await;
+        let report = host.scheduled_run(&mut upgrader).await;
+        assert_eq!(reason(&report), "not_running", "{report:?}");
+        assert_eq!((host.names(), host.find("dd").id), (vec!["dd".to_owned()], id));
+    }
+}
+
+/// What runs again was not stopped.
+#[tokio::test(start_paused = true)]
+async fn a_delegate_that_its_owner_restarted_is_replaced() {
+    for change in [unchanged as Change, no_policy] {
+        let host = Host::new();
+        host.run_with("dd", change);
+        let mut upgrader = after(&host, Duration::from_secs(5)).await;
+        host.twin
+            .by_hand(OperatorAction::Restart("dd".to_owned()))
+            .unwrap();
+        let report = host.finish(&mut upgrader).await;
+        assert!(!report.has_failures(), "{report:?}");
+        assert_eq!(
+            (host.names(), host.find("dd").image),
+            (vec!["dd".to_owned()], NEW.to_owned())
+        );
+    }
+}
