@@ -75,11 +75,14 @@ fn successor_role(container: &Inspected, parts: &[Part]) -> Option<Role> {
         find(parts, |other| other == role)
             .is_some_and(|part| replaces(&part.container).as_ref() == Some(&old))
     };
-    if !is_up(container) || rival(Role::Candidate) || rival(Role::Serving) {
+    let predecessor = parts.iter().find(|part| part.container.id() == old);
+    let predecessor = predecessor.map(|part| part.role);
+    // One that was never started is needed where the old one has given up the name: its label has that one's policy.
+    let is_awaited = container.state() == RunState::Created && predecessor != Some(Role::Serving);
+    if !(is_up(container) || is_awaited) || rival(Role::Candidate) || rival(Role::Serving) {
         return None;
     }
-    let predecessor = parts.iter().find(|part| part.container.id() == old);
-    match predecessor.map(|part| part.role) {
+    match predecessor {
         // It had been proven when the old one gave up the name, so it was promoted.
         Some(Role::Draining { since }) if find(parts, |role| role == Role::Serving).is_none() => {
             let retired = DateTime::from_timestamp(since, 0);
@@ -106,8 +109,11 @@ fn successor_role(container: &Inspected, parts: &[Part]) -> Option<Role> {
 /// since that one was created. One that was not asked to stop is a delegate of its own under its new name.
 fn predecessor_role(container: &Inspected, base: &str, parts: &[Part]) -> Option<Role> {
     let successor = parts.iter().find(|part| {
-        is_ours(&part.container, base) && replaces(&part.container).as_ref() == Some(&container.id())
+        !matches!(part.role, Role::Standby | Role::Attempt)
+            && is_ours(&part.container, base)
+            && replaces(&part.container).as_ref() == Some(&container.id())
     })?;
+    let name_is_free = find(parts, |role| role == Role::Serving).is_none();
     let created: DateTime<Utc> = successor.container.created_at()?;
     let began_before = container.started_at().is_some_and(|started| started < created);
     let lost_its_policy = container.restart_policy_text() == "no"
@@ -120,11 +126,11 @@ fn predecessor_role(container: &Inspected, base: &str, parts: &[Part]) -> Option
         Role::Candidate if is_up(container) => {
             lost_its_policy || (is_unstarted && container.restart_policy_text() == "no")
         }
-        Role::Candidate => lost_its_policy || ended_since,
+        Role::Candidate => lost_its_policy || (ended_since && name_is_free),
         // It is to come back, unless somebody else comes first.
         Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. } if !is_up(container) => {
             let ended_first = container.finished_at() <= successor.container.started_at();
-            lost_its_policy || (ended_since && ended_first)
+            lost_its_policy || (ended_since && (ended_first || (is_unstarted && name_is_free)))
         }
         _ => false,
     };

@@ -129,6 +129,7 @@ fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked) -> 
         check,
     );
     history.note_role(*role);
+    history.note_policy(&container.restart_policy_text());
     if matches!(role, Role::Serving) && check != Check::Awaited {
         log_health_change(container, before, &health);
     }

@@ -169,8 +169,8 @@ fn relate(rollouts: &mut [Rollout]) {
         .collect();
     for (rollout, retained) in rollouts.iter_mut().zip(retained) {
         rollout.retained_images = retained;
-        let candidate = rollout.candidate.as_ref();
-        let replaced = candidate.and_then(|candidate| candidate.replaces.as_ref());
+        let copy = rollout.candidate.as_ref().or(rollout.standby.as_ref());
+        let replaced = copy.and_then(|copy| copy.replaces.as_ref());
         rollout.predecessor_was_renamed =
             rollout.serving.is_none() && replaced.is_some_and(|id| serving.contains(id));
     }

@@ -42,7 +42,7 @@ impl Tracked {
     pub(super) fn start_run(&mut self, was_waiting: bool) {
         self.backoff = None;
         self.free_memory = None;
-        self.hidden_obstacle = self.hidden_obstacle.take().filter(|(_, answer)| answer.is_ok());
+        self.hidden_obstacle = None;
         if !was_waiting {
             self.last_logged = None;
         }

@@ -166,6 +166,13 @@ impl History {
         }
     }
 
+    /// Notes its restart policy at an observation. Once it has one again, that is its owner's.
+    pub fn note_policy(&mut self, policy: &str) {
+        if policy != "no" {
+            self.original_policy = None;
+        }
+    }
+
     /// Whether a common cause was seen since then.
     pub fn had_common_cause_since(&self, since: DateTime<Utc>) -> bool {
         self.common_cause.as_ref().is_some_and(|(at, _)| *at >= since)

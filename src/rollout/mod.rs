@@ -85,7 +85,8 @@ pub struct Rollout {
     pub taken_names: Vec<String>,
     /// Candidates that this process created and that are gone again.
     pub vanished: Vec<Vanished>,
-    /// Whether the container that the candidate was to replace serves under another name by now.
+    /// Whether the container that the candidate was to replace, or else the one that stands by is the copy of, serves under
+    /// another name by now.
     pub predecessor_was_renamed: bool,
     /// The images that delegates of this host keep, this one and all others: what each runs, and what it ran before.
     pub retained_images: Vec<ImageId>,

@@ -59,9 +59,9 @@ pub enum Reason {
         /// The engine's word for its state.
         state: String,
     },
-    /// Somebody stops it: `docker stop`, or Compose, which makes it anew.
+    /// Somebody stops it, or the new one: `docker stop`, or Compose, which makes it anew.
     #[error(
-        "somebody asked it to stop while its replacement was being prepared; only running delegates are upgraded"
+        "somebody asked it or its replacement to stop; if it runs then, the next scheduled run tries again"
     )]
     AskedToStop,
     /// Its image is not a Harness delegate image: the stock one would lose what was added to it.

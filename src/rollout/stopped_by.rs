@@ -76,13 +76,16 @@ impl Rollout {
             Role::Attempt => is_gone(&event.id) && names.contains(&event.name),
             _ => event.id == member.id,
         };
-        let mut its_own = events.iter().filter(is_of);
-        let is_stop = |event: &HostEvent| match &event.kind {
-            EventKind::Signalled { signal } => !HARMLESS.contains(&signal.as_str()),
-            _ => false,
-        };
-        let was_started = its_own.clone().any(|event| event.kind == EventKind::Started);
-        if its_own.any(is_stop) {
+        let (mut was_started, mut was_asked) = (false, false);
+        for event in events.iter().filter(is_of) {
+            match &event.kind {
+                // An earlier life was ended, as by `docker restart`.
+                EventKind::Started => (was_started, was_asked) = (true, false),
+                EventKind::Signalled { signal } => was_asked |= !HARMLESS.contains(&signal.as_str()),
+                EventKind::Other => {}
+            }
+        }
+        if was_asked {
             StoppedBy::Somebody
         } else if !was_started && !member.is_up() && events.len() < SURELY_ALL {
             // An engine forgets all events when it ends, and this one has forgotten that start.
@@ -95,5 +98,100 @@ impl Rollout {
     /// Since when events are of interest: the start of its last life, or what came before that.
     pub(crate) fn stopped_since(member: &Member) -> DateTime<Utc> {
         member.started_at.unwrap_or(member.created_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::container::Inspected;
+    use crate::health::{Health, HealthStatus, Probe};
+    use crate::rollout::History;
+
+    fn member(role: Role, status: &str) -> Member {
+        let document = json!({
+            "Id": "c",
+            "Name": "/dd.candidate",
+            "State": { "Status": status },
+            "Config": { "Image": "delegate:1" },
+        });
+        let health = Health {
+            status: HealthStatus::Unhealthy,
+            probe: Probe::Running,
+            detail: String::new(),
+        };
+        let container = Inspected::new(document).unwrap();
+        Member::read(&container, role, health, Duration::ZERO, History::default())
+    }
+
+    fn event(id: &str, name: &str, kind: EventKind) -> HostEvent {
+        HostEvent {
+            at: DateTime::UNIX_EPOCH,
+            kind,
+            id: ContainerId::new(id),
+            name: name.to_owned(),
+        }
+    }
+
+    fn signal(number: &str) -> EventKind {
+        EventKind::Signalled {
+            signal: number.to_owned(),
+        }
+    }
+
+    fn of(member: &Member, kinds: &[EventKind]) -> StoppedBy {
+        let events = kinds.iter().map(|kind| event("c", "dd.candidate", kind.clone()));
+        let rollout = Rollout {
+            name: "dd".to_owned(),
+            candidate: Some(member.clone()),
+            ..Rollout::default()
+        };
+        rollout.who_stopped(member, &events.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_signal_in_this_life_is_somebody_s() {
+        let ended = member(Role::Candidate, "exited");
+        let started = EventKind::Started;
+        for (kinds, by) in [
+            (vec![started.clone()], StoppedBy::Nobody),
+            (vec![started.clone(), signal("15")], StoppedBy::Somebody),
+            (vec![started.clone(), signal("9")], StoppedBy::Somebody),
+            (vec![started.clone(), signal("1")], StoppedBy::Nobody),
+            (vec![signal("15"), started.clone()], StoppedBy::Nobody),
+            (vec![signal("15")], StoppedBy::Somebody),
+            (vec![EventKind::Other], StoppedBy::Engine),
+        ] {
+            assert_eq!(of(&ended, &kinds), by, "{kinds:?}");
+        }
+        // One that runs was not ended by the engine.
+        assert_eq!(of(&member(Role::Candidate, "running"), &[]), StoppedBy::Nobody);
+    }
+
+    #[test]
+    fn where_events_may_be_forgotten_a_missing_start_says_nothing() {
+        let ended = member(Role::Candidate, "exited");
+        let others = |count| vec![EventKind::Other; count];
+        assert_eq!(of(&ended, &others(SURELY_ALL - 1)), StoppedBy::Engine);
+        assert_eq!(of(&ended, &others(SURELY_ALL)), StoppedBy::Nobody);
+    }
+
+    #[test]
+    fn an_attempt_marker_stands_for_one_that_is_gone() {
+        let marker = member(Role::Attempt, "created");
+        let rollout = Rollout {
+            name: "dd".to_owned(),
+            attempt: Some(marker.clone()),
+            ..Rollout::default()
+        };
+        let told = |id, name| rollout.who_stopped(&marker, &[event(id, name, signal("15"))]);
+        assert_eq!(told("gone", "dd.candidate"), StoppedBy::Somebody);
+        assert_eq!(told("gone", "dd"), StoppedBy::Somebody);
+        assert_eq!(told("gone", "dd.draining-5"), StoppedBy::Engine);
+        assert_eq!(told("c", "dd"), StoppedBy::Engine);
     }
 }

@@ -18,7 +18,7 @@ use self::start::start;
 use super::failure::Failure;
 use super::{Intent, Member, Memory, Rollout, Step};
 use crate::container::{ContainerId, ImageId, Role, restart_policy_document};
-use crate::engine::Engine;
+use crate::engine::{Engine, EngineError};
 
 /// What came of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +77,13 @@ pub async fn execute<E: Engine>(
             let original = engine.inspect(from).await?;
             let name = Role::Candidate.name(&rollout.name);
             let copied = copy(engine, rollout, &original, name, false).await;
-            if matches!(copied, Err(Failure::Refused(_))) {
+            let is_for_good = |failure: &Failure| {
+                matches!(
+                    failure,
+                    Failure::Refused(_) | Failure::ImageVanished | Failure::Engine(EngineError::NotFound(_))
+                )
+            };
+            if copied.as_ref().is_err_and(is_for_good) {
                 memory.history(from).recreate_refused = true;
             }
             let id = copied?;
@@ -96,7 +102,9 @@ pub async fn execute<E: Engine>(
                 serving.is_some_and(|serving| candidate.is_successor_of(serving))
             };
             let successor = rollout.candidate.as_ref().filter(takes_over);
-            if let Some(candidate) = unstarted_candidate(rollout).or(successor)
+            // What was found to differ has been compared.
+            let is_compared = |candidate: &&Member| candidate.history.outdated.is_none();
+            if let Some(candidate) = unstarted_candidate(rollout).or(successor).filter(is_compared)
                 && !prepare_candidate(engine, rollout, candidate, memory, now).await?
             {
                 return Ok(not_prepared(candidate, memory));

@@ -6,7 +6,7 @@ use crate::container::{Role, RunState};
 use crate::document::Obstacle;
 use crate::rollout::Row::{
     C1, C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, G1, G2, G3, G4, G5, L1, L2, N1, N2, N3, N4, N5, N6,
-    N7, N8, N9, N10,
+    N7, N8, N9, N10, N11, N12,
 };
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Desired, Fact, Member, Step, StoppedBy, UpdateOrder};
@@ -104,21 +104,23 @@ impl At<'_> {
     fn give_up_name(&self, serving: &Member, candidate: &Member) -> Decided {
         let is_by_us = matches!(Serving::of(serving, candidate), Serving::StoppedByUs)
             || serving.history.stop_requested_at.is_some();
-        let stopped_by = match serving.stopped_by(self.now) {
-            _ if is_by_us => Some(StoppedBy::Nobody),
-            _ if serving.state == RunState::Paused => Some(StoppedBy::Somebody),
-            known => known,
-        };
-        match self.ensure_standby(serving) {
-            _ if stopped_by.is_none() => G1.learn(Fact::StoppedBy {
-                container: serving.id.clone(),
+        let is_paused = serving.state == RunState::Paused;
+        let asked: Vec<&Member> = [serving, candidate]
+            .into_iter()
+            .filter(|member| !member.is_created() && !(is_by_us && member.id == serving.id))
+            .collect();
+        let unknown = asked.iter().find(|member| member.stopped_by(self.now).is_none());
+        let is_asked = |member: &&Member| member.stopped_by(self.now) == Some(StoppedBy::Somebody);
+        match (unknown, self.ensure_standby(serving)) {
+            (Some(unknown), _) if !is_paused => G1.learn(Fact::StoppedBy {
+                container: unknown.id.clone(),
             }),
-            _ if stopped_by == Some(StoppedBy::Somebody) => {
+            _ if is_paused || asked.iter().any(is_asked) => {
                 G2.see(self.withdraw(candidate, Some(Reason::AskedToStop)))
             }
-            Some(standby) => G3.see(standby),
-            None if serving.is_between_lives() => G4.see(self.stop(serving)),
-            None => G5.act(Step::retire(self.rollout, serving, self.now)),
+            (_, Some(standby)) => G3.see(standby),
+            _ if serving.is_between_lives() => G4.see(self.stop(serving)),
+            _ => G5.act(Step::retire(self.rollout, serving, self.now)),
         }
     }
 
@@ -130,7 +132,7 @@ impl At<'_> {
             // Where it was given up since somebody changed the delegate, that may have been its policy.
             Role::Withdrawn { .. } => candidate.history.outdated.is_none(),
             Role::Failed { .. } | Role::Inconclusive { .. } => {
-                serving.was_restored_lately(candidate, self.now)
+                !serving.has_ended() && serving.was_restored_lately(candidate, self.now)
             }
             _ => {
                 candidate.is_created() && self.is_stop_first()
@@ -171,13 +173,19 @@ impl At<'_> {
                 N4.act(Step::set_policy(old, "no"))
             }
             (Candidate::Created, _, None) => N5.act(Step::start(candidate)),
-            (Candidate::Created, _, Some(missing)) => N10.rest(Reason::Obstacle(missing.clone())),
+            (Candidate::Created, _, Some(missing)) => N12.rest(Reason::Obstacle(missing.clone())),
             (_, Some(old), _) if candidate.was_proven_before(old) => {
                 N6.act(Step::promote(self.rollout, candidate))
             }
-            (Candidate::Proven, ..) => N7.act(Step::promote(self.rollout, candidate)),
-            (Candidate::NotYet { reason, until }, ..) => N8.wait(reason, until),
-            (Candidate::Failed(failure), ..) => N9.see(self.fail(candidate, failure)),
+            (Candidate::Proven, ..) => match candidate.stopped_by(self.now) {
+                None => N7.learn(Fact::StoppedBy {
+                    container: candidate.id.clone(),
+                }),
+                Some(StoppedBy::Somebody) => N8.see(self.withdraw(candidate, Some(Reason::AskedToStop))),
+                Some(_) => N9.act(Step::promote(self.rollout, candidate)),
+            },
+            (Candidate::NotYet { reason, until }, ..) => N10.wait(reason, until),
+            (Candidate::Failed(failure), ..) => N11.see(self.fail(candidate, failure)),
         };
         decided.noting(row)
     }

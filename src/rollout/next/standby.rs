@@ -9,7 +9,7 @@ use super::{At, successor_unhealthy};
 use crate::container::RunState;
 use crate::rollout::Row::{
     B1, B2, B3, B4, B5, B6, B7, B8, B9, B10, E1, E2, E3, E4, K1, K2, K3, R1, R2, R3, R4, R5, Y1, Y2, Y3, Y4,
-    Y5,
+    Y5, Y6,
 };
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Member, Step};
@@ -92,9 +92,10 @@ impl At<'_> {
         let vanished = self.rollout.vanished_candidate(&standby.image_id);
         let was_tried = vanished.is_some() || standby.history.recreate_refused;
         match still_up {
-            Some(other) => Y1.see(self.wait_for_removal(other)),
-            None if standby.is_up() => Y2.act(Step::restore(self.rollout, standby)),
-            None if standby.is_created() && !was_tried => Y3.act(Step::Recreate {
+            _ if self.rollout.predecessor_was_renamed => Y1.see(self.remove_standby(standby)),
+            Some(other) => Y2.see(self.wait_for_removal(other)),
+            None if standby.is_up() => Y3.act(Step::restore(self.rollout, standby)),
+            None if standby.is_created() && !was_tried => Y4.act(Step::Recreate {
                 from: standby.id.clone(),
             }),
             None => self.start_standby(standby),
@@ -104,8 +105,8 @@ impl At<'_> {
     fn start_standby(&self, standby: &Member) -> Decided {
         let name = standby.name.clone();
         match standby.finished_at.map(|finished| finished + RESTART_DELAY) {
-            Some(until) if until > self.now => Y4.wait(Reason::Stopping { name }, until),
-            _ => Y5.act(Step::start(standby)),
+            Some(until) if until > self.now => Y5.wait(Reason::Stopping { name }, until),
+            _ => Y6.act(Step::start(standby)),
         }
     }
 }

@@ -127,7 +127,7 @@ fn rows() -> Vec<(Row, Scene)> {
             }),
         ),
         (
-            Row::N10,
+            Row::N12,
             scene().candidate(new()).draining(5, old()).with(|rollout| {
                 rollout.obstacle = Some(Obstacle::DependencyMissing {
                     container: "vpn".to_owned(),
@@ -200,6 +200,24 @@ fn rows() -> Vec<(Row, Scene)> {
         (
             Row::X1,
             serving().candidate(new().running(90, 80).exited(20).stopped_by_whom()),
+        ),
+        (
+            Row::N7,
+            scene()
+                .draining(90, old().policy("no").exited(10))
+                .candidate(new().running(80, 80).stopped_by_whom()),
+        ),
+        (
+            Row::N8,
+            scene()
+                .draining(90, old().policy("no").exited(10))
+                .candidate(new().running(80, 80).stopped_by(StoppedBy::Somebody)),
+        ),
+        (
+            Row::Y1,
+            scene()
+                .standby(standby())
+                .with(|rollout| rollout.predecessor_was_renamed = true),
         ),
         (Row::X6, failed(None)),
         (Row::X7, failed(Some(Reach::Asking))),

@@ -1,7 +1,7 @@
 //! What people do while a delegate is being replaced.
 
-use delegate_upgrader::container::Role;
-use delegate_upgrader::rollout::{Condition, FailureCause, Intent, Member, Reach, UnhealthyPeer};
+use delegate_upgrader::container::{Role, RunState};
+use delegate_upgrader::rollout::{Condition, FailureCause, Intent, Member, Reach, StoppedBy, UnhealthyPeer};
 
 use super::scene::{Change, DEADLINE, Scene, V2, V3, ago, new, old, standby};
 
@@ -195,4 +195,93 @@ fn a_successor_that_stays_unhealthy_gives_way_whatever_excuses_it() {
         base(2 * DEADLINE - 1)
     );
     assert_eq!(base(2 * DEADLINE), "set new aside as d.inconclusive-1");
+}
+
+#[test]
+fn what_somebody_stopped_or_an_engine_s_end_ended_is_not_judged() {
+    let ended = |by| new().running(90, 80).exited(20).stopped_by(by);
+    for by in [StoppedBy::Somebody, StoppedBy::Engine] {
+        let base = scene().serving(old()).candidate(ended(by)).pulled(V2);
+        assert_eq!(base.next(), "withdraw new as d.withdrawn-now: inconclusive");
+        // After the commit, and in a stop-first replacement.
+        let lost = scene()
+            .serving(ended(by))
+            .draining(90, old().policy("no").exited(10));
+        assert_eq!(lost.next(), "withdraw new as d.withdrawn-now: inconclusive");
+        let alone = scene()
+            .draining(90, old().policy("no").exited(50))
+            .candidate(ended(by));
+        assert_eq!(alone.next(), "withdraw new as d.withdrawn-now: inconclusive");
+    }
+    let base = |member: Member| scene().serving(old()).candidate(member).pulled(V2).next();
+    assert_eq!(
+        base(ended(StoppedBy::Nobody)),
+        "reject new as d.failed-1: exited with code 3 before it had proven itself"
+    );
+    assert_eq!(
+        base(new().running(90, 80).exited(20).stopped_by_whom()),
+        "find out whether somebody stopped new"
+    );
+    // Its own stop is no person's, whichever process asked for it.
+    let by_us = ended(StoppedBy::Somebody).policy("no");
+    assert_eq!(
+        base(by_us),
+        "reject new as d.failed-1: exited with code 3 before it had proven itself"
+    );
+    // A crash loop is not stopped by anybody.
+    let crashes = new().running(90, 80).stopped_by(StoppedBy::Somebody).restarts(3);
+    assert!(base(crashes).starts_with("reject new as d.failed-1: it keeps crashing"));
+}
+
+#[test]
+fn what_its_owner_stops_is_not_replaced() {
+    let base = |serving: Member, candidate: Member| scene().serving(serving).candidate(candidate).pulled(V2);
+    let proven = || new().running(90, 80);
+    let withdrawn = "withdraw new as d.withdrawn-now: asked_to_stop";
+    assert_eq!(base(old(), proven()).next(), "retire old as d.draining-now");
+    assert_eq!(
+        base(old().stopped_by_whom(), proven()).next(),
+        "find out whether somebody stopped old"
+    );
+    assert_eq!(
+        base(old().stopped_by(StoppedBy::Somebody), proven()).next(),
+        withdrawn
+    );
+    assert_eq!(base(old().state(RunState::Paused), proven()).next(), withdrawn);
+    assert_eq!(
+        base(old().exited(20).stopped_by(StoppedBy::Somebody), proven()).next(),
+        withdrawn
+    );
+    // Without a restart policy, one that ended by itself is replaced.
+    let no_policy = || proven().change(|m| m.predecessor_policy = Some("no".to_owned()));
+    let ended = old().policy("no").exited(20);
+    assert_eq!(base(ended, no_policy()).next(), "retire old as d.draining-now");
+    // Stop-first, before anything is done to it.
+    let stop_first = |serving: Member| base(serving, new()).host_network().next();
+    assert_eq!(stop_first(old()), "retire old as d.draining-now");
+    assert_eq!(
+        stop_first(old().stopped_by_whom()),
+        "find out whether somebody stopped old"
+    );
+    assert_eq!(stop_first(old().stopped_by(StoppedBy::Somebody)), withdrawn);
+    // Stopped between two lives by this program.
+    let by_us = old().stopped_by(StoppedBy::Somebody).asked_to_stop(5);
+    assert_eq!(base(by_us, proven()).next(), "retire old as d.draining-now");
+}
+
+#[test]
+fn a_candidate_that_somebody_asked_to_stop_does_not_take_over() {
+    let withdrawn = "withdraw new as d.withdrawn-now: asked_to_stop";
+    let asked = || new().running(80, 80).stopped_by(StoppedBy::Somebody);
+    let unknown = || new().running(80, 80).stopped_by_whom();
+    let beside = |candidate: Member| scene().serving(old()).candidate(candidate).pulled(V2).next();
+    let after = |candidate: Member| {
+        let ended = old().policy("no").exited(100);
+        scene().draining(110, ended).candidate(candidate).next()
+    };
+    for next in [beside, after] {
+        assert_eq!(next(asked()), withdrawn);
+        assert_eq!(next(unknown()), "find out whether somebody stopped new");
+    }
+    assert_eq!(after(new().running(80, 80)), "promote the candidate (new) to d");
 }

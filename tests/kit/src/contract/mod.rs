@@ -2,6 +2,7 @@
 
 mod by_hand;
 mod engine;
+mod events;
 mod images;
 pub mod lab;
 mod names;
@@ -15,6 +16,7 @@ mod stops;
 mod tar;
 
 pub use engine::*;
+pub use events::*;
 pub use images::*;
 pub use names::*;
 pub use networks::*;
@@ -67,6 +69,7 @@ macro_rules! each_rule {
             a_moved_tag_leaves_the_old_image_to_its_containers,
             the_list_shows_stopped_and_created_ones_too,
             a_second_connect_is_no_error,
+            a_signal_by_request_is_told_and_an_end_without_one_too,
             files_copied_in_before_the_start_are_known,
             a_link_is_by_the_container_and_needs_it_running,
             an_unknown_network_is_found_out_at_the_start,

@@ -1,0 +1,67 @@
+//! What an engine tells of what happened to its containers.
+
+use std::time::Duration;
+
+use delegate_upgrader::container::ContainerId;
+use delegate_upgrader::engine::{Engine, EventKind};
+use tokio::time::sleep;
+
+use super::lab::Lab;
+use super::steps::{seconds, started_of, until_exited, until_gone};
+use crate::twin::{Behaviour, OperatorAction};
+
+/// What happened to a container since its creation: how often it was started, and how often a signal was sent to it
+/// after its last start.
+async fn told<L: Lab>(lab: &L, id: &ContainerId) -> (usize, usize) {
+    let events = lab
+        .engine()
+        .events(chrono::DateTime::UNIX_EPOCH)
+        .await
+        .expect("events");
+    assert!(events.is_sorted_by_key(|event| event.at), "the earliest first");
+    let mut its_own = events.into_iter().filter(|event| event.id == *id).peekable();
+    let name = its_own.peek().map(|event| event.name.clone());
+    assert!(name.is_some_and(|name| !name.is_empty()), "it was created");
+    its_own.fold((0, 0), |(starts, signals), event| match event.kind {
+        EventKind::Started => (starts + 1, 0),
+        EventKind::Signalled { signal } => {
+            assert!(signal == "15" || signal == "9", "{signal}");
+            (starts, signals + 1)
+        }
+        EventKind::Other => (starts, signals),
+    })
+}
+
+pub async fn a_signal_by_request_is_told_and_an_end_without_one_too<L: Lab>(lab: &L) {
+    let named = |id: &ContainerId| id.as_str().to_owned();
+    let ended = started_of(lab, "ends", Behaviour::exits(Duration::from_secs(2), 0)).await;
+    assert_eq!(told(lab, &ended).await, (1, 0));
+    until_exited(lab, &ended).await;
+    assert_eq!(told(lab, &ended).await, (1, 0), "it ended by itself");
+    for act in [OperatorAction::Stop as fn(String) -> _, OperatorAction::Kill] {
+        let id = started_of(lab, "stopped", Behaviour::default()).await;
+        lab.by_hand(act(named(&id))).await.expect("a command");
+        until_exited(lab, &id).await;
+        let (starts, signals) = told(lab, &id).await;
+        assert!(starts == 1 && signals >= 1, "{starts} {signals}");
+        lab.by_hand(OperatorAction::Remove(named(&id))).await.expect("rm");
+    }
+    let removed = started_of(lab, "removed", Behaviour::default()).await;
+    lab.by_hand(OperatorAction::Remove(named(&removed)))
+        .await
+        .expect("rm -f");
+    until_gone(lab, &removed).await;
+    assert_eq!(told(lab, &removed).await.0, 1);
+    assert!(told(lab, &removed).await.1 >= 1);
+    let again = started_of(lab, "restarted", Behaviour::default()).await;
+    lab.by_hand(OperatorAction::Restart(named(&again)))
+        .await
+        .expect("restart");
+    assert_eq!(told(lab, &again).await, (2, 0));
+    // One that drains goes on for a while: the signal is told when it is sent.
+    let drains = started_of(lab, "drains", Behaviour::drains(Duration::from_secs(5))).await;
+    lab.engine().stop(&drains, seconds(60)).await.expect("stop");
+    sleep(Duration::from_millis(200)).await;
+    let (starts, signals) = told(lab, &drains).await;
+    assert!(starts == 1 && signals >= 1, "{starts} {signals}");
+}
