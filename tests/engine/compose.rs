@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use kit::lab::{Lab, V1, V2, docker, expect, image, image_of};
 
@@ -21,11 +22,21 @@ impl Project {
     }
 
     fn write(&self, version: &str) {
+        self.write_with(version, "", &[]);
+    }
+
+    /// The old image with further lines, and further variables.
+    fn add(&self, lines: &str, variables: &[&str]) {
+        self.write_with(V1, lines, variables);
+    }
+
+    fn write_with(&self, version: &str, lines: &str, variables: &[&str]) {
+        let variables: String = variables.iter().map(|variable| format!(", {variable}")).collect();
         let (label, name) = (self.lab.label(), &self.lab.name);
         let image = image(version);
         let text = format!(
             "services:\n  delegate:\n    image: {image}\n    labels: ['{label}']\n    restart: always\n    \
-             environment: {{DELEGATE_NAME: {name}}}\n    networks: {{default: {{aliases: [worker]}}}}\n"
+             environment: {{DELEGATE_NAME: {name}{variables}}}\n    networks: {{default: {{aliases: [worker]}}}}\n{lines}"
         );
         fs::write(&self.file, text).expect("a compose file");
     }
@@ -52,6 +63,12 @@ impl Project {
 
     fn container(&self) -> String {
         self.compose(&["ps", "--quiet", "delegate"])
+    }
+
+    /// The ids of all containers of this test, whatever compose knows of them.
+    fn all(&self) -> String {
+        let filter = format!("label={}", self.lab.label());
+        docker(&["ps", "--all", "--quiet", "--no-trunc", "--filter", &filter])
     }
 
     fn state(&self) -> String {
@@ -91,6 +108,36 @@ fn compose_still_knows_a_delegate_that_was_upgraded() {
     project.compose(&["up", "--detach"]);
     assert_eq!(image_of(&project.container()), image(V2));
     assert_eq!(project.state(), "running");
+}
+
+/// `docker compose up` makes it anew, and its old container takes longer to stop than the proof of the new image.
+#[test]
+fn what_compose_makes_anew_during_the_proof_is_all_that_runs() {
+    let project = Project::new(Lab::new("compose-anew"), V1);
+    project.add("    stop_grace_period: 60s\n", &["DRAIN_SECONDS: '25'"]);
+    project.compose(&["up", "--detach"]);
+    let mut once = project.lab.upgrader(V2).with("HEALTHY_TIME", "10s").begin("once");
+    once.says("reason=\"proving\"", Duration::from_secs(60));
+    project.add(
+        "    stop_grace_period: 60s\n",
+        &["DRAIN_SECONDS: '25'", "MADE: anew"],
+    );
+    project.compose(&["up", "--detach"]);
+    let run = once.wait();
+    assert!(
+        run.text.contains("asked it or its replacement to stop"),
+        "{}",
+        run.text
+    );
+    let (anew, made) = (project.container(), "MADE=anew");
+    let environment = docker(&["inspect", "--format", "{{.Config.Env}}", &anew]);
+    assert!(environment.contains(made), "{environment}");
+    assert_eq!(project.all(), anew, "{}", run.text);
+    assert_eq!(project.state(), "running");
+    let run = project.lab.upgrader(V2).run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    let new = project.container();
+    assert_eq!((image_of(&new), project.all()), (image(V2), new));
 }
 
 /// An inline config is copied into the container before it is started. This does by hand what compose does from 2.23.1

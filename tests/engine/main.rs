@@ -23,6 +23,7 @@ mod local_manager;
 mod manager_faults;
 mod operator;
 mod originals;
+mod people;
 mod permissions;
 mod pins;
 mod private_registry;

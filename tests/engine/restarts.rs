@@ -11,7 +11,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use kit::lab::{
-    Daemon, Lab, Signal, Upgrader, V1, V2, assert_in_time, end_of, eventually, expect, follow, image,
+    Daemon, Lab, Signal, Upgrader, V1, V2, assert_in_time, docker, end_of, eventually, expect, follow, image,
     image_of, life, send,
 };
 
@@ -136,6 +136,49 @@ fn the_old_one_does_not_come_back(test: &str, signal: Signal) {
             draining.assert_replaced();
         }
     });
+}
+
+/// The engine goes in the middle of a proof, and its policy does not bring the candidate back.
+fn no_image_is_judged(test: &str, signal: Signal) {
+    Engine::with("{}", |engine| {
+        for policy in ["no", "on-failure"] {
+            let lab = Lab::new(&format!("{test}-{policy}"));
+            let name = lab.delegate("1", V1, &["--restart", policy]);
+            let upgrader = lab
+                .upgrader(V2)
+                .with("HEALTHY_TIME", "30s")
+                .with("RUN_ON_START", "true");
+            let mut daemon = upgrader.start();
+            daemon.says("reason=\"proving\"", PATIENCE);
+            // In a container it ends with the engine.
+            daemon.signal(Signal::KILL);
+            engine.restart(signal);
+            docker(&["start", &name]);
+            daemon = upgrader.start();
+            eventually("it is replaced, and nothing is left over", PATIENCE, || {
+                let is_new = image_of(&name) == image(V2);
+                let names = lab.names();
+                assert!(
+                    !names.iter().any(|name| name.contains("failed")),
+                    "{}",
+                    daemon.log()
+                );
+                is_new && names == ["1"]
+            });
+        }
+    });
+}
+
+#[test]
+#[ignore = "restarts the engine; make test runs it in a lab of its own"]
+fn an_image_whose_candidate_ended_with_the_engine_is_not_judged() {
+    no_image_is_judged("proof-stopped", Signal::TERM);
+}
+
+#[test]
+#[ignore = "restarts the engine; make test runs it in a lab of its own"]
+fn an_image_whose_candidate_ended_with_a_killed_engine_is_not_judged() {
+    no_image_is_judged("proof-killed", Signal::KILL);
 }
 
 /// Whether a container runs; one that is gone does not.
