@@ -51,6 +51,8 @@ impl Excuses {
     pub fn containers_ended(&mut self, scenario: &Scenario) {
         for delegate in &scenario.delegates {
             let excuse = self.on(&delegate.name);
+            // The second time what was created once more goes too, and the copy serves itself.
+            excuse.copy_serves |= delegate.auto_remove && excuse.may_be_gone;
             excuse.may_be_gone |= delegate.auto_remove;
             excuse.may_be_stopped |= matches!(delegate.policy, "no" | "on-failure");
         }

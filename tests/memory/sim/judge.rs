@@ -1,6 +1,7 @@
 //! The judge of a story: what must hold after every event and at the end.
 
 use delegate_upgrader::container::{Role, label};
+use serde_json::Value;
 
 use super::book::Book;
 use super::ending::{ending, stranger};
@@ -50,11 +51,25 @@ fn images_kept(world: &World, book: &Book) -> Vec<String> {
             continue;
         };
         let kept = there.iter().any(|image| image.as_str() == previous);
-        if serves && !kept && !pruned {
+        if serves && !kept && !pruned && !was_brought_back(world, &container.name, &document) {
             violations.push(format!("the image before that of {} is gone", container.name));
         }
     }
     violations
+}
+
+/// Whether a later release than this one failed: it took over, and the image before this one's was not needed then.
+fn was_brought_back(world: &World, name: &str, document: &Value) -> bool {
+    let release = |document: &Value| -> u64 {
+        let text = document["Config"]["Labels"][label::RELEASE].as_str();
+        text.and_then(|text| text.parse().ok()).unwrap_or_default()
+    };
+    let glance = world.twin.glance();
+    let mut its_own = glance.iter().filter(|other| Role::parse(&other.name).0 == name);
+    its_own.any(|other| {
+        let other = world.twin.document(other.id.as_str());
+        other.is_some_and(|other| release(&other) > release(document))
+    })
 }
 
 /// A run that ends without the wanted image must report a failure and its reason; one that ends with it must not.
@@ -80,8 +95,14 @@ fn truth(world: &World, book: &Book) -> Vec<String> {
                 let since = published(wished)..=published(last.published);
                 world.same(runs, wished) || (reference(runs) == MOVING && since.contains(&published(runs)))
             });
-            let excused = ["opted_out", "not_running", "health_only", "awaiting_schedule"]
-                .contains(&row.reason.as_str());
+            let excused = [
+                "opted_out",
+                "not_running",
+                "asked_to_stop",
+                "health_only",
+                "awaiting_schedule",
+            ]
+            .contains(&row.reason.as_str());
             // Someone gave the name of the published image to another one, right after the pull of it.
             let tagged = book.counts.contains_key("person tags");
             if !right && !row.failed && !excused && !tagged {

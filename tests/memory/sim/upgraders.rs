@@ -22,6 +22,9 @@ use kit::twin::Twin;
 /// The longest time between two observations of an idle daemon.
 const IDLE: Duration = Duration::from_secs(600);
 
+/// The longest that an answer of the Manager takes, with the engine away meanwhile.
+const ANSWER: Duration = Duration::from_secs(60);
+
 /// More decisions than the longest story needs.
 const ENDLESS: u64 = 300_000;
 
@@ -121,7 +124,13 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
         }
         let outcome: Result<Report, EngineError> = reconciler.reconcile().await;
         if let (Some(mode), Ok(_)) = (begin, &outcome) {
-            wished = (mode == Mode::Upgrade && !*world.manager_down.lock().unwrap()).then_some(published);
+            // It is asked in the background, and answers with what is published by then.
+            let now = world.twin.elapsed();
+            let changes = |at: Duration| (now..now + ANSWER).contains(&at);
+            let mut publications = world.scenario.publications.iter();
+            let is_clear = published == world.book().published && !publications.any(|(at, _)| changes(*at));
+            let is_asked = mode == Mode::Upgrade && !*world.manager_down.lock().unwrap();
+            wished = (is_asked && is_clear).then_some(published);
             begin = None;
         }
         let is_reachable = outcome.is_ok();
