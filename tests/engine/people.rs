@@ -58,7 +58,7 @@ fn a_delegate_that_its_owner_stops_during_the_proof_stays_stopped() {
         let lab = Lab::new("stop-serving");
         let name = lab.delegate("1", V1, &arguments);
         let id = life(&name).0;
-        let mut once = lab.upgrader(V2).with("HEALTHY_TIME", "15s").begin("once");
+        let mut once = lab.upgrader(V2).with("HEALTHY_TIME", "12s").begin("once");
         once.says("reason=\"proving\"", PATIENCE);
         docker(&["stop", &name]);
         let run = once.wait();
