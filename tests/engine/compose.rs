@@ -31,12 +31,14 @@ impl Project {
     }
 
     fn write_with(&self, version: &str, lines: &str, variables: &[&str]) {
-        let variables: String = variables.iter().map(|variable| format!(", {variable}")).collect();
-        let (label, name) = (self.lab.label(), &self.lab.name);
+        let variables = [&[format!("DELEGATE_NAME: {}", self.lab.name).as_str()], variables]
+            .concat()
+            .join(", ");
+        let label = self.lab.label();
         let image = image(version);
         let text = format!(
             "services:\n  delegate:\n    image: {image}\n    labels: ['{label}']\n    restart: always\n    \
-             environment: {{DELEGATE_NAME: {name}{variables}}}\n    networks: {{default: {{aliases: [worker]}}}}\n{lines}"
+             environment: {{{variables}}}\n    networks: {{default: {{aliases: [worker]}}}}\n{lines}"
         );
         fs::write(&self.file, text).expect("a compose file");
     }

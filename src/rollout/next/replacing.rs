@@ -107,7 +107,7 @@ impl At<'_> {
         let is_paused = serving.state == RunState::Paused;
         let asked: Vec<&Member> = [serving, candidate]
             .into_iter()
-            .filter(|member| !member.is_created() && !(is_by_us && member.id == serving.id))
+            .filter(|member| !(member.is_created() || is_by_us && member.id == serving.id))
             .collect();
         let unknown = asked.iter().find(|member| member.stopped_by(self.now).is_none());
         let is_asked = |member: &&Member| member.stopped_by(self.now) == Some(StoppedBy::Somebody);
