@@ -28,6 +28,8 @@ pub enum EventKind {
         /// The number or name of the signal.
         signal: String,
     },
+    /// A container got another name.
+    Renamed,
     /// Anything else.
     Other,
 }

@@ -7,10 +7,12 @@ use super::read::{Families, Part, is_ours};
 use crate::container::{ContainerId, Inspected, Role, RunState, label};
 
 /// Gives each delegate the parts that somebody renamed.
-pub(super) fn adopt(families: &mut Families) {
+///
+/// `was_asked` says of an old one whether this process has asked it to stop.
+pub(super) fn adopt(families: &mut Families, was_asked: impl Fn(&ContainerId) -> bool) {
     let names: Vec<String> = families.keys().cloned().collect();
     for name in names {
-        let Some((base, role)) = adopted_role(&name, families) else {
+        let Some((base, role)) = adopted_role(&name, families, &was_asked) else {
             continue;
         };
         // It is a family of its own by its name, and its only part.
@@ -21,7 +23,11 @@ pub(super) fn adopt(families: &mut Families) {
 }
 
 /// Whose part the only container of that name is, and which.
-fn adopted_role(name: &str, families: &Families) -> Option<(String, Role)> {
+fn adopted_role(
+    name: &str,
+    families: &Families,
+    was_asked: impl Fn(&ContainerId) -> bool,
+) -> Option<(String, Role)> {
     let [stray] = families.get(name)?.as_slice() else {
         return None;
     };
@@ -37,7 +43,10 @@ fn adopted_role(name: &str, families: &Families) -> Option<(String, Role)> {
     };
     let as_predecessor = || {
         let mut others = families.iter().filter(|(other, _)| *other != name);
-        others.find_map(|(base, parts)| Some((base.clone(), predecessor_role(container, base, parts)?)))
+        let was_asked = was_asked(&container.id());
+        others.find_map(|(base, parts)| {
+            Some((base.clone(), predecessor_role(container, base, parts, was_asked)?))
+        })
     };
     as_successor().or_else(as_predecessor)
 }
@@ -62,15 +71,8 @@ fn replaces(container: &Inspected) -> Option<ContainerId> {
 fn successor_role(container: &Inspected, parts: &[Part]) -> Option<Role> {
     let old = replaces(container)?;
     let has_policy = container.label(label::RESTART_POLICY) == Some(&container.restart_policy_text());
-    let is_marked = || {
-        let marker = find(parts, |role| role == Role::Attempt);
-        marker.is_some_and(|marker| replaces(&marker.container).as_ref() == Some(&old))
-    };
-    // Without a policy that could be taken off, only the attempt marker says that it was not given up.
-    let is_given_up = match container.restart_policy_text().as_str() {
-        "no" => !is_marked(),
-        _ => !has_policy,
-    };
+    // Without a policy that could be taken off nothing shows it.
+    let is_given_up = !has_policy;
     let rival = |role| {
         find(parts, |other| other == role)
             .is_some_and(|part| replaces(&part.container).as_ref() == Some(&old))
@@ -107,7 +109,7 @@ fn successor_role(container: &Inspected, parts: &[Part]) -> Option<Role> {
 
 /// Whether this is an old one that drains, or has, for a successor that is not proven yet; and it has lived no other life
 /// since that one was created. One that was not asked to stop is a delegate of its own under its new name.
-fn predecessor_role(container: &Inspected, base: &str, parts: &[Part]) -> Option<Role> {
+fn predecessor_role(container: &Inspected, base: &str, parts: &[Part], was_asked: bool) -> Option<Role> {
     let successor = parts.iter().find(|part| {
         !matches!(part.role, Role::Standby | Role::Attempt)
             && is_ours(&part.container, base)
@@ -122,10 +124,8 @@ fn predecessor_role(container: &Inspected, base: &str, parts: &[Part]) -> Option
     let ended_since = container.finished_at().is_some_and(|finished| finished > created);
     let drains = match successor.role {
         Role::Serving => is_up(container),
-        // Without a policy that could show it, one that waits for its start waits for the old one to end.
-        Role::Candidate if is_up(container) => {
-            lost_its_policy || (is_unstarted && container.restart_policy_text() == "no")
-        }
+        // Without a policy that could show it, only this process knows.
+        Role::Candidate if is_up(container) => lost_its_policy || (is_unstarted && was_asked),
         Role::Candidate => lost_its_policy || (ended_since && name_is_free),
         // It is to come back, unless somebody else comes first.
         Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. } if !is_up(container) => {

@@ -95,7 +95,11 @@ impl<H: HealthEndpoint> Observer<H> {
         let read_at = ReadAt { begun, reading };
         memory.keep(|id| containers.iter().any(|container| container.id == *id));
         probes.keep(|id| containers.iter().any(|container| container.id == *id));
-        adopt::adopt(&mut families);
+        let was_asked = |id: &ContainerId| {
+            let history = memory.history_of(id);
+            history.is_some_and(|history| history.stop_requested_at.is_some())
+        };
+        adopt::adopt(&mut families, was_asked);
         let mut errors = read::inspect_errors(uninspected, &mut families, identities)?;
         for parts in families.values() {
             assemble::ask(probes, scope, memory, now, parts);

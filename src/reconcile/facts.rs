@@ -124,7 +124,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         tracked.hidden_obstacle = Some((serving.id.clone(), answer));
     }
 
-    /// Where the engine does not tell, nobody stopped it: nothing that is in progress waits for this answer.
+    /// Nothing that is in progress waits for this answer: where the engine does not tell, it is unknown.
     async fn learn_who_stopped(&mut self, rollout: &Rollout, id: &ContainerId) {
         let Some(member) = rollout.member(id) else { return };
         let asked_at = self.now();
@@ -132,8 +132,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             Ok(events) => rollout.who_stopped(member, &events),
             Err(error) => {
                 let (container, workload) = (&rollout.name, &rollout.workload);
-                debug!(container, workload, container_id = %id, %error, "cannot read the engine's events; assuming that nobody stopped this container");
-                StoppedBy::Nobody
+                debug!(container, workload, container_id = %id, %error, "cannot read the engine's events; whether somebody stopped this container is unknown");
+                StoppedBy::Unknown
             }
         };
         self.memory.history(id).stopper = Some(Stopper {

@@ -33,11 +33,14 @@ impl Rollout {
         candidates.find(|member| attempt.is_marker_of(member))
     }
 
-    /// The attempt marker that nobody needs any more: of a successor that is settled, or of a candidate that is gone
-    /// and not to blame.
+    /// The attempt marker that nobody needs any more: of a successor that is settled, of a candidate that is gone
+    /// and not to blame, or of a delegate that is gone.
     pub(super) fn needless_attempt(&self, now: DateTime<Utc>) -> Option<&Member> {
         let attempt = self.attempt.as_ref()?;
-        let serving = self.serving.as_ref()?;
+        let Some(serving) = &self.serving else {
+            let is_alone = self.candidate.is_none() && self.draining.is_empty() && self.standby.is_none();
+            return Some(attempt).filter(|attempt| is_alone && attempt.is_removable());
+        };
         // Whatever becomes of it later, it proved itself, and nothing is left to go back to.
         let has_gone = |old: &Member| old.removal_is_stuck(now);
         let is_settled =

@@ -20,8 +20,10 @@ pub enum StoppedBy {
     Somebody,
     /// The engine, when it ended itself.
     Engine,
-    /// Nobody, as far as is known: it runs, or ended by itself.
+    /// Nobody: it runs, or ended by itself.
     Nobody,
+    /// The engine does not tell, or not any more.
+    Unknown,
 }
 
 impl StoppedBy {
@@ -30,7 +32,7 @@ impl StoppedBy {
         match self {
             Self::Somebody => Some("somebody stopped it"),
             Self::Engine => Some("Docker was restarted meanwhile"),
-            Self::Nobody => None,
+            Self::Nobody | Self::Unknown => None,
         }
     }
 }
@@ -76,28 +78,33 @@ impl Rollout {
             Role::Attempt => is_gone(&event.id) && names.contains(&event.name),
             _ => event.id == member.id,
         };
-        let (mut was_started, mut was_asked) = (false, false);
+        let (mut knows_beginning, mut was_asked) = (false, false);
         for event in events.iter().filter(is_of) {
             match &event.kind {
                 // An earlier life was ended, as by `docker restart`.
-                EventKind::Started => (was_started, was_asked) = (true, false),
+                EventKind::Started => (knows_beginning, was_asked) = (true, false),
+                // The name that it was given up for.
+                EventKind::Renamed => knows_beginning |= member.retired_at().is_some(),
                 EventKind::Signalled { signal } => was_asked |= !HARMLESS.contains(&signal.as_str()),
                 EventKind::Other => {}
             }
         }
-        if was_asked {
-            StoppedBy::Somebody
-        } else if !was_started && !member.is_up() && events.len() < SURELY_ALL {
+        match knows_beginning {
+            _ if was_asked => StoppedBy::Somebody,
+            true => StoppedBy::Nobody,
             // An engine forgets all events when it ends, and this one has forgotten that start.
-            StoppedBy::Engine
-        } else {
-            StoppedBy::Nobody
+            false if !member.is_up() && events.len() < SURELY_ALL => StoppedBy::Engine,
+            false => StoppedBy::Unknown,
         }
     }
 
-    /// Since when events are of interest: the start of its last life, or what came before that.
+    /// Since when events are of interest: since it gave up its name, or the start of its last life, or what came before
+    /// that.
     pub(crate) fn stopped_since(member: &Member) -> DateTime<Utc> {
-        member.started_at.unwrap_or(member.created_at)
+        // The second in a name may be the next one, where that of the moment was taken.
+        let retired = member.retired_at().map(|retired| retired - FRESH);
+        let lived = member.started_at.unwrap_or(member.created_at);
+        retired.map_or(lived, |retired| retired.max(lived))
     }
 }
 
@@ -169,7 +176,24 @@ mod tests {
             assert_eq!(of(&ended, &kinds), by, "{kinds:?}");
         }
         // One that runs was not ended by the engine.
-        assert_eq!(of(&member(Role::Candidate, "running"), &[]), StoppedBy::Nobody);
+        assert_eq!(of(&member(Role::Candidate, "running"), &[]), StoppedBy::Unknown);
+    }
+
+    #[test]
+    fn what_happened_since_it_gave_up_its_name_is_known_with_that_event() {
+        let old = member(Role::Draining { since: 5 }, "running");
+        let renamed = EventKind::Renamed;
+        for (kinds, by) in [
+            (vec![renamed.clone()], StoppedBy::Nobody),
+            (vec![renamed.clone(), signal("15")], StoppedBy::Somebody),
+            (vec![EventKind::Other], StoppedBy::Unknown),
+        ] {
+            assert_eq!(of(&old, &kinds), by, "{kinds:?}");
+        }
+        assert_eq!(
+            of(&member(Role::Serving, "running"), &[renamed]),
+            StoppedBy::Unknown
+        );
     }
 
     #[test]
@@ -177,7 +201,7 @@ mod tests {
         let ended = member(Role::Candidate, "exited");
         let others = |count| vec![EventKind::Other; count];
         assert_eq!(of(&ended, &others(SURELY_ALL - 1)), StoppedBy::Engine);
-        assert_eq!(of(&ended, &others(SURELY_ALL)), StoppedBy::Nobody);
+        assert_eq!(of(&ended, &others(SURELY_ALL)), StoppedBy::Unknown);
     }
 
     #[test]

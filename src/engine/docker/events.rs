@@ -63,6 +63,7 @@ fn event(line: &[u8]) -> Option<HostEvent> {
     let is_container = line.r#type == "container";
     let kind = match line.action.as_str() {
         "start" if is_container => EventKind::Started,
+        "rename" if is_container => EventKind::Renamed,
         "kill" if is_container => EventKind::Signalled {
             signal: line.actor.attributes.signal,
         },

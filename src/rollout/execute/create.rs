@@ -169,6 +169,11 @@ pub(super) async fn create_attempt_marker<E: Engine>(
         .create(&Role::Attempt.name(&rollout.name), None, &body)
         .await
     {
+        // The tag may have moved meanwhile.
+        Ok(id) if engine.inspect(&id).await?.image_id() != *image => {
+            engine.remove(&id).await?;
+            Err(Failure::ImageVanished)
+        }
         // Another process was as quick.
         Ok(_) | Err(EngineError::Conflict(_)) => Ok(()),
         Err(error) => Err(error.into()),

@@ -11,7 +11,8 @@ use tracing::field::display;
 
 use self::create::{NewContainer, copy, create, create_attempt_marker, labels};
 use self::prepare::{
-    check_companions, connect_standby, not_prepared, prepare_candidate, prepare_standby, unstarted_candidate,
+    IMAGE_REMOVED, check_companions, connect_standby, not_prepared, prepare_candidate, prepare_standby,
+    unstarted_candidate,
 };
 pub use self::pull::{Pulled, Pulls};
 use self::start::start;
@@ -92,7 +93,15 @@ pub async fn execute<E: Engine>(
         }
         Step::CreateAttemptMarker { candidate, .. } => {
             if let Some(candidate) = rollout.member(candidate) {
-                create_attempt_marker(engine, rollout, candidate).await?;
+                match create_attempt_marker(engine, rollout, candidate).await {
+                    Err(Failure::Engine(EngineError::NotFound(problem))) => {
+                        let history = memory.history(&candidate.id);
+                        history.note_common_cause(now, IMAGE_REMOVED);
+                        history.start_refused = Some(problem.clone());
+                        return Ok(Effect::Nothing(problem));
+                    }
+                    marked => marked?,
+                }
             }
         }
         Step::Start { id, .. } => return start(engine, rollout, id, memory, now).await,

@@ -13,7 +13,7 @@ use crate::rollout::reason::Reason;
 use crate::rollout::{Member, Memory, Rollout};
 
 /// What a candidate's failure is put down to where its image is gone.
-const IMAGE_REMOVED: &str = "the image was removed from this host meanwhile";
+pub(super) const IMAGE_REMOVED: &str = "the image was removed from this host meanwhile";
 
 pub(super) fn unstarted_candidate(rollout: &Rollout) -> Option<&Member> {
     rollout
@@ -168,7 +168,11 @@ pub(super) async fn verify_configuration<E: Engine>(
         }
         answer => answer?,
     };
-    let new_image = engine.inspect_image(candidate.image_id().as_str()).await?;
+    let new_image = match engine.inspect_image(candidate.image_id().as_str()).await {
+        // It runs, and was compared before its start: somebody removed the image by force since then.
+        Err(EngineError::NotFound(_)) if candidate.started_at().is_some() => return Ok(None),
+        answer => answer?,
+    };
     let images = Images {
         old: &old_image,
         new: &new_image,

@@ -2,8 +2,8 @@
 
 use super::At;
 use crate::container::RunState;
-use crate::rollout::Row::{O1, O2, O3, O4, O5, O6, O7, O8};
-use crate::rollout::{Decided, Member, START_ATTEMPTS, Step};
+use crate::rollout::Row::{O1, O2, O3, O4, O5, O6, O7, O8, O9};
+use crate::rollout::{Decided, Fact, Member, START_ATTEMPTS, Step, StoppedBy};
 
 impl At<'_> {
     pub(super) fn restoring(&self, old: &Member) -> Decided {
@@ -25,19 +25,30 @@ impl At<'_> {
         let may_be_stopping = old.is_up() && old.restart_is_off() && !restarted;
         match (&old.state, in_the_way, owed) {
             (_, Some(other), _) if !old.is_up() => O1.see(self.wait_for_removal(other)),
-            _ if may_be_stopping && self.is_safe_to_stop(old) => O2.see(self.drain(old)),
-            (RunState::Removing, ..) => O3.see(self.wait_for_removal(old)),
-            (_, _, Some(policy)) => O4.act(Step::set_policy(old, policy)),
-            _ if old.is_up() => O5.act(Step::restore(self.rollout, old)),
+            _ if may_be_stopping && self.is_safe_to_stop(old) && old.stopped_by(self.now).is_none() => O2
+                .learn(Fact::StoppedBy {
+                    container: old.id.clone(),
+                }),
+            _ if may_be_stopping && self.is_safe_to_stop(old) && !self.is_untouched(old) => {
+                O3.see(self.drain(old))
+            }
+            (RunState::Removing, ..) => O4.see(self.wait_for_removal(old)),
+            (_, _, Some(policy)) => O5.act(Step::set_policy(old, policy)),
+            _ if old.is_up() => O6.act(Step::restore(self.rollout, old)),
             // It has its old life back; its policy decides on the next. That somebody else started it only the clock
             // could say, which is not enough to leave it as it is.
-            _ if restarted && old.history.restarted_by_us => O6.act(Step::restore(self.rollout, old)),
+            _ if restarted && old.history.restarted_by_us => O7.act(Step::restore(self.rollout, old)),
             // An engine that was killed in the middle of a start may never be able to start that container again.
             _ if old.history.failed_starts >= START_ATTEMPTS && !self.copy_failed_too(old) => {
-                O7.act(Step::Recreate { from: old.id.clone() })
+                O8.act(Step::Recreate { from: old.id.clone() })
             }
-            _ => O8.act(Step::start(old)),
+            _ => O9.act(Step::start(old)),
         }
+    }
+
+    /// Whether nobody has asked it to stop since it gave up its name, as the engine tells.
+    fn is_untouched(&self, old: &Member) -> bool {
+        old.history.stop_requested_at.is_none() && old.stopped_by(self.now) == Some(StoppedBy::Nobody)
     }
 
     /// Whether something of it is left when it stops: itself, or its standby, which can still be created.

@@ -90,7 +90,8 @@ impl At<'_> {
         let mut given_up = self.rollout.failed.iter().chain(&self.rollout.withdrawn);
         let still_up = given_up.find(|other| other.is_up() && self.is_stop_first());
         let vanished = self.rollout.vanished_candidate(&standby.image_id);
-        let was_tried = vanished.is_some() || standby.history.recreate_refused;
+        let is_taken = self.rollout.name_conflict.is_some();
+        let was_tried = vanished.is_some() || standby.history.recreate_refused || is_taken;
         match still_up {
             _ if self.rollout.predecessor_was_renamed => Y1.see(self.remove_standby(standby)),
             Some(other) => Y2.see(self.wait_for_removal(other)),

@@ -219,6 +219,17 @@ fn rows() -> Vec<(Row, Scene)> {
                 .standby(standby())
                 .with(|rollout| rollout.predecessor_was_renamed = true),
         ),
+        (
+            Row::O2,
+            scene()
+                .draining(90, old().policy("no").stopped_by_whom())
+                .failed(1, new().policy("no").exited(20)),
+        ),
+        (
+            Row::G3,
+            serving_proven(old().auto_remove())
+                .with(|rollout| rollout.name_conflict = Some("d.standby".to_owned())),
+        ),
         (Row::X6, failed(None)),
         (Row::X7, failed(Some(Reach::Asking))),
         (
@@ -266,7 +277,7 @@ fn rows() -> Vec<(Row, Scene)> {
         ),
         (Row::A9, scene().candidate(new().running(DEADLINE, 1))),
         (
-            Row::O6,
+            Row::O7,
             scene().draining(
                 90,
                 old()
@@ -276,7 +287,7 @@ fn rows() -> Vec<(Row, Scene)> {
             ),
         ),
         (
-            Row::O7,
+            Row::O8,
             retired().with(|rollout| {
                 for old in &mut rollout.draining {
                     old.history.failed_starts = 3;

@@ -28,7 +28,7 @@ async fn told<L: Lab>(lab: &L, id: &ContainerId) -> (usize, usize) {
             assert!(signal == "15" || signal == "9", "{signal}");
             (starts, signals + 1)
         }
-        EventKind::Other => (starts, signals),
+        EventKind::Renamed | EventKind::Other => (starts, signals),
     })
 }
 

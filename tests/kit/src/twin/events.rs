@@ -67,6 +67,7 @@ impl State {
                 Happened::Signalled | Happened::SignalledAgain => EventKind::Signalled {
                     signal: "15".to_owned(),
                 },
+                Happened::Renamed { .. } => EventKind::Renamed,
                 _ => EventKind::Other,
             },
             id: ContainerId::new(event.id.clone()),
