@@ -110,12 +110,7 @@ pub(super) async fn create<E: Engine>(
         .create(&wanted.name, request.platform.as_deref(), &request.body)
         .await
     {
-        // The tag may have moved since the pull.
-        Ok(id) if engine.inspect(&id).await?.image_id() != *image => {
-            engine.remove(&id).await?;
-            Err(Failure::ImageVanished)
-        }
-        Ok(id) => Ok(id),
+        Ok(id) => checked(engine, id, image).await,
         Err(EngineError::NotFound(problem)) => match engine.inspect_image(image.as_str()).await {
             Err(EngineError::NotFound(_)) => Err(Failure::ImageVanished),
             _ => Err(Failure::Refused(Reason::CreateRefused { problem })),
@@ -127,6 +122,15 @@ pub(super) async fn create<E: Engine>(
         Err(error @ EngineError::Refused { status: 500, .. }) if is_podman => Err(Failure::Doubtful(error)),
         Err(error) => Err(error.into()),
     }
+}
+
+/// The new container, unless it has another image: its tag may have moved since the image was looked up.
+async fn checked<E: Engine>(engine: &E, id: ContainerId, image: &ImageId) -> Result<ContainerId, Failure> {
+    if engine.inspect(&id).await?.image_id() == *image {
+        return Ok(id);
+    }
+    engine.remove(&id).await?;
+    Err(Failure::ImageVanished)
 }
 
 pub(super) async fn stands_for<E: Engine>(
@@ -169,13 +173,9 @@ pub(super) async fn create_attempt_marker<E: Engine>(
         .create(&Role::Attempt.name(&rollout.name), None, &body)
         .await
     {
-        // The tag may have moved meanwhile.
-        Ok(id) if engine.inspect(&id).await?.image_id() != *image => {
-            engine.remove(&id).await?;
-            Err(Failure::ImageVanished)
-        }
+        Ok(id) => checked(engine, id, image).await.map(drop),
         // Another process was as quick.
-        Ok(_) | Err(EngineError::Conflict(_)) => Ok(()),
+        Err(EngineError::Conflict(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }

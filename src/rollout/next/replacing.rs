@@ -5,8 +5,8 @@ use super::proof::Candidate;
 use crate::container::{Role, RunState};
 use crate::document::Obstacle;
 use crate::rollout::Row::{
-    C1, C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, E4, G1, G2, G3, G4, G5, G6, L1, L2, N1, N2, N3, N4,
-    N5, N6, N7, N8, N9, N10, N11, N12,
+    C1, C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, G1, G2, G3, G4, G5, G6, L1, L2, N1, N2, N3, N4, N5,
+    N6, N7, N8, N9, N10, N11, N12,
 };
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Desired, Fact, Member, Step, StoppedBy, UpdateOrder};
@@ -118,8 +118,8 @@ impl At<'_> {
             _ if is_paused || asked.iter().any(is_asked) => {
                 G2.see(self.withdraw(candidate, Some(Reason::AskedToStop)))
             }
-            (_, Some(Decided { rows, .. })) if rows.contains(&E4) && self.rollout.name_conflict.is_some() => {
-                let name = self.rollout.name_conflict.clone().unwrap_or_default();
+            (_, Some(_)) if let Some(name) = &self.rollout.name_conflict => {
+                let name = name.clone();
                 G3.see(self.withdraw(candidate, Some(Reason::NameTaken { name })))
             }
             (_, Some(standby)) => G4.see(standby),
@@ -136,7 +136,7 @@ impl At<'_> {
             // Where it was given up since somebody changed the delegate, that may have been its policy.
             Role::Withdrawn { .. } => candidate.history.outdated.is_none(),
             Role::Failed { .. } | Role::Inconclusive { .. } => {
-                !serving.has_ended() && serving.was_restored_lately(candidate, self.now)
+                serving.was_restored_lately(candidate, self.now)
             }
             _ => {
                 candidate.is_created() && self.is_stop_first()

@@ -285,3 +285,52 @@ fn a_candidate_that_somebody_asked_to_stop_does_not_take_over() {
     }
     assert_eq!(after(new().running(80, 80)), "promote the candidate (new) to d");
 }
+
+#[test]
+fn an_old_one_that_nobody_asked_to_stop_comes_back_as_it_is() {
+    let base = |old: Member| {
+        scene()
+            .draining(90, old)
+            .failed(1, new().policy("no").exited(5))
+            .next()
+    };
+    let set = "set the restart policy of d.draining-90 (old) to unless-stopped";
+    let up = || old().policy("no");
+    assert_eq!(base(up().stopped_by(StoppedBy::Nobody)), set);
+    assert_eq!(
+        base(up().stopped_by_whom()),
+        "find out whether somebody stopped old"
+    );
+    for by in [StoppedBy::Somebody, StoppedBy::Unknown] {
+        assert_eq!(
+            base(up().stopped_by(by)),
+            "tell d.draining-90 (old) to stop within 1h"
+        );
+    }
+    let by_us = up().asked_to_stop(5).stopped_by(StoppedBy::Nobody);
+    assert!(base(by_us).starts_with("wait"));
+}
+
+#[test]
+fn what_somebody_else_calls_by_a_name_of_ours_takes_no_delegate() {
+    let taken = |scene: Scene, name: &str| {
+        scene
+            .with(|rollout| rollout.name_conflict = Some(name.to_owned()))
+            .next()
+    };
+    let proven = || new().running(90, 80).auto_remove();
+    let beside = scene()
+        .serving(old().auto_remove())
+        .candidate(proven())
+        .pulled(V2);
+    assert_eq!(
+        taken(beside, "d.standby"),
+        "withdraw new as d.withdrawn-now: name_taken"
+    );
+    let fallen = || scene().standby(standby());
+    assert_eq!(fallen().next(), "create the old container again, from standby");
+    assert_eq!(taken(fallen(), "d.candidate"), "start d.standby (standby)");
+    // Its original lives on under another name.
+    let renamed = fallen().with(|rollout| rollout.predecessor_was_renamed = true);
+    assert_eq!(renamed.next(), "remove d.standby (standby)");
+}

@@ -452,7 +452,12 @@ pub fn parsed(reference: &str) -> ImageReference {
 }
 
 fn named(mut member: Member, role: Role) -> Member {
-    let stopper = stopped_by(StoppedBy::Nobody, &member);
+    // Of one that drains an engine has mostly forgotten the beginning.
+    let by = match role {
+        Role::Draining { .. } => StoppedBy::Unknown,
+        _ => StoppedBy::Nobody,
+    };
+    let stopper = stopped_by(by, &member);
     member.history.stopper.get_or_insert(stopper);
     member.name = role.name("d");
     member.role = role;
