@@ -138,6 +138,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         };
         self.memory.history(id).stopper = Some(Stopper {
             by,
+            role: member.role,
             asked_at,
             finished_at: member.finished_at,
         });

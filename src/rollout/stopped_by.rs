@@ -42,6 +42,8 @@ impl StoppedBy {
 pub struct Stopper {
     /// The answer.
     pub by: StoppedBy,
+    /// Its part then. In another part another question is asked.
+    pub role: Role,
     /// When the events were read.
     pub asked_at: DateTime<Utc>,
     /// The end that the answer is about, where the container had ended.
@@ -57,7 +59,7 @@ impl Member {
         } else {
             stopper.finished_at == self.finished_at
         };
-        holds.then_some(stopper.by)
+        (holds && stopper.role == self.role).then_some(stopper.by)
     }
 
     /// Whether it was this program that stopped it: this process, or an earlier one, which took its policy first.

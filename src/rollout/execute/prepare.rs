@@ -56,6 +56,13 @@ pub(super) async fn prepare_candidate<E: Engine>(
     else {
         return Ok(true);
     };
+    if rollout
+        .member(replaces)
+        .is_some_and(|member| member.name != old.name())
+    {
+        // Another process has gone on meanwhile.
+        return Ok(false);
+    }
     let is_untouched = |serving: &Member| serving.history.original_policy.is_none();
     if rollout.serving.as_ref().is_some_and(is_untouched) && candidate.is_created() {
         // It was not tried.

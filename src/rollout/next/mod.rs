@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::Row::{Q1, Q2, Q3, Q4, Q5, Q6, Z1};
+use super::Row::{Q1, Q2, Q3, Q4, Q5, Q6, Q7, Z1};
 use super::reason::Reason;
-use super::{Decided, Desired, Facts, INSPECT, Member, Policy, Rollout, Step, UpdateOrder};
+use super::{Decided, Desired, Fact, Facts, INSPECT, Member, Policy, Rollout, Step, UpdateOrder};
 use crate::container::Role;
 
 /// Decides what to do next about one delegate.
@@ -153,13 +153,30 @@ impl At<'_> {
                 published: self.desired.published(),
             }),
             _ if self.rollout.opted_out => Q5.rest(Reason::OptedOut),
-            _ => {
-                let candidate = self.rollout.candidate.as_ref();
-                let name = Role::Candidate.name(&self.rollout.name);
-                let renamed = candidate.filter(|candidate| candidate.name != name)?;
-                Q6.act(Step::rename(renamed, name))
+            _ if let Some(renamed) = self.renamed_candidate() => {
+                Q6.act(Step::rename(renamed, Role::Candidate.name(&self.rollout.name)))
             }
+            _ => Q7.learn(Fact::StoppedBy {
+                container: self.ended_somehow()?.id.clone(),
+            }),
         })
+    }
+
+    fn renamed_candidate(&self) -> Option<&Member> {
+        let name = Role::Candidate.name(&self.rollout.name);
+        let candidate = self.rollout.candidate.as_ref();
+        candidate.filter(|candidate| candidate.name != name)
+    }
+
+    /// One that has ended in the middle of a replacement, where who stopped it is not known yet. An engine remembers
+    /// that for a while only, so it is asked at once.
+    fn ended_somehow(&self) -> Option<&Member> {
+        let rollout = self.rollout;
+        let mut named = rollout.candidate.iter().chain(&rollout.serving);
+        let is_unknown = |member: &&Member| {
+            member.has_ended() && !member.was_stopped_by_us() && member.stopped_by(self.now).is_none()
+        };
+        named.find(is_unknown).filter(|_| rollout.is_in_progress())
     }
 
     fn is_stop_first(&self) -> bool {

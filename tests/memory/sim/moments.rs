@@ -416,7 +416,11 @@ impl<'a> Moments<'a> {
         // Or it worked at the last observation, and then a person removed or renamed it.
         let taken_away = self.taken_away.get(self.parse(&event.name).0);
         let just_now = taken_away.is_some_and(|at| event.at - *at < self.observation_age());
-        if !successor && !just_now {
+        // Or under the name that a person gave it.
+        let names = &self.book.excuses.names;
+        let mut others = self.shadows.values();
+        let kept = others.any(|other| names.contains(&other.name) && self.works(other, event.at));
+        if !successor && !just_now && !kept {
             self.violated(event, "removed without a working successor");
         }
     }

@@ -198,8 +198,17 @@ fn rows() -> Vec<(Row, Scene)> {
         (Row::G1, serving_proven(old().stopped_by_whom())),
         (Row::G2, serving_proven(old().stopped_by(StoppedBy::Somebody))),
         (
-            Row::X1,
+            Row::Q7,
             serving().candidate(new().running(90, 80).exited(20).stopped_by_whom()),
+        ),
+        (
+            Row::X1,
+            serving().attempt(attempt()).pulled(V2).with(|rollout| {
+                if let Some(attempt) = &mut rollout.attempt {
+                    attempt.history.stopper = None;
+                    attempt.predecessor_policy = None;
+                }
+            }),
         ),
         (
             Row::N7,

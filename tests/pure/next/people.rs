@@ -334,3 +334,15 @@ fn what_somebody_else_calls_by_a_name_of_ours_takes_no_delegate() {
     let renamed = fallen().with(|rollout| rollout.predecessor_was_renamed = true);
     assert_eq!(renamed.next(), "remove d.standby (standby)");
 }
+
+#[test]
+fn what_was_asked_of_it_in_service_says_nothing_of_its_drain() {
+    let asked_before = old().policy("no").stopped_by(StoppedBy::Nobody);
+    let scene = scene().draining(2, asked_before).failed(1, new().policy("no").exited(5));
+    let scene = scene.with(|rollout| {
+        if let Some(stopper) = &mut rollout.draining[0].history.stopper {
+            stopper.role = Role::Serving;
+        }
+    });
+    assert_eq!(scene.next(), "find out whether somebody stopped old");
+}

@@ -457,10 +457,10 @@ fn named(mut member: Member, role: Role) -> Member {
         Role::Draining { .. } => StoppedBy::Unknown,
         _ => StoppedBy::Nobody,
     };
-    let stopper = stopped_by(by, &member);
-    member.history.stopper.get_or_insert(stopper);
     member.name = role.name("d");
     member.role = role;
+    let stopper = stopped_by(by, &member);
+    member.history.stopper.get_or_insert(stopper).role = role;
     member
 }
 
@@ -468,6 +468,7 @@ fn named(mut member: Member, role: Role) -> Member {
 pub fn stopped_by(by: StoppedBy, member: &Member) -> Stopper {
     Stopper {
         by,
+        role: member.role,
         asked_at: now(),
         finished_at: member.finished_at,
     }
