@@ -221,6 +221,14 @@ impl Member {
         self.state == RunState::Removing && too_long
     }
 
+    /// How its last life ended, or goes on, in words.
+    pub(super) fn end(&self) -> String {
+        match self.state {
+            RunState::Paused => "paused".to_owned(),
+            _ => self.ending.clone(),
+        }
+    }
+
     /// Whether it was proven before the old one gave up the name: it was running by then, and still lives that life.
     /// In a stop-first replacement it starts later, and after a reboot it has to prove itself again.
     pub(super) fn was_proven_before(&self, old: &Self) -> bool {

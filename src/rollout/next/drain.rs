@@ -63,8 +63,8 @@ impl At<'_> {
         old: Option<&Member>,
     ) -> Option<CandidateFailure> {
         let too_long_ago = self.healthy_deadline_ago();
-        if serving.has_ended() {
-            let ending = serving.ending.clone();
+        if serving.has_ended() || self.is_paused(serving) {
+            let ending = serving.end();
             return (!self.may_be_restarting(serving)).then(|| {
                 CandidateFailure::of(serving, FailureCause::EndedAfterCommit { ending }, too_long_ago)
             });

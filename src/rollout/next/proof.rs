@@ -5,6 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::{At, span};
+use crate::container::RunState;
 use crate::rollout::Row::{self, P1, P2, P3, P4, P5, P6, P7, P8};
 use crate::rollout::reason::Reason;
 use crate::rollout::{CandidateFailure, FailureCause, Member};
@@ -38,7 +39,7 @@ impl At<'_> {
         let time = span(self.policy.healthy_deadline);
         // Extended once where a common cause was seen.
         let deadline = seen + time * (1 + i32::from(history.had_common_cause_since(seen)));
-        let ending = member.ending.clone();
+        let ending = member.end();
         let failed = |cause, since| Candidate::Failed(CandidateFailure::of(member, cause, since));
         match &history.start_refused {
             _ if !is_wanted => (P1, Candidate::Unwanted),
@@ -56,7 +57,7 @@ impl At<'_> {
                 let common_cause = None;
                 (P4, Candidate::Failed(CandidateFailure { cause, common_cause }))
             }
-            _ if member.has_ended() && !self.may_be_restarting(member) => {
+            _ if member.has_ended() && !self.may_be_restarting(member) || self.is_paused(member) => {
                 (P5, failed(FailureCause::Exited { ending }, self.now - time))
             }
             _ if healthy_for.is_some_and(|healthy_for| healthy_for >= needed) => (P6, Candidate::Proven),
@@ -81,6 +82,12 @@ impl At<'_> {
                 (P8, Candidate::NotYet { reason, until })
             }
         }
+    }
+
+    /// Whether somebody has paused it, for longer than a backup of its files takes.
+    pub(super) fn is_paused(&self, member: &Member) -> bool {
+        let since = member.history.unhealthy_since;
+        member.state == RunState::Paused && since.is_some_and(|since| self.now - since >= span(RESTART))
     }
 
     /// One with a restart policy that is seen ended may be between its stop and its start: an engine that restarts, or

@@ -34,6 +34,8 @@ impl At<'_> {
         let with_peer = common_cause.is_some();
         let outside = match member.stopped_by(self.now) {
             _ if !cause.may_be_by_hand() || member.was_stopped_by_us() => None,
+            // No image does that.
+            _ if member.state == RunState::Paused => Some("somebody paused it".into()),
             None => {
                 return X1.learn(Fact::StoppedBy {
                     container: member.id.clone(),

@@ -164,7 +164,9 @@ impl At<'_> {
                 .map(|differences| Reason::SettingsChanged {
                     differences: differences.clone(),
                 });
-        let is_wanted = settings_changed.is_none() && !self.rollout.is_marked_as_rejected(candidate);
+        let is_wanted = settings_changed.is_none()
+            && !self.rollout.is_marked_as_rejected(candidate)
+            && !self.rollout.predecessor_was_renamed;
         let (row, proof) = self.prove(candidate, is_wanted);
         let is_asked = |old: &Member| old.is_up() && old.history.stop_requested_at.is_some();
         let missing = self.missing_companion().filter(|_| !old.is_some_and(is_asked));

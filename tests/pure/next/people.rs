@@ -338,11 +338,40 @@ fn what_somebody_else_calls_by_a_name_of_ours_takes_no_delegate() {
 #[test]
 fn what_was_asked_of_it_in_service_says_nothing_of_its_drain() {
     let asked_before = old().policy("no").stopped_by(StoppedBy::Nobody);
-    let scene = scene().draining(2, asked_before).failed(1, new().policy("no").exited(5));
+    let scene = scene()
+        .draining(2, asked_before)
+        .failed(1, new().policy("no").exited(5));
     let scene = scene.with(|rollout| {
         if let Some(stopper) = &mut rollout.draining[0].history.stopper {
             stopper.role = Role::Serving;
         }
     });
     assert_eq!(scene.next(), "find out whether somebody stopped old");
+}
+
+#[test]
+fn what_somebody_paused_gives_way_and_is_not_judged() {
+    let withdrawn = "withdraw new as d.withdrawn-now: inconclusive";
+    let paused = |seconds| new().unhealthy(60, seconds).state(RunState::Paused);
+    let beside = |candidate: Member| scene().serving(old()).candidate(candidate).pulled(V2).next();
+    assert_eq!(beside(paused(10)), withdrawn);
+    assert!(beside(paused(9)).ends_with("proving"));
+    let behind = |serving: Member| {
+        let ended = old().policy("no").exited(5);
+        scene().serving(serving).draining(90, ended).next()
+    };
+    assert_eq!(behind(paused(10)), withdrawn);
+    assert!(behind(paused(9)).ends_with("successor_unhealthy"));
+}
+
+#[test]
+fn a_delegate_that_somebody_renamed_is_not_replaced_under_its_old_name() {
+    let base = |candidate: Member| {
+        let scene = scene().candidate(candidate.auto_remove()).standby(standby());
+        scene
+            .with(|rollout| rollout.predecessor_was_renamed = true)
+            .next()
+    };
+    assert_eq!(base(new()), "remove d.candidate (new)");
+    assert_eq!(base(new().running(90, 80)), "withdraw new as d.withdrawn-now");
 }
