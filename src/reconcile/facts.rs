@@ -140,6 +140,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             by,
             role: member.role,
             asked_at,
+            started_at: member.started_at,
             finished_at: member.finished_at,
         });
     }

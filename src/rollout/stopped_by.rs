@@ -46,6 +46,8 @@ pub struct Stopper {
     pub role: Role,
     /// When the events were read.
     pub asked_at: DateTime<Utc>,
+    /// The life that the answer is about.
+    pub started_at: Option<DateTime<Utc>>,
     /// The end that the answer is about, where the container had ended.
     pub finished_at: Option<DateTime<Utc>>,
 }
@@ -59,7 +61,8 @@ impl Member {
         } else {
             stopper.finished_at == self.finished_at
         };
-        (holds && stopper.role == self.role).then_some(stopper.by)
+        let is_same = stopper.role == self.role && stopper.started_at == self.started_at;
+        (holds && is_same).then_some(stopper.by)
     }
 
     /// Whether it was this program that stopped it: this process, or an earlier one, which took its policy first.

@@ -347,6 +347,14 @@ fn what_was_asked_of_it_in_service_says_nothing_of_its_drain() {
         }
     });
     assert_eq!(scene.next(), "find out whether somebody stopped old");
+    // Nor what was asked of an earlier life: somebody restarted it.
+    let asked = |member: &mut Member| member.history.stopper.as_mut().unwrap().started_at = Some(ago(95));
+    let restarted = new()
+        .running(90, 80)
+        .stopped_by(StoppedBy::Somebody)
+        .change(asked);
+    let scene = Scene::new().serving(old()).candidate(restarted).pulled(V2);
+    assert_eq!(scene.next(), "find out whether somebody stopped new");
 }
 
 #[test]

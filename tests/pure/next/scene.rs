@@ -470,6 +470,7 @@ pub fn stopped_by(by: StoppedBy, member: &Member) -> Stopper {
         by,
         role: member.role,
         asked_at: now(),
+        started_at: member.started_at,
         finished_at: member.finished_at,
     }
 }
