@@ -1,5 +1,7 @@
 //! A container's raw document, with typed views of the few fields that decisions rest on.
 
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -75,6 +77,18 @@ impl Inspected {
         if let Some(slot) = self.0.pointer_mut(pointer) {
             *slot = value;
         }
+    }
+
+    /// A fingerprint of what an owner can change of a container that runs: its limits, and its networks.
+    pub(crate) fn settings(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.object("/HostConfig").hash(&mut hasher);
+        for (network, endpoint) in self.object("/NetworkSettings/Networks").into_iter().flatten() {
+            // The engine takes the addresses back when it stops.
+            let given = ["Aliases", "IPAMConfig"].map(|field| endpoint.get(field));
+            (network, given).hash(&mut hasher);
+        }
+        hasher.finish()
     }
 
     fn time(&self, pointer: &str) -> Option<DateTime<Utc>> {

@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::read::{Families, Part, is_ours};
+use super::read::{Families, Part, is_marker, is_ours};
 use crate::container::{ContainerId, Inspected, Role, RunState, label};
 
 /// Gives each delegate the parts that somebody renamed.
@@ -68,8 +68,11 @@ fn replaces(container: &Inspected) -> Option<ContainerId> {
 
 /// Which part a successor is that somebody renamed while it was up: still the candidate, or the new one in service behind
 /// which the old one drains. One that was given up is not up for long, and has lost its restart policy.
+///
+/// A standby that its owner keeps is not started, and an attempt marker could not run.
 fn successor_role(container: &Inspected, parts: &[Part]) -> Option<Role> {
-    let old = replaces(container)?;
+    let is_copy = container.label(label::AUTO_REMOVE) == Some("true");
+    let old = replaces(container).filter(|_| !is_copy && !is_marker(container))?;
     let has_policy = container.label(label::RESTART_POLICY) == Some(&container.restart_policy_text());
     // Without a policy that could be taken off nothing shows it.
     let is_given_up = !has_policy;

@@ -155,6 +155,10 @@ async fn read_once<E: Engine>(
             Ok(Seen::Delegate(container, workload)) => {
                 reading.is_torn |= !summary.name.is_empty() && container.name() != summary.name;
                 let (base, role) = base_and_role(&container);
+                if role == Role::Serving && is_marker(&container) {
+                    // Somebody keeps it under another name. It is no delegate: it could not run.
+                    continue;
+                }
                 reading.families.entry(base).or_default().push(Part {
                     role,
                     container: *container,
@@ -280,6 +284,13 @@ pub(super) fn is_ours(container: &Inspected, base: &str) -> bool {
         && [label::RESTART_POLICY, label::RELEASE]
             .iter()
             .any(|label| container.label(label).is_some())
+}
+
+/// Whether a container was made to be an attempt marker: unlike all others of ours it is no copy of a delegate, whose
+/// restart policy it would remember.
+pub(super) fn is_marker(container: &Inspected) -> bool {
+    let base = container.label(label::NAME).unwrap_or_default();
+    is_ours(container, base) && container.label(label::RESTART_POLICY).is_none()
 }
 
 /// Finds the delegates of which not all containers could be inspected, and adds those that are not among `families`.

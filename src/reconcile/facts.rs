@@ -11,11 +11,16 @@ use crate::health::HealthEndpoint;
 use crate::image::manager_reference;
 use crate::manager::{ImageSource, Query};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Desired, Fact, Facts, Member, Rollout, StoppedBy, Stopper, UpdateOrder};
+use crate::rollout::{
+    Desired, Fact, Facts, Failure, Member, Rollout, StoppedBy, Stopper, UpdateOrder, prepare_candidate,
+};
 
 /// The label that Compose puts on its containers. Only Compose is known to copy files into a container before it
 /// starts.
 const COMPOSE_PROJECT: &str = "com.docker.compose.project";
+
+/// What failed where it is unknown whether somebody changed a delegate.
+const LOOK_FOR_CHANGES: &str = "find out whether it was changed meanwhile";
 
 /// What failed where that is unknown.
 const LOOK_FOR_OBSTACLES: &str = "find out whether it can be recreated as it is";
@@ -70,6 +75,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             }
             (Fact::HiddenObstacle, Some(serving)) => self.learn_hidden_obstacle(rollout, serving).await,
             (Fact::StoppedBy { container }, _) => self.learn_who_stopped(rollout, &container).await,
+            (Fact::ChangedSettings { candidate }, _) => self.learn_changes(rollout, &candidate, now).await,
             (Fact::ManagerReachable { image }, _) => {
                 self.manager.ask_whether_reachable(Query {
                     workload: rollout.workload.clone(),
@@ -122,6 +128,22 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let tracked = self.track(rollout);
         tracked.backoff = None;
         tracked.hidden_obstacle = Some((serving.id.clone(), answer));
+    }
+
+    /// Notes in the histories of both containers what came of it. An engine that does not answer is asked again after a
+    /// pause.
+    async fn learn_changes(&mut self, rollout: &Rollout, id: &ContainerId, now: DateTime<Utc>) {
+        let Some(candidate) = rollout.member(id) else {
+            return;
+        };
+        let engine = self.engine.as_ref();
+        let compared = prepare_candidate(engine, rollout, candidate, &mut self.memory, now).await;
+        match compared {
+            Err(Failure::Engine(error)) => {
+                self.backoff(rollout, LOOK_FOR_CHANGES, error.to_string(), now);
+            }
+            _ => self.track(rollout).backoff = None,
+        }
     }
 
     /// Nothing that is in progress waits for this answer: where the engine does not tell, it is unknown.

@@ -41,6 +41,12 @@ pub enum Fact {
         /// The container, or the attempt marker of one that is gone.
         container: ContainerId,
     },
+    /// Whether somebody changed a delegate since its candidate was created. This is found while it drains, where the end
+    /// of the drain takes it away.
+    ChangedSettings {
+        /// The candidate.
+        candidate: ContainerId,
+    },
     /// Whether the Manager can be reached.
     ManagerReachable {
         /// The image of the candidate that failed; the question is about it.
@@ -117,6 +123,7 @@ impl fmt::Display for Fact {
             Self::FreeMemory => f.write_str("whether the host has memory for a second container"),
             Self::HiddenObstacle => f.write_str("whether it can be recreated as it is"),
             Self::StoppedBy { container } => write!(f, "whether somebody stopped {container}"),
+            Self::ChangedSettings { .. } => f.write_str("whether somebody changed it meanwhile"),
             Self::ManagerReachable { .. } => f.write_str("whether the Manager can be reached"),
             Self::CommonCause { container, cause } => {
                 write!(f, "the common cause of a failure: {cause} ({container})")

@@ -39,6 +39,8 @@ pub struct History {
     pub start_refused: Option<String>,
     /// How it differs from what it is to replace, where somebody changed one of the two after it was created.
     pub outdated: Option<String>,
+    /// The settings that it had when its candidate was compared with it.
+    pub compared_settings: Option<u64>,
     /// Whether the engine would not create the container anew that it is the copy of.
     pub recreate_refused: bool,
     /// How often the engine failed to start it, in a way that may pass.

@@ -72,6 +72,8 @@ pub struct Member {
     pub predecessor_condition: Condition,
     /// Whether the engine removes it when it stops.
     pub auto_remove: bool,
+    /// A fingerprint of the settings that its owner can change while it runs.
+    pub settings: u64,
     /// What it was rolled back from, where `rollback` made it.
     pub rolled_back_from: Option<RolledBackImage>,
     /// Its memory limit, in bytes.
@@ -123,6 +125,7 @@ impl Member {
                 .and_then(|text| text.parse().ok())
                 .unwrap_or(Condition::Working),
             auto_remove: container.auto_remove(),
+            settings: container.settings(),
             rolled_back_from: rolled_back_from(container),
             memory_limit: container.memory_limit(),
             created_at: container.created_at().unwrap_or_default(),

@@ -30,7 +30,7 @@ impl StoppedBy {
     /// Why its end says nothing about its image, where it does not.
     pub(crate) fn common_cause(self) -> Option<&'static str> {
         match self {
-            Self::Somebody => Some("somebody stopped it"),
+            Self::Somebody => Some("somebody stopped or removed it"),
             Self::Engine => Some("Docker was restarted meanwhile"),
             Self::Nobody | Self::Unknown => None,
         }
@@ -84,10 +84,14 @@ impl Rollout {
             _ => event.id == member.id,
         };
         let (mut knows_beginning, mut was_asked) = (false, false);
+        // The engine remembers the time since the marker was created. A candidate goes without a life only if somebody
+        // removes it.
+        let mut was_removed =
+            member.role == Role::Attempt && events.iter().any(|event| event.id == member.id);
         for event in events.iter().filter(is_of) {
             match &event.kind {
                 // An earlier life was ended, as by `docker restart`.
-                EventKind::Started => (knows_beginning, was_asked) = (true, false),
+                EventKind::Started => (knows_beginning, was_asked, was_removed) = (true, false, false),
                 // The name that it was given up for.
                 EventKind::Renamed => knows_beginning |= member.retired_at().is_some(),
                 EventKind::Signalled { signal } => was_asked |= !HARMLESS.contains(&signal.as_str()),
@@ -97,9 +101,10 @@ impl Rollout {
         match knows_beginning {
             _ if was_asked => StoppedBy::Somebody,
             true => StoppedBy::Nobody,
+            false if member.is_up() || events.len() >= SURELY_ALL => StoppedBy::Unknown,
+            _ if was_removed => StoppedBy::Somebody,
             // An engine forgets all events when it ends, and this one has forgotten that start.
-            false if !member.is_up() && events.len() < SURELY_ALL => StoppedBy::Engine,
-            false => StoppedBy::Unknown,
+            false => StoppedBy::Engine,
         }
     }
 
@@ -221,6 +226,16 @@ mod tests {
         assert_eq!(told("gone", "dd.candidate"), StoppedBy::Somebody);
         assert_eq!(told("gone", "dd"), StoppedBy::Somebody);
         assert_eq!(told("gone", "dd.draining-5"), StoppedBy::Engine);
-        assert_eq!(told("c", "dd"), StoppedBy::Engine);
+        // The engine remembers the marker's creation, and no start of what it was made for.
+        let created = event("c", "dd.attempt", EventKind::Other);
+        let gone = |kind| event("gone", "dd.candidate", kind);
+        for (events, by) in [
+            (vec![], StoppedBy::Engine),
+            (vec![gone(EventKind::Other)], StoppedBy::Engine),
+            (vec![created.clone(), gone(EventKind::Other)], StoppedBy::Somebody),
+            (vec![created, gone(EventKind::Started)], StoppedBy::Nobody),
+        ] {
+            assert_eq!(rollout.who_stopped(&marker, &events), by, "{events:?}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Takes one step: a few calls to the engine, each safe to repeat.
 
 mod create;
-mod prepare;
+pub(crate) mod prepare;
 mod pull;
 mod start;
 

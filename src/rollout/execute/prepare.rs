@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use tracing::warn;
 
 use super::Effect;
-use crate::container::{ContainerId, Inspected, label};
+use crate::container::{ContainerId, Inspected, label, restart_policy_document};
 use crate::document::{self, Images, Obstacle};
 use crate::engine::{Engine, EngineError, EngineInfo};
 use crate::rollout::failure::Failure;
@@ -25,7 +25,7 @@ pub(super) fn unstarted_candidate(rollout: &Rollout) -> Option<&Member> {
 /// Readies a candidate: it gets its networks and is compared with the one it replaces. This is done before the old one
 /// is touched and again before the start, and not after the create, so that a restart of this program leaves nothing
 /// out, and nothing that somebody set meanwhile is lost. `false` where it must not go on: then its history says why.
-pub(super) async fn prepare_candidate<E: Engine>(
+pub(crate) async fn prepare_candidate<E: Engine>(
     engine: &E,
     rollout: &Rollout,
     candidate: &Member,
@@ -44,16 +44,21 @@ pub(super) async fn prepare_candidate<E: Engine>(
     let Some(replaces) = &candidate.replaces else {
         return Ok(true);
     };
-    let old = match engine.inspect(replaces).await {
+    let mut old = match engine.inspect(replaces).await {
         // Nothing to compare with: its predecessor is gone.
         Err(EngineError::NotFound(_)) => return Ok(true),
         answer => answer?,
     };
-    let policy = policy_set_since(rollout, candidate);
-    let Some(reason) = verify_configuration(engine, &old, &candidate.id)
-        .await?
-        .or(policy)
-    else {
+    let settings = old.settings();
+    // What this process took off is still what its owner set.
+    let history = memory.history_of(replaces);
+    let taken = history.and_then(|history| history.original_policy.as_ref());
+    if let Some(policy) = taken.filter(|_| old.restart_policy_text() == "no") {
+        old.replace("/HostConfig/RestartPolicy", restart_policy_document(policy));
+    }
+    let difference = verify_configuration(engine, &old, &candidate.id).await?;
+    memory.history(replaces).compared_settings = Some(settings);
+    let Some(reason) = difference else {
         return Ok(true);
     };
     if rollout
@@ -82,20 +87,6 @@ pub(super) async fn prepare_candidate<E: Engine>(
     } else {
         Err(Failure::Refused(reason))
     }
-}
-
-/// That somebody gave the old one another restart policy after the candidate was created. This process took it off again,
-/// so no document has it.
-fn policy_set_since(rollout: &Rollout, candidate: &Member) -> Option<Reason> {
-    let old = candidate.replaces.as_ref().and_then(|id| rollout.member(id))?;
-    let (set, known) = (
-        old.history.original_policy.as_ref()?,
-        candidate.predecessor_policy.as_ref()?,
-    );
-    let differences = || format!("/HostConfig/RestartPolicy: {set} expected, {known} found");
-    (set != known).then(|| Reason::SettingsChanged {
-        differences: differences(),
-    })
 }
 
 /// Why the candidate must not be started, or take over, as its history says.

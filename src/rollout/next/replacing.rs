@@ -6,7 +6,7 @@ use crate::container::{Role, RunState};
 use crate::document::Obstacle;
 use crate::rollout::Row::{
     C1, C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, G1, G2, G3, G4, G5, G6, L1, L2, N1, N2, N3, N4, N5,
-    N6, N7, N8, N9, N10, N11, N12,
+    N6, N7, N8, N9, N10, N11, N12, N13, N14, N15,
 };
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Desired, Fact, Member, Step, StoppedBy, UpdateOrder};
@@ -170,30 +170,52 @@ impl At<'_> {
         let (row, proof) = self.prove(candidate, is_wanted);
         let is_asked = |old: &Member| old.is_up() && old.history.stop_requested_at.is_some();
         let missing = self.missing_companion().filter(|_| !old.is_some_and(is_asked));
+        // What it was set to goes with it when it stops.
+        let vanishing = old.filter(|old| old.auto_remove && old.is_up() && candidate.is_created());
+        let is_compared = |old: &Member| old.history.compared_settings == Some(old.settings);
+        let outdated = vanishing.filter(|_| candidate.history.outdated.is_some());
+        let renewed = outdated.and_then(|old| self.renew_standby(old, candidate));
         let decided = match (proof, old, missing) {
-            (Candidate::Unwanted, ..) => N1.see(self.withdraw(candidate, settings_changed)),
-            (Candidate::Refused(failure), ..) => N2.see(self.fail(candidate, failure)),
-            (Candidate::Created, Some(old), None) if old.is_up() => N3.see(self.drain(old)),
+            (Candidate::Created, ..) if vanishing.is_some_and(|old| !is_compared(old)) => {
+                N1.learn(Fact::ChangedSettings {
+                    candidate: candidate.id.clone(),
+                })
+            }
+            (Candidate::Unwanted, ..) if let Some(renewed) = renewed => renewed,
+            (Candidate::Unwanted, ..) => N4.see(self.withdraw(candidate, settings_changed)),
+            (Candidate::Refused(failure), ..) => N5.see(self.fail(candidate, failure)),
+            (Candidate::Created, Some(old), None) if old.is_up() => N6.see(self.drain(old)),
             // Stopped by somebody else, it would come back when the engine restarts.
             (Candidate::Created, Some(old), _) if !old.is_up() && !old.restart_is_off() => {
-                N4.act(Step::set_policy(old, "no"))
+                N7.act(Step::set_policy(old, "no"))
             }
-            (Candidate::Created, _, None) => N5.act(Step::start(candidate)),
-            (Candidate::Created, _, Some(missing)) => N12.rest(Reason::Obstacle(missing.clone())),
+            (Candidate::Created, _, None) => N8.act(Step::start(candidate)),
+            (Candidate::Created, _, Some(missing)) => N15.rest(Reason::Obstacle(missing.clone())),
             (_, Some(old), _) if candidate.was_proven_before(old) => {
-                N6.act(Step::promote(self.rollout, candidate))
+                N9.act(Step::promote(self.rollout, candidate))
             }
             (Candidate::Proven, ..) => match candidate.stopped_by(self.now) {
-                None => N7.learn(Fact::StoppedBy {
+                None => N10.learn(Fact::StoppedBy {
                     container: candidate.id.clone(),
                 }),
-                Some(StoppedBy::Somebody) => N8.see(self.withdraw(candidate, Some(Reason::AskedToStop))),
-                Some(_) => N9.act(Step::promote(self.rollout, candidate)),
+                Some(StoppedBy::Somebody) => N11.see(self.withdraw(candidate, Some(Reason::AskedToStop))),
+                Some(_) => N12.act(Step::promote(self.rollout, candidate)),
             },
-            (Candidate::NotYet { reason, until }, ..) => N10.wait(reason, until),
-            (Candidate::Failed(failure), ..) => N11.see(self.fail(candidate, failure)),
+            (Candidate::NotYet { reason, until }, ..) => N13.wait(reason, until),
+            (Candidate::Failed(failure), ..) => N14.see(self.fail(candidate, failure)),
         };
         decided.noting(row)
+    }
+
+    /// What comes before an outdated candidate goes: a standby of the delegate as it is now.
+    fn renew_standby(&self, old: &Member, candidate: &Member) -> Option<Decided> {
+        match &self.rollout.standby {
+            Some(standby) if standby.created_at < candidate.created_at => {
+                Some(N2.see(self.remove_standby(standby)))
+            }
+            Some(_) => None,
+            None => Some(N3.act(Step::CreateStandby { from: old.id.clone() })),
+        }
     }
 
     /// That a container which the delegate needs is not there: no candidate can be started, nor the old one again.

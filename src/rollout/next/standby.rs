@@ -63,7 +63,7 @@ impl At<'_> {
         })
     }
 
-    fn remove_standby(&self, standby: &Member) -> Decided {
+    pub(super) fn remove_standby(&self, standby: &Member) -> Decided {
         match standby.state {
             RunState::Removing => K1.see(self.wait_for_removal(standby)),
             _ if standby.is_up() => K2.see(self.stop(standby)),

@@ -169,6 +169,50 @@ async fn the_one_in_service_while_its_candidate_proves_itself() {
     host.assert_settled_on(KEPT, NEW, "");
 }
 
+/// They stay theirs, and are not taken for the candidate that somebody removed.
+#[tokio::test(start_paused = true)]
+async fn the_helpers_of_one_with_auto_remove() {
+    for part in ["dd.standby", "dd.attempt"] {
+        let host = Host::new();
+        let change = |body: &mut Value| {
+            host_network(body);
+            auto_remove(body);
+        };
+        let (_, mut upgrader) = upgrade_for(&host, change, DRAIN / 2).await;
+        rename(&host, part, KEPT);
+        let kept = host.find(KEPT).id;
+        let gone = OperatorAction::Remove("dd.candidate".to_owned());
+        host.twin.by_hand(gone).unwrap();
+        let before = host.events_of(&kept).len();
+        host.finish(&mut upgrader).await;
+        host.once(NEW).await;
+        assert_eq!(running(&host), one("dd", NEW), "{part}");
+        assert_eq!(host.names(), ["dd", KEPT]);
+        let events = &host.events_of(&kept)[before..];
+        assert!(events.is_empty(), "{part} {events:?}");
+    }
+}
+
+/// A marker could not run, and no image is judged or published for it.
+#[tokio::test(start_paused = true)]
+async fn a_marker_that_somebody_kept_is_no_delegate() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::never_healthy());
+    host.run_with("dd", auto_remove);
+    host.once(NEW).await;
+    rename(&host, "dd.failed-1", KEPT);
+    let by_hand = OperatorAction::Restart(KEPT.to_owned());
+    host.twin.by_hand(by_hand).unwrap();
+    let report = host.once(NEW).await;
+    let names: Vec<&str> = report
+        .delegates
+        .iter()
+        .map(|delegate| delegate.container.as_str())
+        .collect();
+    assert_eq!(names, ["dd"]);
+    assert_eq!(host.writes_on(KEPT), []);
+}
+
 /// What somebody keeps for later, and starts one day, is theirs.
 #[tokio::test(start_paused = true)]
 async fn an_old_one_that_somebody_kept_and_starts_again_is_left_alone() {

@@ -7,7 +7,7 @@ use delegate_upgrader::engine::Engine;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::json;
 
-use crate::rollout::host::{DRAIN, Host, NEW, OLD, Upgrader, host_network, row};
+use crate::rollout::host::{DRAIN, Host, NEW, OLD, Upgrader, auto_remove, host_network, row};
 use kit::twin::Operation;
 
 fn set_memory(host: &Host, name: &str, bytes: u64) {
@@ -94,6 +94,40 @@ async fn one_that_is_changed_each_time_is_not_tried_for_ever() {
     assert_eq!(creates.count(), 3);
     assert!(!host.scheduled_run(&mut upgrader).await.has_failures());
     assert_eq!(memory(&host), bytes);
+}
+
+/// It takes what it was set to along when its drain ends.
+#[tokio::test(start_paused = true)]
+async fn what_is_changed_while_one_with_auto_remove_drains_is_kept() {
+    for is_new_process in [false, true] {
+        let host = Host::new();
+        let id = host.run_with("dd", |body| {
+            host_network(body);
+            auto_remove(body);
+        });
+        let mut upgrader = host.upgrader(NEW);
+        upgrader.start_run(Mode::Upgrade);
+        assert!(host.go_on(&mut upgrader, DRAIN / 2).await.is_none());
+        if is_new_process {
+            upgrader = host.upgrader(NEW);
+            upgrader.start_run(Mode::Upgrade);
+        }
+        set_memory(&host, id.as_str(), 3_000_000_000);
+        let report = host.finish(&mut upgrader).await;
+        assert_eq!(
+            (row(&report, "dd").reason.as_str(), host.find("dd").image.as_str()),
+            ("settings_changed", OLD),
+            "{report:?}"
+        );
+        assert_eq!(
+            (host.names(), memory(&host)),
+            (vec!["dd".to_owned()], 3_000_000_000)
+        );
+        let report = host.scheduled_run(&mut upgrader).await;
+        assert!(!report.has_failures(), "{report:?}");
+        host.assert_fleeting_on("dd", NEW, "");
+        assert_eq!(memory(&host), 3_000_000_000);
+    }
 }
 
 #[tokio::test(start_paused = true)]

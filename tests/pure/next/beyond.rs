@@ -49,6 +49,7 @@ fn rows() -> Vec<(Row, Scene)> {
             is_excused: false,
         }];
     });
+    let outdated = || new().change(|m| m.history.outdated = Some("/HostConfig/Memory".to_owned()));
     let attempt = || new().id("attempt").policy("no");
     let judged = |reach| {
         serving()
@@ -127,7 +128,7 @@ fn rows() -> Vec<(Row, Scene)> {
             }),
         ),
         (
-            Row::N12,
+            Row::N15,
             scene().candidate(new()).draining(5, old()).with(|rollout| {
                 rollout.obstacle = Some(Obstacle::DependencyMissing {
                     container: "vpn".to_owned(),
@@ -211,13 +212,13 @@ fn rows() -> Vec<(Row, Scene)> {
             }),
         ),
         (
-            Row::N7,
+            Row::N10,
             scene()
                 .draining(90, old().policy("no").exited(10))
                 .candidate(new().running(80, 80).stopped_by_whom()),
         ),
         (
-            Row::N8,
+            Row::N11,
             scene()
                 .draining(90, old().policy("no").exited(10))
                 .candidate(new().running(80, 80).stopped_by(StoppedBy::Somebody)),
@@ -268,6 +269,18 @@ fn rows() -> Vec<(Row, Scene)> {
                         .state(RunState::Removing),
                 )
                 .pulled(V2),
+        ),
+        // Somebody changed it while it drains.
+        (
+            Row::N2,
+            scene()
+                .draining(90, old().auto_remove())
+                .candidate(outdated())
+                .standby(standby()),
+        ),
+        (
+            Row::N3,
+            scene().draining(90, old().auto_remove()).candidate(outdated()),
         ),
         // A name that an older rejection of another image has.
         (

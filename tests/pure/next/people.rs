@@ -54,6 +54,35 @@ fn an_old_one_that_somebody_changed_while_it_drained_comes_back() {
     assert_eq!(policy(Some("always")), set("always"));
 }
 
+/// One with `--rm` takes its settings along when it stops.
+#[test]
+fn what_was_changed_on_one_that_is_about_to_vanish_is_copied_first() {
+    let changed = || old().auto_remove().asked_to_stop(60).change(|m| m.settings = 1);
+    let base = |candidate: Member| scene().candidate(candidate);
+    let draining = |candidate: Member| base(candidate).draining(90, changed());
+    let created = || new().auto_remove();
+    assert_eq!(
+        draining(created()).standby(standby()).next(),
+        "find out whether somebody changed it meanwhile"
+    );
+    let compared = |member: Member| member.change(|m| m.history.compared_settings = Some(m.settings));
+    let known = |candidate: Member| base(candidate).draining(90, compared(changed()));
+    let draining_on = known(created()).standby(standby()).next();
+    assert!(draining_on.ends_with("draining"), "{draining_on}");
+    let differs = || known(outdated(created()));
+    assert_eq!(differs().standby(standby()).next(), "remove d.standby (standby)");
+    assert_eq!(differs().next(), "make a standby copy of the old container (old)");
+    let renewed = standby().change(|m| m.created_at = ago(1));
+    assert_eq!(
+        differs().standby(renewed).next(),
+        "withdraw new as d.withdrawn-now: settings_changed"
+    );
+    // One that stays when it has stopped is compared before the candidate starts.
+    let stays = old().policy("no").asked_to_stop(60).change(|m| m.settings = 1);
+    let next = base(new()).draining(90, stays).next();
+    assert!(next.ends_with("draining"), "{next}");
+}
+
 #[test]
 fn no_more_than_two_other_containers_finish_their_tasks_at_once() {
     let base = || scene().serving(old()).pulled(V2);

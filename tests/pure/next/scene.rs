@@ -57,6 +57,7 @@ fn delegate(id: &str, reference: &str) -> Member {
         predecessor_policy: None,
         predecessor_condition: Condition::Working,
         auto_remove: false,
+        settings: 0,
         memory_limit: None,
         created_at: ago(86_400),
         started_at: Some(ago(86_400)),
@@ -66,6 +67,7 @@ fn delegate(id: &str, reference: &str) -> Member {
         stop_timeout: Duration::from_secs(3600),
         history: History::default(),
     }
+    .change(|m| m.history.compared_settings = Some(0))
     .seen_healthy_for(86_400)
 }
 
