@@ -80,6 +80,15 @@ fn successor_role(container: &Inspected, parts: &[Part]) -> Option<Role> {
         find(parts, |other| other == role)
             .is_some_and(|part| replaces(&part.container).as_ref() == Some(&old))
     };
+    // Another one was made after this one was given up.
+    let is_newer = |part: &&Part| {
+        !matches!(part.role, Role::Standby | Role::Attempt)
+            && replaces(&part.container).as_ref() == Some(&old)
+            && part.container.created_at() > container.created_at()
+    };
+    if parts.iter().any(|part| is_newer(&part)) {
+        return None;
+    }
     let predecessor = parts.iter().find(|part| part.container.id() == old);
     let predecessor = predecessor.map(|part| part.role);
     // One that was never started is needed where the old one has given up the name: its label has that one's policy.

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use delegate_upgrader::container::{ContainerId, RunState};
+use delegate_upgrader::engine::Engine as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::rollout::host::{DRAIN, HOUR, Host, NEW, OLD, Upgrader, auto_remove, good, host_network, row};
 use kit::twin::{Behaviour, OperatorAction};
@@ -191,6 +192,26 @@ async fn the_helpers_of_one_with_auto_remove() {
         let events = &host.events_of(&kept)[before..];
         assert!(events.is_empty(), "{part} {events:?}");
     }
+}
+
+/// One that somebody kept of an earlier attempt is theirs when the next one fails.
+#[tokio::test(start_paused = true)]
+async fn a_candidate_of_an_earlier_attempt() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::never_healthy());
+    let old = host.run_with("dd", host_network);
+    let kept = json!({ "Image": OLD, "Env": ["DELEGATE_NAME=docker-delegate"], "Labels": {
+        "io.delegate-upgrader.name": "dd",
+        "io.delegate-upgrader.replaces": old.as_str(),
+        "io.delegate-upgrader.release": "1",
+        "io.delegate-upgrader.previous-restart-policy": "unless-stopped",
+    } });
+    let kept = host.twin.create(KEPT, None, &kept).await.unwrap();
+    let report = host.once(NEW).await;
+    assert_eq!(row(&report, "dd").reason.as_str(), "rejected", "{report:?}");
+    assert_eq!(running(&host), one("dd", OLD));
+    assert_eq!(host.names(), ["dd", "dd.failed-1", KEPT]);
+    assert_eq!(host.events_of(&kept).len(), 1);
 }
 
 /// A marker could not run, and no image is judged or published for it.

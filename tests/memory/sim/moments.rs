@@ -310,8 +310,11 @@ impl<'a> Moments<'a> {
             return;
         }
         let way = self.delegate(&event.name).map(|delegate| delegate.way);
+        // Somebody may have started it since it was observed.
+        let age = self.observation_age();
         let next_is_ready = self.another(event, |role, other| {
-            matches!(role, Role::Candidate | Role::Standby) && other.running.is_none()
+            let is_unseen = other.running.is_none_or(|since| event.at - since < age);
+            matches!(role, Role::Candidate | Role::Standby) && is_unseen
         });
         // Or the successor was ready at the last observation.
         let taken_away = self.taken_away.get(self.parse(&event.name).0);
