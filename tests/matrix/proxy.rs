@@ -165,7 +165,12 @@ struct State {
     seen: Vec<(String, bool)>,
     made: Vec<Made>,
     trespasses: Vec<String>,
+    /// Whether the engine was asked for its events when it had forgotten some.
+    forgot: bool,
 }
+
+/// An engine remembers 256 events, whatever they are about; the upgrader takes this many for a sign that some are missing.
+const MOST_EVENTS: usize = 240;
 
 impl Proxy {
     pub(crate) fn start(
@@ -188,6 +193,7 @@ impl Proxy {
                 seen: Vec::new(),
                 made: Vec::new(),
                 trespasses: Vec::new(),
+                forgot: false,
             }),
             kill: Notify::new(),
             dead: Notify::new(),
@@ -227,6 +233,11 @@ impl Proxy {
         let mends = stays && state.sprung && !state.mended;
         state.mended |= mends;
         mends
+    }
+
+    /// Whether the engine could not tell any more what happened to a container, since so much happened to others.
+    pub(crate) fn forgot(&self) -> bool {
+        self.shared.state().forgot
     }
 
     /// Writes to containers that are none of this delegate's.
@@ -365,6 +376,12 @@ impl Shared {
             && let Some(name) = query.split('&').find_map(|pair| pair.strip_prefix("name="))
         {
             self.note(name, id);
+        }
+        if request.target().contains("/events?") {
+            let events = String::from_utf8_lossy(&answer.bytes)
+                .matches("\"timeNano\"")
+                .count();
+            self.state().forgot |= events >= MOST_EVENTS;
         }
         Some(answer)
     }

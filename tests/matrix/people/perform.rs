@@ -209,12 +209,16 @@ impl Site {
             }
             made
         };
-        match made {
-            Ok(new) => Done::Yes {
-                given: configuration(&self.engine.inspect(&new).await.unwrap_or_default()),
+        let new = match made {
+            Ok(new) => new,
+            Err(problem) => return Done::Refused(problem),
+        };
+        match self.engine.inspect(&new).await {
+            Some(after) => Done::Yes {
+                given: configuration(&after),
                 target: Some((id.to_owned(), name.to_owned())),
             },
-            Err(problem) => Done::Refused(problem),
+            None => Done::Refused("it could not be started, and went with --rm".to_owned()),
         }
     }
 

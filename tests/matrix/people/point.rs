@@ -68,7 +68,16 @@ pub(crate) struct Outcome {
     /// The first run kept the old image, and said so.
     pub(crate) kept_old: bool,
     pub(crate) refused: Option<String>,
+    /// The engine had forgotten what somebody did, since so much happened beside it.
+    pub(crate) forgot: bool,
     pub(crate) seen: Vec<(String, bool)>,
+}
+
+impl Outcome {
+    /// It failed, which may be since the engine could not tell what happened.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.forgot && !self.failures.is_empty()
+    }
 }
 
 impl Point {
@@ -223,6 +232,7 @@ impl Point {
         acting.abort();
         self.judge(bench, site, proxy, &expected, &done, &mut outcome)
             .await;
+        outcome.forgot = proxy.forgot();
         outcome
     }
 
