@@ -85,7 +85,7 @@ pub(super) fn assemble<H: HealthEndpoint>(
         name_conflict: None,
         taken_names: Vec::new(),
         vanished: Vec::new(),
-        predecessor_was_renamed: false,
+        renamed_predecessor: None,
         retained_images: Vec::new(),
         obstacle: None,
         inspect_error: None,

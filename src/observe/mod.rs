@@ -18,7 +18,7 @@ use crate::container::{ContainerId, ImageId};
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::host::capacity::{Disk, FreeDisk, FreeMemory};
-use crate::rollout::{Memory, Rollout};
+use crate::rollout::{Member, Memory, Rollout};
 
 use assemble::{Moment, ReadAt};
 use probes::Probes;
@@ -160,8 +160,8 @@ fn retained<'a>(rollout: &'a Rollout, own: &Rollout) -> impl Iterator<Item = Ima
 
 /// Adds to each rollout what it has to know of the others.
 fn relate(rollouts: &mut [Rollout]) {
-    let serving = rollouts.iter().filter_map(|rollout| rollout.serving.as_ref());
-    let serving: Vec<ContainerId> = serving.map(|serving| serving.id.clone()).collect();
+    let serving = rollouts.iter().filter_map(|rollout| rollout.serving.clone());
+    let serving: Vec<Member> = serving.collect();
     let retained: Vec<Vec<ImageId>> = rollouts
         .iter()
         .map(|own| {
@@ -175,7 +175,7 @@ fn relate(rollouts: &mut [Rollout]) {
         rollout.retained_images = retained;
         let copy = rollout.candidate.as_ref().or(rollout.standby.as_ref());
         let replaced = copy.and_then(|copy| copy.replaces.as_ref());
-        rollout.predecessor_was_renamed =
-            rollout.serving.is_none() && replaced.is_some_and(|id| serving.contains(id));
+        let renamed = replaced.and_then(|id| serving.iter().find(|serving| serving.id == *id));
+        rollout.renamed_predecessor = renamed.filter(|_| rollout.serving.is_none()).cloned();
     }
 }

@@ -86,9 +86,9 @@ pub struct Rollout {
     pub taken_names: Vec<String>,
     /// Candidates that this process created and that are gone again.
     pub vanished: Vec<Vanished>,
-    /// Whether the container that the candidate was to replace, or else the one that stands by is the copy of, serves under
-    /// another name by now.
-    pub predecessor_was_renamed: bool,
+    /// The container that the candidate was to replace, or else the one that stands by is the copy of, where it has
+    /// another name by now, as a delegate of its own.
+    pub renamed_predecessor: Option<Member>,
     /// The images that delegates of this host keep, this one and all others: what each runs, and what it ran before.
     pub retained_images: Vec<ImageId>,
     /// Why the one in service cannot be replaced, or the candidate not be started where none is in service, by what else
@@ -155,7 +155,7 @@ impl Rollout {
         let others = self.serving.is_some() || self.standby.is_some() || !self.draining.is_empty();
         self.candidate
             .as_ref()
-            .filter(|_| !others && !self.predecessor_was_renamed)
+            .filter(|_| !others && self.renamed_predecessor.is_none())
     }
 
     /// The old one that this candidate is to replace, or else the last one that gave up the name.

@@ -1,5 +1,7 @@
 //! Who stopped a container, as far as the engine's events tell.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Member, Rollout};
@@ -83,23 +85,28 @@ impl Rollout {
             Role::Attempt => is_gone(&event.id) && names.contains(&event.name),
             _ => event.id == member.id,
         };
-        let (mut knows_beginning, mut was_asked) = (false, false);
+        let (mut knows_beginning, mut asked) = (false, HashSet::new());
         // The engine remembers the time since the marker was created. A candidate goes without a life only if somebody
         // removes it.
         let mut was_removed =
             member.role == Role::Attempt && events.iter().any(|event| event.id == member.id);
         for event in events.iter().filter(is_of) {
             match &event.kind {
-                // An earlier life was ended, as by `docker restart`.
-                EventKind::Started => (knows_beginning, was_asked, was_removed) = (true, false, false),
+                EventKind::Started => {
+                    (knows_beginning, was_removed) = (true, false);
+                    // An earlier life was ended, as by `docker restart`.
+                    asked.remove(&event.id);
+                }
                 // The name that it was given up for.
                 EventKind::Renamed => knows_beginning |= member.retired_at().is_some(),
-                EventKind::Signalled { signal } => was_asked |= !HARMLESS.contains(&signal.as_str()),
-                EventKind::Other => {}
+                EventKind::Signalled { signal } if !HARMLESS.contains(&signal.as_str()) => {
+                    asked.insert(&event.id);
+                }
+                EventKind::Signalled { .. } | EventKind::Other => {}
             }
         }
         match knows_beginning {
-            _ if was_asked => StoppedBy::Somebody,
+            _ if !asked.is_empty() => StoppedBy::Somebody,
             true => StoppedBy::Nobody,
             false if member.is_up() || events.len() >= SURELY_ALL => StoppedBy::Unknown,
             _ if was_removed => StoppedBy::Somebody,
@@ -234,6 +241,14 @@ mod tests {
             (vec![gone(EventKind::Other)], StoppedBy::Engine),
             (vec![created.clone(), gone(EventKind::Other)], StoppedBy::Somebody),
             (vec![created, gone(EventKind::Started)], StoppedBy::Nobody),
+            // Compose has started another one under that name.
+            (
+                vec![
+                    gone(signal("15")),
+                    event("made anew", "dd.candidate", EventKind::Started),
+                ],
+                StoppedBy::Somebody,
+            ),
         ] {
             assert_eq!(rollout.who_stopped(&marker, &events), by, "{events:?}");
         }

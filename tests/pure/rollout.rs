@@ -60,7 +60,7 @@ fn a_candidate_is_alone_where_nothing_else_could_serve() {
     assert!(!is_alone(&scene(|s| s.candidate(new()).serving(old()))));
     assert!(!is_alone(&scene(|s| s.candidate(new()).standby(standby()))));
     assert!(!is_alone(&scene(|s| s.candidate(new()).draining(5, old()))));
-    let renamed = scene(|s| s.candidate(new()).with(|r| r.predecessor_was_renamed = true));
+    let renamed = scene(|s| s.candidate(new()).with(|r| r.renamed_predecessor = Some(old())));
     assert!(!is_alone(&renamed));
 }
 

@@ -49,7 +49,6 @@ pub(crate) async fn prepare_candidate<E: Engine>(
         Err(EngineError::NotFound(_)) => return Ok(true),
         answer => answer?,
     };
-    let settings = old.settings();
     // What this process took off is still what its owner set.
     let history = memory.history_of(replaces);
     let taken = history.and_then(|history| history.original_policy.as_ref());
@@ -57,7 +56,9 @@ pub(crate) async fn prepare_candidate<E: Engine>(
         old.replace("/HostConfig/RestartPolicy", restart_policy_document(policy));
     }
     let difference = verify_configuration(engine, &old, &candidate.id).await?;
-    memory.history(replaces).compared_settings = Some(settings);
+    if let Some(seen) = rollout.member(replaces) {
+        memory.history(replaces).compared_settings = Some(seen.settings);
+    }
     let Some(reason) = difference else {
         return Ok(true);
     };

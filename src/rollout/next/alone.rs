@@ -27,7 +27,7 @@ impl At<'_> {
         };
         match (&candidate.state, lost_policy, ended_until) {
             // Somebody gave the one it was to replace another name: that one is a delegate of its own.
-            _ if self.rollout.predecessor_was_renamed => A1.see(self.withdraw(candidate, None)),
+            _ if self.rollout.renamed_predecessor.is_some() => A1.see(self.let_go(candidate, None)),
             (RunState::Running, ..) if is_superseded => A2.act(Step::promote(self.rollout, candidate)),
             (_, Some(policy), _) => A3.act(Step::set_policy(candidate, policy)),
             (.., Some(until)) if until > self.now => A4.wait(no_way_back(), until),

@@ -65,8 +65,7 @@ impl At<'_> {
                 C7.after(self.mark_attempt(candidate), || Step::start(candidate))
             }
             (Candidate::Created, _, UpdateOrder::StopFirst, _) => {
-                let first = self.mark_attempt(candidate);
-                C8.see(first.unwrap_or_else(|| self.give_up_name(serving, candidate)))
+                C8.see(self.give_up_name(serving, candidate))
             }
             (Candidate::Created, _, UpdateOrder::Blocked(_), _) => C9.see(self.withdraw(candidate, None)),
             (Candidate::Proven, ..) => C10.see(self.give_up_name(serving, candidate)),
@@ -122,6 +121,12 @@ impl At<'_> {
                 let name = name.clone();
                 G3.see(self.withdraw(candidate, Some(Reason::NameTaken { name })))
             }
+            // A candidate that is withdrawn loses its marker first, so it gets none before that is decided.
+            _ if candidate.is_created()
+                && let Some(marked) = self.mark_attempt(candidate) =>
+            {
+                marked
+            }
             (_, Some(standby)) => G4.see(standby),
             _ if serving.is_between_lives() => G5.see(self.stop(serving)),
             _ => G6.act(Step::retire(self.rollout, serving, self.now)),
@@ -150,7 +155,7 @@ impl At<'_> {
         match serving.has_ended() {
             _ if !is_lost => None,
             true => Some(L1.act(Step::retire(self.rollout, serving, self.now))),
-            false => Some(L2.act(Step::set_policy(serving, policy))),
+            false => Some(give_back(serving, policy)),
         }
     }
 
@@ -166,7 +171,7 @@ impl At<'_> {
                 });
         let is_wanted = settings_changed.is_none()
             && !self.rollout.is_marked_as_rejected(candidate)
-            && !self.rollout.predecessor_was_renamed;
+            && self.rollout.renamed_predecessor.is_none();
         let (row, proof) = self.prove(candidate, is_wanted);
         let is_asked = |old: &Member| old.is_up() && old.history.stop_requested_at.is_some();
         let missing = self.missing_companion().filter(|_| !old.is_some_and(is_asked));
@@ -182,7 +187,7 @@ impl At<'_> {
                 })
             }
             (Candidate::Unwanted, ..) if let Some(renewed) = renewed => renewed,
-            (Candidate::Unwanted, ..) => N4.see(self.withdraw(candidate, settings_changed)),
+            (Candidate::Unwanted, ..) => N4.see(self.let_go(candidate, settings_changed)),
             (Candidate::Refused(failure), ..) => N5.see(self.fail(candidate, failure)),
             (Candidate::Created, Some(old), None) if old.is_up() => N6.see(self.drain(old)),
             // Stopped by somebody else, it would come back when the engine restarts.
@@ -207,6 +212,19 @@ impl At<'_> {
         decided.noting(row)
     }
 
+    /// A candidate's label has the policy that was taken off the one it was to replace. Where somebody gave that one another
+    /// name, it gets it back before the candidate goes.
+    pub(super) fn let_go(&self, candidate: &Member, reason: Option<Reason>) -> Decided {
+        let is_owed = |old: &&Member| {
+            old.restart_is_off() && (self.is_stop_first() || old.history.original_policy.is_some())
+        };
+        let renamed = self.rollout.renamed_predecessor.as_ref().filter(is_owed);
+        match (renamed, candidate.predecessor_restarts()) {
+            (Some(old), Some(policy)) => give_back(old, policy),
+            _ => self.withdraw(candidate, reason),
+        }
+    }
+
     /// What comes before an outdated candidate goes: a standby of the delegate as it is now.
     fn renew_standby(&self, old: &Member, candidate: &Member) -> Option<Decided> {
         match &self.rollout.standby {
@@ -223,4 +241,8 @@ impl At<'_> {
         let obstacle = self.rollout.obstacle.as_ref();
         obstacle.filter(|obstacle| matches!(obstacle, Obstacle::DependencyMissing { .. }))
     }
+}
+
+fn give_back(old: &Member, policy: &str) -> Decided {
+    L2.act(Step::set_policy(old, policy))
 }

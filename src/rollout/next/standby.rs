@@ -73,8 +73,10 @@ impl At<'_> {
 
     /// The old one, created once more from its standby. It was proven long ago.
     pub(super) fn recreated(&self, candidate: &Member) -> Decided {
+        // Somebody changed it, or the copy, since it was created.
+        let is_useless = candidate.history.start_refused.is_some() || candidate.history.outdated.is_some();
         match candidate.state {
-            RunState::Created if candidate.history.start_refused.is_some() => R1.act(Step::remove(candidate)),
+            RunState::Created if is_useless => R1.act(Step::remove(candidate)),
             RunState::Created => R2.act(Step::start(candidate)),
             RunState::Running | RunState::Paused => R3.act(Step::promote(self.rollout, candidate)),
             RunState::Exited | RunState::Dead => R4.act(Step::remove(candidate)),
@@ -93,7 +95,7 @@ impl At<'_> {
         let is_taken = self.rollout.name_conflict.is_some();
         let was_tried = vanished.is_some() || standby.history.recreate_refused || is_taken;
         match still_up {
-            _ if self.rollout.predecessor_was_renamed => Y1.see(self.remove_standby(standby)),
+            _ if self.rollout.renamed_predecessor.is_some() => Y1.see(self.remove_standby(standby)),
             Some(other) => Y2.see(self.wait_for_removal(other)),
             None if standby.is_up() => Y3.act(Step::restore(self.rollout, standby)),
             None if standby.is_created() && !was_tried => Y4.act(Step::Recreate {

@@ -22,8 +22,9 @@ const COMES_TO_REST: Duration = Duration::from_secs(10);
 const MOST_CANDIDATES: usize = 2;
 /// How often any other change may be asked for in one run.
 const MOST_CHANGES: usize = 5;
-/// How many calls are too many, and in which time. A clean upgrade inspects up to five containers four times a second.
-const MOST_CALLS: (usize, Duration) = (200, Duration::from_secs(5));
+/// How many calls are too many, and in which time. An upgrade inspects up to five containers four times a second, and
+/// what somebody made beside it may be a delegate of its own.
+const MOST_CALLS: (usize, Duration) = (300, Duration::from_secs(5));
 /// The label that has the image of a container that was created by the image's id.
 const IMAGE_LABEL: &str = "/Config/Labels/io.delegate-upgrader.image";
 

@@ -224,6 +224,23 @@ async fn a_delegate_that_is_being_stopped_is_not_replaced() {
     }
 }
 
+/// Whatever was made for its replacement goes, once.
+#[tokio::test(start_paused = true)]
+async fn one_with_auto_remove_that_is_being_stopped_is_not_replaced() {
+    let host = Host::new();
+    let id = host.run_with("dd", |body| {
+        host_network(body);
+        vanishes_alone(body);
+    });
+    let owner = host.twin.client(9);
+    let stop = delegate_upgrader::engine::Engine::stop(&owner, &id, Duration::from_secs(600));
+    stop.await.unwrap();
+    let report = host.once(NEW).await;
+    assert_eq!(reason(&report), "asked_to_stop", "{report:?}");
+    assert_eq!(host.writes_on("dd.attempt"), []);
+    assert_eq!((host.names(), host.find("dd").id), (vec!["dd".to_owned()], id));
+}
+
 /// What runs again was not stopped.
 #[tokio::test(start_paused = true)]
 async fn a_delegate_that_its_owner_restarted_is_replaced() {

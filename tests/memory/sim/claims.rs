@@ -304,6 +304,7 @@ impl Claims {
 
     fn fate_after_removal(&mut self, situation: &Situation, role: Role, auto_remove: bool) -> Option<Fate> {
         let has_serving = situation.serving().is_some();
+        let is_renamed = self.is_renamed(situation.line);
         let line = &mut self.lines[situation.line];
         // A label of it may have been the only place with the policy that another one had.
         if situation.draining().is_some() || situation.candidate().is_some() {
@@ -312,6 +313,8 @@ impl Claims {
         if auto_remove && !situation.is_calm() {
             line.unsure.insert(Part::AutoRemove);
         }
+        let others = situation.family.iter().filter(|(other, _)| *other != role);
+        let runs = others.into_iter().any(|(_, container)| is_up(container));
         let is_last = situation
             .family
             .iter()
@@ -322,6 +325,8 @@ impl Claims {
             Role::Serving if situation.is_calm() => Some(Fate::Gone),
             Role::Serving => Some(Fate::Any),
             Role::Candidate | Role::Standby if !has_serving && (is_last || auto_remove) => Some(Fate::Any),
+            // Nothing else is left but what they keep under another name.
+            Role::Candidate if is_renamed && !runs => Some(Fate::Any),
             Role::Draining { .. } if !has_serving => Some(Fate::Any),
             _ => None,
         }
@@ -390,6 +395,17 @@ impl Claims {
                 line.names.insert(to.to_owned());
             }
             _ => {}
+        }
+    }
+
+    /// Someone removed an image, or gave its name to another one: without it no old container can be made anew, and what
+    /// comes back of one with `--rm` is its copy.
+    pub(super) fn image_changed(&mut self, world: &World) {
+        let glance = world.twin.glance();
+        for line in 0..self.lines.len() {
+            if world.scenario.delegates[line].auto_remove && !self.situation(line, &glance).is_calm() {
+                self.lines[line].unsure.insert(Part::AutoRemove);
+            }
         }
     }
 

@@ -260,6 +260,7 @@ fn on_an_image(world: &World, random: &mut Random, kind: Kind) {
     world.tell(format!("PERSON {hand:?}: {outcome:?}"));
     if outcome.is_ok() {
         world.count(&format!("person {}", hand.word()));
+        world.book().claims.image_changed(world);
     }
 }
 

@@ -227,7 +227,7 @@ fn rows() -> Vec<(Row, Scene)> {
             Row::Y1,
             scene()
                 .standby(standby())
-                .with(|rollout| rollout.predecessor_was_renamed = true),
+                .with(|rollout| rollout.renamed_predecessor = Some(old())),
         ),
         (
             Row::O2,
@@ -295,7 +295,7 @@ fn rows() -> Vec<(Row, Scene)> {
             Row::A1,
             scene()
                 .candidate(new())
-                .with(|rollout| rollout.predecessor_was_renamed = true),
+                .with(|rollout| rollout.renamed_predecessor = Some(old())),
         ),
         (Row::A9, scene().candidate(new().running(DEADLINE, 1))),
         (

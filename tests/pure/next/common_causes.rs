@@ -215,12 +215,12 @@ fn one_that_was_stopped_for_its_successor_is_retired_whatever_the_order_is_by_no
 fn a_candidate_whose_delegate_somebody_renamed_is_not_all_there_is() {
     let base = scene()
         .candidate(new().running(90, 3))
-        .with(|r| r.predecessor_was_renamed = true);
+        .with(|r| r.renamed_predecessor = Some(old()));
     assert_eq!(base.next(), "withdraw new as d.withdrawn-now");
     assert_eq!(
         scene()
             .candidate(new())
-            .with(|r| r.predecessor_was_renamed = true)
+            .with(|r| r.renamed_predecessor = Some(old()))
             .next(),
         "remove d.candidate (new)"
     );

@@ -360,7 +360,7 @@ fn what_somebody_else_calls_by_a_name_of_ours_takes_no_delegate() {
     assert_eq!(fallen().next(), "create the old container again, from standby");
     assert_eq!(taken(fallen(), "d.candidate"), "start d.standby (standby)");
     // Its original lives on under another name.
-    let renamed = fallen().with(|rollout| rollout.predecessor_was_renamed = true);
+    let renamed = fallen().with(|rollout| rollout.renamed_predecessor = Some(old()));
     assert_eq!(renamed.next(), "remove d.standby (standby)");
 }
 
@@ -406,9 +406,32 @@ fn a_delegate_that_somebody_renamed_is_not_replaced_under_its_old_name() {
     let base = |candidate: Member| {
         let scene = scene().candidate(candidate.auto_remove()).standby(standby());
         scene
-            .with(|rollout| rollout.predecessor_was_renamed = true)
+            .with(|rollout| rollout.renamed_predecessor = Some(old()))
             .next()
     };
     assert_eq!(base(new()), "remove d.candidate (new)");
     assert_eq!(base(new().running(90, 80)), "withdraw new as d.withdrawn-now");
+    // What it lost is on the label of the candidate.
+    let after = |candidate: Member, old: Member| {
+        let old = old.change(|m| m.name = "kept".to_owned());
+        let scene = scene().host_network().candidate(candidate);
+        scene
+            .with(|rollout| rollout.renamed_predecessor = Some(old))
+            .next()
+    };
+    for candidate in [new(), new().running(90, 80)] {
+        assert_eq!(
+            after(candidate, old().policy("no")),
+            "set the restart policy of kept (old) to unless-stopped"
+        );
+    }
+    assert_eq!(after(new(), old()), "remove d.candidate (new)");
+}
+
+#[test]
+fn a_copy_that_somebody_changed_before_its_start_is_made_once_more() {
+    let copy = old().id("copy").replaces("standby").auto_remove().created();
+    let base = |copy: Member| scene().candidate(copy).standby(standby()).next();
+    assert_eq!(base(copy.clone()), "start d.candidate (copy)");
+    assert_eq!(base(outdated(copy)), "remove d.candidate (copy)");
 }

@@ -261,7 +261,7 @@ impl Scene {
                 name_conflict: None,
                 taken_names: Vec::new(),
                 vanished: Vec::new(),
-                predecessor_was_renamed: false,
+                renamed_predecessor: None,
                 retained_images: Vec::new(),
                 obstacle: None,
                 inspect_error: None,
