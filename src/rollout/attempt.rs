@@ -34,12 +34,18 @@ impl Rollout {
     }
 
     /// The attempt marker that nobody needs any more: of a successor that is settled, of a candidate that is gone
-    /// and not to blame, or of a delegate that is gone.
-    pub(super) fn needless_attempt(&self, now: DateTime<Utc>) -> Option<&Member> {
+    /// and not to blame, or that nothing here has started, or of a delegate that is gone.
+    pub(super) fn needless_attempt(&self, is_stop_first: bool, now: DateTime<Utc>) -> Option<&Member> {
         let attempt = self.attempt.as_ref()?;
         let Some(serving) = &self.serving else {
             let is_alone = self.candidate.is_none() && self.draining.is_empty() && self.standby.is_none();
-            return Some(attempt).filter(|attempt| is_alone && attempt.is_removable());
+            // Nothing here starts a stop-first candidate while the old one lives on.
+            let lives_on =
+                |old: &Member| old.is_up() && old.started_at.is_some_and(|at| at < attempt.created_at);
+            let is_premature =
+                is_stop_first && self.candidate.is_none() && self.draining.iter().any(lives_on);
+            let is_needless = is_alone || is_premature;
+            return Some(attempt).filter(|attempt| is_needless && attempt.is_removable());
         };
         // Whatever becomes of it later, it proved itself, and nothing is left to go back to.
         let has_gone = |old: &Member| old.removal_is_stuck(now);

@@ -52,6 +52,8 @@ pub struct History {
     pub common_cause: Option<(DateTime<Utc>, CommonCause)>,
     /// The restarts that were counted by then.
     pub excused_restarts: u64,
+    /// How often a new life gave it time anew.
+    restarts_by_hand: u32,
     /// The second in its name, where it gave up the delegate's.
     retired: Option<i64>,
     last_observation: Option<DateTime<Utc>>,
@@ -59,6 +61,9 @@ pub struct History {
     started_at: Option<DateTime<Utc>>,
     verdict: Option<Verdict>,
 }
+
+/// So often a candidate that somebody restarts has all its time again.
+const MAX_RESTARTS_BY_HAND: u32 = 3;
 
 /// What a probe said.
 #[derive(Clone, Debug, PartialEq)]
@@ -208,6 +213,15 @@ impl History {
         }
         if self.started_at != started_at {
             self.restarted_since_stop = self.stop_requested_at.take().is_some();
+        }
+        // Somebody restarted it, or the engine when it came back: the time that it has begins anew. Not for ever, should
+        // an engine not count what its policy does.
+        let lived_before = self
+            .started_at
+            .is_some_and(|last| started_at.is_some_and(|now| now > last));
+        if lived_before && restart_count == 0 && self.restarts_by_hand < MAX_RESTARTS_BY_HAND {
+            self.restarts_by_hand += 1;
+            self.seen_since = None;
         }
         if started_at.is_some() {
             self.seen_since.get_or_insert(from);

@@ -85,6 +85,7 @@ impl Rollout {
             Role::Attempt => is_gone(&event.id) && names.contains(&event.name),
             _ => event.id == member.id,
         };
+        let is_up = member.role != Role::Attempt && member.is_up();
         let (mut knows_beginning, mut asked) = (false, HashSet::new());
         // The engine remembers the time since the marker was created. A candidate goes without a life only if somebody
         // removes it.
@@ -108,7 +109,7 @@ impl Rollout {
         match knows_beginning {
             _ if !asked.is_empty() => StoppedBy::Somebody,
             true => StoppedBy::Nobody,
-            false if member.is_up() || events.len() >= SURELY_ALL => StoppedBy::Unknown,
+            false if is_up || events.len() >= SURELY_ALL => StoppedBy::Unknown,
             _ if was_removed => StoppedBy::Somebody,
             // An engine forgets all events when it ends, and this one has forgotten that start.
             false => StoppedBy::Engine,
@@ -116,10 +117,13 @@ impl Rollout {
     }
 
     /// Since when events are of interest: since it gave up its name, or the start of its last life, or what came before
-    /// that.
+    /// that. What an attempt marker stands for was started after it was created.
     pub(crate) fn stopped_since(member: &Member) -> DateTime<Utc> {
         // The second in a name may be the next one, where that of the moment was taken.
         let retired = member.retired_at().map(|retired| retired - FRESH);
+        if member.role == Role::Attempt {
+            return member.created_at;
+        }
         let lived = member.started_at.unwrap_or(member.created_at);
         retired.map_or(lived, |retired| retired.max(lived))
     }

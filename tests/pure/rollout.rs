@@ -126,8 +126,30 @@ fn a_restart_between_two_healthy_observations_is_a_break() {
         history.record(at(0), &healthy, Some(at(0)), 0, Check::Done);
         history.record(at(10), &healthy, Some(at(started)), restarts, Check::Done);
         assert_eq!(history.healthy_since, Some(at(10)));
-        assert_eq!(history.seen_since, Some(at(0)));
+        // The engine counts the restarts that are its policy's.
+        let by_hand = restarts == 0;
+        assert_eq!(history.seen_since, Some(at(if by_hand { 10 } else { 0 })));
     }
+}
+
+/// It has all its time once more, but not for ever.
+#[test]
+fn one_that_somebody_restarts_has_its_time_again() {
+    let mut history = History::default();
+    let seen_since: Vec<_> = (0..6)
+        .map(|second| {
+            let moment = at(10 * second);
+            history.record(
+                moment,
+                &health(HealthStatus::Unhealthy),
+                Some(moment),
+                0,
+                Check::Done,
+            );
+            history.seen_since
+        })
+        .collect();
+    assert_eq!(seen_since, [0, 10, 20, 30, 30, 30].map(|second| Some(at(second))));
 }
 
 #[test]

@@ -28,7 +28,7 @@ impl At<'_> {
         let superseded = failed.iter().rev().skip(1).rev();
         let superseded = superseded.filter(is_removable).filter(is_done);
         let done = withdrawn.iter().filter(is_removable).filter(is_done);
-        let needless = rollout.needless_attempt(self.now);
+        let needless = rollout.needless_attempt(self.is_stop_first(), self.now);
         let attempt = match (needless, rollout.vanished_attempt()) {
             (Some(attempt), _) => Some(F6.act(Step::remove(attempt))),
             (None, Some((attempt, cause))) => {

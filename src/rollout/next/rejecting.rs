@@ -10,6 +10,9 @@ use crate::rollout::{
     CandidateFailure, CommonCause, Condition, Decided, Fact, FailureCause, Member, Reach, Step, UnhealthyPeer,
 };
 
+/// What a stop-first candidate's failure is put down to while the old container is up.
+const BESIDE_OLD: &str = "somebody started it while the old container was still running";
+
 /// What a failure says about the image.
 enum Verdict {
     /// It is bad.
@@ -32,8 +35,11 @@ impl At<'_> {
     pub(super) fn fail(&self, member: &Member, failure: CandidateFailure) -> Decided {
         let CandidateFailure { cause, common_cause } = failure;
         let with_peer = common_cause.is_some();
+        // A marker is not what it stands for.
+        let was_stopped_by_us = member.role != Role::Attempt && member.was_stopped_by_us();
         let outside = match member.stopped_by(self.now) {
-            _ if !cause.may_be_by_hand() || member.was_stopped_by_us() => None,
+            _ if self.ran_beside_old(member) => Some(BESIDE_OLD.into()),
+            _ if !cause.may_be_by_hand() || was_stopped_by_us => None,
             // No image does that.
             _ if member.state == RunState::Paused => Some("somebody paused it".into()),
             None => {
@@ -61,6 +67,15 @@ impl At<'_> {
             return X4.see(self.stop(member));
         }
         self.put_away(member, cause, &verdict, with_peer)
+    }
+
+    /// Whether a candidate runs beside an old one that it cannot run beside: nothing here has started it.
+    fn ran_beside_old(&self, member: &Member) -> bool {
+        let rollout = self.rollout;
+        let olds = rollout.serving.iter().chain(&rollout.draining);
+        let is_old = |old: &Member| member.is_successor_of(old) && old.is_up();
+        let was_started = member.role == Role::Candidate && member.started_at.is_some();
+        was_started && self.is_stop_first() && olds.into_iter().any(is_old)
     }
 
     /// Whether others lost their health with a container of this image once before, and had recovered without it.

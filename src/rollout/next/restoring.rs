@@ -22,7 +22,8 @@ impl At<'_> {
         let owed = policy.filter(|policy| old.restart_is_off() && **policy != old.restart_policy);
         let restarted = old.restarted_since_retired(successor);
         // It may have been asked to stop, and then it will: only a new life brings it back, or its standby.
-        let may_be_stopping = old.is_up() && old.restart_is_off() && !restarted;
+        let has_been_told = old.restart_is_off() || old.history.stop_requested_at.is_some();
+        let may_be_stopping = old.is_up() && has_been_told && !restarted;
         match (&old.state, in_the_way, owed) {
             (_, Some(other), _) if !old.is_up() => O1.see(self.wait_for_removal(other)),
             _ if may_be_stopping && self.is_safe_to_stop(old) && old.stopped_by(self.now).is_none() => O2

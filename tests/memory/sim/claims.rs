@@ -251,18 +251,22 @@ impl Claims {
             }
             return;
         }
+        // A new one that someone stops gives way to the old one, for another attempt.
+        let has_fallback =
+            situation.draining().is_some() || situation.standby().is_some() || self.is_renamed(line);
         let fate = match hand {
             OperatorAction::Remove(_) => self.fate_after_removal(situation, role, auto_remove),
             OperatorAction::Stop(_) | OperatorAction::Kill(_) => match role {
                 Role::Serving if target.state == RunState::Exited => None,
                 Role::Serving if auto_remove && situation.is_calm() => Some(Fate::Gone),
-                Role::Serving if auto_remove => Some(Fate::Any),
+                Role::Serving if auto_remove || has_fallback => Some(Fate::Any),
                 Role::Serving => Some(Fate::Down(target.id.clone())),
                 Role::Draining { .. } if !has_serving => Some(Fate::Any),
                 Role::Candidate if !has_serving && situation.draining().is_none() => Some(Fate::Any),
                 _ => None,
             },
             OperatorAction::Pause(_) => match role {
+                Role::Serving if has_fallback => Some(Fate::Any),
                 Role::Serving => Some(Fate::Paused(target.id.clone())),
                 Role::Draining { .. } if !has_serving => Some(Fate::Any),
                 _ => None,
@@ -271,6 +275,8 @@ impl Claims {
                 if role == Role::Standby {
                     self.lines[line].unsure.insert(Part::AutoRemove);
                 }
+                // Beside the old one, it may stay.
+                self.lines[line].is_double |= role == Role::Candidate;
                 match role {
                     Role::Serving if auto_remove && matches!(hand, OperatorAction::Restart(_)) => {
                         Some(Fate::Any)
@@ -360,6 +366,11 @@ impl Claims {
                 *place = value;
             }
             line.unsure.remove(&part);
+            // Taken off in the middle of a replacement, it looks as if an upgrader had done that.
+            let is_off = document["HostConfig"]["RestartPolicy"]["Name"] == "no";
+            if part == Part::Policy && is_off && !situation.is_calm() {
+                line.unsure.insert(part);
+            }
         }
         let may_last = match role {
             // If it fails, the one before it comes back, with the settings that this one had.
@@ -373,8 +384,10 @@ impl Claims {
         if may_last {
             line.unsure.insert(part);
         }
-        if role == Role::Standby && part == Part::Policy {
-            // Nothing with a policy is created with `--rm`.
+        let is_copy = role == Role::Candidate && !has_serving;
+        if role == Role::Standby || is_copy {
+            // A copy that differs from its standby is not started, and the standby serves; nor is anything with a policy
+            // created with `--rm`.
             line.unsure.insert(Part::AutoRemove);
         }
     }
@@ -391,6 +404,8 @@ impl Claims {
             Role::Serving | Role::Candidate => {
                 line.names.insert(to.to_owned());
             }
+            // Nothing else is left that could come back.
+            Role::Standby if situation.serving().is_none() => line.fate = Fate::Any,
             Role::Draining { .. } if situation.serving().is_none() => {
                 line.names.insert(to.to_owned());
             }

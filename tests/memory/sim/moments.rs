@@ -168,7 +168,9 @@ impl<'a> Moments<'a> {
                 }
                 let shadow = self.shadow(&event.id);
                 shadow.name.clone_from(&event.name);
-                shadow.served |= shadow.running.is_some() && Role::parse(&event.name).1 == Role::Serving;
+                // What somebody gave another name does not serve by that.
+                let serves = Role::parse(&event.name).1 == Role::Serving && ours;
+                shadow.served |= shadow.running.is_some() && serves;
             }
             Happened::SignalledAgain => {}
             Happened::Signalled => {

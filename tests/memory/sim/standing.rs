@@ -65,7 +65,10 @@ fn was_replaced_while_it_stopped(world: &World, claims: &Claims, down: &Down) ->
         let by_us = matches!((&event.what, event.cause), (Happened::Created, Cause::Call(_)));
         by_us && of_it && down.from <= event.at && event.at <= until
     });
-    !world.scenario.all_people && (began || was_renamed(world, &down.id, down.from, until))
+    // In the same moment, whatever is decided.
+    let moment = down.from + Duration::from_secs(1);
+    was_renamed(world, &down.id, down.from, moment)
+        || !world.scenario.all_people && (began || was_renamed(world, &down.id, down.from, until))
 }
 
 /// What must hold at every moment.
@@ -92,7 +95,12 @@ pub(super) fn moments(world: &World, book: &Book) -> Vec<String> {
                     down.from + age < event.at && down.until.is_none_or(|until| event.at < until)
                 };
                 for down in claims.downs.iter().filter(is_down) {
-                    if was_replaced_while_it_stopped(world, claims, down) {
+                    // Without its policy it looks as if an upgrader had stopped it.
+                    let is_ambiguous = claims
+                        .touches
+                        .iter()
+                        .any(|touch| touch.id == down.id && touch.part == Part::Policy);
+                    if is_ambiguous || was_replaced_while_it_stopped(world, claims, down) {
                         continue;
                     }
                     if down.id.as_str() == event.id {
@@ -109,7 +117,11 @@ pub(super) fn moments(world: &World, book: &Book) -> Vec<String> {
             {
                 violated("what someone gave a name was removed");
             }
-            Happened::Renamed { .. } if *faults == Faults::default() && is_blamed(world, &event) => {
+            Happened::Renamed { .. }
+                if *faults == Faults::default()
+                    && is_blamed(world, &event)
+                    && !lost_its_policy(claims, &event) =>
+            {
                 violated("a good image is in quarantine");
             }
             Happened::Created if event.name.ends_with(".candidate") => {
@@ -129,6 +141,12 @@ pub(super) fn moments(world: &World, book: &Book) -> Vec<String> {
         }
     }
     violations
+}
+
+/// Whether someone set the policy of that container: without one it looks as if it had been stopped for its failure.
+fn lost_its_policy(claims: &Claims, event: &Event) -> bool {
+    let mut touches = claims.touches.iter();
+    touches.any(|touch| touch.id.as_str() == event.id && touch.part == Part::Policy)
 }
 
 /// Whether that rename puts an image that serves into quarantine.
