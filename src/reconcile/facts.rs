@@ -150,7 +150,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     async fn learn_who_stopped(&mut self, rollout: &Rollout, id: &ContainerId) {
         let Some(member) = rollout.member(id) else { return };
         let asked_at = self.now();
-        let by = match self.engine.events(Rollout::stopped_since(member)).await {
+        // Since the clock was set back, no time of before says anything.
+        let since = Some(Rollout::stopped_since(member)).filter(|since| *since <= asked_at);
+        let by = match self.engine.events(since.unwrap_or_default()).await {
             Ok(events) => rollout.who_stopped(member, &events),
             Err(error) => {
                 let (container, workload) = (&rollout.name, &rollout.workload);

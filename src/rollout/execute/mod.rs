@@ -111,8 +111,10 @@ pub async fn execute<E: Engine>(
                 serving.is_some_and(|serving| candidate.is_successor_of(serving))
             };
             let successor = rollout.candidate.as_ref().filter(takes_over);
-            // What was found to differ has been compared.
-            let is_compared = |candidate: &&Member| candidate.history.outdated.is_none();
+            // What was found to differ, or cannot be started, has been compared.
+            let is_compared = |candidate: &&Member| {
+                candidate.history.outdated.is_none() && candidate.history.start_refused.is_none()
+            };
             if let Some(candidate) = unstarted_candidate(rollout).or(successor).filter(is_compared)
                 && !prepare_candidate(engine, rollout, candidate, memory, now).await?
             {

@@ -59,6 +59,8 @@ pub struct Line {
     pub unsure: BTreeSet<Part>,
     /// Someone started what they kept: there are two of it.
     pub is_double: bool,
+    /// Someone started an old one again.
+    pub was_restarted: bool,
 }
 
 /// A setting that someone changed on a container that may have changed its part at that moment.
@@ -93,6 +95,10 @@ pub struct Claims {
 pub struct Situation {
     pub line: usize,
     pub family: Vec<(Role, Glance)>,
+}
+
+fn is_running(container: Option<&Glance>) -> bool {
+    container.is_some_and(|container| container.state == RunState::Running)
 }
 
 fn is_up(container: &Glance) -> bool {
@@ -172,6 +178,7 @@ impl Claims {
             expected: document.clone(),
             unsure: BTreeSet::new(),
             is_double: false,
+            was_restarted: false,
         });
         Self {
             lines: lines.collect(),
@@ -263,6 +270,10 @@ impl Claims {
                 Role::Serving => Some(Fate::Down(target.id.clone())),
                 Role::Draining { .. } if !has_serving => Some(Fate::Any),
                 Role::Candidate if !has_serving && situation.draining().is_none() => Some(Fate::Any),
+                // A crashing one may be given up for it in the same moment.
+                Role::Candidate if !is_running(situation.serving()) && situation.draining().is_none() => {
+                    Some(Fate::Any)
+                }
                 _ => None,
             },
             OperatorAction::Pause(_) => match role {
@@ -275,6 +286,7 @@ impl Claims {
                 if role == Role::Standby {
                     self.lines[line].unsure.insert(Part::AutoRemove);
                 }
+                self.lines[line].was_restarted |= matches!(role, Role::Draining { .. });
                 // Beside the old one, it may stay.
                 self.lines[line].is_double |= role == Role::Candidate;
                 match role {
@@ -408,6 +420,10 @@ impl Claims {
             Role::Standby if situation.serving().is_none() => line.fate = Fate::Any,
             Role::Draining { .. } if situation.serving().is_none() => {
                 line.names.insert(to.to_owned());
+                // Without a successor, or in a life that somebody gave it, it is theirs.
+                if situation.candidate().is_none() || line.was_restarted {
+                    line.fate = Fate::Any;
+                }
             }
             _ => {}
         }

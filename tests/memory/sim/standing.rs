@@ -91,8 +91,17 @@ pub(super) fn moments(world: &World, book: &Book) -> Vec<String> {
         match &event.what {
             Happened::Started => {
                 let line = claims.line_of(Role::parse(&event.name).0);
+                // It takes its time to end, and may be up for longer than its candidate takes to start.
+                let events = world.twin.events();
+                let since = |down: &Down| {
+                    let mut ends = events.iter().filter(|other| {
+                        other.id == down.id.as_str() && matches!(other.what, Happened::Exited { .. })
+                    });
+                    ends.find(|end| end.at >= down.from)
+                        .map_or(down.from, |end| end.at)
+                };
                 let is_down = |down: &&Down| {
-                    down.from + age < event.at && down.until.is_none_or(|until| event.at < until)
+                    since(down) + age < event.at && down.until.is_none_or(|until| event.at < until)
                 };
                 for down in claims.downs.iter().filter(is_down) {
                     // Without its policy it looks as if an upgrader had stopped it.
