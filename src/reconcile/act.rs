@@ -131,6 +131,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             };
             self.track(&rollout).backoff = None;
             if let Err(reason) = &result {
+                self.log_failure(&rollout, reason);
                 self.run.halt_replicas(&rollout, reason);
             }
             self.run.note_pulled(&reference, result);

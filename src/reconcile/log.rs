@@ -73,7 +73,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if let Some(until) = until {
             report.check_by(until);
         }
-        let (container, workload) = (&rollout.name, &rollout.workload);
         let tracked = self.track(rollout);
         if !rollout.is_in_progress()
             && rollout.inspect_error.is_none()
@@ -81,6 +80,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         {
             let (container_id, image, health) =
                 (&serving.id, serving.image.as_str(), serving.health.to_string());
+            let (container, workload) = (&rollout.name, &rollout.workload);
             info!(container, workload, %container_id, image, health, "{done}");
         }
         let line = match reason {
@@ -93,18 +93,16 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             reason => reason.to_string(),
         };
         if tracked.last_logged.as_ref() != Some(&line) {
-            let (kind, cause) = (reason.kind().as_str(), reason.cause());
-            match reason {
-                // Neither the image nor the host is at fault, but this program.
-                Reason::ConfigurationMismatch { .. } => {
-                    error!(container, workload, reason = kind, cause, "{reason}");
-                }
-                reason if reason.is_failure() => warn!(container, workload, reason = kind, cause, "{reason}"),
-                reason => info!(container, workload, reason = kind, cause, "{reason}"),
-            }
+            log_reason(rollout, reason);
             tracked.last_logged = Some(line);
         }
         report.delegates.push(DelegateReport::new(rollout, reason, until));
+    }
+
+    /// Logs a failure at once: a run that begins in this moment tries again, and its report would not tell of it.
+    pub(super) fn log_failure(&mut self, rollout: &Rollout, reason: &Reason) {
+        log_reason(rollout, reason);
+        self.track(rollout).last_logged = Some(reason.to_string());
     }
 
     /// Warns of versions that are unsupported, or will be soon: once, and again when the notice changes.
@@ -241,4 +239,17 @@ fn is_recreated(rollout: &Rollout) -> bool {
     candidate.is_some_and(|candidate| {
         old_ones.any(|old| candidate.is_successor_of(old) && candidate.image_id == old.image_id)
     })
+}
+
+fn log_reason(rollout: &Rollout, reason: &Reason) {
+    let (container, workload) = (&rollout.name, &rollout.workload);
+    let (kind, cause) = (reason.kind().as_str(), reason.cause());
+    match reason {
+        // Neither the image nor the host is at fault, but this program.
+        Reason::ConfigurationMismatch { .. } => {
+            error!(container, workload, reason = kind, cause, "{reason}");
+        }
+        reason if reason.is_failure() => warn!(container, workload, reason = kind, cause, "{reason}"),
+        reason => info!(container, workload, reason = kind, cause, "{reason}"),
+    }
 }

@@ -208,9 +208,8 @@ fn a_pull_that_stands_still_is_given_up_and_done_at_a_later_tick() {
     );
     assert!(log.contains(&told), "{told} is not in:\n{log}");
     let pulling = format!("INFO pulling {published}");
-    let steps = log
-        .lines()
-        .filter(|line| line.contains(&pulling) && !line.contains("reason="));
+    let until_then = log.lines().take_while(|line| !line.contains("cannot pull "));
+    let steps = until_then.filter(|line| line.contains(&pulling) && !line.contains("reason="));
     assert_eq!(steps.count(), 1, "{log}");
     assert_eq!((life(&name), lab.names()), (before, vec!["1".to_owned()]));
     let first = relay.blobs();

@@ -2,11 +2,13 @@
 
 use std::io;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::faults::Way;
 use super::host::{Host, NEW, NEWER, good};
+use delegate_upgrader::reconcile::upgrade_run::Mode;
 use kit::twin::Behaviour;
 
 /// Keeps what is written.
@@ -34,6 +36,11 @@ impl<'a> MakeWriter<'a> for Lines {
 
 /// The log of one run.
 async fn log_of_run(host: &Host, published: &str) -> Vec<String> {
+    log_of(async { host.once(published).await }).await
+}
+
+/// What is logged meanwhile.
+async fn log_of<T>(work: impl Future<Output = T>) -> Vec<String> {
     // Other tests run beside this one without a subscriber. With one of the whole process's, which wants every line and
     // writes none, no line that is first logged by one of them is taken for one that nobody wants.
     let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry());
@@ -45,7 +52,7 @@ async fn log_of_run(host: &Host, published: &str) -> Vec<String> {
         .without_time()
         .finish();
     let guard = tracing::subscriber::set_default(subscriber);
-    host.once(published).await;
+    work.await;
     drop(guard);
     let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
     text.lines().map(str::to_owned).collect()
@@ -105,6 +112,31 @@ async fn each_step_is_logged_with_its_result() {
     }
     let has_result = |line: &&String| line.contains(" seconds=");
     assert_eq!(log.iter().filter(has_result).count(), 8, "{log:#?}");
+}
+
+/// The run that begins then pulls the image again.
+#[tokio::test(start_paused = true)]
+async fn a_pull_that_fails_as_the_next_run_begins_is_logged() {
+    let host = Host::new();
+    host.twin.break_pull(NEW, Some("connection reset by peer"));
+    host.run("dd");
+    let mut upgrader = host.upgrader(NEW);
+    let log = log_of(async {
+        for _ in 0..2 {
+            upgrader.start_run(Mode::Upgrade);
+            upgrader.reconcile().await.unwrap();
+            tokio::time::sleep(Duration::from_secs(5)).await;
+        }
+    })
+    .await;
+    let sentences: Vec<String> = log.iter().map(|line| sentence(line)).collect();
+    let expected = [
+        "INFO delegate is healthy",
+        "INFO pulling harness/delegate:26.03.1",
+        "WARN cannot pull harness/delegate:26.03.1: connection reset by peer",
+        "INFO pulling harness/delegate:26.03.1",
+    ];
+    assert_eq!(sentences, expected, "{log:#?}");
 }
 
 #[tokio::test(start_paused = true)]
