@@ -125,9 +125,11 @@ impl Inspected {
         }
     }
 
-    /// Whether the engine removes it when it stops, or would, had it not been made as a copy that must stay.
+    /// Whether the engine removes it when it stops, or would, had it not been made as a copy that must stay. A copy to
+    /// which somebody has given a restart policy stays: no engine creates a container with both.
     pub fn should_auto_remove(&self) -> bool {
-        self.auto_remove() || self.label(label::AUTO_REMOVE) == Some("true")
+        let is_copy = self.label(label::AUTO_REMOVE) == Some("true");
+        self.auto_remove() || (is_copy && self.restart_policy_text() == "no")
     }
 
     /// The id of the image it runs.

@@ -60,19 +60,16 @@ pub fn differences(old: &Inspected, new: &Inspected, images: Images<'_>) -> Vec<
 /// An [`Obstacle`] where the documents do not allow for a faithful successor at all.
 pub fn verify(old: &Inspected, new: &Inspected, images: Images<'_>) -> Result<Vec<Difference>, Obstacle> {
     super::check(old, images)?;
-    let [mut expected, found] = [old, new].map(|container| {
-        let mut remembered = container.clone();
-        remembered.replace(
-            "/HostConfig/AutoRemove",
-            Value::from(container.should_auto_remove()),
-        );
-        remembered
-    });
+    let [mut expected, mut found] = [old.clone(), new.clone()];
     // One that crashes may be up again by now.
     let was_stopped = old.state() != RunState::Running || old.restart_count() > 0;
     let lost_its_policy = old.restart_policy_text() == "no" && was_stopped;
     if let Some(policy) = new.label(label::RESTART_POLICY).filter(|_| lost_its_policy) {
         expected.replace("/HostConfig/RestartPolicy", restart_policy_document(policy));
+    }
+    for container in [&mut expected, &mut found] {
+        let remembered = Value::from(container.should_auto_remove());
+        container.replace("/HostConfig/AutoRemove", remembered);
     }
     Ok(differences(&expected, &found, images))
 }

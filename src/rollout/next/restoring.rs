@@ -22,17 +22,17 @@ impl At<'_> {
         let owed = policy.filter(|policy| old.restart_is_off() && **policy != old.restart_policy);
         let restarted = old.restarted_since_retired(successor);
         // It may have been asked to stop, and then it will: only a new life brings it back, or its standby.
-        let has_been_told = old.restart_is_off() || old.history.stop_requested_at.is_some();
-        let may_be_stopping = old.is_up() && has_been_told && !restarted;
+        let asked_by = old.stopped_by(self.now);
+        let asked = old.history.stop_requested_at.is_some();
+        // Somebody may have given it a policy since it was asked to stop.
+        let may_have_been_asked = old.restart_is_off() || asked || asked_by == Some(StoppedBy::Somebody);
+        let lives_on = old.is_up() && !restarted && self.is_safe_to_stop(old);
         match (&old.state, in_the_way, owed) {
             (_, Some(other), _) if !old.is_up() => O1.see(self.wait_for_removal(other)),
-            _ if may_be_stopping && self.is_safe_to_stop(old) && old.stopped_by(self.now).is_none() => O2
-                .learn(Fact::StoppedBy {
-                    container: old.id.clone(),
-                }),
-            _ if may_be_stopping && self.is_safe_to_stop(old) && !self.is_untouched(old) => {
-                O3.see(self.drain(old))
-            }
+            _ if lives_on && asked_by.is_none() => O2.learn(Fact::StoppedBy {
+                container: old.id.clone(),
+            }),
+            _ if lives_on && may_have_been_asked && !self.is_untouched(old) => O3.see(self.drain(old)),
             (RunState::Removing, ..) => O4.see(self.wait_for_removal(old)),
             (_, _, Some(policy)) => O5.act(Step::set_policy(old, policy)),
             _ if old.is_up() => O6.act(Step::restore(self.rollout, old)),

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::container::{ContainerId, RunState};
+use delegate_upgrader::container::{ContainerId, RunState, label};
 use delegate_upgrader::engine::Engine;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::rollout::host::{DRAIN, Host, NEW, OLD, Upgrader, auto_remove, host_network, row};
 use kit::twin::Operation;
@@ -155,5 +155,23 @@ async fn what_is_changed_while_the_old_one_drains_is_kept() {
         assert!(!report.has_failures(), "{report:?}");
         host.assert_settled("dd", NEW, "always", "");
         assert_eq!(memory(&host), bytes);
+    }
+}
+
+/// A copy of one with `--rm` serves where that one could not be made anew. No engine creates a container with both.
+#[tokio::test(start_paused = true)]
+async fn a_copy_of_one_with_auto_remove_that_got_a_policy_is_replaced_with_that_policy() {
+    for change in [host_network as fn(&mut Value), |_| {}] {
+        let host = Host::new();
+        let id = host.run_with("dd", |body| {
+            change(body);
+            body["Labels"][label::AUTO_REMOVE] = json!("true");
+            body["HostConfig"]["RestartPolicy"] = json!({ "Name": "no", "MaximumRetryCount": 0 });
+        });
+        set_policy(&host, &id, "always").await;
+        let report = host.once(NEW).await;
+        assert!(!report.has_failures(), "{report:?}");
+        host.assert_settled("dd", NEW, "always", "");
+        assert!(!host.auto_remove("dd"));
     }
 }

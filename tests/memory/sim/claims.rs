@@ -6,6 +6,7 @@ use std::time::Duration;
 use delegate_upgrader::container::{ContainerId, Role, RunState};
 use serde_json::Value;
 
+use super::situation::{Situation, is_running, is_up};
 use super::world::World;
 use kit::twin::{Glance, OperatorAction};
 
@@ -88,85 +89,8 @@ pub struct Claims {
     pub touches: Vec<Touch>,
     /// Names that people gave to containers, with the line of each.
     pub given: BTreeMap<String, usize>,
-}
-
-/// The containers of a delegate at the moment of an act.
-#[derive(Clone, Debug)]
-pub struct Situation {
-    pub line: usize,
-    pub family: Vec<(Role, Glance)>,
-}
-
-fn is_running(container: Option<&Glance>) -> bool {
-    container.is_some_and(|container| container.state == RunState::Running)
-}
-
-fn is_up(container: &Glance) -> bool {
-    matches!(container.state.as_str(), "running" | "restarting" | "paused")
-}
-
-impl Situation {
-    fn of(&self, is: fn(Role) -> bool) -> Option<&Glance> {
-        let found = self.family.iter().find(|(role, _)| is(*role));
-        found.map(|(_, container)| container)
-    }
-
-    /// The one in service: what people keep under names of their own does not run.
-    fn serving(&self) -> Option<&Glance> {
-        let mut all = self.family.iter().filter(|(role, _)| *role == Role::Serving);
-        let up = all.clone().find(|(_, container)| is_up(container));
-        up.or_else(|| all.next()).map(|(_, container)| container)
-    }
-
-    /// Whether it is what someone keeps of an earlier time.
-    fn is_kept(&self, role: Role, container: &Glance) -> bool {
-        role == Role::Serving && self.serving().is_some_and(|serving| serving.id != container.id)
-    }
-
-    fn candidate(&self) -> Option<&Glance> {
-        self.of(|role| role == Role::Candidate)
-    }
-
-    fn draining(&self) -> Option<&Glance> {
-        self.of(|role| matches!(role, Role::Draining { .. }))
-    }
-
-    fn standby(&self) -> Option<&Glance> {
-        self.of(|role| role == Role::Standby)
-    }
-
-    /// Whether no replacement is in progress.
-    fn is_calm(&self) -> bool {
-        let is_one = |role: Role| matches!(role, Role::Failed { .. } | Role::Inconclusive { .. });
-        let gives_up = |(role, container): &(Role, Glance)| {
-            (is_one(*role) || matches!(role, Role::Withdrawn { .. })) && is_up(container)
-        };
-        self.serving().is_some()
-            && self.candidate().is_none()
-            && self.draining().is_none()
-            && self.standby().is_none()
-            && !self.family.iter().any(gives_up)
-    }
-
-    /// Whether what shall become of that is still being decided: a candidate or a new container that someone stops, and
-    /// the one in service while it has a candidate.
-    pub(super) fn is_set_aside(&self, role: Role, hand: &OperatorAction, auto_remove: bool) -> bool {
-        let ends = match hand {
-            OperatorAction::Stop(_)
-            | OperatorAction::Kill(_)
-            | OperatorAction::Pause(_)
-            | OperatorAction::Restart(_) => true,
-            OperatorAction::Start(_) => role == Role::Candidate,
-            // With `--rm`, what somebody removed looks like what vanished by itself.
-            OperatorAction::Remove(_) => auto_remove,
-            _ => false,
-        };
-        ends && match role {
-            Role::Candidate => true,
-            Role::Serving => !self.is_calm(),
-            _ => false,
-        }
-    }
+    /// The clock was set back at some time.
+    pub clock_went_back: bool,
 }
 
 impl Claims {
@@ -380,7 +304,10 @@ impl Claims {
             line.unsure.remove(&part);
             // Taken off in the middle of a replacement, it looks as if an upgrader had done that.
             let is_off = document["HostConfig"]["RestartPolicy"]["Name"] == "no";
-            if part == Part::Policy && is_off && !situation.is_calm() {
+            let looks_taken_off = is_off && (!situation.is_calm() || situation.has_failed());
+            // Only the process that takes it off for the rest of the drain knows what it was.
+            let is_only_remembered = matches!(role, Role::Draining { .. });
+            if part == Part::Policy && (looks_taken_off || is_only_remembered) {
                 line.unsure.insert(part);
             }
         }
@@ -421,7 +348,8 @@ impl Claims {
             Role::Draining { .. } if situation.serving().is_none() => {
                 line.names.insert(to.to_owned());
                 // Without a successor, or in a life that somebody gave it, it is theirs.
-                if situation.candidate().is_none() || line.was_restarted {
+                // Nor does anybody know what ended before what, if the clock was set back.
+                if situation.candidate().is_none() || line.was_restarted || self.clock_went_back {
                     line.fate = Fate::Any;
                 }
             }

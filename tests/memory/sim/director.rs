@@ -198,6 +198,7 @@ async fn perform(world: &Arc<World>, act: Act, random: &mut Random, manager_back
             world.count(if by > 0 { "clock forward" } else { "clock backward" });
             world.tell(format!("CLOCK by {by} s"));
             world.twin.jump_clock(TimeDelta::seconds(by));
+            world.book().claims.clock_went_back |= by < 0;
         }
         Act::Crash => {
             let glance = world.twin.glance();

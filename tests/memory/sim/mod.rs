@@ -15,6 +15,7 @@ mod people;
 mod random;
 mod run;
 mod scenario;
+mod situation;
 mod standing;
 mod upgraders;
 mod world;

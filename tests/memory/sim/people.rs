@@ -6,9 +6,9 @@ use delegate_upgrader::container::Role;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::claims::Situation;
 use super::random::Random;
 use super::scenario::{HOUR, Scenario};
+use super::situation::Situation;
 use super::world::World;
 use kit::twin::{Glance, OperatorAction};
 
@@ -189,16 +189,12 @@ pub(super) async fn act(world: &World, random: &mut Random) {
         }
         Kind::Recreate | Kind::RemoveImage | Kind::Tag => unreachable!("done above"),
     };
-    let auto_remove = world.scenario.delegates[situation.line].auto_remove;
-    if situation.is_set_aside(*role, &hand, auto_remove) && !world.scenario.all_people {
-        return;
-    }
     let before = Before {
         name: target.name.clone(),
         role: *role,
     };
     // One with `--rm` ends, and the engine may remove it before it could be started again.
-    let vanishes = auto_remove && kind == Kind::Restart;
+    let vanishes = world.scenario.delegates[situation.line].auto_remove && kind == Kind::Restart;
     if do_by_hand(world, &hand, &before) || vanishes {
         let mut book = world.book();
         let claims = &mut book.claims;

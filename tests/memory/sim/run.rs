@@ -13,6 +13,7 @@ use super::scenario::Scenario;
 
 /// How many seeds a plain `cargo test` plays.
 const FIXED_SHARE: u64 = 60;
+const FIXED_SHARE_WITH_PEOPLE: u64 = 60;
 
 /// So many broken stories are listed.
 const SHOWN: usize = 200;
@@ -35,23 +36,36 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
-/// With `PEOPLE`, people work on the host; with `PEOPLE=all` they also do what is still being decided.
-fn scenario(seed: u64) -> Scenario {
-    match std::env::var("PEOPLE").as_deref() {
-        Err(_) | Ok("" | "0") => Scenario::new(seed),
-        Ok(people) => Scenario {
-            all_people: people == "all",
-            ..Scenario::with_people(seed)
-        },
+/// Whether people work on the host.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum People {
+    None,
+    Some,
+}
+
+impl People {
+    /// What `PEOPLE` says.
+    fn as_asked_for() -> Self {
+        match std::env::var("PEOPLE").as_deref() {
+            Err(_) | Ok("" | "0") => Self::None,
+            Ok(_) => Self::Some,
+        }
+    }
+
+    fn scenario(self, seed: u64) -> Scenario {
+        match self {
+            Self::None => Scenario::new(seed),
+            Self::Some => Scenario::with_people(seed),
+        }
     }
 }
 
-fn play_seed(seed: u64, tally: &Mutex<Tally>) {
+fn play_seed(people: People, seed: u64, tally: &Mutex<Tally>) {
     let begun = Instant::now();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let runtime = runtime();
         let _context = runtime.enter();
-        let world = runtime.block_on(play(scenario(seed), false));
+        let world = runtime.block_on(play(people.scenario(seed), false));
         world.twin.clear_faults();
         let violations = judge(&world);
         let book = world.book();
@@ -80,7 +94,7 @@ fn play_seed(seed: u64, tally: &Mutex<Tally>) {
     }
 }
 
-fn play_all(seeds: Range<u64>) -> Tally {
+fn play_all(people: People, seeds: Range<u64>) -> Tally {
     let tally = Mutex::new(Tally::default());
     let next = AtomicU64::new(seeds.start);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -92,7 +106,7 @@ fn play_all(seeds: Range<u64>) -> Tally {
                     if seed >= seeds.end {
                         return;
                     }
-                    play_seed(seed, &tally);
+                    play_seed(people, seed, &tally);
                 }
             });
         }
@@ -120,21 +134,27 @@ fn tell(tally: &Tally, begun: Instant) {
     }
 }
 
-fn check(seeds: Range<u64>) {
+fn check(people: People, seeds: Range<u64>) {
     let begun = Instant::now();
-    let tally = play_all(seeds);
+    let tally = play_all(people, seeds);
     tell(&tally, begun);
     assert!(
         tally.violations.is_empty(),
-        "{} seeds; replay one with: make sim SEED={}",
+        "{} seeds; replay one with: {}make sim SEED={}",
         tally.violations.len(),
+        if people == People::None { "" } else { "PEOPLE=1 " },
         tally.violations[0].0
     );
 }
 
 #[test]
 fn the_promise_is_kept_whatever_goes_wrong() {
-    check(0..FIXED_SHARE);
+    check(People::None, 0..FIXED_SHARE);
+}
+
+#[test]
+fn what_people_do_beside_it_stands() {
+    check(People::Some, 0..FIXED_SHARE_WITH_PEOPLE);
 }
 
 /// Stories in which the promise was once broken.
@@ -143,7 +163,7 @@ fn stories_that_once_went_wrong_end_well() {
     for seed in [
         3653, 3878, 6445, 104_263, 202_482, 208_674, 208_774, 212_064, 212_259, 212_813,
     ] {
-        check(seed..seed + 1);
+        check(People::None, seed..seed + 1);
     }
 }
 
@@ -159,14 +179,14 @@ fn as_many_as_asked_for() {
         Some((from, to)) => from.parse().expect("SEEDS=a..b")..to.parse().expect("SEEDS=a..b"),
         None => 0..seeds.parse().expect("SEEDS is a count or a range a..b"),
     };
-    check(range);
+    check(People::as_asked_for(), range);
 }
 
 /// Prints the whole story of a seed.
 fn story(seed: u64) {
     let runtime = runtime();
     let _context = runtime.enter();
-    let scenario = scenario(seed);
+    let scenario = People::as_asked_for().scenario(seed);
     println!("{scenario:#?}");
     let world = runtime.block_on(play(scenario, true));
     world.twin.clear_faults();

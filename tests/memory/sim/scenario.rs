@@ -32,8 +32,6 @@ pub struct Scenario {
     pub faults: Faults,
     /// The people who work on the host.
     pub people: Option<People>,
-    /// They also do what is still being decided: see [`Situation::is_set_aside`](super::claims::Situation::is_set_aside).
-    pub all_people: bool,
     /// Outages of the Manager last hours, too.
     pub long_outages: bool,
     /// When faults end.
@@ -174,7 +172,6 @@ impl Scenario {
             upgraders: upgraders(&mut random),
             faults: faults(&mut random),
             people: None,
-            all_people: false,
             long_outages: false,
             calm_at,
             random,

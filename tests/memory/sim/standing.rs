@@ -52,23 +52,9 @@ fn was_named_just_now(world: &World, removed: &Event, age: Duration) -> bool {
     })
 }
 
-/// Whether its replacement began while it still did what its stop signal asks for: no engine shows that it got one.
-fn was_replaced_while_it_stopped(world: &World, claims: &Claims, down: &Down) -> bool {
-    let events = world.twin.events();
-    let ended = events.iter().find(|event| {
-        event.id == down.id.as_str() && event.at >= down.from && matches!(event.what, Happened::Exited { .. })
-    });
-    let ended = ended.map_or(down.from, |event| event.at);
-    let until = ended + observation_age(world);
-    let began = events.iter().any(|event| {
-        let of_it = claims.line_of(Role::parse(&event.name).0) == Some(down.line);
-        let by_us = matches!((&event.what, event.cause), (Happened::Created, Cause::Call(_)));
-        by_us && of_it && down.from <= event.at && event.at <= until
-    });
-    // In the same moment, whatever is decided.
-    let moment = down.from + Duration::from_secs(1);
-    was_renamed(world, &down.id, down.from, moment)
-        || !world.scenario.all_people && (began || was_renamed(world, &down.id, down.from, until))
+/// Whether an upgrader renamed that container within the same moment, whatever had been decided.
+fn was_renamed_at_once(world: &World, down: &Down) -> bool {
+    was_renamed(world, &down.id, down.from, down.from + Duration::from_secs(1))
 }
 
 /// What must hold at every moment.
@@ -109,7 +95,7 @@ pub(super) fn moments(world: &World, book: &Book) -> Vec<String> {
                         .touches
                         .iter()
                         .any(|touch| touch.id == down.id && touch.part == Part::Policy);
-                    if is_ambiguous || was_replaced_while_it_stopped(world, claims, down) {
+                    if is_ambiguous || was_renamed_at_once(world, down) {
                         continue;
                     }
                     if down.id.as_str() == event.id {
@@ -120,9 +106,7 @@ pub(super) fn moments(world: &World, book: &Book) -> Vec<String> {
                 }
             }
             Happened::Removed
-                if claims.given.contains_key(&event.name)
-                    && (world.scenario.all_people || event.name.contains("-kept-"))
-                    && !was_named_just_now(world, &event, age) =>
+                if claims.given.contains_key(&event.name) && !was_named_just_now(world, &event, age) =>
             {
                 violated("what someone gave a name was removed");
             }
@@ -245,7 +229,7 @@ impl Judge<'_> {
                 let mut downs = self.book.claims.downs.iter().rev();
                 if downs
                     .find(|down| down.id == *id)
-                    .is_some_and(|down| was_replaced_while_it_stopped(self.world, &self.book.claims, down))
+                    .is_some_and(|down| was_renamed_at_once(self.world, down))
                 {
                     return;
                 }

@@ -1,0 +1,70 @@
+//! The containers of a delegate at the moment when somebody does something with one.
+
+use delegate_upgrader::container::{Role, RunState};
+
+use kit::twin::Glance;
+
+/// The containers of a delegate at the moment of an act.
+#[derive(Clone, Debug)]
+pub struct Situation {
+    pub line: usize,
+    pub family: Vec<(Role, Glance)>,
+}
+
+pub(super) fn is_running(container: Option<&Glance>) -> bool {
+    container.is_some_and(|container| container.state == RunState::Running)
+}
+
+pub(super) fn is_up(container: &Glance) -> bool {
+    matches!(container.state.as_str(), "running" | "restarting" | "paused")
+}
+
+impl Situation {
+    fn of(&self, is: fn(Role) -> bool) -> Option<&Glance> {
+        let found = self.family.iter().find(|(role, _)| is(*role));
+        found.map(|(_, container)| container)
+    }
+
+    /// The one in service: what people keep under names of their own does not run.
+    pub(super) fn serving(&self) -> Option<&Glance> {
+        let mut all = self.family.iter().filter(|(role, _)| *role == Role::Serving);
+        let up = all.clone().find(|(_, container)| is_up(container));
+        up.or_else(|| all.next()).map(|(_, container)| container)
+    }
+
+    /// Whether it is what someone keeps of an earlier time.
+    pub(super) fn is_kept(&self, role: Role, container: &Glance) -> bool {
+        role == Role::Serving && self.serving().is_some_and(|serving| serving.id != container.id)
+    }
+
+    pub(super) fn candidate(&self) -> Option<&Glance> {
+        self.of(|role| role == Role::Candidate)
+    }
+
+    pub(super) fn draining(&self) -> Option<&Glance> {
+        self.of(|role| matches!(role, Role::Draining { .. }))
+    }
+
+    pub(super) fn standby(&self) -> Option<&Glance> {
+        self.of(|role| role == Role::Standby)
+    }
+
+    /// Whether a candidate failed, lately or long ago.
+    pub(super) fn has_failed(&self) -> bool {
+        let is_one = |role: Role| matches!(role, Role::Failed { .. } | Role::Inconclusive { .. });
+        self.family.iter().any(|(role, _)| is_one(*role))
+    }
+
+    /// Whether no replacement is in progress.
+    pub(super) fn is_calm(&self) -> bool {
+        let is_one = |role: Role| matches!(role, Role::Failed { .. } | Role::Inconclusive { .. });
+        let gives_up = |(role, container): &(Role, Glance)| {
+            (is_one(*role) || matches!(role, Role::Withdrawn { .. })) && is_up(container)
+        };
+        self.serving().is_some()
+            && self.candidate().is_none()
+            && self.draining().is_none()
+            && self.standby().is_none()
+            && !self.family.iter().any(gives_up)
+    }
+}
