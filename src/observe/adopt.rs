@@ -90,9 +90,13 @@ fn successor_role(container: &Inspected, parts: &[Part]) -> Option<Role> {
         return None;
     }
     let predecessor = parts.iter().find(|part| part.container.id() == old);
+    let lost_its_policy = predecessor.is_some_and(|part| {
+        part.container.restart_policy_text() == "no" && container.label(label::RESTART_POLICY) != Some("no")
+    });
     let predecessor = predecessor.map(|part| part.role);
-    // One that was never started is needed where the old one has given up the name: its label has that one's policy.
-    let is_awaited = container.state() == RunState::Created && predecessor != Some(Role::Serving);
+    // One that was never started is needed where the old one has given up the name, or its policy, which is on a label.
+    let is_awaited =
+        container.state() == RunState::Created && (predecessor != Some(Role::Serving) || lost_its_policy);
     if !(is_up(container) || is_awaited) || rival(Role::Candidate) || rival(Role::Serving) {
         return None;
     }

@@ -38,7 +38,7 @@ impl At<'_> {
         // A marker is not what it stands for.
         let was_stopped_by_us = member.role != Role::Attempt && member.was_stopped_by_us();
         let outside = match member.stopped_by(self.now) {
-            _ if self.ran_beside_old(member) => Some(BESIDE_OLD.into()),
+            _ if self.ran_beside_old(member, &cause) => Some(BESIDE_OLD.into()),
             _ if !cause.may_be_by_hand() || was_stopped_by_us => None,
             // No image does that.
             _ if member.state == RunState::Paused => Some("somebody paused it".into()),
@@ -69,12 +69,21 @@ impl At<'_> {
         self.put_away(member, cause, &verdict, with_peer)
     }
 
-    /// Whether a candidate runs beside an old one that it cannot run beside: nothing here has started it.
-    fn ran_beside_old(&self, member: &Member) -> bool {
+    /// Whether a candidate runs, or ran and has vanished, beside an old one that it cannot run beside: nothing here has
+    /// started it.
+    fn ran_beside_old(&self, member: &Member, cause: &FailureCause) -> bool {
         let rollout = self.rollout;
         let olds = rollout.serving.iter().chain(&rollout.draining);
-        let is_old = |old: &Member| member.is_successor_of(old) && old.is_up();
-        let was_started = member.role == Role::Candidate && member.started_at.is_some();
+        let was_started = match member.role {
+            Role::Candidate => member.started_at.is_some(),
+            Role::Attempt => matches!(cause, FailureCause::Vanished { problem: None }),
+            _ => false,
+        };
+        // The marker is older than the life of its candidate.
+        let lived_on = |old: &Member| {
+            member.role != Role::Attempt || old.started_at.is_some_and(|started| started < member.created_at)
+        };
+        let is_old = |old: &Member| member.is_successor_of(old) && old.is_up() && lived_on(old);
         was_started && self.is_stop_first() && olds.into_iter().any(is_old)
     }
 

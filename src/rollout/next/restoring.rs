@@ -32,7 +32,14 @@ impl At<'_> {
             _ if lives_on && asked_by.is_none() => O2.learn(Fact::StoppedBy {
                 container: old.id.clone(),
             }),
-            _ if lives_on && may_have_been_asked && !self.is_untouched(old) => O3.see(self.drain(old)),
+            _ if lives_on && may_have_been_asked && !self.is_untouched(old) => O3.see(
+                // A new name would say that it was asked to stop now.
+                if old.restart_is_off() || asked {
+                    self.drain(old)
+                } else {
+                    self.stop(old)
+                },
+            ),
             (RunState::Removing, ..) => O4.see(self.wait_for_removal(old)),
             (_, _, Some(policy)) => O5.act(Step::set_policy(old, policy)),
             _ if old.is_up() => O6.act(Step::restore(self.rollout, old)),

@@ -185,6 +185,11 @@ impl Claims {
         // A new one that someone stops gives way to the old one, for another attempt.
         let has_fallback =
             situation.draining().is_some() || situation.standby().is_some() || self.is_renamed(line);
+        let ends = matches!(hand, OperatorAction::Stop(_) | OperatorAction::Kill(_));
+        if ends && auto_remove && role == Role::Serving && situation.standby().is_some() {
+            // Its copy may serve.
+            self.lines[line].unsure.insert(Part::AutoRemove);
+        }
         let fate = match hand {
             OperatorAction::Remove(_) => self.fate_after_removal(situation, role, auto_remove),
             OperatorAction::Stop(_) | OperatorAction::Kill(_) => match role {
@@ -353,6 +358,11 @@ impl Claims {
                     line.fate = Fate::Any;
                 }
             }
+            // It may still be up when another one takes over.
+            Role::Withdrawn { .. } | Role::Failed { .. } | Role::Inconclusive { .. } if is_up(target) => {
+                line.fate = Fate::Any;
+                line.is_double = true;
+            }
             _ => {}
         }
     }
@@ -385,6 +395,9 @@ impl Claims {
             return;
         };
         let line = &mut self.lines[situation.line];
+        // The old one comes back under its own name, beside what they made of its successor.
+        let base = |old: &Glance| Role::parse(&old.name).0.to_owned();
+        line.is_double |= situation.draining().is_some_and(|old| base(old) != name);
         for other in std::mem::replace(&mut line.names, BTreeSet::from([name.to_owned()])) {
             self.given.insert(other, situation.line);
         }

@@ -106,7 +106,9 @@ async fn direct(world: &Arc<World>, mut todo: mpsc::Receiver<Act>) {
     }
     // The judge must not see a retry halfway, and a container that has just come back needs its time.
     let (mut restful, mut changes) = (0, 0);
-    for _ in 0..400 {
+    let attempt = (scenario.healthy_deadline + scenario.stop_timeout) * 2;
+    let round = attempt.as_secs() * scenario.delegates.len() as u64;
+    for _ in 0..400 + round / 30 {
         let at_rest = |last: &Option<(bool, bool)>| matches!(last, Some((true, _)));
         let before = std::mem::replace(&mut changes, world.twin.writes().len());
         restful = if changes == before && world.book().last.iter().all(at_rest) {

@@ -29,7 +29,14 @@ impl Situation {
     pub(super) fn serving(&self) -> Option<&Glance> {
         let mut all = self.family.iter().filter(|(role, _)| *role == Role::Serving);
         let up = all.clone().find(|(_, container)| is_up(container));
-        up.or_else(|| all.next()).map(|(_, container)| container)
+        // What is down beside parts of another name is kept, too.
+        let is_part = |role: Role| matches!(role, Role::Candidate | Role::Draining { .. });
+        let is_kept = |kept: &Glance| {
+            let mut others = self.family.iter();
+            others.any(|(role, part)| is_part(*role) && Role::parse(&part.name).0 != kept.name)
+        };
+        up.or_else(|| all.find(|(_, container)| !is_kept(container)))
+            .map(|(_, container)| container)
     }
 
     /// Whether it is what someone keeps of an earlier time.
