@@ -6,6 +6,7 @@ use std::time::Duration;
 use delegate_upgrader::container::{ContainerId, Role, RunState};
 use serde_json::Value;
 
+use super::scenario::Scenario;
 use super::situation::{Situation, is_running, is_up};
 use super::world::World;
 use kit::twin::{Glance, OperatorAction};
@@ -89,6 +90,8 @@ pub struct Claims {
     pub touches: Vec<Touch>,
     /// Names that people gave to containers, with the line of each.
     pub given: BTreeMap<String, usize>,
+    /// Names of images that someone gave to others.
+    pub retagged: BTreeSet<String>,
     /// The clock was set back at some time.
     pub clock_went_back: bool,
 }
@@ -239,7 +242,7 @@ impl Claims {
                 None
             }
             OperatorAction::Rename(_, to) => {
-                self.rename(situation, role, target, to);
+                self.rename(world, situation, role, target, to);
                 None
             }
             _ => None,
@@ -336,7 +339,14 @@ impl Claims {
         }
     }
 
-    fn rename(&mut self, situation: &Situation, role: Role, target: &Glance, to: &str) {
+    fn rename(&mut self, world: &World, situation: &Situation, role: Role, target: &Glance, to: &str) {
+        let Scenario {
+            faults, upgraders, ..
+        } = &world.scenario;
+        // Only the process that asked it to stop knows that it drains, where it has no policy that could be off.
+        let had_no_policy =
+            self.lines[situation.line].expected["HostConfig"]["RestartPolicy"]["Name"] == "no";
+        let is_forgotten = had_no_policy && (faults.kill + faults.power > 0 || upgraders.len() > 1);
         self.given.insert(to.to_owned(), situation.line);
         let line = &mut self.lines[situation.line];
         match role {
@@ -354,7 +364,11 @@ impl Claims {
                 line.names.insert(to.to_owned());
                 // Without a successor, or in a life that somebody gave it, it is theirs.
                 // Nor does anybody know what ended before what, if the clock was set back.
-                if situation.candidate().is_none() || line.was_restarted || self.clock_went_back {
+                if situation.candidate().is_none()
+                    || line.was_restarted
+                    || self.clock_went_back
+                    || is_forgotten
+                {
                     line.fate = Fate::Any;
                 }
             }

@@ -256,7 +256,11 @@ fn on_an_image(world: &World, random: &mut Random, kind: Kind) {
     world.tell(format!("PERSON {hand:?}: {outcome:?}"));
     if outcome.is_ok() {
         world.count(&format!("person {}", hand.word()));
-        world.book().claims.image_changed(world);
+        let claims = &mut world.book().claims;
+        claims.image_changed(world);
+        if kind == Kind::Tag {
+            claims.retagged.insert(images[other].reference.clone());
+        }
     }
 }
 

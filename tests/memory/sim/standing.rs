@@ -52,9 +52,20 @@ fn was_named_just_now(world: &World, removed: &Event, age: Duration) -> bool {
     })
 }
 
-/// Whether an upgrader renamed that container within the same moment, whatever had been decided.
+/// Whether an upgrader renamed that container within the same moment, or by a call that was on its way then.
 fn was_renamed_at_once(world: &World, down: &Down) -> bool {
-    was_renamed(world, &down.id, down.from, down.from + Duration::from_secs(1))
+    let calls = world.twin.calls();
+    let was_on_its_way = world
+        .twin
+        .events()
+        .iter()
+        .any(|event| match (&event.what, event.cause) {
+            (Happened::Renamed { .. }, Cause::Call(index)) => {
+                event.id == down.id.as_str() && event.at >= down.from && calls[index].at <= down.from
+            }
+            _ => false,
+        });
+    was_on_its_way || was_renamed(world, &down.id, down.from, down.from + Duration::from_secs(1))
 }
 
 /// What must hold at every moment.
@@ -147,7 +158,15 @@ fn is_blamed(world: &World, event: &Event) -> bool {
     let image = world.image_of(&event.image);
     let serves = image.is_some_and(|image| world.scenario.images[image].kind.serves());
     let is_broken = world.scenario.delegates.iter().any(|delegate| delegate.is_broken);
-    serves && !is_broken && matches!(Role::parse(&event.name).1, Role::Failed { .. })
+    // More restarts than an upgrader takes for somebody's keep it from being healthy for long enough.
+    let events = world.twin.events();
+    let by_hand = events.iter().filter(|other| {
+        other.id == event.id
+            && other.cause == Cause::OperatorAction
+            && matches!(other.what, Happened::Started)
+    });
+    let is_restless = by_hand.count() > 3;
+    serves && !is_broken && !is_restless && matches!(Role::parse(&event.name).1, Role::Failed { .. })
 }
 
 /// What must hold when all has come to rest.
@@ -319,7 +338,10 @@ impl Judge<'_> {
             && !is_halted(self.world, self.book, self.glance);
         // Someone gave a name of this platform's images to one of another platform.
         let is_foreign = kind == Kind::WrongPlatform;
-        if may_be_replaced && !is_foreign && !self.world.same(image, self.book.published) {
+        // Nobody pulls it again for a name that it has already.
+        let reference = &self.world.scenario.images[self.book.published].reference;
+        let is_mistaken = serving.image == *reference && self.book.claims.retagged.contains(reference);
+        if may_be_replaced && !is_foreign && !is_mistaken && !self.world.same(image, self.book.published) {
             problems.push(format!(
                 "it runs image {image} ({kind:?}), though {} ({published:?}) is published",
                 self.book.published
