@@ -8,8 +8,8 @@ use crate::container::{ContainerId, Inspected, Role, RunState, label};
 
 /// Gives each delegate the parts that somebody renamed.
 ///
-/// `was_asked` says of an old one whether this process has asked it to stop.
-pub(super) fn adopt(families: &mut Families, was_asked: impl Fn(&ContainerId) -> bool) {
+/// `was_asked` says of an old one whether this process has asked it to stop, in the life that it lives.
+pub(super) fn adopt(families: &mut Families, was_asked: impl Fn(&Inspected) -> bool) {
     let names: Vec<String> = families.keys().cloned().collect();
     for name in names {
         let Some((base, role)) = adopted_role(&name, families, &was_asked) else {
@@ -26,7 +26,7 @@ pub(super) fn adopt(families: &mut Families, was_asked: impl Fn(&ContainerId) ->
 fn adopted_role(
     name: &str,
     families: &Families,
-    was_asked: impl Fn(&ContainerId) -> bool,
+    was_asked: impl Fn(&Inspected) -> bool,
 ) -> Option<(String, Role)> {
     let [stray] = families.get(name)?.as_slice() else {
         return None;
@@ -43,7 +43,7 @@ fn adopted_role(
     };
     let as_predecessor = || {
         let mut others = families.iter().filter(|(other, _)| *other != name);
-        let was_asked = was_asked(&container.id());
+        let was_asked = was_asked(container);
         others.find_map(|(base, parts)| {
             Some((base.clone(), predecessor_role(container, base, parts, was_asked)?))
         })
@@ -124,7 +124,7 @@ fn successor_role(container: &Inspected, parts: &[Part]) -> Option<Role> {
 }
 
 /// Whether this is an old one that drains, or has, for a successor that is not proven yet; and it has lived no other life
-/// since that one was created. One that was not asked to stop is a delegate of its own under its new name.
+/// since that one was created, or since this process asked it to stop. One that was not asked to stop is a delegate of its own under its new name.
 fn predecessor_role(container: &Inspected, base: &str, parts: &[Part], was_asked: bool) -> Option<Role> {
     let successor = parts.iter().find(|part| {
         !matches!(part.role, Role::Standby | Role::Attempt)
@@ -146,11 +146,14 @@ fn predecessor_role(container: &Inspected, base: &str, parts: &[Part], was_asked
         // It is to come back, unless somebody else comes first.
         Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. } if !is_up(container) => {
             let ended_first = container.finished_at() <= successor.container.started_at();
-            lost_its_policy || (ended_since && (ended_first || (is_unstarted && name_is_free)))
+            // Whoever ends it for a successor takes its policy first; somebody may have given it one since.
+            let had_no_policy = successor.container.label(label::RESTART_POLICY) == Some("no");
+            let may_be_ours = ended_since && (was_asked || had_no_policy);
+            lost_its_policy || (may_be_ours && (ended_first || (is_unstarted && name_is_free)))
         }
         _ => false,
     };
-    (began_before && drains).then(|| Role::Draining {
+    ((began_before || was_asked) && drains).then(|| Role::Draining {
         since: created.timestamp(),
     })
 }

@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
 use crate::config::HealthSettings;
-use crate::container::{ContainerId, ImageId};
+use crate::container::{ContainerId, ImageId, Inspected};
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::host::capacity::{Disk, FreeDisk, FreeMemory};
@@ -95,9 +95,9 @@ impl<H: HealthEndpoint> Observer<H> {
         let read_at = ReadAt { begun, reading };
         memory.keep(|id| containers.iter().any(|container| container.id == *id));
         probes.keep(|id| containers.iter().any(|container| container.id == *id));
-        let was_asked = |id: &ContainerId| {
-            let history = memory.history_of(id);
-            history.is_some_and(|history| history.stop_requested_at.is_some())
+        let was_asked = |container: &Inspected| {
+            let history = memory.history_of(&container.id());
+            history.is_some_and(|history| history.was_asked_to_stop(container.started_at()))
         };
         adopt::adopt(&mut families, was_asked);
         let mut errors = read::inspect_errors(uninspected, &mut families, identities)?;
@@ -173,7 +173,12 @@ fn relate(rollouts: &mut [Rollout]) {
         .collect();
     for (rollout, retained) in rollouts.iter_mut().zip(retained) {
         rollout.retained_images = retained;
-        let copy = rollout.candidate.as_ref().or(rollout.standby.as_ref());
+        let stopping = rollout.given_up().find(|other| other.is_up());
+        let copy = rollout
+            .candidate
+            .as_ref()
+            .or(rollout.standby.as_ref())
+            .or(stopping);
         let replaced = copy.and_then(|copy| copy.replaces.as_ref());
         let renamed = replaced.and_then(|id| serving.iter().find(|serving| serving.id == *id));
         rollout.renamed_predecessor = renamed.filter(|_| rollout.serving.is_none()).cloned();

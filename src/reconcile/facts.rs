@@ -6,7 +6,7 @@ use tracing::{debug, warn};
 use super::{Reconciler, Stalled};
 use crate::container::{ContainerId, RunState};
 use crate::document::{Obstacle, SingleInstance};
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, HostEvent};
 use crate::health::HealthEndpoint;
 use crate::image::manager_reference;
 use crate::manager::{ImageSource, Query};
@@ -45,6 +45,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             no_free_port: self.memory.no_free_port(&rollout.name),
             hidden_obstacle: tracked.and_then(|tracked| tracked.hidden_obstacle(rollout)),
             known_rejections: self.run.known_rejections(rollout),
+            removed_by: tracked
+                .and_then(|tracked| tracked.removed_by)
+                .filter(|_| rollout.serving.is_none()),
             manager: self.manager.reach(now),
             stalled_replica: match desired {
                 Desired::Keep(Reason::WaitingForReplica { name }) => stalled.get(name).cloned(),
@@ -75,6 +78,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             }
             (Fact::HiddenObstacle, Some(serving)) => self.learn_hidden_obstacle(rollout, serving).await,
             (Fact::StoppedBy { container }, _) => self.learn_who_stopped(rollout, &container).await,
+            (Fact::RemovedBy, _) => self.learn_who_removed(rollout).await,
             (Fact::ChangedSettings { candidate }, _) => self.learn_changes(rollout, &candidate, now).await,
             (Fact::ManagerReachable { image }, _) => {
                 self.manager.ask_whether_reachable(Query {
@@ -150,16 +154,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     async fn learn_who_stopped(&mut self, rollout: &Rollout, id: &ContainerId) {
         let Some(member) = rollout.member(id) else { return };
         let asked_at = self.now();
-        // Since the clock was set back, no time of before says anything.
-        let since = Some(Rollout::stopped_since(member)).filter(|since| *since <= asked_at);
-        let by = match self.engine.events(since.unwrap_or_default()).await {
-            Ok(events) => rollout.who_stopped(member, &events),
-            Err(error) => {
-                let (container, workload) = (&rollout.name, &rollout.workload);
-                debug!(container, workload, container_id = %id, %error, "cannot read the engine's events; whether somebody stopped this container is unknown");
-                StoppedBy::Unknown
-            }
-        };
+        let events = self.events(rollout, Rollout::stopped_since(member)).await;
+        let by = events.map_or(StoppedBy::Unknown, |events| rollout.who_stopped(member, &events));
         self.memory.history(id).stopper = Some(Stopper {
             by,
             role: member.role,
@@ -169,10 +165,35 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         });
     }
 
-    /// Where no replacement is in progress, the answer is old by the next one.
-    pub(super) fn forget_free_memory(&mut self, rollouts: &[Rollout]) {
-        for rollout in rollouts.iter().filter(|rollout| !rollout.is_in_progress()) {
-            self.track(rollout).free_memory = None;
+    async fn learn_who_removed(&mut self, rollout: &Rollout) {
+        let events = self.events(rollout, rollout.name_lost_since()).await;
+        let by = events.map_or(StoppedBy::Unknown, |events| rollout.who_removed(&events));
+        self.track(rollout).removed_by = Some(by);
+    }
+
+    /// What the engine tells of the time since then; nothing where it does not.
+    async fn events(&mut self, rollout: &Rollout, since: DateTime<Utc>) -> Option<Vec<HostEvent>> {
+        // Since the clock was set back, no time of before says anything.
+        let now = self.now();
+        let since = Some(since).filter(|since| *since <= now);
+        let events = self.engine.events(since.unwrap_or_default()).await;
+        let tell = |error: &EngineError| {
+            let (container, workload) = (&rollout.name, &rollout.workload);
+            debug!(container, workload, %error, "cannot read the engine's events; what people did to the delegate's containers is unknown");
+        };
+        events.inspect_err(tell).ok()
+    }
+
+    /// Where no replacement is in progress, the answers are old by the next one.
+    pub(super) fn forget_answers(&mut self, rollouts: &[Rollout]) {
+        for rollout in rollouts {
+            let tracked = self.track(rollout);
+            if rollout.serving.is_some() {
+                tracked.removed_by = None;
+            }
+            if !rollout.is_in_progress() {
+                tracked.free_memory = None;
+            }
         }
     }
 

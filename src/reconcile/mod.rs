@@ -208,7 +208,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             if let Some(until) = self.next_word(now) {
                 report.check_by(until);
             }
-            self.forget_free_memory(&rollouts);
+            self.forget_answers(&rollouts);
             self.forget_absent(&rollouts);
             self.report_gone(&mut report, &rollouts);
             self.add_evidence(&mut report, &rollouts).await;

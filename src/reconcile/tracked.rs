@@ -2,7 +2,7 @@
 
 use crate::container::ContainerId;
 use crate::document::{Obstacle, SingleInstance};
-use crate::rollout::{Backoff, Rollout, Row};
+use crate::rollout::{Backoff, Rollout, Row, StoppedBy};
 
 /// One delegate's record, kept under its container name. Losing it repeats a question or a log line, and nothing else.
 #[derive(Debug, Default)]
@@ -14,6 +14,8 @@ pub(super) struct Tracked {
     pub(super) free_memory: Option<Result<(), SingleInstance>>,
     /// What no document shows and keeps the container in service from being recreated, with the id of that container.
     pub(super) hidden_obstacle: Option<(ContainerId, Result<(), Obstacle>)>,
+    /// Who removed the container that had the name; known until another one has it.
+    pub(super) removed_by: Option<StoppedBy>,
     /// The reason that was logged last, so that it is logged once.
     pub(super) last_logged: Option<String>,
     /// The rows of the decision that was logged last.

@@ -47,6 +47,8 @@ pub enum Fact {
         /// The candidate.
         candidate: ContainerId,
     },
+    /// Who removed the container that had the delegate's name, if somebody did: see [`StoppedBy`](super::StoppedBy).
+    RemovedBy,
     /// Whether the Manager can be reached.
     ManagerReachable {
         /// The image of the candidate that failed; the question is about it.
@@ -124,6 +126,7 @@ impl fmt::Display for Fact {
             Self::HiddenObstacle => f.write_str("whether it can be recreated as it is"),
             Self::StoppedBy { container } => write!(f, "whether somebody stopped {container}"),
             Self::ChangedSettings { .. } => f.write_str("whether somebody changed it meanwhile"),
+            Self::RemovedBy => f.write_str("whether somebody removed it"),
             Self::ManagerReachable { .. } => f.write_str("whether the Manager can be reached"),
             Self::CommonCause { container, cause } => {
                 write!(f, "the common cause of a failure: {cause} ({container})")

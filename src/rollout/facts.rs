@@ -1,6 +1,6 @@
 //! What is known beside the containers themselves.
 
-use super::Backoff;
+use super::{Backoff, StoppedBy};
 use crate::container::ContainerId;
 use crate::document::{Obstacle, SingleInstance};
 
@@ -23,6 +23,8 @@ pub struct Facts {
     pub no_free_port: Option<SingleInstance>,
     /// What no container document shows, and keeps the one in service from being recreated.
     pub hidden_obstacle: Option<Result<(), Obstacle>>,
+    /// Who removed the container that had the name, where none has it.
+    pub removed_by: Option<StoppedBy>,
     /// Whether the Manager can be reached; without a Manager, it always can.
     pub manager: Option<Reach>,
     /// Why the replica that comes first has come to rest, where it has.

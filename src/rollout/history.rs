@@ -173,6 +173,11 @@ impl History {
         }
     }
 
+    /// Whether this process asked it to stop in the life that began then.
+    pub fn was_asked_to_stop(&self, started_at: Option<DateTime<Utc>>) -> bool {
+        self.stop_requested_at.is_some() && self.started_at == started_at
+    }
+
     /// Notes its restart policy at an observation. Once it has one again, that is its owner's.
     pub fn note_policy(&mut self, policy: &str) {
         if policy != "no" {

@@ -176,7 +176,7 @@ impl Rollout {
     }
 
     /// The withdrawn and the rejected candidates, the last ones first.
-    fn given_up(&self) -> impl Iterator<Item = &Member> {
+    pub(crate) fn given_up(&self) -> impl Iterator<Item = &Member> {
         self.withdrawn.iter().rev().chain(self.failed.iter().rev())
     }
 

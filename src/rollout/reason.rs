@@ -64,6 +64,9 @@ pub enum Reason {
         "somebody asked it or its replacement to stop; if it runs then, the next scheduled run tries again"
     )]
     AskedToStop,
+    /// Somebody removed it while it was being replaced, or stopped it where it was started with `--rm`.
+    #[error("somebody removed it, so its replacement is removed, too")]
+    Removed,
     /// Its image is not a Harness delegate image: the stock one would lose what was added to it.
     #[error(
         "{image} is a custom image, and the stock one would lose what was added to it; to upgrade it, set \
@@ -373,6 +376,7 @@ impl ReasonKind {
             | Self::OptedOut
             | Self::NotRunning
             | Self::AskedToStop
+            | Self::Removed
             | Self::CustomImage
             | Self::HeldBack
             | Self::RolledBack

@@ -54,6 +54,13 @@ pub struct Stopper {
     pub finished_at: Option<DateTime<Utc>>,
 }
 
+impl HostEvent {
+    /// Whether it is a signal that asks a container to end.
+    fn is_harmful(&self) -> bool {
+        matches!(&self.kind, EventKind::Signalled { signal } if !HARMLESS.contains(&signal.as_str()))
+    }
+}
+
 impl Member {
     /// Who stopped it, or asked it to stop; `None` where that is not known yet.
     pub(super) fn stopped_by(&self, now: DateTime<Utc>) -> Option<StoppedBy> {
@@ -100,7 +107,7 @@ impl Rollout {
                 }
                 // The name that it was given up for.
                 EventKind::Renamed => knows_beginning |= member.retired_at().is_some(),
-                EventKind::Signalled { signal } if !HARMLESS.contains(&signal.as_str()) => {
+                EventKind::Signalled { .. } if event.is_harmful() => {
                     asked.insert(&event.id);
                 }
                 EventKind::Signalled { .. } | EventKind::Other => {}
@@ -114,6 +121,56 @@ impl Rollout {
             // An engine forgets all events when it ends, and this one has forgotten that start.
             false => StoppedBy::Engine,
         }
+    }
+
+    /// Who ended the container that had the delegate's name and is gone, by the events since [`Self::name_lost_since`].
+    /// An old one gives up the name before this program asks it to stop.
+    pub(crate) fn who_removed(&self, events: &[HostEvent]) -> StoppedBy {
+        // The clock may have been set back meanwhile, but the order of events is certain.
+        let left = self.left_behind().map(|member| &member.id);
+        let is_begin = |event: &HostEvent| match (&event.kind, self.restorable()) {
+            (EventKind::Renamed, Some(old)) => event.id == old.id,
+            _ => self.candidate.is_some() || self.standby.is_some(),
+        };
+        let begin = events
+            .iter()
+            .position(|event| Some(&event.id) == left && is_begin(event));
+        let events = &events[begin.unwrap_or_default()..];
+        let gone: HashSet<&ContainerId> = events
+            .iter()
+            .filter(|event| event.name == self.name && self.member(&event.id).is_none())
+            .map(|event| &event.id)
+            .collect();
+        let was_ended_by_request = |id: &&ContainerId| {
+            let of_it = || events.iter().filter(|event| event.id == **id);
+            let mut ends = of_it().filter(|event| event.is_harmful() || event.kind == EventKind::Started);
+            of_it().next_back().is_some_and(|last| last.name == self.name)
+                && ends.next_back().is_some_and(HostEvent::is_harmful)
+        };
+        if gone.iter().any(was_ended_by_request) {
+            StoppedBy::Somebody
+        } else if events.len() >= SURELY_ALL {
+            StoppedBy::Unknown
+        } else {
+            StoppedBy::Nobody
+        }
+    }
+
+    /// What is left of a delegate that nobody has the name of: younger than the one that had it, or retired before it
+    /// was removed.
+    fn left_behind(&self) -> Option<&Member> {
+        let younger = self.candidate.as_ref().or(self.standby.as_ref());
+        younger.or_else(|| self.restorable())
+    }
+
+    /// Since when events tell what became of the container that had the name.
+    pub(crate) fn name_lost_since(&self) -> DateTime<Utc> {
+        let since = |member: &Member| match member.retired_at() {
+            // The second in a name may be the next one, where that of the moment was taken.
+            Some(retired) => retired - FRESH,
+            None => member.created_at,
+        };
+        self.left_behind().map(since).unwrap_or_default()
     }
 
     /// Since when events are of interest: since it gave up its name, or the start of its last life, or what came before

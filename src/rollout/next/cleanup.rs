@@ -19,7 +19,13 @@ impl At<'_> {
         let is_vanishing =
             |member: &&Member| member.state == RunState::Removing && !member.removal_is_stuck(self.now);
         let vanishing = withdrawn.iter().filter(is_vanishing);
-        let serving = rollout.serving.iter().filter(|_| rollout.candidate.is_none());
+        // Somebody may have given it another name, and have started it, while its successor was being given up.
+        let renamed = rollout.renamed_predecessor.iter().filter(|old| old.is_up());
+        let serving = rollout
+            .serving
+            .iter()
+            .chain(renamed)
+            .filter(|_| rollout.candidate.is_none());
         let pairs = serving.flat_map(|serving| rollout.given_up().map(move |other| (serving, other)));
         let owed = pairs.filter_map(|(serving, other)| self.restore_lost_policy(serving, other));
         let is_removable = |member: &&Member| member.is_removable();

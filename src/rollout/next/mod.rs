@@ -8,6 +8,7 @@ mod cleanup;
 mod drain;
 mod proof;
 mod rejecting;
+mod removed;
 mod replacing;
 mod restoring;
 mod serving;
@@ -46,7 +47,7 @@ pub fn next(
     let lost = at.lost_successor();
     let draining = lost.is_none().then(|| at.drain_predecessors());
     let beside = Decided::earliest(at.clean_up().chain(draining.into_iter().flatten()));
-    let situation = || match Situation::of(rollout) {
+    let of_situation = |situation: &Situation<'_>| match *situation {
         Situation::InService { serving } => at.in_service(serving),
         Situation::InServiceWithStandby { serving, standby } => at.in_service_with_standby(serving, standby),
         Situation::SideBySide { serving, candidate } => at.side_by_side(serving, candidate),
@@ -57,7 +58,11 @@ pub fn next(
         Situation::FallingBack { standby } => at.falling_back(standby),
         Situation::NoContainer => Z1.rest(Reason::NoContainer),
     };
-    let situation = || lost.unwrap_or_else(situation);
+    let situation = || {
+        let situation = Situation::of(rollout);
+        let decided = lost.or_else(|| at.removed(&situation));
+        decided.unwrap_or_else(|| of_situation(&situation))
+    };
     match beside {
         Some(beside) => beside.or(situation),
         None => situation(),

@@ -81,7 +81,8 @@ impl At<'_> {
         };
         // The marker is older than the life of its candidate.
         let lived_on = |old: &Member| {
-            member.role != Role::Attempt || old.started_at.is_some_and(|started| started < member.created_at)
+            let was_up = old.started_at.is_some_and(|started| started < member.created_at);
+            member.role != Role::Attempt || (old.role == Role::Serving && was_up)
         };
         let is_old = |old: &Member| member.is_successor_of(old) && old.is_up() && lived_on(old);
         was_started && self.is_stop_first() && olds.into_iter().any(is_old)

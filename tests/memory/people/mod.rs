@@ -6,6 +6,7 @@ mod judging;
 mod names;
 mod numbers;
 mod outcomes;
+mod removed;
 mod renames;
 mod retries;
 mod settings;

@@ -7,9 +7,9 @@ use delegate_upgrader::status::report::Report;
 
 use super::claims::Claims;
 use super::excuses::Excuses;
-use super::scenario::Scenario;
 
 use super::world::World;
+use kit::twin::Glance;
 
 /// What happened in a story.
 #[derive(Default)]
@@ -41,15 +41,15 @@ pub struct Book {
 
 impl Book {
     /// The engine or the host ended all containers.
-    pub(super) fn containers_ended(&mut self, scenario: &Scenario) {
-        self.excuses.containers_ended(scenario);
-        self.claims.containers_ended();
+    pub(super) fn containers_ended(&mut self, world: &World) {
+        self.excuses.containers_ended(&world.scenario);
+        self.claims.containers_ended(world);
     }
 
     /// A process ended by itself.
-    pub(super) fn crashed(&mut self, name: &str, scenario: &Scenario) {
-        self.excuses.crashed(name, scenario);
-        self.claims.crashed(name);
+    pub(super) fn crashed(&mut self, victim: &Glance, world: &World) {
+        self.excuses.crashed(&victim.name, &world.scenario);
+        self.claims.crashed(victim, world.twin.elapsed());
     }
 
     pub(super) fn note_steps(&mut self, before: &Steps, now: &Steps) {

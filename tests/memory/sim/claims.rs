@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::scenario::Scenario;
 use super::situation::{Situation, is_running, is_up};
+use super::standing::observation_age;
 use super::world::World;
 use kit::twin::{Glance, OperatorAction};
 
@@ -72,6 +73,7 @@ pub struct Touch {
     pub line: usize,
     pub part: Part,
     pub at: Duration,
+    pub is_draining: bool,
 }
 
 /// A container that someone stopped or paused, from a time until someone took that back, or the engine did.
@@ -289,6 +291,7 @@ impl Claims {
             line: situation.line,
             part,
             at: world.twin.elapsed(),
+            is_draining: matches!(role, Role::Draining { .. }),
         });
         let line = &mut self.lines[situation.line];
         let has_serving = situation.serving().is_some();
@@ -360,8 +363,11 @@ impl Claims {
             }
             // Nothing else is left that could come back.
             Role::Standby if situation.serving().is_none() => line.fate = Fate::Any,
-            Role::Draining { .. } if situation.serving().is_none() => {
+            Role::Draining { .. } => {
                 line.names.insert(to.to_owned());
+                if situation.serving().is_some() {
+                    return;
+                }
                 // Without a successor, or in a life that somebody gave it, it is theirs.
                 // Nor does anybody know what ended before what, if the clock was set back.
                 if situation.candidate().is_none()
@@ -421,7 +427,8 @@ impl Claims {
     }
 
     /// The engine or the host ended all containers, and brings back those whose policy says so.
-    pub(super) fn containers_ended(&mut self) {
+    pub(super) fn containers_ended(&mut self, world: &World) {
+        let (now, glance) = (world.twin.elapsed(), world.twin.glance());
         for line in 0..self.lines.len() {
             let Line {
                 fate,
@@ -433,9 +440,12 @@ impl Claims {
             let policy = expected["HostConfig"]["RestartPolicy"]["Name"].as_str();
             let auto_remove = expected["HostConfig"]["AutoRemove"] == Value::Bool(true);
             let is_sure = !unsure.contains(&Part::Policy) && !auto_remove;
+            // The engine forgot who did it before an upgrader in the middle of a replacement could ask.
+            let is_just_now = now <= *since + observation_age(world);
+            let is_forgotten = is_just_now && !self.situation(line, &glance).is_calm();
             let stays = match fate {
                 Fate::Serves => is_sure && matches!(policy, Some("always" | "unless-stopped")),
-                Fate::Down(_) => is_sure && policy != Some("always"),
+                Fate::Down(_) => is_sure && policy != Some("always") && !is_forgotten,
                 Fate::Paused(_) => false,
                 Fate::Gone | Fate::Any => true,
             };
@@ -466,12 +476,15 @@ impl Claims {
     }
 
     /// A process ended by itself.
-    pub(super) fn crashed(&mut self, name: &str) {
-        let (base, role) = Role::parse(name);
+    pub(super) fn crashed(&mut self, victim: &Glance, now: Duration) {
+        let (base, role) = Role::parse(&victim.name);
         let Some(line) = self.line_of(base) else { return };
         let expected = &self.lines[line].expected;
         let policy = expected["HostConfig"]["RestartPolicy"]["Name"].as_str();
-        let comes_back = !self.lines[line].unsure.contains(&Part::Policy) && policy != Some("no");
+        // In a life that somebody gave it this very moment, before an upgrader could give it its policy back.
+        let is_new = now < self.lines[line].since + Duration::from_secs(1);
+        let is_off = victim.policy == "no" && self.given.contains_key(&victim.name) && is_new;
+        let comes_back = !is_off && !self.lines[line].unsure.contains(&Part::Policy) && policy != Some("no");
         if !comes_back && matches!(role, Role::Serving | Role::Draining { .. } | Role::Candidate) {
             let since = self.lines[line].since;
             self.becomes(line, Fate::Any, since);

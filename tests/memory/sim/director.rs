@@ -156,7 +156,7 @@ async fn perform(world: &Arc<World>, act: Act, random: &mut Random, manager_back
             if kind == 1 {
                 world.book().claims.engine_restarted();
             } else {
-                world.book().containers_ended(&world.scenario);
+                world.book().containers_ended(world);
             }
             sleep(downtime).await;
         }
@@ -165,7 +165,7 @@ async fn perform(world: &Arc<World>, act: Act, random: &mut Random, manager_back
             world.count("host reboot");
             world.tell(format!("REBOOT, {downtime:?}"));
             world.twin.crash_host(downtime);
-            world.book().containers_ended(&world.scenario);
+            world.book().containers_ended(world);
             for kill in &world.kills {
                 kill.notify_one();
             }
@@ -214,7 +214,7 @@ async fn perform(world: &Arc<World>, act: Act, random: &mut Random, manager_back
             let victim = random.pick(&running);
             world.count("crash");
             world.tell(format!("CRASH of {}", victim.name));
-            world.book().crashed(&victim.name, &world.scenario);
+            world.book().crashed(victim, world);
             world.twin.crash(&victim.id, 1);
         }
     }

@@ -99,6 +99,7 @@ fn truth(world: &World, book: &Book) -> Vec<String> {
                 "opted_out",
                 "not_running",
                 "asked_to_stop",
+                "removed",
                 "health_only",
                 "awaiting_schedule",
             ]

@@ -44,6 +44,8 @@ pub(super) struct Moments<'a> {
     shadows: BTreeMap<String, Shadow>,
     /// When a person last removed or renamed a container that may have been a successor, by delegate.
     taken_away: BTreeMap<String, Duration>,
+    /// Of these delegates somebody removed the one in service, or stopped one with `--rm`.
+    removed: BTreeSet<String>,
     /// Delegates with `--rm` that vanished right after a person had removed their copies.
     vanished_too_soon: BTreeSet<String>,
     violations: Vec<String>,
@@ -57,6 +59,7 @@ impl<'a> Moments<'a> {
             calls: world.twin.calls(),
             shadows: BTreeMap::new(),
             taken_away: BTreeMap::new(),
+            removed: BTreeSet::new(),
             vanished_too_soon: BTreeSet::new(),
             violations: Vec::new(),
         }
@@ -150,6 +153,8 @@ impl<'a> Moments<'a> {
                 if !by_hand {
                     self.check_single_instance(event);
                 }
+                // What somebody gave another name does not serve by that.
+                let is_given = self.book.excuses.names.contains(&event.name);
                 let shadow = self.shadow(&event.id);
                 shadow.running = Some(event.at);
                 shadow.stop_requested = None;
@@ -158,7 +163,7 @@ impl<'a> Moments<'a> {
                 if shadow.started_by != Cause::OperatorAction || matches!(event.cause, Cause::Call(_)) {
                     shadow.started_by = event.cause;
                 }
-                shadow.served |= Role::parse(&shadow.name).1 == Role::Serving;
+                shadow.served |= Role::parse(&shadow.name).1 == Role::Serving && !is_given;
             }
             Happened::Renamed { .. } => {
                 if event.cause == Cause::OperatorAction {
@@ -204,6 +209,9 @@ impl<'a> Moments<'a> {
                         self.vanished_too_soon.insert(base.to_owned());
                     }
                     self.taken_away.insert(base.to_owned(), event.at);
+                    if Role::parse(&event.name).1 == Role::Serving {
+                        self.removed.insert(base.to_owned());
+                    }
                 }
                 self.shadows.remove(&event.id);
             }
@@ -386,12 +394,24 @@ impl<'a> Moments<'a> {
         let line = claims.line_of(Role::parse(&event.name).0);
         let is_double = line.is_some_and(|line| claims.lines[line].is_double);
         // Someone gave it back the policy with which the engine starts it.
-        let has_policy = event.cause == Cause::Engine && {
+        let is_touched = |id: &str| {
             let mut touches = claims.touches.iter();
-            touches.any(|touch| touch.id.as_str() == event.id && touch.part == Part::Policy)
+            touches.any(|touch| touch.id.as_str() == id && touch.part == Part::Policy)
         };
+        let has_policy = event.cause == Cause::Engine && is_touched(&event.id);
+        // The engine started the other one by the policy that someone gave it, and this one only goes on crashing.
+        let base = self.parse(&event.name).0;
+        let is_other = |(id, other): (&String, &Shadow)| {
+            *id != event.id
+                && self.parse(&other.name).0 == base
+                && other.running.is_some()
+                && other.started_by == Cause::Engine
+                && is_touched(id)
+        };
+        let goes_on = event.cause == Cause::Itself && self.shadows.iter().any(is_other);
         let other = !is_double
             && !has_policy
+            && !goes_on
             && self.another(event, |_, other| {
                 other.running.is_some() && other.started_by != Cause::OperatorAction
             });
@@ -421,11 +441,14 @@ impl<'a> Moments<'a> {
         // Or it worked at the last observation, and then a person removed or renamed it.
         let taken_away = self.taken_away.get(self.parse(&event.name).0);
         let just_now = taken_away.is_some_and(|at| event.at - *at < self.observation_age());
+        // What somebody removed stays removed.
+        let has_name = self.another(event, |role, _| role == Role::Serving);
+        let is_unwanted = !has_name && self.removed.contains(self.parse(&event.name).0);
         // Or under the name that a person gave it.
         let names = &self.book.excuses.names;
         let mut others = self.shadows.values();
         let kept = others.any(|other| names.contains(&other.name) && self.works(other, event.at));
-        if !successor && !just_now && !kept {
+        if !successor && !just_now && !is_unwanted && !kept {
             self.violated(event, "removed without a working successor");
         }
     }

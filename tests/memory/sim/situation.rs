@@ -41,7 +41,13 @@ impl Situation {
 
     /// Whether it is what someone keeps of an earlier time.
     pub(super) fn is_kept(&self, role: Role, container: &Glance) -> bool {
-        role == Role::Serving && self.serving().is_some_and(|serving| serving.id != container.id)
+        let is_of_another = |old: &Glance| Role::parse(&old.name).0 != container.name;
+        role == Role::Serving
+            && match self.serving() {
+                Some(serving) => serving.id != container.id,
+                // Another old one drains meanwhile, so this is not the one that the replacement needs.
+                None => !is_up(container) && self.draining().is_some_and(is_of_another),
+            }
     }
 
     pub(super) fn candidate(&self) -> Option<&Glance> {

@@ -21,7 +21,7 @@ const OBSERVATION_AGE_WITH_DELAYS: Duration = Duration::from_secs(90);
 /// So many candidates of a delegate are created in an hour at most, by each upgrader, once all is calm.
 const CREATES: usize = 3;
 
-fn observation_age(world: &World) -> Duration {
+pub(super) fn observation_age(world: &World) -> Duration {
     let faults = &world.scenario.faults;
     if faults.slow + faults.lost_answer + faults.lost_request > 0 {
         OBSERVATION_AGE_WITH_DELAYS
@@ -381,6 +381,21 @@ impl Judge<'_> {
     }
 
     /// It must be configured as people last set it.
+    /// Whether the candidate of what someone changed was started at that moment: compared with it before.
+    fn was_started_at_once(&self, touch: &Touch) -> bool {
+        let calls = self.world.twin.calls();
+        let events = self.world.twin.events();
+        let is_started = |event: &Event| match (&event.what, event.cause, Role::parse(&event.name)) {
+            (Happened::Started, Cause::Call(index), (base, Role::Candidate)) => {
+                self.book.claims.line_of(base) == Some(self.index)
+                    && event.at >= touch.at
+                    && calls[index].at <= touch.at + Duration::from_secs(1)
+            }
+            _ => false,
+        };
+        touch.is_draining && events.iter().any(is_started)
+    }
+
     fn configured(&self, document: &serde_json::Value, image: usize, problems: &mut Vec<String>) {
         let world = self.world;
         let first = self.line.expected["Image"].as_str();
@@ -397,11 +412,12 @@ impl Judge<'_> {
             let is_of = |part: &Part| path.starts_with(part.path());
             let mut touches = self.book.claims.touches.iter();
             let age = observation_age(world);
-            // It became another part of the delegate at that moment.
+            // It became another part of the delegate at that moment, or its candidate was started.
             let is_late = |touch: &Touch| {
                 touch.line == self.index
                     && is_of(&touch.part)
-                    && was_renamed(world, &touch.id, touch.at, touch.at + age)
+                    && (was_renamed(world, &touch.id, touch.at, touch.at + age)
+                        || self.was_started_at_once(touch))
             };
             if !self.line.unsure.iter().any(is_of) && !touches.any(is_late) {
                 problems.push(format!("its configuration differs: {difference}"));

@@ -21,6 +21,11 @@ fn crowded(scene: &Scene) -> Scene {
         .published(V2)
 }
 
+/// The same where somebody removed the one that had the name.
+fn removed(scene: Scene) -> Scene {
+    scene.knowing(|facts| facts.removed_by = Some(StoppedBy::Somebody))
+}
+
 /// A scene for each of these rows.
 fn rows() -> Vec<(Row, Scene)> {
     let scene = Scene::new;
@@ -349,6 +354,19 @@ fn rows() -> Vec<(Row, Scene)> {
             scene().standby(standby()).candidate(recreated().exited(5)),
         ),
         (Row::S7, serving().pulled(V1)),
+        // The one that had the name is gone.
+        (
+            Row::V1,
+            scene().candidate(new()).knowing(|facts| facts.removed_by = None),
+        ),
+        (Row::V2, removed(scene().candidate(new()))),
+        (Row::V3, removed(scene().standby(standby()))),
+        (
+            Row::V4,
+            removed(scene().draining(90, old().state(RunState::Removing))),
+        ),
+        (Row::V5, removed(scene().draining(90, old()))),
+        (Row::V6, removed(scene().draining(90, old().exited(5)))),
     ]
 }
 

@@ -192,7 +192,9 @@ impl Scene {
                 let member = self.member(id);
                 let serving = member.role == Role::Serving && self.may_reject(id);
                 let candidate = member.role == Role::Candidate && self.has_others();
-                (serving || candidate) && (member.is_up() || because.is_some())
+                // It stands for a candidate that is gone.
+                let marker = member.role == Role::Attempt;
+                (serving || candidate || marker) && (member.is_up() || because.is_some())
             }
             Step::Promote { id, .. } => rollout.serving.is_none() && self.member(id).role == Role::Candidate,
             Step::Restore { id, .. } => {

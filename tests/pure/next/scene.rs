@@ -277,6 +277,7 @@ impl Scene {
             facts: Facts {
                 free_memory: Some(Ok(())),
                 hidden_obstacle: Some(Ok(())),
+                removed_by: Some(StoppedBy::Nobody),
                 manager: Some(Reach::Reachable),
                 ..Facts::default()
             },

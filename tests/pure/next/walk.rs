@@ -51,6 +51,11 @@ fn no_state_leads_to_a_forbidden_step_and_each_comes_to_rest() {
                     }
                     continue;
                 }
+                // It is gone, and nobody removed it.
+                Decision::Learn(Fact::RemovedBy) => {
+                    scene.facts.removed_by = Some(StoppedBy::Nobody);
+                    continue;
+                }
                 Decision::Learn(fact) => panic!("{fact} is known in {scene:#?}"),
             };
             assert!(
