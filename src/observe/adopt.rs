@@ -143,13 +143,16 @@ fn predecessor_role(container: &Inspected, base: &str, parts: &[Part], was_asked
         // Without a policy that could show it, only this process knows.
         Role::Candidate if is_up(container) => lost_its_policy || (is_unstarted && was_asked),
         Role::Candidate => lost_its_policy || (ended_since && name_is_free),
-        // It is to come back, unless somebody else comes first.
-        Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. } if !is_up(container) => {
+        // It finishes its tasks first, and then it is to come back, unless somebody else comes first.
+        Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. } if is_up(container) => {
+            was_asked && name_is_free
+        }
+        Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. } => {
             let ended_first = container.finished_at() <= successor.container.started_at();
             // Whoever ends it for a successor takes its policy first; somebody may have given it one since.
             let had_no_policy = successor.container.label(label::RESTART_POLICY) == Some("no");
             let may_be_ours = ended_since && (was_asked || had_no_policy);
-            lost_its_policy || (may_be_ours && (ended_first || (is_unstarted && name_is_free)))
+            lost_its_policy || (may_be_ours && (ended_first || ((is_unstarted || was_asked) && name_is_free)))
         }
         _ => false,
     };

@@ -127,14 +127,11 @@ impl Rollout {
     /// An old one gives up the name before this program asks it to stop.
     pub(crate) fn who_removed(&self, events: &[HostEvent]) -> StoppedBy {
         // The clock may have been set back meanwhile, but the order of events is certain.
-        let left = self.left_behind().map(|member| &member.id);
-        let is_begin = |event: &HostEvent| match (&event.kind, self.restorable()) {
-            (EventKind::Renamed, Some(old)) => event.id == old.id,
-            _ => self.candidate.is_some() || self.standby.is_some(),
+        let is_begin = |event: &HostEvent| {
+            let left = self.left_behind().filter(|left| left.id == event.id);
+            left.is_some_and(|left| left.retired_at().is_none() || event.kind == EventKind::Renamed)
         };
-        let begin = events
-            .iter()
-            .position(|event| Some(&event.id) == left && is_begin(event));
+        let begin = events.iter().position(is_begin);
         let events = &events[begin.unwrap_or_default()..];
         let gone: HashSet<&ContainerId> = events
             .iter()

@@ -12,7 +12,7 @@ use tracing::field::display;
 use self::create::{NewContainer, copy, create, create_attempt_marker, labels};
 use self::prepare::{
     IMAGE_REMOVED, check_companions, connect_standby, not_prepared, prepare_candidate, prepare_standby,
-    unstarted_candidate,
+    return_policy, unstarted_candidate,
 };
 pub use self::pull::{Pulled, Pulls};
 use self::start::start;
@@ -54,7 +54,8 @@ pub async fn execute<E: Engine>(
             intent,
         } => {
             prepare_standby(engine, rollout).await?;
-            let old = engine.inspect(from).await?;
+            let mut old = engine.inspect(from).await?;
+            return_policy(&mut old, memory);
             let wanted = NewContainer {
                 name: Role::Candidate.name(&rollout.name),
                 image,

@@ -49,12 +49,7 @@ pub(crate) async fn prepare_candidate<E: Engine>(
         Err(EngineError::NotFound(_)) => return Ok(true),
         answer => answer?,
     };
-    // What this process took off is still what its owner set.
-    let history = memory.history_of(replaces);
-    let taken = history.and_then(|history| history.original_policy.as_ref());
-    if let Some(policy) = taken.filter(|_| old.restart_policy_text() == "no") {
-        old.replace("/HostConfig/RestartPolicy", restart_policy_document(policy));
-    }
+    return_policy(&mut old, memory);
     let difference = verify_configuration(engine, &old, &candidate.id).await?;
     if let Some(seen) = rollout.member(replaces) {
         memory.history(replaces).compared_settings = Some(seen.settings);
@@ -87,6 +82,15 @@ pub(crate) async fn prepare_candidate<E: Engine>(
         Ok(false)
     } else {
         Err(Failure::Refused(reason))
+    }
+}
+
+/// What this process took off is still what its owner set.
+pub(super) fn return_policy(old: &mut Inspected, memory: &Memory) {
+    let history = memory.history_of(&old.id());
+    let taken = history.and_then(|history| history.original_policy.as_ref());
+    if let Some(policy) = taken.filter(|_| old.restart_policy_text() == "no") {
+        old.replace("/HostConfig/RestartPolicy", restart_policy_document(policy));
     }
 }
 

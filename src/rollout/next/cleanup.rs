@@ -20,11 +20,10 @@ impl At<'_> {
             |member: &&Member| member.state == RunState::Removing && !member.removal_is_stuck(self.now);
         let vanishing = withdrawn.iter().filter(is_vanishing);
         // Somebody may have given it another name, and have started it, while its successor was being given up.
-        let renamed = rollout.renamed_predecessor.iter().filter(|old| old.is_up());
         let serving = rollout
             .serving
             .iter()
-            .chain(renamed)
+            .chain(&rollout.renamed_predecessor)
             .filter(|_| rollout.candidate.is_none());
         let pairs = serving.flat_map(|serving| rollout.given_up().map(move |other| (serving, other)));
         let owed = pairs.filter_map(|(serving, other)| self.restore_lost_policy(serving, other));

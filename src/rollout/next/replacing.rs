@@ -154,8 +154,10 @@ impl At<'_> {
         // owner stopped.
         match serving.has_ended() {
             _ if !is_lost => None,
-            true => Some(L1.act(Step::retire(self.rollout, serving, self.now))),
-            false => Some(give_back(serving, policy)),
+            true if serving.name == self.rollout.name => {
+                Some(L1.act(Step::retire(self.rollout, serving, self.now)))
+            }
+            _ => Some(give_back(serving, policy)),
         }
     }
 

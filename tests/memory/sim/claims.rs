@@ -417,7 +417,9 @@ impl Claims {
         let line = &mut self.lines[situation.line];
         // The old one comes back under its own name, beside what they made of its successor.
         let base = |old: &Glance| Role::parse(&old.name).0.to_owned();
-        line.is_double |= situation.draining().is_some_and(|old| base(old) != name);
+        let candidate = situation.candidate().filter(|new| new.state != RunState::Created);
+        let mut parts = situation.draining().into_iter().chain(candidate);
+        line.is_double |= parts.any(|part| base(part) != name);
         for other in std::mem::replace(&mut line.names, BTreeSet::from([name.to_owned()])) {
             self.given.insert(other, situation.line);
         }
