@@ -3,10 +3,6 @@
 use super::act::{Act, ContainerAct, ImageAct, Target};
 use super::stage::{Life, Moment, Situation, Stage};
 
-/// Not decided yet: whether an upgrade that is in progress may bring back a delegate that somebody removed, or that
-/// vanished because somebody stopped one with `--rm`. Until then both ends are accepted.
-const REMOVED_MAY_COME_BACK: bool = true;
-
 /// Where the delegate is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -153,7 +149,7 @@ fn applies(act: ContainerAct, target: Target, life: Life, situation: &Situation)
 
 /// The one in service, before it has given up its name.
 fn of_old_one(stage: &Stage, act: ContainerAct) -> (Vec<End>, Spare) {
-    let Situation { rm, pulled, .. } = stage.situation;
+    let rm = stage.situation.rm;
     // The engine knows no "rename, if nothing has changed": what is done in this moment comes too late.
     let too_late = stage.holds("rename-old-to-draining");
     let mut ends = match act {
@@ -169,10 +165,7 @@ fn of_old_one(stage: &Stage, act: ContainerAct) -> (Vec<End>, Spare) {
         _ if too_late => vec![End::UPGRADED.with(Settings::Either)],
         _ => vec![End::UPGRADED.with(Settings::Given)],
     };
-    let was_removed = ends[0] == End::GONE;
-    if (was_removed && pulled && REMOVED_MAY_COME_BACK)
-        || (too_late && (act == ContainerAct::Rename || act.takes_out_of_service()))
-    {
+    if too_late && (act == ContainerAct::Rename || act.takes_out_of_service()) {
         ends.push(End::UPGRADED);
     }
     (ends, Spare::None)
@@ -190,7 +183,7 @@ fn of_new_one(stage: &Stage, act: ContainerAct) -> (Vec<End>, Spare) {
     // The fallback goes in this moment, whatever the person does.
     let is_in_drain = draining == Some(Life::Stopping) && act == ContainerAct::Stop;
     let is_last = stage.holds("remove-old") || stage.holds("remove-standby") || !has_fallback;
-    let mut ends = match act {
+    let ends = match act {
         ContainerAct::Rename if rm => vec![End::UPGRADED.kept(), End::UPGRADED],
         ContainerAct::Rename => vec![End::UPGRADED.kept()],
         ContainerAct::Restart if rm => vec![End::UPGRADED, End::GONE],
@@ -216,9 +209,6 @@ fn of_new_one(stage: &Stage, act: ContainerAct) -> (Vec<End>, Spare) {
         | ContainerAct::NetworkConnect
         | ContainerAct::NetworkDisconnect => vec![End::UPGRADED.with(Settings::Given)],
     };
-    if ends[0] == End::GONE && has_fallback && REMOVED_MAY_COME_BACK {
-        ends.push(End::UPGRADED);
-    }
     (ends, Spare::None)
 }
 
