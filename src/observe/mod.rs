@@ -97,7 +97,7 @@ impl<H: HealthEndpoint> Observer<H> {
         probes.keep(|id| containers.iter().any(|container| container.id == *id));
         let was_asked = |container: &Inspected| {
             let history = memory.history_of(&container.id());
-            history.is_some_and(|history| history.was_asked_to_stop(container.started_at()))
+            history.is_some_and(|history| history.was_drained(container.started_at()))
         };
         adopt::adopt(&mut families, was_asked);
         let mut errors = read::inspect_errors(uninspected, &mut families, identities)?;

@@ -33,6 +33,8 @@ pub struct History {
     pub restarted_by_us: bool,
     /// Its restart policy before this process took it off.
     pub original_policy: Option<String>,
+    /// Whether this process gave it its policy back, to start it: then nothing else shows any more that it has drained.
+    pub policy_returned: bool,
     /// The most restarts the engine has counted; it forgets them when a container is stopped.
     pub max_restart_count: u64,
     /// Why the engine would not start it, for good.
@@ -170,12 +172,13 @@ impl History {
         if is_another {
             self.restarted_since_stop = false;
             self.restarted_by_us = false;
+            self.policy_returned = false;
         }
     }
 
-    /// Whether this process asked it to stop in the life that began then.
-    pub fn was_asked_to_stop(&self, started_at: Option<DateTime<Utc>>) -> bool {
-        self.stop_requested_at.is_some() && self.started_at == started_at
+    /// Whether this process has asked it to stop in the life that began then, or is about to end that one's rest.
+    pub fn was_drained(&self, started_at: Option<DateTime<Utc>>) -> bool {
+        (self.stop_requested_at.is_some() || self.policy_returned) && self.started_at == started_at
     }
 
     /// Notes its restart policy at an observation. Once it has one again, that is its owner's.
@@ -218,6 +221,7 @@ impl History {
         }
         if self.started_at != started_at {
             self.restarted_since_stop = self.stop_requested_at.take().is_some();
+            self.policy_returned = false;
         }
         // Somebody restarted it, or the engine when it came back: the time that it has begins anew. Not for ever, should
         // an engine not count what its policy does.

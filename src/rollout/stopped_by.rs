@@ -126,17 +126,22 @@ impl Rollout {
     /// Who ended the container that had the delegate's name and is gone, by the events since [`Self::name_lost_since`].
     /// An old one gives up the name before this program asks it to stop.
     pub(crate) fn who_removed(&self, events: &[HostEvent]) -> StoppedBy {
+        let left = self.left_behind();
+        let replaced = left.and_then(|left| left.replaces.as_ref());
         // The clock may have been set back meanwhile, but the order of events is certain.
         let is_begin = |event: &HostEvent| {
-            let left = self.left_behind().filter(|left| left.id == event.id);
+            let left = left.filter(|left| left.id == event.id);
             left.is_some_and(|left| left.retired_at().is_none() || event.kind == EventKind::Renamed)
         };
-        let begin = events.iter().position(is_begin);
-        let events = &events[begin.unwrap_or_default()..];
+        let begin = events.iter().position(is_begin).unwrap_or_default();
+        let had_name = |event: &HostEvent| event.name == self.name && self.member(&event.id).is_none();
         let gone: HashSet<&ContainerId> = events
             .iter()
-            .filter(|event| event.name == self.name && self.member(&event.id).is_none())
-            .map(|event| &event.id)
+            .enumerate()
+            // What it was to replace may have gone while it was being created.
+            .filter(|(number, event)| *number >= begin || replaced == Some(&event.id))
+            .filter(|(_, event)| had_name(event))
+            .map(|(_, event)| &event.id)
             .collect();
         let was_ended_by_request = |id: &&ContainerId| {
             let of_it = || events.iter().filter(|event| event.id == **id);
@@ -162,11 +167,8 @@ impl Rollout {
 
     /// Since when events tell what became of the container that had the name.
     pub(crate) fn name_lost_since(&self) -> DateTime<Utc> {
-        let since = |member: &Member| match member.retired_at() {
-            // The second in a name may be the next one, where that of the moment was taken.
-            Some(retired) => retired - FRESH,
-            None => member.created_at,
-        };
+        // The second in a name may be the next one, where that of the moment was taken.
+        let since = |member: &Member| member.retired_at().unwrap_or(member.created_at) - FRESH;
         self.left_behind().map(since).unwrap_or_default()
     }
 

@@ -141,6 +141,14 @@ pub async fn execute<E: Engine>(
             if let Some(member) = rollout.member(id).filter(|member| !member.restart_is_off()) {
                 memory.history(id).original_policy = Some(member.restart_policy.clone());
             }
+            if policy != "no"
+                && rollout
+                    .draining
+                    .iter()
+                    .any(|old| old.id == *id && old.has_ended())
+            {
+                memory.history(id).policy_returned = true;
+            }
             engine
                 .set_restart_policy(id, &restart_policy_document(policy))
                 .await?;

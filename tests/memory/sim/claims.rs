@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::scenario::Scenario;
 use super::situation::{Situation, is_running, is_up};
-use super::standing::observation_age;
 use super::world::World;
 use kit::twin::{Glance, OperatorAction};
 
@@ -140,7 +139,7 @@ impl Claims {
         }
     }
 
-    fn becomes(&mut self, line: usize, fate: Fate, now: Duration) {
+    pub(super) fn becomes(&mut self, line: usize, fate: Fate, now: Duration) {
         for down in &mut self.downs {
             if down.line == line && down.until.is_none() {
                 down.until = Some(now);
@@ -182,6 +181,16 @@ impl Claims {
                 OperatorAction::Start(_) | OperatorAction::Restart(_) => {
                     self.lines[line].is_double = true;
                     self.becomes(line, Fate::Any, now);
+                }
+                // It may come back, if its successor fails.
+                OperatorAction::SetMemory(..) if is_up(target) => {
+                    self.lines[line].unsure.insert(Part::Memory);
+                }
+                OperatorAction::SetRestartPolicy(..) if is_up(target) => {
+                    self.lines[line].unsure.insert(Part::Policy);
+                }
+                OperatorAction::Connect(..) | OperatorAction::Disconnect(..) if is_up(target) => {
+                    self.lines[line].unsure.insert(Part::Networks);
                 }
                 _ => {}
             }
@@ -426,70 +435,5 @@ impl Claims {
         line.expected = document;
         line.unsure.clear();
         self.becomes(situation.line, Fate::Serves, world.twin.elapsed());
-    }
-
-    /// The engine or the host ended all containers, and brings back those whose policy says so.
-    pub(super) fn containers_ended(&mut self, world: &World) {
-        let (now, glance) = (world.twin.elapsed(), world.twin.glance());
-        for line in 0..self.lines.len() {
-            let Line {
-                fate,
-                expected,
-                unsure,
-                since,
-                ..
-            } = &self.lines[line];
-            let policy = expected["HostConfig"]["RestartPolicy"]["Name"].as_str();
-            let auto_remove = expected["HostConfig"]["AutoRemove"] == Value::Bool(true);
-            let is_sure = !unsure.contains(&Part::Policy) && !auto_remove;
-            // The engine forgot who did it before an upgrader in the middle of a replacement could ask.
-            let is_just_now = now <= *since + observation_age(world);
-            let is_forgotten = is_just_now && !self.situation(line, &glance).is_calm();
-            let stays = match fate {
-                Fate::Serves => is_sure && matches!(policy, Some("always" | "unless-stopped")),
-                Fate::Down(_) => is_sure && policy != Some("always") && !is_forgotten,
-                Fate::Paused(_) => false,
-                Fate::Gone | Fate::Any => true,
-            };
-            if !stays {
-                let since = *since;
-                self.becomes(line, Fate::Any, since);
-            }
-        }
-    }
-
-    /// The engine alone was restarted: it starts what is always to run, even if someone stopped it.
-    pub(super) fn engine_restarted(&mut self) {
-        for line in 0..self.lines.len() {
-            let Line {
-                fate,
-                expected,
-                unsure,
-                since,
-                ..
-            } = &self.lines[line];
-            let policy = expected["HostConfig"]["RestartPolicy"]["Name"].as_str();
-            let may_start = unsure.contains(&Part::Policy) || policy == Some("always");
-            if may_start && matches!(fate, Fate::Down(_)) {
-                let since = *since;
-                self.becomes(line, Fate::Any, since);
-            }
-        }
-    }
-
-    /// A process ended by itself.
-    pub(super) fn crashed(&mut self, victim: &Glance, now: Duration) {
-        let (base, role) = Role::parse(&victim.name);
-        let Some(line) = self.line_of(base) else { return };
-        let expected = &self.lines[line].expected;
-        let policy = expected["HostConfig"]["RestartPolicy"]["Name"].as_str();
-        // In a life that somebody gave it this very moment, before an upgrader could give it its policy back.
-        let is_new = now < self.lines[line].since + Duration::from_secs(1);
-        let is_off = victim.policy == "no" && self.given.contains_key(&victim.name) && is_new;
-        let comes_back = !is_off && !self.lines[line].unsure.contains(&Part::Policy) && policy != Some("no");
-        if !comes_back && matches!(role, Role::Serving | Role::Draining { .. } | Role::Candidate) {
-            let since = self.lines[line].since;
-            self.becomes(line, Fate::Any, since);
-        }
     }
 }

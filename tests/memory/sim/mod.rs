@@ -5,6 +5,7 @@
 
 mod book;
 mod claims;
+mod claims_ends;
 mod director;
 mod ending;
 mod excuses;

@@ -399,7 +399,8 @@ impl<'a> Moments<'a> {
             touches.any(|touch| touch.id.as_str() == id && touch.part == Part::Policy)
         };
         let has_policy = event.cause == Cause::Engine && is_touched(&event.id);
-        // The engine started the other one by the policy that someone gave it, and this one only goes on crashing.
+        // The engine started the other one by the policy that someone gave it, and this one only goes on crashing, or
+        // comes back with the engine from a life that nobody had asked to end.
         let base = self.parse(&event.name).0;
         let is_other = |(id, other): (&String, &Shadow)| {
             *id != event.id
@@ -408,7 +409,12 @@ impl<'a> Moments<'a> {
                 && other.started_by == Cause::Engine
                 && is_touched(id)
         };
-        let goes_on = event.cause == Cause::Itself && self.shadows.iter().any(is_other);
+        let goes_on = match event.cause {
+            Cause::Itself => true,
+            Cause::Engine => self.shadows[&event.id].stop_requested.is_none(),
+            _ => false,
+        };
+        let goes_on = goes_on && self.shadows.iter().any(is_other);
         let other = !is_double
             && !has_policy
             && !goes_on

@@ -28,7 +28,12 @@ impl Situation {
     /// The one in service: what people keep under names of their own does not run.
     pub(super) fn serving(&self) -> Option<&Glance> {
         let mut all = self.family.iter().filter(|(role, _)| *role == Role::Serving);
-        let up = all.clone().find(|(_, container)| is_up(container));
+        let mut ups = all.clone().filter(|(_, container)| is_up(container));
+        // What someone named while it drained may still be up beside its successor.
+        let up = ups
+            .clone()
+            .find(|(_, container)| !container.name.contains("-kept-"));
+        let up = up.or_else(|| ups.next());
         // What is down beside parts of another name is kept, too.
         let is_part = |role: Role| matches!(role, Role::Candidate | Role::Draining { .. });
         let is_kept = |kept: &Glance| {

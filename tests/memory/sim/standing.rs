@@ -308,7 +308,7 @@ impl Judge<'_> {
             .or(comes_back)
             .or_else(|| serving.first())
         else {
-            if !ended_by_its_image(self.world, delegate) {
+            if !ended_by_its_image(self.world, delegate) && !self.was_removed_at_once() {
                 problems.push("the delegate is lost".to_owned());
             }
             return;
@@ -381,6 +381,30 @@ impl Judge<'_> {
     }
 
     /// It must be configured as people last set it.
+    /// Whether someone removed the old one in the moment in which its successor was given up for it.
+    fn was_removed_at_once(&self) -> bool {
+        let (events, calls) = (self.world.twin.events(), self.world.twin.calls());
+        let role = |event: &Event| {
+            let (base, role) = Role::parse(&event.name);
+            self.line.names.contains(base).then_some(role)
+        };
+        let is_removal = |event: &&Event| {
+            event.cause == Cause::OperatorAction
+                && event.what == Happened::Removed
+                && matches!(role(event), Some(Role::Draining { .. }))
+        };
+        let gives_up = |event: &Event, at: Duration| match (&event.what, event.cause, role(event)) {
+            (
+                Happened::Renamed { .. },
+                Cause::Call(index),
+                Some(Role::Withdrawn { .. } | Role::Failed { .. } | Role::Inconclusive { .. }),
+            ) => calls[index].at <= at && at <= event.at,
+            _ => false,
+        };
+        let mut removals = events.iter().filter(is_removal);
+        removals.any(|removal| events.iter().any(|event| gives_up(event, removal.at)))
+    }
+
     /// Whether the candidate of what someone changed was started at that moment: compared with it before.
     fn was_started_at_once(&self, touch: &Touch) -> bool {
         let calls = self.world.twin.calls();

@@ -1,0 +1,78 @@
+//! What becomes of what people did when containers end without them.
+
+use std::time::Duration;
+
+use delegate_upgrader::container::Role;
+use serde_json::Value;
+
+use super::claims::{Claims, Fate, Line, Part};
+use super::standing::observation_age;
+use super::world::World;
+use kit::twin::Glance;
+
+impl Claims {
+    /// The engine or the host ended all containers, and brings back those whose policy says so.
+    pub(super) fn containers_ended(&mut self, world: &World) {
+        let (now, glance) = (world.twin.elapsed(), world.twin.glance());
+        for line in 0..self.lines.len() {
+            let Line {
+                fate,
+                expected,
+                unsure,
+                since,
+                ..
+            } = &self.lines[line];
+            let policy = expected["HostConfig"]["RestartPolicy"]["Name"].as_str();
+            let auto_remove = expected["HostConfig"]["AutoRemove"] == Value::Bool(true);
+            let is_sure = !unsure.contains(&Part::Policy) && !auto_remove;
+            // The engine forgot who did it before an upgrader in the middle of a replacement could ask.
+            let is_just_now = now <= *since + observation_age(world);
+            let is_forgotten = is_just_now && !self.situation(line, &glance).is_calm();
+            let stays = match fate {
+                Fate::Serves => is_sure && matches!(policy, Some("always" | "unless-stopped")),
+                Fate::Down(_) => is_sure && policy != Some("always") && !is_forgotten,
+                Fate::Paused(_) => false,
+                Fate::Gone | Fate::Any => true,
+            };
+            if !stays {
+                let since = *since;
+                self.becomes(line, Fate::Any, since);
+            }
+        }
+    }
+
+    /// The engine alone was restarted: it starts what is always to run, even if someone stopped it.
+    pub(super) fn engine_restarted(&mut self) {
+        for line in 0..self.lines.len() {
+            let Line {
+                fate,
+                expected,
+                unsure,
+                since,
+                ..
+            } = &self.lines[line];
+            let policy = expected["HostConfig"]["RestartPolicy"]["Name"].as_str();
+            let may_start = unsure.contains(&Part::Policy) || policy == Some("always");
+            if may_start && matches!(fate, Fate::Down(_)) {
+                let since = *since;
+                self.becomes(line, Fate::Any, since);
+            }
+        }
+    }
+
+    /// A process ended by itself.
+    pub(super) fn crashed(&mut self, victim: &Glance, now: Duration) {
+        let (base, role) = Role::parse(&victim.name);
+        let Some(line) = self.line_of(base) else { return };
+        let expected = &self.lines[line].expected;
+        let policy = expected["HostConfig"]["RestartPolicy"]["Name"].as_str();
+        // In a life that somebody gave it this very moment, before an upgrader could give it its policy back.
+        let is_new = now < self.lines[line].since + Duration::from_secs(1);
+        let is_off = victim.policy == "no" && self.given.contains_key(&victim.name) && is_new;
+        let comes_back = !is_off && !self.lines[line].unsure.contains(&Part::Policy) && policy != Some("no");
+        if !comes_back && matches!(role, Role::Serving | Role::Draining { .. } | Role::Candidate) {
+            let since = self.lines[line].since;
+            self.becomes(line, Fate::Any, since);
+        }
+    }
+}
