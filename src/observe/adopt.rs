@@ -6,13 +6,22 @@ use chrono::{DateTime, Utc};
 use super::read::{Families, Part, is_marker, is_ours};
 use crate::container::{ContainerId, Inspected, Role, RunState, label};
 
+/// What this process knows of an old one in the life that it lives.
+#[derive(Clone, Copy)]
+pub(super) struct Known {
+    /// It was asked to stop, or is about to come back after that.
+    pub(super) was_drained: bool,
+    /// It gave up the delegate's name.
+    pub(super) was_retired: bool,
+}
+
 /// Gives each delegate the parts that somebody renamed.
 ///
-/// `was_asked` says of an old one whether this process has asked it to stop, in the life that it lives.
-pub(super) fn adopt(families: &mut Families, was_asked: impl Fn(&Inspected) -> bool) {
+/// `known` is what this process knows of an old one, which nothing on the host may show any more.
+pub(super) fn adopt(families: &mut Families, known: impl Fn(&Inspected) -> Known) {
     let names: Vec<String> = families.keys().cloned().collect();
     for name in names {
-        let Some((base, role)) = adopted_role(&name, families, &was_asked) else {
+        let Some((base, role)) = adopted_role(&name, families, &known) else {
             continue;
         };
         // It is a family of its own by its name, and its only part.
@@ -26,7 +35,7 @@ pub(super) fn adopt(families: &mut Families, was_asked: impl Fn(&Inspected) -> b
 fn adopted_role(
     name: &str,
     families: &Families,
-    was_asked: impl Fn(&Inspected) -> bool,
+    known: impl Fn(&Inspected) -> Known,
 ) -> Option<(String, Role)> {
     let [stray] = families.get(name)?.as_slice() else {
         return None;
@@ -43,10 +52,9 @@ fn adopted_role(
     };
     let as_predecessor = || {
         let mut others = families.iter().filter(|(other, _)| *other != name);
-        let was_asked = was_asked(container);
-        others.find_map(|(base, parts)| {
-            Some((base.clone(), predecessor_role(container, base, parts, was_asked)?))
-        })
+        let known = known(container);
+        others
+            .find_map(|(base, parts)| Some((base.clone(), predecessor_role(container, base, parts, known)?)))
     };
     as_successor().or_else(as_predecessor)
 }
@@ -124,8 +132,9 @@ fn successor_role(container: &Inspected, parts: &[Part]) -> Option<Role> {
 }
 
 /// Whether this is an old one that drains, or has, for a successor that is not proven yet; and it has lived no other life
-/// since that one was created, or since this process asked it to stop. One that was not asked to stop is a delegate of its own under its new name.
-fn predecessor_role(container: &Inspected, base: &str, parts: &[Part], was_asked: bool) -> Option<Role> {
+/// since that one was created, or since this process retired it or asked it to stop. One that was not asked to stop is a delegate of its own under its new name.
+fn predecessor_role(container: &Inspected, base: &str, parts: &[Part], known: Known) -> Option<Role> {
+    let was_asked = known.was_drained;
     let successor = parts.iter().find(|part| {
         !matches!(part.role, Role::Standby | Role::Attempt)
             && is_ours(&part.container, base)
@@ -156,7 +165,8 @@ fn predecessor_role(container: &Inspected, base: &str, parts: &[Part], was_asked
         }
         _ => false,
     };
-    ((began_before || was_asked) && drains).then(|| Role::Draining {
+    let is_behind = known.was_retired && successor.role == Role::Serving;
+    ((began_before || was_asked || is_behind) && drains).then(|| Role::Draining {
         since: created.timestamp(),
     })
 }

@@ -95,11 +95,14 @@ impl<H: HealthEndpoint> Observer<H> {
         let read_at = ReadAt { begun, reading };
         memory.keep(|id| containers.iter().any(|container| container.id == *id));
         probes.keep(|id| containers.iter().any(|container| container.id == *id));
-        let was_asked = |container: &Inspected| {
-            let history = memory.history_of(&container.id());
-            history.is_some_and(|history| history.was_drained(container.started_at()))
+        let known = |container: &Inspected| {
+            let (history, life) = (memory.history_of(&container.id()), container.started_at());
+            adopt::Known {
+                was_drained: history.is_some_and(|history| history.was_drained(life)),
+                was_retired: history.is_some_and(|history| history.was_retired(life)),
+            }
         };
-        adopt::adopt(&mut families, was_asked);
+        adopt::adopt(&mut families, known);
         let mut errors = read::inspect_errors(uninspected, &mut families, identities)?;
         for parts in families.values() {
             assemble::ask(probes, scope, memory, now, parts);

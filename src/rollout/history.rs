@@ -165,7 +165,10 @@ impl History {
     /// the delegate's name in between, or has given it up again.
     pub fn note_role(&mut self, role: Role) {
         let is_another = match role {
-            Role::Serving => true,
+            Role::Serving => {
+                self.retired = None;
+                true
+            }
             Role::Draining { since } => self.retired.replace(since).is_some_and(|before| before != since),
             _ => false,
         };
@@ -174,6 +177,11 @@ impl History {
             self.restarted_by_us = false;
             self.policy_returned = false;
         }
+    }
+
+    /// Whether this process saw that it gave up the delegate's name, in the life that began then.
+    pub fn was_retired(&self, started_at: Option<DateTime<Utc>>) -> bool {
+        self.retired.is_some() && self.started_at == started_at
     }
 
     /// Whether this process has asked it to stop in the life that began then, or is about to end that one's rest.
