@@ -11,6 +11,8 @@ use crate::container::{ContainerId, Inspected, Role, RunState, label};
 pub(super) struct Known {
     /// It was asked to stop, or is about to come back after that.
     pub(super) was_drained: bool,
+    /// It ended while it had a delegate's name.
+    pub(super) ended_in_service: bool,
     /// It gave up the delegate's name.
     pub(super) was_retired: bool,
 }
@@ -160,13 +162,13 @@ fn predecessor_role(container: &Inspected, base: &str, parts: &[Part], known: Kn
             let ended_first = container.finished_at() <= successor.container.started_at();
             // Whoever ends it for a successor takes its policy first; somebody may have given it one since.
             let had_no_policy = successor.container.label(label::RESTART_POLICY) == Some("no");
-            let may_be_ours = ended_since && (was_asked || had_no_policy);
+            let may_be_ours = ended_since && (was_asked || had_no_policy && !known.ended_in_service);
             lost_its_policy || (may_be_ours && (ended_first || ((is_unstarted || was_asked) && name_is_free)))
         }
         _ => false,
     };
-    let is_behind = known.was_retired && successor.role == Role::Serving;
-    ((began_before || was_asked || is_behind) && drains).then(|| Role::Draining {
+    let was_retired = known.was_retired && successor.role != Role::Candidate;
+    ((began_before || was_asked || was_retired) && drains).then(|| Role::Draining {
         since: created.timestamp(),
     })
 }

@@ -129,6 +129,8 @@ fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked) -> 
         check,
     );
     history.note_role(*role);
+    let has_ended = matches!(container.state(), RunState::Exited | RunState::Dead);
+    history.ended_in_service = *role == Role::Serving && has_ended;
     history.note_policy(&container.restart_policy_text());
     if matches!(role, Role::Serving) && check != Check::Awaited {
         log_health_change(container, before, &health);

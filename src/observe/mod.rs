@@ -99,6 +99,7 @@ impl<H: HealthEndpoint> Observer<H> {
             let (history, life) = (memory.history_of(&container.id()), container.started_at());
             adopt::Known {
                 was_drained: history.is_some_and(|history| history.was_drained(life)),
+                ended_in_service: history.is_some_and(|history| history.has_ended_in_service(life)),
                 was_retired: history.is_some_and(|history| history.was_retired(life)),
             }
         };

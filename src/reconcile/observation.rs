@@ -62,6 +62,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             Err(error) => {
                 // An engine that restarts comes back without its `--rm` containers. They have not failed.
                 memory.excuse_candidates();
+                memory.doubt_answers();
                 return Err(error);
             }
         };

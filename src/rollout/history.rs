@@ -35,6 +35,8 @@ pub struct History {
     pub original_policy: Option<String>,
     /// Whether this process gave it its policy back, to start it: then nothing else shows any more that it has drained.
     pub policy_returned: bool,
+    /// Whether it had ended, and still had the delegate's name, at the last observation.
+    pub ended_in_service: bool,
     /// The most restarts the engine has counted; it forgets them when a container is stopped.
     pub max_restart_count: u64,
     /// Why the engine would not start it, for good.
@@ -182,6 +184,11 @@ impl History {
     /// Whether this process saw that it gave up the delegate's name, in the life that began then.
     pub fn was_retired(&self, started_at: Option<DateTime<Utc>>) -> bool {
         self.retired.is_some() && self.started_at == started_at
+    }
+
+    /// Whether the life that began then ended while it had the delegate's name.
+    pub fn has_ended_in_service(&self, started_at: Option<DateTime<Utc>>) -> bool {
+        self.ended_in_service && self.started_at == started_at
     }
 
     /// Whether this process has asked it to stop in the life that began then, or is about to end that one's rest.
@@ -373,6 +380,15 @@ impl Memory {
         if let Some(created) = self.created.get_mut(name) {
             created.retain(|(_, candidate)| !candidate.is_excused);
         }
+    }
+
+    /// Notes that the engine could not be reached: meanwhile somebody may have stopped what was up.
+    pub fn doubt_answers(&mut self) {
+        let stoppers = self
+            .histories
+            .values_mut()
+            .filter_map(|history| history.stopper.as_mut());
+        stoppers.for_each(|stopper| stopper.asked_at = DateTime::UNIX_EPOCH);
     }
 
     /// Notes that no candidate is to blame that is gone: the engine cannot be reached, and comes back without its `--rm`

@@ -84,7 +84,13 @@ impl At<'_> {
             let was_up = old.started_at.is_some_and(|started| started < member.created_at);
             member.role != Role::Attempt || (old.role == Role::Serving && was_up)
         };
-        let is_old = |old: &Member| member.is_successor_of(old) && old.is_up() && lived_on(old);
+        // Or it was, when this process first saw the candidate run.
+        let outlasted = |old: &Member| {
+            let seen = member.history.seen_since;
+            member.role == Role::Candidate && old.has_ended() && seen.is_some() && seen < old.finished_at
+        };
+        let is_old =
+            |old: &Member| member.is_successor_of(old) && (old.is_up() && lived_on(old) || outlasted(old));
         was_started && self.is_stop_first() && olds.into_iter().any(is_old)
     }
 

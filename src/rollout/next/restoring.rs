@@ -27,8 +27,10 @@ impl At<'_> {
         // Somebody may have given it a policy since it was asked to stop.
         let may_have_been_asked = old.restart_is_off() || asked || asked_by == Some(StoppedBy::Somebody);
         let lives_on = old.is_up() && !restarted && self.is_safe_to_stop(old);
+        // Beside one that it cannot run beside it may fail, and no policy would bring it back.
+        let may_fail = restarted && self.is_stop_first() && owed.is_none() && old.restart_is_off();
         match (&old.state, in_the_way, owed) {
-            (_, Some(other), _) if !old.is_up() => O1.see(self.wait_for_removal(other)),
+            (_, Some(other), _) if !old.is_up() || may_fail => O1.see(self.wait_for_removal(other)),
             _ if lives_on && asked_by.is_none() => O2.learn(Fact::StoppedBy {
                 container: old.id.clone(),
             }),

@@ -9,7 +9,7 @@ use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::json;
 
 use super::host::{DRAIN, HOUR, Host, NEW, OLD, auto_remove, host_network, row};
-use kit::twin::{Behaviour, Happened, OperatorAction};
+use kit::twin::{Behaviour, Fault, Happened, Operation, OperatorAction};
 
 const CRASHING: &str = "harness/delegate:26.02.0";
 
@@ -66,6 +66,11 @@ async fn a_delegate_with_a_bad_image_is_replaced_by_the_next_image() {
     host.publish(NEW, Behaviour::never_healthy());
     host.run("aa");
     host.run("bb");
+    // So nobody knows who removed it.
+    host.twin.set_faults(|call| match call.operation {
+        Operation::Events => Fault::ErrBefore,
+        _ => Fault::None,
+    });
     let mut upgrader = host.upgrader(NEW);
     upgrader.start_run(Mode::Upgrade);
     host.go_on(&mut upgrader, Duration::from_secs(30)).await;

@@ -229,6 +229,16 @@ impl Claims {
                 if role == Role::Standby {
                     self.lines[line].unsure.insert(Part::AutoRemove);
                 }
+                // Nothing compares a candidate that they start themselves with what they set on the old one before.
+                if role == Role::Candidate && target.state == RunState::Created && !has_serving {
+                    let is_of = |touch: &&Touch| situation.family.iter().any(|(_, part)| part.id == touch.id);
+                    let set = self
+                        .touches
+                        .iter()
+                        .filter(|touch| touch.is_draining)
+                        .filter(is_of);
+                    self.lines[line].unsure.extend(set.map(|touch| touch.part));
+                }
                 self.lines[line].was_restarted |= matches!(role, Role::Draining { .. });
                 // Beside the old one, it may stay.
                 self.lines[line].is_double |= role == Role::Candidate;
@@ -295,6 +305,11 @@ impl Claims {
 
     /// A setting that someone changed on a container.
     fn set(&mut self, world: &World, situation: &Situation, role: Role, target: &Glance, part: Part) {
+        // What is down beside a candidate of another name is still the old one that it replaces.
+        let role = match role {
+            Role::Serving if situation.serving().is_none() => Role::Draining { since: 0 },
+            role => role,
+        };
         self.touches.push(Touch {
             id: target.id.clone(),
             line: situation.line,
@@ -426,9 +441,17 @@ impl Claims {
         let line = &mut self.lines[situation.line];
         // The old one comes back under its own name, beside what they made of its successor.
         let base = |old: &Glance| Role::parse(&old.name).0.to_owned();
-        let candidate = situation.candidate().filter(|new| new.state != RunState::Created);
+        // What drained under the name that they gave it has a successor all the same.
+        let is_drained =
+            |(role, old): &(Role, Glance)| *role == Role::Serving && old.name == name && old.policy == "no";
+        let drains = situation.family.iter().any(is_drained);
+        let candidate = situation.candidate();
+        let candidate = candidate.filter(|new| drains || new.state != RunState::Created);
         let mut parts = situation.draining().into_iter().chain(candidate);
         line.is_double |= parts.any(|part| base(part) != name);
+        // Or they made anew what they had kept, beside the one in service.
+        let other = situation.serving();
+        line.is_double |= other.is_some_and(|other| is_up(other) && other.name != name);
         for other in std::mem::replace(&mut line.names, BTreeSet::from([name.to_owned()])) {
             self.given.insert(other, situation.line);
         }

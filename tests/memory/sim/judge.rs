@@ -3,12 +3,13 @@
 use delegate_upgrader::container::{Role, label};
 use serde_json::Value;
 
-use super::book::Book;
+use super::book::{Book, Final};
 use super::ending::{ending, stranger};
 use super::moments::Moments;
 use super::scenario::{Kind, MOVING, Made};
 use super::standing;
 use super::world::World;
+use kit::twin::{Cause, Happened};
 
 /// All violations of the promise.
 pub fn judge(world: &World) -> Vec<String> {
@@ -72,6 +73,16 @@ fn was_brought_back(world: &World, name: &str, document: &Value) -> bool {
     })
 }
 
+/// Whether someone made that container anew since it may have been observed for the report.
+fn was_made_anew(world: &World, last: &Final, name: &str) -> bool {
+    let age = standing::observation_age(world);
+    world.twin.events().iter().any(|event| {
+        let is_new = matches!(event.what, Happened::Created | Happened::Renamed { .. });
+        let is_late = event.at <= last.at && last.at < event.at + age;
+        is_new && is_late && event.cause == Cause::OperatorAction && event.name == name
+    })
+}
+
 /// A run that ends without the wanted image must report a failure and its reason; one that ends with it must not.
 fn truth(world: &World, book: &Book) -> Vec<String> {
     let mut violations = Vec::new();
@@ -106,7 +117,7 @@ fn truth(world: &World, book: &Book) -> Vec<String> {
             .contains(&row.reason.as_str());
             // Someone gave the name of the published image to another one, right after the pull of it.
             let tagged = book.counts.contains_key("person tags");
-            if !right && !row.failed && !excused && !tagged {
+            if !right && !row.failed && !excused && !tagged && !was_made_anew(world, last, &row.container) {
                 violations.push(format!(
                     "{} runs {:?} and not {}, but the report of upgrader {} at {:?} says: {}",
                     row.container,
