@@ -70,10 +70,11 @@ async fn matrix(selection: Selection) -> ExitCode {
     let begin = Instant::now();
     let bench = Arc::new(set_up().await);
     let mut tally = Tally::default();
-    if selection.names_people() {
-        people::try_all(&bench, &selection, &mut tally).await;
-    } else {
+    if !selection.names_people() {
         try_faults(&bench, &selection, &mut tally).await;
+    }
+    if selection.has_people() {
+        people::try_all(&bench, &selection, &mut tally).await;
     }
     tear_down(&bench).await;
     tally.print(begin.elapsed(), &bench.stories);

@@ -45,9 +45,14 @@ impl Selection {
         }
     }
 
-    /// Whether the acts of people are asked for. They are tried only by who names them.
+    /// Whether the acts of people are asked for, and nothing else.
     pub(crate) fn names_people(&self) -> bool {
         self.parts.iter().any(|part| part.starts_with("people"))
+    }
+
+    /// Whether they are tried: where they are named, and with the small share of all else a small share of them.
+    pub(crate) fn has_people(&self) -> bool {
+        self.names_people() || (self.is_small && self.parts.is_empty())
     }
 
     /// Whether a point of this name is tried.
