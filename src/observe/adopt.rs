@@ -83,9 +83,9 @@ fn replaces(container: &Inspected) -> Option<ContainerId> {
 fn successor_role(container: &Inspected, parts: &[Part]) -> Option<Role> {
     let is_copy = container.label(label::AUTO_REMOVE) == Some("true");
     let old = replaces(container).filter(|_| !is_copy && !is_marker(container))?;
-    let has_policy = container.label(label::RESTART_POLICY) == Some(&container.restart_policy_text());
-    // Without a policy that could be taken off nothing shows it.
-    let is_given_up = !has_policy;
+    // Without a policy that could be taken off nothing shows it. Any other one somebody has set.
+    let is_given_up =
+        container.restart_policy_text() == "no" && container.label(label::RESTART_POLICY) != Some("no");
     let rival = |role| {
         find(parts, |other| other == role)
             .is_some_and(|part| replaces(&part.container).as_ref() == Some(&old))
@@ -124,6 +124,10 @@ fn successor_role(container: &Inspected, parts: &[Part]) -> Option<Role> {
             })
         }
         Some(Role::Serving) if !is_given_up => Some(Role::Candidate),
+        // It is the old one once more, created from its standby.
+        Some(Role::Standby) if !is_given_up && find(parts, |role| role == Role::Serving).is_none() => {
+            Some(Role::Candidate)
+        }
         // The old one has vanished; its copy stands by.
         None if !is_given_up && find(parts, |role| role == Role::Serving).is_none() => {
             let standby = find(parts, |role| role == Role::Standby)?;

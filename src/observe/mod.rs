@@ -186,5 +186,27 @@ fn relate(rollouts: &mut [Rollout]) {
         let replaced = copy.and_then(|copy| copy.replaces.as_ref());
         let renamed = replaced.and_then(|id| serving.iter().find(|serving| serving.id == *id));
         rollout.renamed_predecessor = renamed.filter(|_| rollout.serving.is_none()).cloned();
+        recall_policies(rollout, &serving);
+    }
+}
+
+/// A candidate that somebody keeps under another name still remembers the policy of the old one that comes back.
+fn recall_policies(rollout: &mut Rollout, serving: &[Member]) {
+    if rollout.serving.is_some() || rollout.candidate.is_some() {
+        return;
+    }
+    let known: Vec<ContainerId> = rollout
+        .given_up()
+        .filter_map(|other| other.replaces.clone())
+        .collect();
+    let is_owed = |old: &&mut Member| old.restart_is_off() && !known.contains(&old.id);
+    for old in rollout.draining.iter_mut().filter(is_owed) {
+        let kept = serving
+            .iter()
+            .filter(|kept| kept.replaces.as_ref() == Some(&old.id));
+        let label = kept
+            .max_by_key(|kept| kept.created_at)
+            .and_then(|kept| kept.predecessor_policy.clone());
+        old.history.original_policy = old.history.original_policy.take().or(label);
     }
 }

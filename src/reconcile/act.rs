@@ -140,6 +140,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// After a failed call only the next observation shows what it did. It is made after a pause.
     pub(super) fn backoff(&mut self, rollout: &Rollout, step: &str, problem: String, now: DateTime<Utc>) {
+        // Meanwhile somebody may have stopped what is up.
+        self.memory.doubt_answers();
         let (container, workload) = (&rollout.name, &rollout.workload);
         warn!(
             container,

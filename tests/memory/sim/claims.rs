@@ -242,6 +242,18 @@ impl Claims {
                 self.lines[line].was_restarted |= matches!(role, Role::Draining { .. });
                 // Beside the old one, it may stay.
                 self.lines[line].is_double |= role == Role::Candidate;
+                // Nor does what they start under a name of theirs wait for one that was given up and is still up.
+                let is_given_up = |role: Role| {
+                    matches!(
+                        role,
+                        Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. }
+                    )
+                };
+                let mut others = situation.family.iter();
+                let is_beside = others.any(|(other, part)| is_given_up(*other) && is_up(part));
+                let is_theirs =
+                    role == Role::Serving && !is_up(target) && self.given.contains_key(&target.name);
+                self.lines[line].is_double |= is_beside && is_theirs;
                 match role {
                     Role::Serving if auto_remove && matches!(hand, OperatorAction::Restart(_)) => {
                         Some(Fate::Any)

@@ -390,6 +390,23 @@ impl<'a> Moments<'a> {
         else {
             return;
         };
+        // Another upgrader gave it up since this one looked, right after a person had taken a part of it away.
+        let taken_away = self.taken_away.get(self.parse(&event.name).0);
+        let is_recent =
+            taken_away.is_some_and(|at| event.at - *at < OBSERVATION_AGE + Duration::from_secs(1));
+        let is_given_up = |other: &Event| match (&other.what, other.cause, event.cause) {
+            (Happened::Renamed { .. }, Cause::Call(by), Cause::Call(index)) => {
+                other.id == event.id
+                    && matches!(Role::parse(&other.name).1, Role::Withdrawn { .. })
+                    && self.calls[by].client != self.calls[index].client
+                    && other.at <= event.at
+                    && event.at < other.at + Duration::from_secs(1)
+            }
+            _ => false,
+        };
+        if is_recent && self.world.twin.events().iter().any(is_given_up) {
+            return;
+        }
         let claims = &self.book.claims;
         let line = claims.line_of(Role::parse(&event.name).0);
         let is_double = line.is_some_and(|line| claims.lines[line].is_double);

@@ -53,7 +53,7 @@ fn was_named_just_now(world: &World, removed: &Event, age: Duration) -> bool {
 }
 
 /// Whether an upgrader renamed that container within the same moment, or by a call that was on its way then.
-fn was_renamed_at_once(world: &World, down: &Down) -> bool {
+pub(super) fn was_renamed_at_once(world: &World, down: &Down) -> bool {
     let calls = world.twin.calls();
     let was_on_its_way = world
         .twin
@@ -214,12 +214,12 @@ pub(super) fn ending(world: &World, book: &Book) -> Vec<String> {
     violations
 }
 
-struct Judge<'a> {
-    world: &'a World,
-    book: &'a Book,
-    index: usize,
-    line: &'a Line,
-    glance: &'a [Glance],
+pub(super) struct Judge<'a> {
+    pub(super) world: &'a World,
+    pub(super) book: &'a Book,
+    pub(super) index: usize,
+    pub(super) line: &'a Line,
+    pub(super) glance: &'a [Glance],
 }
 
 impl Judge<'_> {
@@ -253,6 +253,17 @@ impl Judge<'_> {
                     return;
                 }
                 let is_paused = matches!(self.line.fate, Fate::Paused(_));
+                // Without its policy it looks as if an upgrader had stopped it.
+                let mut touches = self.book.claims.touches.iter();
+                let is_ambiguous = touches.any(|touch| {
+                    touch.id == *id
+                        && touch.part == Part::Policy
+                        && touch.at >= self.line.since
+                        && was_renamed(self.world, id, touch.at, Duration::MAX)
+                });
+                if is_ambiguous && !is_paused {
+                    return;
+                }
                 let it = family.iter().find(|(_, container)| container.id == *id);
                 match it {
                     None => problems.push("what someone stopped is gone".to_owned()),
@@ -320,7 +331,11 @@ impl Judge<'_> {
         };
         let kind = self.world.scenario.images[image].kind;
         let runs = serving.state == RunState::Running;
-        if !runs && kind.serves() && !ended_by_its_image(self.world, delegate) {
+        if !runs
+            && kind.serves()
+            && !ended_by_its_image(self.world, delegate)
+            && !self.is_down_by_hand(serving)
+        {
             problems.push(format!("it does not run: {}", serving.state.as_str()));
         }
         let works = self.world.twin.health(&serving.id) == Some(true);
@@ -390,45 +405,6 @@ impl Judge<'_> {
     }
 
     /// It must be configured as people last set it.
-    /// Whether someone removed the old one in the moment in which its successor was given up for it.
-    fn was_removed_at_once(&self) -> bool {
-        let (events, calls) = (self.world.twin.events(), self.world.twin.calls());
-        let role = |event: &Event| {
-            let (base, role) = Role::parse(&event.name);
-            self.line.names.contains(base).then_some(role)
-        };
-        let is_removal = |event: &&Event| {
-            event.cause == Cause::OperatorAction
-                && event.what == Happened::Removed
-                && matches!(role(event), Some(Role::Draining { .. }))
-        };
-        let gives_up = |event: &Event, at: Duration| match (&event.what, event.cause, role(event)) {
-            (
-                Happened::Renamed { .. },
-                Cause::Call(index),
-                Some(Role::Withdrawn { .. } | Role::Failed { .. } | Role::Inconclusive { .. }),
-            ) => calls[index].at <= at && at <= event.at,
-            _ => false,
-        };
-        let mut removals = events.iter().filter(is_removal);
-        removals.any(|removal| events.iter().any(|event| gives_up(event, removal.at)))
-    }
-
-    /// Whether the candidate of what someone changed was started at that moment: compared with it before.
-    fn was_started_at_once(&self, touch: &Touch) -> bool {
-        let calls = self.world.twin.calls();
-        let events = self.world.twin.events();
-        let is_started = |event: &Event| match (&event.what, event.cause, Role::parse(&event.name)) {
-            (Happened::Started, Cause::Call(index), (base, Role::Candidate)) => {
-                self.book.claims.line_of(base) == Some(self.index)
-                    && event.at >= touch.at
-                    && calls[index].at <= touch.at + Duration::from_secs(1)
-            }
-            _ => false,
-        };
-        touch.is_draining && events.iter().any(is_started)
-    }
-
     fn configured(&self, document: &serde_json::Value, image: usize, problems: &mut Vec<String>) {
         let world = self.world;
         let first = self.line.expected["Image"].as_str();
