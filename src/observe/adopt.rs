@@ -138,7 +138,8 @@ fn successor_role(container: &Inspected, parts: &[Part]) -> Option<Role> {
 }
 
 /// Whether this is an old one that drains, or has, for a successor that is not proven yet; and it has lived no other life
-/// since that one was created, or since this process retired it or asked it to stop. One that was not asked to stop is a delegate of its own under its new name.
+/// since that one was created, or since this process retired it or asked it to stop. One that was not asked to stop is a
+/// delegate of its own under its new name.
 fn predecessor_role(container: &Inspected, base: &str, parts: &[Part], known: Known) -> Option<Role> {
     let was_asked = known.was_drained;
     let successor = parts.iter().find(|part| {
