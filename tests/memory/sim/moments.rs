@@ -335,6 +335,16 @@ impl<'a> Moments<'a> {
         if way == Some(Way::StopFirst) && (next_is_ready || was_ready) {
             return;
         }
+        // Or it was between two lives when that was decided, its proven successor beside it, and the call took its time.
+        let sent = match event.cause {
+            Cause::Call(index) => self.calls[index].at,
+            _ => event.at,
+        };
+        let is_new_life = shadow.running.is_some_and(|since| since > sent);
+        let is_proven = |role: Role, other: &Shadow| role == Role::Candidate && self.works(other, event.at);
+        if is_new_life && self.another(event, is_proven) {
+            return;
+        }
         // Without a policy, nobody can tell whether a call that failed was the one that asked it to stop.
         if is_off && is_recent(self.observation_age() + RETRY_PAUSE) {
             return;
