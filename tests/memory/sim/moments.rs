@@ -459,13 +459,16 @@ impl<'a> Moments<'a> {
         let Some(shadow) = self.shadows.get(&event.id) else {
             return;
         };
+        // What it was decided by may have changed while the call was on its way.
+        let is_slow =
+            matches!(event.cause, Cause::Call(index) if event.at - self.calls[index].at > OBSERVATION_AGE);
         let is_rejected = matches!(
             Role::parse(&shadow.name).1,
             Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. }
         );
         // Someone renamed it between the observation and the removal.
         let renamed = self.book.excuses.names.contains(&event.name);
-        if !shadow.served || is_rejected || renamed {
+        if !shadow.served || is_rejected || renamed || is_slow {
             return;
         }
         let successor = self.another(event, |role, other| {
