@@ -143,11 +143,13 @@ impl Rollout {
             .filter(|(_, event)| had_name(event))
             .map(|(_, event)| &event.id)
             .collect();
+        // What somebody did to it as the candidate, it took along when it was promoted in that moment.
+        let is_of_name = |event: &HostEvent| event.is_harmful() && event.name == self.name;
         let was_ended_by_request = |id: &&ContainerId| {
             let of_it = || events.iter().filter(|event| event.id == **id);
             let mut ends = of_it().filter(|event| event.is_harmful() || event.kind == EventKind::Started);
             of_it().next_back().is_some_and(|last| last.name == self.name)
-                && ends.next_back().is_some_and(HostEvent::is_harmful)
+                && ends.next_back().is_some_and(is_of_name)
         };
         if gone.iter().any(was_ended_by_request) {
             StoppedBy::Somebody
@@ -311,6 +313,44 @@ mod tests {
             ),
         ] {
             assert_eq!(rollout.who_stopped(&marker, &events), by, "{events:?}");
+        }
+    }
+    #[test]
+    fn what_had_the_name_was_removed_if_it_was_asked_to_end_under_that_name() {
+        let rollout = Rollout {
+            name: "dd".to_owned(),
+            candidate: Some(member(Role::Candidate, "running")),
+            ..Rollout::default()
+        };
+        let gone = |name, kind| event("gone", name, kind);
+        let (other, renamed) = (EventKind::Other, EventKind::Renamed);
+        for (events, by) in [
+            (
+                vec![gone("dd", signal("9")), gone("dd", other.clone())],
+                StoppedBy::Somebody,
+            ),
+            (
+                vec![gone("dd", EventKind::Started), gone("dd", other.clone())],
+                StoppedBy::Nobody,
+            ),
+            // It was killed as the candidate, and promoted in that moment.
+            (
+                vec![
+                    gone("dd.candidate", signal("9")),
+                    gone("dd", renamed.clone()),
+                    gone("dd", other.clone()),
+                ],
+                StoppedBy::Nobody,
+            ),
+            // It gave up the name first.
+            (
+                vec![gone("dd", signal("15")), gone("dd.draining-5", renamed)],
+                StoppedBy::Nobody,
+            ),
+            // It is there.
+            (vec![event("c", "dd", signal("15"))], StoppedBy::Nobody),
+        ] {
+            assert_eq!(rollout.who_removed(&events), by, "{events:?}");
         }
     }
 }
