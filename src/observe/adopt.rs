@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use super::read::{Families, Part, is_marker, is_ours};
 use crate::container::{ContainerId, Inspected, Role, RunState, label};
 
-/// What this process knows of an old one in the life that it lives.
+/// What this process remembers about an old container since its last start.
 #[derive(Clone, Copy)]
 pub(super) struct Known {
     /// It was asked to stop, or is about to come back after that.

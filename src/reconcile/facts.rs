@@ -171,17 +171,17 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.track(rollout).removed_by = Some(by);
     }
 
-    /// What the engine tells of the time since then; nothing where it does not.
+    /// The engine's events since then; `None` if they cannot be read.
     async fn events(&mut self, rollout: &Rollout, since: DateTime<Utc>) -> Option<Vec<HostEvent>> {
         // Since the clock was set back, no time of before says anything.
         let now = self.now();
         let since = Some(since).filter(|since| *since <= now);
         let events = self.engine.events(since.unwrap_or_default()).await;
-        let tell = |error: &EngineError| {
+        let log = |error: &EngineError| {
             let (container, workload) = (&rollout.name, &rollout.workload);
             debug!(container, workload, %error, "cannot read the engine's events; what people did to the delegate's containers is unknown");
         };
-        events.inspect_err(tell).ok()
+        events.inspect_err(log).ok()
     }
 
     /// Where no replacement is in progress, the answers are old by the next one.

@@ -99,7 +99,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         report.delegates.push(DelegateReport::new(rollout, reason, until));
     }
 
-    /// Logs a failure at once: a run that begins in this moment tries again, and its report would not tell of it.
+    /// Logs a failure at once: a run that begins in this moment tries again, and its report would not mention it.
     pub(super) fn log_failure(&mut self, rollout: &Rollout, reason: &Reason) {
         log_reason(rollout, reason);
         self.track(rollout).last_logged = Some(reason.to_string());

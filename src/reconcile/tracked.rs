@@ -14,7 +14,7 @@ pub(super) struct Tracked {
     pub(super) free_memory: Option<Result<(), SingleInstance>>,
     /// What no document shows and keeps the container in service from being recreated, with the id of that container.
     pub(super) hidden_obstacle: Option<(ContainerId, Result<(), Obstacle>)>,
-    /// Who removed the container that had the name; known until another one has it.
+    /// Who removed the container that had the delegate's name; forgotten once another container has it.
     pub(super) removed_by: Option<StoppedBy>,
     /// The reason that was logged last, so that it is logged once.
     pub(super) last_logged: Option<String>,

@@ -23,7 +23,7 @@ pub struct Facts {
     pub no_free_port: Option<SingleInstance>,
     /// What no container document shows, and keeps the one in service from being recreated.
     pub hidden_obstacle: Option<Result<(), Obstacle>>,
-    /// Who removed the container that had the name, where none has it.
+    /// Who removed the container that had the delegate's name, if no container has it now.
     pub removed_by: Option<StoppedBy>,
     /// Whether the Manager can be reached; without a Manager, it always can.
     pub manager: Option<Reach>,

@@ -112,7 +112,7 @@ pub async fn execute<E: Engine>(
                 serving.is_some_and(|serving| candidate.is_successor_of(serving))
             };
             let successor = rollout.candidate.as_ref().filter(takes_over);
-            // What was found to differ, or cannot be started, has been compared.
+            // A candidate that differs, or that cannot be started, was compared before.
             let is_compared = |candidate: &&Member| {
                 candidate.history.outdated.is_none() && candidate.history.start_refused.is_none()
             };

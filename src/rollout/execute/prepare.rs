@@ -85,7 +85,7 @@ pub(crate) async fn prepare_candidate<E: Engine>(
     }
 }
 
-/// What this process took off is still what its owner set.
+/// Puts back the restart policy that this process took off: it is still what the owner set.
 pub(super) fn return_policy(old: &mut Inspected, memory: &Memory) {
     let history = memory.history_of(&old.id());
     let taken = history.and_then(|history| history.original_policy.as_ref());
