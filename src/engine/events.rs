@@ -13,7 +13,7 @@ pub struct HostEvent {
     pub kind: EventKind,
     /// The container that it happened to, or the id of something else.
     pub id: ContainerId,
-    /// The container's name at that time; empty where it is no container.
+    /// The container's name at that time; empty where it is the event of something else.
     pub name: String,
 }
 
@@ -30,6 +30,9 @@ pub enum EventKind {
     },
     /// A container got another name.
     Renamed,
+    /// A container was disconnected from a network, as at its end, or after a start that was refused: an engine connects
+    /// it before it starts its process. The event has no container's name.
+    Disconnected,
     /// Anything else.
     Other,
 }

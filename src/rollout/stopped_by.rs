@@ -87,15 +87,17 @@ impl Rollout {
     /// An attempt marker stands for the candidate that is gone.
     pub(crate) fn who_stopped(&self, member: &Member, events: &[HostEvent]) -> StoppedBy {
         let names = [Role::Candidate.name(&self.name), self.name.clone()];
-        let is_gone = |id: &ContainerId| self.member(id).is_none();
-        let is_of = |event: &&HostEvent| match member.role {
-            Role::Attempt => is_gone(&event.id) && names.contains(&event.name),
+        let is_gone = |event: &&HostEvent| self.member(&event.id).is_none() && names.contains(&event.name);
+        let gone: HashSet<&ContainerId> = events.iter().filter(is_gone).map(|event| &event.id).collect();
+        let is_of = |event: &&HostEvent| match (member.role, &event.kind) {
+            (Role::Attempt, EventKind::Disconnected) => gone.contains(&event.id),
+            (Role::Attempt, _) => is_gone(event),
             _ => event.id == member.id,
         };
         let is_up = member.role != Role::Attempt && member.is_up();
         let (mut knows_beginning, mut asked) = (false, HashSet::new());
-        // The engine remembers the time since the marker was created. A candidate goes without a life only if somebody
-        // removes it.
+        // The engine remembers the time since the marker was created. A candidate goes without a life if somebody removes
+        // it, or if its start was refused, and it had `--rm`: then it was in its networks before.
         let mut was_removed =
             member.role == Role::Attempt && events.iter().any(|event| event.id == member.id);
         for event in events.iter().filter(is_of) {
@@ -110,7 +112,10 @@ impl Rollout {
                 EventKind::Signalled { .. } if event.is_harmful() => {
                     asked.insert(&event.id);
                 }
-                EventKind::Signalled { .. } | EventKind::Other => {}
+                EventKind::Disconnected if member.role == Role::Attempt => {
+                    (knows_beginning, was_removed) = (true, false);
+                }
+                EventKind::Signalled { .. } | EventKind::Disconnected | EventKind::Other => {}
             }
         }
         match knows_beginning {
@@ -146,7 +151,8 @@ impl Rollout {
         // What somebody did to it as the candidate, it took along when it was promoted in that moment.
         let is_of_name = |event: &HostEvent| event.is_harmful() && event.name == self.name;
         let was_ended_by_request = |id: &&ContainerId| {
-            let of_it = || events.iter().filter(|event| event.id == **id);
+            let is_of = |event: &&HostEvent| event.id == **id && event.kind != EventKind::Disconnected;
+            let of_it = || events.iter().filter(is_of);
             let mut ends = of_it().filter(|event| event.is_harmful() || event.kind == EventKind::Started);
             of_it().next_back().is_some_and(|last| last.name == self.name)
                 && ends.next_back().is_some_and(is_of_name)
@@ -302,6 +308,16 @@ mod tests {
             (vec![], StoppedBy::Engine),
             (vec![gone(EventKind::Other)], StoppedBy::Engine),
             (vec![created.clone(), gone(EventKind::Other)], StoppedBy::Somebody),
+            // Its start was refused.
+            (
+                vec![
+                    created.clone(),
+                    gone(EventKind::Other),
+                    event("gone", "", EventKind::Disconnected),
+                    gone(EventKind::Other),
+                ],
+                StoppedBy::Nobody,
+            ),
             (vec![created, gone(EventKind::Started)], StoppedBy::Nobody),
             // Compose has started another one under that name.
             (
@@ -315,6 +331,7 @@ mod tests {
             assert_eq!(rollout.who_stopped(&marker, &events), by, "{events:?}");
         }
     }
+
     #[test]
     fn what_had_the_name_was_removed_if_it_was_asked_to_end_under_that_name() {
         let rollout = Rollout {
@@ -349,6 +366,11 @@ mod tests {
             ),
             // It is there.
             (vec![event("c", "dd", signal("15"))], StoppedBy::Nobody),
+            // It is being removed.
+            (
+                vec![gone("dd", signal("9")), gone("", EventKind::Disconnected)],
+                StoppedBy::Somebody,
+            ),
         ] {
             assert_eq!(rollout.who_removed(&events), by, "{events:?}");
         }

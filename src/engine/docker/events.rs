@@ -33,6 +33,9 @@ struct Attributes {
     name: String,
     #[serde(default)]
     signal: String,
+    /// The container that a network's event is about.
+    #[serde(default)]
+    container: String,
 }
 
 /// The events of an answer that arrives in pieces.
@@ -61,20 +64,23 @@ impl Events {
 fn event(line: &[u8]) -> Option<HostEvent> {
     let line: Line = serde_json::from_slice(line).ok()?;
     let is_container = line.r#type == "container";
-    let kind = match line.action.as_str() {
-        "start" if is_container => EventKind::Started,
-        "rename" if is_container => EventKind::Renamed,
-        "kill" if is_container => EventKind::Signalled {
-            signal: line.actor.attributes.signal,
-        },
-        _ => EventKind::Other,
+    let attributes = line.actor.attributes;
+    let (kind, id) = match line.action.as_str() {
+        "start" if is_container => (EventKind::Started, line.actor.id),
+        "rename" if is_container => (EventKind::Renamed, line.actor.id),
+        "kill" if is_container => {
+            let signal = attributes.signal;
+            (EventKind::Signalled { signal }, line.actor.id)
+        }
+        "disconnect" if line.r#type == "network" => (EventKind::Disconnected, attributes.container),
+        _ => (EventKind::Other, line.actor.id),
     };
     Some(HostEvent {
         at: DateTime::from_timestamp_nanos(line.nanoseconds),
         kind,
-        id: ContainerId::new(line.actor.id),
+        id: ContainerId::new(id),
         name: if is_container {
-            line.actor.attributes.name
+            attributes.name
         } else {
             String::new()
         },

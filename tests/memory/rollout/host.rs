@@ -344,7 +344,10 @@ impl Host {
                         lives.push((since, event.at));
                     }
                 }
-                Happened::Created | Happened::Renamed { .. } | Happened::SignalledAgain => {}
+                Happened::Created
+                | Happened::NotStarted
+                | Happened::Renamed { .. }
+                | Happened::SignalledAgain => {}
             }
         }
         lives.extend(open.into_values().map(|since| (since, now + READY)));

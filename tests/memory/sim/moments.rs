@@ -177,7 +177,7 @@ impl<'a> Moments<'a> {
                 let serves = Role::parse(&event.name).1 == Role::Serving && ours;
                 shadow.served |= shadow.running.is_some() && serves;
             }
-            Happened::SignalledAgain => {}
+            Happened::SignalledAgain | Happened::NotStarted => {}
             Happened::Signalled => {
                 if ours {
                     self.check_stop(event);

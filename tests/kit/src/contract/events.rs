@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use delegate_upgrader::container::ContainerId;
-use delegate_upgrader::engine::{Engine, EventKind};
+use delegate_upgrader::engine::{Engine, EventKind, HostEvent};
+use serde_json::json;
 use tokio::time::sleep;
 
 use super::lab::Lab;
-use super::steps::{seconds, started_of, until_exited, until_gone};
+use super::steps::{created, seconds, started_of, until_exited, until_gone};
 use crate::twin::{Behaviour, OperatorAction};
 
 /// What happened to a container since its creation: how often it was started, and how often a signal was sent to it
@@ -28,8 +29,40 @@ async fn told<L: Lab>(lab: &L, id: &ContainerId) -> (usize, usize) {
             assert!(signal == "15" || signal == "9", "{signal}");
             (starts, signals + 1)
         }
-        EventKind::Renamed | EventKind::Other => (starts, signals),
+        EventKind::Renamed | EventKind::Disconnected | EventKind::Other => (starts, signals),
     })
+}
+
+/// Nothing else tells the one from the other once both are gone.
+pub async fn a_start_that_was_refused_is_told_and_a_removal_before_it_is_none<L: Lab>(lab: &L) {
+    let broken = Behaviour {
+        start_error: Some("no such program".to_owned()),
+        ..Behaviour::default()
+    };
+    let image = lab.image(broken).await;
+    let mut body = lab.body(&image);
+    body["HostConfig"]["AutoRemove"] = json!(true);
+    let refused = created(lab, "refused", &body).await;
+    let engine = lab.engine();
+    engine
+        .start(&refused)
+        .await
+        .expect_err("there is no such program");
+    until_gone(lab, &refused).await;
+    let removed = created(lab, "rm-early", &body).await;
+    let by_hand = OperatorAction::Remove(removed.as_str().to_owned());
+    lab.by_hand(by_hand).await.expect("rm -f");
+    until_gone(lab, &removed).await;
+    let events = engine.events(chrono::DateTime::UNIX_EPOCH).await.expect("events");
+    let disconnected = |id: &ContainerId| {
+        let of_it = |event: &&HostEvent| event.id == *id && event.kind == EventKind::Disconnected;
+        events.iter().filter(of_it).count()
+    };
+    assert_eq!(
+        (disconnected(&refused), disconnected(&removed)),
+        (1, 0),
+        "{events:#?}"
+    );
 }
 
 pub async fn a_signal_by_request_is_told_and_an_end_without_one_too<L: Lab>(lab: &L) {

@@ -70,6 +70,7 @@ macro_rules! each_rule {
             the_list_shows_stopped_and_created_ones_too,
             a_second_connect_is_no_error,
             a_signal_by_request_is_told_and_an_end_without_one_too,
+            a_start_that_was_refused_is_told_and_a_removal_before_it_is_none,
             files_copied_in_before_the_start_are_known,
             a_link_is_by_the_container_and_needs_it_running,
             an_unknown_network_is_found_out_at_the_start,

@@ -42,6 +42,8 @@ pub enum Cause {
 pub enum Happened {
     Created,
     Started,
+    /// Its start was refused, after it had been connected to its networks.
+    NotStarted,
     /// Its stop signal arrived for the first time in this life.
     Signalled,
     /// Another signal was sent to it by request: a further stop, or a kill.
@@ -60,18 +62,27 @@ impl State {
     pub(super) fn told(&self, since: DateTime<Utc>) -> Vec<HostEvent> {
         let events = self.events.get(self.forgotten_events..).unwrap_or_default();
         let last = events.len().saturating_sub(REMEMBERED);
-        let told = events[last..].iter().map(|event| HostEvent {
-            at: self.wall(event.at),
-            kind: match &event.what {
-                Happened::Started => EventKind::Started,
-                Happened::Signalled | Happened::SignalledAgain => EventKind::Signalled {
+        let told = events[last..].iter().flat_map(|event| {
+            let kinds = match &event.what {
+                Happened::Started => vec![EventKind::Started],
+                Happened::NotStarted => vec![EventKind::Disconnected],
+                Happened::Signalled | Happened::SignalledAgain => vec![EventKind::Signalled {
                     signal: "15".to_owned(),
+                }],
+                Happened::Renamed { .. } => vec![EventKind::Renamed],
+                Happened::Exited { .. } => vec![EventKind::Other, EventKind::Disconnected],
+                Happened::Created | Happened::Removed => vec![EventKind::Other],
+            };
+            kinds.into_iter().map(|kind| HostEvent {
+                at: self.wall(event.at),
+                id: ContainerId::new(event.id.clone()),
+                name: if kind == EventKind::Disconnected {
+                    String::new()
+                } else {
+                    event.name.clone()
                 },
-                Happened::Renamed { .. } => EventKind::Renamed,
-                _ => EventKind::Other,
-            },
-            id: ContainerId::new(event.id.clone()),
-            name: event.name.clone(),
+                kind,
+            })
         });
         told.filter(|event| event.at >= since).collect()
     }

@@ -65,8 +65,9 @@ impl State {
         }
         let addresses = self.addresses_for(index)?;
         let container = &self.containers[index];
-        if let Some(reason) = &container.behaviour.start_error {
-            return refused(400, reason.clone());
+        if let Some(reason) = container.behaviour.start_error.clone() {
+            self.log(index, Happened::NotStarted);
+            return refused(400, reason);
         }
         let collides = mode == "host" && taken.contains(&container.behaviour.port);
         let now = self.now;
