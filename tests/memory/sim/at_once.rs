@@ -11,7 +11,8 @@ use kit::twin::{Cause, Event, Glance, Happened};
 
 impl Judge<'_> {
     /// Whether it is down by what someone did: stopped as the candidate in the moment in which it took over; or they made
-    /// a second one of what cannot run twice, which has the port.
+    /// a second one of what cannot run twice, which has the port; or they started it while one that was given up still had
+    /// the port, and no policy starts it again.
     pub(super) fn is_down_by_hand(&self, serving: &Glance) -> bool {
         let (world, claims) = (self.world, &self.book.claims);
         let has_its_place = |other: &Glance| {
@@ -36,7 +37,26 @@ impl Judge<'_> {
                 && Role::parse(&event.name).1 == Role::Candidate
                 && was_renamed_at_once(world, &down)
         });
-        is_crowded_out || was_stopped
+        let last = |is: fn(&Happened) -> bool| {
+            let mut latest_first = events.iter().rev();
+            latest_first.find(|event| event.id == serving.id.as_str() && is(&event.what))
+        };
+        let began = last(|what| *what == Happened::Started);
+        let ended = last(|what| matches!(what, Happened::Exited { .. }));
+        let found_it_taken = began.zip(ended).is_some_and(|(began, ended)| {
+            let had_the_port = |other: &Event| {
+                let (base, role) = Role::parse(&other.name);
+                claims.line_of(base) == Some(self.index)
+                    && matches!(role, Role::Withdrawn { .. } | Role::Failed { .. })
+                    && matches!(other.what, Happened::Exited { .. })
+                    && other.at > ended.at
+            };
+            is_stop_first
+                && serving.policy == "no"
+                && (began.cause, ended.cause) == (Cause::OperatorAction, Cause::Itself)
+                && events.iter().any(had_the_port)
+        });
+        is_crowded_out || was_stopped || found_it_taken
     }
 
     /// Whether someone removed the old one in the moment in which its successor was given up for it.

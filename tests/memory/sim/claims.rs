@@ -204,6 +204,11 @@ impl Claims {
             // Its copy may serve.
             self.lines[line].unsure.insert(Part::AutoRemove);
         }
+        // The time of a stop before runs on: it ends all the same.
+        let is_ending = match &self.lines[line].fate {
+            Fate::Down(id) => *id == target.id,
+            fate => *fate == Fate::Gone,
+        };
         let fate = match hand {
             OperatorAction::Remove(_) => self.fate_after_removal(situation, role, auto_remove),
             OperatorAction::Stop(_) | OperatorAction::Kill(_) => match role {
@@ -221,6 +226,7 @@ impl Claims {
             },
             OperatorAction::Pause(_) => match role {
                 Role::Serving if has_fallback => Some(Fate::Any),
+                Role::Serving if is_ending => None,
                 Role::Serving => Some(Fate::Paused(target.id.clone())),
                 Role::Draining { .. } if !has_serving => Some(Fate::Any),
                 _ => None,
@@ -258,6 +264,7 @@ impl Claims {
                     Role::Serving if auto_remove && matches!(hand, OperatorAction::Restart(_)) => {
                         Some(Fate::Any)
                     }
+                    Role::Serving if is_ending && matches!(hand, OperatorAction::Unpause(_)) => None,
                     Role::Serving if self.lines[line].fate != Fate::Any => Some(Fate::Serves),
                     _ => None,
                 }
@@ -361,8 +368,8 @@ impl Claims {
         let may_last = match role {
             // If it fails, the one before it comes back, with the settings that this one had.
             Role::Serving => situation.draining().is_some() || situation.standby().is_some(),
-            // Or it is the one that comes back.
-            Role::Draining { .. } => !lasts,
+            // Or it is the one that comes back; or its copy goes on, which someone started, as they set that one.
+            Role::Draining { .. } => !lasts || situation.standby().is_some_and(is_up),
             Role::Candidate => !has_serving,
             Role::Standby => true,
             _ => false,

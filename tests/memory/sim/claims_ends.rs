@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::container::Role;
+use delegate_upgrader::container::{ContainerId, Role};
 use serde_json::Value;
 
 use super::claims::{Claims, Fate, Line, Part};
+use super::situation::is_up;
 use super::standing::observation_age;
 use super::world::World;
 use kit::twin::Glance;
@@ -41,8 +42,10 @@ impl Claims {
         }
     }
 
-    /// The engine alone was restarted: it starts what is always to run, even if someone stopped it.
-    pub(super) fn engine_restarted(&mut self) {
+    /// The engine alone was restarted: it starts what is always to run, even if someone stopped it, and has forgotten to
+    /// end what is still up.
+    pub(super) fn engine_restarted(&mut self, glance: &[Glance]) {
+        let lives_on = |id: &ContainerId| glance.iter().any(|other| other.id == *id && is_up(other));
         for line in 0..self.lines.len() {
             let Line {
                 fate,
@@ -53,7 +56,7 @@ impl Claims {
             } = &self.lines[line];
             let policy = expected["HostConfig"]["RestartPolicy"]["Name"].as_str();
             let may_start = unsure.contains(&Part::Policy) || policy == Some("always");
-            if may_start && matches!(fate, Fate::Down(_)) {
+            if matches!(fate, Fate::Down(id) if may_start || lives_on(id)) {
                 let since = *since;
                 self.becomes(line, Fate::Any, since);
             }

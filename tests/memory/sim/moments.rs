@@ -477,11 +477,13 @@ impl<'a> Moments<'a> {
         // Or it worked at the last observation, and then a person removed or renamed it.
         let taken_away = self.taken_away.get(self.parse(&event.name).0);
         let just_now = taken_away.is_some_and(|at| event.at - *at < self.observation_age());
-        // What somebody removed stays removed.
-        let has_name = self.another(event, |role, _| role == Role::Serving);
+        // What somebody removed stays removed; what they keep under another name, stopped, does not have its name.
+        let names = &self.book.excuses.names;
+        let has_name = self.another(event, |role, other| {
+            role == Role::Serving && (other.running.is_some() || !names.contains(&other.name))
+        });
         let is_unwanted = !has_name && self.removed.contains(self.parse(&event.name).0);
         // Or under the name that a person gave it.
-        let names = &self.book.excuses.names;
         let mut others = self.shadows.values();
         let kept = others.any(|other| names.contains(&other.name) && self.works(other, event.at));
         if !successor && !just_now && !is_unwanted && !kept {

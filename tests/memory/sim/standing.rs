@@ -10,7 +10,7 @@ use serde_json::json;
 use super::book::Book;
 use super::claims::{Claims, Down, Fate, Line, Part, Touch};
 use super::ending::{ended_by_its_image, is_halted};
-use super::scenario::{Faults, Kind};
+use super::scenario::{Faults, Kind, Way};
 use super::world::World;
 use kit::twin::{Cause, Event, Glance, Happened};
 
@@ -124,7 +124,8 @@ pub(super) fn moments(world: &World, book: &Book) -> Vec<String> {
             Happened::Renamed { .. }
                 if *faults == Faults::default()
                     && is_blamed(world, &event)
-                    && !lost_its_policy(claims, &event) =>
+                    && !lost_its_policy(claims, &event)
+                    && !was_crowded_out(world, claims, &event) =>
             {
                 violated("a good image is in quarantine");
             }
@@ -151,6 +152,14 @@ pub(super) fn moments(world: &World, book: &Book) -> Vec<String> {
 fn lost_its_policy(claims: &Claims, event: &Event) -> bool {
     let mut touches = claims.touches.iter();
     touches.any(|touch| touch.id.as_str() == event.id && touch.part == Part::Policy)
+}
+
+/// Whether someone may have kept up another one of what cannot run twice, as under a name of theirs.
+fn was_crowded_out(world: &World, claims: &Claims, event: &Event) -> bool {
+    let line = claims.line_of(Role::parse(&event.name).0);
+    line.is_some_and(|line| {
+        claims.lines[line].is_double && world.scenario.delegates[line].way == Way::StopFirst
+    })
 }
 
 /// Whether that rename puts an image that serves into quarantine.
