@@ -153,7 +153,7 @@ fn predecessor_role(container: &Inspected, base: &str, parts: &[Part], known: Kn
     let lost_its_policy = container.restart_policy_text() == "no"
         && successor.container.label(label::RESTART_POLICY) != Some("no");
     let is_unstarted = successor.container.state() == RunState::Created;
-    let ended_since = container.finished_at().is_some_and(|finished| finished > created);
+    let ended_since = was_asked || container.finished_at().is_some_and(|finished| finished > created);
     let drains = match successor.role {
         Role::Serving => is_up(container),
         // Without a policy that could show it, only this process knows.
@@ -168,7 +168,7 @@ fn predecessor_role(container: &Inspected, base: &str, parts: &[Part], known: Kn
             // Whoever ends it for a successor takes its policy first; somebody may have given it one since.
             let had_no_policy = successor.container.label(label::RESTART_POLICY) == Some("no");
             let may_be_ours = ended_since && (was_asked || had_no_policy && !known.ended_in_service);
-            lost_its_policy || (may_be_ours && (ended_first || ((is_unstarted || was_asked) && name_is_free)))
+            name_is_free && (lost_its_policy || (may_be_ours && (ended_first || is_unstarted || was_asked)))
         }
         _ => false,
     };

@@ -88,6 +88,8 @@ pub struct Member {
     pub restart_count: u64,
     /// How its last life ended, in words.
     pub ending: String,
+    /// Whether the engine could not start it the last time.
+    pub failed_to_start: bool,
     /// How long it may take to stop.
     pub stop_timeout: Duration,
     /// What this process has seen of it.
@@ -133,6 +135,7 @@ impl Member {
             finished_at: container.finished_at(),
             restart_count: container.restart_count(),
             ending: crate::health::ending(container),
+            failed_to_start: !container.error().is_empty(),
             stop_timeout,
             history,
         }
@@ -199,6 +202,13 @@ impl Member {
     /// Whether it is still there once it has stopped. One that was started with `--rm` vanishes.
     pub fn can_come_back(&self) -> bool {
         !self.auto_remove && self.state != RunState::Removing
+    }
+
+    /// Whether somebody stopped it while it had no process, which the engine's events do not tell: it has ended, although
+    /// by its policy the engine starts it each time.
+    pub(super) fn was_stopped_between_lives(&self) -> bool {
+        let is_always_started = matches!(self.restart_policy.as_str(), "always" | "unless-stopped");
+        self.has_ended() && is_always_started && !self.failed_to_start
     }
 
     /// Whether the engine leaves it stopped once it stops.

@@ -120,6 +120,7 @@ impl Rollout {
         }
         match knows_beginning {
             _ if !asked.is_empty() => StoppedBy::Somebody,
+            true if member.was_stopped_between_lives() => StoppedBy::Somebody,
             true => StoppedBy::Nobody,
             false if is_up || events.len() >= SURELY_ALL => StoppedBy::Unknown,
             _ if was_removed => StoppedBy::Somebody,
@@ -195,6 +196,7 @@ impl Rollout {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
     use std::time::Duration;
 
     use serde_json::json;
@@ -260,6 +262,13 @@ mod tests {
         ] {
             assert_eq!(of(&ended, &kinds), by, "{kinds:?}");
         }
+        // The engine would have started it again by its policy: somebody stopped it when it had no process.
+        let mut by_policy = ended.clone();
+        by_policy.restart_policy = "unless-stopped".to_owned();
+        assert_eq!(of(&by_policy, slice::from_ref(&started)), StoppedBy::Somebody);
+        assert_eq!(of(&by_policy, &[EventKind::Other]), StoppedBy::Engine);
+        by_policy.failed_to_start = true;
+        assert_eq!(of(&by_policy, &[started]), StoppedBy::Nobody);
         // One that runs was not ended by the engine.
         assert_eq!(of(&member(Role::Candidate, "running"), &[]), StoppedBy::Unknown);
     }

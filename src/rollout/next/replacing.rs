@@ -16,8 +16,8 @@ use crate::rollout::{Decided, Desired, Fact, Member, Step, StoppedBy, UpdateOrde
 enum Serving {
     /// Its owner lets it run.
     InUse,
-    /// It was between two lives, and was stopped to be retired: that took its policy off, which a `docker stop` does
-    /// not.
+    /// It was between two lives, and was stopped to be retired: by this process, or by another one, which took its policy
+    /// off. A `docker stop` does not.
     StoppedByUs,
     /// Its owner stopped it.
     StoppedByOwner,
@@ -28,7 +28,7 @@ impl Serving {
         let lost_its_policy = serving.restart_is_off() && candidate.predecessor_restarts().is_some();
         if serving.is_in_use() {
             Self::InUse
-        } else if serving.has_ended() && lost_its_policy {
+        } else if serving.has_ended() && (lost_its_policy || serving.history.stop_requested_at.is_some()) {
             Self::StoppedByUs
         } else {
             Self::StoppedByOwner
@@ -101,8 +101,12 @@ impl At<'_> {
     /// A crashing one cannot be renamed between two lives, and is stopped first: its policy goes, which its candidate's
     /// label remembers.
     fn give_up_name(&self, serving: &Member, candidate: &Member) -> Decided {
+        // It began another life before the stop request of that had reached it.
+        let lives_on =
+            serving.restart_is_off() && serving.restarts() > 0 && candidate.predecessor_restarts().is_some();
         let is_by_us = matches!(Serving::of(serving, candidate), Serving::StoppedByUs)
-            || serving.history.stop_requested_at.is_some();
+            || serving.history.stop_requested_at.is_some()
+            || lives_on;
         let is_paused = serving.state == RunState::Paused;
         let asked: Vec<&Member> = [serving, candidate]
             .into_iter()
@@ -136,7 +140,9 @@ impl At<'_> {
     /// The policy that a crashing one lost when it was about to be retired, before the candidate that remembers it
     /// goes. Another process may have withdrawn that one meanwhile.
     pub(super) fn restore_lost_policy(&self, serving: &Member, candidate: &Member) -> Option<Decided> {
-        let policy = candidate.predecessor_restarts()?;
+        // Somebody may have set another one since the label was written.
+        let taken = serving.history.original_policy.as_deref();
+        let policy = taken.or(candidate.predecessor_restarts())?;
         let by_us = match candidate.role {
             // Where it was given up since somebody changed the delegate, that may have been its policy.
             Role::Withdrawn { .. } => candidate.history.outdated.is_none(),
@@ -198,7 +204,7 @@ impl At<'_> {
             }
             (Candidate::Created, _, None) => N8.act(Step::start(candidate)),
             (Candidate::Created, _, Some(missing)) => N15.rest(Reason::Obstacle(missing.clone())),
-            (_, Some(old), _) if candidate.was_proven_before(old) => {
+            (_, Some(old), _) if !self.is_stop_first() && candidate.was_proven_before(old) => {
                 N9.act(Step::promote(self.rollout, candidate))
             }
             (Candidate::Proven, ..) => match candidate.stopped_by(self.now) {

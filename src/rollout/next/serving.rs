@@ -132,10 +132,12 @@ impl At<'_> {
         }
     }
 
-    /// Whether no further container can be added. One that was given up must not run beside a stop-first candidate.
+    /// Whether no further container can be added. What still ends must not run beside a stop-first candidate.
     fn has_to_wait_for_drains(&self) -> bool {
-        let mut given_up = self.rollout.given_up();
-        self.drains() >= MOST_DRAINS || self.is_stop_first() && given_up.any(Member::is_up)
+        let asked = self.rollout.draining.iter();
+        let asked = asked.filter(|old| old.history.stop_requested_at.is_some());
+        let mut ending = self.rollout.given_up().chain(asked);
+        self.drains() >= MOST_DRAINS || self.is_stop_first() && ending.any(Member::is_up)
     }
 
     /// How many of its containers finish their tasks.

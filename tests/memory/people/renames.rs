@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use delegate_upgrader::container::{ContainerId, RunState};
 use delegate_upgrader::engine::Engine as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
@@ -253,4 +254,50 @@ async fn an_old_one_that_somebody_kept_and_starts_again_is_left_alone() {
     host.go_on(&mut upgrader, HOUR).await;
     let events = &host.events_of(&old)[before..];
     assert!(events.is_empty(), "{events:?}");
+}
+
+/// They keep what it was, stopped, and made another one with its name: nothing of that is ours, whatever failed before.
+#[tokio::test(start_paused = true)]
+async fn the_one_in_service_that_its_owner_keeps_beside_a_new_one() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::never_healthy());
+    let old = host.run_with("dd", |_| ());
+    let report = host.once(NEW).await;
+    assert!(report.has_failures(), "{report:?}");
+    host.twin
+        .by_hand(OperatorAction::SetRestartPolicy("dd".to_owned(), "no".to_owned()))
+        .unwrap();
+    host.twin.by_hand(OperatorAction::Kill("dd".to_owned())).unwrap();
+    rename(&host, "dd", KEPT);
+    host.run_with("dd", |_| ());
+    let before = host.events_of(&old).len();
+    host.once(NEW).await;
+    let events = &host.events_of(&old)[before..];
+    assert!(events.is_empty(), "{events:?}");
+    assert_eq!(running(&host), one("dd", OLD));
+}
+
+/// The clock says that it ended before its candidate was created, and no policy shows what was done to it.
+#[tokio::test(start_paused = true)]
+async fn the_old_one_after_the_clock_was_set_back() {
+    let host = Host::new();
+    let change = |body: &mut Value| {
+        host_network(body);
+        body["HostConfig"]["RestartPolicy"] = json!({ "Name": "no", "MaximumRetryCount": 0 });
+    };
+    host.publish(
+        NEW,
+        Behaviour {
+            ready_after: Duration::from_secs(30),
+            ..good()
+        },
+    );
+    let (_, mut upgrader) = upgrade_for(&host, change, DRAIN / 2).await;
+    host.twin.jump_clock(TimeDelta::hours(-1));
+    let time = DRAIN / 2 + Duration::from_secs(5);
+    assert!(host.go_on(&mut upgrader, time).await.is_none());
+    rename(&host, &draining(&host), KEPT);
+    let report = host.finish(&mut upgrader).await;
+    assert!(!row(&report, "dd").failed, "{report:?}");
+    assert_eq!(running(&host), one("dd", NEW));
 }

@@ -133,6 +133,14 @@ fn rows() -> Vec<(Row, Scene)> {
             }),
         ),
         (
+            Row::L1,
+            scene()
+                .serving(old().asked_to_stop(5).exited(2))
+                .candidate(outdated())
+                .pulled(V2)
+                .host_network(),
+        ),
+        (
             Row::N15,
             scene().candidate(new()).draining(5, old()).with(|rollout| {
                 rollout.obstacle = Some(Obstacle::DependencyMissing {

@@ -113,6 +113,8 @@ fn no_more_than_two_other_containers_finish_their_tasks_at_once() {
         "create from old: harness/delegate:26.02.1, release 1"
     );
     assert!(alone.host_network().next().ends_with("awaiting_drains"));
+    let behind = base().draining(70, drains("first")).host_network();
+    assert!(behind.next().ends_with("awaiting_drains"));
 }
 
 #[test]
@@ -295,7 +297,48 @@ fn what_its_owner_stops_is_not_replaced() {
     assert_eq!(stop_first(old().stopped_by(StoppedBy::Somebody)), withdrawn);
     // Stopped between two lives by this program.
     let by_us = old().stopped_by(StoppedBy::Somebody).asked_to_stop(5);
-    assert_eq!(base(by_us, proven()).next(), "retire old as d.draining-now");
+    assert_eq!(
+        base(by_us.clone(), proven()).next(),
+        "retire old as d.draining-now"
+    );
+    // Without a policy that could show it, this process remembers it.
+    let no_policy = || new().change(|m| m.predecessor_policy = Some("no".to_owned()));
+    let host_network = |serving: Member| base(serving, no_policy()).host_network().next();
+    assert_eq!(host_network(by_us.exited(2)), "retire old as d.draining-now");
+    assert_eq!(
+        host_network(old().policy("no").exited(2)),
+        "remove d.candidate (new)"
+    );
+    // It crashed, and began another life as this program asked it to stop.
+    let crashing = |count| old().policy("no").restarts(count).stopped_by(StoppedBy::Somebody);
+    assert_eq!(stop_first(crashing(1)), "retire old as d.draining-now");
+    assert_eq!(stop_first(crashing(0)), withdrawn);
+    assert_eq!(host_network(crashing(1)), withdrawn);
+}
+
+#[test]
+fn the_policy_that_is_given_back_is_the_one_that_was_taken() {
+    let next = |taken: Option<&str>| {
+        let serving = old().policy("no");
+        let serving = serving.change(|m| m.history.original_policy = taken.map(str::to_owned));
+        let scene = scene().serving(serving).candidate(outdated(new()));
+        scene.host_network().pulled(V2).next()
+    };
+    let set = |policy| format!("set the restart policy of d (old) to {policy}");
+    assert_eq!(next(None), set("unless-stopped"));
+    // Somebody set it after the candidate was created.
+    assert_eq!(next(Some("always")), set("always"));
+}
+
+#[test]
+fn a_stop_first_candidate_that_somebody_started_is_no_proven_one() {
+    let base = || {
+        let restarted = new().running(90, 2);
+        scene().candidate(restarted).draining(80, old().policy("no"))
+    };
+    assert_eq!(base().next(), "promote the candidate (new) to d");
+    let next = base().host_network().next();
+    assert!(next.ends_with("proving"), "{next}");
 }
 
 #[test]

@@ -64,6 +64,7 @@ fn delegate(id: &str, reference: &str) -> Member {
         finished_at: None,
         restart_count: 0,
         ending: "exited with code 3".to_owned(),
+        failed_to_start: false,
         stop_timeout: Duration::from_secs(3600),
         history: History::default(),
     }
