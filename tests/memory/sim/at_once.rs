@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::container::{Role, RunState};
+use delegate_upgrader::container::{ContainerId, Role, RunState};
 
 use super::claims::{Down, Touch};
 use super::scenario::Way;
-use super::standing::{Judge, was_renamed_at_once};
-use kit::twin::{Cause, Event, Glance, Happened};
+use super::standing::{Judge, observation_age, was_renamed_at_once};
+use kit::twin::{Call, Cause, Event, Glance, Happened, Operation};
 
 impl Judge<'_> {
     /// Whether it is down by what someone did: stopped as the candidate in the moment in which it took over; or they made
@@ -23,20 +23,7 @@ impl Judge<'_> {
         let is_stop_first = world.scenario.delegates[self.index].way == Way::StopFirst;
         let is_crowded_out = self.line.is_double && is_stop_first && self.glance.iter().any(has_its_place);
         let events = world.twin.events();
-        let of_it = events.iter().filter(|event| event.id == serving.id.as_str());
-        let mut life = of_it.rev().take_while(|event| event.what != Happened::Started);
-        let was_stopped = life.any(|event| {
-            let down = Down {
-                id: serving.id.clone(),
-                line: self.index,
-                from: event.at,
-                until: None,
-            };
-            event.cause == Cause::OperatorAction
-                && matches!(event.what, Happened::Signalled | Happened::SignalledAgain)
-                && Role::parse(&event.name).1 == Role::Candidate
-                && was_renamed_at_once(world, &down)
-        });
+        let was_stopped = self.was_stopped_as_candidate(serving.id.as_str());
         let last = |is: fn(&Happened) -> bool| {
             let mut latest_first = events.iter().rev();
             latest_first.find(|event| event.id == serving.id.as_str() && is(&event.what))
@@ -59,8 +46,54 @@ impl Judge<'_> {
         is_crowded_out || was_stopped || found_it_taken
     }
 
+    /// Whether someone stopped it as the candidate, in the moment in which it took over.
+    fn was_stopped_as_candidate(&self, id: &str) -> bool {
+        let events = self.world.twin.events();
+        let of_it = events.iter().filter(|event| event.id == id);
+        let mut life = of_it.rev().take_while(|event| event.what != Happened::Started);
+        life.any(|event| {
+            let down = Down {
+                id: ContainerId::new(id),
+                line: self.index,
+                from: event.at,
+                until: None,
+            };
+            event.cause == Cause::OperatorAction
+                && matches!(event.what, Happened::Signalled | Happened::SignalledAgain)
+                && Role::parse(&event.name).1 == Role::Candidate
+                && was_renamed_at_once(self.world, &down)
+        })
+    }
+
+    /// Whether nothing is left of it by what someone did.
+    pub(super) fn is_gone_by_hand(&self) -> bool {
+        let events = self.world.twin.events();
+        let is_of = |event: &&Event| self.book.claims.line_of(Role::parse(&event.name).0) == Some(self.index);
+        let mut of_it = events.iter().filter(is_of);
+        let made = of_it.clone().rfind(|event| event.what == Happened::Created);
+        let removed = of_it
+            .rfind(|event| event.what == Happened::Removed && Role::parse(&event.name).1 == Role::Serving);
+        self.was_removed_at_once()
+            || made.is_some_and(|made| self.was_made_to_end(made, &events))
+            || removed.is_some_and(|removed| self.was_stopped_as_candidate(&removed.id))
+    }
+
+    /// Whether someone made it anew with `--rm` and an image that ends by itself, and it went before anything was made
+    /// for it.
+    fn was_made_to_end(&self, made: &Event, events: &[Event]) -> bool {
+        let image = self.world.image_of(&made.image);
+        let ends = image.is_some_and(|image| self.world.scenario.images[image].behaviour.exits.is_some());
+        let mut of_it = events.iter().filter(|event| event.id == made.id);
+        let went = of_it
+            .clone()
+            .any(|event| event.what == Happened::Removed && event.cause == Cause::Itself);
+        let by_us =
+            of_it.any(|event| event.what == Happened::Signalled && matches!(event.cause, Cause::Call(_)));
+        made.cause == Cause::OperatorAction && ends && went && !by_us
+    }
+
     /// Whether someone removed the old one in the moment in which its successor was given up for it.
-    pub(super) fn was_removed_at_once(&self) -> bool {
+    fn was_removed_at_once(&self) -> bool {
         let (events, calls) = (self.world.twin.events(), self.world.twin.calls());
         let role = |event: &Event| {
             let (base, role) = Role::parse(&event.name);
@@ -96,5 +129,36 @@ impl Judge<'_> {
             _ => false,
         };
         touch.is_draining && events.iter().any(is_started)
+    }
+
+    /// Whether it was set on a draining one with `--rm`, which took it along when it ended, before an upgrader looked
+    /// again: they look every ten seconds. Nothing that was set later is excused by that.
+    pub(super) fn vanished_unseen(&self, touch: &Touch, serving: &ContainerId) -> bool {
+        let (world, age) = (self.world, observation_age(self.world));
+        let events = world.twin.events();
+        let end = events.iter().find(|event| {
+            event.id == touch.id.as_str()
+                && event.at >= touch.at
+                && matches!(event.what, Happened::Exited { .. })
+        });
+        let Some(end) = end else { return false };
+        let was_seen = |call: &Call| {
+            call.operation == Operation::Inspect
+                && call.id.as_ref() == Some(&touch.id)
+                && touch.at < call.at
+                && call.at + age < end.at
+        };
+        let mut touches = self.book.claims.touches.iter();
+        let is_set_later = touches.any(|other| {
+            other.line == touch.line
+                && other.part == touch.part
+                && other.at > touch.at
+                && (other.is_draining || other.id == *serving)
+        });
+        touch.is_draining
+            && world.scenario.delegates[self.index].auto_remove
+            && end.at <= touch.at + Duration::from_secs(10) + age
+            && !is_set_later
+            && !world.twin.calls().iter().any(was_seen)
     }
 }

@@ -189,6 +189,14 @@ impl Claims {
                 OperatorAction::SetRestartPolicy(..) if is_up(target) => {
                     self.lines[line].unsure.insert(Part::Policy);
                 }
+                // The engine may start it by that one day, beside the one in service.
+                OperatorAction::SetRestartPolicy(..) => self.touches.push(Touch {
+                    id: target.id.clone(),
+                    line,
+                    part: Part::Policy,
+                    at: now,
+                    is_draining: false,
+                }),
                 OperatorAction::Connect(..) | OperatorAction::Disconnect(..) if is_up(target) => {
                     self.lines[line].unsure.insert(Part::Networks);
                 }
@@ -362,6 +370,11 @@ impl Claims {
             // Only the process that takes it off for the rest of the drain knows what it was.
             let is_only_remembered = matches!(role, Role::Draining { .. });
             if part == Part::Policy && (looks_taken_off || is_only_remembered) {
+                line.unsure.insert(part);
+            }
+            // The copy of one that vanishes was made anew for an earlier change, and no candidate waits for a further one.
+            let vanishes = world.scenario.delegates[situation.line].auto_remove;
+            if is_only_remembered && vanishes && candidate.is_none() {
                 line.unsure.insert(part);
             }
         }

@@ -328,7 +328,7 @@ impl Judge<'_> {
             .or(comes_back)
             .or_else(|| serving.first())
         else {
-            if !ended_by_its_image(self.world, delegate) && !self.was_removed_at_once() {
+            if !ended_by_its_image(self.world, delegate) && !self.is_gone_by_hand() {
                 problems.push("the delegate is lost".to_owned());
             }
             return;
@@ -435,7 +435,8 @@ impl Judge<'_> {
                 touch.line == self.index
                     && is_of(&touch.part)
                     && (was_renamed(world, &touch.id, touch.at, touch.at + age)
-                        || self.was_started_at_once(touch))
+                        || self.was_started_at_once(touch)
+                        || self.vanished_unseen(touch, &now.id()))
             };
             if !self.line.unsure.iter().any(is_of) && !touches.any(is_late) {
                 problems.push(format!("its configuration differs: {difference}"));

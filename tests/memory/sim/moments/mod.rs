@@ -1,15 +1,17 @@
 //! What must hold at every moment: the judge replays the events, and checks each against the containers at that time.
 
+mod checks;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use delegate_upgrader::container::Role;
 
-use super::book::Book;
-use super::claims::Part;
-use super::scenario::{Delegate, Kind, Way};
-use super::standing::original_name;
-use super::world::World;
+use crate::sim::book::Book;
+use crate::sim::claims::Part;
+use crate::sim::scenario::{Delegate, Kind, Way};
+use crate::sim::standing::original_name;
+use crate::sim::world::World;
 use kit::twin::{Call, Cause, Event, Happened, Operation};
 
 /// How old an observation may be when a step that rests on it takes effect.
@@ -46,6 +48,8 @@ pub(super) struct Moments<'a> {
     taken_away: BTreeMap<String, Duration>,
     /// Of these delegates somebody removed the one in service, or stopped one with `--rm`.
     removed: BTreeSet<String>,
+    /// Of these delegates the engine started what somebody keeps, by the policy that they gave it: there are two.
+    doubled: BTreeSet<String>,
     /// Delegates with `--rm` that vanished right after a person had removed their copies.
     vanished_too_soon: BTreeSet<String>,
     violations: Vec<String>,
@@ -60,6 +64,7 @@ impl<'a> Moments<'a> {
             shadows: BTreeMap::new(),
             taken_away: BTreeMap::new(),
             removed: BTreeSet::new(),
+            doubled: BTreeSet::new(),
             vanished_too_soon: BTreeSet::new(),
             violations: Vec::new(),
         }
@@ -155,12 +160,20 @@ impl<'a> Moments<'a> {
                 }
                 // What somebody gave another name does not serve by that.
                 let is_given = self.book.excuses.names.contains(&event.name);
+                let is_beside = self.another(event, |role, other| {
+                    role == Role::Serving && other.name != event.name
+                });
+                if is_given && is_beside && event.cause == Cause::Engine && self.has_set_policy(&event.id) {
+                    self.doubled.insert(self.parse(&event.name).0.to_owned());
+                }
                 let shadow = self.shadow(&event.id);
                 shadow.running = Some(event.at);
                 shadow.stop_requested = None;
                 shadow.stopped_by_operator = false;
-                // A container that a person started also survives a restart of the engine.
-                if shadow.started_by != Cause::OperatorAction || matches!(event.cause, Cause::Call(_)) {
+                // A container that a person started also survives a restart of the engine; one that its own policy starts
+                // again only goes on.
+                let goes_on = shadow.started_by == Cause::OperatorAction || event.cause == Cause::Itself;
+                if !goes_on || ours {
                     shadow.started_by = event.cause;
                 }
                 shadow.served |= Role::parse(&shadow.name).1 == Role::Serving && !is_given;
@@ -216,6 +229,12 @@ impl<'a> Moments<'a> {
                 self.shadows.remove(&event.id);
             }
         }
+    }
+
+    /// Whether someone set the policy of that container.
+    fn has_set_policy(&self, id: &str) -> bool {
+        let mut touches = self.book.claims.touches.iter();
+        touches.any(|touch| touch.id.as_str() == id && touch.part == Part::Policy)
     }
 
     fn shadow(&mut self, id: &str) -> &mut Shadow {
@@ -299,195 +318,5 @@ impl<'a> Moments<'a> {
             let (other, role) = self.parse(&shadow.name);
             *id != event.id && other == base && is(role, shadow)
         })
-    }
-
-    /// A serving container may be asked to stop only if another one serves, or if the order is stop-first and its
-    /// successor is ready.
-    fn check_stop(&mut self, event: &Event) {
-        let Some(shadow) = self.shadows.get(&event.id) else {
-            return;
-        };
-        // A rejected container that a restart of the engine started again does not serve.
-        let is_rejected = matches!(
-            Role::parse(&shadow.name).1,
-            Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. }
-        );
-        if is_rejected || !shadow.served || !self.serves(shadow, event.at) || self.another_serves(event) {
-            return;
-        }
-        // If health comes and goes, of one image or of all, the verdict may have come at a bad moment.
-        if !self.kind(shadow).serves() || self.outage(event.at) {
-            return;
-        }
-        let way = self.delegate(&event.name).map(|delegate| delegate.way);
-        // Somebody may have started it since it was observed.
-        let age = self.observation_age();
-        let next_is_ready = self.another(event, |role, other| {
-            let is_unseen = other.running.is_none_or(|since| event.at - since < age);
-            matches!(role, Role::Candidate | Role::Standby) && is_unseen
-        });
-        // Or the successor was ready at the last observation.
-        let taken_away = self.taken_away.get(self.parse(&event.name).0);
-        let is_recent = |age| taken_away.is_some_and(|at| event.at - *at < age);
-        let was_ready = is_recent(self.observation_age());
-        let delegate = self.delegate(&event.name);
-        let is_off = shadow.policy_off || delegate.is_some_and(|delegate| delegate.policy == "no");
-        if way == Some(Way::StopFirst) && (next_is_ready || was_ready) {
-            return;
-        }
-        // Or it was between two lives when that was decided, its proven successor beside it, and the call took its time.
-        let sent = match event.cause {
-            Cause::Call(index) => self.calls[index].at,
-            _ => event.at,
-        };
-        let is_new_life = shadow.running.is_some_and(|since| since > sent);
-        let is_proven = |role: Role, other: &Shadow| role == Role::Candidate && self.works(other, event.at);
-        if is_new_life && self.another(event, is_proven) {
-            return;
-        }
-        // Without a policy, nobody can tell whether a call that failed was the one that asked it to stop.
-        if is_off && is_recent(self.observation_age() + RETRY_PAUSE) {
-            return;
-        }
-        // An --rm delegate has no policy that could show this; its standby takes its place.
-        let standby = self.another(event, |role, other| {
-            role == Role::Standby && other.running.is_none()
-        });
-        if standby || self.book.excuses.names.contains(Role::parse(&event.name).0) {
-            return;
-        }
-        // An earlier process may have asked it to stop, which no engine shows: only a new life is sure to last.
-        let rejected = self.another(event, |role, _| {
-            matches!(
-                role,
-                Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. }
-            )
-        });
-        if is_off && (rejected || self.book.excuses.of(Role::parse(&event.name).0).policy_is_lost) {
-            return;
-        }
-        self.violated(event, "the last serving container was asked to stop");
-    }
-
-    /// No container may be killed before its stop timeout is over.
-    fn check_kill(&mut self, event: &Event) {
-        let shadow = &self.shadows[&event.id];
-        let Some(stop_requested) = shadow.stop_requested.filter(|_| !shadow.stopped_by_operator) else {
-            return;
-        };
-        if self.book.excuses.handled.contains(&event.id) {
-            return;
-        }
-        let had = event.at - stop_requested;
-        if had + Duration::from_millis(1) < self.world.scenario.stop_timeout {
-            self.violations.push(format!(
-                "killed after {had:?} of {:?}: {} at {:?}",
-                self.world.scenario.stop_timeout, event.name, event.at
-            ));
-        }
-    }
-
-    /// Two containers of a stop-first delegate must not run at once. A call that took long may have been overtaken.
-    fn check_single_instance(&mut self, event: &Event) {
-        if let Cause::Call(index) = event.cause
-            && event.at - self.calls[index].at > OBSERVATION_AGE
-        {
-            return;
-        }
-        let Some(delegate) = self
-            .delegate(&event.name)
-            .filter(|delegate| delegate.way == Way::StopFirst)
-        else {
-            return;
-        };
-        // Another upgrader gave it up since this one looked, right after a person had taken a part of it away.
-        let taken_away = self.taken_away.get(self.parse(&event.name).0);
-        let is_recent =
-            taken_away.is_some_and(|at| event.at - *at < OBSERVATION_AGE + Duration::from_secs(1));
-        let is_given_up = |other: &Event| match (&other.what, other.cause, event.cause) {
-            (Happened::Renamed { .. }, Cause::Call(by), Cause::Call(index)) => {
-                other.id == event.id
-                    && matches!(Role::parse(&other.name).1, Role::Withdrawn { .. })
-                    && self.calls[by].client != self.calls[index].client
-                    && other.at <= event.at
-                    && event.at < other.at + Duration::from_secs(1)
-            }
-            _ => false,
-        };
-        if is_recent && self.world.twin.events().iter().any(is_given_up) {
-            return;
-        }
-        let claims = &self.book.claims;
-        let line = claims.line_of(Role::parse(&event.name).0);
-        let is_double = line.is_some_and(|line| claims.lines[line].is_double);
-        // Someone gave it back the policy with which the engine starts it.
-        let is_touched = |id: &str| {
-            let mut touches = claims.touches.iter();
-            touches.any(|touch| touch.id.as_str() == id && touch.part == Part::Policy)
-        };
-        let has_policy = event.cause == Cause::Engine && is_touched(&event.id);
-        // The engine started the other one by the policy that someone gave it, and this one only goes on crashing, or
-        // comes back with the engine from a life that nobody had asked to end.
-        let base = self.parse(&event.name).0;
-        let is_other = |(id, other): (&String, &Shadow)| {
-            *id != event.id
-                && self.parse(&other.name).0 == base
-                && other.running.is_some()
-                && other.started_by == Cause::Engine
-                && is_touched(id)
-        };
-        let goes_on = match event.cause {
-            Cause::Itself => true,
-            Cause::Engine => self.shadows[&event.id].stop_requested.is_none(),
-            _ => false,
-        };
-        let goes_on = goes_on && self.shadows.iter().any(is_other);
-        let other = !is_double
-            && !has_policy
-            && !goes_on
-            && self.another(event, |_, other| {
-                other.running.is_some() && other.started_by != Cause::OperatorAction
-            });
-        if other {
-            let name = delegate.name.clone();
-            self.violated(event, &format!("two containers of {name} run at once"));
-        }
-    }
-
-    /// A container that served may be removed only while its successor works.
-    fn check_removal(&mut self, event: &Event) {
-        let Some(shadow) = self.shadows.get(&event.id) else {
-            return;
-        };
-        // What it was decided by may have changed while the call was on its way.
-        let is_slow =
-            matches!(event.cause, Cause::Call(index) if event.at - self.calls[index].at > OBSERVATION_AGE);
-        let is_rejected = matches!(
-            Role::parse(&shadow.name).1,
-            Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. }
-        );
-        // Someone renamed it between the observation and the removal.
-        let renamed = self.book.excuses.names.contains(&event.name);
-        if !shadow.served || is_rejected || renamed || is_slow {
-            return;
-        }
-        let successor = self.another(event, |role, other| {
-            role == Role::Serving && self.works(other, event.at)
-        });
-        // Or it worked at the last observation, and then a person removed or renamed it.
-        let taken_away = self.taken_away.get(self.parse(&event.name).0);
-        let just_now = taken_away.is_some_and(|at| event.at - *at < self.observation_age());
-        // What somebody removed stays removed; what they keep under another name, stopped, does not have its name.
-        let names = &self.book.excuses.names;
-        let has_name = self.another(event, |role, other| {
-            role == Role::Serving && (other.running.is_some() || !names.contains(&other.name))
-        });
-        let is_unwanted = !has_name && self.removed.contains(self.parse(&event.name).0);
-        // Or under the name that a person gave it.
-        let mut others = self.shadows.values();
-        let kept = others.any(|other| names.contains(&other.name) && self.works(other, event.at));
-        if !successor && !just_now && !is_unwanted && !kept {
-            self.violated(event, "removed without a working successor");
-        }
     }
 }
