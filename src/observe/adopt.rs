@@ -142,11 +142,17 @@ fn successor_role(container: &Inspected, parts: &[Part]) -> Option<Role> {
 /// delegate of its own under its new name.
 fn predecessor_role(container: &Inspected, base: &str, parts: &[Part], known: Known) -> Option<Role> {
     let was_asked = known.was_drained;
-    let successor = parts.iter().find(|part| {
-        !matches!(part.role, Role::Standby | Role::Attempt)
+    let is_successor = |part: &&Part| {
+        part.role != Role::Attempt
             && is_ours(&part.container, base)
             && replaces(&part.container).as_ref() == Some(&container.id())
-    })?;
+    };
+    let (copies, successors): (Vec<&Part>, Vec<&Part>) = parts
+        .iter()
+        .filter(is_successor)
+        .partition(|part| part.role == Role::Standby);
+    // Its successor is gone, where only its copy is left.
+    let successor = successors.into_iter().chain(copies).next()?;
     let name_is_free = find(parts, |role| role == Role::Serving).is_none();
     let created: DateTime<Utc> = successor.container.created_at()?;
     let began_before = container.started_at().is_some_and(|started| started < created);
@@ -159,6 +165,8 @@ fn predecessor_role(container: &Inspected, base: &str, parts: &[Part], known: Kn
         // Without a policy that could show it, only this process knows.
         Role::Candidate if is_up(container) => lost_its_policy || (is_unstarted && was_asked),
         Role::Candidate => lost_its_policy || (ended_since && name_is_free),
+        // It was asked to stop, and vanishes: then its copy takes its place.
+        Role::Standby => was_asked && name_is_free,
         // It finishes its tasks first, and then it is to come back, unless somebody else comes first.
         Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. } if is_up(container) => {
             was_asked && name_is_free

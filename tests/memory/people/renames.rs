@@ -301,3 +301,25 @@ async fn the_old_one_after_the_clock_was_set_back() {
     assert!(!row(&report, "dd").failed, "{report:?}");
     assert_eq!(running(&host), one("dd", NEW));
 }
+
+/// Nothing of ours but its copy is left once its candidate is gone, and it still vanishes when it has finished its tasks.
+#[tokio::test(start_paused = true)]
+async fn the_old_one_with_auto_remove_whose_candidate_goes() {
+    let host = Host::new();
+    let change = |body: &mut Value| {
+        host_network(body);
+        auto_remove(body);
+    };
+    host.publish(NEW, good());
+    let (old, mut upgrader) = upgrade_for(&host, change, DRAIN / 2).await;
+    rename(&host, &draining(&host), KEPT);
+    host.go_on(&mut upgrader, Duration::from_secs(15)).await;
+    let remove = OperatorAction::Remove("dd.candidate".to_owned());
+    host.twin.by_hand(remove).unwrap();
+    host.finish(&mut upgrader).await;
+    let (told, ended, _) = host.end_of(&old).unwrap();
+    assert_eq!(ended - told, DRAIN);
+    let names: Vec<String> = running(&host).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["dd"]);
+    assert!(host.auto_remove("dd"));
+}

@@ -15,13 +15,7 @@ impl Judge<'_> {
     /// the port, and no policy starts it again.
     pub(super) fn is_down_by_hand(&self, serving: &Glance) -> bool {
         let (world, claims) = (self.world, &self.book.claims);
-        let has_its_place = |other: &Glance| {
-            other.id != serving.id
-                && other.state == RunState::Running
-                && claims.line_of(&other.name) == Some(self.index)
-        };
         let is_stop_first = world.scenario.delegates[self.index].way == Way::StopFirst;
-        let is_crowded_out = self.line.is_double && is_stop_first && self.glance.iter().any(has_its_place);
         let events = world.twin.events();
         let was_stopped = self.was_stopped_as_candidate(serving.id.as_str());
         let last = |is: fn(&Happened) -> bool| {
@@ -43,7 +37,18 @@ impl Judge<'_> {
                 && (began.cause, ended.cause) == (Cause::OperatorAction, Cause::Itself)
                 && events.iter().any(had_the_port)
         });
-        is_crowded_out || was_stopped || found_it_taken
+        self.is_crowded_out(serving) || was_stopped || found_it_taken
+    }
+
+    /// Whether someone made a second one of what cannot run twice, which has the port.
+    pub(super) fn is_crowded_out(&self, serving: &Glance) -> bool {
+        let has_its_place = |other: &Glance| {
+            other.id != serving.id
+                && other.state == RunState::Running
+                && self.book.claims.line_of(&other.name) == Some(self.index)
+        };
+        let is_stop_first = self.world.scenario.delegates[self.index].way == Way::StopFirst;
+        self.line.is_double && is_stop_first && self.glance.iter().any(has_its_place)
     }
 
     /// Whether someone stopped it as the candidate, in the moment in which it took over.

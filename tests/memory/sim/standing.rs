@@ -359,7 +359,9 @@ impl Judge<'_> {
             && !delegate.is_broken
             // Without its image it cannot be made anew.
             && self.world.twin.images().iter().any(|there| there.as_str() == document["Image"])
-            && !is_halted(self.world, self.book, self.glance);
+            && !is_halted(self.world, self.book, self.glance)
+            // Its port is taken, and no candidate of it finds it free either.
+            && !self.is_crowded_out(serving);
         // Someone gave a name of this platform's images to one of another platform.
         // The pull is for the first one that wants the image: one of another platform, made anew meanwhile, halts the rest.
         let halts = |other: &Glance| {
