@@ -89,9 +89,12 @@ impl Rollout {
         let names = [Role::Candidate.name(&self.name), self.name.clone()];
         let is_gone = |event: &&HostEvent| self.member(&event.id).is_none() && names.contains(&event.name);
         let gone: HashSet<&ContainerId> = events.iter().filter(is_gone).map(|event| &event.id).collect();
-        let is_of = |event: &&HostEvent| match (member.role, &event.kind) {
-            (Role::Attempt, EventKind::Disconnected) => gone.contains(&event.id),
-            (Role::Attempt, _) => is_gone(event),
+        let is_of = |event: &&HostEvent| match member.role {
+            // Somebody may have given it another name. An old one gets one of ours before it is asked to stop.
+            Role::Attempt => {
+                let (_, role) = Role::parse(&event.name);
+                gone.contains(&event.id) && matches!(role, Role::Serving | Role::Candidate)
+            }
             _ => event.id == member.id,
         };
         let is_up = member.role != Role::Attempt && member.is_up();
@@ -310,6 +313,15 @@ mod tests {
         assert_eq!(told("gone", "dd.candidate"), StoppedBy::Somebody);
         assert_eq!(told("gone", "dd"), StoppedBy::Somebody);
         assert_eq!(told("gone", "dd.draining-5"), StoppedBy::Engine);
+        // Somebody gave it another name first; or it was withdrawn.
+        for (name, by) in [
+            ("kept", StoppedBy::Somebody),
+            ("dd.withdrawn-5", StoppedBy::Nobody),
+        ] {
+            let started = event("gone", "dd.candidate", EventKind::Started);
+            let signalled = event("gone", name, signal("15"));
+            assert_eq!(rollout.who_stopped(&marker, &[started, signalled]), by, "{name}");
+        }
         // The engine remembers the marker's creation, and no start of what it was made for.
         let created = event("c", "dd.attempt", EventKind::Other);
         let gone = |kind| event("gone", "dd.candidate", kind);

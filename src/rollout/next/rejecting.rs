@@ -84,10 +84,12 @@ impl At<'_> {
             let was_up = old.started_at.is_some_and(|started| started < member.created_at);
             member.role != Role::Attempt || (old.role == Role::Serving && was_up)
         };
-        // Or it was, when this process first saw the candidate run.
+        // Or it was, when the candidate began its life, or this process first saw it run.
         let outlasted = |old: &Member| {
-            let seen = member.history.seen_since;
-            member.role == Role::Candidate && old.has_ended() && seen.is_some() && seen < old.finished_at
+            let begins = [member.history.seen_since, member.started_at];
+            let mut begins = begins.into_iter().flatten();
+            let is_candidate = member.role == Role::Candidate;
+            is_candidate && old.has_ended() && begins.any(|begin| Some(begin) < old.finished_at)
         };
         let is_old =
             |old: &Member| member.is_successor_of(old) && (old.is_up() && lived_on(old) || outlasted(old));

@@ -28,7 +28,10 @@ impl Judge<'_> {
             let had_the_port = |other: &Event| {
                 let (base, role) = Role::parse(&other.name);
                 claims.line_of(base) == Some(self.index)
-                    && matches!(role, Role::Withdrawn { .. } | Role::Failed { .. })
+                    && matches!(
+                        role,
+                        Role::Withdrawn { .. } | Role::Failed { .. } | Role::Inconclusive { .. }
+                    )
                     && matches!(other.what, Happened::Exited { .. })
                     && other.at > ended.at
             };
