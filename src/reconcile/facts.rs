@@ -155,7 +155,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let Some(member) = rollout.member(id) else { return };
         let asked_at = self.now();
         let events = self.events(rollout, Rollout::stopped_since(member)).await;
-        let by = events.map_or(StoppedBy::Unknown, |events| rollout.who_stopped(member, &events));
+        let told = events.map_or(StoppedBy::Unknown, |events| rollout.who_stopped(member, &events));
+        // What was asked of this life stays asked, where the engine does not tell it again.
+        let by = match told {
+            StoppedBy::Unknown if member.was_asked_by_somebody() => StoppedBy::Somebody,
+            told => told,
+        };
         self.memory.history(id).stopper = Some(Stopper {
             by,
             role: member.role,

@@ -74,6 +74,13 @@ impl Member {
         (holds && is_same).then_some(stopper.by)
     }
 
+    /// Whether somebody is known to have asked this life to stop, however long ago that was learned.
+    pub(crate) fn was_asked_by_somebody(&self) -> bool {
+        let stopper = self.history.stopper.as_ref();
+        let stopper = stopper.filter(|stopper| stopper.by == StoppedBy::Somebody);
+        stopper.is_some_and(|stopper| stopper.role == self.role && stopper.started_at == self.started_at)
+    }
+
     /// Whether it was this program that stopped it: this process, or an earlier one, which took its policy first.
     pub(super) fn was_stopped_by_us(&self) -> bool {
         let lost_its_policy = self.restart_is_off() && self.predecessor_restarts().is_some();

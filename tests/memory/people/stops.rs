@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use delegate_upgrader::container::RunState;
+use delegate_upgrader::engine::Engine as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::status::report::Report;
 use serde_json::{Value, json};
@@ -258,4 +259,22 @@ async fn a_delegate_that_its_owner_restarted_is_replaced() {
             (vec!["dd".to_owned()], NEW.to_owned())
         );
     }
+}
+
+/// Its withdrawal fails, and then the engine does not tell who stopped it.
+#[tokio::test(start_paused = true)]
+async fn what_somebody_stopped_is_not_forgotten_with_a_failed_call() {
+    let host = Host::new();
+    let id = host.run_with("dd", host_network);
+    let owner = host.twin.client(9);
+    owner.stop(&id, Duration::from_secs(600)).await.unwrap();
+    let (mut first, mut asked) = (true, false);
+    host.twin.set_faults(move |call| match call.operation {
+        Operation::Events if std::mem::replace(&mut asked, true) => Fault::ErrBefore,
+        Operation::Rename if std::mem::take(&mut first) => Fault::ErrBefore,
+        _ => Fault::None,
+    });
+    let report = host.once(NEW).await;
+    assert_eq!(row(&report, "dd").reason.as_str(), "asked_to_stop", "{report:?}");
+    assert_eq!((host.names(), host.find("dd").id), (vec!["dd".to_owned()], id));
 }

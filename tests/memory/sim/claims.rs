@@ -372,9 +372,11 @@ impl Claims {
             if part == Part::Policy && (looks_taken_off || is_only_remembered) {
                 line.unsure.insert(part);
             }
-            // The copy of one that vanishes was made anew for an earlier change, and no candidate waits for a further one.
+            // The copy of one that vanishes is made already, and without a candidate nothing would be left while it is made
+            // anew.
             let vanishes = world.scenario.delegates[situation.line].auto_remove;
-            if is_only_remembered && vanishes && candidate.is_none() {
+            let has_copy = situation.standby().is_some();
+            if is_only_remembered && vanishes && has_copy && candidate.is_none() {
                 line.unsure.insert(part);
             }
         }
