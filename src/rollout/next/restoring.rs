@@ -25,16 +25,19 @@ impl At<'_> {
         let asked_by = old.stopped_by(self.now);
         let asked = old.history.stop_requested_at.is_some();
         // Somebody may have given it a policy since it was asked to stop.
-        let may_have_been_asked = old.restart_is_off() || asked || asked_by == Some(StoppedBy::Somebody);
-        let lives_on = old.is_up() && !restarted && self.is_safe_to_stop(old);
+        let is_told = asked_by == Some(StoppedBy::Somebody);
+        let may_have_been_asked = is_told || !restarted && (old.restart_is_off() || asked);
+        // What this process asked of its life before may have reached this one, after somebody's `docker restart`.
+        let lives_again = restarted && old.history.restarted_since_stop;
+        let is_in_doubt = old.is_up() && (!restarted || lives_again) && self.is_safe_to_stop(old);
         // Beside one that it cannot run beside it may fail, and no policy would bring it back.
         let may_fail = restarted && self.is_stop_first() && owed.is_none() && old.restart_is_off();
         match (&old.state, in_the_way, owed) {
             (_, Some(other), _) if !old.is_up() || may_fail => O1.see(self.wait_for_removal(other)),
-            _ if lives_on && asked_by.is_none() => O2.learn(Fact::StoppedBy {
+            _ if is_in_doubt && asked_by.is_none() => O2.learn(Fact::StoppedBy {
                 container: old.id.clone(),
             }),
-            _ if lives_on && may_have_been_asked && !self.is_untouched(old) => O3.see(
+            _ if is_in_doubt && may_have_been_asked && !self.is_untouched(old) => O3.see(
                 // A new name would say that it was asked to stop now.
                 if old.restart_is_off() || asked {
                     self.drain(old)

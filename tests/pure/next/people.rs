@@ -381,6 +381,19 @@ fn an_old_one_that_nobody_asked_to_stop_comes_back_as_it_is() {
     }
     let by_us = up().asked_to_stop(5).stopped_by(StoppedBy::Nobody);
     assert!(base(by_us).starts_with("wait"));
+    // Somebody restarted it as this process asked it to stop: the new life may have got the request.
+    let again = || up().change(|m| m.history.restarted_since_stop = true);
+    assert_eq!(
+        base(again().stopped_by_whom()),
+        "find out whether somebody stopped old"
+    );
+    assert_eq!(
+        base(again().stopped_by(StoppedBy::Somebody)),
+        "tell d.draining-90 (old) to stop within 1h"
+    );
+    for by in [StoppedBy::Nobody, StoppedBy::Unknown] {
+        assert_eq!(base(again().stopped_by(by)), set);
+    }
 }
 
 #[test]
