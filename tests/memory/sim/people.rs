@@ -15,6 +15,15 @@ use kit::twin::{Glance, OperatorAction};
 /// The longest that Compose waits for a container that it stops.
 const COMPOSE_STOP: Duration = Duration::from_secs(11);
 
+/// How much is done on the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Density {
+    /// An act or two in most replacements, now and then more.
+    Some,
+    /// Several in each, at its every stage: they also undo one another's work, and contradict themselves.
+    Crowd,
+}
+
 /// What the people of a story do, and how often.
 #[derive(Clone, Debug)]
 pub struct People {
@@ -65,7 +74,7 @@ const KINDS: [Kind; 15] = [
 ];
 
 impl People {
-    pub fn new(random: &mut Random) -> Self {
+    pub fn new(random: &mut Random, density: Density) -> Self {
         let mut kinds = Vec::new();
         for _ in 0..random.pick(&[1, 1, 2, 3, 5]) {
             let kind = random.pick(&KINDS);
@@ -79,8 +88,14 @@ impl People {
             }
         }
         Self {
-            often: random.pick(&[3, 6, 12, 25]),
-            every: random.pick(&[HOUR / 6, HOUR / 2, HOUR, HOUR * 3]),
+            often: random.pick(match density {
+                Density::Some => &[12, 25, 50, 100],
+                Density::Crowd => &[3, 6, 12, 25],
+            }),
+            every: match density {
+                Density::Some => random.pick(&[HOUR, HOUR * 2, HOUR * 4, HOUR * 8]),
+                Density::Crowd => random.pick(&[HOUR / 6, HOUR / 2, HOUR, HOUR * 3]),
+            },
             kinds,
         }
     }
@@ -92,7 +107,7 @@ impl People {
 }
 
 /// Gives a scenario people, in place of some of its faults.
-pub(super) fn move_in(scenario: &mut Scenario) {
+pub(super) fn move_in(scenario: &mut Scenario, density: Density) {
     let mut random = Random::new(scenario.seed ^ 0x7065_6f70_6c65);
     if random.one_in(2) {
         scenario.faults = super::scenario::Faults::default();
@@ -118,7 +133,7 @@ pub(super) fn move_in(scenario: &mut Scenario) {
             "Test": ["CMD", "/probe"], "Interval": 2_592_000_000_000_000_u64, "Retries": 3,
         });
     }
-    scenario.people = Some(People::new(&mut random));
+    scenario.people = Some(People::new(&mut random, density));
 }
 
 /// Someone does something.

@@ -9,11 +9,12 @@ use std::time::Instant;
 
 use super::director::play;
 use super::judge::judge;
+use super::people::Density;
 use super::scenario::Scenario;
 
 /// How many seeds a plain `cargo test` plays.
 const FIXED_SHARE: u64 = 60;
-const FIXED_SHARE_WITH_PEOPLE: u64 = 60;
+const FIXED_SHARE_WITH_PEOPLE: u64 = 30;
 
 /// So many broken stories are listed.
 const SHOWN: usize = 200;
@@ -40,7 +41,7 @@ fn runtime() -> tokio::runtime::Runtime {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum People {
     None,
-    Some,
+    Some(Density),
 }
 
 impl People {
@@ -48,14 +49,15 @@ impl People {
     fn as_asked_for() -> Self {
         match std::env::var("PEOPLE").as_deref() {
             Err(_) | Ok("" | "0") => Self::None,
-            Ok(_) => Self::Some,
+            Ok("crowd") => Self::Some(Density::Crowd),
+            Ok(_) => Self::Some(Density::Some),
         }
     }
 
     fn scenario(self, seed: u64) -> Scenario {
         match self {
             Self::None => Scenario::new(seed),
-            Self::Some => Scenario::with_people(seed),
+            Self::Some(density) => Scenario::with_people(seed, density),
         }
     }
 }
@@ -142,7 +144,11 @@ fn check(people: People, seeds: Range<u64>) {
         tally.violations.is_empty(),
         "{} seeds; replay one with: {}make sim SEED={}",
         tally.violations.len(),
-        if people == People::None { "" } else { "PEOPLE=1 " },
+        match people {
+            People::None => "",
+            People::Some(Density::Some) => "PEOPLE=1 ",
+            People::Some(Density::Crowd) => "PEOPLE=crowd ",
+        },
         tally.violations[0].0
     );
 }
@@ -154,7 +160,9 @@ fn the_promise_is_kept_whatever_goes_wrong() {
 
 #[test]
 fn what_people_do_beside_it_stands() {
-    check(People::Some, 0..FIXED_SHARE_WITH_PEOPLE);
+    for density in [Density::Some, Density::Crowd] {
+        check(People::Some(density), 0..FIXED_SHARE_WITH_PEOPLE);
+    }
 }
 
 /// Stories in which the promise was once broken.

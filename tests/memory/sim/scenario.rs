@@ -5,7 +5,7 @@ use std::time::Duration;
 use delegate_upgrader::config::Strategy;
 use serde_json::{Value, json};
 
-use super::people::{People, move_in};
+use super::people::{Density, People, move_in};
 use super::random::Random;
 use kit::twin::{Behaviour, Exit, OnStop, Wellness, delegate_body};
 
@@ -179,9 +179,9 @@ impl Scenario {
     }
 
     /// The same with people who work on the host.
-    pub fn with_people(seed: u64) -> Self {
+    pub fn with_people(seed: u64, density: Density) -> Self {
         let mut scenario = Self::new(seed);
-        move_in(&mut scenario);
+        move_in(&mut scenario, density);
         scenario
     }
 }

@@ -161,7 +161,8 @@ impl<'a> Moments<'a> {
                 // What somebody gave another name does not serve by that.
                 let is_given = self.book.excuses.names.contains(&event.name);
                 let is_beside = self.another(event, |role, other| {
-                    role == Role::Serving && other.name != event.name
+                    let is_its_own = matches!(role, Role::Serving | Role::Candidate | Role::Draining { .. });
+                    is_its_own && other.name != event.name
                 });
                 if is_given && is_beside && event.cause == Cause::Engine && self.has_set_policy(&event.id) {
                     self.doubled.insert(self.parse(&event.name).0.to_owned());
