@@ -130,7 +130,8 @@ impl Rollout {
         }
         match knows_beginning {
             _ if !asked.is_empty() => StoppedBy::Somebody,
-            true if member.was_stopped_between_lives() => StoppedBy::Somebody,
+            // An engine that ended would have started it again.
+            _ if member.was_stopped_between_lives() => StoppedBy::Somebody,
             true => StoppedBy::Nobody,
             false if is_up || events.len() >= SURELY_ALL => StoppedBy::Unknown,
             _ if was_removed => StoppedBy::Somebody,
@@ -276,9 +277,11 @@ mod tests {
         let mut by_policy = ended.clone();
         by_policy.restart_policy = "unless-stopped".to_owned();
         assert_eq!(of(&by_policy, slice::from_ref(&started)), StoppedBy::Somebody);
-        assert_eq!(of(&by_policy, &[EventKind::Other]), StoppedBy::Engine);
+        // That holds where the engine has forgotten its start, too.
+        assert_eq!(of(&by_policy, &[EventKind::Other]), StoppedBy::Somebody);
         by_policy.failed_to_start = true;
         assert_eq!(of(&by_policy, &[started]), StoppedBy::Nobody);
+        assert_eq!(of(&by_policy, &[EventKind::Other]), StoppedBy::Engine);
         // One that runs was not ended by the engine.
         assert_eq!(of(&member(Role::Candidate, "running"), &[]), StoppedBy::Unknown);
     }

@@ -278,3 +278,23 @@ async fn what_somebody_stopped_is_not_forgotten_with_a_failed_call() {
     assert_eq!(row(&report, "dd").reason.as_str(), "asked_to_stop", "{report:?}");
     assert_eq!((host.names(), host.find("dd").id), (vec!["dd".to_owned()], id));
 }
+
+/// The engine that restarts has forgotten who stopped it, and would have started it again if it had ended it itself.
+#[tokio::test(start_paused = true)]
+async fn a_delegate_that_its_owner_stopped_before_the_engine_restarted_stays_so() {
+    for is_new_process in [false, true] {
+        let host = Host::new();
+        let id = host.run_with("dd", unchanged);
+        let mut upgrader = after(&host, HALF_PROOF).await;
+        host.twin.by_hand(OperatorAction::Kill("dd".to_owned())).unwrap();
+        host.twin.restart_engine_live(Duration::from_secs(45));
+        if is_new_process {
+            upgrader = host.upgrader(NEW);
+            upgrader.start_run(Mode::Upgrade);
+        }
+        let report = host.finish(&mut upgrader).await;
+        assert_eq!(host.names(), ["dd"], "{is_new_process} {report:?}");
+        let dd = host.find("dd");
+        assert_eq!((dd.id, dd.state), (id, RunState::Exited), "{is_new_process}");
+    }
+}
