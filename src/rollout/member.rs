@@ -294,6 +294,13 @@ impl Member {
         self.restarts().saturating_sub(self.history.excused_restarts) >= CRASH_LOOP
     }
 
+    /// Whether it is a candidate that was about to be rejected for its crashes, and lost its policy first: a common cause
+    /// that is seen only then, or a life that it began meanwhile, does not give that back.
+    pub(super) fn was_given_up(&self) -> bool {
+        let lost_its_policy = self.restart_is_off() && self.predecessor_restarts().is_some();
+        self.role == Role::Candidate && !self.auto_remove && lost_its_policy && self.restarts() >= CRASH_LOOP
+    }
+
     /// Why nothing is replaced where the desired image is the one that runs.
     pub(super) fn unchanged_reason(&self, reference: &ImageReference, intent: Intent) -> Reason {
         let image = reference.to_string();

@@ -50,7 +50,7 @@ impl At<'_> {
                 (P2, Candidate::Refused(failure))
             }
             None if member.is_created() => (P3, Candidate::Created),
-            _ if member.is_crash_looping() => {
+            _ if member.is_crash_looping() || member.was_given_up() => {
                 let restarts = member.restarts();
                 let cause = FailureCause::CrashLoop { restarts, ending };
                 // Restarts that have a common cause are not counted.

@@ -7,6 +7,7 @@ use delegate_upgrader::container::{ContainerId, Role, RunState};
 use super::claims::{Down, Touch};
 use super::scenario::Way;
 use super::standing::{Judge, observation_age, was_renamed_at_once};
+use super::world::World;
 use kit::twin::{Call, Cause, Event, Glance, Happened, Operation};
 
 impl Judge<'_> {
@@ -81,7 +82,7 @@ impl Judge<'_> {
         let made = of_it.clone().rfind(|event| event.what == Happened::Created);
         let removed = of_it
             .rfind(|event| event.what == Happened::Removed && Role::parse(&event.name).1 == Role::Serving);
-        self.was_removed_at_once()
+        was_removed_at_once(self.world, |base| self.line.names.contains(base))
             || made.is_some_and(|made| self.was_made_to_end(made, &events))
             || removed.is_some_and(|removed| self.was_stopped_as_candidate(&removed.id))
     }
@@ -98,30 +99,6 @@ impl Judge<'_> {
         let by_us =
             of_it.any(|event| event.what == Happened::Signalled && matches!(event.cause, Cause::Call(_)));
         made.cause == Cause::OperatorAction && ends && went && !by_us
-    }
-
-    /// Whether someone removed the old one in the moment in which its successor was given up for it.
-    fn was_removed_at_once(&self) -> bool {
-        let (events, calls) = (self.world.twin.events(), self.world.twin.calls());
-        let role = |event: &Event| {
-            let (base, role) = Role::parse(&event.name);
-            self.line.names.contains(base).then_some(role)
-        };
-        let is_removal = |event: &&Event| {
-            event.cause == Cause::OperatorAction
-                && event.what == Happened::Removed
-                && matches!(role(event), Some(Role::Draining { .. }))
-        };
-        let gives_up = |event: &Event, at: Duration| match (&event.what, event.cause, role(event)) {
-            (
-                Happened::Renamed { .. },
-                Cause::Call(index),
-                Some(Role::Withdrawn { .. } | Role::Failed { .. } | Role::Inconclusive { .. }),
-            ) => calls[index].at <= at && at <= event.at,
-            _ => false,
-        };
-        let mut removals = events.iter().filter(is_removal);
-        removals.any(|removal| events.iter().any(|event| gives_up(event, removal.at)))
     }
 
     /// Whether the candidate of what someone changed was started at that moment: compared with it before.
@@ -169,4 +146,28 @@ impl Judge<'_> {
             && !is_set_later
             && !world.twin.calls().iter().any(was_seen)
     }
+}
+
+/// Whether someone removed the old one of such a name in the moment in which its successor was given up for it.
+pub(super) fn was_removed_at_once(world: &World, is_its_name: impl Fn(&str) -> bool) -> bool {
+    let (events, calls) = (world.twin.events(), world.twin.calls());
+    let role = |event: &Event| {
+        let (base, role) = Role::parse(&event.name);
+        is_its_name(base).then_some(role)
+    };
+    let is_removal = |event: &&Event| {
+        event.cause == Cause::OperatorAction
+            && event.what == Happened::Removed
+            && matches!(role(event), Some(Role::Draining { .. }))
+    };
+    let gives_up = |event: &Event, at: Duration| match (&event.what, event.cause, role(event)) {
+        (
+            Happened::Renamed { .. },
+            Cause::Call(index),
+            Some(Role::Withdrawn { .. } | Role::Failed { .. } | Role::Inconclusive { .. }),
+        ) => calls[index].at <= at && at <= event.at,
+        _ => false,
+    };
+    let mut removals = events.iter().filter(is_removal);
+    removals.any(|removal| events.iter().any(|event| gives_up(event, removal.at)))
 }

@@ -6,6 +6,7 @@ use delegate_upgrader::container::{Inspected, Role, RunState};
 use delegate_upgrader::document::{self, Images};
 use serde_json::{Value, json};
 
+use super::at_once::was_removed_at_once;
 use super::book::Book;
 use super::excuses::Excuse;
 use super::scenario::{Delegate, Kind, Way};
@@ -145,7 +146,8 @@ fn ending_of(
         }
     }
     let Some((_, serving)) = family.iter().find(|(role, _)| *role == Role::Serving) else {
-        let may_be_gone = excuse.may_be_gone || excuse.ports_are_taken;
+        let is_gone_by_hand = was_removed_at_once(world, |base| base == delegate.name);
+        let may_be_gone = excuse.may_be_gone || excuse.ports_are_taken || is_gone_by_hand;
         if !may_be_gone && !ended_by_its_image(world, delegate) {
             problems.push("the delegate is lost".to_owned());
         }
@@ -198,10 +200,12 @@ fn ending_of(
 /// A candidate that is left alone with an earlier image of the same tag, and fails with it, halts the others.
 pub(super) fn is_halted(world: &World, book: &Book, glance: &[Glance]) -> bool {
     let reference = &world.scenario.images[book.published].reference;
-    glance
-        .iter()
-        .filter(|other| Role::parse(&other.name).1 == Role::Candidate)
-        .any(|other| other.image == *reference || other.state != RunState::Running)
+    let waits = |other: &Glance| other.image == *reference || other.state != RunState::Running;
+    // A removal that the engine never finishes is a failure until somebody restarts it.
+    glance.iter().any(|other| {
+        let is_candidate = Role::parse(&other.name).1 == Role::Candidate;
+        other.state == RunState::Removing || is_candidate && waits(other)
+    })
 }
 
 /// Whether an image may have ended the delegate for good: it fails after its proof, when nothing is left to return to,

@@ -509,3 +509,18 @@ fn a_stop_first_candidate_that_somebody_started_too_soon_is_not_judged() {
     assert_eq!(base(49, 51), withdrawn);
     assert!(base(49, 49).starts_with("reject new"), "{}", base(49, 49));
 }
+
+#[test]
+fn a_candidate_that_was_given_up_for_its_crashes_does_not_take_over_without_its_policy() {
+    let base = |restarts, policy: &str| {
+        let candidate = new().running(90, 80).restarts(restarts).policy(policy);
+        // What had made it crash was seen afterwards.
+        let candidate = candidate.change(|m| m.history.excused_restarts = restarts);
+        let scene = scene().draining(110, old().policy("no").exited(100));
+        scene.candidate(candidate.stopped_by(StoppedBy::Nobody)).next()
+    };
+    assert!(base(3, "no").starts_with("reject new as d.failed-1: it keeps crashing"));
+    let promoted = "promote the candidate (new) to d";
+    assert_eq!(base(3, "unless-stopped"), promoted);
+    assert_eq!(base(2, "no"), promoted);
+}

@@ -32,7 +32,9 @@ impl Moments<'_> {
         let age = self.observation_age();
         let next_is_ready = self.another(event, |role, other| {
             let is_unseen = other.running.is_none_or(|since| event.at - since < age);
-            matches!(role, Role::Candidate | Role::Standby) && is_unseen
+            // Somebody may have given it another name.
+            let is_theirs = self.book.excuses.names.contains(&other.name) && other.past.is_none();
+            (matches!(role, Role::Candidate | Role::Standby) || is_theirs) && is_unseen
         });
         // Or the successor was ready at the last observation.
         let taken_away = self.taken_away.get(self.parse(&event.name).0);
