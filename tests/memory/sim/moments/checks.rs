@@ -27,14 +27,22 @@ impl Moments<'_> {
         if !self.kind(shadow).serves() || self.outage(event.at) {
             return;
         }
+        // Its successor works under the name that somebody gave it.
+        let base = Role::parse(&event.name).0;
+        let is_kept = |other: &Shadow| {
+            self.book.excuses.names.contains(&other.name)
+                && other.name.starts_with(base)
+                && self.works(other, event.at)
+        };
+        if self.shadows.values().any(is_kept) {
+            return;
+        }
         let way = self.delegate(&event.name).map(|delegate| delegate.way);
         // Somebody may have started it since it was observed.
         let age = self.observation_age();
         let next_is_ready = self.another(event, |role, other| {
             let is_unseen = other.running.is_none_or(|since| event.at - since < age);
-            // Somebody may have given it another name.
-            let is_theirs = self.book.excuses.names.contains(&other.name) && other.past.is_none();
-            (matches!(role, Role::Candidate | Role::Standby) || is_theirs) && is_unseen
+            matches!(role, Role::Candidate | Role::Standby) && is_unseen
         });
         // Or the successor was ready at the last observation.
         let taken_away = self.taken_away.get(self.parse(&event.name).0);
