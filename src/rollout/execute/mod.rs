@@ -107,19 +107,8 @@ pub async fn execute<E: Engine>(
         }
         Step::Start { id, .. } => return start(engine, rollout, id, memory, now).await,
         Step::Retire { id, to } => {
-            let takes_over = |candidate: &&Member| {
-                let serving = rollout.serving.as_ref().filter(|serving| serving.id == *id);
-                serving.is_some_and(|serving| candidate.is_successor_of(serving))
-            };
-            let successor = rollout.candidate.as_ref().filter(takes_over);
-            // A candidate that differs, or that cannot be started, was compared before.
-            let is_compared = |candidate: &&Member| {
-                candidate.history.outdated.is_none() && candidate.history.start_refused.is_none()
-            };
-            if let Some(candidate) = unstarted_candidate(rollout).or(successor).filter(is_compared)
-                && !prepare_candidate(engine, rollout, candidate, memory, now).await?
-            {
-                return Ok(not_prepared(candidate, memory));
+            if let Some(differs) = compare_successor(engine, rollout, id, memory, now).await? {
+                return Ok(differs);
             }
             check_companions(engine, rollout, id).await?;
             engine.rename(id, to).await?;
@@ -137,6 +126,14 @@ pub async fn execute<E: Engine>(
             engine.rename(id, to).await?;
         }
         Step::SetRestartPolicy { id, policy, .. } => {
+            // Between two lives it loses its policy before its name.
+            let is_serving = rollout.serving.as_ref().is_some_and(|serving| serving.id == *id);
+            if policy == "no"
+                && is_serving
+                && let Some(differs) = compare_successor(engine, rollout, id, memory, now).await?
+            {
+                return Ok(differs);
+            }
             // Its successor's label has the policy too, but the successor may be removed.
             if let Some(member) = rollout.member(id).filter(|member| !member.restart_is_off()) {
                 memory.history(id).original_policy = Some(member.restart_policy.clone());
@@ -205,4 +202,29 @@ fn was_candidate(rollout: &Rollout, removed: &ContainerId) -> bool {
     rollout.candidate.as_ref().is_some_and(|candidate| {
         candidate.id == *removed && !standby.is_some_and(|standby| candidate.is_successor_of(standby))
     })
+}
+
+/// Compares the one that is about to give up its name with its candidate: what came of it where they differ.
+async fn compare_successor<E: Engine>(
+    engine: &E,
+    rollout: &Rollout,
+    id: &ContainerId,
+    memory: &mut Memory,
+    now: DateTime<Utc>,
+) -> Result<Option<Effect>, Failure> {
+    let takes_over = |candidate: &&Member| {
+        let serving = rollout.serving.as_ref().filter(|serving| serving.id == *id);
+        serving.is_some_and(|serving| candidate.is_successor_of(serving))
+    };
+    let successor = rollout.candidate.as_ref().filter(takes_over);
+    // A candidate that differs, or that cannot be started, was compared before.
+    let is_compared = |candidate: &&Member| {
+        candidate.history.outdated.is_none() && candidate.history.start_refused.is_none()
+    };
+    match unstarted_candidate(rollout).or(successor).filter(is_compared) {
+        Some(candidate) if !prepare_candidate(engine, rollout, candidate, memory, now).await? => {
+            Ok(Some(not_prepared(candidate, memory)))
+        }
+        _ => Ok(None),
+    }
 }

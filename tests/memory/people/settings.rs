@@ -8,7 +8,7 @@ use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::{Value, json};
 
 use crate::rollout::host::{DRAIN, Host, NEW, OLD, Upgrader, auto_remove, host_network, row};
-use kit::twin::Operation;
+use kit::twin::{Behaviour, Fault, Operation};
 
 fn set_memory(host: &Host, name: &str, bytes: u64) {
     host.twin
@@ -174,4 +174,29 @@ async fn a_copy_of_one_with_auto_remove_that_got_a_policy_is_replaced_with_that_
         host.assert_settled("dd", NEW, "always", "");
         assert!(!host.auto_remove("dd"));
     }
+}
+
+/// Between two lives its policy goes before its name, and only the process that took it would know what somebody set.
+#[tokio::test(start_paused = true)]
+async fn what_is_changed_on_one_that_crashes_is_kept() {
+    let host = Host::new();
+    host.twin.set_behaviour(OLD, &Behaviour::exits(Duration::ZERO, 1));
+    let id = host.run_with("dd", host_network);
+    tokio::time::sleep(DRAIN).await;
+    host.twin.set_faults(|call| match call.operation {
+        Operation::Create => Fault::HangAfter,
+        Operation::Rename | Operation::Remove => Fault::ErrBefore,
+        _ => Fault::None,
+    });
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::Upgrade);
+    let meddle = async {
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert_eq!(host.find("dd.candidate").state, RunState::Created);
+        set_policy(&host, &id, "always").await;
+    };
+    let (report, ()) = tokio::join!(host.go_on(&mut upgrader, Duration::from_secs(90)), meddle);
+    host.twin.clear_faults();
+    let report = (report, host.once(NEW).await);
+    assert_eq!(host.restart_policy("dd"), "always", "{report:?}");
 }
