@@ -49,7 +49,7 @@ fn adopted_role(
     let as_successor = || {
         let base = container.label(label::NAME).filter(|base| *base != name)?;
         let base = Some(base).filter(|base| is_ours(container, base))?;
-        let role = successor_role(container, families.get(base)?)?;
+        let role = successor_role(container, families.get(base)?, known(container).was_drained)?;
         Some((base.to_owned(), role))
     };
     let as_predecessor = || {
@@ -80,7 +80,7 @@ fn replaces(container: &Inspected) -> Option<ContainerId> {
 /// which the old one drains. One that was given up is not up for long, and has lost its restart policy.
 ///
 /// A standby that its owner keeps is not started, and an attempt marker could not run.
-fn successor_role(container: &Inspected, parts: &[Part]) -> Option<Role> {
+fn successor_role(container: &Inspected, parts: &[Part], was_asked: bool) -> Option<Role> {
     let is_copy = container.label(label::AUTO_REMOVE) == Some("true");
     let old = replaces(container).filter(|_| !is_copy && !is_marker(container))?;
     // Without a policy that could be taken off nothing shows it. Any other one somebody has set.
@@ -123,18 +123,38 @@ fn successor_role(container: &Inspected, parts: &[Part]) -> Option<Role> {
                 Role::Candidate
             })
         }
-        Some(Role::Serving) if !is_given_up => Some(Role::Candidate),
+        // Without a policy to lose, this process still knows that it asked it to stop.
+        Some(Role::Serving) if !is_given_up && !was_asked => Some(Role::Candidate),
         // It is the old one once more, created from its standby.
         Some(Role::Standby) if !is_given_up && find(parts, |role| role == Role::Serving).is_none() => {
             Some(Role::Candidate)
         }
-        // The old one has vanished; its copy stands by.
         None if !is_given_up && find(parts, |role| role == Role::Serving).is_none() => {
-            let standby = find(parts, |role| role == Role::Standby)?;
-            (replaces(&standby.container).as_ref() == Some(&old)).then_some(Role::Candidate)
+            let standby = find(parts, |role| role == Role::Standby);
+            // The old one has vanished; its copy stands by.
+            if standby.is_some_and(|copy| replaces(&copy.container).as_ref() == Some(&old)) {
+                return Some(Role::Candidate);
+            }
+            outlived(container, parts).then_some(Role::Serving)
         }
         _ => None,
     }
+}
+
+/// Whether all that drain had given up the name before this one was made: it took the place of a later one, which is gone,
+/// and they finish their tasks behind it.
+fn outlived(container: &Inspected, parts: &[Part]) -> bool {
+    let created = container.created_at();
+    let mut drains = parts.iter().filter_map(|part| match part.role {
+        Role::Draining { since } => Some(DateTime::from_timestamp(since, 0)),
+        _ => None,
+    });
+    let candidate = find(parts, |role| role == Role::Candidate);
+    let is_free = candidate.is_none_or(|new| replaces(&new.container) == Some(container.id()));
+    is_up(container)
+        && is_free
+        && drains.next().is_some_and(|first| first < created)
+        && drains.all(|since| since < created)
 }
 
 /// Whether this is an old one that drains, or has, for a successor that is not proven yet; and it has lived no other life

@@ -154,8 +154,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     async fn learn_who_stopped(&mut self, rollout: &Rollout, id: &ContainerId) {
         let Some(member) = rollout.member(id) else { return };
         let asked_at = self.now();
-        let events = self.events(rollout, Rollout::stopped_since(member)).await;
-        let told = events.map_or(StoppedBy::Unknown, |events| rollout.who_stopped(member, &events));
+        let events = self.events(rollout, rollout.stopped_since(member)).await;
+        let told = match events {
+            Some(events) => rollout.who_stopped(member, &events),
+            // That needs no event.
+            None if member.was_stopped_between_lives() => StoppedBy::Somebody,
+            None => StoppedBy::Unknown,
+        };
         // What was asked of this life stays asked, where the engine does not tell it again.
         let by = match told {
             StoppedBy::Unknown if member.was_asked_by_somebody() => StoppedBy::Somebody,

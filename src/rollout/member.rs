@@ -206,7 +206,7 @@ impl Member {
 
     /// Whether somebody stopped it while it had no process, which the engine's events do not tell: it has ended, although
     /// by its policy the engine starts it each time.
-    pub(super) fn was_stopped_between_lives(&self) -> bool {
+    pub(crate) fn was_stopped_between_lives(&self) -> bool {
         let is_always_started = matches!(self.restart_policy.as_str(), "always" | "unless-stopped");
         self.has_ended() && is_always_started && !self.failed_to_start
     }
@@ -280,7 +280,8 @@ impl Member {
     pub(super) fn restarted_since_retired(&self, successor: Option<&Self>) -> bool {
         let retired = self.retired_at().map(|retired| retired + TimeDelta::seconds(1));
         let ended = successor.map(|successor| successor.created_at).max(retired);
-        let is_later = ended.is_some() && self.started_at > ended;
+        // A clock that was set back makes its only life look later; one that has never ended has no other.
+        let is_later = ended.is_some() && self.finished_at.is_some() && self.started_at > ended;
         self.history.stop_requested_at.is_none() && (self.history.restarted_since_stop || is_later)
     }
 

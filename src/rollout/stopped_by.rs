@@ -194,14 +194,19 @@ impl Rollout {
 
     /// Since when events are of interest: since it gave up its name, or the start of its last life, or what came before
     /// that. What an attempt marker stands for was started after it was created.
-    pub(crate) fn stopped_since(member: &Member) -> DateTime<Utc> {
-        // The second in a name may be the next one, where that of the moment was taken.
-        let retired = member.retired_at().map(|retired| retired - FRESH);
+    pub(crate) fn stopped_since(&self, member: &Member) -> DateTime<Utc> {
+        // The second in a name may be the next one, where that of the moment was taken, or is later than the start of a life
+        // that a clock which was set back since made look later. What is to replace it was created just before.
+        let successors = self.candidate.iter().chain(self.given_up());
+        let successors = successors.filter(|other| other.is_successor_of(member));
+        let created = successors.map(|other| other.created_at).min();
+        let retired = member.retired_at();
+        let retired = retired.map(|retired| created.map_or(retired, |created| created.min(retired)) - FRESH);
         if member.role == Role::Attempt {
             return member.created_at;
         }
-        let lived = member.started_at.unwrap_or(member.created_at);
-        retired.map_or(lived, |retired| retired.max(lived))
+        // A start clears what was asked before.
+        retired.unwrap_or_else(|| member.started_at.unwrap_or(member.created_at))
     }
 }
 

@@ -150,9 +150,12 @@ pub async fn execute<E: Engine>(
                 .set_restart_policy(id, &restart_policy_document(policy))
                 .await?;
         }
-        Step::Stop { id, grace, .. } => {
+        Step::Stop { id, name, grace } => {
             check_companions(engine, rollout, id).await?;
-            engine.stop(id, *grace).await?;
+            // By its name: a request that is late does not reach one that another upgrader has restored meanwhile.
+            let is_draining = rollout.draining.iter().any(|old| old.id == *id);
+            let named = is_draining.then(|| ContainerId::new(name.as_str()));
+            engine.stop(named.as_ref().unwrap_or(id), *grace).await?;
         }
         Step::Remove { id, .. } => {
             engine.remove(id).await?;

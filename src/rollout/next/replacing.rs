@@ -45,7 +45,8 @@ impl At<'_> {
             && self.is_wanted(candidate)
             && !self.rollout.is_marked_as_rejected(candidate)
             && candidate.history.outdated.is_none()
-            && !cannot_begin;
+            && !cannot_begin
+            && !self.was_policy_taken_by_somebody(serving, candidate);
         let owed = self.restore_lost_policy(serving, candidate);
         let (row, proof) = self.prove(candidate, is_wanted);
         let decided = match (proof, Serving::of(serving, candidate), &self.order, owed) {
@@ -73,6 +74,19 @@ impl At<'_> {
             (Candidate::Failed(failure), ..) => C12.see(self.fail(candidate, failure)),
         };
         decided.noting(row)
+    }
+
+    /// Whether somebody took the policy of the one in service off after its candidate was created. Start-first, an upgrader
+    /// does that only for a candidate that is proven.
+    fn was_policy_taken_by_somebody(&self, serving: &Member, candidate: &Member) -> bool {
+        let was_never_started = candidate.is_created() && !candidate.failed_to_start;
+        let has_none = serving.restart_is_off() && !serving.auto_remove;
+        let is_lost = has_none && candidate.predecessor_restarts().is_some();
+        self.order == UpdateOrder::StartFirst
+            && was_never_started
+            && serving.is_in_use()
+            && is_lost
+            && serving.history.original_policy.is_none()
     }
 
     /// Whether the candidate has the image that is desired now. Where nothing is known of that, what was begun is
@@ -177,7 +191,14 @@ impl At<'_> {
                 .map(|differences| Reason::SettingsChanged {
                     differences: differences.clone(),
                 });
+        // Its policy says that nobody has asked it to stop yet: what its owner paused stays so.
+        let is_paused = |old: &Member| {
+            let was_asked = old.restart_is_off() || old.history.stop_requested_at.is_some();
+            old.state == RunState::Paused && !was_asked
+        };
+        let paused = (candidate.is_created() && old.is_some_and(is_paused)).then_some(Reason::AskedToStop);
         let is_wanted = settings_changed.is_none()
+            && paused.is_none()
             && !self.rollout.is_marked_as_rejected(candidate)
             && self.rollout.renamed_predecessor.is_none();
         let (row, proof) = self.prove(candidate, is_wanted);
@@ -195,7 +216,7 @@ impl At<'_> {
                 })
             }
             (Candidate::Unwanted, ..) if let Some(renewed) = renewed => renewed,
-            (Candidate::Unwanted, ..) => N4.see(self.let_go(candidate, settings_changed)),
+            (Candidate::Unwanted, ..) => N4.see(self.let_go(candidate, settings_changed.or(paused))),
             (Candidate::Refused(failure), ..) => N5.see(self.fail(candidate, failure)),
             (Candidate::Created, Some(old), None) if old.is_up() => N6.see(self.drain(old)),
             // Stopped by somebody else, it would come back when the engine restarts.

@@ -65,13 +65,9 @@ impl At<'_> {
                 S6.rest(serving.rolled_back_reason(reference))
             }
             (Some(id), ..) if *id == serving.image_id => S7.rest(serving.unchanged_reason(reference, intent)),
-            _ if self.has_to_wait_for_drains() => S8.wait(
-                Reason::AwaitingDrains {
-                    image: reference.to_string(),
-                    drains: self.drains(),
-                },
-                self.now + self.proof_interval(),
-            ),
+            _ if let Some(reason) = self.has_to_wait_for_drains(serving, reference) => {
+                S8.wait(reason, self.now + self.proof_interval())
+            }
             (_, _, Some(obstacle), _) => S9.rest(Reason::Obstacle(obstacle.clone())),
             (None, .., UpdateOrder::Blocked(reason)) => S10.rest(reason.clone()),
             (None, ..) if self.facts.is_pulling => S11.wait(pulling(reference), self.soon()),
@@ -132,12 +128,24 @@ impl At<'_> {
         }
     }
 
-    /// Whether no further container can be added. What still ends must not run beside a stop-first candidate.
-    fn has_to_wait_for_drains(&self) -> bool {
+    /// Why no further container can be added now, if so. What still ends must not run beside a stop-first candidate.
+    ///
+    /// The one in service is to end itself where this process asked it to, while it drained: then somebody gave it another
+    /// name, and removed the one that it made way for.
+    fn has_to_wait_for_drains(&self, serving: &Member, reference: &ImageReference) -> Option<Reason> {
+        let asked = serving.history.stop_requested_at;
+        if asked.is_some_and(|asked| !self.is_overdue(serving, asked)) {
+            let name = serving.name.clone();
+            return Some(Reason::Stopping { name });
+        }
         let asked = self.rollout.draining.iter();
         let asked = asked.filter(|old| old.history.stop_requested_at.is_some());
         let mut ending = self.rollout.given_up().chain(asked);
-        self.drains() >= MOST_DRAINS || self.is_stop_first() && ending.any(Member::is_up)
+        let waits = self.drains() >= MOST_DRAINS || self.is_stop_first() && ending.any(Member::is_up);
+        waits.then(|| Reason::AwaitingDrains {
+            image: reference.to_string(),
+            drains: self.drains(),
+        })
     }
 
     /// How many of its containers finish their tasks.

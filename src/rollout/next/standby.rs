@@ -3,13 +3,13 @@
 //! Such a delegate vanishes by stopping, so a copy that does not is created before anything is done to it. The copy
 //! takes its place should the replacement fail, and after an engine's restart, which removes the original too.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{At, successor_unhealthy};
 use crate::container::RunState;
 use crate::rollout::Row::{
     B1, B2, B3, B4, B5, B6, B7, B8, B9, B10, E1, E2, E3, E4, K1, K2, K3, R1, R2, R3, R4, R5, Y1, Y2, Y3, Y4,
-    Y5, Y6,
+    Y5, Y6, Y7, Y8,
 };
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Member, Step};
@@ -97,19 +97,35 @@ impl At<'_> {
         match still_up {
             _ if self.rollout.renamed_predecessor.is_some() => Y1.see(self.remove_standby(standby)),
             Some(other) => Y2.see(self.wait_for_removal(other)),
-            None if standby.is_up() => Y3.act(Step::restore(self.rollout, standby)),
-            None if standby.is_created() && !was_tried => Y4.act(Step::Recreate {
+            // It will end, and no policy would bring it back: only a new life is certain.
+            None if standby.is_up() && standby.history.stop_requested_at.is_some() => {
+                Y3.see(self.stop(standby))
+            }
+            None if let Some(until) = self.may_have_collided(standby) => {
+                let name = standby.name.clone();
+                Y4.wait(Reason::Stopping { name }, until)
+            }
+            None if standby.is_up() => Y5.act(Step::restore(self.rollout, standby)),
+            None if standby.is_created() && !was_tried => Y6.act(Step::Recreate {
                 from: standby.id.clone(),
             }),
             None => self.start_standby(standby),
         }
     }
 
+    /// Until when a copy that somebody started may still end for want of a port: the candidate may have had it, and the
+    /// copy has no policy. When this process starts one, nothing is in its way.
+    fn may_have_collided(&self, standby: &Member) -> Option<DateTime<Utc>> {
+        let by_somebody = self.is_stop_first() && standby.is_up() && !standby.history.restarted_by_us;
+        let until = standby.history.seen_since.filter(|_| by_somebody)? + RESTART_DELAY;
+        (until > self.now).then_some(until)
+    }
+
     fn start_standby(&self, standby: &Member) -> Decided {
         let name = standby.name.clone();
         match standby.finished_at.map(|finished| finished + RESTART_DELAY) {
-            Some(until) if until > self.now => Y5.wait(Reason::Stopping { name }, until),
-            _ => Y6.act(Step::start(standby)),
+            Some(until) if until > self.now => Y7.wait(Reason::Stopping { name }, until),
+            _ => Y8.act(Step::start(standby)),
         }
     }
 }

@@ -46,7 +46,7 @@ impl At<'_> {
         }
     }
 
-    fn is_overdue(&self, member: &Member, asked: DateTime<Utc>) -> bool {
+    pub(super) fn is_overdue(&self, member: &Member, asked: DateTime<Utc>) -> bool {
         self.now > asked + span(member.stop_timeout) + STOP_SLACK
     }
 

@@ -8,8 +8,10 @@ use delegate_upgrader::engine::Engine as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::{Value, json};
 
-use crate::rollout::host::{DRAIN, HOUR, Host, NEW, OLD, Upgrader, auto_remove, good, host_network, row};
-use kit::twin::{Behaviour, OperatorAction};
+use crate::rollout::host::{
+    DRAIN, HOUR, Host, NEW, NEWER, OLD, Upgrader, auto_remove, good, host_network, row,
+};
+use kit::twin::{Behaviour, Happened, OperatorAction};
 
 const KEPT: &str = "kept";
 
@@ -322,4 +324,59 @@ async fn the_old_one_with_auto_remove_whose_candidate_goes() {
     let names: Vec<String> = running(&host).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["dd"]);
     assert!(host.auto_remove("dd"));
+}
+
+/// Its own predecessor is gone, and one from before that still drains: that one is not needed any more.
+#[tokio::test(start_paused = true)]
+async fn the_new_one_behind_which_only_an_older_one_drains() {
+    let host = Host::new();
+    let drains = Behaviour::drains(HOUR / 2);
+    host.twin.add_image(OLD, host.twin.image(drains));
+    host.publish(NEWER, good());
+    let (old, _) = upgrade_for(&host, |_| (), Duration::from_secs(60)).await;
+    let mut upgrader = host.upgrader(NEWER);
+    upgrader.start_run(Mode::Upgrade);
+    let time = DRAIN + Duration::from_secs(60);
+    assert!(host.go_on(&mut upgrader, time).await.is_none());
+    assert_eq!(host.names().len(), 2, "{:?}", host.names());
+    assert_eq!(host.find("dd").image, NEWER);
+    rename(&host, "dd", KEPT);
+    host.finish(&mut upgrader).await;
+    assert_eq!(host.names(), [KEPT]);
+    assert_eq!(running(&host), one(KEPT, NEWER));
+    let starts = host.events_of(&old).into_iter();
+    assert_eq!(starts.filter(|event| event.what == Happened::Started).count(), 1);
+}
+
+/// It was asked to stop, which without a policy to lose only this process knows: it is no candidate again.
+#[tokio::test(start_paused = true)]
+async fn a_withdrawn_candidate_with_auto_remove() {
+    let host = Host::new();
+    host.publish(
+        NEW,
+        Behaviour {
+            ready_after: Duration::from_secs(5),
+            ..Behaviour::drains(HOUR / 2)
+        },
+    );
+    let (old, mut upgrader) = upgrade_for(&host, auto_remove, Duration::from_secs(9)).await;
+    let candidate = host.find("dd.candidate").id;
+    host.twin.by_hand(OperatorAction::Pause("dd".to_owned())).unwrap();
+    host.go_on(&mut upgrader, Duration::from_secs(20)).await;
+    host.twin
+        .by_hand(OperatorAction::Unpause("dd".to_owned()))
+        .unwrap();
+    let names = host.names();
+    let withdrawn = names.iter().find(|name| name.contains("withdrawn"));
+    rename(&host, withdrawn.unwrap_or_else(|| panic!("{names:?}")), KEPT);
+    host.finish(&mut upgrader).await;
+    host.go_on(&mut upgrader, HOUR).await;
+    let given = host.events_of(&candidate).into_iter();
+    let given =
+        given.filter(|event| event.name == "dd.candidate" && matches!(event.what, Happened::Renamed { .. }));
+    assert_eq!(given.count(), 0);
+    assert_eq!(
+        (host.names(), host.find("dd").id),
+        (vec!["dd".to_owned(), KEPT.to_owned()], old)
+    );
 }

@@ -298,3 +298,21 @@ async fn a_delegate_that_its_owner_stopped_before_the_engine_restarted_stays_so(
         assert_eq!((dd.id, dd.state), (id, RunState::Exited), "{is_new_process}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_that_the_engine_would_have_started_again_was_stopped_by_somebody_whatever_events_tell() {
+    for fault in [Fault::ErrBefore, Fault::Refuse(403)] {
+        let host = Host::new();
+        let id = host.run_with("dd", unchanged);
+        let mut upgrader = after(&host, HALF_PROOF).await;
+        host.twin.set_faults(move |call| match call.operation {
+            Operation::Events => fault.clone(),
+            _ => Fault::None,
+        });
+        host.twin.by_hand(OperatorAction::Kill("dd".to_owned())).unwrap();
+        let report = host.finish(&mut upgrader).await;
+        assert_eq!(host.names(), ["dd"], "{report:?}");
+        let dd = host.find("dd");
+        assert_eq!((dd.id, dd.state), (id.clone(), RunState::Exited));
+    }
+}

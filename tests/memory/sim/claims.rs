@@ -416,6 +416,8 @@ impl Claims {
                 self.given.insert(target.name.clone(), situation.line);
                 line.names.insert(to.to_owned());
             }
+            // They had made anew what it was to replace: it is no part of that one, and theirs under this name.
+            Role::Candidate if situation.is_nobodys(world, target) => line.is_double = true,
             Role::Serving | Role::Candidate => {
                 line.names.insert(to.to_owned());
             }

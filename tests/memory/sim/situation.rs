@@ -1,7 +1,8 @@
 //! The containers of a delegate at the moment when somebody does something with one.
 
-use delegate_upgrader::container::{Role, RunState};
+use delegate_upgrader::container::{Role, RunState, label};
 
+use super::world::World;
 use kit::twin::Glance;
 
 /// The containers of a delegate at the moment of an act.
@@ -53,6 +54,16 @@ impl Situation {
                 // Another old one drains meanwhile, so this is not the one that the replacement needs.
                 None => !is_up(container) && self.draining().is_some_and(is_of_another),
             }
+    }
+
+    /// Whether a candidate was to replace another one than that in service, which somebody made anew since.
+    pub(super) fn is_nobodys(&self, world: &World, candidate: &Glance) -> bool {
+        let document = world.twin.document(candidate.id.as_str());
+        let label =
+            |it: serde_json::Value| Some(it["Config"]["Labels"][label::REPLACES].as_str()?.to_owned());
+        let old = document.and_then(label);
+        let serving = self.serving();
+        serving.is_some_and(|serving| old.is_some_and(|old| old != serving.id.as_str()))
     }
 
     pub(super) fn candidate(&self) -> Option<&Glance> {

@@ -151,6 +151,11 @@ fn rows() -> Vec<(Row, Scene)> {
         ),
         (Row::S10, start_first(serving().published(V2))),
         (Row::S20, start_first(serving().pulled(V2))),
+        (
+            Row::Y3,
+            scene().standby(standby().running(90, 90).asked_to_stop(60)),
+        ),
+        (Row::Y4, scene().standby(standby().running(5, 5)).host_network()),
         (Row::C9, start_first(serving().candidate(new()).pulled(V2))),
         (
             Row::S15,

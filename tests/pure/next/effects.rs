@@ -27,6 +27,12 @@ impl Scene {
                     .image(&reference.to_string())
                     .replaces(from.as_str());
                 member.created_at = moment;
+                // As its label has it.
+                let policy = rollout.member(from).map(|old| {
+                    let taken = old.history.original_policy.as_ref();
+                    taken.unwrap_or(&old.restart_policy).clone()
+                });
+                member.predecessor_policy = policy;
                 member.role = Role::Candidate;
                 member.name = Role::Candidate.name("d");
                 rollout.candidate = Some(member);

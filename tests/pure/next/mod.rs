@@ -2,6 +2,7 @@
 
 mod beyond;
 mod boundaries;
+mod by_hand;
 mod combinations;
 mod common_causes;
 mod companions;

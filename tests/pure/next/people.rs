@@ -491,36 +491,3 @@ fn a_copy_that_somebody_changed_before_its_start_is_made_once_more() {
     assert_eq!(base(copy.clone()), "start d.candidate (copy)");
     assert_eq!(base(outdated(copy)), "remove d.candidate (copy)");
 }
-
-#[test]
-fn a_stop_first_candidate_that_somebody_started_too_soon_is_not_judged() {
-    let base = |began: i64, seen: i64| {
-        let candidate = new().running(began, 0).exited(40);
-        let candidate = candidate
-            .stopped_by(StoppedBy::Nobody)
-            .change(|m| m.history.seen_since = Some(ago(seen)));
-        let ended = old().policy("no").exited(50);
-        let scene = scene().draining(110, ended).candidate(candidate);
-        scene.host_network().next()
-    };
-    let withdrawn = "withdraw new as d.withdrawn-now: inconclusive";
-    assert_eq!(base(51, 49), withdrawn);
-    // It was restarted since this process first saw it.
-    assert_eq!(base(49, 51), withdrawn);
-    assert!(base(49, 49).starts_with("reject new"), "{}", base(49, 49));
-}
-
-#[test]
-fn a_candidate_that_was_given_up_for_its_crashes_does_not_take_over_without_its_policy() {
-    let base = |restarts, policy: &str| {
-        let candidate = new().running(90, 80).restarts(restarts).policy(policy);
-        // What had made it crash was seen afterwards.
-        let candidate = candidate.change(|m| m.history.excused_restarts = restarts);
-        let scene = scene().draining(110, old().policy("no").exited(100));
-        scene.candidate(candidate.stopped_by(StoppedBy::Nobody)).next()
-    };
-    assert!(base(3, "no").starts_with("reject new as d.failed-1: it keeps crashing"));
-    let promoted = "promote the candidate (new) to d";
-    assert_eq!(base(3, "unless-stopped"), promoted);
-    assert_eq!(base(2, "no"), promoted);
-}

@@ -595,7 +595,10 @@ fn an_old_one_whose_successor_somebody_removed_is_stopped_and_started_once() {
         "set the restart policy of d.draining-90 (old) to always"
     );
     // Its name says when it was retired: this is a life after that.
-    let started = || old().policy("no").running(2, 0);
+    let first = || old().policy("no").running(2, 0);
+    let started = || first().change(|m| m.finished_at = Some(ago(5)));
+    // By a clock that was set back, its only life began after it was retired.
+    assert_eq!(base(first()), "tell d.draining-90 (old) to stop within 1h");
     assert_eq!(base(started()), "restore the old container (old) as d");
     assert_eq!(
         base(remembered(started())),
@@ -743,7 +746,15 @@ fn an_auto_remove_delegate_whose_standby_was_removed_gets_another_while_it_is_th
     );
     // A life that began after it was retired is not to be ended.
     assert_eq!(
-        scene().draining(90, old().auto_remove().running(9, 9)).next(),
+        scene()
+            .draining(
+                90,
+                old()
+                    .auto_remove()
+                    .running(9, 9)
+                    .change(|m| m.finished_at = Some(ago(10))),
+            )
+            .next(),
         "restore the old container (old) as d"
     );
     assert_eq!(

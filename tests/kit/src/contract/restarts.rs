@@ -114,6 +114,12 @@ pub async fn a_crash_shows_in_the_restart_count<L: Lab>(lab: &L) {
         (RunState::Exited, count),
         "a stop ends the restarts"
     );
+    lab.engine().start(&id).await.expect("start");
+    let seen = lab.engine().inspect(&id).await.expect("inspect");
+    assert!(
+        seen.finished_at().is_some(),
+        "a life after another one shows when that ended"
+    );
 }
 
 pub async fn retries_on_failure_are_counted_and_end<L: Lab>(lab: &L) {

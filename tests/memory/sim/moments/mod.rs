@@ -206,7 +206,8 @@ impl<'a> Moments<'a> {
                     self.check_kill(event);
                 }
                 let shadow = self.shadow(&event.id);
-                if shadow.stop_requested.is_none() {
+                // What a person stops answers until it has stopped.
+                if shadow.stop_requested.is_none() || shadow.stopped_by_operator {
                     shadow.past = shadow.running.map(|since| (since, event.at));
                 }
                 shadow.running = None;

@@ -1,0 +1,122 @@
+//! What somebody started, paused or set by hand in the middle of a replacement.
+
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::rollout::{Member, StoppedBy};
+
+use super::scene::{Change, STOP_TIMEOUT, Scene, V2, ago, new, old, standby};
+
+fn scene() -> Scene {
+    Scene::new()
+}
+
+#[test]
+fn a_stop_first_candidate_that_somebody_started_too_soon_is_not_judged() {
+    let base = |began: i64, seen: i64| {
+        let candidate = new().running(began, 0).exited(40);
+        let candidate = candidate
+            .stopped_by(StoppedBy::Nobody)
+            .change(|m| m.history.seen_since = Some(ago(seen)));
+        let ended = old().policy("no").exited(50);
+        let scene = scene().draining(110, ended).candidate(candidate);
+        scene.host_network().next()
+    };
+    let withdrawn = "withdraw new as d.withdrawn-now: inconclusive";
+    assert_eq!(base(51, 49), withdrawn);
+    // It was restarted since this process first saw it.
+    assert_eq!(base(49, 51), withdrawn);
+    assert!(base(49, 49).starts_with("reject new"), "{}", base(49, 49));
+}
+
+#[test]
+fn a_candidate_that_was_given_up_for_its_crashes_does_not_take_over_without_its_policy() {
+    let base = |restarts, policy: &str| {
+        let candidate = new().running(90, 80).restarts(restarts).policy(policy);
+        // What had made it crash was seen afterwards.
+        let candidate = candidate.change(|m| m.history.excused_restarts = restarts);
+        let scene = scene().draining(110, old().policy("no").exited(100));
+        scene.candidate(candidate.stopped_by(StoppedBy::Nobody)).next()
+    };
+    assert!(base(3, "no").starts_with("reject new as d.failed-1: it keeps crashing"));
+    let promoted = "promote the candidate (new) to d";
+    assert_eq!(base(3, "unless-stopped"), promoted);
+    assert_eq!(base(2, "no"), promoted);
+}
+
+#[test]
+fn a_copy_that_somebody_started_serves_once_it_is_sure_to_stay() {
+    let up = |seconds| standby().running(seconds, seconds);
+    let restored = "restore the old container (standby) as d";
+    assert_eq!(scene().standby(up(90)).next(), restored);
+    // This process asked it to stop, and no policy would bring it back.
+    let asked = |seconds| scene().standby(up(9000).asked_to_stop(seconds)).next();
+    assert!(asked(90).ends_with("stopping"), "{}", asked(90));
+    assert_eq!(
+        asked(STOP_TIMEOUT + 1),
+        "tell d.standby (standby) to stop within 0s"
+    );
+    // The candidate that was just given up may have had its port.
+    let alone = |standby| scene().host_network().standby(standby).next();
+    assert!(alone(up(9)).ends_with("stopping"), "{}", alone(up(9)));
+    assert_eq!(alone(up(10)), restored);
+    assert_eq!(
+        alone(up(9).change(|m| m.history.restarted_by_us = true)),
+        restored
+    );
+    assert_eq!(
+        scene().standby(up(9)).next(),
+        restored,
+        "start-first, nothing had it"
+    );
+}
+
+#[test]
+fn one_that_was_paused_before_it_was_asked_to_stop_is_not_replaced() {
+    let base = |old: Member, candidate: Member| {
+        let old = old.change(|m| m.state = RunState::Paused);
+        scene()
+            .host_network()
+            .candidate(candidate)
+            .draining(5, old)
+            .next()
+    };
+    let withdrawn = "withdraw new as d.withdrawn-now: asked_to_stop";
+    assert_eq!(base(old(), new()), withdrawn);
+    assert!(base(old().policy("no"), new()).starts_with("tell d.draining-5 (old)"));
+    assert!(base(old().asked_to_stop(3), new()).ends_with("draining"));
+    assert!(!base(old(), new().running(90, 80)).starts_with("withdraw"));
+}
+
+#[test]
+fn a_policy_that_somebody_took_off_before_the_start_is_not_given_to_the_new_one() {
+    let base = |old: Member, candidate: Member| scene().serving(old).candidate(candidate).pulled(V2);
+    let off = || old().policy("no").restarts(1);
+    let recreated = "remove d.candidate (new)";
+    assert_eq!(base(off(), new()).next(), recreated);
+    assert_eq!(base(old().restarts(1), new()).next(), "start d.candidate (new)");
+    // What an upgrader may have taken for its own candidate stays with that.
+    for scene in vec![
+        base(off(), new()).host_network(),
+        base(
+            off().change(|m| m.history.original_policy = Some("always".to_owned())),
+            new(),
+        ),
+        base(off(), new().change(|m| m.failed_to_start = true)),
+        base(
+            off(),
+            new().change(|m| m.predecessor_policy = Some("no".to_owned())),
+        ),
+        base(off(), new().running(90, 20)),
+    ] {
+        assert_ne!(scene.next(), recreated, "{scene:#?}");
+    }
+}
+
+#[test]
+fn one_that_is_to_stop_under_the_name_that_somebody_gave_it_is_not_replaced() {
+    let base = |seconds| {
+        let kept = old().change(|m| m.history.stop_requested_at = Some(ago(seconds)));
+        scene().serving(kept).pulled(V2).next()
+    };
+    assert!(base(60).ends_with("stopping"), "{}", base(60));
+    assert!(base(STOP_TIMEOUT + 1).starts_with("create from old"));
+}
