@@ -94,21 +94,18 @@ fn a_policy_that_somebody_took_off_before_the_start_is_not_given_to_the_new_one(
     assert_eq!(base(off(), new()).next(), recreated);
     assert_eq!(base(old().restarts(1), new()).next(), "start d.candidate (new)");
     // What an upgrader may have taken for its own candidate stays with that.
-    for scene in vec![
-        base(off(), new()).host_network(),
-        base(
-            off().change(|m| m.history.original_policy = Some("always".to_owned())),
-            new(),
-        ),
-        base(off(), new().change(|m| m.failed_to_start = true)),
-        base(
-            off(),
-            new().change(|m| m.predecessor_policy = Some("no".to_owned())),
-        ),
-        base(off(), new().running(90, 20)),
-    ] {
-        assert_ne!(scene.next(), recreated, "{scene:#?}");
-    }
+    let stays = |scene: Scene| assert_ne!(scene.next(), recreated, "{scene:#?}");
+    stays(base(off(), new()).host_network());
+    stays(base(
+        off().change(|m| m.history.original_policy = Some("always".to_owned())),
+        new(),
+    ));
+    stays(base(off(), new().change(|m| m.failed_to_start = true)));
+    stays(base(
+        off(),
+        new().change(|m| m.predecessor_policy = Some("no".to_owned())),
+    ));
+    stays(base(off(), new().running(90, 20)));
 }
 
 #[test]
