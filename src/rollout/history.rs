@@ -45,6 +45,8 @@ pub struct History {
     pub outdated: Option<String>,
     /// The settings that it had when its candidate was compared with it.
     pub compared_settings: Option<u64>,
+    /// Of a copy: the settings that the original had when it was made.
+    pub copied_settings: Option<u64>,
     /// Whether the engine would not create the container anew that it is the copy of.
     pub recreate_refused: bool,
     /// How often the engine failed to start it, in a way that may pass.

@@ -72,6 +72,7 @@ pub async fn execute<E: Engine>(
             let old = engine.inspect(from).await?;
             let name = Role::Standby.name(&rollout.name);
             let id = copy(engine, rollout, &old, name, true).await?;
+            memory.history(&id).copied_settings = Some(old.settings());
             return Ok(Effect::Created(id));
         }
         Step::Recreate { from } => {
@@ -118,12 +119,14 @@ pub async fn execute<E: Engine>(
             // We remove it ourselves, so its disappearance is not a failed attempt.
             memory.forget_candidate(&rollout.name, id);
         }
-        Step::Rename { id, to }
-        | Step::Promote { id, to }
-        | Step::Reject { id, to, .. }
-        | Step::SetAside { id, to, .. }
-        | Step::Restore { id, to } => {
+        Step::Rename { id, to } | Step::Promote { id, to } | Step::Restore { id, to } => {
             engine.rename(id, to).await?;
+        }
+        Step::Reject { id, to, .. } | Step::SetAside { id, to, .. } => {
+            // By its name: a verdict that is late does not reach one that another upgrader has promoted meanwhile.
+            let judged = rollout.candidate.as_ref().filter(|candidate| candidate.id == *id);
+            let named = judged.map(|candidate| ContainerId::new(candidate.name.as_str()));
+            engine.rename(named.as_ref().unwrap_or(id), to).await?;
         }
         Step::SetRestartPolicy { id, policy, .. } => {
             // Between two lives it loses its policy before its name.
@@ -150,12 +153,9 @@ pub async fn execute<E: Engine>(
                 .set_restart_policy(id, &restart_policy_document(policy))
                 .await?;
         }
-        Step::Stop { id, name, grace } => {
+        Step::Stop { id, grace, .. } => {
             check_companions(engine, rollout, id).await?;
-            // By its name: a request that is late does not reach one that another upgrader has restored meanwhile.
-            let is_draining = rollout.draining.iter().any(|old| old.id == *id);
-            let named = is_draining.then(|| ContainerId::new(name.as_str()));
-            engine.stop(named.as_ref().unwrap_or(id), *grace).await?;
+            engine.stop(id, *grace).await?;
         }
         Step::Remove { id, .. } => {
             engine.remove(id).await?;

@@ -29,7 +29,9 @@ impl At<'_> {
         let may_have_been_asked = is_told || !restarted && (old.restart_is_off() || asked);
         // What this process asked of its life before may have reached this one, after somebody's `docker restart`.
         let lives_again = restarted && old.history.restarted_since_stop;
-        let is_in_doubt = old.is_up() && (!restarted || lives_again) && self.is_safe_to_stop(old);
+        // What somebody else began may have been asked to stop by a process that is gone.
+        let is_our_life = restarted && old.history.restarted_by_us;
+        let is_in_doubt = old.is_up() && (!is_our_life || lives_again) && self.is_safe_to_stop(old);
         // Beside one that it cannot run beside it may fail, and no policy would bring it back.
         let may_fail = restarted && self.is_stop_first() && owed.is_none() && old.restart_is_off();
         match (&old.state, in_the_way, owed) {

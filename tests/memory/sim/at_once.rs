@@ -41,7 +41,17 @@ impl Judge<'_> {
                 && (began.cause, ended.cause) == (Cause::OperatorAction, Cause::Itself)
                 && events.iter().any(had_the_port)
         });
-        self.is_crowded_out(serving) || was_stopped || found_it_taken
+        // A request of another upgrader was on its way when this life began.
+        let calls = world.twin.calls();
+        let signalled = last(|what| *what == Happened::Signalled);
+        let came_late = began.zip(signalled).is_some_and(|(began, signalled)| {
+            matches!((began.cause, signalled.cause), (Cause::Call(start), Cause::Call(stop))
+                if calls[stop].client != calls[start].client
+                    && calls[stop].at < began.at
+                    && began.at < signalled.at
+                    && Role::parse(&calls[stop].subject).1 != Role::Serving)
+        });
+        self.is_crowded_out(serving) || was_stopped || found_it_taken || came_late
     }
 
     /// Whether someone made a second one of what cannot run twice, which has the port.

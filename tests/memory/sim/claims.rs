@@ -6,7 +6,6 @@ use std::time::Duration;
 use delegate_upgrader::container::{ContainerId, Role, RunState};
 use serde_json::Value;
 
-use super::scenario::Scenario;
 use super::situation::{Situation, is_running, is_up};
 use super::world::World;
 use kit::twin::{Glance, OperatorAction};
@@ -217,6 +216,9 @@ impl Claims {
             Fate::Down(id) => *id == target.id,
             fate => *fate == Fate::Gone,
         };
+        if matches!((hand, role), (OperatorAction::Remove(_), Role::Draining { .. })) {
+            self.goes_with_it(line, target);
+        }
         let fate = match hand {
             OperatorAction::Remove(_) => self.fate_after_removal(situation, role, auto_remove),
             OperatorAction::Stop(_) | OperatorAction::Kill(_) => match role {
@@ -401,15 +403,15 @@ impl Claims {
     }
 
     fn rename(&mut self, world: &World, situation: &Situation, role: Role, target: &Glance, to: &str) {
-        let Scenario {
-            faults, upgraders, ..
-        } = &world.scenario;
+        let (faults, upgraders) = (&world.scenario.faults, &world.scenario.upgraders);
         // Only the process that asked it to stop knows that it drains, where it has no policy that could be off.
         let had_no_policy =
             self.lines[situation.line].expected["HostConfig"]["RestartPolicy"]["Name"] == "no";
         let is_forgotten = had_no_policy && (faults.kill + faults.power > 0 || upgraders.len() > 1);
         self.given.insert(to.to_owned(), situation.line);
         let line = &mut self.lines[situation.line];
+        // What was given up under the old name is no part of it any more.
+        line.is_double |= matches!(role, Role::Serving | Role::Candidate) && situation.has_given_up();
         match role {
             Role::Serving if situation.is_calm() => {
                 line.names.remove(&target.name);
@@ -421,7 +423,6 @@ impl Claims {
             Role::Serving | Role::Candidate => {
                 line.names.insert(to.to_owned());
             }
-            // Nothing else is left that could come back.
             Role::Standby if situation.serving().is_none() => line.fate = Fate::Any,
             Role::Draining { .. } => {
                 line.names.insert(to.to_owned());

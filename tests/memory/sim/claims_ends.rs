@@ -63,6 +63,12 @@ impl Claims {
         }
     }
 
+    /// With what they remove goes what they had set on it.
+    pub(super) fn goes_with_it(&mut self, line: usize, removed: &Glance) {
+        let set = self.touches.iter().filter(|touch| touch.id == removed.id);
+        self.lines[line].unsure.extend(set.map(|touch| touch.part));
+    }
+
     /// A process ended by itself.
     pub(super) fn crashed(&mut self, victim: &Glance, now: Duration) {
         let (base, role) = Role::parse(&victim.name);

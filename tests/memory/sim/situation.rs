@@ -66,6 +66,19 @@ impl Situation {
         serving.is_some_and(|serving| old.is_some_and(|old| old != serving.id.as_str()))
     }
 
+    /// Whether a candidate that was given up is still up.
+    pub(super) fn has_given_up(&self) -> bool {
+        let is_given_up = |role: Role| {
+            matches!(
+                role,
+                Role::Withdrawn { .. } | Role::Failed { .. } | Role::Inconclusive { .. }
+            )
+        };
+        self.family
+            .iter()
+            .any(|(role, part)| is_given_up(*role) && is_up(part))
+    }
+
     pub(super) fn candidate(&self) -> Option<&Glance> {
         self.of(|role| role == Role::Candidate)
     }
