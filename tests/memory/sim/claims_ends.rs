@@ -63,9 +63,10 @@ impl Claims {
         }
     }
 
-    /// With what they remove goes what they had set on it.
+    /// With what they remove goes what they had set on it while it drained; what was set before, its successor has.
     pub(super) fn goes_with_it(&mut self, line: usize, removed: &Glance) {
-        let set = self.touches.iter().filter(|touch| touch.id == removed.id);
+        let touches = self.touches.iter();
+        let set = touches.filter(|touch| touch.id == removed.id && touch.is_draining);
         self.lines[line].unsure.extend(set.map(|touch| touch.part));
     }
 

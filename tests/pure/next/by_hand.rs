@@ -117,3 +117,40 @@ fn one_that_is_to_stop_under_the_name_that_somebody_gave_it_is_not_replaced() {
     assert!(base(60).ends_with("stopping"), "{}", base(60));
     assert!(base(STOP_TIMEOUT + 1).starts_with("create from old"));
 }
+
+#[test]
+fn a_copy_of_one_that_vanishes_is_made_anew_once_whatever_the_clock_says() {
+    let changed = old().auto_remove().asked_to_stop(60).change(|m| {
+        m.settings = 1;
+        m.history.compared_settings = Some(1);
+    });
+    let outdated = new()
+        .auto_remove()
+        .change(|m| m.history.outdated = Some("/HostConfig/Memory".to_owned()));
+    let differs = scene().candidate(outdated).draining(90, changed);
+    // By the clock the copy is older than the candidate, also if it was made just now.
+    let copied = |settings| standby().change(|m| m.history.copied_settings = settings);
+    let with = |settings| differs.clone().standby(copied(settings)).next();
+    assert_eq!(with(Some(1)), "withdraw new as d.withdrawn-now: settings_changed");
+    for before in [Some(0), None] {
+        assert_eq!(with(before), "remove d.standby (standby)");
+    }
+}
+
+#[test]
+fn a_life_that_somebody_began_may_have_been_asked_to_stop_by_a_process_that_is_gone() {
+    let begun = |by| {
+        let old = old().policy("no").running(60, 0);
+        let old = old.change(|m| m.finished_at = Some(ago(70)));
+        let old = match by {
+            Some(by) => old.stopped_by(by),
+            None => old.stopped_by_whom(),
+        };
+        let failed = new().policy("no").exited(5);
+        scene().failed(1, failed).draining(90, old).next()
+    };
+    assert_eq!(begun(None), "find out whether somebody stopped old");
+    assert!(begun(Some(StoppedBy::Somebody)).starts_with("tell d.draining-90 (old) to stop"));
+    let restored = "set the restart policy of d.draining-90 (old) to unless-stopped";
+    assert_eq!(begun(Some(StoppedBy::Nobody)), restored);
+}
