@@ -106,6 +106,7 @@ pub(crate) async fn upgrader(
             strategy: settings.strategy,
             healthy_time: settings.healthy_time,
             healthy_deadline: settings.healthy_deadline,
+            idle_wait: settings.idle_wait,
         },
         target: settings.target.clone(),
     };

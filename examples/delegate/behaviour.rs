@@ -13,6 +13,8 @@ pub(crate) struct Behaviour {
     pub(crate) start: Duration,
     /// How health goes on from there.
     pub(crate) health: Health,
+    /// How many tasks it executes until it is told to stop.
+    pub(crate) tasks: u64,
     /// How long the running tasks take once the delegate was told to stop.
     pub(crate) drain: Duration,
     /// The process exits with 1 this long after its start.
@@ -36,13 +38,14 @@ pub(crate) enum Health {
 
 impl Behaviour {
     /// The variables that are read, from the environment or from a file.
-    pub(crate) const KEYS: [&str; 9] = [
+    pub(crate) const KEYS: [&str; 10] = [
         "VERSION",
         "PORT",
         "START_SECONDS",
         "HEALTH",
         "FLAP_SECONDS",
         "UNHEALTHY_AFTER_SECONDS",
+        "TASKS",
         "DRAIN_SECONDS",
         "CRASH_AFTER_SECONDS",
         "IGNORE_SIGTERM",
@@ -85,6 +88,12 @@ impl Behaviour {
             },
             start: seconds("START_SECONDS")?.unwrap_or_default(),
             health,
+            tasks: match text("TASKS") {
+                None => 0,
+                Some(count) => count
+                    .parse()
+                    .map_err(|_| format!("TASKS={count}: a number of tasks is accepted"))?,
+            },
             drain: seconds("DRAIN_SECONDS")?.unwrap_or_default(),
             crash_after: seconds("CRASH_AFTER_SECONDS")?,
             ignore_sigterm: match text("IGNORE_SIGTERM").as_deref() {
@@ -179,6 +188,7 @@ mod tests {
         for pair in [
             ("PORT", "70000"),
             ("START_SECONDS", "soon"),
+            ("TASKS", "1.5"),
             ("DRAIN_SECONDS", "-1"),
             ("CRASH_AFTER_SECONDS", "NaN"),
             ("HEALTH", "good"),

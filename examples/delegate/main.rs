@@ -13,9 +13,12 @@
 //! | `HEALTH` | – | `never`, or `flap`: healthy and unhealthy in turns |
 //! | `FLAP_SECONDS` | `5` | the length of a turn |
 //! | `UNHEALTHY_AFTER_SECONDS` | – | healthy only until this |
+//! | `TASKS` | `0` | how many tasks it says that it executes, until SIGTERM and `DRAIN_SECONDS` longer |
 //! | `DRAIN_SECONDS` | `0` | from SIGTERM to the exit |
 //! | `CRASH_AFTER_SECONDS` | – | exit 1 after this |
 //! | `IGNORE_SIGTERM` | `false` | SIGTERM changes nothing |
+//!
+//! `POST /task/30` gives it a task of 30 seconds. It takes none once it was asked to stop, and exits when all are done.
 //!
 //! `delegate healthcheck` asks the running one, for an image with a HEALTHCHECK.
 
@@ -39,6 +42,7 @@ use behaviour::Behaviour;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 /// A request or an answer that takes longer than this is given up.
@@ -89,6 +93,8 @@ struct State {
     name: String,
     started: Instant,
     draining: AtomicBool,
+    /// How many tasks it was given that are not done.
+    tasks: watch::Sender<u64>,
 }
 
 async fn serve(behaviour: Behaviour) -> io::Result<ExitCode> {
@@ -98,6 +104,7 @@ async fn serve(behaviour: Behaviour) -> io::Result<ExitCode> {
         name: env::var("DELEGATE_NAME").unwrap_or_else(|_| "(no DELEGATE_NAME)".into()),
         started: Instant::now(),
         draining: AtomicBool::new(false),
+        tasks: watch::Sender::new(0),
         behaviour,
     });
     println!("delegate: {}, version {}", state.name, state.behaviour.version);
@@ -135,7 +142,11 @@ async fn drained(mut stop: Stop, state: &State) -> ExitCode {
         println!("delegate: {name}, ignored");
     }
     state.draining.store(true, Ordering::Relaxed);
-    let end = sleep(state.behaviour.drain);
+    let end = async {
+        sleep(state.behaviour.drain).await;
+        // The sender lives as long as the process.
+        let _ = state.tasks.subscribe().wait_for(|tasks| *tasks == 0).await;
+    };
     tokio::pin!(end);
     loop {
         tokio::select! {
@@ -174,7 +185,7 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
         match listener.accept().await {
             Ok((stream, _)) => {
                 let state = Arc::clone(&state);
-                tokio::spawn(timeout(PATIENCE, async move { answer(stream, &state).await }));
+                tokio::spawn(timeout(PATIENCE, async move { answer(stream, state).await }));
             }
             // Out of file descriptors, for one: the loop must not spin.
             Err(_) => sleep(Duration::from_millis(100)).await,
@@ -183,7 +194,7 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
 }
 
 /// Reads one request and answers it; the connection is closed after it.
-async fn answer(mut stream: TcpStream, state: &State) -> io::Result<()> {
+async fn answer(mut stream: TcpStream, state: Arc<State>) -> io::Result<()> {
     let head = read_head(&mut stream).await?;
     let (status, body) = match head.split(' ').take(2).collect::<Vec<_>>()[..] {
         ["GET", "/api/health"] if state.behaviour.healthy_at(state.started.elapsed()) => (
@@ -194,7 +205,15 @@ async fn answer(mut stream: TcpStream, state: &State) -> io::Result<()> {
             "503 Service Unavailable",
             r#"{"status":"ERROR","code":"GENERAL_ERROR","message":"Delegate is not healthy"}"#.into(),
         ),
-        ["GET", "/api/metrics"] => ("200 OK", metrics(state)),
+        ["GET", "/api/metrics"] => ("200 OK", metrics(&state)),
+        ["POST", path] if let Some(task) = task(path) => {
+            if state.draining.load(Ordering::Relaxed) {
+                ("503 Service Unavailable", "no new tasks\n".into())
+            } else {
+                execute(task, Arc::clone(&state));
+                ("202 Accepted", String::new())
+            }
+        }
         _ => ("404 Not Found", String::new()),
     };
     let length = body.len();
@@ -203,13 +222,32 @@ async fn answer(mut stream: TcpStream, state: &State) -> io::Result<()> {
     stream.shutdown().await
 }
 
+/// How long the task takes that is given at this path.
+fn task(path: &str) -> Option<Duration> {
+    let seconds: f64 = path.strip_prefix("/task/")?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// Executes a task beside everything else.
+fn execute(task: Duration, state: Arc<State>) {
+    state.tasks.send_modify(|tasks| *tasks += 1);
+    tokio::spawn(async move {
+        sleep(task).await;
+        state.tasks.send_modify(|tasks| *tasks -= 1);
+    });
+}
+
 fn metrics(state: &State) -> String {
-    let tasks = u8::from(state.draining.load(Ordering::Relaxed));
-    let metric = "io_harness_custom_metric_tasks_currently_executing";
-    format!(
-        "# TYPE {metric} gauge\n{metric}{{delegate_name=\"{}\",}} {tasks}.0\n",
-        state.name
-    )
+    let is_draining = state.draining.load(Ordering::Relaxed);
+    let always = state.behaviour.tasks.max(u64::from(is_draining));
+    let tasks = always + *state.tasks.borrow();
+    let connected = u8::from(state.behaviour.healthy_at(state.started.elapsed()));
+    let gauge = |name: &str, value: u64| {
+        let metric = format!("io_harness_custom_metric_{name}");
+        let name = &state.name;
+        format!("# TYPE {metric} gauge\n{metric}{{delegate_name=\"{name}\",}} {value}.0\n")
+    };
+    gauge("tasks_currently_executing", tasks) + &gauge("delegate_connected", connected.into())
 }
 
 /// The request up to the empty line, or as much of it as there is.

@@ -50,6 +50,8 @@ pub struct Settings {
     pub healthy_time: Duration,
     /// `HEALTHY_DEADLINE`: how long after its start it may take for that; more than `healthy_time`.
     pub healthy_deadline: Duration,
+    /// `IDLE_WAIT`: how long a stop-first replacement waits for a moment in which the old one has no task.
+    pub idle_wait: Duration,
     /// The periodic health check.
     pub health: HealthSettings,
     /// `REGISTRY_USERNAME` and `REGISTRY_PASSWORD`.

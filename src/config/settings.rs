@@ -30,6 +30,7 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
     let healthy_time = reader.duration(&env.healthy_time, SECOND);
     let healthy_deadline = reader.duration(&env.healthy_deadline, SECOND);
     check_deadline(&mut reader, env, healthy_time, healthy_deadline);
+    let idle_wait = reader.duration(&env.idle_wait, Duration::ZERO);
     let target = target(&mut reader, env);
     let registry = connections::registry(&mut reader, env);
     let docker_config = connections::docker_config(&mut reader, env);
@@ -58,6 +59,7 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
             strategy,
             healthy_time,
             healthy_deadline,
+            idle_wait,
             health,
             registry,
             docker_config,

@@ -174,6 +174,9 @@ variables! {
         healthy_deadline = row("HEALTHY_DEADLINE", Value("10m"),
             "seconds, or a duration such as 45m or 1h30m, longer than HEALTHY_TIME",
             "How long after its start a candidate may take for that.");
+        idle_wait = row("IDLE_WAIT", Value("1h"), "seconds, or a duration such as 45m or 1h30m; 0 does not wait",
+            "Stop-first only: how long to wait for a moment in which the old delegate has no task to finish, so that none \
+             is waited for while no delegate works.");
     }
     images {
         registry_mirror = row("REGISTRY_MIRROR", Unset, REPOSITORY,
@@ -270,7 +273,6 @@ pub(super) const UNSUPPORTED: &[(&str, Option<&str>)] = &[
     ("HEALTH_ACTION", Some("restart")),
     ("HEALTH_COMMAND", None),
     ("HEALTH_PROBE", Some("exec")),
-    ("IDLE_WAIT", None),
     ("SELF_IMAGE", None),
     ("SELF_UPGRADE", None),
     ("SWARM", None),

@@ -1,10 +1,10 @@
-//! The client of the delegates' health endpoints.
+//! The client of the delegates' own endpoints: their health, and their metrics.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::{HealthEndpoint, HttpOutcome};
+use super::{HealthEndpoint, HttpOutcome, Work, WorkReader};
 use crate::net::{causes, innermost, tls_without_roots};
 use crate::text::duration;
 
@@ -12,6 +12,10 @@ use crate::text::duration;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a request may take, its answer included.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Where a delegate serves its metrics.
+const METRICS_PATH: &str = "/api/metrics";
+/// Bytes of metrics that are read. A larger answer is not a delegate's.
+const MAX_METRICS: usize = 8 << 20;
 
 /// Asks delegates over plain HTTP, never through a proxy.
 #[derive(Clone, Debug)]
@@ -51,6 +55,23 @@ impl HealthEndpoint for HttpEndpoint {
             Ok(answer) => HttpOutcome::Answered(answer.status().as_u16()),
             Err(error) => outcome(&error),
         }
+    }
+
+    async fn work(&self, address: SocketAddr) -> Option<Work> {
+        let url = format!("http://{address}{METRICS_PATH}");
+        let mut answer = self.client.get(url).send().await.ok()?;
+        if !answer.status().is_success() {
+            return None;
+        }
+        let (mut reader, mut length) = (WorkReader::default(), 0);
+        while let Some(bytes) = answer.chunk().await.ok()? {
+            length += bytes.len();
+            if length > MAX_METRICS {
+                return None;
+            }
+            reader.feed(&bytes);
+        }
+        reader.finish()
     }
 
     fn host_address(&self) -> Option<IpAddr> {

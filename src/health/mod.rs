@@ -1,6 +1,7 @@
 //! The health of a delegate, as a probe finds it.
 
 pub mod http;
+mod work;
 
 use std::fmt;
 use std::future::Future;
@@ -14,6 +15,8 @@ use crate::container::{HealthcheckStatus, Inspected, RunState};
 use crate::engine::is_abandoned_start;
 use crate::text::redact::Redactor;
 use crate::text::shortened;
+
+pub use work::{Work, WorkReader};
 
 /// Characters of a HEALTHCHECK's output that are shown.
 const MAX_OUTPUT: usize = 200;
@@ -111,10 +114,13 @@ pub enum HttpOutcome {
     NoRoute(String),
 }
 
-/// The client of the delegates' health endpoints.
+/// The client of the delegates' own endpoints.
 pub trait HealthEndpoint: Send + Sync + 'static {
     /// Sends one request.
     fn get(&self, address: SocketAddr, path: &str) -> impl Future<Output = HttpOutcome> + Send;
+
+    /// Reads what the delegate at this address says of its work; `None` where it does not say so.
+    fn work(&self, address: SocketAddr) -> impl Future<Output = Option<Work>> + Send;
 
     /// The address at which a delegate on the host's network is reached from here; `None` where it cannot be.
     fn host_address(&self) -> Option<IpAddr>;
@@ -160,18 +166,24 @@ pub fn addresses(
         (ProbeKind::Engine | ProbeKind::Auto, Some(health)) => return Err(health),
         (ProbeKind::Http, _) | (ProbeKind::Auto, None) => {}
     }
+    Ok(Addresses {
+        sockets: sockets(container, settings, host),
+        path: settings.path.clone(),
+        probe: settings.probe,
+    })
+}
+
+/// Where a container that runs may serve its own endpoints. `host` as for [`addresses`].
+pub fn sockets(container: &Inspected, settings: &HealthSettings, host: Option<IpAddr>) -> Vec<SocketAddr> {
     let addresses = match container.network_mode() {
+        _ if container.state() != RunState::Running => Vec::new(),
         "host" => Vec::from_iter(host),
         _ => container.addresses(),
     };
     let addresses = addresses.into_iter();
-    Ok(Addresses {
-        sockets: addresses
-            .map(|address| SocketAddr::new(address, settings.port))
-            .collect(),
-        path: settings.path.clone(),
-        probe: settings.probe,
-    })
+    addresses
+        .map(|address| SocketAddr::new(address, settings.port))
+        .collect()
 }
 
 impl Addresses {

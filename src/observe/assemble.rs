@@ -1,5 +1,7 @@
 //! The containers of one delegate, put together to a [`Rollout`].
 
+use std::time::Duration;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 use tracing::{info, warn};
@@ -65,6 +67,10 @@ pub(super) fn assemble<H: HealthEndpoint>(
     parts: &[Part],
 ) -> Rollout {
     let checked = check_all(probes, scope, memory, read_at, parts);
+    for part in parts {
+        let seen = &mut memory.history(&part.container.id()).work;
+        probes.record_work(&part.container, seen, read_at.begun.time);
+    }
     let mut rollout = Rollout {
         name,
         workload: parts
@@ -138,6 +144,9 @@ fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked) -> 
     let own = container.stop_timeout().unwrap_or_default();
     let stop_timeout = labels::stop_timeout(container).unwrap_or_else(|| scope.stop_timeout.max(own));
     let mut member = Member::read(container, *role, health, stop_timeout, history.clone());
+    member.work = history
+        .work
+        .known(seen.until, work_age(scope), container.started_at());
     member.previous_image_id = member
         .previous_image_id
         .filter(|image| !memory.was_discarded(image));
@@ -206,8 +215,8 @@ pub(super) fn no_free_port(parts: &[Part], containers: &[ContainerSummary]) -> O
     document::no_free_port(&part.container, &taken).filter(|_| part.container.state() == RunState::Running)
 }
 
-/// Asks the endpoints of those parts whose health only these know. While nothing is in progress, each is asked once in
-/// `HEALTH_INTERVAL`.
+/// Asks the endpoints of those parts whose health only these know, and those that may have tasks what they work on.
+/// While nothing is in progress, each is asked once in `HEALTH_INTERVAL`.
 pub(super) fn ask<H: HealthEndpoint>(
     probes: &mut Probes<H>,
     scope: &Scope,
@@ -221,7 +230,46 @@ pub(super) fn ask<H: HealthEndpoint>(
         {
             probes.ask(&part.container, addresses);
         }
+        let has_tasks = matches!(
+            part.role,
+            Role::Serving | Role::Draining { .. } | Role::Withdrawn { .. }
+        );
+        if has_tasks && !was_asked_for_work(part, parts, scope, memory, now) {
+            probes.ask_for_work(&part.container, &scope.health);
+        }
     }
+}
+
+/// Whether it has said what it works on so lately that it is not asked again.
+fn was_asked_for_work(
+    part: &Part,
+    parts: &[Part],
+    scope: &Scope,
+    memory: &Memory,
+    now: DateTime<Utc>,
+) -> bool {
+    let container = &part.container;
+    let history = memory.history_of(&container.id()).filter(|_| is_quiet(parts));
+    history.is_some_and(|history| {
+        history
+            .work
+            .is_recent(now, scope.health.interval, container.started_at())
+    })
+}
+
+/// For how long an answer stands while no other one comes.
+fn work_age(scope: &Scope) -> Duration {
+    scope.health.interval.max(Duration::from_secs(60))
+}
+
+/// Whether nothing is in progress.
+fn is_quiet(parts: &[Part]) -> bool {
+    parts.iter().all(|part| {
+        matches!(
+            part.role,
+            Role::Serving | Role::Failed { .. } | Role::Inconclusive { .. }
+        )
+    })
 }
 
 /// The health of each part.
@@ -258,13 +306,9 @@ fn check_all<H: HealthEndpoint>(
 
 /// The last answer, where it is recent enough.
 fn recent(part: &Part, parts: &[Part], scope: &Scope, memory: &Memory, now: DateTime<Utc>) -> Option<Health> {
-    let is_quiet = parts.iter().all(|part| {
-        matches!(
-            part.role,
-            Role::Serving | Role::Failed { .. } | Role::Inconclusive { .. }
-        )
-    });
-    let history = memory.history_of(&part.container.id()).filter(|_| is_quiet);
+    let history = memory
+        .history_of(&part.container.id())
+        .filter(|_| is_quiet(parts));
     history?.recent_health(now, scope.health.interval, part.container.started_at())
 }
 

@@ -6,6 +6,7 @@ mod dependencies;
 mod labels;
 mod probes;
 mod read;
+mod requests;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,61 +1,34 @@
-//! Requests to the delegates' health endpoints, beside the loop: a delegate that is slow to answer delays only itself.
+//! What the delegates' own endpoints say: their health, and the work they do.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
-use tracing::debug;
 
+use super::requests::{GRACE, Requests};
 use crate::config::HealthSettings;
 use crate::container::{ContainerId, Inspected};
-use crate::health::{self, Addresses, Health, HealthEndpoint, HealthStatus};
-
-/// How many endpoints are asked at once. Those that do not answer take ten seconds each, and others wait for them.
-const MAX_OPEN: usize = 64;
-/// How long an observation waits for answers. A delegate on this host takes milliseconds.
-const GRACE: Duration = Duration::from_millis(500);
-
-/// When a life of a container began. What was answered in one says nothing of the next.
-type Life = Option<DateTime<Utc>>;
-
-/// A request, or its answer.
-#[derive(Debug)]
-struct Probed<T> {
-    life: Life,
-    /// When it was sent, or when the answer came.
-    at: Instant,
-    health: T,
-}
+use crate::health::{self, Addresses, Health, HealthEndpoint, HealthStatus, Work};
+use crate::rollout::WorkSeen;
 
 /// The requests that are open, and the answers that have come.
 #[derive(Debug)]
 pub(super) struct Probes<H> {
     endpoint: Arc<H>,
-    tasks: JoinSet<(ContainerId, Life, Health)>,
-    open: HashMap<ContainerId, Probed<()>>,
-    /// The answers that no observation has taken in yet.
-    answers: HashMap<ContainerId, Probed<Health>>,
-    /// Those whose last answer took longer than an observation waits.
-    slow: HashSet<ContainerId>,
-    /// What the last observation showed of those that had not answered by then.
+    health: Requests<Health>,
+    work: Requests<Option<Work>>,
+    /// What the last observation showed of the health of those that had not answered by then.
     shown: HashMap<ContainerId, Option<HealthStatus>>,
-    permits: Arc<Semaphore>,
 }
 
 impl<H: HealthEndpoint> Probes<H> {
     pub(super) fn new(endpoint: H) -> Self {
         Self {
             endpoint: Arc::new(endpoint),
-            tasks: JoinSet::new(),
-            open: HashMap::new(),
-            answers: HashMap::new(),
-            slow: HashSet::new(),
+            health: Requests::new(),
+            work: Requests::new(),
             shown: HashMap::new(),
-            permits: Arc::new(Semaphore::new(MAX_OPEN)),
         }
     }
 
@@ -68,61 +41,61 @@ impl<H: HealthEndpoint> Probes<H> {
         health::addresses(container, settings, self.endpoint.host_address())
     }
 
-    /// Asks a container's endpoint, unless it is being asked.
+    /// Asks a container's health endpoint, unless it is being asked.
     pub(super) fn ask(&mut self, container: &Inspected, addresses: Addresses) {
-        let (id, life) = (container.id(), container.started_at());
-        if self.is_open(container) {
+        let endpoint = Arc::clone(&self.endpoint);
+        let request = async move { addresses.ask(endpoint.as_ref()).await };
+        self.health.send(container, request);
+    }
+
+    /// Asks a container what it works on, unless it is being asked.
+    pub(super) fn ask_for_work(&mut self, container: &Inspected, settings: &HealthSettings) {
+        let sockets = health::sockets(container, settings, self.endpoint.host_address());
+        if sockets.is_empty() {
             return;
         }
-        let (at, health) = (Instant::now(), ());
-        self.open.insert(id.clone(), Probed { life, at, health });
-        let (endpoint, permits) = (Arc::clone(&self.endpoint), Arc::clone(&self.permits));
-        self.tasks.spawn(async move {
-            let _permit = permits.acquire_owned().await;
-            let health = addresses.ask(endpoint.as_ref()).await;
-            (id, life, health)
-        });
+        let endpoint = Arc::clone(&self.endpoint);
+        let request = async move {
+            for address in sockets {
+                if let Some(work) = endpoint.work(address).await {
+                    return Some(work);
+                }
+            }
+            None
+        };
+        self.work.send(container, request);
     }
 
     /// Waits for the answers of those that mostly answer at once, and not for long.
     pub(super) async fn wait(&mut self) {
-        let waiting = async {
-            while self.open.keys().any(|id| !self.slow.contains(id)) {
-                let Some(joined) = self.tasks.join_next().await else {
-                    return;
-                };
-                self.note(joined);
-            }
-        };
+        let waiting = async { tokio::join!(self.health.answered_soon(), self.work.answered_soon()) };
         // What has not answered by then is shown as it was.
         let _ = timeout(GRACE, waiting).await;
-        self.collect();
-        self.slow.extend(self.open.keys().cloned());
+        self.health.end_wait();
+        self.work.end_wait();
         self.shown.clear();
     }
 
-    /// Takes in the answers that have come.
-    pub(super) fn collect(&mut self) {
-        while let Some(joined) = self.tasks.try_join_next() {
-            self.note(joined);
+    /// The health that was answered since the last observation, and when.
+    pub(super) fn take(&mut self, container: &Inspected) -> Option<(Health, Instant)> {
+        self.health.take(container)
+    }
+
+    /// Takes in what the container has said of its work since the last observation, if anything.
+    pub(super) fn record_work(&mut self, container: &Inspected, seen: &mut WorkSeen, now: DateTime<Utc>) {
+        if let Some((work, _)) = self.work.take(container) {
+            seen.note(now, container.started_at(), work);
         }
     }
 
-    /// The answer that has come since the last observation, and when.
-    pub(super) fn take(&mut self, container: &Inspected) -> Option<(Health, Instant)> {
-        let Probed { life, at, health } = self.answers.remove(&container.id())?;
-        (life == container.started_at()).then_some((health, at))
-    }
-
-    /// Whether an answer is awaited.
+    /// Whether the answer of a container's health endpoint is awaited.
     pub(super) fn is_open(&self, container: &Inspected) -> bool {
-        let open = self.open.get(&container.id());
-        open.is_some_and(|open| open.life == container.started_at())
+        self.health.is_open(container)
     }
 
-    /// Whether any answer is awaited.
+    /// Whether the answer of any health endpoint is awaited.
     pub(super) fn is_waiting(&self) -> bool {
-        !self.open.is_empty()
+        self.health.is_waiting()
     }
 
     /// Notes what is shown of a container whose answer is awaited.
@@ -132,59 +105,37 @@ impl<H: HealthEndpoint> Probes<H> {
 
     /// Completes when an answer changes what was shown; never where none can.
     pub(super) async fn changed(&mut self) {
-        if self.answers.keys().any(|id| self.is_news(id)) {
+        if self.health.answers().any(|(id, health)| self.is_news(id, health)) {
             return;
         }
-        while let Some(joined) = self.tasks.join_next().await {
-            if self.note(joined).is_some_and(|id| self.is_news(&id)) {
+        while let Some(answered) = self.health.next().await {
+            let id = answered.as_ref();
+            if self
+                .health
+                .answers()
+                .any(|(of, health)| Some(of) == id && self.is_news(of, health))
+            {
                 return;
             }
         }
         std::future::pending::<()>().await;
     }
 
-    fn is_news(&self, id: &ContainerId) -> bool {
-        let answer = self.answers.get(id).map(|answer| answer.health.status);
-        self.shown.get(id).is_some_and(|shown| *shown != answer)
+    fn is_news(&self, id: &ContainerId, health: &Health) -> bool {
+        self.shown
+            .get(id)
+            .is_some_and(|shown| *shown != Some(health.status))
     }
 
-    /// Completes when no answer is awaited.
+    /// Completes when no health endpoint's answer is awaited.
     pub(super) async fn settled(&mut self) {
-        while let Some(joined) = self.tasks.join_next().await {
-            self.note(joined);
-        }
-    }
-
-    /// Takes in an answer; whose it is, if it counts.
-    fn note(
-        &mut self,
-        joined: Result<(ContainerId, Life, Health), tokio::task::JoinError>,
-    ) -> Option<ContainerId> {
-        let (id, life, health) = match joined {
-            Ok(answered) => answered,
-            // It is unknown whose it was, so all may be asked again.
-            Err(error) => {
-                debug!(%error, "the task of a health probe failed");
-                self.open.clear();
-                return None;
-            }
-        };
-        // In another life it is asked again.
-        let asked = self.open.get(&id).filter(|open| open.life == life)?.at;
-        self.open.remove(&id);
-        if asked.elapsed() <= GRACE {
-            self.slow.remove(&id);
-        }
-        let at = Instant::now();
-        self.answers.insert(id.clone(), Probed { life, at, health });
-        Some(id)
+        while self.health.next().await.is_some() {}
     }
 
     /// Forgets containers that are gone.
     pub(super) fn keep(&mut self, exists: impl Fn(&ContainerId) -> bool) {
-        self.open.retain(|id, _| exists(id));
-        self.answers.retain(|id, _| exists(id));
+        self.health.keep(&exists);
+        self.work.keep(&exists);
         self.shown.retain(|id, _| exists(id));
-        self.slow.retain(exists);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use tracing::field::display;
 use tracing::{debug, error, info, warn};
 
@@ -13,9 +13,12 @@ use crate::engine::Engine;
 use crate::health::HealthEndpoint;
 use crate::image::Version;
 use crate::manager::ImageSource;
-use crate::rollout::reason::Reason;
+use crate::rollout::reason::{self, Reason};
 use crate::rollout::{Decided, Effect, Intent, Rollout, Step, UpdateOrder};
 use crate::status::report::{DelegateReport, Report};
+
+/// How often the progress of a drain is logged, at most.
+const PROGRESS_INTERVAL: TimeDelta = TimeDelta::seconds(60);
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// At `LOG_LEVEL=debug`, logs the decision, with the rows that led to it, where they are others than before.
@@ -90,13 +93,36 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             }
             Reason::AwaitingAnswer { from, .. } => format!("waiting for {from}"),
             Reason::Proving { verdict, .. } => format!("proving {verdict}"),
+            Reason::WaitingForIdle { .. } => reason.kind().as_str().to_owned(),
+            Reason::Draining { name, .. } => format!("draining {name}"),
             reason => reason.to_string(),
         };
         if tracked.last_logged.as_ref() != Some(&line) {
             log_reason(rollout, reason);
             tracked.last_logged = Some(line);
         }
+        self.log_tasks(rollout, reason, report.observed_at);
         report.delegates.push(DelegateReport::new(rollout, reason, until));
+    }
+
+    /// Logs how many tasks are left to those whose end is waited for: on change, and not more often than once a minute.
+    fn log_tasks(&mut self, rollout: &Rollout, reason: &Reason, now: DateTime<Utc>) {
+        let is_awaited = matches!(reason, Reason::WaitingForIdle { .. });
+        let awaited = rollout.serving.iter().filter(|_| is_awaited);
+        let (container, workload) = (&rollout.name, &rollout.workload);
+        let known = &mut self.track(rollout).tasks;
+        let mut present = HashSet::new();
+        for member in rollout.finishing().chain(awaited) {
+            let Some(work) = member.work else { continue };
+            present.insert(&member.id);
+            let (tasks, at) = known.entry(member.id.clone()).or_insert((work.tasks, now));
+            if *tasks != work.tasks && now - *at >= PROGRESS_INTERVAL {
+                (*tasks, *at) = (work.tasks, now);
+                let left = reason::count(work.tasks);
+                info!(container, workload, container_id = %member.id, tasks, "{} has {left} left", member.name);
+            }
+        }
+        known.retain(|id, _| present.contains(id));
     }
 
     /// Logs a failure at once: a run that begins in this moment tries again, and its report would not mention it.

@@ -1,5 +1,9 @@
 //! What the reconciler remembers of one delegate between two observations.
 
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+
 use crate::container::ContainerId;
 use crate::document::{Obstacle, SingleInstance};
 use crate::rollout::{Backoff, Rollout, Row, StoppedBy};
@@ -18,6 +22,8 @@ pub(super) struct Tracked {
     pub(super) removed_by: Option<StoppedBy>,
     /// The reason that was logged last, so that it is logged once.
     pub(super) last_logged: Option<String>,
+    /// How many tasks each container that finishes its tasks had when that was logged last, and when.
+    pub(super) tasks: HashMap<ContainerId, (u64, DateTime<Utc>)>,
     /// The rows of the decision that was logged last.
     pub(super) last_rows: Vec<Row>,
     /// The notice that was logged last about the support of its version.

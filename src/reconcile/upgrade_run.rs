@@ -200,7 +200,7 @@ impl UpgradeRun {
     }
 
     /// The delegates that it is about: first those whose replacement is in progress, so that a canary is decided on
-    /// before the next replica, then those that work, then by name.
+    /// before the next replica, then those that work, the one with the fewest tasks first, then by name.
     pub(super) fn in_order<'a>(&self, rollouts: &'a [Rollout]) -> Vec<&'a Rollout> {
         let only = self.only.as_ref();
         let mut ordered: Vec<&Rollout> = rollouts
@@ -209,7 +209,19 @@ impl UpgradeRun {
             .collect();
         // One that was broken before says little about an image, so it is not the canary.
         let works = |rollout: &Rollout| rollout.serving.as_ref().is_some_and(Member::works);
-        ordered.sort_by_key(|rollout| (!rollout.blocks_replicas(), !works(rollout), rollout.name.as_str()));
+        // Those that do not say what they work on come last.
+        let tasks = |rollout: &Rollout| {
+            let work = rollout.serving.as_ref().and_then(|serving| serving.work);
+            work.map_or(u64::MAX, |work| work.tasks)
+        };
+        ordered.sort_by_key(|rollout| {
+            (
+                !rollout.blocks_replicas(),
+                !works(rollout),
+                tasks(rollout),
+                rollout.name.as_str(),
+            )
+        });
         ordered
     }
 

@@ -12,7 +12,7 @@ pub struct Decided {
 }
 
 impl Decided {
-    /// The rows as one word: `C10>P6>G6`.
+    /// The rows as one word: `C11>P6>G6`.
     pub fn path(&self) -> String {
         let ids: Vec<String> = self.rows.iter().map(Row::to_string).collect();
         ids.join(">")

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{CommonCause, Member, Stopper, Vanished};
+use super::{CommonCause, Member, Stopper, Vanished, WorkSeen};
 use crate::container::{ContainerId, ImageId, Role};
 use crate::document::SingleInstance;
 use crate::health::Health;
@@ -58,6 +58,8 @@ pub struct History {
     pub common_cause: Option<(DateTime<Utc>, CommonCause)>,
     /// The restarts that were counted by then.
     pub excused_restarts: u64,
+    /// What it said of its work.
+    pub work: WorkSeen,
     /// How often a new life gave it time anew.
     restarts_by_hand: u32,
     /// The second in its name, where it gave up the delegate's.
@@ -145,6 +147,7 @@ impl History {
         if let Some(stopper) = &mut self.stopper {
             stopper.asked_at += by;
         }
+        self.work.shift(by);
     }
 
     /// How long it has been healthy at every observation. A clock that is set after the last one adds nothing.

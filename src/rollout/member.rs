@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::reason::Reason;
 use super::{History, Intent};
 use crate::container::{ContainerId, ImageId, Inspected, Role, RunState, label};
-use crate::health::Health;
+use crate::health::{Health, Work};
 use crate::image::{ImageName, ImageReference};
 
 /// For how long after a restore a policy is put right. Calls last a minute at most, and then an observation must see it.
@@ -52,6 +52,8 @@ pub struct Member {
     pub state: RunState,
     /// The verdict on it now.
     pub health: Health,
+    /// What it says of its work, where it can be asked.
+    pub work: Option<Work>,
     /// The image it runs.
     pub image_id: ImageId,
     /// That image, as the container's configuration names it.
@@ -111,6 +113,7 @@ impl Member {
             role,
             state: container.state(),
             health,
+            work: None,
             image_id: container.image_id(),
             image: container.image_reference().into(),
             replaces: container.label(label::REPLACES).map(ContainerId::new),
@@ -270,6 +273,15 @@ impl Member {
             return None;
         };
         Some(DateTime::from_timestamp(since, 0).unwrap_or_default())
+    }
+
+    /// Since when it is to stop: since it was asked to, or at least since it gave up the name for that.
+    pub fn stopping_since(&self) -> Option<DateTime<Utc>> {
+        let renamed = match self.role {
+            Role::Withdrawn { since } => DateTime::from_timestamp(since, 0),
+            _ => self.retired_at(),
+        };
+        self.history.stop_requested_at.or(renamed)
     }
 
     /// Whether it lives, or has lived, another life than the one that the rollout ended.

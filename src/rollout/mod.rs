@@ -20,6 +20,7 @@ pub mod reason;
 mod row;
 mod step;
 mod stopped_by;
+mod work_seen;
 
 use std::fmt;
 use std::time::Duration;
@@ -41,6 +42,7 @@ pub use quarantine::quarantine;
 pub use row::Row;
 pub use step::Step;
 pub use stopped_by::{StoppedBy, Stopper};
+pub use work_seen::WorkSeen;
 
 use crate::config::Strategy;
 use crate::container::{ContainerId, ImageId, Role};
@@ -219,6 +221,12 @@ impl Rollout {
         self.serving.as_ref().or_else(|| self.sole_candidate())
     }
 
+    /// Those that are to stop and still have a process, the earliest first.
+    pub fn finishing(&self) -> impl Iterator<Item = &Member> {
+        let given_up = self.draining.iter().chain(&self.withdrawn);
+        given_up.filter(|member| member.is_up())
+    }
+
     /// The member that stands for the delegate in reports: the one that works, or would.
     pub fn representative(&self) -> Option<&Member> {
         self.serving
@@ -284,6 +292,8 @@ pub struct Policy {
     pub healthy_time: Duration,
     /// How long it has for that.
     pub healthy_deadline: Duration,
+    /// How long a stop-first replacement waits for a moment in which the old one has no task.
+    pub idle_wait: Duration,
 }
 
 /// How an old and a new container change places.

@@ -81,6 +81,7 @@ pub fn text(status: &Status) -> String {
         Unit::Seconds,
         support,
     );
+    register_tasks(&mut registry, delegates.clone(), Utc::now());
     let failed = delegates.filter(|delegate| delegate.failed).count();
     register(
         &mut registry,
@@ -132,6 +133,49 @@ pub fn text(status: &Status) -> String {
     // Writing to a String cannot fail.
     let _ = encode(&mut text, &registry);
     text
+}
+
+/// What the delegates work on, as far as they say so.
+fn register_tasks<'a>(
+    registry: &mut Registry,
+    delegates: impl Iterator<Item = &'a DelegateReport>,
+    now: DateTime<Utc>,
+) {
+    let tasks = Family::<Labels, Gauge>::default();
+    let left = Family::<Labels, Gauge>::default();
+    let time_left = Family::<Labels, Gauge>::default();
+    for delegate in delegates {
+        let set = |family: &Family<Labels, Gauge>, value: i64| {
+            family.get_or_create(&of(delegate)).set(value);
+        };
+        let as_value = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        if let Some(count) = delegate.tasks {
+            set(&tasks, as_value(count));
+        }
+        let counts = delegate.draining.iter().filter_map(|drain| drain.tasks);
+        if let Some(count) = counts.reduce(u64::saturating_add) {
+            set(&left, as_value(count));
+        }
+        if let Some(until) = delegate.draining.iter().filter_map(|drain| drain.until).max() {
+            set(&time_left, (until - now).num_seconds().max(0));
+        }
+    }
+    registry.register(
+        "delegate_tasks",
+        "Tasks that the delegate executes, where it says so",
+        tasks,
+    );
+    registry.register(
+        "delegate_drain_tasks",
+        "Tasks left to the delegate's containers that are to stop, where they say so",
+        left,
+    );
+    registry.register_with_unit(
+        "delegate_drain_remaining",
+        "Time left to the last of the delegate's containers that are to stop",
+        Unit::Seconds,
+        time_left,
+    );
 }
 
 fn register(registry: &mut Registry, name: &str, help: &str, value: i64) {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::health::{HealthStatus, Probe};
 use crate::image::{Expiry, Version};
 use crate::rollout::reason::{Reason, ReasonKind};
-use crate::rollout::{Decision, Rollout, Step, UpdateOrder};
+use crate::rollout::{Decision, Member, Rollout, Step, UpdateOrder};
 use crate::status::evidence::Evidence;
 use crate::text::time;
 
@@ -48,6 +48,15 @@ pub struct DelegateReport {
     /// Since when the health has been so, as far as this process has seen.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub health_since: Option<DateTime<Utc>>,
+    /// How many tasks it executes, where it says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<u64>,
+    /// Whether it is connected to the Manager, where it says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connected: Option<bool>,
+    /// The containers of it that are to stop, and finish their tasks before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub draining: Vec<Drain>,
     /// Why nothing (more) happens now.
     pub reason: ReasonKind,
     /// What exactly is in the way or went wrong, where the reason has several kinds of it.
@@ -59,12 +68,43 @@ pub struct DelegateReport {
     pub in_progress: bool,
     /// Whether the delegate could not be served.
     pub failed: bool,
+    /// When what is waited for is over at the latest, where tasks are waited for.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
+    pub deadline: Option<DateTime<Utc>>,
     /// When it is checked again, where something is awaited.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub next_check: Option<DateTime<Utc>>,
     /// The last rejected candidate, as long as it is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
+}
+
+/// A container that finishes its tasks before it stops.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drain {
+    /// Its name.
+    pub container: String,
+    /// How many tasks it executes, where it says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<u64>,
+    /// Since when it is to stop.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
+    pub since: Option<DateTime<Utc>>,
+    /// When it is killed, if it has not stopped by then.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
+    pub until: Option<DateTime<Utc>>,
+}
+
+impl Drain {
+    fn of(member: &Member) -> Self {
+        let since = member.stopping_since();
+        Self {
+            container: member.name.clone(),
+            tasks: member.work.map(|work| work.tasks),
+            since,
+            until: since.map(|since| since + member.stop_timeout),
+        }
+    }
 }
 
 impl Report {
@@ -138,6 +178,10 @@ impl DelegateReport {
             health_probe: member.health.probe,
             health_detail: member.health.detail.clone(),
             health_since: history.healthy_since.or(history.unhealthy_since),
+            tasks: member.work.map(|work| work.tasks),
+            connected: member.work.and_then(|work| work.is_connected),
+            draining: rollout.finishing().map(Drain::of).collect(),
+            deadline: reason.deadline(),
             ..row
         }
     }
@@ -158,6 +202,10 @@ impl DelegateReport {
             health_probe: Probe::Running,
             health_detail: "no container".to_owned(),
             health_since: None,
+            tasks: None,
+            connected: None,
+            draining: Vec::new(),
+            deadline: None,
             reason: reason.kind(),
             failed: reason.is_failure(),
             cause: reason.cause().map(Cow::Borrowed),

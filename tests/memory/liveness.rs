@@ -50,6 +50,7 @@ fn daemon(twin: &Twin, health_interval: Duration) -> Liveness {
             strategy: Strategy::Auto,
             healthy_time: SECOND * 60,
             healthy_deadline: SECOND * 600,
+            idle_wait: Duration::ZERO,
         },
         target: TargetSettings::default(),
     };

@@ -105,6 +105,8 @@ fn the_output_of_a_rejected_candidate_is_text_and_not_markup() {
 fn the_command_page_lists_every_metric() {
     let status = status(|status| {
         let mut delegate = delegate("dd");
+        delegate["tasks"] = 1.into();
+        delegate["draining"] = json!([{ "container": "d", "tasks": 2, "until": "2026-11-21T06:18:14Z" }]);
         delegate["expiry"] = json!({ "support_ends": "2026-12-31", "life_ends": "2027-01-31" });
         status["report"] = json!({ "observed_at": "2026-11-21T05:18:14Z", "delegates": [delegate] });
         status["next_run"] = "2026-11-21T06:00:00Z".into();

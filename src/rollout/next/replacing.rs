@@ -1,15 +1,20 @@
 //! Side by side (C), giving up the name (G), a lost policy (L), and the name is free (N).
 
-use super::At;
+use chrono::{DateTime, TimeDelta, Utc};
+
 use super::proof::Candidate;
+use super::{At, span};
 use crate::container::{Role, RunState};
 use crate::document::Obstacle;
 use crate::rollout::Row::{
-    C1, C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, G1, G2, G3, G4, G5, G6, L1, L2, N1, N2, N3, N4, N5,
-    N6, N7, N8, N9, N10, N11, N12, N13, N14, N15,
+    C1, C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13, G1, G2, G3, G4, G5, G6, L1, L2, N1, N2, N3, N4,
+    N5, N6, N7, N8, N9, N10, N11, N12, N13, N14, N15,
 };
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Desired, Fact, Member, Step, StoppedBy, UpdateOrder};
+
+/// How often a delegate is asked whether it has a task to finish.
+const IDLE_INTERVAL: TimeDelta = TimeDelta::seconds(1);
 
 /// What the one in service is to its candidate.
 #[derive(Clone, Copy)]
@@ -65,13 +70,18 @@ impl At<'_> {
             (Candidate::Created, _, UpdateOrder::StartFirst, _) => {
                 C7.after(self.mark_attempt(candidate), || Step::start(candidate))
             }
-            (Candidate::Created, _, UpdateOrder::StopFirst, _) => {
-                C8.see(self.give_up_name(serving, candidate))
+            (Candidate::Created, _, UpdateOrder::StopFirst, _)
+                if let Some((tasks, until)) = self.tasks_to_wait_for(serving, candidate) =>
+            {
+                C8.wait(Reason::WaitingForIdle { tasks, until }, self.now + IDLE_INTERVAL)
             }
-            (Candidate::Created, _, UpdateOrder::Blocked(_), _) => C9.see(self.withdraw(candidate, None)),
-            (Candidate::Proven, ..) => C10.see(self.give_up_name(serving, candidate)),
-            (Candidate::NotYet { reason, until }, ..) => C11.wait(reason, until),
-            (Candidate::Failed(failure), ..) => C12.see(self.fail(candidate, failure)),
+            (Candidate::Created, _, UpdateOrder::StopFirst, _) => {
+                C9.see(self.give_up_name(serving, candidate))
+            }
+            (Candidate::Created, _, UpdateOrder::Blocked(_), _) => C10.see(self.withdraw(candidate, None)),
+            (Candidate::Proven, ..) => C11.see(self.give_up_name(serving, candidate)),
+            (Candidate::NotYet { reason, until }, ..) => C12.wait(reason, until),
+            (Candidate::Failed(failure), ..) => C13.see(self.fail(candidate, failure)),
         };
         decided.noting(row)
     }
@@ -87,6 +97,15 @@ impl At<'_> {
             && serving.is_in_use()
             && is_lost
             && serving.history.original_policy.is_none()
+    }
+
+    /// The tasks of the one in service, and until when its candidate waits for their end. A stop-first replacement keeps
+    /// it from taking new ones until the candidate works, so the gap is as long as what it still has to finish. The
+    /// wait begins with the candidate, which a restart of this process does not change.
+    fn tasks_to_wait_for(&self, serving: &Member, candidate: &Member) -> Option<(u64, DateTime<Utc>)> {
+        let tasks = serving.work.filter(|_| serving.state == RunState::Running)?.tasks;
+        let until = candidate.created_at + span(self.policy.idle_wait);
+        (tasks > 0 && self.now < until).then_some((tasks, until))
     }
 
     /// Whether the candidate has the image that is desired now. Where nothing is known of that, what was begun is

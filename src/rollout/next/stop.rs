@@ -77,6 +77,7 @@ fn stopping(member: &Member, asked: DateTime<Utc>) -> Reason {
     match member.role {
         Role::Draining { .. } => Reason::Draining {
             name,
+            tasks: member.work.map(|work| work.tasks),
             until: asked + span(member.stop_timeout),
         },
         _ => Reason::Stopping { name },

@@ -8,7 +8,7 @@ use std::time::Duration;
 use delegate_upgrader::config::{HealthSettings, ProbeKind, Strategy};
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::container::{ContainerId, ImageId};
-use delegate_upgrader::health::{HealthEndpoint, HttpOutcome};
+use delegate_upgrader::health::{HealthEndpoint, HttpOutcome, Work};
 use delegate_upgrader::image::{ImageReference, TargetSettings};
 use delegate_upgrader::manager::{ImageSource, ManagerError};
 use delegate_upgrader::observe::Scope;
@@ -84,10 +84,14 @@ impl ImageSource for Source {
 /// How long the answer of the endpoint at an address takes, and what it is; `None` for what is there, at once.
 pub type SlowProbe = fn(SocketAddr) -> Option<(Duration, HttpOutcome)>;
 
+/// How many tasks the delegate at an address says that it executes; `None` where it does not say so.
+pub type Tasks = fn(&Twin, SocketAddr) -> Option<u64>;
+
 /// What probes find at the twin's addresses.
 pub struct Endpoint {
     twin: Twin,
     slow: Arc<Mutex<SlowProbe>>,
+    tasks: Tasks,
 }
 
 impl HealthEndpoint for Endpoint {
@@ -102,6 +106,13 @@ impl HealthEndpoint for Endpoint {
             Some(false) => HttpOutcome::Answered(503),
             None => HttpOutcome::Refused,
         }
+    }
+
+    async fn work(&self, address: SocketAddr) -> Option<Work> {
+        self.twin.probe(address.ip(), address.port())?;
+        let tasks = (self.tasks)(&self.twin, address)?;
+        let is_connected = Some(self.twin.manager_reachable());
+        Some(Work { tasks, is_connected })
     }
 
     fn host_address(&self) -> Option<IpAddr> {
@@ -123,6 +134,7 @@ pub struct Host {
     pub refused: BTreeSet<String>,
     pub mood: Arc<Mutex<Mood>>,
     pub slow: Arc<Mutex<SlowProbe>>,
+    pub tasks: Tasks,
 }
 
 impl Host {
@@ -144,6 +156,7 @@ impl Host {
             refused: BTreeSet::new(),
             mood: Arc::default(),
             slow: Arc::new(Mutex::new(|_| None)),
+            tasks: |_, _| None,
         };
         host.twin
             .add_image(OLD, host.twin.image(Behaviour::drains(DRAIN)));
@@ -189,6 +202,7 @@ impl Host {
                 strategy: self.strategy,
                 healthy_time: Duration::from_secs(10),
                 healthy_deadline: Duration::from_secs(120),
+                idle_wait: Duration::from_secs(3600),
             },
             target: TargetSettings::default(),
         };
@@ -205,6 +219,7 @@ impl Host {
             Endpoint {
                 twin: self.twin.clone(),
                 slow: Arc::clone(&self.slow),
+                tasks: self.tasks,
             },
             settings,
             Arc::new(move || clock.wall_clock()),

@@ -40,7 +40,7 @@ async fn log_of_run(host: &Host, published: &str) -> Vec<String> {
 }
 
 /// What is logged meanwhile.
-async fn log_of<T>(work: impl Future<Output = T>) -> Vec<String> {
+pub(super) async fn log_of<T>(work: impl Future<Output = T>) -> Vec<String> {
     // Other tests run beside this one without a subscriber. With one of the whole process's, which wants every line and
     // writes none, no line that is first logged by one of them is taken for one that nobody wants.
     let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry());

@@ -10,6 +10,7 @@ mod failures;
 mod faults;
 mod heartbeat;
 pub mod host;
+mod idle;
 mod inconclusive;
 mod inspect_errors;
 mod interference;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use delegate_upgrader::engine::EngineError;
-use delegate_upgrader::health::{HealthEndpoint, HttpOutcome};
+use delegate_upgrader::health::{HealthEndpoint, HttpOutcome, Work};
 use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::manager::{ImageSource, ManagerError};
 use delegate_upgrader::reconcile::Reconciler;
@@ -38,6 +38,10 @@ impl HealthEndpoint for Endpoint {
             Some(false) => HttpOutcome::Answered(503),
             None => HttpOutcome::Refused,
         }
+    }
+
+    async fn work(&self, _: SocketAddr) -> Option<Work> {
+        None
     }
 
     fn host_address(&self) -> Option<IpAddr> {

@@ -152,6 +152,7 @@ impl World {
                 strategy: self.scenario.strategy,
                 healthy_time: self.scenario.healthy_time,
                 healthy_deadline: self.scenario.healthy_deadline,
+                idle_wait: Duration::ZERO,
             },
             target: TargetSettings::default(),
         }

@@ -364,6 +364,7 @@ fn the_redacted_settings_show_what_is_in_effect() {
             "UPGRADE_STRATEGY=auto",
             "HEALTHY_TIME=1m",
             "HEALTHY_DEADLINE=10m",
+            "IDLE_WAIT=1h",
             "REGISTRY_MIRROR=(unset)",
             "IMAGE_REPOSITORY=(unset)",
             "REQUIRE_DIGEST=false",

@@ -305,7 +305,6 @@ fn unsupported_settings_are_refused() {
         "AUDIT_LOG",
         "DEADMAN_URL",
         "HEALTH_COMMAND",
-        "IDLE_WAIT",
         "SELF_IMAGE",
         "SELF_UPGRADE",
         "SWARM",

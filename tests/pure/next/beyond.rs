@@ -156,7 +156,15 @@ fn rows() -> Vec<(Row, Scene)> {
             scene().standby(standby().running(90, 90).asked_to_stop(60)),
         ),
         (Row::Y4, scene().standby(standby().running(5, 5)).host_network()),
-        (Row::C9, start_first(serving().candidate(new()).pulled(V2))),
+        (
+            Row::C8,
+            scene()
+                .serving(old().tasks(1))
+                .candidate(new())
+                .pulled(V2)
+                .host_network(),
+        ),
+        (Row::C10, start_first(serving().candidate(new()).pulled(V2))),
         (
             Row::S15,
             serving()

@@ -223,3 +223,37 @@ fn a_lost_successor_gives_way_to_one_that_has_its_own_standby() {
     let other = with(standby().replaces("another"));
     assert!(!other.starts_with("reject"), "{other}");
 }
+
+#[test]
+fn a_stop_first_replacement_waits_for_an_idle_moment_as_long_as_it_may() {
+    let with = |old, created: i64| {
+        let candidate = new().change(|m| m.created_at = ago(created));
+        scene()
+            .serving(old)
+            .candidate(candidate)
+            .pulled(V2)
+            .host_network()
+    };
+    let retires = "retire old as d.draining-now";
+    assert_eq!(with(old().tasks(2), 3599).next(), "wait 1 s: waiting_for_idle");
+    assert_eq!(with(old().tasks(2), 3600).next(), retires);
+    assert_eq!(with(old().tasks(0), 10).next(), retires);
+    assert_eq!(
+        with(old(), 10).next(),
+        retires,
+        "it does not say what it works on"
+    );
+    let mut at_once = with(old().tasks(2), 0);
+    at_once.policy.idle_wait = std::time::Duration::ZERO;
+    assert_eq!(at_once.next(), retires, "IDLE_WAIT=0");
+    // Start-first there is no gap to keep short.
+    let start_first = scene().serving(old().tasks(2)).candidate(new()).pulled(V2);
+    assert_eq!(start_first.next(), "start d.candidate (new)");
+    // Nobody waits for the tasks of one that its owner paused or stopped.
+    let goes = "remove d.candidate (new)";
+    let paused = with(old().tasks(2).change(|m| m.state = RunState::Paused), 10);
+    assert_eq!(paused.next(), goes);
+    // What is not wanted any more goes at once.
+    let unwanted = with(old().tasks(2), 10).pulled("harness/delegate:26.03.1");
+    assert_eq!(unwanted.next(), goes);
+}

@@ -7,7 +7,7 @@ use delegate_upgrader::config::Strategy;
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::container::{ContainerId, ImageId, Role};
 use delegate_upgrader::document::SingleInstance;
-use delegate_upgrader::health::{Health, HealthStatus, Probe};
+use delegate_upgrader::health::{Health, HealthStatus, Probe, Work};
 use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{
@@ -46,6 +46,7 @@ fn delegate(id: &str, reference: &str) -> Member {
         role: Role::Serving,
         state: RunState::Running,
         health: verdict(HealthStatus::Healthy),
+        work: None,
         image_id: image_id(reference),
         image: reference.into(),
         replaces: None,
@@ -122,6 +123,12 @@ pub trait Change: Sized {
 
     fn replaces(self, id: &str) -> Self {
         self.change(|m| m.replaces = Some(ContainerId::new(id)))
+    }
+
+    /// Executes so many tasks, as it says itself.
+    fn tasks(self, tasks: u64) -> Self {
+        let is_connected = None;
+        self.change(|m| m.work = Some(Work { tasks, is_connected }))
     }
 
     /// Never started.
@@ -273,6 +280,7 @@ impl Scene {
                 strategy: Strategy::Auto,
                 healthy_time: Duration::from_secs(60),
                 healthy_deadline: Duration::from_secs(600),
+                idle_wait: Duration::from_secs(3600),
             },
             // All that can be asked for is known, and nothing stands in the way.
             facts: Facts {

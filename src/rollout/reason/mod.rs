@@ -1,17 +1,22 @@
 //! Why nothing (more) happens to a delegate: every decision not to act is one [`Reason`], which becomes a sentence in
 //! the log, in `plan` and in `/status`, and by its [`ReasonKind`] a metric label.
 
+mod words;
+
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{EnumDiscriminants, IntoStaticStr};
 
-use super::{FailureCause, quarantine};
+use super::FailureCause;
 use crate::document::{Obstacle, SingleInstance};
 use crate::image::MaxVersion;
 use crate::manager::ManagerError;
-use crate::text::{duration, size, time};
+use crate::text::{size, time};
+
+pub(crate) use words::count;
+use words::{after, attempts, health_only, is_published, since, times, unfinished, whole};
 
 /// Why a delegate is left as it is, for now or for good. An image is named by its reference, a problem is in the
 /// engine's words, and a verdict is the health at the last observation.
@@ -225,9 +230,26 @@ pub enum Reason {
         needed: Duration,
         verdict: String,
     },
+    /// Stop-first: no delegate works between the old container's stop and the new one's start, so a moment without tasks
+    /// is waited for.
+    #[error(
+        "waiting until it has no task to finish, since it stops before the new container starts; it has {}, and is \
+         replaced at {} at the latest",
+        count(*.tasks), time::text(*.until)
+    )]
+    WaitingForIdle {
+        /// How many tasks it executes.
+        tasks: u64,
+        until: DateTime<Utc>,
+    },
     /// The old container is finishing its tasks.
-    #[error("{name} is finishing its tasks; it has until {}", time::text(*.until))]
-    Draining { name: String, until: DateTime<Utc> },
+    #[error("{name} is finishing {}; it has until {}", unfinished(*.tasks), time::text(*.until))]
+    Draining {
+        name: String,
+        /// How many it executes, where it says so.
+        tasks: Option<u64>,
+        until: DateTime<Utc>,
+    },
     /// A container that was asked to stop has to be gone before the next step.
     #[error("waiting for {name} to stop")]
     Stopping { name: String },
@@ -260,55 +282,6 @@ pub enum Awaited {
     Registry(String),
 }
 
-/// An answer mostly takes less than a second, which is not worth a word.
-fn since(waited: Duration, last_error: Option<&str>) -> String {
-    let error = last_error.map_or_else(String::new, |error| format!("; last error: {error}"));
-    match waited.as_secs() {
-        0 => error,
-        _ => format!(" for {}{error}", whole(waited)),
-    }
-}
-
-fn is_published(image: Option<&str>) -> String {
-    image.map_or_else(String::new, |image| format!("{image} is published; "))
-}
-
-fn health_only(published: &Result<Option<String>, String>) -> String {
-    let only = "health checks only (DISABLE_AUTO_UPGRADE=true)";
-    match published {
-        Ok(None) => only.to_owned(),
-        Ok(Some(image)) => format!("{image} is published; {only}"),
-        Err(problem) => format!("{only}; {problem}"),
-    }
-}
-
-fn attempts(attempt: u32) -> String {
-    match attempt {
-        1 => "one attempt".to_owned(),
-        more => format!("{more} attempts"),
-    }
-}
-
-fn after(attempts: u32) -> String {
-    match attempts {
-        0 => String::new(),
-        attempts => format!(" after {}", duration::text(quarantine(attempts))),
-    }
-}
-
-fn times(attempt: u32) -> String {
-    match attempt {
-        1 => "once".to_owned(),
-        2 => "twice".to_owned(),
-        more => format!("{more} times"),
-    }
-}
-
-/// Progress is counted in seconds that are over.
-fn whole(duration: Duration) -> String {
-    duration::text(Duration::from_secs(duration.as_secs()))
-}
-
 impl Reason {
     /// Which reason it is.
     pub fn kind(&self) -> ReasonKind {
@@ -331,6 +304,14 @@ impl Reason {
             | Self::Confirming { cause, .. }
             | Self::Inconclusive { cause, .. }
             | Self::CandidateVanished { cause, .. } => Some(cause.kind()),
+            _ => None,
+        }
+    }
+
+    /// When it is over at the latest, where tasks are waited for.
+    pub fn deadline(&self) -> Option<DateTime<Utc>> {
+        match self {
+            Self::WaitingForIdle { until, .. } | Self::Draining { until, .. } => Some(*until),
             _ => None,
         }
     }
@@ -372,6 +353,7 @@ impl ReasonKind {
             | Self::AwaitingSchedule
             | Self::AwaitingAnswer
             | Self::AwaitingDrains
+            | Self::WaitingForIdle
             | Self::HealthOnly
             | Self::OptedOut
             | Self::NotRunning

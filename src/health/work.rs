@@ -1,0 +1,150 @@
+//! What a delegate says of its own work: its metrics, as Prometheus text.
+
+/// The gauge with the number of tasks that the delegate executes.
+const TASKS: &str = "io_harness_custom_metric_tasks_currently_executing";
+/// The gauge that is 1 while the delegate is connected to the Manager.
+const CONNECTED: &str = "io_harness_custom_metric_delegate_connected";
+/// Bytes of a line that are kept. A line of these gauges has some eighty; a longer one is another metric's.
+const MAX_LINE: usize = 1024;
+
+/// What a delegate does, as it says itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// How many tasks it executes.
+    pub tasks: u64,
+    /// Whether it is connected to the Manager, if it says so.
+    pub is_connected: Option<bool>,
+}
+
+/// Reads the metrics of a delegate as they come, a piece at a time: there may be thousands of others.
+#[derive(Debug, Default)]
+pub struct WorkReader {
+    line: Vec<u8>,
+    tasks: Option<f64>,
+    connected: Option<f64>,
+}
+
+impl WorkReader {
+    /// Takes in the next bytes.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            if byte == b'\n' {
+                self.end_line();
+            } else if self.line.len() < MAX_LINE {
+                self.line.push(byte);
+            }
+        }
+    }
+
+    /// What was read; `None` where the number of tasks was not among it.
+    pub fn finish(mut self) -> Option<Work> {
+        self.end_line();
+        Some(Work {
+            tasks: count(self.tasks?)?,
+            is_connected: self.connected.map(|connected| connected > 0.0),
+        })
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        // One that was too long is cut, and its end is not its value.
+        if line.len() == MAX_LINE {
+            return;
+        }
+        let Ok(line) = std::str::from_utf8(&line) else {
+            return;
+        };
+        if let Some(value) = value_of(line, TASKS) {
+            *self.tasks.get_or_insert(0.0) += value;
+        } else if let Some(value) = value_of(line, CONNECTED) {
+            *self.connected.get_or_insert(0.0) += value;
+        }
+    }
+}
+
+/// The value of a sample line, `name{label="value",} 1.0 1700000000000`, where it is a sample of that metric.
+fn value_of(line: &str, name: &str) -> Option<f64> {
+    let rest = line.trim().strip_prefix(name)?;
+    let rest = if rest.starts_with('{') {
+        // A label's value may contain a brace.
+        rest.rsplit_once('}')?.1
+    } else {
+        rest
+    };
+    let value = rest.strip_prefix([' ', '\t'])?.split_whitespace().next()?;
+    value.parse().ok()
+}
+
+/// A gauge as a count; `None` where it is none.
+fn count(value: f64) -> Option<u64> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a fraction of a task is rounded up, and the range is checked"
+    )]
+    (0.0..=1e9).contains(&value).then(|| value.ceil() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<Work> {
+        let mut reader = WorkReader::default();
+        reader.feed(text.as_bytes());
+        reader.finish()
+    }
+
+    #[test]
+    fn a_delegates_metrics_say_what_it_works_on() {
+        let text = "# HELP io_harness_custom_metric_tasks_currently_executing Generated\n\
+            # TYPE io_harness_custom_metric_tasks_currently_executing gauge\n\
+            io_harness_custom_metric_tasks_currently_executing{delegate_name=\"a } b\",} 3.0\n\
+            io_harness_custom_metric_tasks_currently_executing_max 9.0\n\
+            io_harness_custom_metric_delegate_connected{delegate_name=\"d\",} 1.0 1700000000000\n";
+        let work = Work {
+            tasks: 3,
+            is_connected: Some(true),
+        };
+        assert_eq!(read(text), Some(work));
+        // Whatever its pieces are, and whether or not the last line ends.
+        for at in 0..text.len() - 1 {
+            let (first, second) = text.trim_end().as_bytes().split_at(at);
+            let mut reader = WorkReader::default();
+            reader.feed(first);
+            reader.feed(second);
+            assert_eq!(reader.finish(), Some(work), "{at}");
+        }
+    }
+
+    #[test]
+    fn several_series_of_one_gauge_are_added() {
+        let series = |label: &str, tasks: u8| format!("{TASKS}{{type=\"{label}\"}} {tasks}\n");
+        let text = series("shell", 2) + &series("helm", 1);
+        assert_eq!(
+            read(&text),
+            Some(Work {
+                tasks: 3,
+                is_connected: None
+            })
+        );
+    }
+
+    #[test]
+    fn what_is_no_count_of_tasks_is_unknown() {
+        for text in [
+            String::new(),
+            "<html>not found</html>".to_owned(),
+            format!("{CONNECTED} 1.0\n"),
+            format!("{TASKS} NaN\n"),
+            format!("{TASKS} -1\n"),
+            format!("{TASKS} +Inf\n"),
+            format!("{TASKS} many\n"),
+            format!("{TASKS}\n"),
+            format!("{TASKS}{{unclosed=\"1\" 2.0\n"),
+            format!("{TASKS}{} 1.0\n", " ".repeat(MAX_LINE)),
+        ] {
+            assert_eq!(read(&text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The parts of a reason's sentence that depend on a value.
+
+use std::time::Duration;
+
+use crate::rollout::quarantine;
+use crate::text::duration;
+
+/// An answer mostly takes less than a second, which is not worth a word.
+pub(super) fn since(waited: Duration, last_error: Option<&str>) -> String {
+    let error = last_error.map_or_else(String::new, |error| format!("; last error: {error}"));
+    match waited.as_secs() {
+        0 => error,
+        _ => format!(" for {}{error}", whole(waited)),
+    }
+}
+
+pub(super) fn is_published(image: Option<&str>) -> String {
+    image.map_or_else(String::new, |image| format!("{image} is published; "))
+}
+
+pub(super) fn health_only(published: &Result<Option<String>, String>) -> String {
+    let only = "health checks only (DISABLE_AUTO_UPGRADE=true)";
+    match published {
+        Ok(None) => only.to_owned(),
+        Ok(Some(image)) => format!("{image} is published; {only}"),
+        Err(problem) => format!("{only}; {problem}"),
+    }
+}
+
+pub(super) fn attempts(attempt: u32) -> String {
+    match attempt {
+        1 => "one attempt".to_owned(),
+        more => format!("{more} attempts"),
+    }
+}
+
+pub(super) fn after(attempts: u32) -> String {
+    match attempts {
+        0 => String::new(),
+        attempts => format!(" after {}", duration::text(quarantine(attempts))),
+    }
+}
+
+/// A number of tasks, in words.
+pub(crate) fn count(tasks: u64) -> String {
+    match tasks {
+        1 => "1 task".to_owned(),
+        more => format!("{more} tasks"),
+    }
+}
+
+pub(super) fn unfinished(tasks: Option<u64>) -> String {
+    tasks.map_or_else(|| "its tasks".to_owned(), count)
+}
+
+pub(super) fn times(attempt: u32) -> String {
+    match attempt {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        more => format!("{more} times"),
+    }
+}
+
+/// Progress is counted in seconds that are over.
+pub(super) fn whole(duration: Duration) -> String {
+    duration::text(Duration::from_secs(duration.as_secs()))
+}

@@ -1,0 +1,53 @@
+//! What a container has said of its work: a hint, like all that a process remembers.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::health::Work;
+
+/// What a container has said of its work, and when.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WorkSeen {
+    /// When the life began that this is about.
+    life: Option<DateTime<Utc>>,
+    asked_at: Option<DateTime<Utc>>,
+    said: Option<(DateTime<Utc>, Work)>,
+}
+
+impl WorkSeen {
+    /// Takes in an answer of the life that began then; one without a number of tasks leaves what is known.
+    pub fn note(&mut self, now: DateTime<Utc>, life: Option<DateTime<Utc>>, answer: Option<Work>) {
+        if self.life != life {
+            *self = Self::default();
+        }
+        self.life = life;
+        self.asked_at = Some(now);
+        self.said = answer.map(|work| (now, work)).or(self.said);
+    }
+
+    /// Whether it has answered so lately, in the life that began then, that it need not be asked again.
+    pub fn is_recent(&self, now: DateTime<Utc>, age: Duration, life: Option<DateTime<Utc>>) -> bool {
+        self.life == life && self.asked_at.is_some_and(|asked| elapsed(asked, now) < age)
+    }
+
+    /// What it said last, if that is not too old and of the life that began then.
+    pub fn known(&self, now: DateTime<Utc>, age: Duration, life: Option<DateTime<Utc>>) -> Option<Work> {
+        let (at, work) = self.said.filter(|_| self.life == life)?;
+        (elapsed(at, now) <= age).then_some(work)
+    }
+
+    /// Moves all moments along with a clock that was set by so much.
+    pub(super) fn shift(&mut self, by: TimeDelta) {
+        let said = self.said.as_mut().map(|(at, _)| at);
+        self.asked_at
+            .as_mut()
+            .into_iter()
+            .chain(said)
+            .for_each(|at| *at += by);
+    }
+}
+
+fn elapsed(from: DateTime<Utc>, to: DateTime<Utc>) -> Duration {
+    (to - from).to_std().unwrap_or_default()
+}
