@@ -18,6 +18,7 @@ mod drains;
 mod failures;
 mod full_disk;
 mod health_only;
+mod idle;
 mod inconclusive;
 mod local_manager;
 mod manager_faults;

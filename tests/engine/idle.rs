@@ -1,0 +1,97 @@
+//! A delegate on the host's network is replaced in a moment in which it has no task to finish.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use kit::lab::{Lab, V1, V2, end_of, follow, image, image_of, inspect, life};
+
+/// Enough for a replacement up to its commit, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long its task takes.
+const TASK: Duration = Duration::from_secs(30);
+/// Longer than a restart takes here, and shorter than what is left of the task or the drain.
+const RESTART: chrono::TimeDelta = chrono::TimeDelta::seconds(5);
+
+/// Gives the delegate that listens on that port of the host a task; what it answers.
+fn give_task(port: u16, seconds: u64) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let request = format!("POST /task/{seconds} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn started_at(name: &str) -> DateTime<Utc> {
+    inspect(name)["State"]["StartedAt"].as_str().unwrap().parse().unwrap()
+}
+
+/// A delegate on the host's network.
+fn on_the_host(lab: &Lab, port: u16, environment: &[&str]) -> String {
+    let port = format!("PORT={port}");
+    let environment = environment.iter().flat_map(|variable| ["--env", variable]);
+    let mut arguments = vec!["--network", "host", "--env", &port];
+    arguments.extend(environment);
+    let name = lab.delegate("1", V1, &arguments);
+    // It listens.
+    sleep(Duration::from_millis(500));
+    name
+}
+
+#[test]
+fn the_gap_of_a_delegate_with_a_task_is_that_of_a_restart() {
+    let lab = Lab::new("idle-task");
+    let name = on_the_host(&lab, 43_465, &[]);
+    let (old, log) = (life(&name).0, follow(&name));
+    assert!(give_task(43_465, TASK.as_secs()).contains("202"));
+    let begin = Instant::now();
+    let daemon = lab
+        .upgrader(V2)
+        .with("RUN_ON_START", "true")
+        .with("HEALTH_PORT", "43465")
+        .start();
+    daemon.says("waiting until it has no task to finish", PATIENCE);
+    daemon.says("it has 1 task", PATIENCE);
+    daemon.says("the old container is gone", TASK + PATIENCE);
+    assert!(begin.elapsed() > TASK - Duration::from_secs(2), "{:?}", begin.elapsed());
+    assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
+    let text = log.end();
+    assert!(text.contains("drained in full"), "{text}");
+    let asked = daemon.time_of("asked", PATIENCE);
+    let gap = started_at(&name) - asked;
+    assert!(gap < RESTART, "{gap}: {}", daemon.log());
+    drop(old);
+}
+
+#[test]
+fn one_that_is_never_idle_is_replaced_at_the_end_of_idle_wait() {
+    let lab = Lab::new("idle-never");
+    let name = on_the_host(&lab, 43_466, &["TASKS=2", "DRAIN_SECONDS=3"]);
+    let old = life(&name).0;
+    let created = |name: &str| -> DateTime<Utc> {
+        inspect(name)["Created"].as_str().unwrap().parse().unwrap()
+    };
+    let daemon = lab
+        .upgrader(V2)
+        .with("RUN_ON_START", "true")
+        .with("HEALTH_PORT", "43466")
+        .with("IDLE_WAIT", "10s")
+        .start();
+    daemon.says("it has 2 tasks", PATIENCE);
+    let deadline = created(&format!("{name}.candidate")) + chrono::TimeDelta::seconds(10);
+    daemon.says("is finishing 2 tasks", PATIENCE);
+    let asked = daemon.time_of("asking", PATIENCE);
+    let late = asked - deadline;
+    assert!(
+        (-chrono::TimeDelta::seconds(1)..chrono::TimeDelta::seconds(4)).contains(&late),
+        "{late}: {}",
+        daemon.log()
+    );
+    // Its tasks are finished all the same.
+    assert!(end_of(&old, PATIENCE) - asked >= chrono::TimeDelta::seconds(3));
+    daemon.says("the old container is gone", PATIENCE);
+    assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
+}
