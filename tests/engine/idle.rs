@@ -26,7 +26,11 @@ fn give_task(port: u16, seconds: u64) -> String {
 }
 
 fn started_at(name: &str) -> DateTime<Utc> {
-    inspect(name)["State"]["StartedAt"].as_str().unwrap().parse().unwrap()
+    inspect(name)["State"]["StartedAt"]
+        .as_str()
+        .unwrap()
+        .parse()
+        .unwrap()
 }
 
 /// A delegate on the host's network.
@@ -56,7 +60,11 @@ fn the_gap_of_a_delegate_with_a_task_is_that_of_a_restart() {
     daemon.says("waiting until it has no task to finish", PATIENCE);
     daemon.says("it has 1 task", PATIENCE);
     daemon.says("the old container is gone", TASK + PATIENCE);
-    assert!(begin.elapsed() > TASK - Duration::from_secs(2), "{:?}", begin.elapsed());
+    assert!(
+        begin.elapsed() > TASK - Duration::from_secs(2),
+        "{:?}",
+        begin.elapsed()
+    );
     assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
     let text = log.end();
     assert!(text.contains("drained in full"), "{text}");
@@ -71,9 +79,8 @@ fn one_that_is_never_idle_is_replaced_at_the_end_of_idle_wait() {
     let lab = Lab::new("idle-never");
     let name = on_the_host(&lab, 43_466, &["TASKS=2", "DRAIN_SECONDS=3"]);
     let old = life(&name).0;
-    let created = |name: &str| -> DateTime<Utc> {
-        inspect(name)["Created"].as_str().unwrap().parse().unwrap()
-    };
+    let created =
+        |name: &str| -> DateTime<Utc> { inspect(name)["Created"].as_str().unwrap().parse().unwrap() };
     let daemon = lab
         .upgrader(V2)
         .with("RUN_ON_START", "true")
