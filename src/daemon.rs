@@ -17,6 +17,7 @@ use crate::manager::ImageSource;
 use crate::reconcile::Reconciler;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::upgrade_run::Mode;
+use crate::rollout::reason::ReasonKind;
 use crate::schedule::Schedule;
 use crate::schedule::trigger::Trigger;
 use crate::status::Publisher;
@@ -75,6 +76,8 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
         Mode::ReportOnly
     });
     let mut engine_error = None;
+    // When the scheduled run was due whose outcome is not logged yet.
+    let mut due = None;
     loop {
         liveness.works();
         publish_schedule(&status, &options.schedule);
@@ -85,6 +88,9 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
         };
         log_engine(&mut engine_error, outcome.as_ref().err());
         let is_reachable = outcome.is_ok();
+        if let Ok(report) = &outcome {
+            log_run(&mut due, report);
+        }
         let mut wait = match &outcome {
             Ok(report) => until(report.next_check).min(options.health_interval),
             Err(_) => ENGINE_RETRY,
@@ -113,7 +119,7 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
             biased;
             () = &mut shutdown => break,
             Some(tick) = trigger.next() => {
-                info!(due = time::text(tick.due), "scheduled run");
+                due = Some(time::text(tick.due));
                 status.send_modify(|status| status.last_run = Some(Utc::now()));
                 reconciler.start_run(scheduled);
             }
@@ -135,6 +141,20 @@ fn until(next_check: Option<DateTime<Utc>>) -> Duration {
 fn publish_schedule(status: &Publisher, schedule: &Schedule) {
     let next = schedule.next(Utc::now()).map(|next| next.to_utc());
     status.send_modify(|status| status.next_run = next);
+}
+
+/// Logs the outcome of a scheduled run once no answer is awaited any more. Where there is no delegate, that has been logged.
+fn log_run(due: &mut Option<String>, report: &Report) {
+    let is_open = report
+        .delegates
+        .iter()
+        .any(|delegate| delegate.reason == ReasonKind::AwaitingAnswer);
+    if !is_open
+        && let Some(due) = due.take()
+        && !report.delegates.is_empty()
+    {
+        info!(due, "scheduled run: {}", report.summary());
+    }
 }
 
 /// Logs that the engine is unreachable, and that it is back, once each.

@@ -127,14 +127,10 @@ async fn make_upgrader(settings: &Settings, clock: Clock) -> Result<Upgrader, Ex
 }
 
 fn summary(report: &Report) -> Exit {
-    let total = report.delegates.len();
-    let failed = report.delegates.iter().filter(|delegate| delegate.failed).count();
-    let noun = if total == 1 { "delegate" } else { "delegates" };
-    if failed == 0 {
-        info!("{total} of {total} {noun} OK");
-        Exit::Ok
-    } else {
-        info!("{} of {total} {noun} OK, {failed} failed", total - failed);
+    info!("{}", report.summary());
+    if report.has_failures() {
         Exit::NotServed
+    } else {
+        Exit::Ok
     }
 }

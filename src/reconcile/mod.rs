@@ -179,11 +179,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     fn forget_last_run(&mut self) {
         self.memory.forget_attempts();
-        // What was logged of a question is not logged again by a run that waits for the same answer.
-        let is_waiting = self.run.longest_wait().is_some();
-        for tracked in self.tracked.values_mut() {
-            tracked.start_run(is_waiting);
-        }
+        self.tracked.values_mut().for_each(Tracked::start_run);
     }
 
     fn track(&mut self, rollout: &Rollout) -> &mut Tracked {

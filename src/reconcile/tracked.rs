@@ -45,15 +45,11 @@ impl Tracked {
         &self.workload
     }
 
-    /// A new run tries again, asks for the host's memory and for what was in the way again, and logs each delegate's outcome again, unless the last
-    /// run had none.
-    pub(super) fn start_run(&mut self, was_waiting: bool) {
+    /// A new run tries again, and asks for the host's memory and for what was in the way again.
+    pub(super) fn start_run(&mut self) {
         self.backoff = None;
         self.free_memory = None;
         self.hidden_obstacle = None;
-        if !was_waiting {
-            self.last_logged = None;
-        }
     }
 
     /// What keeps the container in service from being recreated. What was learned of another one says nothing.

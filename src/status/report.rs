@@ -1,6 +1,7 @@
 //! What was observed and what follows from it, for people and machines: one row per delegate, each with its reason.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -132,6 +133,38 @@ impl Report {
         self.delegates
             .iter()
             .any(|delegate| delegate.reason == ReasonKind::AwaitingSchedule)
+    }
+
+    /// How many delegates are served, which are not and why, and how many are being replaced.
+    pub fn summary(&self) -> String {
+        let total = self.delegates.len();
+        let failed: Vec<String> = self
+            .delegates
+            .iter()
+            .filter(|delegate| delegate.failed)
+            .map(|delegate| format!("{} ({})", delegate.container, delegate.reason.as_str()))
+            .collect();
+        let noun = if total == 1 { "delegate" } else { "delegates" };
+        let mut text = format!("{} of {total} {noun} OK", total - failed.len());
+        if let Some((first, others)) = failed.split_first() {
+            let more = match others.len() {
+                0 => String::new(),
+                count => format!(" and {count} more"),
+            };
+            let _ = write!(text, ", {} failed: {first}{more}", failed.len());
+        }
+        match self
+            .delegates
+            .iter()
+            .filter(|delegate| delegate.in_progress)
+            .count()
+        {
+            0 => {}
+            count => {
+                let _ = write!(text, ", {count} in progress");
+            }
+        }
+        text
     }
 
     /// Whether a delegate could not be served.

@@ -1,5 +1,6 @@
 //! Logging to standard output, with a cap on what libraries log and on what waits to be written.
 
+mod journal;
 mod queue;
 
 use std::io::{IsTerminal as _, stdout};
@@ -15,6 +16,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::{LogFormat, LogSettings};
+use journal::{WithPriority, is_journal};
 use queue::Queue;
 
 /// How long the end of the process waits for its last lines.
@@ -30,11 +32,23 @@ pub fn start(settings: &LogSettings) {
     let targets = Targets::new()
         .with_default(level.min(LevelFilter::WARN))
         .with_target("delegate_upgrader", level);
+    let stream = std::env::var("JOURNAL_STREAM").ok();
+    let is_journal = is_journal(stream.as_deref(), &stdout());
     let layer = tracing_subscriber::fmt::layer()
         .with_target(false)
         .with_writer(output());
     let layer = match settings.format {
+        LogFormat::Text if is_journal => layer
+            .with_ansi(false)
+            .without_time()
+            .with_level(false)
+            .map_event_format(WithPriority)
+            .boxed(),
         LogFormat::Text => layer.with_ansi(stdout().is_terminal()).boxed(),
+        LogFormat::Json if is_journal => {
+            let layer = layer.json().flatten_event(true);
+            layer.map_event_format(WithPriority).boxed()
+        }
         LogFormat::Json => layer.json().flatten_event(true).boxed(),
     };
     // In tests, a second start in one process keeps the first.

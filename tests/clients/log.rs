@@ -1,6 +1,8 @@
 //! A daemon whose log nobody reads.
 
-use std::io::{Read as _, Write as _, pipe};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _, pipe};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -112,4 +114,46 @@ async fn a_daemon_whose_output_nobody_reads_goes_on_and_says_later_what_was_lost
     );
     drop(stop);
     reading.join().unwrap();
+}
+
+/// The first line that it logs to a pipe of which systemd says that it leads to the journal, or does not.
+async fn first_line(is_journal: bool, format: &str) -> String {
+    let (reader, writer) = pipe().unwrap();
+    let metadata = std::fs::File::from(OwnedFd::from(writer.try_clone().unwrap()))
+        .metadata()
+        .unwrap();
+    let inode = if is_journal {
+        metadata.ino()
+    } else {
+        metadata.ino() + 1
+    };
+    let stream = format!("{}:{inode}", metadata.dev());
+    let daemon = Daemon::start(|command| {
+        command
+            .env("JOURNAL_STREAM", &stream)
+            .env("LOG_FORMAT", format)
+            .stdout(writer);
+    })
+    .await;
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut line = String::new();
+        BufReader::new(reader).read_line(&mut line).unwrap();
+        line
+    });
+    let line = reading.await.unwrap();
+    drop(daemon);
+    line
+}
+
+#[tokio::test]
+async fn in_the_journal_a_line_has_its_priority_and_no_second_time() {
+    let line = first_line(true, "text").await;
+    assert!(line.starts_with("<6>delegate-upgrader starts"), "{line}");
+    let line = first_line(true, "json").await;
+    assert!(line.starts_with(r#"<6>{"timestamp":""#), "{line}");
+    let line = first_line(false, "text").await;
+    assert!(
+        line.starts_with("20") && line.contains("Z  INFO delegate-upgrader starts"),
+        "{line}"
+    );
 }

@@ -1,15 +1,17 @@
 //! What a user reads in the log of one run.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::faults::Way;
 use super::host::{Host, NEW, NEWER, good};
 use delegate_upgrader::reconcile::upgrade_run::Mode;
-use kit::twin::Behaviour;
+use kit::twin::{Behaviour, Fault, Operation};
 
 /// Keeps what is written.
 #[derive(Clone, Default)]
@@ -190,4 +192,82 @@ async fn an_old_container_that_is_back_is_not_called_replaced() {
             "{way:?}: {replaced}"
         );
     }
+}
+
+/// Collects the names of the fields of all that is logged.
+#[derive(Clone, Default)]
+struct Fields(Arc<Mutex<BTreeSet<&'static str>>>);
+
+impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Fields {
+    fn on_event(&self, event: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
+        if event.metadata().target().starts_with("delegate_upgrader") {
+            let names = event.metadata().fields().iter().map(|field| field.name());
+            self.0.lock().unwrap().extend(names);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_page_names_each_field_of_the_log() {
+    let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry());
+    let fields = Fields::default();
+    let subscriber = tracing_subscriber::registry().with(fields.clone());
+    let guard = tracing::subscriber::set_default(subscriber);
+    for bad in [false, true] {
+        let mut host = Host::new();
+        host.free_disk = Some(1 << 40);
+        host.tasks = |twin, _| Some(twin.elapsed().as_secs() / 40);
+        if bad {
+            host.publish(NEW, Behaviour::never_healthy());
+        }
+        host.run("aa");
+        host.run("bb");
+        host.once(NEW).await;
+        if !bad {
+            let mut upgrader = host.upgrader(NEW);
+            upgrader.rollback("aa").await.unwrap();
+            host.finish(&mut upgrader).await;
+        }
+        host.run_with("cc", |_| ());
+        host.twin.set_faults(|call| match call.operation {
+            Operation::Create => Fault::Refuse(500),
+            _ => Fault::None,
+        });
+        host.go_on(&mut host.upgrader(NEWER), Duration::from_secs(60))
+            .await;
+    }
+    drop(guard);
+    let page = include_str!("../../../docs/usage/commands.md");
+    let (_, table) = page.split_once("\n### JSON\n").unwrap();
+    let (table, _) = table.split_once("\n## ").unwrap();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| `"));
+    let columns = rows.filter_map(|row| row.split(" | ").next());
+    let listed: BTreeSet<&str> = columns
+        .flat_map(|column| column.split(", "))
+        .map(|name| name.trim_matches('`'))
+        .collect();
+    let found = fields.0.lock().unwrap();
+    assert!(found.len() > 12, "{found:?}");
+    let missing: Vec<_> = found.iter().filter(|name| !listed.contains(*name)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_changes_nothing_logs_nothing_for_a_delegate() {
+    let host = Host::new();
+    host.run("aa");
+    host.run("bb");
+    let mut upgrader = host.upgrader(NEW);
+    host.scheduled_run(&mut upgrader).await;
+    let log = log_of(host.scheduled_run(&mut upgrader)).await;
+    assert!(log.is_empty(), "{log:#?}");
+    // A failure that lasts is in the outcome of each run.
+    host.publish(NEWER, Behaviour::never_healthy());
+    let mut upgrader = host.upgrader(NEWER);
+    host.scheduled_run(&mut upgrader).await;
+    let report = host.scheduled_run(&mut upgrader).await;
+    assert_eq!(
+        report.summary(),
+        "0 of 2 delegates OK, 2 failed: aa (quarantined) and 1 more"
+    );
 }

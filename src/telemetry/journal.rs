@@ -1,0 +1,70 @@
+//! Logging to the systemd journal, which has times and priorities of its own.
+
+use std::fmt;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt as _;
+
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Whether this output leads to the journal, as systemd says in `JOURNAL_STREAM`: the numbers of a device and an inode.
+/// Another output of the same service may lead elsewhere.
+pub(super) fn is_journal(stream: Option<&str>, output: &impl AsFd) -> bool {
+    let numbers = || {
+        let file = File::from(output.as_fd().try_clone_to_owned().ok()?);
+        let metadata = file.metadata().ok()?;
+        Some(format!("{}:{}", metadata.dev(), metadata.ino()))
+    };
+    stream.is_some_and(|stream| numbers().as_deref() == Some(stream))
+}
+
+/// Writes the priority before each line, as the journal reads it (sd-daemon(3)): `<4>` is a warning.
+pub(super) struct WithPriority<F>(pub(super) F);
+
+impl<S, N, F> FormatEvent<S, N> for WithPriority<F>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let priority = match *event.metadata().level() {
+            Level::ERROR => 3,
+            Level::WARN => 4,
+            Level::INFO => 6,
+            _ => 7,
+        };
+        write!(writer, "<{priority}>")?;
+        self.0.format_event(context, writer, event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_is_the_journal_if_it_is_the_very_stream_that_systemd_names() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let metadata = File::from(writer.as_fd().try_clone_to_owned().unwrap())
+            .metadata()
+            .unwrap();
+        let named = format!("{}:{}", metadata.dev(), metadata.ino());
+        assert!(is_journal(Some(&named), &writer));
+        let other = std::io::pipe().unwrap().1;
+        assert!(!is_journal(Some(&named), &other));
+        for wrong in ["", "1", "a:b", "0:0"] {
+            assert!(!is_journal(Some(wrong), &writer), "{wrong}");
+        }
+        assert!(!is_journal(None, &writer));
+        drop(reader);
+    }
+}
