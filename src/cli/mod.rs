@@ -12,7 +12,9 @@ use std::io::Write;
 use clap::{Parser, Subcommand};
 
 use crate::config::Settings;
-use crate::doctor::{Severity, run_checks};
+use crate::doctor::{Check, Severity, run_checks};
+use crate::status::table::Look;
+use crate::status::view::Tone;
 use crate::telemetry;
 
 /// Keeps Harness Docker delegates healthy and current: a new container proves itself before the old one drains.
@@ -53,6 +55,9 @@ enum Command {
         /// Print JSON
         #[arg(long)]
         json: bool,
+        /// Show it again every two seconds, until stopped
+        #[arg(long, conflicts_with = "json")]
+        watch: bool,
     },
     /// Check everything an upgrade needs, and say what to do, without changing anything
     Doctor {
@@ -122,7 +127,8 @@ async fn dispatch(command: Command) -> Result<Exit, Exit> {
     // The clients of a running daemon need no settings but its address.
     match command {
         Command::Healthcheck => return Ok(status::healthcheck().await),
-        Command::Status { json } => return status::status(json).await,
+        Command::Status { watch: true, .. } => return Ok(status::watch().await),
+        Command::Status { json, .. } => return status::status(json).await,
         _ => {}
     }
     let settings = Settings::from_process_env().map_err(|errors| fail(errors, Exit::Config))?;
@@ -162,13 +168,29 @@ async fn doctor(settings: &Settings, json: bool) -> Exit {
     let printed = if json {
         print_json(&checks)
     } else {
-        let lines: Vec<String> = checks.iter().map(ToString::to_string).collect();
+        let look = Look::of_stdout();
+        let lines: Vec<String> = checks.iter().flat_map(|check| lines_of(check, look)).collect();
         print(&lines.join("\n"))
     };
     match printed {
         Exit::Ok if checks.iter().any(|check| check.severity == Severity::Fail) => Exit::NotServed,
         exit => exit,
     }
+}
+
+fn lines_of(check: &Check, look: Look) -> Vec<String> {
+    let Check {
+        severity,
+        subject,
+        message,
+    } = check;
+    let tone = match severity {
+        Severity::Ok => Tone::Good,
+        Severity::Warn => Tone::Attention,
+        Severity::Fail => Tone::Bad,
+    };
+    let begin = look.paint(tone, &format!("{severity:4}"));
+    look.paragraph(&format!("{begin}  {subject:13}  "), 21, message)
 }
 
 fn config(settings: &Settings) -> Exit {

@@ -10,6 +10,8 @@ use crate::app::upgrader;
 use crate::config::Settings;
 use crate::rollout::reason::Reason;
 use crate::status::report::{Planned, none_found};
+use crate::status::table::{Look, Table};
+use crate::status::view::Tone;
 
 pub(super) async fn plan(settings: &Settings, json: bool) -> Result<Exit, Exit> {
     // It must not look to the Manager like an upgrader at work.
@@ -35,19 +37,20 @@ fn text(plan: &[Planned], workload_names: &[String]) -> String {
     if plan.is_empty() {
         return none_found(workload_names);
     }
-    let names = plan.iter().map(|planned| planned.container.len());
-    let width = names.max().unwrap_or_default();
-    let lines: Vec<String> = plan
-        .iter()
-        .map(|planned| {
-            format!(
-                "{:width$}  {:9}  {:8}  {}",
-                planned.container,
-                planned.health.as_str(),
-                planned.action,
-                planned.message
-            )
-        })
-        .collect();
-    lines.join("\n")
+    let mut table = Table::new(&["CONTAINER", "HEALTH", "ACTION", "WHAT"]);
+    for planned in plan {
+        let tone = match planned.action {
+            _ if planned.failed => Tone::Attention,
+            "leave" => Tone::Good,
+            _ => Tone::Busy,
+        };
+        let cells = [
+            &planned.container,
+            planned.health.as_str(),
+            planned.action,
+            &planned.message,
+        ];
+        table.row(tone, cells.map(str::to_owned).into());
+    }
+    table.lines(Look::of_stdout()).join("\n")
 }

@@ -1,12 +1,19 @@
 //! `status` and `healthcheck`: the clients of the running daemon.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use chrono::Utc;
 
 use super::{Exit, fail, print};
 use crate::config::Settings;
 use crate::health::http::plain_client;
 use crate::net::innermost;
+use crate::status::table::Look;
 use crate::status::terminal;
+
+/// How often `status --watch` asks.
+const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The daemon's answer, or what to print and the exit.
 async fn get(path: &str) -> Result<String, (String, Exit)> {
@@ -54,9 +61,32 @@ pub(super) async fn status(json: bool) -> Result<Exit, Exit> {
     if json {
         return Ok(print(text.trim_end()));
     }
-    let status = serde_json::from_str(&text).map_err(|error| {
-        let problem = format!("cannot read the daemon's answer: {error}");
-        fail(problem, Exit::Unavailable)
-    })?;
-    Ok(print(&terminal::text(&status)))
+    let shown = shown(&text).map_err(|problem| fail(problem, Exit::Unavailable))?;
+    Ok(print(&shown))
+}
+
+/// Shows the state again and again, in place. The signal that ends it ends the process, as that of any client.
+pub(super) async fn watch() -> Exit {
+    loop {
+        let answer = get("/status").await.map_err(|(problem, _)| problem);
+        let shown = answer
+            .and_then(|text| shown(&text))
+            .unwrap_or_else(|problem| problem);
+        // To the top, each line with what was behind it cleared, and all that was below.
+        let exit = print(&format!(
+            "\x1b[H{}\x1b[K\n\x1b[J",
+            shown.replace('\n', "\x1b[K\n")
+        ));
+        if exit != Exit::Ok {
+            return exit;
+        }
+        tokio::time::sleep(WATCH_INTERVAL).await;
+    }
+}
+
+/// The daemon's answer as lines for a terminal.
+fn shown(answer: &str) -> Result<String, String> {
+    let status =
+        serde_json::from_str(answer).map_err(|error| format!("cannot read the daemon's answer: {error}"))?;
+    Ok(terminal::text(&status, Look::of_stdout(), Utc::now()))
 }

@@ -7,7 +7,6 @@ mod engine;
 mod manager;
 mod registry;
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -38,17 +37,6 @@ pub(crate) struct Check {
     pub(crate) subject: String,
     /// The finding and, unless all is well, what to do.
     pub(crate) message: String,
-}
-
-impl fmt::Display for Check {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            severity,
-            subject,
-            message,
-        } = self;
-        write!(f, "{severity:4}  {subject:13}  {message}")
-    }
 }
 
 /// The checks made so far.

@@ -8,7 +8,9 @@ pub mod metrics;
 pub mod page;
 pub mod report;
 pub mod server;
+pub mod table;
 pub mod terminal;
+pub mod view;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

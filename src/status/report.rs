@@ -37,6 +37,12 @@ pub struct DelegateReport {
     pub container_id: String,
     /// The image it runs, as its configuration names it.
     pub image: String,
+    /// How many times it has been replaced.
+    #[serde(default)]
+    pub release: u64,
+    /// The image before this one, where there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_image: Option<String>,
     /// How long its version is supported, where the tag tells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expiry: Option<Expiry>,
@@ -206,6 +212,8 @@ impl DelegateReport {
         Self {
             container_id: member.id.short().to_owned(),
             image: member.image.to_string(),
+            release: member.release,
+            previous_image: member.previous_image.as_ref().map(ToString::to_string),
             expiry: member.image.expiry(),
             health: member.health.status,
             health_probe: member.health.probe,
@@ -230,6 +238,8 @@ impl DelegateReport {
             workload: workload.to_owned(),
             container_id: String::new(),
             image: String::new(),
+            release: 0,
+            previous_image: None,
             expiry: None,
             health: HealthStatus::Unhealthy,
             health_probe: Probe::Running,

@@ -3,7 +3,11 @@
 
 use std::convert::Infallible;
 
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use chrono::Utc;
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS,
+};
 use hyper::{Method, Request, Response, StatusCode};
 use tokio::net::TcpListener;
 
@@ -56,11 +60,14 @@ impl Server {
                 Ok(json) => answer(StatusCode::OK, "application/json", json + "\n"),
                 Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
             },
-            "/" => answer(
-                StatusCode::OK,
-                "text/html; charset=utf-8",
-                page::html(&self.status.borrow()),
-            ),
+            "/" => {
+                let page = page::html(&self.status.borrow(), Utc::now());
+                let mut answer = answer(StatusCode::OK, "text/html; charset=utf-8", page);
+                if let Ok(policy) = HeaderValue::try_from(page::content_security_policy()) {
+                    answer.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+                }
+                answer
+            }
             _ => text(StatusCode::NOT_FOUND, ""),
         }
     }
@@ -89,8 +96,14 @@ fn text(status: StatusCode, body: &str) -> Response<String> {
 fn answer(status: StatusCode, kind: &'static str, body: String) -> Response<String> {
     let mut answer = Response::new(body);
     *answer.status_mut() = status;
-    answer
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    let headers = [
+        (CONTENT_TYPE, kind),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (CACHE_CONTROL, "no-store"),
+        (REFERRER_POLICY, "no-referrer"),
+    ];
+    for (name, value) in headers {
+        answer.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
     answer
 }

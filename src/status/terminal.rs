@@ -1,62 +1,133 @@
 //! What `delegate-upgrader status` prints.
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 
-use crate::status::Status;
+use crate::rollout::reason::count;
 use crate::status::evidence::Evidence;
 use crate::status::report::DelegateReport;
-use crate::text::time;
+use crate::status::table::{Look, Table};
+use crate::status::view::{Headline, Tone, ago, rough, soon};
+use crate::status::{Mode, Status};
+
+/// Characters of an image reference that a row has room for.
+const MAX_IMAGE: usize = 40;
 
 /// The state as lines for a terminal.
-pub fn text(status: &Status) -> String {
-    let next_run = status.next_run.map_or_else(|| "-".to_owned(), time::text);
-    let mut lines = vec![format!(
-        "delegate-upgrader {}, mode {}, schedule {:?}, next run {next_run}",
-        status.version,
-        status.mode.as_str(),
-        status.schedule,
-    )];
-    lines.extend(
-        status
-            .engine_error
-            .iter()
-            .map(|error| format!("Cannot reach the Docker engine: {error}")),
-    );
-    lines.extend(status.manager.as_ref().map(ToString::to_string));
-    for delegate in status.report.iter().flat_map(|report| &report.delegates) {
-        lines.extend(delegate_lines(delegate));
+pub fn text(status: &Status, look: Look, now: DateTime<Utc>) -> String {
+    let headline = Headline::of(status, now);
+    let first = format!("{} {}", headline.tone.symbol(), headline.text);
+    let mut lines = vec![look.paint(headline.tone, &first)];
+    lines.push(format!("  {}", facts(status, now).join(", ")));
+    let problem = |text: &str| format!("  {}", look.paint(Tone::Bad, text));
+    if let Some(error) = &status.engine_error {
+        lines.push(problem(&format!("Cannot reach the Docker engine: {error}")));
+    }
+    if let Some(manager) = status
+        .manager
+        .as_ref()
+        .filter(|manager| manager.problem.is_some())
+    {
+        lines.push(problem(&manager.to_string()));
+    }
+    let delegates = || status.report.iter().flat_map(|report| &report.delegates);
+    if delegates().next().is_some() {
+        let mut table = Table::new(&["CONTAINER", "IMAGE", "HEALTH", "STATUS"]);
+        for delegate in delegates() {
+            table.row(Tone::of(delegate), cells(delegate, now));
+        }
+        lines.push(String::new());
+        lines.extend(table.lines(look));
+    }
+    for delegate in delegates() {
+        lines.extend(details(delegate, now));
     }
     lines.join("\n")
 }
 
-fn delegate_lines(delegate: &DelegateReport) -> Vec<String> {
-    let mut lines = vec![format!(
-        "{}  {}  {} ({})  {}",
-        delegate.container,
-        delegate.image,
-        delegate.health.as_str(),
-        delegate.health_detail,
-        delegate.message,
-    )];
-    let today = Utc::now().date_naive();
-    let notice = delegate.expiry.as_ref().and_then(|expiry| expiry.notice(today));
-    lines.extend(notice.map(|notice| format!("  {notice}")));
-    lines.extend(delegate.evidence.iter().flat_map(evidence_lines));
+fn facts(status: &Status, now: DateTime<Utc>) -> Vec<String> {
+    let mut facts = vec![format!("delegate-upgrader {}", status.version)];
+    if status.mode == Mode::HealthOnly {
+        facts.push("health checks only".to_owned());
+    }
+    if let Some(next) = status.next_run {
+        facts.push(format!("next run {} ({})", soon(next, now), status.schedule));
+    }
+    if let Some(report) = &status.report {
+        facts.push(format!("observed {}", ago(report.observed_at, now)));
+    }
+    if let Some(manager) = &status.manager
+        && let Some(at) = manager.answered_at
+    {
+        facts.push(format!("Manager answered {}", ago(at, now)));
+    }
+    facts
+}
+
+fn cells(delegate: &DelegateReport, now: DateTime<Utc>) -> Vec<String> {
+    let since = delegate.health_since.map(|since| rough(now - since));
+    let since = since.map_or_else(String::new, |since| format!(" {since}"));
+    vec![
+        delegate.container.clone(),
+        shortened(&delegate.image),
+        format!("{}{since}", delegate.health.as_str()),
+        delegate.message.clone(),
+    ]
+}
+
+/// The end of a long image reference, which tells more than its beginning.
+fn shortened(image: &str) -> String {
+    let begin = image.chars().count().saturating_sub(MAX_IMAGE);
+    if begin == 0 {
+        return image.to_owned();
+    }
+    let end: String = image.chars().skip(begin + 1).collect();
+    format!("…{end}")
+}
+
+/// What does not fit into a row: how its health was found out, where it is not good, its drains, its support, and what is known of a
+/// rejected candidate.
+fn details(delegate: &DelegateReport, now: DateTime<Utc>) -> Vec<String> {
+    let mut lines = Vec::new();
+    if Tone::of(delegate) == Tone::Bad {
+        lines.push(delegate.health_detail.clone());
+    }
+    if let Some(tasks) = delegate.tasks.filter(|tasks| *tasks > 0) {
+        lines.push(format!("executes {}", count(tasks)));
+    }
+    for drain in &delegate.draining {
+        let tasks = drain.tasks.map_or_else(|| "its tasks".to_owned(), count);
+        let left = drain.until.map(|until| format!(", {} left", rough(until - now)));
+        let left = left.unwrap_or_default();
+        lines.push(format!("{} is finishing {tasks}{left}", drain.container));
+    }
+    let expiry = delegate.expiry.as_ref();
+    lines.extend(expiry.and_then(|expiry| expiry.notice(now.date_naive())));
+    lines.extend(
+        delegate
+            .evidence
+            .iter()
+            .flat_map(|evidence| evidence_lines(evidence, now)),
+    );
+    let of = |line: String| format!("  {}: {line}", delegate.container);
+    let mut lines: Vec<String> = lines.into_iter().map(of).collect();
+    if !lines.is_empty() {
+        lines.insert(0, String::new());
+    }
     lines
 }
 
 /// What is known of a rejected candidate.
-fn evidence_lines(evidence: &Evidence) -> Vec<String> {
+fn evidence_lines(evidence: &Evidence, now: DateTime<Utc>) -> Vec<String> {
     let outcome = evidence.message.as_deref().or(evidence.ending.as_deref());
     let mut lines = vec![format!(
-        "  {} ({}, {}): {}",
+        "{} ({}, {}): {}",
         evidence.container,
         evidence.image,
-        time::text(evidence.time),
+        ago(evidence.time, now),
         outcome.unwrap_or("rejected"),
     )];
     let health = evidence.health_log.iter();
-    lines.extend(health.map(|line| format!("    health check: {line}")));
-    lines.extend(evidence.log_tail.iter().map(|line| format!("    log: {line}")));
+    lines.extend(health.map(|line| format!("  health check: {line}")));
+    lines.extend(evidence.log_tail.iter().map(|line| format!("  log: {line}")));
     lines
 }

@@ -17,20 +17,20 @@ const RESTART: chrono::TimeDelta = chrono::TimeDelta::seconds(5);
 
 /// Gives the delegate that listens on that port of the host a task; what it answers.
 fn give_task(port: u16, seconds: u64) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
     let request = format!("POST /task/{seconds} HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    stream.write_all(request.as_bytes()).unwrap();
+    stream.write_all(request.as_bytes()).expect("it is so");
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    stream.read_to_string(&mut answer).expect("it is so");
     answer
 }
 
 fn started_at(name: &str) -> DateTime<Utc> {
     inspect(name)["State"]["StartedAt"]
         .as_str()
-        .unwrap()
+        .expect("it is so")
         .parse()
-        .unwrap()
+        .expect("it is so")
 }
 
 /// A delegate on the host's network.
@@ -61,7 +61,7 @@ fn the_gap_of_a_delegate_with_a_task_is_that_of_a_restart() {
     daemon.says("it has 1 task", PATIENCE);
     daemon.says("the old container is gone", TASK + PATIENCE);
     assert!(
-        begin.elapsed() > TASK - Duration::from_secs(2),
+        begin.elapsed() > Duration::from_secs(28),
         "{:?}",
         begin.elapsed()
     );
@@ -79,8 +79,13 @@ fn one_that_is_never_idle_is_replaced_at_the_end_of_idle_wait() {
     let lab = Lab::new("idle-never");
     let name = on_the_host(&lab, 43_466, &["TASKS=2", "DRAIN_SECONDS=3"]);
     let old = life(&name).0;
-    let created =
-        |name: &str| -> DateTime<Utc> { inspect(name)["Created"].as_str().unwrap().parse().unwrap() };
+    let created = |name: &str| -> DateTime<Utc> {
+        inspect(name)["Created"]
+            .as_str()
+            .expect("it is so")
+            .parse()
+            .expect("it is so")
+    };
     let daemon = lab
         .upgrader(V2)
         .with("RUN_ON_START", "true")

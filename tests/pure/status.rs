@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use delegate_upgrader::status::Status;
-use delegate_upgrader::status::metrics;
-use delegate_upgrader::status::page::html;
-use delegate_upgrader::status::terminal::text;
+use base64::Engine as _;
+use chrono::{DateTime, TimeDelta, Utc};
+use delegate_upgrader::status::table::Look;
+use delegate_upgrader::status::view::{Headline, Tone, rough};
+use delegate_upgrader::status::{Status, metrics, page, terminal};
 use serde_json::{Value, json};
 
 fn status(change: impl FnOnce(&mut Value)) -> Status {
@@ -25,48 +26,177 @@ fn delegate(container: &str) -> Value {
     })
 }
 
+/// The moment of every test.
+fn now() -> DateTime<Utc> {
+    "2026-11-21T05:20:00Z".parse().unwrap()
+}
+
+fn text(status: &Status) -> String {
+    terminal::text(status, Look::default(), now())
+}
+
+fn html(status: &Status) -> String {
+    page::html(status, now())
+}
+
+/// A status with these delegates.
+fn with(delegates: &[Value]) -> Status {
+    let report = json!({ "observed_at": "2026-11-21T05:18:15Z", "delegates": delegates });
+    status(|status| status["report"] = report)
+}
+
+#[test]
+fn the_first_line_answers_how_all_are() {
+    let of = |change: fn(&mut Value)| {
+        let mut one = delegate("d1");
+        change(&mut one);
+        Headline::of(&with(&[one, delegate("d2")]), now())
+    };
+    let says = |change: fn(&mut Value), tone: Tone, text: &str| {
+        let found = of(change);
+        assert_eq!((found.tone, found.text.as_str()), (tone, text));
+    };
+    says(|_| (), Tone::Good, "All 2 delegates are healthy");
+    says(
+        |one| one["health"] = "unhealthy".into(),
+        Tone::Bad,
+        "1 of 2 delegates is unhealthy: d1",
+    );
+    says(
+        |one| one["health"] = "starting".into(),
+        Tone::Busy,
+        "1 of 2 delegates is starting: d1",
+    );
+    says(
+        |one| one["failed"] = true.into(),
+        Tone::Attention,
+        "All 2 delegates are healthy; not upgraded: d1",
+    );
+    says(
+        |one| {
+            one["in_progress"] = true.into();
+            one["draining"] =
+                json!([{ "container": "d1.draining-1", "tasks": 7 }, { "container": "d1.draining-2" }]);
+        },
+        Tone::Busy,
+        "All 2 delegates are healthy; 1 is being replaced; 2 old ones are finishing 7 tasks",
+    );
+    let alone = |health: &str| {
+        let mut one = delegate("d1");
+        one["health"] = health.into();
+        Headline::of(&with(&[one]), now()).text
+    };
+    assert_eq!(alone("healthy"), "d1 is healthy");
+    assert_eq!(alone("unhealthy"), "d1 is unhealthy");
+    assert_eq!(alone("starting"), "d1 is starting");
+    let many: Vec<Value> = (1..=5)
+        .map(|number| {
+            let mut one = delegate(&format!("d{number}"));
+            one["health"] = "unhealthy".into();
+            one
+        })
+        .collect();
+    assert_eq!(
+        Headline::of(&with(&many), now()).text,
+        "5 of 5 delegates are unhealthy: d1, d2, d3 and 2 more"
+    );
+    // Before anything is known, and where nothing is there.
+    let first = |status: &Status| {
+        let headline = Headline::of(status, now());
+        (headline.tone, headline.text)
+    };
+    assert_eq!(
+        first(&status(
+            |status| status["next_run"] = "2026-11-21T05:32:10Z".into()
+        )),
+        (
+            Tone::Busy,
+            "Observing the delegates; next run in 12 min".to_owned()
+        )
+    );
+    assert_eq!(
+        first(&with(&[])),
+        (Tone::Attention, "No delegate was found".to_owned())
+    );
+    let mut away = with(&[delegate("d1")]);
+    away.engine_error = Some("connection refused".to_owned());
+    assert_eq!(
+        first(&away),
+        (
+            Tone::Bad,
+            "The Docker engine cannot be reached; last seen 2 min ago".to_owned()
+        )
+    );
+}
+
+#[test]
+fn times_are_said_as_people_say_them() {
+    let rough = |seconds| rough(TimeDelta::seconds(seconds));
+    for (seconds, words) in [
+        (-5, "0 s"),
+        (89, "89 s"),
+        (90, "2 min"),
+        (720, "12 min"),
+        (5_399, "90 min"),
+        (5_400, "2 h"),
+        (129_599, "36 h"),
+        (129_600, "2 days"),
+    ] {
+        assert_eq!(rough(seconds), words, "{seconds}");
+    }
+}
+
 #[test]
 fn a_manager_that_answers_with_an_error_does_answer() {
     let line = |manager: Value| {
         let text = text(&status(|status| status["manager"] = manager));
-        text.lines().skip(1).collect::<Vec<_>>().join("\n")
+        text.lines().skip(2).collect::<Vec<_>>().join("\n")
     };
     let (problem, at) = ("the token was revoked", "2026-11-21T05:18:14Z");
     assert_eq!(
         line(json!({ "problem": problem, "answered_at": at, "published": {} })),
-        "Manager: the token was revoked (last successful answer at 2026-11-21T05:18:14Z)"
+        "  Manager: the token was revoked (last successful answer at 2026-11-21T05:18:14Z)"
     );
     assert_eq!(
         line(json!({ "problem": problem, "published": {} })),
-        "Manager: the token was revoked (no successful answer since start)"
+        "  Manager: the token was revoked (no successful answer since start)"
     );
-    assert_eq!(
-        line(json!({ "answered_at": at, "published": {} })),
-        "Manager: last answer at 2026-11-21T05:18:14Z"
-    );
-    assert_eq!(line(json!({ "published": {} })), "Manager: not asked yet");
-    assert_eq!(text(&status(|_| {})).lines().count(), 1);
+    let well = text(&status(|status| {
+        status["manager"] = json!({ "answered_at": at, "published": {} });
+    }));
+    assert!(well.contains("Manager answered 2 min ago"), "{well}");
+    assert_eq!(text(&status(|_| {})).lines().count(), 2);
 }
 
 #[test]
-fn the_evidence_on_a_rejected_candidate_stands_below_its_delegate() {
+fn what_does_not_fit_into_a_row_stands_below_the_table() {
     let mut rejected = delegate("d1");
     rejected["evidence"] = json!({
         "container": "d1.failed-1", "image": "harness/delegate:26.03.1", "time": "2026-11-21T05:18:14Z",
         "message": "exited with code 3", "log_tail": ["one", "two"], "health_log": ["exit code 1: ill"],
     });
-    let report = json!({ "observed_at": "2026-11-21T05:18:15Z", "delegates": [rejected, delegate("d2")] });
-    let text = text(&status(|status| status["report"] = report));
-    let lines: Vec<&str> = text.lines().skip(1).collect();
+    rejected["tasks"] = 2.into();
+    rejected["health_since"] = "2026-11-21T02:20:00Z".into();
+    rejected["draining"] =
+        json!([{ "container": "d1.draining-9", "tasks": 1, "until": "2026-11-21T06:01:00Z" }]);
+    let text = text(&with(&[rejected, delegate("d2")]));
+    let lines: Vec<&str> = text.lines().collect();
     assert_eq!(
         lines,
         [
-            "d1  harness/delegate:latest  healthy (answers 200)  fine",
-            "  d1.failed-1 (harness/delegate:26.03.1, 2026-11-21T05:18:14Z): exited with code 3",
-            "    health check: exit code 1: ill",
-            "    log: one",
-            "    log: two",
-            "d2  harness/delegate:latest  healthy (answers 200)  fine",
+            "✓ All 2 delegates are healthy; 1 old one is finishing 1 task",
+            "  delegate-upgrader 0.1.0, health checks only, observed 2 min ago",
+            "",
+            "  CONTAINER  IMAGE                    HEALTH       STATUS",
+            "✓ d1         harness/delegate:latest  healthy 3 h  fine",
+            "✓ d2         harness/delegate:latest  healthy      fine",
+            "",
+            "  d1: executes 2 tasks",
+            "  d1: d1.draining-9 is finishing 1 task, 41 min left",
+            "  d1: d1.failed-1 (harness/delegate:26.03.1, 2 min ago): exited with code 3",
+            "  d1:   health check: exit code 1: ill",
+            "  d1:   log: one",
+            "  d1:   log: two",
         ]
     );
 }
@@ -87,9 +217,8 @@ fn the_output_of_a_rejected_candidate_is_text_and_not_markup() {
         "message": "exited with code 3", "log_tail": ["</pre><script>alert(1)</script>"],
         "health_log": ["exit code 1: ill"],
     });
-    let report = json!({ "observed_at": "2026-11-21T05:18:15Z", "delegates": [rejected] });
-    let html = html(&status(|status| status["report"] = report));
-    assert!(!html.contains("<script>"), "{html}");
+    let html = html(&with(&[rejected]));
+    assert!(!html.contains("<script>alert"), "{html}");
     for text in [
         "dd.failed-1",
         "exited with code 3",
@@ -97,6 +226,82 @@ fn the_output_of_a_rejected_candidate_is_text_and_not_markup() {
         "&lt;script&gt;",
     ] {
         assert!(html.contains(text), "{html}");
+    }
+}
+
+/// A browser runs nothing else on the page than what the header names by its hash.
+#[test]
+fn the_policy_names_the_style_and_the_script_of_the_page() {
+    let policy = page::content_security_policy();
+    let page = html(&with(&[delegate("dd")]));
+    for element in ["style", "script"] {
+        let (_, rest) = page.split_once(&format!("<{element}>")).unwrap();
+        let (content, rest) = rest.split_once(&format!("</{element}>")).unwrap();
+        assert!(!rest.contains(&format!("<{element}>")), "one {element}");
+        let digest = ring::digest::digest(&ring::digest::SHA256, content.as_bytes());
+        let hash = base64::prelude::BASE64_STANDARD.encode(digest);
+        assert!(
+            policy.contains(&format!("{element}-src 'sha256-{hash}'")),
+            "{policy}"
+        );
+    }
+    assert!(policy.starts_with("default-src 'none'"), "{policy}");
+    assert!(!page.contains(" style="), "the policy forbids style attributes");
+    assert!(
+        !page.contains("http://") && !page.contains("https://"),
+        "nothing external"
+    );
+}
+
+/// The contrast of two colours, as WCAG 2 defines it.
+fn contrast(one: [u8; 3], other: [u8; 3]) -> f64 {
+    let luminance = |colour: [u8; 3]| {
+        let [red, green, blue] = colour.map(|part| {
+            let part = f64::from(part) / 255.0;
+            if part <= 0.040_45 {
+                part / 12.92
+            } else {
+                ((part + 0.055) / 1.055).powf(2.4)
+            }
+        });
+        0.2126 * red + 0.7152 * green + 0.0722 * blue
+    };
+    let (one, other) = (luminance(one), luminance(other));
+    (one.max(other) + 0.05) / (one.min(other) + 0.05)
+}
+
+#[test]
+fn each_text_of_the_page_has_the_contrast_that_wcag_asks_for() {
+    let style = include_str!("../../src/status/page/page.css");
+    let themes: Vec<&str> = style.split(":root{").skip(1).collect();
+    assert_eq!(themes.len(), 2, "light and dark");
+    for theme in themes {
+        let (variables, _) = theme.split_once('}').unwrap();
+        let colour = |name: &str| {
+            let value = variables
+                .split(';')
+                .find_map(|pair| pair.strip_prefix(&format!("--{name}:#")));
+            let value = value.unwrap_or_else(|| panic!("--{name}"));
+            let long: String = match value.len() {
+                3 => value.chars().flat_map(|digit| [digit, digit]).collect(),
+                _ => value.to_owned(),
+            };
+            [0, 2, 4].map(|at| u8::from_str_radix(&long[at..at + 2], 16).unwrap())
+        };
+        let pairs = [
+            ("ink", "back"),
+            ("ink", "card"),
+            ("soft", "back"),
+            ("soft", "card"),
+            ("good", "good-back"),
+            ("busy", "busy-back"),
+            ("attention", "attention-back"),
+            ("bad", "bad-back"),
+        ];
+        for (text, back) in pairs {
+            let ratio = contrast(colour(text), colour(back));
+            assert!(ratio >= 4.5, "{text} on {back}: {ratio:.2}");
+        }
     }
 }
 

@@ -1,0 +1,212 @@
+//! The status page: one HTML file without external parts. It updates itself, and works without JavaScript.
+
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use chrono::{DateTime, Utc};
+use ring::digest::{SHA256, digest};
+
+use crate::status::Status;
+use crate::status::evidence::Evidence;
+use crate::status::report::{DelegateReport, Drain};
+use crate::status::view::{Headline, Tone, ago, rough, soon};
+use crate::text::time;
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// What the page may load and run, as the header `Content-Security-Policy`: its own style and script, and itself again.
+pub fn content_security_policy() -> String {
+    let hash = |text: &str| BASE64_STANDARD.encode(digest(&SHA256, text.as_bytes()));
+    format!(
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; connect-src 'self'; img-src data:; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        hash(STYLE),
+        hash(SCRIPT)
+    )
+}
+
+/// The page at this moment. Writing to a `String` cannot fail.
+pub fn html(status: &Status, now: DateTime<Utc>) -> String {
+    let Headline { tone, text } = Headline::of(status, now);
+    let (class, symbol, text) = (tone.as_str(), tone.symbol(), escaped(&text));
+    let mut page = format!(
+        "<!doctype html><html lang=en><head><meta charset=utf-8>\
+         <meta name=viewport content=\"width=device-width,initial-scale=1\"><meta name=color-scheme content=\"light dark\">\
+         <title>{symbol} {text}</title><link rel=icon href=\"data:,\"><style>{STYLE}</style>\
+         <noscript><meta http-equiv=refresh content=10></noscript></head><body><main>\
+         <h1 class={class} data-part=headline><span aria-hidden=true>{symbol}</span> {text}.</h1>\
+         <p class=\"problem bad\" id=stale hidden>The upgrader does not answer. This is the last that it said.</p>"
+    );
+    facts(&mut page, status, now);
+    let problems = status.engine_error.iter().cloned();
+    let manager = status.manager.iter().filter(|manager| manager.problem.is_some());
+    for problem in problems.chain(manager.map(ToString::to_string)) {
+        let _ = write!(page, "<p class=\"problem bad\">{}</p>", escaped(&problem));
+    }
+    for delegate in status.report.iter().flat_map(|report| &report.delegates) {
+        article(&mut page, delegate, now);
+    }
+    let _ = write!(page, "</main><script>{SCRIPT}</script></body></html>");
+    page
+}
+
+/// What holds for all delegates.
+fn facts(page: &mut String, status: &Status, now: DateTime<Utc>) {
+    page.push_str("<ul class=facts data-part=facts>");
+    let mut fact = |text: String| {
+        let _ = write!(page, "<li>{text}</li>");
+    };
+    if let Some(report) = &status.report {
+        fact(format!("observed {}", since(report.observed_at, now)));
+    }
+    if let Some(next) = status.next_run {
+        let schedule = escaped(&status.schedule);
+        fact(format!(
+            "next run {} (<code>{schedule}</code>)",
+            moment(next, &soon(next, now))
+        ));
+    }
+    if let Some(at) = status.manager.as_ref().and_then(|manager| manager.answered_at) {
+        fact(format!("Manager answered {}", since(at, now)));
+    }
+    if status.mode == crate::status::Mode::HealthOnly {
+        fact("health checks only".to_owned());
+    }
+    fact(format!("delegate-upgrader {}", escaped(&status.version)));
+    page.push_str("</ul>");
+}
+
+fn article(page: &mut String, delegate: &DelegateReport, now: DateTime<Utc>) {
+    let tone = Tone::of(delegate);
+    let (class, symbol) = (tone.as_str(), tone.symbol());
+    let name = escaped(&delegate.container);
+    let _ = write!(
+        page,
+        "<article data-part=\"delegate {name}\"><header><h2>{name}</h2>\
+         <span class=\"badge {class}\"><span aria-hidden=true>{symbol}</span> {}</span><small>{} {}</small></header><dl>",
+        delegate.health.as_str(),
+        escaped(&delegate.workload),
+        escaped(&delegate.container_id),
+    );
+    let mut row = |name: &str, value: String| {
+        let _ = write!(page, "<dt>{name}</dt><dd>{value}</dd>");
+    };
+    row("Status", prose(&delegate.message));
+    row("Image", image(delegate));
+    let lasting = delegate.health_since.map(|since| {
+        let lasting = rough(now - since);
+        format!(" <small>for {}</small>", moment(since, &lasting))
+    });
+    let health = escaped(&delegate.health_detail);
+    row("Health", format!("{health}{}", lasting.unwrap_or_default()));
+    if let Some(tasks) = delegate.tasks {
+        let manager = match delegate.connected {
+            Some(false) => ", not connected to the Manager",
+            _ => "",
+        };
+        row("Tasks", format!("{tasks}{manager}"));
+    }
+    for drain in &delegate.draining {
+        row("Finishing", drain_html(drain, now));
+    }
+    if let Some(expiry) = &delegate.expiry {
+        let notice = expiry.notice(now.date_naive());
+        let text = notice.unwrap_or_else(|| format!("until {}", expiry.support_ends));
+        row("Support", escaped(&text));
+    }
+    if let Some(evidence) = &delegate.evidence {
+        row("Rejected", evidence_html(evidence, now));
+    }
+    page.push_str("</dl></article>");
+}
+
+fn image(delegate: &DelegateReport) -> String {
+    let mut text = escaped(&delegate.image);
+    if let Some(previous) = delegate.previous_image.as_ref().filter(|_| delegate.release > 0) {
+        let _ = write!(
+            text,
+            " <small>release {}, before: {}</small>",
+            delegate.release,
+            escaped(previous)
+        );
+    }
+    text
+}
+
+/// A container that finishes its tasks, with the time it has left as a bar.
+fn drain_html(drain: &Drain, now: DateTime<Utc>) -> String {
+    let name = escaped(&drain.container);
+    let tasks = drain.tasks.map(crate::rollout::reason::count);
+    let mut text = format!("{name}: {}", tasks.as_deref().unwrap_or("its tasks"));
+    if let (Some(since), Some(until)) = (drain.since, drain.until) {
+        let (all, over) = ((until - since).num_seconds().max(1), (now - since).num_seconds());
+        let left = rough(until - now);
+        let _ = write!(
+            text,
+            ", {} left<progress max={all} value={} aria-label=\"time used by {name}\"></progress>",
+            moment(until, &left),
+            over.clamp(0, all)
+        );
+    }
+    text
+}
+
+/// What is known of a rejected candidate, folded up.
+fn evidence_html(evidence: &Evidence, now: DateTime<Utc>) -> String {
+    let outcome = evidence.message.as_deref().or(evidence.ending.as_deref());
+    let mut text = String::new();
+    for line in evidence.health_log.iter().chain(&evidence.log_tail) {
+        text.push_str(line);
+        text.push('\n');
+    }
+    let (container, outcome) = (
+        escaped(&evidence.container),
+        escaped(outcome.unwrap_or("rejected")),
+    );
+    let begin = format!(
+        "{}, {}: {outcome}",
+        escaped(&evidence.image),
+        since(evidence.time, now)
+    );
+    if text.is_empty() {
+        return begin;
+    }
+    format!(
+        "{begin}<details data-key=\"{container}\"><summary>last lines of {container}</summary><pre>{}</pre></details>",
+        escaped(&text)
+    )
+}
+
+/// A time that is over, as people say it.
+fn since(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    moment(time, &ago(time, now))
+}
+
+/// A time in words, with the exact one for whoever wants it.
+fn moment(at: DateTime<Utc>, words: &str) -> String {
+    let exact = time::text(at);
+    format!("<time datetime={exact} title={exact}>{words}</time>")
+}
+
+/// A sentence whose commands stand in backticks.
+fn prose(text: &str) -> String {
+    let mut html = String::new();
+    for (number, part) in text.split('`').enumerate() {
+        let part = escaped(part);
+        if number % 2 == 0 {
+            html.push_str(&part);
+        } else {
+            let _ = write!(html, "<code>{part}</code>");
+        }
+    }
+    html
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}

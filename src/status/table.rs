@@ -1,0 +1,244 @@
+//! Aligned tables for a terminal: they fit its width, and colour is never needed to read them.
+
+use std::io::{IsTerminal as _, stdout};
+
+use crate::status::view::Tone;
+
+/// The narrowest last column that is still worth a table.
+const MIN_LAST: usize = 24;
+/// Between two columns.
+const GAP: &str = "  ";
+
+/// How lines are to look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// The columns of the terminal; `None` where lines may have any length.
+    pub width: Option<usize>,
+    /// Whether to use colour.
+    pub has_colour: bool,
+}
+
+impl Look {
+    /// As standard output wants it: what is not a terminal gets whole lines without colour. `NO_COLOR` turns colour off
+    /// (no-color.org).
+    pub fn of_stdout() -> Self {
+        if !stdout().is_terminal() {
+            return Self::default();
+        }
+        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let size = rustix::termios::tcgetwinsize(stdout()).ok();
+        Self {
+            width: size
+                .map(|size| usize::from(size.ws_col))
+                .filter(|width| *width > 0),
+            has_colour: !is_set("NO_COLOR") && !is_dumb,
+        }
+    }
+
+    /// A text in the colour of its tone.
+    pub fn paint(self, tone: Tone, text: &str) -> String {
+        if !self.has_colour {
+            return text.to_owned();
+        }
+        let code = match tone {
+            Tone::Good => 32,
+            Tone::Busy => 36,
+            Tone::Attention => 33,
+            Tone::Bad => 31,
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+}
+
+impl Look {
+    /// A text after a beginning of `indent` columns, going on below itself where it is longer than the terminal is wide.
+    pub fn paragraph(self, begin: &str, indent: usize, text: &str) -> Vec<String> {
+        let mut lines = wrapped(text, self.room(indent)).into_iter();
+        let first = format!("{begin}{}", lines.next().unwrap_or_default());
+        let margin = " ".repeat(indent);
+        let rest = lines.map(|line| format!("{margin}{line}"));
+        std::iter::once(first).chain(rest).collect()
+    }
+
+    /// How many columns are left for a text that begins after so many.
+    fn room(self, indent: usize) -> usize {
+        self.width
+            .map_or(usize::MAX, |width| width.saturating_sub(indent).max(MIN_LAST))
+    }
+}
+
+/// Rows under a heading. The last column gets the room that is left, and goes on below where it is longer.
+#[derive(Debug)]
+pub struct Table {
+    heading: Vec<&'static str>,
+    rows: Vec<(Tone, Vec<String>)>,
+}
+
+impl Table {
+    /// A table without rows, and the headings of its columns.
+    pub fn new(heading: &[&'static str]) -> Self {
+        Self {
+            heading: heading.to_vec(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a row: a cell for each heading.
+    pub fn row(&mut self, tone: Tone, cells: Vec<String>) {
+        self.rows.push((tone, cells));
+    }
+
+    /// The table as lines.
+    pub fn lines(&self, look: Look) -> Vec<String> {
+        let last = self.heading.len().saturating_sub(1);
+        let width_of = |column: usize| {
+            let cells = self.rows.iter().filter_map(|(_, cells)| cells.get(column));
+            let longest = cells.map(|cell| cell.chars().count()).max().unwrap_or_default();
+            longest.max(self.heading.get(column).map_or(0, |heading| heading.len()))
+        };
+        let widths: Vec<usize> = (0..last).map(width_of).collect();
+        // The symbol, and the columns before the last.
+        let indent = 2 + widths.iter().map(|width| width + GAP.len()).sum::<usize>();
+        // Where too little is left beside them, the last column begins on a line of its own.
+        let is_beside = look.width.is_none_or(|width| width >= indent + MIN_LAST);
+        let indent = if is_beside { indent } else { 4 };
+        let room = look.room(indent);
+        let heading: Vec<String> = self.heading.iter().map(|heading| (*heading).to_owned()).collect();
+        let mut lines = line("  ", &heading, &widths, is_beside, indent, room);
+        for (tone, cells) in &self.rows {
+            let symbol = look.paint(*tone, &tone.symbol().to_string()) + " ";
+            lines.extend(line(&symbol, cells, &widths, is_beside, indent, room));
+        }
+        lines
+    }
+}
+
+/// A row as one or more lines.
+fn line(
+    symbol: &str,
+    cells: &[String],
+    widths: &[usize],
+    is_beside: bool,
+    indent: usize,
+    room: usize,
+) -> Vec<String> {
+    let mut first = symbol.to_owned();
+    for (cell, width) in cells.iter().zip(widths) {
+        first.push_str(cell);
+        first.push_str(&" ".repeat(width - cell.chars().count()));
+        first.push_str(GAP);
+    }
+    let last = cells.last().map_or("", String::as_str);
+    let mut wrapped = wrapped(last, room).into_iter();
+    let margin = " ".repeat(indent);
+    let mut lines = Vec::new();
+    if is_beside {
+        first.push_str(&wrapped.next().unwrap_or_default());
+    }
+    lines.push(first.trim_end().to_owned());
+    lines.extend(wrapped.map(|text| format!("{margin}{text}")));
+    lines
+}
+
+/// A text in lines of at most so many characters, broken between words where there are any.
+fn wrapped(text: &str, room: usize) -> Vec<String> {
+    if text.chars().count() <= room {
+        return vec![text.to_owned()];
+    }
+    let mut lines = Vec::new();
+    let mut line: Vec<char> = Vec::new();
+    for word in text.split_whitespace() {
+        let mut word: Vec<char> = word.chars().collect();
+        if !line.is_empty() && line.len() + 1 + word.len() > room {
+            lines.push(line.drain(..).collect());
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        // A word that is longer than a line.
+        while word.len() > room {
+            lines.push(word.drain(..room).collect());
+        }
+        line.extend(word);
+    }
+    lines.push(line.into_iter().collect());
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new(&["CONTAINER", "STATUS"]);
+        let cells = |name: &str, text: &str| vec![name.to_owned(), text.to_owned()];
+        table.row(
+            Tone::Good,
+            cells("delegate-1", "runs the published image of today"),
+        );
+        table.row(Tone::Bad, cells("d", "fine"));
+        table
+    }
+
+    fn look(width: Option<usize>) -> Look {
+        let has_colour = false;
+        Look { width, has_colour }
+    }
+
+    #[test]
+    fn columns_are_aligned_and_a_line_of_any_length_stays_whole() {
+        assert_eq!(
+            table().lines(look(None)),
+            [
+                "  CONTAINER   STATUS",
+                "✓ delegate-1  runs the published image of today",
+                "✗ d           fine",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_last_column_goes_on_below_itself() {
+        assert_eq!(
+            table().lines(look(Some(40))),
+            [
+                "  CONTAINER   STATUS",
+                "✓ delegate-1  runs the published image",
+                "              of today",
+                "✗ d           fine",
+            ]
+        );
+    }
+
+    #[test]
+    fn on_a_narrow_terminal_it_has_lines_of_its_own() {
+        assert_eq!(
+            table().lines(look(Some(30))),
+            [
+                "  CONTAINER",
+                "    STATUS",
+                "✓ delegate-1",
+                "    runs the published image",
+                "    of today",
+                "✗ d",
+                "    fine",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_word_that_is_too_long_is_broken() {
+        assert_eq!(wrapped("ab cdefgh", 3), ["ab", "cde", "fgh"]);
+        assert_eq!(wrapped("", 3), [""]);
+    }
+
+    #[test]
+    fn colour_is_added_to_the_symbol_only() {
+        let look = Look {
+            has_colour: true,
+            width: None,
+        };
+        assert!(table().lines(look)[1].starts_with("\x1b[32m✓\x1b[0m delegate-1  "));
+    }
+}

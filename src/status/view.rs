@@ -1,0 +1,177 @@
+//! The words that the page and the terminal share: the answer to the question that people come with, and times as they
+//! say them.
+
+use std::fmt::Write as _;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use strum::IntoStaticStr;
+
+use crate::health::HealthStatus;
+use crate::rollout::reason::count;
+use crate::status::Status;
+use crate::status::report::{DelegateReport, Report};
+
+/// How good the news is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub enum Tone {
+    /// Nothing to do.
+    Good,
+    /// Something goes on, or is not known yet.
+    Busy,
+    /// Somebody should look.
+    Attention,
+    /// Something does not work.
+    Bad,
+}
+
+impl Tone {
+    /// The word in class names.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    /// A symbol, so that the colour is not needed.
+    pub fn symbol(self) -> char {
+        match self {
+            Self::Good => '✓',
+            Self::Busy => '…',
+            Self::Attention => '!',
+            Self::Bad => '✗',
+        }
+    }
+
+    /// That of one delegate.
+    pub fn of(delegate: &DelegateReport) -> Self {
+        match delegate.health {
+            HealthStatus::Unhealthy => Self::Bad,
+            _ if delegate.failed => Self::Attention,
+            HealthStatus::Starting => Self::Busy,
+            HealthStatus::Healthy if delegate.in_progress => Self::Busy,
+            HealthStatus::Healthy => Self::Good,
+        }
+    }
+}
+
+/// The state of the whole host in one sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Headline {
+    /// How good it is.
+    pub tone: Tone,
+    /// The sentence, without a full stop.
+    pub text: String,
+}
+
+impl Headline {
+    /// The answer to "is all well, and what goes on?".
+    pub fn of(status: &Status, now: DateTime<Utc>) -> Self {
+        let next = status
+            .next_run
+            .map(|next| format!("next run {}", soon(next, now)));
+        let (tone, mut parts) = match (&status.engine_error, &status.report) {
+            (Some(_), report) => {
+                let seen = report.as_ref().map(|report| report.observed_at);
+                let seen = seen.map(|at| format!("last seen {}", ago(at, now)));
+                let begin = "The Docker engine cannot be reached".to_owned();
+                (Tone::Bad, [Some(begin), seen].into_iter().flatten().collect())
+            }
+            (None, None) => (Tone::Busy, vec!["Observing the delegates".to_owned()]),
+            (None, Some(report)) if report.delegates.is_empty() => {
+                (Tone::Attention, vec!["No delegate was found".to_owned()])
+            }
+            (None, Some(report)) => {
+                let worst = report.delegates.iter().map(Tone::of).max();
+                (worst.unwrap_or(Tone::Good), parts(report))
+            }
+        };
+        parts.extend(next);
+        let text = parts.join("; ");
+        Self { tone, text }
+    }
+}
+
+/// What there is to say of the delegates, the most important first.
+fn parts(report: &Report) -> Vec<String> {
+    let delegates = &report.delegates;
+    let of_health = |health| {
+        let found = delegates.iter().filter(move |delegate| delegate.health == health);
+        found.collect::<Vec<_>>()
+    };
+    let failed: Vec<&DelegateReport> = delegates.iter().filter(|delegate| delegate.failed).collect();
+    let replaced = delegates.iter().filter(|delegate| delegate.in_progress).count();
+    let total = delegates.len();
+    let mut parts = Vec::new();
+    let unhealthy = of_health(HealthStatus::Unhealthy);
+    let starting = of_health(HealthStatus::Starting);
+    match (unhealthy.as_slice(), starting.as_slice(), total) {
+        ([], [], 1) => parts.push(format!("{} is healthy", delegates[0].container)),
+        ([], [], _) => parts.push(format!("All {total} delegates are healthy")),
+        ([only], _, 1) => parts.push(format!("{} is unhealthy", only.container)),
+        ([], [only], 1) => parts.push(format!("{} is starting", only.container)),
+        ([], some, _) => parts.push(of_total(some, total, "starting")),
+        (some, ..) => parts.push(of_total(some, total, "unhealthy")),
+    }
+    if !failed.is_empty() {
+        parts.push(format!("not upgraded: {}", names(&failed)));
+    }
+    if replaced > 0 {
+        let are = if replaced == 1 { "is" } else { "are" };
+        parts.push(format!("{replaced} {are} being replaced"));
+    }
+    parts.extend(drains(report));
+    parts
+}
+
+fn of_total(some: &[&DelegateReport], total: usize, state: &str) -> String {
+    let are = if some.len() == 1 { "is" } else { "are" };
+    let (number, names) = (some.len(), names(some));
+    format!("{number} of {total} delegates {are} {state}: {names}")
+}
+
+/// Three names at most.
+fn names(delegates: &[&DelegateReport]) -> String {
+    let (shown, more) = delegates.split_at(delegates.len().min(3));
+    let names: Vec<&str> = shown.iter().map(|delegate| delegate.container.as_str()).collect();
+    let mut text = names.join(", ");
+    if !more.is_empty() {
+        let _ = write!(text, " and {} more", more.len());
+    }
+    text
+}
+
+fn drains(report: &Report) -> Option<String> {
+    let drains = || report.delegates.iter().flat_map(|delegate| &delegate.draining);
+    let tasks = drains()
+        .filter_map(|drain| drain.tasks)
+        .reduce(u64::saturating_add);
+    let tasks = tasks.map_or_else(|| "tasks".to_owned(), count);
+    match drains().count() {
+        0 => None,
+        1 => Some(format!("1 old one is finishing {tasks}")),
+        number => Some(format!("{number} old ones are finishing {tasks}")),
+    }
+}
+
+/// A span as people say it: `12 min`.
+pub fn rough(span: TimeDelta) -> String {
+    let seconds = span.num_seconds().max(0);
+    match seconds {
+        0..=89 => format!("{seconds} s"),
+        90..=5_399 => format!("{} min", (seconds + 30) / 60),
+        5_400..=129_599 => format!("{} h", (seconds + 1_800) / 3_600),
+        _ => format!("{} days", (seconds + 43_200) / 86_400),
+    }
+}
+
+/// A time that is over: `12 min ago`.
+pub fn ago(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    format!("{} ago", rough(now - time))
+}
+
+/// A time to come: `in 12 min`, or `now`.
+pub fn soon(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    if time <= now {
+        return "now".to_owned();
+    }
+    format!("in {}", rough(time - now))
+}
