@@ -8,6 +8,7 @@ use chrono::Utc;
 use super::{Exit, fail, print, print_json};
 use crate::app::upgrader;
 use crate::config::Settings;
+use crate::health::HealthStatus;
 use crate::rollout::reason::Reason;
 use crate::status::report::{Planned, none_found};
 use crate::status::table::{Look, Table};
@@ -40,6 +41,7 @@ fn text(plan: &[Planned], workload_names: &[String]) -> String {
     let mut table = Table::new(&["CONTAINER", "HEALTH", "ACTION", "WHAT"]);
     for planned in plan {
         let tone = match planned.action {
+            _ if planned.health == HealthStatus::Unhealthy => Tone::Bad,
             _ if planned.failed => Tone::Attention,
             "leave" => Tone::Good,
             _ => Tone::Busy,

@@ -1,4 +1,6 @@
-//! The state as OpenMetrics text. It is built for each scrape, so that a delegate that is gone leaves no series behind.
+//! The state as Prometheus text. It is built for each scrape, so that a delegate that is gone leaves no series behind.
+
+use std::fmt::Write as _;
 
 use chrono::{DateTime, NaiveTime, Utc};
 use prometheus_client::encoding::text::encode;
@@ -132,6 +134,28 @@ pub fn text(status: &Status) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = encode(&mut text, &registry);
+    as_prometheus(&text)
+}
+
+/// The same in the format that every scraper reads, which names a counter as its samples do, and has neither units nor
+/// an end.
+fn as_prometheus(open_metrics: &str) -> String {
+    let counters: Vec<&str> = open_metrics
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter"))
+        .collect();
+    let mut text = String::with_capacity(open_metrics.len());
+    for line in open_metrics.lines() {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some("EOF" | "UNIT"), ..) => continue,
+            (Some("#"), Some(kind), Some(name), Some(rest)) if counters.contains(&name) => {
+                let _ = write!(text, "# {kind} {name}_total {rest}");
+            }
+            _ => text.push_str(line),
+        }
+        text.push('\n');
+    }
     text
 }
 

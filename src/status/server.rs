@@ -53,7 +53,7 @@ impl Server {
             "/livez" => verdict(self.liveness.problem()),
             "/readyz" => verdict(self.status.borrow().not_ready()),
             "/metrics" => {
-                let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+                let kind = "text/plain; version=0.0.4; charset=utf-8";
                 answer(StatusCode::OK, kind, metrics::text(&self.current()))
             }
             "/status" => match serde_json::to_string_pretty(&self.current()) {

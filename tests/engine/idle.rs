@@ -60,11 +60,7 @@ fn the_gap_of_a_delegate_with_a_task_is_that_of_a_restart() {
     daemon.says("waiting until it has no task to finish", PATIENCE);
     daemon.says("it has 1 task", PATIENCE);
     daemon.says("the old container is gone", TASK + PATIENCE);
-    assert!(
-        begin.elapsed() > Duration::from_secs(28),
-        "{:?}",
-        begin.elapsed()
-    );
+    assert!(begin.elapsed() > Duration::from_secs(28), "{:?}", begin.elapsed());
     assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
     let text = log.end();
     assert!(text.contains("drained in full"), "{text}");

@@ -24,6 +24,7 @@ mod local_manager;
 mod manager_faults;
 mod operator;
 mod originals;
+mod page;
 mod people;
 mod permissions;
 mod pins;
