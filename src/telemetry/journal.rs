@@ -1,14 +1,8 @@
-//! Logging to the systemd journal, which has times and priorities of its own.
+//! Whether standard output is the systemd journal, which has times and priorities of its own.
 
-use std::fmt;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt as _;
-
-use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
-use tracing_subscriber::registry::LookupSpan;
 
 /// Whether this output leads to the journal, as systemd says in `JOURNAL_STREAM`: the numbers of a device and an inode.
 /// Another output of the same service may lead elsewhere.
@@ -19,32 +13,6 @@ pub(super) fn is_journal(stream: Option<&str>, output: &impl AsFd) -> bool {
         Some(format!("{}:{}", metadata.dev(), metadata.ino()))
     };
     stream.is_some_and(|stream| numbers().as_deref() == Some(stream))
-}
-
-/// Writes the priority before each line, as the journal reads it (sd-daemon(3)): `<4>` is a warning.
-pub(super) struct WithPriority<F>(pub(super) F);
-
-impl<S, N, F> FormatEvent<S, N> for WithPriority<F>
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-    N: for<'a> FormatFields<'a> + 'static,
-    F: FormatEvent<S, N>,
-{
-    fn format_event(
-        &self,
-        context: &FmtContext<'_, S, N>,
-        mut writer: Writer<'_>,
-        event: &Event<'_>,
-    ) -> fmt::Result {
-        let priority = match *event.metadata().level() {
-            Level::ERROR => 3,
-            Level::WARN => 4,
-            Level::INFO => 6,
-            _ => 7,
-        };
-        write!(writer, "<{priority}>")?;
-        self.0.format_event(context, writer, event)
-    }
 }
 
 #[cfg(test)]

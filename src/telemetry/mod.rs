@@ -1,6 +1,7 @@
 //! Logging to standard output, with a cap on what libraries log and on what waits to be written.
 
 mod journal;
+mod line;
 mod queue;
 
 use std::io::{IsTerminal as _, stdout};
@@ -16,7 +17,8 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::{LogFormat, LogSettings};
-use journal::{WithPriority, is_journal};
+use journal::is_journal;
+use line::Line;
 use queue::Queue;
 
 /// How long the end of the process waits for its last lines.
@@ -35,22 +37,9 @@ pub fn start(settings: &LogSettings) {
     let stream = std::env::var("JOURNAL_STREAM").ok();
     let is_journal = is_journal(stream.as_deref(), &stdout());
     let layer = tracing_subscriber::fmt::layer()
-        .with_target(false)
+        .event_format(Line::of(settings.format, is_journal))
+        .with_ansi(settings.format == LogFormat::Text && !is_journal && stdout().is_terminal())
         .with_writer(output());
-    let layer = match settings.format {
-        LogFormat::Text if is_journal => layer
-            .with_ansi(false)
-            .without_time()
-            .with_level(false)
-            .map_event_format(WithPriority)
-            .boxed(),
-        LogFormat::Text => layer.with_ansi(stdout().is_terminal()).boxed(),
-        LogFormat::Json if is_journal => {
-            let layer = layer.json().flatten_event(true);
-            layer.map_event_format(WithPriority).boxed()
-        }
-        LogFormat::Json => layer.json().flatten_event(true).boxed(),
-    };
     // In tests, a second start in one process keeps the first.
     let _ = tracing_subscriber::registry()
         .with(layer.with_filter(targets))

@@ -58,10 +58,7 @@ fn the_page_the_status_and_the_metrics_show_the_delegates() {
     assert_eq!(get(&format!("http://{address}/livez")).0, 200);
     let (_, metrics) = get(&format!("http://{address}/metrics"));
     let row = format!("delegate_upgrader_delegate_healthy{{container=\"{}-1\"", lab.name);
-    assert!(
-        metrics.contains(&row) && !metrics.contains("# EOF"),
-        "{metrics}"
-    );
+    assert!(metrics.contains(&row) && !metrics.contains("# EOF"), "{metrics}");
     let (_, status) = get(&format!("http://{address}/status"));
     let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
     assert_eq!(status["report"]["delegates"][0]["reason"], "awaiting_schedule");
