@@ -26,8 +26,14 @@ fn removed(scene: Scene) -> Scene {
     scene.knowing(|facts| facts.removed_by = Some(StoppedBy::Somebody))
 }
 
-/// A scene for each of these rows.
+/// A scene for each of these rows. Without optimization each has a place of its own on the stack, and together they have more
+/// than a test's thread.
 fn rows() -> Vec<(Row, Scene)> {
+    let thread = std::thread::Builder::new().stack_size(32 << 20);
+    thread.spawn(all_rows).unwrap().join().unwrap()
+}
+
+fn all_rows() -> Vec<(Row, Scene)> {
     let scene = Scene::new;
     let serving = || scene().serving(old());
     let backoff = |attempts| {
