@@ -1,12 +1,14 @@
 //! Whether the daemon's loop is alive: it is not while it does not get on, whatever else works.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::config::{HealthSettings, ProbeKind, Strategy};
 use delegate_upgrader::daemon::{self, Options, clock_of_the_loop};
-use delegate_upgrader::health::http::{HttpEndpoint, plain_client};
+use delegate_upgrader::health::http::plain_client;
+use delegate_upgrader::health::{HealthEndpoint, HttpOutcome, Work};
 use delegate_upgrader::image::TargetSettings;
 use delegate_upgrader::manager::FixedImage;
 use delegate_upgrader::observe::Scope;
@@ -66,14 +68,30 @@ fn daemon(twin: &Twin, health_interval: Duration) -> Liveness {
     let clock = clock_of_the_loop(Arc::new(move || wall.wall_clock()), liveness.clone());
     let heard_of = liveness.clone();
     tokio::task::spawn_local(async move {
-        let endpoint = HttpEndpoint::new(None).unwrap();
-        let reconciler = Reconciler::new(engine, None::<FixedImage>, endpoint, settings, clock);
+        let reconciler = Reconciler::new(engine, None::<FixedImage>, Nobody, settings, clock);
         let trigger = trigger::start(schedule, Duration::ZERO).await.unwrap();
         let (publisher, _reader) = watch::channel(Status::new(Mode::HealthOnly, "0 0 1 1 *", Utc::now()));
         let never = std::future::pending();
         daemon::run(reconciler, trigger, options, publisher, heard_of, never).await;
     });
     liveness
+}
+
+/// Where delegates cannot be reached.
+struct Nobody;
+
+impl HealthEndpoint for Nobody {
+    async fn get(&self, _: SocketAddr, _: &str) -> HttpOutcome {
+        HttpOutcome::Refused
+    }
+
+    async fn work(&self, _: SocketAddr) -> Option<Work> {
+        None
+    }
+
+    fn host_address(&self) -> Option<IpAddr> {
+        None
+    }
 }
 
 /// Every call takes this much longer.
