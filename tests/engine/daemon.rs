@@ -93,7 +93,7 @@ fn sigterm_ends_it_at_once_even_while_an_old_one_drains() {
     let old = follow(&name);
     let upgrader = lab.upgrader(V2).with("RUN_ON_START", "true");
     let mut daemon = upgrader.start();
-    daemon.says("finishing its tasks", Duration::from_secs(40));
+    daemon.says("is finishing", Duration::from_secs(40));
     let (code, took) = daemon.signal(Signal::TERM);
     assert_eq!(code, Some(0), "{}", daemon.log());
     assert!(took < Duration::from_secs(5), "{took:?}");

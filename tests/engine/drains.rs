@@ -89,7 +89,7 @@ fn sigterm_at_any_stage_ends_it_at_once_and_the_next_start_goes_on() {
         "has been healthy for",
         "retiring the old",
         "to stop within",
-        "finishing its tasks",
+        "is finishing",
         "runs the published image",
     ];
     // A stage may be over before the one before it was read in the log; then the next signal comes at a later one.

@@ -70,7 +70,7 @@ impl Draining {
         let daemon = upgrader.start();
         let told = daemon.time_of("to stop within", PATIENCE);
         // Whoever is cut off while it tells a container cannot know whether it has.
-        daemon.says("is finishing its tasks", PATIENCE);
+        daemon.says("is finishing", PATIENCE);
         let new = life(&name).0;
         Self {
             lab,
