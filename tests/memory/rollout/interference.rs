@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use delegate_upgrader::container::RunState;
-use delegate_upgrader::engine::Engine;
+use delegate_upgrader::engine::{Engine, EngineError};
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::json;
 
@@ -238,4 +238,40 @@ async fn a_run_ends_where_only_a_candidate_that_never_works_is_left() {
         .unwrap();
     let report = host.go_on(&mut upgrader, HOUR * 3).await;
     assert!(report.is_some(), "{:?}", host.containers());
+}
+
+/// Another upgrader has promoted it before the verdict arrives.
+#[tokio::test(start_paused = true)]
+async fn a_verdict_that_is_late_does_not_reach_one_that_was_promoted() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::never_healthy());
+    host.run_with("dd", host_network);
+    host.twin.set_faults(|call| match call.operation {
+        Operation::Rename if call.detail == "dd.failed-1" => Fault::Slow(Duration::from_secs(20)),
+        _ => Fault::None,
+    });
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::Upgrade);
+    let promote = async {
+        let is_sent = || {
+            let mut writes = host.twin.writes().into_iter();
+            writes.any(|call| call.detail == "dd.failed-1")
+        };
+        while !is_sent() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        let rename = OperatorAction::Rename("dd.candidate".to_owned(), "dd".to_owned());
+        host.twin.by_hand(rename).unwrap();
+    };
+    tokio::join!(
+        promote,
+        host.go_on(&mut upgrader, DRAIN + Duration::from_secs(150))
+    );
+    let writes = host.twin.writes();
+    let verdict = writes.iter().find(|call| call.detail == "dd.failed-1").unwrap();
+    assert_eq!(verdict.subject, "dd.candidate");
+    assert!(
+        matches!(verdict.outcome, Some(Err(EngineError::NotFound(_)))),
+        "{verdict:?}"
+    );
 }
