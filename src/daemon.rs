@@ -143,7 +143,8 @@ fn publish_schedule(status: &Publisher, schedule: &Schedule) {
     status.send_modify(|status| status.next_run = next);
 }
 
-/// Logs the outcome of a scheduled run once no answer is awaited any more. Where there is no delegate, that has been logged.
+/// Logs the outcome of a scheduled run once no answer is awaited any more. That there is no delegate has been logged by
+/// then.
 fn log_run(due: &mut Option<String>, report: &Report) {
     let is_open = report
         .delegates

@@ -13,7 +13,7 @@ pub(crate) struct Behaviour {
     pub(crate) start: Duration,
     /// How health goes on from there.
     pub(crate) health: Health,
-    /// How many tasks it executes until it is told to stop.
+    /// How many tasks it executes until it is asked to stop.
     pub(crate) tasks: u64,
     /// How long the running tasks take once the delegate was told to stop.
     pub(crate) drain: Duration,

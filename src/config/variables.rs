@@ -175,8 +175,8 @@ variables! {
             "seconds, or a duration such as 45m or 1h30m, longer than HEALTHY_TIME",
             "How long after its start a candidate may take for that.");
         idle_wait = row("IDLE_WAIT", Value("1h"), "seconds, or a duration such as 45m or 1h30m; 0 does not wait",
-            "Stop-first only: how long to wait for a moment in which the old delegate has no task to finish, so that none \
-             is waited for while no delegate works.");
+            "Stop-first only: how long to wait for a moment in which the old delegate has no task. What it has to finish after \
+             its stop, it finishes while no delegate takes tasks.");
     }
     images {
         registry_mirror = row("REGISTRY_MIRROR", Unset, REPOSITORY,

@@ -54,10 +54,10 @@ impl Role {
             if suffix == "attempt" {
                 return (base, Self::Attempt);
             }
-            if let Some(since) = suffix.strip_prefix("draining-").and_then(digits) {
+            if let Some(since) = suffix.strip_prefix("draining-").and_then(second) {
                 return (base, Self::Draining { since });
             }
-            if let Some(since) = suffix.strip_prefix("withdrawn-").and_then(digits) {
+            if let Some(since) = suffix.strip_prefix("withdrawn-").and_then(second) {
                 return (base, Self::Withdrawn { since });
             }
             if let Some(attempt) = suffix.strip_prefix("failed-").and_then(digits) {
@@ -83,6 +83,11 @@ impl Role {
             Self::Attempt => format!("{base}.attempt"),
         }
     }
+}
+
+/// A second of a name. It is anybody's to give, and one after the year 9999 would leave no room for a time after it.
+fn second(text: &str) -> Option<i64> {
+    digits(text).filter(|second| *second <= 253_402_300_799)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ const CONNECTED: &str = "io_harness_custom_metric_delegate_connected";
 /// Bytes of a line that are kept. A line of these gauges has some eighty; a longer one is another metric's.
 const MAX_LINE: usize = 1024;
 
-/// What a delegate does, as it says itself.
+/// The work that a delegate reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     /// How many tasks it executes.
@@ -36,7 +36,7 @@ impl WorkReader {
         }
     }
 
-    /// What was read; `None` where the number of tasks was not among it.
+    /// Returns the work that was read; `None` without a number of tasks.
     pub fn finish(mut self) -> Option<Work> {
         self.end_line();
         Some(Work {

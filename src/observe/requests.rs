@@ -84,7 +84,7 @@ impl<T: Send + 'static> Requests<T> {
     }
 
     /// Takes in the answers that have come.
-    pub(super) fn collect(&mut self) {
+    fn collect(&mut self) {
         while let Some(joined) = self.tasks.try_join_next() {
             self.note(joined);
         }

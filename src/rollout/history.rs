@@ -45,7 +45,7 @@ pub struct History {
     pub outdated: Option<String>,
     /// The settings that it had when its candidate was compared with it.
     pub compared_settings: Option<u64>,
-    /// Of a copy: the settings that the original had when it was made.
+    /// The settings that the original had when this copy of it was made.
     pub copied_settings: Option<u64>,
     /// Whether the engine would not create the container anew that it is the copy of.
     pub recreate_refused: bool,
@@ -58,7 +58,7 @@ pub struct History {
     pub common_cause: Option<(DateTime<Utc>, CommonCause)>,
     /// The restarts that were counted by then.
     pub excused_restarts: u64,
-    /// What it said of its work.
+    /// The work that it reported.
     pub work: WorkSeen,
     /// How often a new life gave it time anew.
     restarts_by_hand: u32,

@@ -52,7 +52,7 @@ pub struct Member {
     pub state: RunState,
     /// The verdict on it now.
     pub health: Health,
-    /// What it says of its work, where it can be asked.
+    /// The work that it reports, where it can be asked.
     pub work: Option<Work>,
     /// The image it runs.
     pub image_id: ImageId,

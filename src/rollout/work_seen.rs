@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::health::Work;
 
-/// What a container has said of its work, and when.
+/// The work that a container has reported, and when.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkSeen {
     /// When the life began that this is about.
@@ -31,7 +31,7 @@ impl WorkSeen {
         self.life == life && self.asked_at.is_some_and(|asked| elapsed(asked, now) < age)
     }
 
-    /// What it said last, if that is not too old and of the life that began then.
+    /// The work that it reported last, if that is not too old and of the life that began then.
     pub fn known(&self, now: DateTime<Utc>, age: Duration, life: Option<DateTime<Utc>>) -> Option<Work> {
         let (at, work) = self.said.filter(|_| self.life == life)?;
         (elapsed(at, now) <= age).then_some(work)

@@ -159,7 +159,7 @@ fn as_prometheus(open_metrics: &str) -> String {
     text
 }
 
-/// What the delegates work on, as far as they say so.
+/// Registers the tasks of those delegates that report them.
 fn register_tasks<'a>(
     registry: &mut Registry,
     delegates: impl Iterator<Item = &'a DelegateReport>,

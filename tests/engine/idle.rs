@@ -49,7 +49,7 @@ fn on_the_host(lab: &Lab, port: u16, environment: &[&str]) -> String {
 fn the_gap_of_a_delegate_with_a_task_is_that_of_a_restart() {
     let lab = Lab::new("idle-task");
     let name = on_the_host(&lab, 43_465, &[]);
-    let (old, log) = (life(&name).0, follow(&name));
+    let log = follow(&name);
     assert!(give_task(43_465, TASK.as_secs()).contains("202"));
     let begin = Instant::now();
     let daemon = lab
@@ -67,7 +67,6 @@ fn the_gap_of_a_delegate_with_a_task_is_that_of_a_restart() {
     let asked = daemon.time_of("asked", PATIENCE);
     let gap = started_at(&name) - asked;
     assert!(gap < RESTART, "{gap}: {}", daemon.log());
-    drop(old);
 }
 
 #[test]

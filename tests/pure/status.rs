@@ -246,6 +246,11 @@ fn the_policy_names_the_style_and_the_script_of_the_page() {
         );
     }
     assert!(policy.starts_with("default-src 'none'"), "{policy}");
+    // Without the script it reloads.
+    assert!(
+        page.contains("<noscript><meta http-equiv=refresh content=10></noscript>"),
+        "{page}"
+    );
     assert!(!page.contains(" style="), "the policy forbids style attributes");
     assert!(
         !page.contains("http://") && !page.contains("https://"),

@@ -142,7 +142,7 @@ async fn with_rm_and_stop_first_a_bad_image_is_tried_once_in_each_quarantine() {
 
 /// The same at each write: `make sim` runs it.
 #[tokio::test(start_paused = true)]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes; make sim runs it"]
 async fn each_write() {
     for way in [
         Way::StartFirst,

@@ -1,9 +1,11 @@
 //! What somebody started, paused or set by hand in the middle of a replacement.
 
-use delegate_upgrader::container::RunState;
+use delegate_upgrader::container::{Role, RunState};
+use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{Member, StoppedBy};
+use delegate_upgrader::status::report::DelegateReport;
 
-use super::scene::{Change, STOP_TIMEOUT, Scene, V2, ago, new, old, standby};
+use super::scene::{Change, DEADLINE, STOP_TIMEOUT, Scene, V2, ago, new, now, old, standby};
 
 fn scene() -> Scene {
     Scene::new()
@@ -153,4 +155,21 @@ fn a_life_that_somebody_began_may_have_been_asked_to_stop_by_a_process_that_is_g
     assert!(begun(Some(StoppedBy::Somebody)).starts_with("tell d.draining-90 (old) to stop"));
     let restored = "set the restart policy of d.draining-90 (old) to unless-stopped";
     assert_eq!(begun(Some(StoppedBy::Nobody)), restored);
+}
+
+/// A name is anybody's to give, and no number in it ends the process.
+#[test]
+fn a_name_with_a_time_at_the_end_of_time_is_reported_and_decided_on() {
+    let last = 253_402_300_799;
+    let name = |second: i64| format!("d.draining-{second}");
+    assert_eq!(Role::parse(&name(last)), ("d", Role::Draining { since: last }));
+    let beyond = name(8_210_266_876_798);
+    assert_eq!(Role::parse(&beyond), (beyond.as_str(), Role::Serving));
+    for serving in [new().running(99, 99), new().unhealthy(DEADLINE, DEADLINE)] {
+        let old = old().policy("no");
+        let scene = scene().serving(serving).draining(now().timestamp() - last, old);
+        let report = DelegateReport::new(&scene.rollout, &Reason::NoContainer, None);
+        assert!(report.draining[0].until.is_some());
+        scene.next();
+    }
 }
