@@ -5,13 +5,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chrono_tz::{TZ_VARIANTS, Tz};
 use percent_encoding::percent_decode_str;
 use reqwest::Url;
 
 use super::ProxySettings;
 use crate::engine::EngineHost;
 use crate::image::{check_mirror, check_repository};
+use crate::schedule::zone::Zone;
 use crate::text::duration;
 use crate::text::secret::Secret;
 
@@ -229,11 +229,7 @@ fn address(text: &str, default_port: u16) -> Result<String, String> {
 }
 
 /// `TZ` as the C library reads it may begin with a colon; the case of a name does not matter here.
-pub(super) fn time_zone(text: &str) -> Result<Tz, String> {
+pub(super) fn time_zone(text: &str) -> Result<Zone, String> {
     let name = text.strip_prefix(':').unwrap_or(text);
-    TZ_VARIANTS
-        .iter()
-        .find(|zone| zone.name().eq_ignore_ascii_case(name))
-        .copied()
-        .ok_or_else(String::new)
+    Zone::named(name).ok_or_else(String::new)
 }

@@ -4,14 +4,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use chrono_tz::Tz;
-
 use super::problems::{ConfigErrors, Problems};
 use super::reader::Reader;
 use super::variables::Environment;
 use super::{HealthSettings, LogSettings, Settings, connections, parse};
 use crate::image::{ImagePolicy, MaxVersion, TargetSettings};
 use crate::schedule::Schedule;
+use crate::schedule::zone::Zone;
 use crate::text::duration;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -92,12 +91,12 @@ fn schedule(reader: &mut Reader, env: &Environment) -> Option<Schedule> {
         reader.read(&env.tz, parse::time_zone)
     } else {
         let name = iana_time_zone::get_timezone().ok();
-        let zone = name.and_then(|name| name.parse().ok()).unwrap_or(Tz::UTC);
-        reader.note(&env.tz, zone);
+        let zone = name.and_then(|name| Zone::named(&name)).unwrap_or_else(Zone::utc);
+        reader.note(&env.tz, &zone);
         Some(zone)
     };
-    let parse =
-        |text: &str| Schedule::parse(text, zone.unwrap_or(Tz::UTC)).map_err(|error| error.to_string());
+    let zone = zone.unwrap_or_else(Zone::utc);
+    let parse = |text: &str| Schedule::parse(text, zone.clone()).map_err(|error| error.to_string());
     let schedule = reader.read_as(&env.schedule, parse, |schedule| schedule.as_str().to_owned())?;
     for warning in schedule.warnings() {
         reader.problems.warn(&env.schedule, warning);

@@ -3,13 +3,14 @@
 //! croner searches local clock time, so in the hour that happens twice it would skip the second half hour of `*/30`,
 //! and for a start in that second hour it can answer with a moment that is already over.
 
-use chrono::{DateTime, NaiveDateTime, Offset, TimeDelta, TimeZone, Utc};
-use chrono_tz::Tz;
+use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use croner::Cron;
 
+use super::zone::Zone;
+
 /// Clock time: searches the calendar as if it had no zone, then asks the zone when that is.
-pub(super) fn next_clock(cron: &Cron, zone: Tz, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    let mut local = after.with_timezone(&zone).naive_local().and_utc();
+pub(super) fn next_clock(cron: &Cron, zone: &Zone, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let mut local = zone.local(after).naive_local().and_utc();
     loop {
         local = cron.find_next_occurrence(&local, false).ok()?;
         let instant = instant_of(local.naive_utc(), zone)?;
@@ -21,25 +22,22 @@ pub(super) fn next_clock(cron: &Cron, zone: Tz, after: DateTime<Utc>) -> Option<
 }
 
 /// The first moment with that local time; where the clock skips that time, the moment to which it was moved.
-fn instant_of(local: NaiveDateTime, zone: Tz) -> Option<DateTime<Utc>> {
+fn instant_of(local: NaiveDateTime, zone: &Zone) -> Option<DateTime<Utc>> {
     // The longest jump ever was a day: Samoa skipped 30 December 2011.
     let minute = local.and_utc().timestamp().div_euclid(60) * 60;
-    zone.from_local_datetime(&local)
-        .earliest()
-        .or_else(|| {
-            (1..=25 * 60).find_map(|minutes| {
-                let later = DateTime::from_timestamp(minute + minutes * 60, 0)?;
-                zone.from_local_datetime(&later.naive_utc()).earliest()
-            })
+    zone.earliest(local).or_else(|| {
+        (1..=25 * 60).find_map(|minutes| {
+            let later = DateTime::from_timestamp(minute + minutes * 60, 0)?;
+            zone.earliest(later.naive_utc())
         })
-        .map(|instant| instant.to_utc())
+    })
 }
 
 /// Elapsed time: searches at a fixed offset as far as that offset holds, then goes on at the next one.
-pub(super) fn next_elapsed(cron: &Cron, zone: Tz, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
+pub(super) fn next_elapsed(cron: &Cron, zone: &Zone, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let (mut from, mut inclusive) = (after, false);
     loop {
-        let offset = zone.offset_from_utc_datetime(&from.naive_utc()).fix();
+        let offset = zone.offset(from);
         let found = cron
             .find_next_occurrence(&from.with_timezone(&offset), inclusive)
             .ok()?
@@ -52,13 +50,12 @@ pub(super) fn next_elapsed(cron: &Cron, zone: Tz, after: DateTime<Utc>) -> Optio
 }
 
 /// The first second of `(from, to]` with another offset than `from` has.
-fn offset_change(zone: Tz, from: DateTime<Utc>, to: DateTime<Utc>) -> Option<DateTime<Utc>> {
+fn offset_change(zone: &Zone, from: DateTime<Utc>, to: DateTime<Utc>) -> Option<DateTime<Utc>> {
     // No zone ever changed its offset twice within hours.
     const STEP: TimeDelta = TimeDelta::hours(6);
-    let offset = |at: DateTime<Utc>| zone.offset_from_utc_datetime(&at.naive_utc()).fix();
-    let before = offset(from);
+    let before = zone.offset(from);
     let (mut low, mut high) = (from, from);
-    while offset(high) == before {
+    while zone.offset(high) == before {
         if high >= to {
             return None;
         }
@@ -67,7 +64,7 @@ fn offset_change(zone: Tz, from: DateTime<Utc>, to: DateTime<Utc>) -> Option<Dat
     }
     while high - low > TimeDelta::seconds(1) {
         let middle = low + TimeDelta::seconds((high - low).num_seconds() / 2);
-        if offset(middle) == before {
+        if zone.offset(middle) == before {
             low = middle;
         } else {
             high = middle;

@@ -6,12 +6,13 @@
 mod advice;
 mod dst;
 pub mod trigger;
+pub mod zone;
 
-use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
-use chrono_tz::Tz;
+use chrono::{DateTime, FixedOffset, SubsecRound, TimeDelta, Utc};
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 
+use self::zone::Zone;
 use crate::text::duration;
 
 /// What [`Schedule::parse`] accepts, in words for people.
@@ -22,7 +23,7 @@ pub const ACCEPTED: &str = "five cron fields (minute hour day month weekday), si
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
     text: String,
-    zone: Tz,
+    zone: Zone,
     runs: Runs,
     quoted: bool,
 }
@@ -47,7 +48,7 @@ impl Schedule {
     /// Reads five or six cron fields, an `@` nickname or `@every <duration>`, and ignores quotes around it.
     ///
     /// A pattern that matches no date, such as 30 February, is an error.
-    pub fn parse(text: &str, zone: Tz) -> Result<Self, ScheduleError> {
+    pub fn parse(text: &str, zone: Zone) -> Result<Self, ScheduleError> {
         let trimmed = text.trim();
         let unquoted = unquoted(trimmed);
         let quoted = unquoted.len() != trimmed.len();
@@ -71,33 +72,37 @@ impl Schedule {
     }
 
     /// The time zone of the pattern.
-    pub fn zone(&self) -> Tz {
-        self.zone
+    pub fn zone(&self) -> &Zone {
+        &self.zone
     }
 
     /// The first run after that moment, in whole seconds; `None` when there is none. An interval counts from the
     /// moment itself.
-    pub fn next(&self, after: DateTime<Utc>) -> Option<DateTime<Tz>> {
+    pub fn next(&self, after: DateTime<Utc>) -> Option<DateTime<FixedOffset>> {
         // croner would carry a fraction of a second over into its answer.
         let after = after.trunc_subsecs(0);
         let next = match &self.runs {
-            Runs::Elapsed(cron) => dst::next_elapsed(cron, self.zone, after),
-            Runs::Clock(cron) => dst::next_clock(cron, self.zone, after),
+            Runs::Elapsed(cron) => dst::next_elapsed(cron, &self.zone, after),
+            Runs::Clock(cron) => dst::next_clock(cron, &self.zone, after),
             Runs::Every(interval) => after.checked_add_signed(*interval),
         };
-        next.map(|next| next.with_timezone(&self.zone))
+        next.map(|next| self.zone.local(next))
     }
 
     /// The run after `last`, the last one that was handed out, so that lateness does not add up. Runs that passed
     /// before `now` are not made up for.
-    pub fn following(&self, last: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Option<DateTime<Tz>> {
+    pub fn following(
+        &self,
+        last: Option<DateTime<Utc>>,
+        now: DateTime<Utc>,
+    ) -> Option<DateTime<FixedOffset>> {
         last.and_then(|last| self.next(last))
             .filter(|next| *next > now)
             .or_else(|| self.next(now))
     }
 
     /// The next `count` runs after that moment, in order; fewer when the schedule ends.
-    pub fn next_runs(&self, after: DateTime<Utc>, count: usize) -> Vec<DateTime<Tz>> {
+    pub fn next_runs(&self, after: DateTime<Utc>, count: usize) -> Vec<DateTime<FixedOffset>> {
         let first = self.next(after);
         std::iter::successors(first, |run| self.next(run.to_utc()))
             .take(count)

@@ -6,8 +6,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
-use chrono_tz::Tz;
+use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
@@ -29,7 +28,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(5);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tick {
     /// The moment that the schedule names, in whole seconds: without the jitter and the scheduler's half second.
-    pub due: DateTime<Tz>,
+    pub due: DateTime<FixedOffset>,
 }
 
 /// Hands out the schedule's runs; dropping it stops the scheduler.
@@ -113,7 +112,10 @@ enum Woken {
 }
 
 /// Waits for the moment by a one-shot job of the scheduler, which looks at the clock twice a second.
-async fn wait_until(scheduler: &JobScheduler, due: DateTime<Tz>) -> Result<Woken, JobSchedulerError> {
+async fn wait_until(
+    scheduler: &JobScheduler,
+    due: DateTime<FixedOffset>,
+) -> Result<Woken, JobSchedulerError> {
     let armed = Utc::now();
     let (alarm, mut rings) = mpsc::channel(1);
     // The scheduler counts from the current whole second, so it gets whole seconds. Should the next second begin

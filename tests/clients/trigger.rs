@@ -5,9 +5,10 @@ use std::time::Duration;
 use chrono::Utc;
 use delegate_upgrader::schedule::Schedule;
 use delegate_upgrader::schedule::trigger::{Tick, Trigger, start};
+use delegate_upgrader::schedule::zone::Zone;
 
 fn schedule(text: &str, zone: &str) -> Schedule {
-    Schedule::parse(text, zone.parse().unwrap()).unwrap()
+    Schedule::parse(text, Zone::named(zone).unwrap()).unwrap()
 }
 
 fn seconds(tick: Option<Tick>) -> i64 {

@@ -14,6 +14,7 @@ use delegate_upgrader::manager::FixedImage;
 use delegate_upgrader::observe::Scope;
 use delegate_upgrader::reconcile::{Reconciler, Settings};
 use delegate_upgrader::rollout::Policy;
+use delegate_upgrader::schedule::zone::Zone;
 use delegate_upgrader::schedule::{Schedule, trigger};
 use delegate_upgrader::status::hosts::Hosts;
 use delegate_upgrader::status::liveness::Liveness;
@@ -56,7 +57,7 @@ fn daemon(twin: &Twin, health_interval: Duration) -> Liveness {
         },
         target: TargetSettings::default(),
     };
-    let schedule = Schedule::parse("0 0 1 1 *", chrono_tz::Tz::UTC).unwrap();
+    let schedule = Schedule::parse("0 0 1 1 *", Zone::utc()).unwrap();
     let options = Options {
         schedule: schedule.clone(),
         health_interval,

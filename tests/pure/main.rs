@@ -26,3 +26,4 @@ mod rollout;
 mod schedule;
 mod status;
 mod text;
+mod zones;

