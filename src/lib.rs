@@ -33,6 +33,7 @@ pub mod daemon;
 mod doctor;
 pub mod document;
 pub mod engine;
+pub mod events;
 pub mod health;
 pub mod host;
 pub mod image;

@@ -1,0 +1,191 @@
+//! One outcome as everything that reports it has it.
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
+
+use crate::text::time;
+
+/// One outcome. A field that does not apply is absent. `docs/reference/event.schema.json` is its schema.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Derived from what happened: the same outcome has the same id, whichever process reports it.
+    pub id: EventId,
+    /// When it was found, in UTC.
+    #[serde(serialize_with = "time::serialize")]
+    pub time: DateTime<Utc>,
+    /// The host's name.
+    pub host: String,
+    /// The version of this program.
+    pub version: String,
+    /// Who wanted it.
+    pub actor: Actor,
+    /// What came of it.
+    pub action: Action,
+    /// The `DELEGATE_NAME`.
+    pub workload: String,
+    /// The delegate's container name.
+    pub container: String,
+    /// The full id of the container that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container_id: Option<String>,
+    /// The image reference before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The image reference after, or the one that was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// The id of the image that `to` stood for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_id: Option<String>,
+    /// One word: a [`ReasonKind`](crate::rollout::reason::ReasonKind), or the kind of a failure's cause.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// One sentence for people, without the host's and the delegate's name.
+    pub message: String,
+    /// How long its parts took.
+    #[serde(default, skip_serializing_if = "Seconds::is_empty")]
+    pub seconds: Seconds,
+    /// The release of the delegate: how many times it has been replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub release: Option<u64>,
+    /// How many tasks the old container still executed when its time was over and the engine killed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tasks_cut_short: Option<u64>,
+    /// Whether what an earlier event of the same action reported is over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resolved: bool,
+}
+
+/// How long the parts of an outcome took, in seconds, where that is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Seconds {
+    /// Pulling the image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pull: Option<f64>,
+    /// From the candidate's start until it was proven.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof: Option<f64>,
+    /// From the moment the old container was to stop until it had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drain: Option<f64>,
+    /// Stop-first: how long no container took tasks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub downtime: Option<f64>,
+}
+
+impl Seconds {
+    /// Whether none is known.
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Who wanted it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Actor {
+    /// The schedule.
+    #[serde(rename = "SYSTEM")]
+    System,
+    /// Somebody, by a command.
+    #[serde(rename = "operator")]
+    Operator,
+}
+
+/// What came of it: one word, the same in events, metrics and settings.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    IntoStaticStr,
+    VariantArray,
+    strum::EnumString,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Action {
+    /// The new container works, and the old one is gone or has ended.
+    Upgraded,
+    /// The new container failed; its image is in quarantine.
+    Rejected,
+    /// The new container was given up, and that says nothing about its image.
+    Withdrawn,
+    /// The same as upgraded, back to an earlier image, because an operator asked for it.
+    RolledBack,
+    /// The old container serves again.
+    Restored,
+    /// The engine was asked to restart an unhealthy delegate.
+    Restarted,
+    /// A delegate in service is not healthy any more.
+    HealthLost,
+    /// It is healthy again.
+    HealthRegained,
+    /// An image that no rollback goes back to was removed.
+    ImageRemoved,
+    /// A delegate could not be served, or could not be and is now.
+    Skipped,
+    /// The upgrader's own container was replaced.
+    SelfUpgraded,
+}
+
+impl Action {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// An event's id: 32 hex digits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EventId(String);
+
+impl EventId {
+    /// The id of what these words say, which no other outcome has.
+    pub fn of(action: Action, what: &[&str]) -> Self {
+        let mut text = action.as_str().to_owned();
+        for word in what {
+            text.push('\n');
+            text.push_str(word);
+        }
+        let hash = digest(&SHA256, text.as_bytes());
+        let hex = hash
+            .as_ref()
+            .iter()
+            .take(16)
+            .fold(String::new(), |mut hex, byte| {
+                use fmt::Write as _;
+                let _ = write!(hex, "{byte:02x}");
+                hex
+            });
+        Self(hex)
+    }
+
+    /// The hex digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
