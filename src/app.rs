@@ -8,10 +8,13 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use reqwest::header::HeaderValue;
 
-use crate::config::{Egress, ManagerSettings, Settings, Source};
+use crate::config::{AuditSettings, Egress, ManagerSettings, Settings, Source};
 use crate::engine::{
     ConfigFile, Credentials, DockerEngine, Engine, EngineError, EngineHost, StaticCredentials,
 };
+use crate::events::Event;
+use crate::events::audit::{self, AuditLog, Rotation};
+use crate::events::ledger::Ledger;
 use crate::health::http::HttpEndpoint;
 use crate::host;
 use crate::host::capacity;
@@ -36,8 +39,8 @@ pub(crate) enum SetupError {
     /// The Manager's address, proxy or certificates.
     #[error("{0}")]
     Manager(#[from] ManagerSetupError),
-    /// A file disappeared after the settings were read.
-    #[error("{variable}: cannot read {path}: {error}")]
+    /// A file disappeared after the settings were read, or the audit log cannot be written.
+    #[error("{variable}: cannot open {path}: {error}")]
     File {
         /// The variable that names it.
         variable: &'static str,
@@ -111,6 +114,35 @@ pub(crate) async fn upgrader(
         target: settings.target.clone(),
     };
     Ok(Reconciler::new(engine, source, endpoint, settings, clock))
+}
+
+/// Records and reports outcomes.
+pub(crate) fn ledger(settings: &Settings) -> Result<Ledger, SetupError> {
+    let audit = settings.audit.as_ref().map(audit_log).transpose()?;
+    Ok(Ledger::new(host::name(), settings.health.interval).with_audit(audit))
+}
+
+fn audit_log(settings: &AuditSettings) -> Result<AuditLog, SetupError> {
+    let Some(path) = &settings.path else {
+        return Ok(AuditLog::Stdout);
+    };
+    let rotation = Rotation {
+        max_size: settings.max_size,
+        max_files: settings.max_files,
+    };
+    AuditLog::open(path, rotation).map_err(|error| SetupError::File {
+        variable: "AUDIT_LOG",
+        path: path.display().to_string(),
+        error,
+    })
+}
+
+/// The records of the audit log, where it is a file.
+pub(crate) fn records(settings: &Settings) -> impl Iterator<Item = Event> + use<> {
+    let audit = settings.audit.clone();
+    let file = audit.and_then(|audit| Some((audit.path?, audit.max_files)));
+    file.into_iter()
+        .flat_map(|(path, max_files)| audit::read(&path, max_files))
 }
 
 /// What to observe. Only beside the engine are this host's memory and disk the delegates'.

@@ -2,6 +2,7 @@
 //! the same thing.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,6 +13,9 @@ use tokio::time::Instant;
 use tracing::{error, info, warn};
 
 use crate::engine::{Engine, EngineError};
+use crate::events::audit;
+use crate::events::durations::Durations;
+use crate::events::ledger::Ledger;
 use crate::health::HealthEndpoint;
 use crate::manager::ImageSource;
 use crate::reconcile::Reconciler;
@@ -20,9 +24,9 @@ use crate::reconcile::upgrade_run::Mode;
 use crate::rollout::reason::ReasonKind;
 use crate::schedule::Schedule;
 use crate::schedule::trigger::Trigger;
-use crate::status::Publisher;
 use crate::status::liveness::Liveness;
 use crate::status::report::{DelegateReport, Report};
+use crate::status::{Publisher, Status, Unwritten};
 use crate::text::{duration, time};
 
 /// How soon an engine that cannot be reached is tried again.
@@ -101,11 +105,13 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
             wait = wait.min(reconciler.next_check_in());
         }
         let manager_status = reconciler.manager_status();
+        let outcomes = Outcomes::of(reconciler.ledger());
         let steps = reconciler.steps_taken().iter();
         let steps = steps.map(|(step, count)| (Cow::from(*step), *count)).collect();
         status.send_modify(|status| {
             status.steps = steps;
             status.manager = manager_status;
+            outcomes.publish(status);
             match outcome {
                 Ok(report) => {
                     status.engine_error = None;
@@ -130,6 +136,44 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
     }
     info!("shutting down; unfinished replacements resume at the next start");
     trigger.shutdown().await;
+}
+
+/// What the ledger has counted.
+struct Outcomes {
+    counts: BTreeMap<Cow<'static, str>, u64>,
+    durations: Durations,
+    unwritten: audit::Unwritten,
+}
+
+impl Outcomes {
+    fn of(ledger: &Ledger) -> Self {
+        let counts = ledger.counts().iter();
+        Self {
+            counts: counts
+                .map(|(action, count)| (Cow::from(*action), *count))
+                .collect(),
+            durations: ledger.durations().clone(),
+            unwritten: ledger.unwritten(),
+        }
+    }
+
+    fn publish(self, status: &mut Status) {
+        let Durations {
+            pull,
+            proof,
+            drain,
+            downtime,
+        } = self.durations;
+        status.outcomes = self.counts;
+        status.durations = vec![
+            ("pull", pull),
+            ("proof", proof),
+            ("drain", drain),
+            ("downtime", downtime),
+        ];
+        let audit::Unwritten { waiting, lost } = self.unwritten;
+        status.audit_log = (waiting > 0 || lost > 0).then_some(Unwritten { waiting, lost });
+    }
 }
 
 fn until(next_check: Option<DateTime<Utc>>) -> Duration {

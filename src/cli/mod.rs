@@ -1,5 +1,6 @@
 //! The commands: the command line, what each command prints, and its exit code.
 
+mod history;
 mod operator;
 mod plan;
 mod run;
@@ -45,10 +46,21 @@ enum Command {
         /// The delegate's container, by name or id
         container: String,
     },
-    /// Roll one delegate back to its previous image, now, and keep it there until an image other than the one it leaves is published
+    /// Roll one delegate back to its previous image or another release, now, and keep it there until an image other than the one it leaves is published
     Rollback {
         /// The delegate's container, by name or id
         container: String,
+        /// To the release of this number, as `history` shows it, if its image is still on the host
+        #[arg(long, value_name = "RELEASE")]
+        to: Option<u64>,
+    },
+    /// Show the releases of the delegates: images, times and outcomes
+    History {
+        /// One delegate's container, by name or id
+        container: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Show what the running daemon sees
     Status {
@@ -135,7 +147,8 @@ async fn dispatch(command: Command) -> Result<Exit, Exit> {
     match command {
         Command::Once => run::once(&settings).await,
         Command::Retry { container } => operator::retry(&settings, &container).await,
-        Command::Rollback { container } => operator::rollback(&settings, &container).await,
+        Command::Rollback { container, to } => operator::rollback(&settings, &container, to).await,
+        Command::History { container, json } => history::history(&settings, container.as_deref(), json).await,
         Command::Plan { json } => plan::plan(&settings, json).await,
         Command::Doctor { json } => Ok(doctor(&settings, json).await),
         Command::Config => Ok(config(&settings)),

@@ -3,16 +3,16 @@
 
 use tracing::warn;
 
-use super::run::single_run;
+use super::run::{made, single_run};
 use super::shutdown::until_shutdown;
 use super::{Exit, fail};
-use crate::app::Upgrader;
+use crate::app::{self, Upgrader};
 use crate::config::Settings;
 use crate::daemon;
 use crate::reconcile::operator::OperatorError;
 
 pub(super) async fn retry(settings: &Settings, container: &str) -> Result<Exit, Exit> {
-    let mut upgrader = single_run(settings).await?;
+    let mut upgrader = single_run(settings, made(app::ledger(settings))?.of_operator()).await?;
     until_shutdown(Box::pin(async {
         let started = upgrader.retry(container).await;
         finish(&mut upgrader, started).await
@@ -20,10 +20,20 @@ pub(super) async fn retry(settings: &Settings, container: &str) -> Result<Exit, 
     .await
 }
 
-pub(super) async fn rollback(settings: &Settings, container: &str) -> Result<Exit, Exit> {
-    let mut upgrader = single_run(settings).await?;
+pub(super) async fn rollback(
+    settings: &Settings,
+    container: &str,
+    release: Option<u64>,
+) -> Result<Exit, Exit> {
+    let mut upgrader = single_run(settings, made(app::ledger(settings))?.of_operator()).await?;
     until_shutdown(Box::pin(async {
-        let started = upgrader.rollback(container).await;
+        let started = match release {
+            None => upgrader.rollback(container).await,
+            Some(release) => {
+                let records = app::records(settings);
+                upgrader.rollback_to(container, release, records).await
+            }
+        };
         finish(&mut upgrader, started).await
     }))
     .await
@@ -34,7 +44,7 @@ async fn finish(upgrader: &mut Upgrader, started: Result<(), OperatorError>) -> 
         let exit = match &error {
             OperatorError::Engine(_) => Exit::Unavailable,
             OperatorError::HealthOnly => Exit::Config,
-            OperatorError::NoSuchDelegate { .. } => Exit::Usage,
+            OperatorError::NoSuchDelegate { .. } | OperatorError::NoSuchRelease { .. } => Exit::Usage,
             _ => Exit::NotServed,
         };
         return Err(fail(error, exit));

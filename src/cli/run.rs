@@ -9,9 +9,10 @@ use tracing::{info, warn};
 
 use super::shutdown::{shutdown, until_shutdown};
 use super::{Exit, fail};
-use crate::app::{Upgrader, upgrader};
+use crate::app::{self, SetupError, Upgrader};
 use crate::config::{Settings, Source};
 use crate::daemon;
+use crate::events::ledger::Ledger;
 use crate::host;
 use crate::reconcile::clock::Clock;
 use crate::schedule::trigger;
@@ -37,7 +38,7 @@ pub(super) async fn run(settings: Settings) -> Result<Exit, Exit> {
     }
     let liveness = Liveness::default();
     let clock = daemon::clock_of_the_loop(Arc::new(Utc::now), liveness.clone());
-    let upgrader = make_upgrader(&settings, clock).await?;
+    let upgrader = make_upgrader(&settings, clock, made(app::ledger(&settings))?).await?;
     let trigger = trigger::start(settings.schedule.clone(), settings.schedule_jitter)
         .await
         .map_err(|error| fail(format!("cannot start the schedule: {error}"), Exit::Config))?;
@@ -101,7 +102,7 @@ fn log_warnings(settings: &Settings) {
 }
 
 pub(super) async fn once(settings: &Settings) -> Result<Exit, Exit> {
-    let mut upgrader = single_run(settings).await?;
+    let mut upgrader = single_run(settings, made(app::ledger(settings))?).await?;
     until_shutdown(Box::pin(async {
         let report = daemon::once(&mut upgrader).await;
         report
@@ -115,15 +116,20 @@ pub(super) async fn once(settings: &Settings) -> Result<Exit, Exit> {
 ///
 /// # Errors
 /// The exit, once the error is printed.
-pub(super) async fn single_run(settings: &Settings) -> Result<Upgrader, Exit> {
+pub(super) async fn single_run(settings: &Settings, ledger: Ledger) -> Result<Upgrader, Exit> {
     telemetry::start(&settings.log);
     log_warnings(settings);
-    make_upgrader(settings, Arc::new(Utc::now)).await
+    make_upgrader(settings, Arc::new(Utc::now), ledger).await
 }
 
-async fn make_upgrader(settings: &Settings, clock: Clock) -> Result<Upgrader, Exit> {
-    let made = upgrader(settings, !settings.disable_auto_upgrade, clock).await;
-    made.map_err(|error| fail(error, Exit::Config))
+async fn make_upgrader(settings: &Settings, clock: Clock, ledger: Ledger) -> Result<Upgrader, Exit> {
+    let upgrader = made(app::upgrader(settings, !settings.disable_auto_upgrade, clock).await)?;
+    Ok(upgrader.with_ledger(ledger))
+}
+
+/// A part of the upgrader, or the exit once the error is printed.
+pub(super) fn made<T>(part: Result<T, SetupError>) -> Result<T, Exit> {
+    part.map_err(|error| fail(error, Exit::Config))
 }
 
 fn summary(report: &Report) -> Exit {

@@ -1,5 +1,6 @@
 //! The environment → validated [`Settings`], or every problem in it at once.
 
+mod audit;
 mod connections;
 mod environment;
 mod parse;
@@ -23,6 +24,7 @@ use crate::text::secret::Secret;
 use problems::Problems;
 use variables::Environment;
 
+pub use audit::AuditSettings;
 pub use problems::{ConfigErrors, Problem};
 
 /// Everything that can be set, checked: a field for each variable or group of variables.
@@ -66,6 +68,8 @@ pub struct Settings {
     pub status_hosts: Vec<String>,
     /// `LOG_LEVEL` and `LOG_FORMAT`.
     pub log: LogSettings,
+    /// `AUDIT_LOG`; `None` where nothing is recorded.
+    pub audit: Option<AuditSettings>,
     /// `DOCKER_HOST` and the TLS variables beside it.
     pub engine: EngineHost,
     /// What is allowed but looks odd; each line begins with its variable.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::problems::{ConfigErrors, Problems};
 use super::reader::Reader;
 use super::variables::Environment;
-use super::{HealthSettings, LogSettings, Settings, connections, parse};
+use super::{HealthSettings, LogSettings, Settings, audit, connections, parse};
 use crate::image::{ImagePolicy, MaxVersion, TargetSettings};
 use crate::schedule::Schedule;
 use crate::schedule::zone::Zone;
@@ -41,6 +41,7 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
         level: reader.word(&env.log_level),
         format: reader.word(&env.log_format),
     };
+    let audit = audit::audit(&mut reader, env);
     let engine = connections::engine(&mut reader, env);
 
     let finished = reader.finish(env)?;
@@ -66,6 +67,7 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
             listen: listen?,
             status_hosts: status_hosts.unwrap_or_default(),
             log,
+            audit,
             engine: engine?,
             warnings: finished.warnings,
             effective: finished.effective,

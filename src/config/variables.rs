@@ -243,6 +243,14 @@ variables! {
             "`debug` logs every engine call. Libraries log warnings at most: their debug lines hold secrets.");
         log_format = row("LOG_FORMAT", Value("text"), "text or json", "`json` is one object a line.");
     }
+    audit {
+        audit_log = row("AUDIT_LOG", Unset, "the path of a file, or - for standard output",
+            "Where [every outcome](audit-log.md) is recorded, one JSON object a line.");
+        audit_log_max_size = row("AUDIT_LOG_MAX_SIZE", Value("10m"), "bytes, or such as 512k or 10m, at least 10k",
+            "A file of this size is renamed to `FILE.1`, and a new one begins.");
+        audit_log_max_files = row("AUDIT_LOG_MAX_FILES", Value("5"), "a number from 1 to 1000",
+            "How many files there are at most; the oldest is removed.");
+    }
     engine {
         docker_host = row("DOCKER_HOST", Value("unix:///var/run/docker.sock"), "unix:///path/of/the.sock or tcp://host:port",
             "The Docker engine. `http://` and `https://` are read as `tcp://`; the port is 2375, with TLS 2376. `ssh://` is not \
@@ -268,7 +276,6 @@ pub(super) fn documented() -> impl Iterator<Item = &'static Row> {
 
 /// Planned settings, refused until they work, so that nobody relies on them: a variable, or one value of it.
 pub(super) const UNSUPPORTED: &[(&str, Option<&str>)] = &[
-    ("AUDIT_LOG", None),
     ("DEADMAN_URL", None),
     ("HEALTH_ACTION", Some("restart")),
     ("HEALTH_COMMAND", None),

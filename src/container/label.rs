@@ -33,14 +33,17 @@ pub const IMAGE: &str = "io.delegate-upgrader.image";
 pub const ROLLED_BACK_FROM: &str = "io.delegate-upgrader.rolled-back-from";
 /// On a container that `rollback` made: the id of the image it went back from.
 pub const ROLLED_BACK_FROM_ID: &str = "io.delegate-upgrader.rolled-back-from-id";
+/// `true` on a copy of a delegate: it has the history of its original, and is no release of its own.
+pub const COPY: &str = "io.delegate-upgrader.copy";
 
 /// On a candidate: how the container that it is to replace did when it was created, where that did not work:
 /// `unhealthy` or `crashing`.
 pub const PREDECESSOR_CONDITION: &str = "io.delegate-upgrader.predecessor-condition";
 
 /// The labels that only we write. Those of a release replace those of the one before.
-pub const OURS: [&str; 12] = [
+pub const OURS: [&str; 13] = [
     REPLACES,
+    COPY,
     PREDECESSOR_CONDITION,
     NAME,
     RELEASE,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
@@ -41,6 +41,9 @@ pub struct Event {
     /// The id of the image that `to` stood for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_id: Option<String>,
+    /// The id of the image that `from` stood for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_image_id: Option<String>,
     /// One word: a [`ReasonKind`](crate::rollout::reason::ReasonKind), or the kind of a failure's cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -83,6 +86,11 @@ impl Seconds {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// A span in seconds, in milliseconds' precision.
+pub(super) fn seconds(span: TimeDelta) -> f64 {
+    (span.as_seconds_f64() * 1000.0).round() / 1000.0
 }
 
 /// Who wanted it.

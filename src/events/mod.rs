@@ -1,6 +1,15 @@
 //! What came of things, for people and programs elsewhere: one [`Event`] for each outcome, the same in the audit log, in
 //! webhooks and in `history`.
+//!
+//! [`outcome`] derives it from what the containers show, and is pure. [`ledger`] sees to it that each outcome is recorded
+//! before the next step and reported once. [`audit`] writes it to a file, and reads it back.
 
-mod event;
+pub mod audit;
+pub mod durations;
+pub mod event;
+pub mod history;
+pub mod ledger;
+pub mod note;
+pub mod outcome;
 
 pub use event::{Action, Actor, Event, EventId, Seconds};

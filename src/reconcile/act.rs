@@ -27,9 +27,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             self.pulls.start(&self.engine, rollout, reference, disk);
             return;
         }
+        self.ledger.before(rollout, step, now).await;
         let begun = Instant::now();
         match execute(self.engine.as_ref(), rollout, step, &mut self.memory, now).await {
-            Ok(effect) => self.note_success(rollout, step, &effect, begun.elapsed()),
+            Ok(effect) => {
+                self.note_success(rollout, step, &effect, begun.elapsed());
+                let ended = self.now();
+                self.ledger.after(rollout, step, &effect, ended).await;
+            }
             Err(failure) => self.note_failure(rollout, step, failure, now),
         }
     }
@@ -120,6 +125,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 Ok(id) => {
                     let (container, workload) = (&rollout.name, &rollout.workload);
                     info!(container, workload, image_id = %id, seconds = seconds(took), "pulled {reference}");
+                    self.ledger.note_pull(&id, took);
                     Ok(id)
                 }
                 Err(Failure::Refused(reason)) => Err(reason),

@@ -4,6 +4,7 @@ mod act;
 pub mod clock;
 pub(crate) mod common_cause;
 mod facts;
+mod history;
 mod log;
 mod manager_link;
 mod observation;
@@ -22,6 +23,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tracing::warn;
 
 use crate::engine::{Engine, EngineError};
+use crate::events::ledger::Ledger;
 use crate::health::HealthEndpoint;
 use crate::image::TargetSettings;
 use crate::manager::ImageSource;
@@ -75,6 +77,7 @@ pub struct Reconciler<E, M, H> {
     tracked: HashMap<String, Tracked>,
     steps_taken: BTreeMap<&'static str, u64>,
     evidence: EvidenceStore,
+    ledger: Ledger,
 }
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
@@ -94,7 +97,19 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             tracked: HashMap::new(),
             steps_taken: BTreeMap::new(),
             evidence: EvidenceStore::default(),
+            ledger: Ledger::new(String::new(), Duration::ZERO),
         }
+    }
+
+    /// Has its outcomes recorded and reported by this ledger.
+    #[must_use]
+    pub fn with_ledger(self, ledger: Ledger) -> Self {
+        Self { ledger, ..self }
+    }
+
+    /// What came of things since the start.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 
     /// How often each kind of step was tried since the start.
@@ -195,6 +210,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     pub async fn reconcile(&mut self) -> Result<Report, EngineError> {
         for _ in 0..MAX_STEPS {
             let (rollouts, now) = self.observe().await?;
+            self.ledger.observe(&rollouts, now).await;
             self.collect_pulls(now);
             self.ask_and_answer(&rollouts, now).await;
             self.note_failures(&rollouts, now);
@@ -206,6 +222,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             }
             self.forget_answers(&rollouts);
             self.forget_absent(&rollouts);
+            self.ledger.forget_absent(&rollouts);
             self.report_gone(&mut report, &rollouts);
             self.add_evidence(&mut report, &rollouts).await;
             report.delegates.sort_by(|a, b| a.container.cmp(&b.container));
@@ -243,10 +260,15 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 Decision::Wait { reason, until } => {
                     self.report(&mut report, rollout, &reason, Some(until));
                     self.note_inconclusive(rollout, &reason);
+                    // A failure that is waited out may pass.
+                    if !reason.is_failure() {
+                        self.ledger.note_reason(rollout, &reason, now).await;
+                    }
                 }
                 Decision::Rest(reason) => {
                     self.report(&mut report, rollout, &reason, None);
                     self.note_inconclusive(rollout, &reason);
+                    self.ledger.note_reason(rollout, &reason, now).await;
                     if reason.is_failure() {
                         stalled.insert(rollout.name.clone(), reason.failure());
                     }

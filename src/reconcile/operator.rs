@@ -6,11 +6,13 @@ use tracing::info;
 use super::Reconciler;
 use crate::container::ImageId;
 use crate::engine::{Engine, EngineError};
+use crate::events::Event;
+use crate::events::history::History;
 use crate::health::HealthEndpoint;
-use crate::image::ImageReference;
+use crate::image::{ImageName, ImageReference};
 use crate::manager::ImageSource;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
-use crate::rollout::{Intent, Rollout};
+use crate::rollout::{Intent, Member, Rollout};
 
 /// Why a retry or a rollback is not started.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -49,8 +51,26 @@ pub enum OperatorError {
         /// The image it was rolled back from.
         from: String,
     },
-    /// The previous image was removed from the host.
-    #[error("the previous image {reference} ({image}) is no longer on this host; pull it and try again")]
+    /// It runs that release.
+    #[error("{name} runs release {release} already")]
+    AlreadyThere {
+        /// The delegate's container name.
+        name: String,
+        /// The release that was asked for.
+        release: u64,
+    },
+    /// Nothing tells which image that release had.
+    #[error("{name} has no release {release} that is known here; {}", numbers(.known))]
+    NoSuchRelease {
+        /// The delegate's container name.
+        name: String,
+        /// The release that was asked for.
+        release: u64,
+        /// Those that are known.
+        known: Vec<u64>,
+    },
+    /// The image was removed from the host.
+    #[error("the image {reference} ({image}) is no longer on this host; pull it and try again")]
     ImageGone {
         /// Its reference.
         reference: String,
@@ -64,6 +84,15 @@ fn managed(delegates: &[String], workload_names: &[String]) -> String {
         crate::status::report::none_found(workload_names)
     } else {
         format!("managed: {}", delegates.join(", "))
+    }
+}
+
+fn numbers(known: &[u64]) -> String {
+    if known.is_empty() {
+        "with AUDIT_LOG set to a file, releases are remembered".to_owned()
+    } else {
+        let known: Vec<String> = known.iter().map(ToString::to_string).collect();
+        format!("known: {}", known.join(", "))
     }
 }
 
@@ -121,6 +150,47 @@ pub(crate) async fn rollback_target<E: Engine>(
     let Some((reference, image)) = before else {
         return Err(OperatorError::NothingBefore(name));
     };
+    to_image(engine, serving, reference, image).await
+}
+
+/// The image of a release that the audit log or the labels name.
+async fn release_target<E: Engine>(
+    engine: &E,
+    rollout: &Rollout,
+    release: u64,
+    records: impl IntoIterator<Item = Event>,
+) -> Result<RollbackTarget, OperatorError> {
+    let name = rollout.name.clone();
+    let Some(serving) = rollout.serving.as_ref().filter(|_| rollout.candidate.is_none()) else {
+        return Err(OperatorError::InProgress(name));
+    };
+    if serving.release == release {
+        return Err(OperatorError::AlreadyThere { name, release });
+    }
+    let records = records.into_iter().filter(|event| event.container == name);
+    let history = History::of(&name, Some(rollout), records.collect());
+    let found = history.release(release);
+    let Some((image, id)) = found.and_then(|found| Some((&found.image, found.image_id.as_ref()?))) else {
+        let mut known = history.numbers();
+        known.retain(|number| *number != serving.release);
+        return Err(OperatorError::NoSuchRelease { name, release, known });
+    };
+    to_image(
+        engine,
+        serving,
+        &ImageName::from(image.as_str()),
+        &ImageId::new(id),
+    )
+    .await
+}
+
+/// An image that the host must still have.
+async fn to_image<E: Engine>(
+    engine: &E,
+    serving: &Member,
+    reference: &ImageName,
+    image: &ImageId,
+) -> Result<RollbackTarget, OperatorError> {
     let gone = || OperatorError::ImageGone {
         reference: reference.to_string(),
         image: image.clone(),
@@ -133,10 +203,7 @@ pub(crate) async fn rollback_target<E: Engine>(
     }
     Ok(RollbackTarget {
         from: serving.image.to_string(),
-        reference: reference
-            .reference()
-            .cloned()
-            .map_err(|_| OperatorError::NothingBefore(name))?,
+        reference: reference.reference().cloned().map_err(|_| gone())?,
         image: image.clone(),
     })
 }
@@ -166,11 +233,32 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let (rollouts, _) = self.observe().await?;
         let rollout = self.named(container, &rollouts)?;
         let back = rollback_target(self.engine.as_ref(), rollout).await?;
+        self.start_rollback(rollout, back);
+        Ok(())
+    }
+
+    /// Starts a run that takes one delegate to the image of an earlier release. `records` are those of the audit log.
+    ///
+    /// # Errors
+    /// There is no such delegate or release, it is being replaced, or nothing may be changed.
+    pub async fn rollback_to(
+        &mut self,
+        container: &str,
+        release: u64,
+        records: impl IntoIterator<Item = Event>,
+    ) -> Result<(), OperatorError> {
+        let (rollouts, _) = self.observe().await?;
+        let rollout = self.named(container, &rollouts)?;
+        let back = release_target(self.engine.as_ref(), rollout, release, records).await?;
+        self.start_rollback(rollout, back);
+        Ok(())
+    }
+
+    fn start_rollback(&mut self, rollout: &Rollout, back: RollbackTarget) {
         self.forget_last_run();
         info!(container = rollout.name, workload = rollout.workload, from = back.from, to = %back.reference, "rolling back");
         let now = self.now();
         self.run = UpgradeRun::rollback(rollout, back.reference, back.image, now);
-        Ok(())
     }
 
     fn named<'a>(&self, container: &str, rollouts: &'a [Rollout]) -> Result<&'a Rollout, OperatorError> {

@@ -60,6 +60,8 @@ pub struct Member {
     pub image: ImageName,
     /// The container it was created to replace.
     pub replaces: Option<ContainerId>,
+    /// Whether it is a copy of its original, and no release of its own.
+    pub is_copy: bool,
     /// How many times this delegate had been replaced when it was created; 0 for one we did not create.
     pub release: u64,
     /// The image of the one it replaces, as that one's configuration names it.
@@ -117,6 +119,7 @@ impl Member {
             image_id: container.image_id(),
             image: container.image_reference().into(),
             replaces: container.label(label::REPLACES).map(ContainerId::new),
+            is_copy: container.label(label::COPY) == Some("true"),
             release: container
                 .label(label::RELEASE)
                 .and_then(|text| text.parse().ok())

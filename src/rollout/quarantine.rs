@@ -39,7 +39,7 @@ impl Rollout {
     }
 
     /// Whether its marker says that this `--rm` candidate was rejected, whatever it looks like now.
-    pub(super) fn is_marked_as_rejected(&self, candidate: &Member) -> bool {
+    pub(crate) fn is_marked_as_rejected(&self, candidate: &Member) -> bool {
         candidate.auto_remove && self.failed.iter().any(|failed| failed.is_marker_of(candidate))
     }
 

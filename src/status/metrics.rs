@@ -123,6 +123,30 @@ pub fn text(status: &Status) -> String {
     }
     registry.register("steps", "Steps tried since the start", steps);
 
+    let outcomes = Family::<Labels, Counter>::default();
+    for (action, count) in &status.outcomes {
+        let labels = vec![("action", action.to_string())];
+        outcomes.get_or_create(&labels).inc_by(*count);
+    }
+    registry.register(
+        "outcomes",
+        "What came of things since the start, by action",
+        outcomes,
+    );
+    for (part, histogram) in &status.durations {
+        let help = format!("How long the {part} of a replacement took");
+        registry.register_with_unit(*part, help, Unit::Seconds, histogram.clone());
+    }
+    let unwritten = status
+        .audit_log
+        .map_or(0, |audit| audit.waiting as u64 + audit.lost);
+    register(
+        &mut registry,
+        "audit_records_missing",
+        "Outcomes that could not be written to the audit log",
+        i64::try_from(unwritten).unwrap_or(i64::MAX),
+    );
+
     let dropped = Counter::<u64>::default();
     dropped.inc_by(status.log_lines_dropped);
     registry.register(

@@ -16,6 +16,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use prometheus_client::metrics::histogram::Histogram;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 use tokio::sync::watch;
@@ -53,9 +54,27 @@ pub struct Status {
     pub report: Option<Report>,
     /// How often each kind of step was tried since the start.
     pub steps: BTreeMap<Cow<'static, str>, u64>,
+    /// How many outcomes of each kind there were since the start.
+    #[serde(default)]
+    pub outcomes: BTreeMap<Cow<'static, str>, u64>,
+    /// How long the parts of replacements took since the start.
+    #[serde(skip)]
+    pub durations: Vec<(&'static str, Histogram)>,
+    /// What could not be written to the audit log, where something could not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit_log: Option<Unwritten>,
     /// How many log lines were dropped since the start, because nobody read them.
     #[serde(default)]
     pub log_lines_dropped: u64,
+}
+
+/// Records that are not in the audit log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unwritten {
+    /// They wait in memory, and are tried again.
+    pub waiting: usize,
+    /// They were too many.
+    pub lost: u64,
 }
 
 /// What the daemon may do: `DISABLE_AUTO_UPGRADE`.
@@ -95,6 +114,9 @@ impl Status {
             engine_error: None,
             report: None,
             steps: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
+            durations: Vec::new(),
+            audit_log: None,
             log_lines_dropped: 0,
         }
     }

@@ -4,7 +4,7 @@ mod journal;
 mod line;
 mod queue;
 
-use std::io::{IsTerminal as _, stdout};
+use std::io::{IsTerminal as _, Write as _, stdout};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -61,6 +61,17 @@ fn tell(lines: u64) {
     let were = if lines == 1 { "line was" } else { "lines were" };
     // An error, so that no `LOG_LEVEL` hides it.
     error!("{lines} log {were} dropped because nobody read standard output");
+}
+
+/// Writes a line that is no log line where log lines go, in order with them.
+pub fn print_line(line: &str) {
+    let line = format!("{line}\n");
+    match QUEUE.get() {
+        Some(queue) => queue.push(line.as_bytes()),
+        None => {
+            let _ = stdout().write_all(line.as_bytes());
+        }
+    }
 }
 
 /// How many log lines were dropped since the start.

@@ -85,7 +85,7 @@ impl Queue {
     }
 
     /// Takes a line, or drops it. After the first that is dropped all are, until the thread has taken what waits.
-    fn push(&self, line: &[u8]) {
+    pub(super) fn push(&self, line: &[u8]) {
         let mut state = self.state();
         let fits = state.waiting.is_empty() || state.waiting.len() + line.len() <= LIMIT;
         if state.newly_dropped > 0 || !fits {

@@ -24,6 +24,7 @@ pub(super) struct NewContainer<'a> {
 pub(super) fn labels(
     rollout: &Rollout,
     old: &Inspected,
+    new_image: &ImageId,
     release: u64,
     intent: Intent,
 ) -> Vec<(&'static str, String)> {
@@ -45,6 +46,15 @@ pub(super) fn labels(
         labels.push((label::PREDECESSOR_CONDITION, word.to_owned()));
     }
     if intent == Intent::Rollback {
+        // Who goes back further has still gone back from the first one, which is published.
+        let first = old
+            .label(label::ROLLED_BACK_FROM)
+            .zip(old.label(label::ROLLED_BACK_FROM_ID))
+            .filter(|(_, id)| *id != new_image.as_str());
+        let (image, image_id) = match first {
+            Some((image, id)) => (image.to_owned(), id.to_owned()),
+            None => (image, image_id),
+        };
         labels.push((label::ROLLED_BACK_FROM, image));
         labels.push((label::ROLLED_BACK_FROM_ID, image_id));
     }
@@ -63,6 +73,7 @@ pub(super) async fn copy<E: Engine>(
         (label::REPLACES, original.id().as_str().to_owned()),
         (label::NAME, rollout.name.clone()),
         (label::RESTART_POLICY, original.restart_policy_text()),
+        (label::COPY, "true".to_owned()),
     ];
     for history in label::HISTORY {
         if let Some(value) = original.label(history) {

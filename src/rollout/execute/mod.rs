@@ -62,7 +62,7 @@ pub async fn execute<E: Engine>(
                 reference: reference.to_string(),
                 by_id: *intent == Intent::Rollback,
                 is_standby: false,
-                labels: labels(rollout, &old, *release, *intent),
+                labels: labels(rollout, &old, image, *release, *intent),
             };
             let id = create(engine, &old, wanted).await?;
             memory.note_created(&rollout.name, id.clone(), image.clone());

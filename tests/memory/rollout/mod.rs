@@ -18,6 +18,7 @@ mod left_alone;
 mod log;
 mod obstacles;
 mod operator;
+mod outcomes;
 mod paths;
 mod ports;
 mod replicas;

@@ -302,7 +302,6 @@ fn each_wrong_environment_is_reported_completely() {
 #[test]
 fn unsupported_settings_are_refused() {
     for name in [
-        "AUDIT_LOG",
         "DEADMAN_URL",
         "HEALTH_COMMAND",
         "SELF_IMAGE",

@@ -50,6 +50,7 @@ fn delegate(id: &str, reference: &str) -> Member {
         image_id: image_id(reference),
         image: reference.into(),
         replaces: None,
+        is_copy: false,
         release: 0,
         previous_image: None,
         previous_image_id: None,

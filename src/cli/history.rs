@@ -1,0 +1,84 @@
+//! `history`: the releases of the delegates.
+
+use std::sync::Arc;
+
+use chrono::Utc;
+
+use super::run::made;
+use super::{Exit, fail, print, print_json};
+use crate::app;
+use crate::config::Settings;
+use crate::events::Action;
+use crate::events::history::{History, Release};
+use crate::reconcile::operator::OperatorError;
+use crate::status::report::none_found;
+use crate::status::table::{Look, Table};
+use crate::status::view::Tone;
+use crate::text::time;
+
+pub(super) async fn history(settings: &Settings, container: Option<&str>, json: bool) -> Result<Exit, Exit> {
+    let mut upgrader = made(app::upgrader(settings, false, Arc::new(Utc::now)).await)?;
+    let histories = upgrader.history(container, app::records(settings)).await;
+    let histories = histories.map_err(|error| match error {
+        OperatorError::NoSuchDelegate { .. } => fail(error, Exit::Usage),
+        error => fail(error, Exit::Unavailable),
+    })?;
+    Ok(if json {
+        print_json(&histories)
+    } else {
+        print(&text(&histories, settings))
+    })
+}
+
+fn text(histories: &[History], settings: &Settings) -> String {
+    if histories.is_empty() {
+        return none_found(&settings.workload_names);
+    }
+    let mut table = Table::new(&["CONTAINER", "RELEASE", "WHEN", "IMAGE", "WHAT HAPPENED"]);
+    for history in histories {
+        for release in &history.releases {
+            let cells = vec![
+                history.container.clone(),
+                release.release.to_string(),
+                release.time.map_or_else(|| "–".to_owned(), time::text),
+                release.image.clone(),
+                what(release),
+            ];
+            table.row(tone(release), cells);
+        }
+    }
+    let mut lines = table.lines(Look::of_stdout());
+    if settings.audit.as_ref().is_none_or(|audit| audit.path.is_none()) {
+        lines.push(String::new());
+        lines.push(
+            "AUDIT_LOG is not a file, so this is what containers show: the present release, the previous one and \
+             what failed last."
+                .to_owned(),
+        );
+    }
+    lines.join("\n")
+}
+
+fn what(release: &Release) -> String {
+    let mut parts = vec![if release.message.is_empty() {
+        release.outcome.to_owned()
+    } else {
+        release.message.clone()
+    }];
+    if release.is_serving {
+        parts.push("in service".to_owned());
+    }
+    if release.is_available == Some(false) {
+        parts.push("its image is no longer on this host".to_owned());
+    }
+    parts.join("; ")
+}
+
+fn tone(release: &Release) -> Tone {
+    match release.outcome {
+        _ if release.is_serving => Tone::Good,
+        outcome if outcome == Action::Rejected.as_str() => Tone::Bad,
+        outcome if outcome == Action::Withdrawn.as_str() => Tone::Attention,
+        _ => Tone::Busy,
+    }
+}

@@ -1,0 +1,214 @@
+//! The file: appending, rotating, and finding out what other processes appended.
+//!
+//! The daemon and a command such as `rollback` may write to it at the same time. Whoever appends holds a lock, and first
+//! reads what has been appended since it last did.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+
+use super::reader::{lines_from, predecessor, read};
+use crate::events::event::{Action, Event, EventId};
+
+/// How long another process may hold the lock; then it is written all the same.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+
+/// When a file is full, and how many are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rotation {
+    /// A file that has this many bytes is full.
+    pub max_size: u64,
+    /// How many files there are at most, the one that is written included.
+    pub max_files: u32,
+}
+
+/// What the log has, of what was asked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Known {
+    /// The ids that it has.
+    pub ids: HashSet<EventId>,
+    /// What is older need not be in it: the time of its first record, or of its beginning.
+    pub begins: Option<DateTime<Utc>>,
+    /// The last record of each container with these actions.
+    pub open: HashMap<String, Vec<Event>>,
+}
+
+/// The file that is written, and its predecessors `PATH.1`, `PATH.2`, …, the latest first.
+#[derive(Debug)]
+pub struct AuditFile {
+    path: PathBuf,
+    rotation: Rotation,
+    file: File,
+    /// What is before this was read, or written by this process.
+    read_until: u64,
+    /// The ids that other processes appended since this one opened the file.
+    appended: HashSet<EventId>,
+}
+
+impl AuditFile {
+    /// Opens the file, or makes it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn open(path: &Path, rotation: Rotation) -> io::Result<Self> {
+        let file = open(path)?;
+        let read_until = file.metadata()?.len();
+        Ok(Self {
+            path: path.to_owned(),
+            rotation,
+            file,
+            read_until,
+            appended: HashSet::new(),
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends a record unless another process has done so, and returns once it is on disk.
+    pub(super) fn append(&mut self, id: &EventId, line: &str) -> io::Result<()> {
+        self.follow_rotation()?;
+        let locked = Lock::of(&self.file)?;
+        let result = self.append_locked(id, line);
+        drop(locked);
+        result
+    }
+
+    fn append_locked(&mut self, id: &EventId, line: &str) -> io::Result<()> {
+        let length = self.file.metadata()?.len();
+        if length > self.read_until {
+            self.file.seek(SeekFrom::Start(self.read_until))?;
+            for event in lines_from(&self.file) {
+                self.appended.insert(event.id);
+            }
+        }
+        self.read_until = length;
+        if self.appended.contains(id) {
+            return Ok(());
+        }
+        if length > 0 && length + line.len() as u64 > self.rotation.max_size {
+            self.rotate()?;
+        }
+        let before = self.file.metadata()?.len();
+        // A line that was cut off, as by a full disk, ends here.
+        let begin = if ends_with_a_line(&self.file, before)? {
+            ""
+        } else {
+            "\n"
+        };
+        let written = self.file.write_all(format!("{begin}{line}\n").as_bytes());
+        if let Err(error) = written {
+            // What there is of it would be no record.
+            let _ = self.file.set_len(before);
+            return Err(error);
+        }
+        self.file.sync_data()?;
+        self.read_until = self.file.metadata()?.len();
+        Ok(())
+    }
+
+    /// Another process may have made the file that is open here one of its predecessors, or somebody removed it.
+    fn follow_rotation(&mut self) -> io::Result<()> {
+        let open_now = self.file.metadata()?;
+        let is_same = fs::metadata(&self.path)
+            .is_ok_and(|there| there.ino() == open_now.ino() && there.dev() == open_now.dev());
+        if !is_same {
+            self.file = open(&self.path)?;
+            self.read_until = 0;
+        }
+        Ok(())
+    }
+
+    fn rotate(&mut self) -> io::Result<()> {
+        let last = self.rotation.max_files.saturating_sub(1);
+        for number in (1..last).rev() {
+            let from = predecessor(&self.path, number);
+            match fs::rename(&from, predecessor(&self.path, number + 1)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        if last == 0 {
+            self.file.set_len(0)?;
+        } else {
+            fs::rename(&self.path, predecessor(&self.path, 1))?;
+            self.file = open(&self.path)?;
+        }
+        self.read_until = 0;
+        if let Some(directory) = self.path.parent().filter(|path| !path.as_os_str().is_empty()) {
+            File::open(directory)?.sync_all()?;
+        }
+        Ok(())
+    }
+
+    /// What there is of these outcomes in the file and its predecessors.
+    pub(super) fn known(&self, ids: &HashSet<EventId>) -> Known {
+        let mut known = Known::default();
+        for event in read(&self.path, self.rotation.max_files) {
+            known.begins.get_or_insert(event.time);
+            if ids.contains(&event.id) {
+                known.ids.insert(event.id.clone());
+            }
+            let is_state = |action| matches!(action, Action::HealthLost | Action::HealthRegained);
+            let same = |other: Action| other == event.action || (is_state(other) && is_state(event.action));
+            if is_state(event.action) || event.action == Action::Skipped {
+                let of_container = known.open.entry(event.container.clone()).or_default();
+                of_container.retain(|other| !same(other.action));
+                of_container.push(event);
+            }
+        }
+        // An empty file was not written to since it was made.
+        let made = self.file.metadata().and_then(|metadata| metadata.modified());
+        known.begins = known.begins.or(made.ok().map(Into::into));
+        known
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    // Names of containers and images are nobody's secret, but nobody else's business either.
+    OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(true)
+        .mode(0o640)
+        .open(path)
+}
+
+fn ends_with_a_line(mut file: &File, length: u64) -> io::Result<bool> {
+    use io::Read as _;
+    if length == 0 {
+        return Ok(true);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::Start(length - 1))?;
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
+}
+
+/// The lock that one of several processes has while it appends.
+struct Lock(File);
+
+impl Lock {
+    /// Waits for it, but not for long: a process that hangs must not keep others from their records.
+    fn of(file: &File) -> io::Result<Self> {
+        let file = file.try_clone()?;
+        let begun = Instant::now();
+        while file.try_lock().is_err() && begun.elapsed() < LOCK_PATIENCE {
+            sleep(Duration::from_millis(20));
+        }
+        Ok(Self(file))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}

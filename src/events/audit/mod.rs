@@ -1,0 +1,205 @@
+//! `AUDIT_LOG`: every outcome as a line of JSON, written durably before the next step.
+//!
+//! Another thread writes, so that a disk that hangs holds up nothing for longer than [`PATIENCE`]. What cannot be
+//! written, as on a full disk, waits in memory and is written when that works again.
+
+mod file;
+mod reader;
+
+use std::collections::{HashSet, VecDeque};
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, timeout};
+use tracing::{error, info};
+
+pub use self::file::{AuditFile, Known, Rotation};
+pub use self::reader::read;
+use super::event::{Event, EventId};
+use crate::telemetry;
+
+/// How long the next step waits for a record to be on disk.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often what could not be written is tried again.
+const RETRY: Duration = Duration::from_secs(60);
+/// The records that wait for a disk that takes none; the oldest go first.
+const BACKLOG: usize = 256;
+
+/// Where records go.
+#[derive(Debug)]
+pub enum AuditLog {
+    /// To the log on standard output, as lines of their own.
+    Stdout,
+    /// To a file.
+    File(Writer),
+}
+
+impl AuditLog {
+    /// Opens the file.
+    ///
+    /// # Errors
+    /// The file cannot be opened or made.
+    pub fn open(path: &Path, rotation: Rotation) -> io::Result<Self> {
+        Ok(Self::File(Writer {
+            file: Arc::new(Mutex::new(AuditFile::open(path, rotation)?)),
+            queue: Arc::default(),
+        }))
+    }
+
+    /// Writes a record, and returns once it is on disk, or when that has taken too long.
+    pub async fn record(&self, event: &Event) {
+        let Ok(line) = serde_json::to_string(event) else {
+            return;
+        };
+        match self {
+            Self::Stdout => telemetry::print_line(&line),
+            Self::File(writer) => writer.record(event.id.clone(), line).await,
+        }
+    }
+
+    /// Tries again what could not be written, now and then. It does not wait for that.
+    pub fn retry(&self) {
+        if let Self::File(writer) = self {
+            writer.retry();
+        }
+    }
+
+    /// What the log has of these outcomes, and the last events with which something went wrong or was over.
+    pub async fn known(&self, ids: HashSet<EventId>) -> Known {
+        match self {
+            Self::Stdout => Known::default(),
+            Self::File(writer) => writer.known(ids).await.unwrap_or_default(),
+        }
+    }
+
+    /// How many records are not in the log.
+    pub fn unwritten(&self) -> Unwritten {
+        match self {
+            Self::Stdout => Unwritten::default(),
+            Self::File(writer) => {
+                let queue = lock(&writer.queue);
+                Unwritten {
+                    waiting: queue.records.len(),
+                    lost: queue.lost,
+                }
+            }
+        }
+    }
+}
+
+/// Records that are not in the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unwritten {
+    /// They are tried again.
+    pub waiting: usize,
+    /// There were too many.
+    pub lost: u64,
+}
+
+/// A file, and the records on their way there.
+#[derive(Debug)]
+pub struct Writer {
+    file: Arc<Mutex<AuditFile>>,
+    queue: Arc<Mutex<Queue>>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    records: VecDeque<(EventId, String)>,
+    lost: u64,
+    /// Whether a thread writes them.
+    is_busy: bool,
+    is_failing: bool,
+    tried_at: Option<Instant>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Writer {
+    async fn record(&self, id: EventId, line: String) {
+        lock(&self.queue).push(id, line);
+        // Where a thread is busy still, its disk hangs, and that has been waited for.
+        if let Some(written) = self.write()
+            && timeout(PATIENCE, written).await.is_err()
+        {
+            error!("the disk of the audit log does not answer; upgrades go on without waiting for it");
+        }
+    }
+
+    fn retry(&self) {
+        let is_due = {
+            let queue = lock(&self.queue);
+            let is_old = queue.tried_at.is_none_or(|tried| tried.elapsed() >= RETRY);
+            !queue.records.is_empty() && is_old
+        };
+        if is_due {
+            self.write();
+        }
+    }
+
+    /// Has a thread write what waits; `None` where one does already.
+    fn write(&self) -> Option<tokio::task::JoinHandle<()>> {
+        {
+            let mut queue = lock(&self.queue);
+            if queue.is_busy {
+                return None;
+            }
+            queue.is_busy = true;
+            queue.tried_at = Some(Instant::now());
+        }
+        let (file, queue) = (Arc::clone(&self.file), Arc::clone(&self.queue));
+        Some(spawn_blocking(move || write_all(&mut lock(&file), &queue)))
+    }
+
+    async fn known(&self, ids: HashSet<EventId>) -> Option<Known> {
+        let file = Arc::clone(&self.file);
+        let known = spawn_blocking(move || lock(&file).known(&ids));
+        timeout(PATIENCE, known).await.ok()?.ok()
+    }
+}
+
+impl Queue {
+    fn push(&mut self, id: EventId, line: String) {
+        self.records.push_back((id, line));
+        if self.records.len() > BACKLOG {
+            self.records.pop_front();
+            self.lost += 1;
+        }
+    }
+}
+
+/// Writes what waits, in order.
+fn write_all(file: &mut AuditFile, queue: &Mutex<Queue>) {
+    loop {
+        let next = lock(queue).records.front().cloned();
+        let Some((id, line)) = next else { break };
+        let written = file.append(&id, &line);
+        let mut queue = lock(queue);
+        match written {
+            Ok(()) => {
+                if queue.records.front().is_some_and(|(first, _)| *first == id) {
+                    queue.records.pop_front();
+                }
+                if std::mem::take(&mut queue.is_failing) {
+                    info!("the audit log is being written again");
+                }
+            }
+            Err(problem) => {
+                if !std::mem::replace(&mut queue.is_failing, true) {
+                    let path = file.path().display();
+                    error!(
+                        %problem,
+                        "cannot write the audit log {path}; upgrades go on, and its records wait in memory"
+                    );
+                }
+                break;
+            }
+        }
+    }
+    lock(queue).is_busy = false;
+}

@@ -1,0 +1,223 @@
+//! The releases of a delegate: from the audit log's records, and from what its containers show.
+
+use std::fmt::Write as _;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use super::event::{Action, Actor, Event};
+use super::note::Notes;
+use super::outcome::{Origin, outcomes};
+use crate::rollout::Rollout;
+use crate::text::{duration, time};
+
+/// The history of one delegate.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct History {
+    /// The container's name.
+    pub container: String,
+    /// Its `DELEGATE_NAME`.
+    pub workload: String,
+    /// What it ran and was tried, the earliest first.
+    pub releases: Vec<Release>,
+    /// The records of the audit log, and what the containers show beside them, the earliest first.
+    pub events: Vec<Event>,
+}
+
+/// One release, or one attempt at it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Release {
+    /// Its number: how often the delegate had been replaced by then. 0 is the container as its owner made it.
+    pub release: u64,
+    /// The image reference.
+    pub image: String,
+    /// The image's id, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_id: Option<String>,
+    /// When its outcome was found, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
+    pub time: Option<DateTime<Utc>>,
+    /// `original`, `upgraded`, `rolled_back`, `rejected`, `withdrawn` or `restored`.
+    pub outcome: &'static str,
+    /// Whether it is the one in service.
+    pub is_serving: bool,
+    /// Whether its image is still on this host, so that a rollback can go there; absent where nobody looked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_available: Option<bool>,
+    /// What happened, and how long that took.
+    pub message: String,
+}
+
+const ORIGINAL: &str = "original";
+
+impl Release {
+    /// Whether the delegate ran it, so that it can go back there.
+    fn was_served(&self) -> bool {
+        let served = [Action::Upgraded, Action::RolledBack].map(Action::as_str);
+        self.outcome == ORIGINAL || served.contains(&self.outcome)
+    }
+
+    fn of(event: &Event) -> Option<Self> {
+        let is_release = matches!(
+            event.action,
+            Action::Upgraded | Action::RolledBack | Action::Rejected | Action::Withdrawn | Action::Restored
+        );
+        is_release.then(|| Self {
+            release: event.release.unwrap_or_default(),
+            image: event.to.clone().unwrap_or_default(),
+            image_id: event.image_id.clone(),
+            time: Some(event.time),
+            outcome: event.action.as_str(),
+            is_serving: false,
+            is_available: None,
+            message: format!("{}{}", event.message, took(event)),
+        })
+    }
+
+    /// The release before, of which only an image is known.
+    fn before(event: &Event) -> Option<Self> {
+        let release = event.release?.checked_sub(1)?;
+        Some(Self {
+            release,
+            image: event.from.clone()?,
+            image_id: event.previous_image_id.clone(),
+            time: None,
+            outcome: if release == 0 {
+                ORIGINAL
+            } else {
+                Action::Upgraded.as_str()
+            },
+            is_serving: false,
+            is_available: None,
+            message: String::new(),
+        })
+    }
+}
+
+/// How long its parts took, in brackets.
+fn took(event: &Event) -> String {
+    let parts = [
+        ("pull", event.seconds.pull),
+        ("proof", event.seconds.proof),
+        ("drain", event.seconds.drain),
+        ("downtime", event.seconds.downtime),
+    ];
+    let mut text = String::new();
+    for (part, seconds) in parts {
+        let Some(seconds) = seconds else { continue };
+        let begin = if text.is_empty() { " (" } else { ", " };
+        let took = std::time::Duration::try_from_secs_f64(seconds.round()).unwrap_or_default();
+        let _ = write!(text, "{begin}{part} {}", duration::text(took));
+    }
+    if !text.is_empty() {
+        text.push(')');
+    }
+    text
+}
+
+impl History {
+    /// From the records of one delegate and its containers; `None` for those of a delegate that is gone.
+    pub fn of(container: &str, rollout: Option<&Rollout>, records: Vec<Event>) -> Self {
+        let shown = rollout.map_or_else(Vec::new, shown);
+        let is_recorded = |event: &Event| records.iter().any(|record| record.id == event.id);
+        let shown: Vec<Event> = shown.into_iter().filter(|event| !is_recorded(event)).collect();
+        let mut events = records;
+        events.extend(shown);
+        // The clock may have been set, so records stay in the order in which they were written.
+        events.sort_by_key(|event| event.time);
+        let workload = rollout.map(|rollout| rollout.workload.clone());
+        let workload = workload.or_else(|| events.last().map(|event| event.workload.clone()));
+        let mut history = Self {
+            container: container.to_owned(),
+            workload: workload.unwrap_or_default(),
+            releases: Vec::new(),
+            events,
+        };
+        history.releases = history.releases_of(rollout);
+        history
+    }
+
+    fn releases_of(&self, rollout: Option<&Rollout>) -> Vec<Release> {
+        let mut releases: Vec<Release> = Vec::new();
+        for event in &self.events {
+            let Some(release) = Release::of(event) else {
+                continue;
+            };
+            if release.was_served() && latest(&releases).is_some_and(|before| release.release <= before) {
+                // Its owner made it anew, and the numbers began again.
+                releases.clear();
+            }
+            if release.was_served()
+                && let Some(before) = Release::before(event)
+                && latest(&releases).is_none_or(|known| known < before.release)
+            {
+                releases.push(before);
+            }
+            releases.push(release);
+        }
+        let Some(serving) = rollout.and_then(|rollout| rollout.serving.as_ref()) else {
+            return releases;
+        };
+        if latest(&releases).is_some_and(|latest| latest > serving.release) {
+            releases.clear();
+        }
+        if latest(&releases).is_none_or(|latest| latest < serving.release) {
+            let is_original = serving.release == 0;
+            releases.push(Release {
+                release: serving.release,
+                image: serving.image.to_string(),
+                image_id: Some(serving.image_id.as_str().to_owned()),
+                time: Some(serving.created_at),
+                outcome: if is_original {
+                    ORIGINAL
+                } else {
+                    Action::Upgraded.as_str()
+                },
+                is_serving: false,
+                is_available: None,
+                message: if is_original {
+                    "as its owner made it".to_owned()
+                } else {
+                    "in progress".to_owned()
+                },
+            });
+        }
+        let mut served = releases.iter_mut().rev().filter(|release| release.was_served());
+        if let Some(release) = served.find(|release| release.release == serving.release) {
+            release.is_serving = true;
+        }
+        releases
+    }
+
+    /// The release of that number that the delegate ran.
+    pub fn release(&self, number: u64) -> Option<&Release> {
+        let mut latest_first = self.releases.iter().rev();
+        latest_first.find(|release| release.release == number && release.was_served())
+    }
+
+    /// The numbers of the releases that the delegate ran.
+    pub fn numbers(&self) -> Vec<u64> {
+        let served = self.releases.iter().filter(|release| release.was_served());
+        served.map(|release| release.release).collect()
+    }
+}
+
+fn latest(releases: &[Release]) -> Option<u64> {
+    let mut latest_first = releases.iter().rev();
+    let served = latest_first.find(|release| release.was_served());
+    served.map(|release| release.release)
+}
+
+/// What the containers show, each at the time when its container was made: nobody knows better.
+fn shown(rollout: &Rollout) -> Vec<Event> {
+    let origin = Origin {
+        host: crate::host::name(),
+        actor: Actor::System,
+    };
+    let outcomes = outcomes(rollout, &Notes::default(), &origin, DateTime::default());
+    let at_since = outcomes.into_iter().map(|outcome| Event {
+        time: outcome.since,
+        ..outcome.event
+    });
+    at_since.collect()
+}

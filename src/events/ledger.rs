@@ -1,0 +1,337 @@
+//! The outcomes of a host: each is found, recorded in the audit log before the next step, and reported once.
+//!
+//! What the containers show is derived anew at each observation. So an outcome that a process was killed before
+//! recording is found by the next one, with the same id. What they do not show, such as that a delegate is unhealthy,
+//! the audit log's last records say.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::audit::{AuditLog, Known, Unwritten};
+use super::durations::Durations;
+use super::event::{Action, Actor, Event, EventId};
+use super::note::Notes;
+use super::outcome::{Origin, Outcome, outcome_of_retired, outcomes, recorded_before, restored};
+use crate::container::ImageId;
+use crate::health::HealthStatus;
+use crate::rollout::reason::{Reason, ReasonKind};
+use crate::rollout::{Effect, Rollout, Step};
+
+/// A health that was lost for two intervals was checked three times.
+const INTERVALS: i32 = 2;
+
+/// Hears of each event; it must not block.
+pub type Listener = Box<dyn Fn(&Event) + Send + Sync>;
+
+/// Finds outcomes, records and reports them.
+pub struct Ledger {
+    origin: Origin,
+    audit: Option<AuditLog>,
+    listener: Option<Listener>,
+    /// Whether it reports what lasts, such as lost health, and not only outcomes.
+    reports_states: bool,
+    health_interval: TimeDelta,
+    notes: Notes,
+    /// The outcomes that need no report any more.
+    seen: HashSet<EventId>,
+    /// What is wrong with a delegate, by its container name.
+    open: HashMap<String, Open>,
+    is_first: bool,
+    counts: BTreeMap<&'static str, u64>,
+    durations: Durations,
+}
+
+/// What was reported as wrong, and not as over yet.
+#[derive(Debug, Default)]
+struct Open {
+    is_unhealthy: bool,
+    skipped: Option<String>,
+}
+
+impl fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { origin, counts, .. } = self;
+        f.debug_struct("Ledger")
+            .field("origin", origin)
+            .field("counts", counts)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Ledger {
+    /// A ledger that only counts. `health_interval`: how often health is checked at least.
+    pub fn new(host: String, health_interval: Duration) -> Self {
+        Self {
+            origin: Origin {
+                host,
+                actor: Actor::System,
+            },
+            audit: None,
+            listener: None,
+            reports_states: true,
+            health_interval: TimeDelta::from_std(health_interval).unwrap_or_default(),
+            notes: Notes::default(),
+            seen: HashSet::new(),
+            open: HashMap::new(),
+            is_first: true,
+            counts: BTreeMap::new(),
+            durations: Durations::default(),
+        }
+    }
+
+    /// Records everything there.
+    #[must_use]
+    pub fn with_audit(self, audit: Option<AuditLog>) -> Self {
+        Self { audit, ..self }
+    }
+
+    /// Reports everything to it.
+    #[must_use]
+    pub fn with_listener(self, listener: Option<Listener>) -> Self {
+        Self { listener, ..self }
+    }
+
+    /// That of a command that an operator runs beside the daemon: the daemon reports what lasts.
+    #[must_use]
+    pub fn of_operator(self) -> Self {
+        let origin = Origin {
+            actor: Actor::Operator,
+            ..self.origin
+        };
+        Self {
+            origin,
+            reports_states: false,
+            ..self
+        }
+    }
+
+    /// How many events of each kind there were since the start.
+    pub fn counts(&self) -> &BTreeMap<&'static str, u64> {
+        &self.counts
+    }
+
+    /// How long the parts of replacements took since the start.
+    pub fn durations(&self) -> &Durations {
+        &self.durations
+    }
+
+    /// What is not in the audit log.
+    pub fn unwritten(&self) -> Unwritten {
+        self.audit.as_ref().map(AuditLog::unwritten).unwrap_or_default()
+    }
+
+    /// Takes in an observation, before anything is decided on it.
+    pub async fn observe(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
+        self.notes.note_rollouts(rollouts);
+        if let Some(audit) = &self.audit {
+            audit.retry();
+        }
+        let found: Vec<Outcome> = rollouts
+            .iter()
+            .flat_map(|rollout| outcomes(rollout, &self.notes, &self.origin, now))
+            .filter(|outcome| !self.seen.contains(&outcome.event.id))
+            .collect();
+        if self.is_first {
+            self.is_first = false;
+            self.begin(&found, rollouts).await;
+        }
+        for outcome in found {
+            if !self.seen.contains(&outcome.event.id) {
+                self.report(outcome.event).await;
+            }
+        }
+        if self.reports_states {
+            for rollout in rollouts {
+                self.note_health(rollout, now).await;
+            }
+        }
+    }
+
+    /// Learns what earlier processes have reported. What is older than the audit log was reported before, or never will
+    /// be; without one that is all that was over by now.
+    async fn begin(&mut self, found: &[Outcome], rollouts: &[Rollout]) {
+        let ids = found.iter().map(|outcome| outcome.event.id.clone());
+        let ids = ids.chain(rollouts.iter().flat_map(recorded_before)).collect();
+        let known = match &self.audit {
+            Some(audit) => audit.known(ids).await,
+            None => Known::default(),
+        };
+        let is_old = |outcome: &&Outcome| {
+            let begins = known.begins;
+            !outcome.is_fresh && begins.is_none_or(|begins| outcome.since < begins)
+        };
+        let old = found
+            .iter()
+            .filter(is_old)
+            .map(|outcome| outcome.event.id.clone());
+        self.seen.extend(old);
+        self.seen.extend(known.ids);
+        for rollout in rollouts {
+            let Some(events) = known.open.get(&rollout.name) else {
+                continue;
+            };
+            let open = self.open.entry(rollout.name.clone()).or_default();
+            for event in events {
+                match event.action {
+                    Action::HealthLost => open.is_unhealthy = true,
+                    Action::Skipped if !event.resolved => open.skipped.clone_from(&event.reason),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Records what a step would leave no trace of, before it is taken.
+    pub async fn before(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
+        let member = step.container().and_then(|id| rollout.member(id));
+        let event = match (step, member) {
+            (Step::Restore { .. }, Some(old)) => restored(rollout, old, &self.notes, &self.origin, now),
+            (Step::Retire { .. }, Some(old)) => {
+                match outcome_of_retired(rollout, old, &self.notes, &self.origin, now) {
+                    Some(outcome) => outcome.event,
+                    None => return,
+                }
+            }
+            _ => return,
+        };
+        if !self.seen.contains(&event.id) {
+            self.report(event).await;
+        }
+    }
+
+    /// Takes in a step that has succeeded.
+    pub async fn after(&mut self, rollout: &Rollout, step: &Step, effect: &Effect, now: DateTime<Utc>) {
+        self.notes.note_step(step, self.origin.actor, now);
+        if let (Step::RemoveImage { id }, Effect::Done) = (step, effect) {
+            let what = [id.as_str(), rollout.name.as_str()];
+            let message = format!("removed the image {id}, two releases old");
+            let mut event = self
+                .origin
+                .event(rollout, (Action::ImageRemoved, &what), now, message);
+            event.image_id = Some(id.as_str().to_owned());
+            self.report(event).await;
+        }
+    }
+
+    /// Takes in a pull that has succeeded.
+    pub fn note_pull(&mut self, image: &ImageId, took: Duration) {
+        self.notes.note_pull(image, took);
+    }
+
+    /// Takes in why nothing more happens to a delegate: that it cannot be served, and that it can again.
+    pub async fn note_reason(&mut self, rollout: &Rollout, reason: &Reason, now: DateTime<Utc>) {
+        if !self.reports_states {
+            return;
+        }
+        let kind = reason.kind();
+        let open = self.open.entry(rollout.name.clone()).or_default();
+        let word = kind.as_str();
+        let (is_skipped, is_over) = (is_reported(kind), is_over(kind));
+        let message = match &open.skipped {
+            Some(before) if is_skipped && before == word => return,
+            _ if is_skipped => {
+                open.skipped = Some(word.to_owned());
+                reason.to_string()
+            }
+            Some(before) if is_over => {
+                let message = format!("{before} is over: {reason}");
+                open.skipped = None;
+                message
+            }
+            _ => return,
+        };
+        let at = now.to_rfc3339();
+        let what = [rollout.name.as_str(), word, at.as_str()];
+        let mut event = self.origin.event(rollout, (Action::Skipped, &what), now, message);
+        event.reason = Some(word.to_owned());
+        event.resolved = is_over;
+        event.from = rollout.representative().map(|member| member.image.to_string());
+        self.report(event).await;
+    }
+
+    /// Forgets delegates that are gone.
+    pub fn forget_absent(&mut self, rollouts: &[Rollout]) {
+        self.open
+            .retain(|name, _| rollouts.iter().any(|rollout| rollout.name == *name));
+    }
+
+    async fn note_health(&mut self, rollout: &Rollout, now: DateTime<Utc>) {
+        let Some(serving) = rollout.serving.as_ref() else {
+            return;
+        };
+        // A container that its owner paused or made and did not start is none that works.
+        let is_put_away = !serving.is_in_use() && !serving.has_ended();
+        if rollout.inspect_error.is_some() || is_put_away {
+            return;
+        }
+        let open = self.open.entry(rollout.name.clone()).or_default();
+        let lost_since = serving.history.unhealthy_since;
+        let has_lasted = lost_since.is_some_and(|since| now - since >= self.health_interval * INTERVALS);
+        let detail = &serving.health.detail;
+        let (action, message) = match serving.health.status {
+            HealthStatus::Healthy if open.is_unhealthy => {
+                (Action::HealthRegained, format!("healthy again: {detail}"))
+            }
+            HealthStatus::Healthy => return,
+            _ if open.is_unhealthy || !has_lasted => return,
+            status => (Action::HealthLost, format!("{}: {detail}", status.as_str())),
+        };
+        open.is_unhealthy = action == Action::HealthLost;
+        let at = now.to_rfc3339();
+        let what = [serving.id.as_str(), at.as_str()];
+        let mut event = self.origin.event(rollout, (action, &what), now, message);
+        event.container_id = Some(serving.id.as_str().to_owned());
+        event.to = Some(serving.image.to_string());
+        event.image_id = Some(serving.image_id.as_str().to_owned());
+        event.reason = Some(serving.health.probe.as_str().to_owned());
+        self.report(event).await;
+    }
+
+    async fn report(&mut self, event: Event) {
+        if let Some(audit) = &self.audit {
+            audit.record(&event).await;
+        }
+        *self.counts.entry(event.action.as_str()).or_default() += 1;
+        self.durations.note(&event.seconds);
+        if let Some(listener) = &self.listener {
+            listener(&event);
+        }
+        self.seen.insert(event.id);
+    }
+}
+
+/// Whether an event says that a delegate rests for this reason. Some failures have an event of their own, and what is
+/// left to be done after it is no news.
+fn is_reported(kind: ReasonKind) -> bool {
+    use ReasonKind as Kind;
+    let has_its_own = matches!(
+        kind,
+        Kind::Rejected
+            | Kind::Inconclusive
+            | Kind::CandidateVanished
+            | Kind::Quarantined
+            | Kind::AwaitingRetry
+            | Kind::SuccessorUnhealthy
+            | Kind::NoFallback
+    );
+    kind.is_failure() && !has_its_own
+}
+
+/// Whether what kept a delegate from being served is over. Where an answer or a pull is awaited, that shows later.
+fn is_over(kind: ReasonKind) -> bool {
+    use ReasonKind as Kind;
+    let is_undecided = matches!(
+        kind,
+        Kind::AwaitingAnswer
+            | Kind::AwaitingSchedule
+            | Kind::AwaitingDrains
+            | Kind::Pulling
+            | Kind::Confirming
+            | Kind::WaitingForReplica
+            | Kind::Stopping
+    );
+    !is_reported(kind) && !is_undecided
+}

@@ -1,0 +1,98 @@
+//! What a process remembers of the containers that it worked on, which they do not show: hints, which make an event
+//! richer. Without them it has the same id.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::event::{Actor, seconds};
+use crate::container::{ContainerId, ImageId};
+use crate::rollout::{Rollout, Step};
+
+/// What is remembered of one container.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Note {
+    /// Why it was given up, in words.
+    pub because: Option<String>,
+    /// The same in one word.
+    pub reason: Option<String>,
+    /// Who wanted it.
+    pub actor: Option<Actor>,
+    /// When it took the name.
+    pub promoted_at: Option<DateTime<Utc>>,
+    /// How many tasks it had when it said so last.
+    pub tasks: Option<u64>,
+}
+
+/// What is remembered of all of them.
+#[derive(Clone, Debug, Default)]
+pub struct Notes {
+    containers: HashMap<ContainerId, Note>,
+    /// How long the last pull of an image took, in seconds.
+    pulls: HashMap<ImageId, f64>,
+}
+
+impl Notes {
+    /// What is remembered of this container.
+    pub(super) fn of(&self, id: &ContainerId) -> Note {
+        self.containers.get(id).cloned().unwrap_or_default()
+    }
+
+    /// How long the pull of this image took, in seconds.
+    pub(super) fn pull(&self, image: &ImageId) -> Option<f64> {
+        self.pulls.get(image).copied()
+    }
+
+    /// Notes how long a pull took.
+    pub fn note_pull(&mut self, image: &ImageId, took: Duration) {
+        // So many images are not pulled while one replacement is in progress.
+        if self.pulls.len() >= 32 {
+            self.pulls.clear();
+        }
+        let took = TimeDelta::from_std(took).unwrap_or_default();
+        self.pulls.insert(image.clone(), seconds(took));
+    }
+
+    /// Notes a step that has succeeded. `actor` is who wants what this process does.
+    pub(super) fn note_step(&mut self, step: &Step, actor: Actor, now: DateTime<Utc>) {
+        let Some(id) = step.container() else { return };
+        let note = || Note {
+            actor: Some(actor),
+            ..self.of(id)
+        };
+        let note = match step {
+            Step::Promote { .. } => Note {
+                promoted_at: Some(now),
+                ..note()
+            },
+            Step::Reject { cause, .. } => Note {
+                because: Some(cause.to_string()),
+                reason: Some(cause.kind().to_owned()),
+                ..note()
+            },
+            Step::Withdraw {
+                because: Some(because),
+                ..
+            }
+            | Step::SetAside { because, .. } => Note {
+                because: Some(because.to_string()),
+                reason: Some(because.kind().as_str().to_owned()),
+                ..note()
+            },
+            _ => return,
+        };
+        self.containers.insert(id.clone(), note);
+    }
+
+    /// Notes how many tasks are left to those that are to stop, and forgets containers and images that are gone.
+    pub(super) fn note_rollouts(&mut self, rollouts: &[Rollout]) {
+        for member in rollouts.iter().flat_map(Rollout::finishing) {
+            if let Some(work) = member.work {
+                self.containers.entry(member.id.clone()).or_default().tasks = Some(work.tasks);
+            }
+        }
+        let is_there = |id: &ContainerId| rollouts.iter().any(|rollout| rollout.member(id).is_some());
+        self.containers.retain(|id, _| is_there(id));
+    }
+}

@@ -1,0 +1,272 @@
+//! From what the containers of a delegate show to what came of it: pure, and the same for every process that observes
+//! them.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::event::{Action, Actor, Event, EventId, Seconds, seconds};
+use super::note::Notes;
+use crate::container::Role;
+use crate::rollout::{Member, Rollout};
+
+/// An outcome that the containers show.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The event that reports it.
+    pub event: Event,
+    /// Whether the replacement was in progress when it was observed, so that nobody can have reported it long ago.
+    pub is_fresh: bool,
+    /// When the container was created that shows it: it is no older than that.
+    pub since: DateTime<Utc>,
+}
+
+/// What is the same in all events of a process.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// The host's name.
+    pub host: String,
+    /// Who wants what a process does that is not the daemon.
+    pub actor: Actor,
+}
+
+impl Origin {
+    /// An event about a delegate, of which nothing more is known yet.
+    pub(super) fn event(
+        &self,
+        rollout: &Rollout,
+        (action, id): (Action, &[&str]),
+        now: DateTime<Utc>,
+        message: String,
+    ) -> Event {
+        Event {
+            id: EventId::of(action, id),
+            time: now,
+            host: self.host.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            actor: Actor::System,
+            action,
+            workload: rollout.workload.clone(),
+            container: rollout.name.clone(),
+            container_id: None,
+            from: None,
+            to: None,
+            image_id: None,
+            previous_image_id: None,
+            reason: None,
+            message,
+            seconds: Seconds::default(),
+            release: None,
+            tasks_cut_short: None,
+            resolved: false,
+        }
+    }
+}
+
+/// What the containers of a delegate show, with what this process remembers of it.
+pub fn outcomes(rollout: &Rollout, notes: &Notes, origin: &Origin, now: DateTime<Utc>) -> Vec<Outcome> {
+    if rollout.inspect_error.is_some() {
+        return Vec::new();
+    }
+    let at = At {
+        rollout,
+        notes,
+        origin,
+        now,
+    };
+    let given_up = rollout.failed.iter().chain(&rollout.withdrawn);
+    let given_up = given_up.filter_map(|member| at.given_up(member));
+    let served = rollout
+        .serving
+        .iter()
+        .filter_map(|serving| at.took_over(serving, false));
+    given_up.chain(served).collect()
+}
+
+/// What becomes of the container in service that is about to give up the name, where it has not been reported: an older
+/// one may finish its tasks for longer than it serves.
+pub fn outcome_of_retired(
+    rollout: &Rollout,
+    retired: &Member,
+    notes: &Notes,
+    origin: &Origin,
+    now: DateTime<Utc>,
+) -> Option<Outcome> {
+    At {
+        rollout,
+        notes,
+        origin,
+        now,
+    }
+    .took_over(retired, true)
+}
+
+/// That the old container gets its name back.
+pub fn restored(
+    rollout: &Rollout,
+    old: &Member,
+    notes: &Notes,
+    origin: &Origin,
+    now: DateTime<Utc>,
+) -> Event {
+    At {
+        rollout,
+        notes,
+        origin,
+        now,
+    }
+    .restored(old, &restored_id(old))
+}
+
+/// The ids of what may have been recorded of these containers before it was done: see [`Ledger::before`](super::ledger).
+pub fn recorded_before(rollout: &Rollout) -> impl Iterator<Item = EventId> {
+    let draining = rollout.draining.iter();
+    draining.map(|old| EventId::of(Action::Restored, &restored_id(old)))
+}
+
+/// It may give up the name again; then it gets another one.
+fn restored_id(old: &Member) -> [&str; 2] {
+    [old.id.as_str(), &old.name]
+}
+
+struct At<'a> {
+    rollout: &'a Rollout,
+    notes: &'a Notes,
+    origin: &'a Origin,
+    now: DateTime<Utc>,
+}
+
+impl At<'_> {
+    fn event(&self, member: &Member, action: Action, id: &[&str], message: String) -> Event {
+        Event {
+            container_id: Some(member.id.as_str().to_owned()),
+            release: Some(member.release).filter(|release| *release > 0),
+            ..self.origin.event(self.rollout, (action, id), self.now, message)
+        }
+    }
+
+    /// A candidate that was rejected or withdrawn.
+    fn given_up(&self, member: &Member) -> Option<Outcome> {
+        let action = match member.role {
+            // Its marker bears the verdict.
+            Role::Withdrawn { .. } if self.rollout.is_marked_as_rejected(member) => return None,
+            Role::Failed { .. } => Action::Rejected,
+            Role::Withdrawn { .. } | Role::Inconclusive { .. } => Action::Withdrawn,
+            _ => return None,
+        };
+        let image = &member.image;
+        let note = self.notes.of(&member.id);
+        let message = match (&note.because, action) {
+            (Some(because), Action::Rejected) => format!("{image} was rejected: {because}"),
+            (Some(because), _) => because.clone(),
+            (None, Action::Rejected) if member.has_ended() => {
+                format!("{image} was rejected; its container {}", member.ending)
+            }
+            (None, Action::Rejected) => format!("{image} was rejected"),
+            (None, _) => format!("the new container with {image} was withdrawn"),
+        };
+        let mut event = self.event(member, action, &[member.id.as_str()], message);
+        let old = self.rollout.members().find(|old| member.is_successor_of(old));
+        event.from = old.map(|old| old.image.to_string());
+        event.to = Some(image.to_string());
+        event.image_id = Some(member.image_id.as_str().to_owned());
+        event.reason.clone_from(&note.reason);
+        event.actor = note.actor.unwrap_or(Actor::System);
+        event.seconds.pull = self.notes.pull(&member.image_id);
+        Some(Outcome {
+            event,
+            is_fresh: member.is_up(),
+            since: member.created_at,
+        })
+    }
+
+    /// A container that we created has the name: an upgrade, a rollback, or a copy that brought the old one back. It is
+    /// over once it works and the old one has ended, or at the latest when it is retired itself.
+    fn took_over(&self, serving: &Member, is_retired: bool) -> Option<Outcome> {
+        let rollout = self.rollout;
+        serving.replaces.as_ref()?;
+        let old = rollout.draining.iter().find(|old| serving.is_successor_of(old));
+        let is_over = old.is_none_or(|old| !old.is_up());
+        if !is_retired && (!serving.works() || !is_over || rollout.candidate.is_some()) {
+            return None;
+        }
+        let id = [serving.id.as_str()];
+        let event = if serving.is_copy {
+            self.restored(serving, &id)
+        } else if serving.release == 0 {
+            return None;
+        } else {
+            self.replaced(serving, old, &id)
+        };
+        Some(Outcome {
+            event,
+            is_fresh: old.is_some() || rollout.standby.is_some(),
+            since: serving.created_at,
+        })
+    }
+
+    fn replaced(&self, serving: &Member, old: Option<&Member>, id: &[&str]) -> Event {
+        let to = serving.image.to_string();
+        let before = serving.previous_image.as_ref().map(ToString::to_string);
+        let from = before.or_else(|| old.map(|old| old.image.to_string()));
+        let shown = from.as_deref().unwrap_or("another image");
+        let is_rollback = serving.rolled_back_from.is_some();
+        let (action, mut message) = if is_rollback {
+            (Action::RolledBack, format!("rolled back from {shown} to {to}"))
+        } else {
+            (Action::Upgraded, format!("replaced {shown} with {to}"))
+        };
+        let cut_short = old.filter(|old| was_killed(old));
+        if cut_short.is_some() {
+            message.push_str("; the old container was killed at the end of its stop timeout");
+        }
+        let mut event = self.event(serving, action, id, message);
+        event.from = from;
+        event.to = Some(to);
+        event.image_id = Some(serving.image_id.as_str().to_owned());
+        let old_id = old.map(|old| &old.image_id);
+        let old_id = serving.previous_image_id.as_ref().or(old_id);
+        event.previous_image_id = old_id.map(|id| id.as_str().to_owned());
+        let note = self.notes.of(&serving.id);
+        let by_command = is_rollback.then_some(Actor::Operator);
+        event.actor = note.actor.or(by_command).unwrap_or(Actor::System);
+        event.seconds = self.seconds(serving, old);
+        event.tasks_cut_short = cut_short.and_then(|old| self.notes.of(&old.id).tasks);
+        event
+    }
+
+    fn restored(&self, old: &Member, id: &[&str]) -> Event {
+        let message = format!("the old container with {} serves again", old.image);
+        let mut event = self.event(old, Action::Restored, id, message);
+        event.to = Some(old.image.to_string());
+        event.image_id = Some(old.image_id.as_str().to_owned());
+        let failed = self.rollout.given_up().next();
+        event.from = failed.map(|failed| failed.image.to_string());
+        event
+    }
+
+    fn seconds(&self, serving: &Member, old: Option<&Member>) -> Seconds {
+        let retired = old.and_then(Member::stopping_since);
+        let started = serving.started_at;
+        let is_stop_first = started > retired;
+        let promoted = self.notes.of(&serving.id).promoted_at;
+        let proven = promoted.or(retired.filter(|_| !is_stop_first));
+        let span = |from: Option<DateTime<Utc>>, to: Option<DateTime<Utc>>| {
+            let span = to? - from?;
+            (span >= TimeDelta::zero()).then(|| seconds(span))
+        };
+        Seconds {
+            pull: self.notes.pull(&serving.image_id),
+            proof: span(started, proven),
+            drain: span(retired, old.and_then(|old| old.finished_at)),
+            downtime: span(retired, serving.history.healthy_since).filter(|_| is_stop_first),
+        }
+    }
+}
+
+/// Whether the engine killed it when its time to stop was over.
+fn was_killed(old: &Member) -> bool {
+    // The engine's code for SIGKILL. Somebody else may have sent one, but hardly in that second.
+    let is_killed = old.has_ended() && old.ending.starts_with("exited with code 137");
+    let grace = TimeDelta::from_std(old.stop_timeout).unwrap_or(TimeDelta::MAX);
+    let is_late = old.stopping_since().zip(old.finished_at);
+    is_killed && is_late.is_some_and(|(since, ended)| ended - since >= grace - TimeDelta::seconds(1))
+}

@@ -1,0 +1,69 @@
+//! The releases of the delegates on the host.
+
+use std::collections::BTreeMap;
+
+use super::Reconciler;
+use super::operator::{OperatorError, find_delegate};
+use crate::engine::Engine;
+use crate::events::Event;
+use crate::events::history::History;
+use crate::health::HealthEndpoint;
+use crate::manager::ImageSource;
+use crate::rollout::Rollout;
+
+impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
+    /// The histories of all delegates, or of one, by container name. `records` are those of the audit log, which may
+    /// know delegates that are gone. Changes nothing.
+    ///
+    /// # Errors
+    /// The engine could not be observed, or there is no such delegate.
+    pub async fn history(
+        &mut self,
+        container: Option<&str>,
+        records: impl IntoIterator<Item = Event>,
+    ) -> Result<Vec<History>, OperatorError> {
+        let (rollouts, _) = self.observe().await?;
+        let mut by_name: BTreeMap<String, (Option<&Rollout>, Vec<Event>)> = rollouts
+            .iter()
+            .map(|rollout| (rollout.name.clone(), (Some(rollout), Vec::new())))
+            .collect();
+        for event in records {
+            by_name.entry(event.container.clone()).or_default().1.push(event);
+        }
+        if let Some(container) = container {
+            let workload_names = &self.settings.scope.workload_names;
+            let name = match find_delegate(container, &rollouts, workload_names) {
+                Ok(rollout) => rollout.name.clone(),
+                Err(_) if by_name.contains_key(container) => container.to_owned(),
+                Err(error) => return Err(error),
+            };
+            by_name.retain(|other, _| *other == name);
+        }
+        let histories = by_name.into_iter();
+        let mut histories: Vec<History> = histories
+            .map(|(name, (rollout, records))| History::of(&name, rollout, records))
+            .collect();
+        self.note_images(&mut histories).await?;
+        Ok(histories)
+    }
+
+    /// Notes which images are still on the host, each asked for once.
+    async fn note_images(&self, histories: &mut [History]) -> Result<(), OperatorError> {
+        let mut is_here: BTreeMap<String, bool> = BTreeMap::new();
+        let releases = histories.iter_mut().flat_map(|history| &mut history.releases);
+        for release in releases {
+            let Some(id) = &release.image_id else { continue };
+            let known = is_here.get(id).copied();
+            let here = match known {
+                Some(here) => here,
+                None => match self.engine.inspect_image(id).await {
+                    Err(crate::engine::EngineError::NotFound(_)) => false,
+                    found => found.map(|_| true)?,
+                },
+            };
+            is_here.insert(id.clone(), here);
+            release.is_available = Some(here);
+        }
+        Ok(())
+    }
+}

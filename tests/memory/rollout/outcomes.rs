@@ -1,0 +1,429 @@
+//! What the audit log has of whole rollouts: each outcome once, whoever is killed and when.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use delegate_upgrader::events::audit::{AuditLog, Rotation, read};
+use delegate_upgrader::events::ledger::Ledger;
+use delegate_upgrader::events::{Action, Actor, Event};
+use delegate_upgrader::reconcile::operator::OperatorError;
+use tempfile::TempDir;
+
+use super::faults::{Way, killed_during};
+use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, READY, Upgrader, good, host_network};
+use kit::twin::{Behaviour, Call, Wellness, delegate_body};
+
+const ROTATION: Rotation = Rotation {
+    max_size: 1 << 20,
+    max_files: 3,
+};
+
+/// A host whose upgraders share an audit log.
+struct Audited {
+    host: Host,
+    directory: TempDir,
+}
+
+impl Audited {
+    fn new(host: Host) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let at = Self { host, directory };
+        // By the clock of the host, the log begins before everything else.
+        let first = serde_json::to_string(&template(at.host.twin.wall_clock())).unwrap();
+        std::fs::write(at.path(), first + "\n").unwrap();
+        at
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("audit.log")
+    }
+
+    fn ledger(&self) -> Ledger {
+        let audit = AuditLog::open(&self.path(), ROTATION).unwrap();
+        Ledger::new("a-host".to_owned(), Duration::from_secs(60)).with_audit(Some(audit))
+    }
+
+    /// A process that knows nothing but the log.
+    fn upgrader(&self, published: &str) -> Upgrader {
+        self.host.upgrader(published).with_ledger(self.ledger())
+    }
+
+    /// A process that an operator starts.
+    fn command(&self) -> Upgrader {
+        let ledger = self.ledger().of_operator();
+        self.host.upgrader(NEW).with_ledger(ledger)
+    }
+
+    async fn once(&self, published: &str) {
+        self.host.scheduled_run(&mut self.upgrader(published)).await;
+    }
+
+    fn records(&self) -> Vec<Event> {
+        records(&self.path())
+    }
+
+    fn of(&self, action: Action) -> Vec<Event> {
+        let records = self.records().into_iter();
+        records.filter(|event| event.action == action).collect()
+    }
+}
+
+/// All but the first.
+fn records(path: &Path) -> Vec<Event> {
+    read(path, ROTATION.max_files).skip(1).collect()
+}
+
+fn actions(events: &[Event]) -> Vec<&'static str> {
+    events.iter().map(|event| event.action.as_str()).collect()
+}
+
+/// Every id stands for one outcome, and no outcome has two.
+fn assert_each_once(events: &[Event], context: &str) {
+    let mut ids = BTreeMap::new();
+    let mut outcomes = BTreeMap::new();
+    for event in events {
+        *ids.entry(event.id.clone()).or_insert(0) += 1;
+        let what = (event.action.as_str(), event.container_id.clone(), event.release);
+        outcomes.entry(what).or_insert_with(Vec::new).push(&event.id);
+    }
+    assert!(ids.values().all(|count| *count == 1), "{context}: {events:#?}");
+    assert!(
+        outcomes.values().all(|ids| ids.len() == 1),
+        "{context}: {events:#?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upgrade_is_recorded_with_all_that_is_known_of_it() {
+    let at = Audited::new(Way::StartFirst.host());
+    at.once(NEW).await;
+    let [upgraded] = at.records().try_into().unwrap();
+    assert_eq!(upgraded.action, Action::Upgraded);
+    assert_eq!(upgraded.actor, Actor::System);
+    assert_eq!(
+        (upgraded.host.as_str(), upgraded.container.as_str()),
+        ("a-host", "dd")
+    );
+    assert_eq!(upgraded.from.as_deref(), Some(OLD));
+    assert_eq!(upgraded.to.as_deref(), Some(NEW));
+    assert_eq!(upgraded.release, Some(1));
+    assert_eq!(upgraded.message, format!("replaced {OLD} with {NEW}"));
+    assert_eq!(upgraded.tasks_cut_short, None);
+    let serving = at.host.find("dd");
+    assert_eq!(upgraded.container_id.as_deref(), Some(serving.id.as_str()));
+    let seconds = upgraded.seconds;
+    let about = |seconds: Option<f64>, span: Duration| {
+        let seconds = seconds.unwrap_or(-1.0);
+        (seconds - span.as_secs_f64()).abs() < 10.0
+    };
+    assert!(
+        about(seconds.proof, READY + Duration::from_secs(10)),
+        "{seconds:?}"
+    );
+    assert!(about(seconds.drain, DRAIN), "{seconds:?}");
+    assert!(
+        seconds.pull.is_some() && seconds.downtime.is_none(),
+        "{seconds:?}"
+    );
+    // Nothing more comes of the same image.
+    at.once(NEW).await;
+    assert_eq!(at.records().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn stop_first_has_a_downtime() {
+    let at = Audited::new(Way::StopFirst.host());
+    at.once(NEW).await;
+    let [upgraded] = at.records().try_into().unwrap();
+    let downtime = upgraded.seconds.downtime.unwrap();
+    assert!(downtime >= (DRAIN + READY).as_secs_f64() - 1.0, "{upgraded:?}");
+}
+
+/// Kills a process at each write, which never arrives, and at the first call after each.
+async fn killed_around_every_write(way: Way, check: impl Fn(&[Event], &str), bad: Option<Behaviour>) {
+    for k in 0.. {
+        let host = way.host();
+        if let Some(behaviour) = &bad {
+            host.publish(NEW, behaviour.clone());
+        }
+        let at = Audited::new(host);
+        let mut upgrader = at.upgrader(NEW);
+        let run = at.host.scheduled_run(&mut upgrader);
+        let (mut points, mut has_written) = (0, false);
+        let is_point = move |call: &Call| {
+            let is_one = call.is_write() || has_written;
+            has_written = call.is_write();
+            points += usize::from(is_one);
+            is_one && points > k
+        };
+        let finished = !killed_during(&at.host, is_point, run).await;
+        drop(upgrader);
+        for _ in 0..3 {
+            at.once(NEW).await;
+            tokio::time::sleep(Duration::from_secs(60)).await;
+        }
+        let context = format!("{way:?}, killed at point {k}");
+        let events = at.records();
+        assert_each_once(&events, &context);
+        check(&events, &context);
+        if finished {
+            assert!(k > 10, "{k} calls");
+            break;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upgrade_is_recorded_once_whenever_the_process_is_killed() {
+    for way in [
+        Way::StartFirst,
+        Way::StopFirst,
+        Way::Fleeting,
+        Way::FleetingStopFirst,
+    ] {
+        let check = |events: &[Event], context: &str| {
+            let upgraded = events.iter().filter(|event| event.action == Action::Upgraded);
+            assert_eq!(upgraded.count(), 1, "{context}: {events:#?}");
+        };
+        killed_around_every_write(way, check, None).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rejection_is_recorded_once_whenever_the_process_is_killed() {
+    for way in [
+        Way::StartFirst,
+        Way::StopFirst,
+        Way::Fleeting,
+        Way::FleetingStopFirst,
+    ] {
+        let check = |events: &[Event], context: &str| {
+            let of = |action| events.iter().filter(|event| event.action == action).count();
+            assert_eq!(of(Action::Rejected), 1, "{context}: {events:#?}");
+            assert_eq!(of(Action::Upgraded), 0, "{context}: {events:#?}");
+            if way.stops_first() {
+                assert_eq!(of(Action::Restored), 1, "{context}: {events:#?}");
+            }
+        };
+        killed_around_every_write(way, check, Some(Behaviour::never_healthy())).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_fails_after_the_commit_is_rejected_and_the_old_one_restored() {
+    let host = Way::StartFirst.host();
+    let behaviour = Behaviour {
+        ready_after: READY,
+        health: Wellness::For(Duration::from_secs(25)),
+        ..good()
+    };
+    host.publish(NEW, behaviour);
+    let at = Audited::new(host);
+    at.once(NEW).await;
+    let mut records = at.records();
+    records.retain(|event| !matches!(event.action, Action::HealthLost | Action::HealthRegained));
+    assert_eq!(actions(&records), ["rejected", "restored"], "{records:#?}");
+    assert!(
+        records[0].message.starts_with(&format!("{NEW} was rejected: ")),
+        "{records:?}"
+    );
+    assert!(records[0].reason.is_some());
+    assert_eq!(records[1].to.as_deref(), Some(OLD));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rollback_is_an_operators() {
+    let at = Audited::new(Way::StartFirst.host());
+    at.once(NEW).await;
+    let mut command = at.command();
+    command.rollback("dd").await.unwrap();
+    at.host.finish(&mut command).await;
+    let records = at.records();
+    assert_eq!(actions(&records), ["upgraded", "rolled_back"]);
+    assert_eq!(records[1].actor, Actor::Operator);
+    assert_eq!(records[1].release, Some(2));
+    assert_eq!(records[1].message, format!("rolled back from {NEW} to {OLD}"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_daemon_beside_a_command_records_nothing_twice() {
+    let at = Audited::new(Way::StartFirst.host());
+    let mut daemon = at.upgrader(NEW);
+    at.host.scheduled_run(&mut daemon).await;
+    let mut command = at.command();
+    command.rollback("dd").await.unwrap();
+    tokio::select! {
+        _ = at.host.finish(&mut command) => {}
+        () = async {
+            loop {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                let _ = daemon.reconcile().await;
+            }
+        } => {}
+    }
+    let _ = daemon.reconcile().await;
+    let records = at.records();
+    assert_each_once(&records, "");
+    assert_eq!(actions(&records), ["upgraded", "rolled_back"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_old_drain_that_outlasts_the_next_upgrade_costs_no_record() {
+    let host = Host::new();
+    let slow = Duration::from_secs(1800);
+    host.twin.add_image(OLD, host.twin.image(Behaviour::drains(slow)));
+    host.run("dd");
+    host.publish(NEWER, good());
+    let at = Audited::new(host);
+    let mut daemon = at.upgrader(NEW);
+    daemon.start_run(delegate_upgrader::reconcile::upgrade_run::Mode::Upgrade);
+    let _ = at.host.go_on(&mut daemon, Duration::from_secs(120)).await;
+    at.once(NEWER).await;
+    let upgraded = at.of(Action::Upgraded);
+    let to: Vec<_> = upgraded
+        .iter()
+        .map(|event| event.to.as_deref().unwrap())
+        .collect();
+    assert_eq!(to, [NEW, NEWER], "{upgraded:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_over_before_the_log_began_is_not_recorded() {
+    let host = Way::StartFirst.host();
+    host.once(NEW).await;
+    tokio::time::sleep(HOUR).await;
+    let at = Audited::new(host);
+    at.once(NEW).await;
+    assert_eq!(at.records().len(), 0);
+}
+
+fn template(time: chrono::DateTime<chrono::Utc>) -> Event {
+    let record = serde_json::json!({
+        "id": "0", "time": time.to_rfc3339(), "host": "a-host", "version": "0.1.0", "actor": "SYSTEM",
+        "action": "upgraded", "workload": "docker-delegate", "container": "another", "message": "replaced",
+    });
+    serde_json::from_value(record).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_health_is_reported_once_and_once_that_it_is_back() {
+    let at = Audited::new(Way::StartFirst.host());
+    let mut daemon = at.upgrader(OLD);
+    at.host.scheduled_run(&mut daemon).await;
+    at.host.twin.set_manager_reachable(false);
+    for minute in 0..30 {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        if minute == 15 {
+            // Another process goes on.
+            daemon = at.upgrader(OLD);
+        }
+        let _ = daemon.reconcile().await;
+    }
+    assert_eq!(
+        actions(&at.of(Action::HealthLost)).len(),
+        1,
+        "{:#?}",
+        at.records()
+    );
+    at.host.twin.set_manager_reachable(true);
+    for _ in 0..5 {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let _ = daemon.reconcile().await;
+    }
+    let health: Vec<Event> = at
+        .records()
+        .into_iter()
+        .filter(|event| event.action != Action::Skipped)
+        .collect();
+    assert_eq!(
+        actions(&health),
+        ["health_lost", "health_regained"],
+        "{health:#?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delegate_that_cannot_be_served_is_reported_once_and_once_that_it_can() {
+    let at = Audited::new(Way::StartFirst.host());
+    let mut daemon = at.upgrader("harness/delegate:26.09.9");
+    for hour in 0..5 {
+        if hour == 3 {
+            daemon = at.upgrader("harness/delegate:26.09.9");
+        }
+        at.host.scheduled_run(&mut daemon).await;
+        tokio::time::sleep(HOUR).await;
+    }
+    let [skipped] = at.records().try_into().unwrap();
+    assert_eq!(skipped.action, Action::Skipped);
+    assert_eq!(skipped.reason.as_deref(), Some("pull_failed"));
+    assert!(!skipped.resolved);
+    at.once(NEW).await;
+    let records = at.records();
+    let over: Vec<&Event> = records.iter().filter(|event| event.resolved).collect();
+    assert_eq!(over.len(), 1, "{records:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rollback_to_a_release_that_the_log_remembers() {
+    let host = Host::new();
+    host.run_with("dd", |body| host_network(body));
+    host.publish(NEWER, good());
+    let at = Audited::new(host);
+    at.once(NEW).await;
+    at.once(NEWER).await;
+    // Another container keeps the image in between.
+    at.host.twin.run("another", &delegate_body("another", NEW));
+    let mut command = at.command();
+    let histories = command.history(Some("dd"), at.records()).await.unwrap();
+    let shown: Vec<_> = histories[0]
+        .releases
+        .iter()
+        .map(|release| {
+            (
+                release.release,
+                release.image.as_str(),
+                release.outcome,
+                release.is_serving,
+            )
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            (0, OLD, "original", false),
+            (1, NEW, "upgraded", false),
+            (2, NEWER, "upgraded", true)
+        ]
+    );
+    let unknown = command.rollback_to("dd", 7, at.records()).await.unwrap_err();
+    assert_eq!(
+        unknown.to_string(),
+        "dd has no release 7 that is known here; known: 0, 1"
+    );
+    let same = command.rollback_to("dd", 2, at.records()).await.unwrap_err();
+    assert!(matches!(same, OperatorError::AlreadyThere { .. }), "{same}");
+
+    command.rollback_to("dd", 0, at.records()).await.unwrap();
+    at.host.finish(&mut command).await;
+    assert_eq!(at.host.find("dd").image, OLD);
+    // From one rollback to another release: the published one stays the one that was left.
+    let mut command = at.command();
+    command.rollback_to("dd", 1, at.records()).await.unwrap();
+    at.host.finish(&mut command).await;
+    assert_eq!(at.host.find("dd").image, NEW);
+    at.once(NEWER).await;
+    assert_eq!(at.host.find("dd").image, NEW);
+    let records = at.records();
+    assert_each_once(&records, "");
+    assert_eq!(
+        actions(&records),
+        [
+            "upgraded",
+            "upgraded",
+            "rolled_back",
+            "rolled_back",
+            "image_removed"
+        ]
+    );
+}
