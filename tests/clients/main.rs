@@ -7,6 +7,7 @@
     reason = "a test that cannot go on panics"
 )]
 
+mod audit;
 mod daemon;
 mod docker;
 mod health_endpoint;

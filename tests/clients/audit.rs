@@ -1,0 +1,191 @@
+//! The audit log on real files: rotation, other writers, a full disk, and what a crash leaves behind.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use delegate_upgrader::events::audit::{AuditFile, AuditLog, Rotation, read};
+use delegate_upgrader::events::{Action, Event, EventId};
+use serde_json::json;
+
+const ROTATION: Rotation = Rotation {
+    max_size: 2048,
+    max_files: 3,
+};
+
+fn event(number: u32) -> Event {
+    let id = EventId::of(Action::Upgraded, &[&number.to_string()]);
+    let record = json!({
+        "id": id, "time": "2026-11-24T02:13:09Z", "host": "a-host", "version": "0.1.0", "actor": "SYSTEM",
+        "action": "upgraded", "workload": "docker-delegate", "container": format!("delegate-{number}"),
+        "message": "replaced",
+    });
+    serde_json::from_value(record).unwrap()
+}
+
+fn containers(path: &Path) -> Vec<String> {
+    read(path, ROTATION.max_files)
+        .map(|event| event.container)
+        .collect()
+}
+
+#[tokio::test]
+async fn full_files_are_kept_and_the_oldest_is_removed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    let log = AuditLog::open(&path, ROTATION).unwrap();
+    for number in 0..60 {
+        log.record(&event(number)).await;
+    }
+    let mut names: Vec<String> = fs::read_dir(directory.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["audit.log", "audit.log.1", "audit.log.2"]);
+    for name in &names {
+        let size = fs::metadata(directory.path().join(name)).unwrap().len();
+        assert!(size <= ROTATION.max_size, "{name}: {size}");
+    }
+    let kept = containers(&path);
+    let last: Vec<String> = (60 - kept.len()..60)
+        .map(|number| format!("delegate-{number}"))
+        .collect();
+    assert_eq!(kept, last);
+    assert!(kept.len() > 10, "{kept:?}");
+}
+
+#[tokio::test]
+async fn one_file_only_begins_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    let rotation = Rotation {
+        max_files: 1,
+        ..ROTATION
+    };
+    let log = AuditLog::open(&path, rotation).unwrap();
+    for number in 0..30 {
+        log.record(&event(number)).await;
+    }
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    assert_eq!(containers(&path).last().unwrap(), "delegate-29");
+}
+
+#[tokio::test]
+async fn a_record_that_was_cut_off_costs_no_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    let whole = serde_json::to_string(&event(1)).unwrap();
+    fs::write(&path, format!("{whole}\n{}", &whole[..40])).unwrap();
+    let log = AuditLog::open(&path, ROTATION).unwrap();
+    log.record(&event(2)).await;
+    assert_eq!(containers(&path), ["delegate-1", "delegate-2"]);
+}
+
+#[tokio::test]
+async fn two_processes_write_each_record_once_and_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    let rotation = Rotation {
+        max_size: 1 << 20,
+        max_files: 2,
+    };
+    let daemon = AuditLog::open(&path, rotation).unwrap();
+    let command = AuditLog::open(&path, rotation).unwrap();
+    for number in 0..20 {
+        let (shared, own) = (event(number), event(1000 + number));
+        tokio::join!(daemon.record(&shared), async {
+            command.record(&shared).await;
+            command.record(&own).await;
+        });
+    }
+    let ids: Vec<EventId> = read(&path, 2).map(|event| event.id).collect();
+    assert_eq!(ids.len(), 40);
+    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 40);
+    assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 40);
+}
+
+#[tokio::test]
+async fn another_process_may_rotate_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    let daemon = AuditLog::open(&path, ROTATION).unwrap();
+    daemon.record(&event(0)).await;
+    fs::rename(&path, directory.path().join("audit.log.1")).unwrap();
+    daemon.record(&event(1)).await;
+    assert_eq!(containers(&path), ["delegate-0", "delegate-1"]);
+}
+
+#[tokio::test]
+async fn a_full_disk_delays_nothing_and_its_records_are_written_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    // Every write to it fails for want of space.
+    std::os::unix::fs::symlink("/dev/full", &path).unwrap();
+    let log = AuditLog::open(&path, ROTATION).unwrap();
+    let begun = Instant::now();
+    for number in 0..300 {
+        log.record(&event(number)).await;
+    }
+    assert!(begun.elapsed().as_secs() < 5, "{:?}", begun.elapsed());
+    let unwritten = log.unwritten();
+    assert_eq!((unwritten.waiting, unwritten.lost), (256, 44));
+
+    fs::remove_file(&path).unwrap();
+    log.record(&event(300)).await;
+    assert_eq!(log.unwritten().waiting, 0);
+    let rotated = Rotation {
+        max_files: 100,
+        ..ROTATION
+    };
+    assert_eq!(
+        read(&path, rotated.max_files).last().unwrap().container,
+        "delegate-300"
+    );
+}
+
+#[tokio::test]
+async fn a_process_that_keeps_the_lock_keeps_nobody_from_writing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    let log = AuditLog::open(&path, ROTATION).unwrap();
+    let other = fs::OpenOptions::new().read(true).open(&path).unwrap();
+    other.lock().unwrap();
+    log.record(&event(0)).await;
+    assert_eq!(containers(&path), ["delegate-0"]);
+    drop(other);
+}
+
+#[tokio::test]
+async fn a_log_knows_what_it_has_and_when_it_begins() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    let log = AuditLog::open(&path, ROTATION).unwrap();
+    let empty = log.known(HashSet::new()).await;
+    assert!(empty.begins.is_some(), "an empty log begins when it was made");
+    log.record(&event(0)).await;
+    let mut lost = event(1);
+    lost.action = Action::HealthLost;
+    let mut regained = event(2);
+    (regained.action, regained.container) = (Action::HealthRegained, lost.container.clone());
+    log.record(&lost).await;
+    log.record(&regained).await;
+
+    let (mine, other) = (event(0).id, event(7).id);
+    let known = log.known([mine.clone(), other].into()).await;
+    assert_eq!(known.ids, [mine].into());
+    assert_eq!(known.begins, Some(event(0).time));
+    assert_eq!(known.open["delegate-1"], [regained]);
+}
+
+#[test]
+fn a_log_that_cannot_be_opened_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    for path in [
+        directory.path().join("missing/audit.log"),
+        directory.path().to_owned(),
+    ] {
+        AuditFile::open(&path, ROTATION).unwrap_err();
+    }
+}
