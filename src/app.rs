@@ -17,7 +17,8 @@ use crate::host;
 use crate::host::capacity;
 use crate::image::ImageReference;
 use crate::manager::{
-    ClientIdentity, FixedImage, HttpManager, ImageSource, ManagerConfig, ManagerError, ManagerSetupError,
+    ClientIdentity, Connection, FixedImage, HttpManager, ImageSource, ManagerConfig, ManagerError,
+    ManagerSetupError,
 };
 use crate::observe::Scope;
 use crate::reconcile::clock::Clock;
@@ -186,21 +187,28 @@ fn manager_config(
         host::name(),
     );
     config.reports_upgrader = reports_upgrader;
-    config.proxy = proxy(egress)?;
-    config.proxy_is_plain = egress
-        .proxy
-        .as_ref()
-        .is_some_and(|proxy| proxy.url.starts_with("http://"));
-    if let Some(path) = &egress.ca_bundle {
-        config.ca_bundle = Some(read("CA_BUNDLE", path)?);
-    }
-    if let (Some(certificate), Some(key)) = (&egress.client_cert, &egress.client_key) {
-        config.client_identity = Some(ClientIdentity {
+    config.connection = connection(egress)?;
+    Ok(config)
+}
+
+fn connection(egress: &Egress) -> Result<Connection, SetupError> {
+    let ca_bundle = egress.ca_bundle.as_deref();
+    let client_identity = match (&egress.client_cert, &egress.client_key) {
+        (Some(certificate), Some(key)) => Some(ClientIdentity {
             certificate: read("CLIENT_CERT", certificate)?,
             key: read("CLIENT_KEY", key)?,
-        });
-    }
-    Ok(config)
+        }),
+        _ => None,
+    };
+    Ok(Connection {
+        proxy: proxy(egress)?,
+        proxy_is_plain: egress
+            .proxy
+            .as_ref()
+            .is_some_and(|proxy| proxy.url.starts_with("http://")),
+        ca_bundle: ca_bundle.map(|path| read("CA_BUNDLE", path)).transpose()?,
+        client_identity,
+    })
 }
 
 fn proxy(egress: &Egress) -> Result<Option<reqwest::Proxy>, SetupError> {
