@@ -3,7 +3,7 @@
 
 use tracing::warn;
 
-use super::run::single_run;
+use super::run::{LAST_EVENTS, make_listeners, single_run};
 use super::shutdown::until_shutdown;
 use super::{Exit, fail};
 use crate::app::Upgrader;
@@ -13,18 +13,24 @@ use crate::reconcile::operator::OperatorError;
 
 pub(super) async fn retry(settings: &Settings, container: &str) -> Result<Exit, Exit> {
     let mut upgrader = single_run(settings).await?;
+    let listeners = make_listeners(settings)?;
     until_shutdown(Box::pin(async {
         let started = upgrader.retry(container).await;
-        finish(&mut upgrader, started).await
+        let exit = finish(&mut upgrader, started).await;
+        listeners.finish(LAST_EVENTS).await;
+        exit
     }))
     .await
 }
 
 pub(super) async fn rollback(settings: &Settings, container: &str) -> Result<Exit, Exit> {
     let mut upgrader = single_run(settings).await?;
+    let listeners = make_listeners(settings)?;
     until_shutdown(Box::pin(async {
         let started = upgrader.rollback(container).await;
-        finish(&mut upgrader, started).await
+        let exit = finish(&mut upgrader, started).await;
+        listeners.finish(LAST_EVENTS).await;
+        exit
     }))
     .await
 }

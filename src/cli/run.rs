@@ -1,6 +1,7 @@
 //! `run` and `once`: scheduled runs as a daemon, or one run now.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::Utc;
 use tokio::net::TcpListener;
@@ -9,9 +10,10 @@ use tracing::{info, warn};
 
 use super::shutdown::{shutdown, until_shutdown};
 use super::{Exit, fail};
-use crate::app::{Upgrader, upgrader};
+use crate::app::{Upgrader, listeners, upgrader};
 use crate::config::{Settings, Source};
 use crate::daemon;
+use crate::events::Listeners;
 use crate::host;
 use crate::reconcile::clock::Clock;
 use crate::schedule::trigger;
@@ -22,6 +24,9 @@ use crate::status::server::Server;
 use crate::status::{Mode, Status};
 use crate::telemetry;
 use crate::text::time;
+
+/// How long the end of a command waits for events to be delivered.
+pub(super) const LAST_EVENTS: Duration = Duration::from_secs(30);
 
 pub(super) async fn run(settings: Settings) -> Result<Exit, Exit> {
     telemetry::start(&settings.log);
@@ -38,6 +43,7 @@ pub(super) async fn run(settings: Settings) -> Result<Exit, Exit> {
     let liveness = Liveness::default();
     let clock = daemon::clock_of_the_loop(Arc::new(Utc::now), liveness.clone());
     let upgrader = make_upgrader(&settings, clock).await?;
+    let listeners = make_listeners(&settings)?;
     let trigger = trigger::start(settings.schedule.clone(), settings.schedule_jitter)
         .await
         .map_err(|error| fail(format!("cannot start the schedule: {error}"), Exit::Config))?;
@@ -54,6 +60,7 @@ pub(super) async fn run(settings: Settings) -> Result<Exit, Exit> {
         health_interval: settings.health.interval,
         run_on_start: settings.run_on_start,
         health_only: settings.disable_auto_upgrade,
+        listeners,
     };
     daemon::run(upgrader, trigger, options, publisher, liveness, shutdown).await;
     server.abort();
@@ -102,8 +109,10 @@ fn log_warnings(settings: &Settings) {
 
 pub(super) async fn once(settings: &Settings) -> Result<Exit, Exit> {
     let mut upgrader = single_run(settings).await?;
+    let listeners = make_listeners(settings)?;
     until_shutdown(Box::pin(async {
         let report = daemon::once(&mut upgrader).await;
+        listeners.finish(LAST_EVENTS).await;
         report
             .map(|report| summary(&report))
             .map_err(|error| fail(error, Exit::Unavailable))
@@ -124,6 +133,14 @@ pub(super) async fn single_run(settings: &Settings) -> Result<Upgrader, Exit> {
 async fn make_upgrader(settings: &Settings, clock: Clock) -> Result<Upgrader, Exit> {
     let made = upgrader(settings, !settings.disable_auto_upgrade, clock).await;
     made.map_err(|error| fail(error, Exit::Config))
+}
+
+/// Who hears of outcomes elsewhere.
+///
+/// # Errors
+/// The exit, once the error is printed.
+pub(super) fn make_listeners(settings: &Settings) -> Result<Listeners, Exit> {
+    listeners(settings).map_err(|error| fail(error, Exit::Config))
 }
 
 fn summary(report: &Report) -> Exit {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::config::{HealthSettings, ProbeKind, Strategy};
 use delegate_upgrader::daemon::{self, Options, clock_of_the_loop};
+use delegate_upgrader::events::Listeners;
 use delegate_upgrader::health::http::plain_client;
 use delegate_upgrader::health::{HealthEndpoint, HttpOutcome, Work};
 use delegate_upgrader::image::TargetSettings;
@@ -63,6 +64,7 @@ fn daemon(twin: &Twin, health_interval: Duration) -> Liveness {
         health_interval,
         run_on_start: false,
         health_only: true,
+        listeners: Listeners::default(),
     };
     let liveness = Liveness::default();
     let (wall, engine) = (twin.clone(), twin.clone());
