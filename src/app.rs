@@ -3,29 +3,36 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use reqwest::header::HeaderValue;
 
-use crate::config::{AuditSettings, Egress, ManagerSettings, Settings, Source};
+use crate::config::{AuditSettings, Egress, ManagerSettings, Notifications, ProxySettings, Settings, Source};
 use crate::engine::{
     ConfigFile, Credentials, DockerEngine, Engine, EngineError, EngineHost, StaticCredentials,
 };
-use crate::events::Event;
 use crate::events::audit::{self, AuditLog, Rotation};
 use crate::events::ledger::Ledger;
+use crate::events::webhook::{Timing, Webhook};
+use crate::events::{DeadMan, Event, Listeners};
 use crate::health::http::HttpEndpoint;
 use crate::host;
 use crate::host::capacity;
 use crate::image::ImageReference;
 use crate::manager::{
-    ClientIdentity, FixedImage, HttpManager, ImageSource, ManagerConfig, ManagerError, ManagerSetupError,
+    ClientError, ClientIdentity, Connection, FixedImage, HttpManager, ImageSource, ManagerConfig,
+    ManagerError, ManagerSetupError,
 };
 use crate::observe::Scope;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::{self, Reconciler};
 use crate::rollout::Policy;
+use crate::text::secret::Secret;
+
+/// How long a connection to a receiver of events may take, TLS included.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The upgrader, on a real engine.
 pub(crate) type Upgrader = Reconciler<DockerEngine, ConfiguredSource, HttpEndpoint>;
@@ -39,6 +46,12 @@ pub(crate) enum SetupError {
     /// The Manager's address, proxy or certificates.
     #[error("{0}")]
     Manager(#[from] ManagerSetupError),
+    /// The URL of a receiver.
+    #[error("WEBHOOK_URL, DEADMAN_URL: {0}")]
+    Receiver(String),
+    /// The certificates of the client for a receiver.
+    #[error("{0}")]
+    Client(#[from] ClientError),
     /// A file disappeared after the settings were read, or the audit log cannot be written.
     #[error("{variable}: cannot open {path}: {error}")]
     File {
@@ -117,9 +130,10 @@ pub(crate) async fn upgrader(
 }
 
 /// Records and reports outcomes.
-pub(crate) fn ledger(settings: &Settings) -> Result<Ledger, SetupError> {
+pub(crate) fn ledger(settings: &Settings, listeners: &Arc<Listeners>) -> Result<Ledger, SetupError> {
     let audit = settings.audit.as_ref().map(audit_log).transpose()?;
-    Ok(Ledger::new(host::name(), settings.health.interval).with_audit(audit))
+    let ledger = Ledger::new(host::name(), settings.health.interval);
+    Ok(ledger.with_audit(audit).with_listeners(Arc::clone(listeners)))
 }
 
 fn audit_log(settings: &AuditSettings) -> Result<AuditLog, SetupError> {
@@ -190,6 +204,31 @@ pub(crate) fn source(
     })
 }
 
+/// Who hears of outcomes elsewhere.
+pub(crate) fn listeners(settings: &Settings) -> Result<Listeners, SetupError> {
+    let Notifications { webhook, deadman } = settings.notifications.clone();
+    let client = |url: &Secret| client(url.expose(), &settings.egress);
+    let webhook = webhook.map(|webhook| {
+        let client = client(&webhook.url)?;
+        Ok::<_, SetupError>(Webhook::new(webhook, client, Timing::default()))
+    });
+    let dead_man = deadman.map(|url| {
+        let client = client(&url)?;
+        Ok::<_, SetupError>(DeadMan::new(url, client))
+    });
+    Ok(Listeners {
+        webhook: webhook.transpose()?,
+        dead_man: dead_man.transpose()?,
+    })
+}
+
+/// A client for this URL of a receiver, which is reached as the Manager is.
+fn client(url: &str, egress: &Egress) -> Result<reqwest::Client, SetupError> {
+    // The settings hold no other text.
+    let parsed = reqwest::Url::parse(url).map_err(|error| SetupError::Receiver(error.to_string()))?;
+    Ok(connection(egress, url)?.client(&parsed, CONNECT_TIMEOUT)?)
+}
+
 /// A login that is configured beside a mirror or an own repository is for their registries, and not for the one that a
 /// published image names.
 fn credentials(settings: &Settings) -> Credentials {
@@ -218,27 +257,30 @@ fn manager_config(
         host::name(),
     );
     config.reports_upgrader = reports_upgrader;
-    config.proxy = proxy(egress)?;
-    config.proxy_is_plain = egress
-        .proxy
-        .as_ref()
-        .is_some_and(|proxy| proxy.url.starts_with("http://"));
-    if let Some(path) = &egress.ca_bundle {
-        config.ca_bundle = Some(read("CA_BUNDLE", path)?);
-    }
-    if let (Some(certificate), Some(key)) = (&egress.client_cert, &egress.client_key) {
-        config.client_identity = Some(ClientIdentity {
-            certificate: read("CLIENT_CERT", certificate)?,
-            key: read("CLIENT_KEY", key)?,
-        });
-    }
+    config.connection = connection(egress, &manager.base_url)?;
     Ok(config)
 }
 
-fn proxy(egress: &Egress) -> Result<Option<reqwest::Proxy>, SetupError> {
-    let Some(settings) = &egress.proxy else {
-        return Ok(None);
+/// How this URL is reached.
+fn connection(egress: &Egress, url: &str) -> Result<Connection, SetupError> {
+    let settings = egress.proxy_for(url);
+    let ca_bundle = egress.ca_bundle.as_deref();
+    let client_identity = match (&egress.client_cert, &egress.client_key) {
+        (Some(certificate), Some(key)) => Some(ClientIdentity {
+            certificate: read("CLIENT_CERT", certificate)?,
+            key: read("CLIENT_KEY", key)?,
+        }),
+        _ => None,
     };
+    Ok(Connection {
+        proxy: settings.map(|settings| proxy(settings, egress)).transpose()?,
+        proxy_is_plain: settings.is_some_and(|proxy| proxy.url.starts_with("http://")),
+        ca_bundle: ca_bundle.map(|path| read("CA_BUNDLE", path)).transpose()?,
+        client_identity,
+    })
+}
+
+fn proxy(settings: &ProxySettings, egress: &Egress) -> Result<reqwest::Proxy, SetupError> {
     let problem = |error: reqwest::Error| SetupError::Proxy(error.without_url().to_string());
     let mut proxy = reqwest::Proxy::all(&settings.url).map_err(problem)?;
     if let (Some(user), Some(password)) = (&settings.username, &settings.password) {
@@ -250,7 +292,7 @@ fn proxy(egress: &Egress) -> Result<Option<reqwest::Proxy>, SetupError> {
         proxy = proxy.custom_http_auth(login);
     }
     let exceptions = egress.no_proxy.as_deref().and_then(reqwest::NoProxy::from_string);
-    Ok(Some(proxy.no_proxy(exceptions)))
+    Ok(proxy.no_proxy(exceptions))
 }
 
 fn read(variable: &'static str, path: &Path) -> Result<Vec<u8>, SetupError> {

@@ -16,6 +16,8 @@ use crate::engine::{Engine, EngineError};
 use crate::events::audit;
 use crate::events::durations::Durations;
 use crate::events::ledger::Ledger;
+use crate::events::webhook::Webhook;
+use crate::events::{DeadMan, Listeners};
 use crate::health::HealthEndpoint;
 use crate::manager::ImageSource;
 use crate::reconcile::Reconciler;
@@ -26,7 +28,7 @@ use crate::schedule::Schedule;
 use crate::schedule::trigger::Trigger;
 use crate::status::liveness::Liveness;
 use crate::status::report::{DelegateReport, Report};
-use crate::status::{Publisher, Status, Unwritten};
+use crate::status::{DeadManStatus, Publisher, Status, Unwritten, WebhookStatus};
 use crate::text::{duration, time};
 
 /// How soon an engine that cannot be reached is tried again.
@@ -34,6 +36,9 @@ const ENGINE_RETRY: Duration = Duration::from_secs(5);
 
 /// How long a single run waits for an engine that has become unreachable.
 const ENGINE_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// How long the end of the process waits for events to be delivered.
+const LAST_EVENTS: Duration = Duration::from_secs(2);
 
 /// When the loop wakes, and what it may do at the start.
 pub struct Options {
@@ -45,6 +50,8 @@ pub struct Options {
     pub run_on_start: bool,
     /// `DISABLE_AUTO_UPGRADE`.
     pub health_only: bool,
+    /// Who hears of outcomes elsewhere.
+    pub listeners: Arc<Listeners>,
 }
 
 /// The clock of a reconciler that lives in the loop: it is read before and after each observation, and so shows that the
@@ -93,7 +100,10 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
         log_engine(&mut engine_error, outcome.as_ref().err());
         let is_reachable = outcome.is_ok();
         if let Ok(report) = &outcome {
-            log_run(&mut due, report);
+            let has_ended = log_run(&mut due, report);
+            if has_ended && !report.has_failures() {
+                options.listeners.run_succeeded();
+            }
         }
         let mut wait = match &outcome {
             Ok(report) => until(report.next_check).min(options.health_interval),
@@ -106,12 +116,16 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
         }
         let manager_status = reconciler.manager_status();
         let outcomes = Outcomes::of(reconciler.ledger());
+        let webhook = options.listeners.webhook.as_ref().map(webhook_status);
+        let dead_man = options.listeners.dead_man.as_ref().map(dead_man_status);
         let steps = reconciler.steps_taken().iter();
         let steps = steps.map(|(step, count)| (Cow::from(*step), *count)).collect();
         status.send_modify(|status| {
             status.steps = steps;
             status.manager = manager_status;
             outcomes.publish(status);
+            status.webhook = webhook;
+            status.dead_man = dead_man;
             match outcome {
                 Ok(report) => {
                     status.engine_error = None;
@@ -136,6 +150,28 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
     }
     info!("shutting down; unfinished replacements resume at the next start");
     trigger.shutdown().await;
+    options.listeners.finish(LAST_EVENTS).await;
+}
+
+fn webhook_status(webhook: &Webhook) -> WebhookStatus {
+    let counts = webhook.counts();
+    WebhookStatus {
+        delivered: counts.delivered,
+        failed_attempts: counts.failed_attempts,
+        given_up: counts.given_up,
+        dropped: counts.dropped,
+        queued: counts.queued,
+        last_error: counts.last_error,
+    }
+}
+
+fn dead_man_status(dead_man: &DeadMan) -> DeadManStatus {
+    let counts = dead_man.counts();
+    DeadManStatus {
+        succeeded: counts.succeeded,
+        failed: counts.failed,
+        last_error: counts.last_error,
+    }
 }
 
 /// What the ledger has counted.
@@ -187,19 +223,19 @@ fn publish_schedule(status: &Publisher, schedule: &Schedule) {
     status.send_modify(|status| status.next_run = next);
 }
 
-/// Logs the outcome of a scheduled run once no answer is awaited any more. That there is no delegate has been logged by
-/// then.
-fn log_run(due: &mut Option<String>, report: &Report) {
+/// Logs the outcome of a scheduled run once no answer is awaited any more, and returns whether it has. That there is no
+/// delegate has been logged by then, and is no outcome.
+fn log_run(due: &mut Option<String>, report: &Report) -> bool {
     let is_open = report
         .delegates
         .iter()
         .any(|delegate| delegate.reason == ReasonKind::AwaitingAnswer);
-    if !is_open
-        && let Some(due) = due.take()
-        && !report.delegates.is_empty()
-    {
+    let outcome = if is_open { None } else { due.take() };
+    let outcome = outcome.filter(|_| !report.delegates.is_empty());
+    if let Some(due) = &outcome {
         info!(due, "scheduled run: {}", report.summary());
     }
+    outcome.is_some()
 }
 
 /// Logs that the engine is unreachable, and that it is back, once each.

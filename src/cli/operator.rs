@@ -3,7 +3,7 @@
 
 use tracing::warn;
 
-use super::run::{made, single_run};
+use super::run::{LAST_EVENTS, made, make_listeners, single_run};
 use super::shutdown::until_shutdown;
 use super::{Exit, fail};
 use crate::app::{self, Upgrader};
@@ -12,10 +12,14 @@ use crate::daemon;
 use crate::reconcile::operator::OperatorError;
 
 pub(super) async fn retry(settings: &Settings, container: &str) -> Result<Exit, Exit> {
-    let mut upgrader = single_run(settings, made(app::ledger(settings))?.of_operator()).await?;
+    let listeners = make_listeners(settings)?;
+    let ledger = made(app::ledger(settings, &listeners))?.of_operator();
+    let mut upgrader = single_run(settings, ledger).await?;
     until_shutdown(Box::pin(async {
         let started = upgrader.retry(container).await;
-        finish(&mut upgrader, started).await
+        let exit = finish(&mut upgrader, started).await;
+        listeners.finish(LAST_EVENTS).await;
+        exit
     }))
     .await
 }
@@ -25,7 +29,9 @@ pub(super) async fn rollback(
     container: &str,
     release: Option<u64>,
 ) -> Result<Exit, Exit> {
-    let mut upgrader = single_run(settings, made(app::ledger(settings))?.of_operator()).await?;
+    let listeners = make_listeners(settings)?;
+    let ledger = made(app::ledger(settings, &listeners))?.of_operator();
+    let mut upgrader = single_run(settings, ledger).await?;
     until_shutdown(Box::pin(async {
         let started = match release {
             None => upgrader.rollback(container).await,
@@ -34,7 +40,9 @@ pub(super) async fn rollback(
                 upgrader.rollback_to(container, release, records).await
             }
         };
-        finish(&mut upgrader, started).await
+        let exit = finish(&mut upgrader, started).await;
+        listeners.finish(LAST_EVENTS).await;
+        exit
     }))
     .await
 }

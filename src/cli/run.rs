@@ -1,6 +1,7 @@
 //! `run` and `once`: scheduled runs as a daemon, or one run now.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::Utc;
 use tokio::net::TcpListener;
@@ -12,6 +13,7 @@ use super::{Exit, fail};
 use crate::app::{self, SetupError, Upgrader};
 use crate::config::{Settings, Source};
 use crate::daemon;
+use crate::events::Listeners;
 use crate::events::ledger::Ledger;
 use crate::host;
 use crate::reconcile::clock::Clock;
@@ -23,6 +25,9 @@ use crate::status::server::Server;
 use crate::status::{Mode, Status};
 use crate::telemetry;
 use crate::text::time;
+
+/// How long the end of a command waits for events to be delivered.
+pub(super) const LAST_EVENTS: Duration = Duration::from_secs(30);
 
 pub(super) async fn run(settings: Settings) -> Result<Exit, Exit> {
     telemetry::start(&settings.log);
@@ -38,7 +43,9 @@ pub(super) async fn run(settings: Settings) -> Result<Exit, Exit> {
     }
     let liveness = Liveness::default();
     let clock = daemon::clock_of_the_loop(Arc::new(Utc::now), liveness.clone());
-    let upgrader = make_upgrader(&settings, clock, made(app::ledger(&settings))?).await?;
+    let listeners = make_listeners(&settings)?;
+    let ledger = made(app::ledger(&settings, &listeners))?;
+    let upgrader = make_upgrader(&settings, clock, ledger).await?;
     let trigger = trigger::start(settings.schedule.clone(), settings.schedule_jitter)
         .await
         .map_err(|error| fail(format!("cannot start the schedule: {error}"), Exit::Config))?;
@@ -55,6 +62,7 @@ pub(super) async fn run(settings: Settings) -> Result<Exit, Exit> {
         health_interval: settings.health.interval,
         run_on_start: settings.run_on_start,
         health_only: settings.disable_auto_upgrade,
+        listeners,
     };
     daemon::run(upgrader, trigger, options, publisher, liveness, shutdown).await;
     server.abort();
@@ -102,9 +110,12 @@ fn log_warnings(settings: &Settings) {
 }
 
 pub(super) async fn once(settings: &Settings) -> Result<Exit, Exit> {
-    let mut upgrader = single_run(settings, made(app::ledger(settings))?).await?;
+    let listeners = make_listeners(settings)?;
+    let ledger = made(app::ledger(settings, &listeners))?;
+    let mut upgrader = single_run(settings, ledger).await?;
     until_shutdown(Box::pin(async {
         let report = daemon::once(&mut upgrader).await;
+        listeners.finish(LAST_EVENTS).await;
         report
             .map(|report| summary(&report))
             .map_err(|error| fail(error, Exit::Unavailable))
@@ -130,6 +141,14 @@ async fn make_upgrader(settings: &Settings, clock: Clock, ledger: Ledger) -> Res
 /// A part of the upgrader, or the exit once the error is printed.
 pub(super) fn made<T>(part: Result<T, SetupError>) -> Result<T, Exit> {
     part.map_err(|error| fail(error, Exit::Config))
+}
+
+/// Who hears of outcomes elsewhere.
+///
+/// # Errors
+/// The exit, once the error is printed.
+pub(super) fn make_listeners(settings: &Settings) -> Result<Arc<Listeners>, Exit> {
+    made(app::listeners(settings)).map(Arc::new)
 }
 
 fn summary(report: &Report) -> Exit {

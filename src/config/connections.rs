@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::parse;
 use super::reader::{Given, Reader};
 use super::variables::{Environment, Variable};
-use super::{DockerConfig, Egress, ManagerSettings, ProxySettings, RegistryLogin, Source};
+use super::{DockerConfig, Egress, ManagerSettings, Notifications, ProxySettings, RegistryLogin, Source};
 use crate::engine::EngineHost;
 use crate::image::ImageReference;
 use crate::manager::DelegateToken;
@@ -98,15 +98,26 @@ fn docker_home(env: &Environment) -> Option<PathBuf> {
     env.home.get().map(|home| Path::new(home).join(".docker"))
 }
 
-pub(super) fn egress(reader: &mut Reader, env: &Environment, source: Option<&Source>) -> Egress {
-    let is_plain =
-        matches!(source, Some(Source::Manager(manager)) if manager.base_url.starts_with("http://"));
-    let proxy = proxy(reader, env, is_plain);
+pub(super) fn egress(
+    reader: &mut Reader,
+    env: &Environment,
+    source: Option<&Source>,
+    notifications: &Notifications,
+) -> Egress {
+    let manager = match source {
+        Some(Source::Manager(manager)) => Some(manager.base_url.as_str()),
+        _ => None,
+    };
+    let webhook = notifications.webhook.as_ref().map(|webhook| &webhook.url);
+    let receivers = webhook.into_iter().chain(&notifications.deadman);
+    let urls = manager.into_iter().chain(receivers.map(Secret::expose));
+    let (https_proxy, http_proxy) = proxies(reader, env, &urls.collect::<Vec<_>>());
     let no_proxy = reader.text(&env.no_proxy);
     let ca_bundle = reader.file(&env.ca_bundle, certificates::authorities);
     let (client_cert, client_key) = identity(reader, env).unzip();
     Egress {
-        proxy,
+        https_proxy,
+        http_proxy,
         no_proxy,
         ca_bundle: ca_bundle.map(|(path, _)| path),
         client_cert,
@@ -138,29 +149,35 @@ fn both_or_neither(reader: &mut Reader, left: &Variable, right: &Variable) {
     }
 }
 
-fn proxy(reader: &mut Reader, env: &Environment, is_plain: bool) -> Option<ProxySettings> {
+/// The proxies for `https://` and for `http://`. Of `HTTPS_PROXY` and `HTTP_PROXY` those are read that a URL needs.
+fn proxies(
+    reader: &mut Reader,
+    env: &Environment,
+    urls: &[&str],
+) -> (Option<ProxySettings>, Option<ProxySettings>) {
     let scheme = reader.value(&env.proxy_scheme, parse::proxy_scheme);
     let port = reader.read(&env.proxy_port, parse::port);
     both_or_neither(reader, &env.proxy_user, &env.proxy_password);
-    let whole = if is_plain && env.http_proxy.is_set() {
-        &env.http_proxy
-    } else {
-        &env.https_proxy
-    };
+    let has_plain = urls.iter().any(|url| parse::is_plain(url)) && env.http_proxy.is_set();
+    let all_plain = has_plain && urls.iter().all(|url| parse::is_plain(url));
+    let wholes = [(&env.https_proxy, !all_plain), (&env.http_proxy, has_plain)];
     if env.proxy_host.is_set() {
-        if whole.is_set() {
+        for (whole, _) in wholes.iter().filter(|(whole, needed)| *needed && whole.is_set()) {
             reader.problems.warn(whole, "not used, since PROXY_HOST is set");
         }
-        let host = reader.read(&env.proxy_host, parse::host)?;
+        let Some(host) = reader.read(&env.proxy_host, parse::host) else {
+            return (None, None);
+        };
         if env.proxy_password.is_set() {
             reader.note(&env.proxy_password, "(set)");
         }
         let port = port.map(|port| format!(":{port}")).unwrap_or_default();
-        return Some(ProxySettings {
+        let proxy = ProxySettings {
             url: format!("{scheme}://{host}{port}"),
             username: reader.text(&env.proxy_user),
             password: env.proxy_password.verbatim().map(Secret::new),
-        });
+        };
+        return (Some(proxy.clone()), Some(proxy));
     }
     let mut parts = [
         &env.proxy_scheme,
@@ -172,10 +189,17 @@ fn proxy(reader: &mut Reader, env: &Environment, is_plain: bool) -> Option<Proxy
     if let Some(part) = parts.find(|part| part.is_set()) {
         reader.problems.missing_beside(env.proxy_host.row, part);
     }
-    reader.read_as(whole, parse::proxy, |proxy| match &proxy.username {
-        Some(_) => proxy.url.replacen("://", "://***@", 1),
-        None => proxy.url.clone(),
-    })
+    let [https, http] = wholes.map(|(whole, needed)| {
+        let shown = |proxy: &ProxySettings| match &proxy.username {
+            Some(_) => proxy.url.replacen("://", "://***@", 1),
+            None => proxy.url.clone(),
+        };
+        needed
+            .then(|| reader.read_as(whole, parse::proxy, shown))
+            .flatten()
+    });
+    let http = if has_plain { http } else { https.clone() };
+    (https, http)
 }
 
 /// As Docker's own clients read `DOCKER_HOST`, `DOCKER_TLS_VERIFY` and `DOCKER_CERT_PATH`, except that the engine's

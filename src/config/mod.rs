@@ -3,6 +3,7 @@
 mod audit;
 mod connections;
 mod environment;
+mod notifications;
 mod parse;
 mod problems;
 mod reader;
@@ -25,6 +26,7 @@ use problems::Problems;
 use variables::Environment;
 
 pub use audit::AuditSettings;
+pub use notifications::{Notifications, SigningKey, WebhookFormat, WebhookSettings};
 pub use problems::{ConfigErrors, Problem};
 
 /// Everything that can be set, checked: a field for each variable or group of variables.
@@ -60,8 +62,10 @@ pub struct Settings {
     pub registry: Option<RegistryLogin>,
     /// `DOCKER_CONFIG`, else `$HOME/.docker`; `None` without a home.
     pub docker_config: Option<DockerConfig>,
-    /// The connection to the Manager.
+    /// The connection to the Manager and to the receivers of events.
     pub egress: Egress,
+    /// `WEBHOOK_*` and `DEADMAN_URL`.
+    pub notifications: Notifications,
     /// `LISTEN_ADDR`.
     pub listen: SocketAddr,
     /// `STATUS_HOSTS`: further names by which the status server is asked; mostly none.
@@ -159,11 +163,13 @@ pub struct RegistryLogin {
     pub password: Secret,
 }
 
-/// The connection to the Manager. What the files held at start could be used.
+/// The connection to the Manager and to the receivers of events. What the files held at start could be used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Egress {
-    /// `PROXY_*`, `HTTPS_PROXY` or `HTTP_PROXY`.
-    pub proxy: Option<ProxySettings>,
+    /// `PROXY_*` or `HTTPS_PROXY`: for URLs that begin with `https://`.
+    pub https_proxy: Option<ProxySettings>,
+    /// `PROXY_*`, `HTTP_PROXY` or `HTTPS_PROXY`: for URLs that begin with `http://`.
+    pub http_proxy: Option<ProxySettings>,
     /// `NO_PROXY`: comma-separated hosts and networks to reach without the proxy.
     pub no_proxy: Option<String>,
     /// `CA_BUNDLE`: certificates to trust besides the system's, authorities or servers' own.
@@ -174,7 +180,18 @@ pub struct Egress {
     pub client_key: Option<PathBuf>,
 }
 
-/// The proxy to the Manager.
+impl Egress {
+    /// The proxy for this URL, whose exceptions are still to be minded.
+    pub fn proxy_for(&self, url: &str) -> Option<&ProxySettings> {
+        if parse::is_plain(url) {
+            self.http_proxy.as_ref()
+        } else {
+            self.https_proxy.as_ref()
+        }
+    }
+}
+
+/// A proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxySettings {
     /// `scheme://host:port`, without user and password.

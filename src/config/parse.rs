@@ -87,8 +87,13 @@ pub(super) fn names(text: &str) -> Result<Vec<String>, String> {
     }
 }
 
+/// Whether a URL is asked without TLS.
+pub(super) fn is_plain(url: &str) -> bool {
+    url.starts_with("http://")
+}
+
 /// A URL of http or https with a host.
-fn http_url(text: &str) -> Result<Url, String> {
+pub(super) fn http_url(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| error.to_string())?;
     if matches!(url.scheme(), "http" | "https") && url.has_host() {
         Ok(url)

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::notifications::notifications;
 use super::problems::{ConfigErrors, Problems};
 use super::reader::Reader;
 use super::variables::Environment;
@@ -34,7 +35,8 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
     let registry = connections::registry(&mut reader, env);
     let docker_config = connections::docker_config(&mut reader, env);
     let health = health(&mut reader, env);
-    let egress = connections::egress(&mut reader, env, source.as_ref());
+    let notifications = notifications(&mut reader, env);
+    let egress = connections::egress(&mut reader, env, source.as_ref(), &notifications);
     let listen = reader.read(&env.listen_addr, parse::listen_address);
     let status_hosts = reader.read_as(&env.status_hosts, parse::hosts, |hosts| hosts.join(","));
     let log = LogSettings {
@@ -64,6 +66,7 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
             registry,
             docker_config,
             egress,
+            notifications,
             listen: listen?,
             status_hosts: status_hosts.unwrap_or_default(),
             log,

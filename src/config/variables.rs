@@ -133,6 +133,8 @@ const IMAGE: &str = "an image reference such as harness/delegate:26.02.88404";
 const REPOSITORY: &str =
     "a repository such as registry.example:5000/team: no scheme, no tag, no digest, lower-case path";
 const PORT: &str = "a port from 1 to 65535";
+const HTTP_URL: &str = "a URL such as https://hooks.example/…";
+const SIGNING_KEY: &str = "whsec_ and the base64 of at least 24 bytes, or a text of at least 24 bytes";
 const PROXY: &str = "a proxy URL such as http://proxy.example:3128";
 
 variables! {
@@ -212,7 +214,7 @@ variables! {
     }
     egress {
         proxy_host = row("PROXY_HOST", Unset, "the host name or address of the proxy, without scheme and port",
-            "The proxy to the Manager.");
+            "The proxy to the Manager and to the receivers of [events](notifications.md).");
         proxy_scheme = row("PROXY_SCHEME", Value("http"), "http or https", "How to speak to `PROXY_HOST`.");
         proxy_port = row("PROXY_PORT", Derived("the scheme's"), PORT, "The port of `PROXY_HOST`.");
         proxy_user = row("PROXY_USER", Unset, "the user name for PROXY_PASSWORD", "The login at the proxy.");
@@ -221,7 +223,7 @@ variables! {
             "The proxy as one URL, with a user and password if it wants them (`%40` for `@` and so on, here only). Not used with \
              `PROXY_HOST`. `https_proxy` counts, too.").any_case();
         http_proxy = row("HTTP_PROXY", Derived("`HTTPS_PROXY`"), PROXY,
-            "The same for a Manager whose URL is `http://…`. `http_proxy` counts, too.").any_case();
+            "The same for a Manager or a receiver whose URL is `http://…`. `http_proxy` counts, too.").any_case();
         no_proxy = row("NO_PROXY", Unset, "hosts, addresses and networks, separated by commas",
             "What is reached without the proxy: `manager.example` (and all below it), `10.0.0.0/8`, `*`. `no_proxy` counts, \
              too.").any_case();
@@ -231,6 +233,21 @@ variables! {
             "The certificate for mTLS; goes with `CLIENT_KEY`.");
         client_key = row("CLIENT_KEY", Unset, "the path of a PEM file with the private key of CLIENT_CERT, not encrypted",
             "Its private key.");
+    }
+    notifications {
+        webhook_url = row("WEBHOOK_URL", Unset, HTTP_URL,
+            "Where [events](notifications.md) are sent. No output shows it: a URL of Slack or Teams holds its own key.").secret();
+        webhook_format = row("WEBHOOK_FORMAT", Value("cloudevents"), "cloudevents, slack or teams",
+            "How an event is written.");
+        webhook_secret = row("WEBHOOK_SECRET", Unset, SIGNING_KEY,
+            "[Signs](notifications.md#signatures) what is sent.").secret();
+        webhook_secret_file = row("WEBHOOK_SECRET_FILE", Unset,
+            "the path of a readable file that holds only the secret, instead of WEBHOOK_SECRET: whsec_ and the base64 of at least 24 bytes, or a text of at least 24 bytes",
+            "The secret as a file. Blanks at its ends do not count.");
+        webhook_events = row("WEBHOOK_EVENTS", Derived("all"), super::notifications::ACTIONS, "Which events are sent, separated by commas.");
+        deadman_url = row("DEADMAN_URL", Unset, HTTP_URL,
+            "Requested after [each good scheduled run](notifications.md#a-dead-mans-switch), so that a service can raise an alarm when that does not happen. No \
+             output shows it.").secret();
     }
     program {
         listen_addr = row("LISTEN_ADDR", Value("127.0.0.1:9464"), "an address and port such as 127.0.0.1:9464",
@@ -276,7 +293,6 @@ pub(super) fn documented() -> impl Iterator<Item = &'static Row> {
 
 /// Planned settings, refused until they work, so that nobody relies on them: a variable, or one value of it.
 pub(super) const UNSUPPORTED: &[(&str, Option<&str>)] = &[
-    ("DEADMAN_URL", None),
     ("HEALTH_ACTION", Some("restart")),
     ("HEALTH_COMMAND", None),
     ("HEALTH_PROBE", Some("exec")),
@@ -287,11 +303,6 @@ pub(super) const UNSUPPORTED: &[(&str, Option<&str>)] = &[
     ("UPGRADE_NOW_IF_EXPIRED", None),
     ("UPGRADE_WAVE", None),
     ("UPGRADE_WINDOW", None),
-    ("WEBHOOK_EVENTS", None),
-    ("WEBHOOK_FORMAT", None),
-    ("WEBHOOK_SECRET", None),
-    ("WEBHOOK_SECRET_FILE", None),
-    ("WEBHOOK_URL", None),
 ];
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -13,6 +14,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::audit::{AuditLog, Known, Unwritten};
 use super::durations::Durations;
 use super::event::{Action, Actor, Event, EventId};
+use super::listeners::Listeners;
 use super::note::Notes;
 use super::outcome::{Origin, Outcome, outcome_of_retired, outcomes, recorded_before, restored};
 use crate::container::ImageId;
@@ -23,14 +25,11 @@ use crate::rollout::{Effect, Rollout, Step};
 /// A health that was lost for two intervals was checked three times.
 const INTERVALS: i32 = 2;
 
-/// Hears of each event; it must not block.
-pub type Listener = Box<dyn Fn(&Event) + Send + Sync>;
-
 /// Finds outcomes, records and reports them.
 pub struct Ledger {
     origin: Origin,
     audit: Option<AuditLog>,
-    listener: Option<Listener>,
+    listeners: Arc<Listeners>,
     /// Whether it reports what lasts, such as lost health, and not only outcomes.
     reports_states: bool,
     health_interval: TimeDelta,
@@ -70,7 +69,7 @@ impl Ledger {
                 actor: Actor::System,
             },
             audit: None,
-            listener: None,
+            listeners: Arc::default(),
             reports_states: true,
             health_interval: TimeDelta::from_std(health_interval).unwrap_or_default(),
             notes: Notes::default(),
@@ -88,10 +87,10 @@ impl Ledger {
         Self { audit, ..self }
     }
 
-    /// Reports everything to it.
+    /// Reports everything to them.
     #[must_use]
-    pub fn with_listener(self, listener: Option<Listener>) -> Self {
-        Self { listener, ..self }
+    pub fn with_listeners(self, listeners: Arc<Listeners>) -> Self {
+        Self { listeners, ..self }
     }
 
     /// That of a command that an operator runs beside the daemon: the daemon reports what lasts.
@@ -296,9 +295,7 @@ impl Ledger {
         }
         *self.counts.entry(event.action.as_str()).or_default() += 1;
         self.durations.note(&event.seconds);
-        if let Some(listener) = &self.listener {
-            listener(&event);
-        }
+        self.listeners.tell(&event);
         self.seen.insert(event.id);
     }
 }

@@ -5,11 +5,17 @@
 //! before the next step and reported once. [`audit`] writes it to a file, and reads it back.
 
 pub mod audit;
+mod deadman;
 pub mod durations;
 pub mod event;
 pub mod history;
 pub mod ledger;
+mod listeners;
 pub mod note;
 pub mod outcome;
+mod receiver;
+pub mod webhook;
 
+pub use deadman::{DeadMan, DeadManCounts};
 pub use event::{Action, Actor, Event, EventId, Seconds};
+pub use listeners::Listeners;

@@ -9,18 +9,17 @@ use reqwest::header::{
     ACCEPT, AUTHORIZATION, DATE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
 };
 use reqwest::{Client, Url};
-use ring::rand::{SecureRandom, SystemRandom};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::client_config::{ManagerConfig, ManagerSetupError, Timing, audience, base_url, client, endpoint};
+use super::client_config::{ManagerConfig, ManagerSetupError, Timing, audience, base_url, endpoint};
 use super::error::ManagerError;
-use super::response::{MAX_SHOWN, Response};
+use super::response::Response;
 use super::source::ImageSource;
 use super::token::{Claims, DelegateToken, Issued};
 use super::transport_error::transport;
 use crate::image::ImageReference;
-use crate::text::one_line;
+use crate::net::{jittered, redirected_to};
 
 const HARNESS_ERROR: HeaderName = HeaderName::from_static("x-harness-error");
 
@@ -71,7 +70,7 @@ impl HttpManager {
     pub fn new(config: ManagerConfig) -> Result<Self, ManagerSetupError> {
         let base = base_url(&config.base_url)?;
         let endpoint = endpoint(&base, config.reports_upgrader)?;
-        let client = client(&config, &base)?;
+        let client = config.connection.client(&base, config.timing.connect)?;
         Ok(Self {
             client,
             endpoint,
@@ -269,34 +268,4 @@ async fn receive(
         answer.body = text.replace(token, "***").into_bytes();
     }
     Ok(answer)
-}
-
-/// Scheme, host and port of where a redirect leads: the rest may hold secrets.
-fn redirected_to(from: &Url, location: &str) -> String {
-    from.join(location).map_or_else(
-        |_| "an invalid address".to_owned(),
-        |to| one_line(&to.origin().ascii_serialization(), MAX_SHOWN),
-    )
-}
-
-/// Between half of the pause and all of it, so that many hosts do not ask at the same time.
-fn jittered(pause: Duration) -> Duration {
-    let mut byte = [u8::MAX];
-    // Without random numbers it is all of it.
-    let _ = SystemRandom::new().fill(&mut byte);
-    let [byte] = byte;
-    pause.mul_f64(0.5 + f64::from(byte) / f64::from(u8::MAX) / 2.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pause_is_between_a_half_and_the_whole_and_not_always_the_same() {
-        let pause = Duration::from_secs(8);
-        let pauses: Vec<_> = (0..200).map(|_| jittered(pause)).collect();
-        assert!(pauses.iter().all(|p| (pause / 2..=pause).contains(p)));
-        assert!(pauses.iter().any(|p| *p != pauses[0]));
-    }
 }

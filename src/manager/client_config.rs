@@ -4,15 +4,10 @@ use std::fmt;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use reqwest::{Client, Proxy, Url, redirect};
-use rustls::sign::CertifiedKey;
+use reqwest::Url;
 
-use super::response::MAX_SHOWN;
 use super::token::DelegateToken;
-use super::transport_error::reason;
-use super::trust;
-use crate::net::{certificates, tls_without_roots};
-use crate::text::one_line;
+use crate::net::client::{ClientError, Connection};
 
 /// How to reach a Manager, and as whom.
 pub struct ManagerConfig {
@@ -27,16 +22,8 @@ pub struct ManagerConfig {
     /// Whether the Manager's UI shows AUTO UPGRADE ON for the workloads that are asked about: for a daemon that
     /// upgrades, not for one that only checks.
     pub reports_upgrader: bool,
-    /// `User-Agent`.
-    pub user_agent: String,
-    /// The proxy to go through, with its exceptions; nothing is read from the environment here.
-    pub proxy: Option<Proxy>,
-    /// Whether that proxy is reached over plain HTTP.
-    pub proxy_is_plain: bool,
-    /// PEM certificates to trust beside those of the system: authorities, and servers' own.
-    pub ca_bundle: Option<Vec<u8>>,
-    /// For mTLS.
-    pub client_identity: Option<ClientIdentity>,
+    /// The proxy and certificates.
+    pub connection: Connection,
     /// The bounds on waiting.
     pub timing: Timing,
     /// The clock that tokens are issued by.
@@ -57,11 +44,7 @@ impl ManagerConfig {
             delegate_token: delegate_token.into(),
             host_name: host_name.into(),
             reports_upgrader: false,
-            user_agent: concat!("delegate-upgrader/", env!("CARGO_PKG_VERSION")).to_owned(),
-            proxy: None,
-            proxy_is_plain: false,
-            ca_bundle: None,
-            client_identity: None,
+            connection: Connection::default(),
             timing: Timing::default(),
             clock: Utc::now,
         }
@@ -77,15 +60,6 @@ impl fmt::Debug for ManagerConfig {
             .field("timing", &self.timing)
             .finish_non_exhaustive()
     }
-}
-
-/// What a Manager that requires a client certificate gets.
-#[derive(Clone)]
-pub struct ClientIdentity {
-    /// PEM certificate chain, the client's own certificate first.
-    pub certificate: Vec<u8>,
-    /// PEM private key of that certificate.
-    pub key: Vec<u8>,
 }
 
 /// The bounds on waiting for a Manager.
@@ -120,18 +94,9 @@ pub enum ManagerSetupError {
         "MANAGER_HOST_AND_PORT: {0}; expected https://host[:port][/path], such as https://app.harness.io"
     )]
     BaseUrl(String),
-    /// The additional certificates.
-    #[error("CA_BUNDLE: {0}; expected one or more certificates in PEM format")]
-    CaBundle(String),
-    /// The client's certificate and key.
-    #[error("CLIENT_CERT, CLIENT_KEY: {0}; expected a certificate chain and its private key in PEM format")]
-    ClientIdentity(String),
-    /// The client as a whole: most often the system has no CA certificates.
-    #[error(
-        "cannot set up the HTTPS client: {0}; if CA certificates are missing, install them (ca-certificates), or set \
-         SSL_CERT_FILE to a file of them or CA_BUNDLE to the Manager's own"
-    )]
-    Client(String),
+    /// The certificates, or the client as a whole.
+    #[error(transparent)]
+    Client(#[from] ClientError),
 }
 
 /// Parses `MANAGER_HOST_AND_PORT`.
@@ -173,50 +138,6 @@ pub(super) fn audience(base: &Url) -> String {
     let host = base.host_str().unwrap_or_default();
     let port = base.port_or_known_default().unwrap_or_default();
     format!("{}://{host}:{port}", base.scheme())
-}
-
-/// The HTTP client: no redirects, nothing from the environment.
-pub(super) fn client(config: &ManagerConfig, base: &Url) -> Result<Client, ManagerSetupError> {
-    // For clients without a TLS configuration of their own, such as those of the tests. Err: one is installed already,
-    // which is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let broken = |reason: &str| ManagerSetupError::Client(one_line(reason, MAX_SHOWN));
-    let authorities = match &config.ca_bundle {
-        Some(pem) => certificates::authorities(pem).map_err(ManagerSetupError::CaBundle)?,
-        None => Vec::new(),
-    };
-    let identity = match &config.client_identity {
-        Some(files) => Some(identity(files).map_err(ManagerSetupError::ClientIdentity)?),
-        None => None,
-    };
-    let plain = base.scheme() == "http" && (config.proxy.is_none() || config.proxy_is_plain);
-    let tls = if plain {
-        // Without TLS, no CA certificates are needed or loaded.
-        tls_without_roots()
-    } else {
-        trust::tls(authorities, identity)
-    };
-    let mut builder = Client::builder()
-        .user_agent(&config.user_agent)
-        .redirect(redirect::Policy::none())
-        .referer(false)
-        .no_proxy()
-        .connect_timeout(config.timing.connect)
-        .tls_backend_preconfigured(tls.map_err(|error| broken(&error))?);
-    if let Some(proxy) = &config.proxy {
-        builder = builder.proxy(proxy.clone());
-    }
-    builder
-        .build()
-        .map_err(|error| broken(&reason(&error.without_url())))
-}
-
-fn identity(files: &ClientIdentity) -> Result<CertifiedKey, String> {
-    certificates::identity(
-        certificates::chain(&files.certificate)?,
-        certificates::signing_key(&files.key)?,
-        "CLIENT_CERT",
-    )
 }
 
 #[cfg(test)]

@@ -9,10 +9,10 @@ pub mod response;
 mod source;
 pub mod token;
 mod transport_error;
-mod trust;
 
+pub use crate::net::client::{ClientError, ClientIdentity, Connection};
 pub use client::HttpManager;
-pub use client_config::{ClientIdentity, ManagerConfig, ManagerSetupError, Timing};
+pub use client_config::{ManagerConfig, ManagerSetupError, Timing};
 pub use error::ManagerError;
 pub(crate) use error::clock_problem;
 pub use fixed::FixedImage;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::error::ManagerError;
 use crate::image::ImageReference;
+use crate::net::client::MAX_SHOWN;
 use crate::net::without_markup;
 use crate::text::one_line;
 
@@ -137,6 +138,3 @@ fn http_date(text: &str) -> Option<DateTime<Utc>> {
         .ok()
         .map(|date| date.with_timezone(&Utc))
 }
-
-/// As many characters of a foreign message fit into a log line.
-pub(super) const MAX_SHOWN: usize = 200;

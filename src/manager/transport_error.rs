@@ -6,9 +6,9 @@ use std::time::Duration;
 use rustls::AlertDescription;
 
 use super::error::ManagerError;
-use super::response::MAX_SHOWN;
-use crate::net::causes;
+use crate::net::client::MAX_SHOWN;
 use crate::net::trust::is_authority_as_server;
+use crate::net::{causes, without_request};
 use crate::text::one_line;
 
 /// The cause of a request without a response, or with half of one. `timeout` was that of the whole attempt.
@@ -36,7 +36,7 @@ pub(super) fn transport(error: reqwest::Error, timeout: Duration) -> ManagerErro
         }
         _ => {}
     }
-    let text = one_line(&reason(&error), MAX_SHOWN);
+    let text = one_line(&without_request(&error), MAX_SHOWN);
     match causes(&error).find_map(<dyn Error>::downcast_ref) {
         Some(rustls::Error::AlertReceived(alert)) if is_about_our_certificate(*alert) => {
             ManagerError::ClientCertificate(text)
@@ -88,21 +88,4 @@ fn advice(error: &rustls::Error) -> &'static str {
         }
         _ => "add a private CA to CA_BUNDLE, and check this host's clock",
     }
-}
-
-/// The causes of an error joined by colons, without repetitions and without the outermost, which names only the
-/// request.
-pub(super) fn reason(error: &(dyn Error + 'static)) -> String {
-    let mut texts: Vec<String> = Vec::new();
-    for cause in causes(error) {
-        let text = cause.to_string();
-        if texts.last() != Some(&text) {
-            texts.push(text);
-        }
-    }
-    // The outermost is "error sending request".
-    if texts.len() > 1 {
-        texts.remove(0);
-    }
-    texts.join(": ")
 }

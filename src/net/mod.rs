@@ -1,11 +1,19 @@
-//! What the HTTP clients share: TLS, whom it trusts, PEM, and the gist of errors and error pages.
+//! What the HTTP clients share: how servers elsewhere are reached, TLS, whom it trusts, PEM, pauses, and the gist of errors
+//! and error pages.
 
 pub(crate) mod certificates;
+pub(crate) mod client;
 pub(crate) mod pem;
+mod tls;
 pub(crate) mod trust;
 
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
+
+use ring::rand::{SecureRandom, SystemRandom};
+
+use crate::text::one_line;
 
 /// A rustls configuration on ring, the only provider that is linked.
 pub(crate) fn tls_builder()
@@ -40,6 +48,40 @@ pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
     causes(error).last().unwrap_or(error).to_string()
 }
 
+/// The causes of a request's error joined by colons, without repetitions and without the outermost, which names only the
+/// request.
+pub(crate) fn without_request(error: &(dyn Error + 'static)) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    for cause in causes(error) {
+        let text = cause.to_string();
+        if texts.last() != Some(&text) {
+            texts.push(text);
+        }
+    }
+    // The outermost is "error sending request".
+    if texts.len() > 1 {
+        texts.remove(0);
+    }
+    texts.join(": ")
+}
+
+/// Between half of the pause and all of it, so that many hosts do not ask at the same time.
+pub(crate) fn jittered(pause: Duration) -> Duration {
+    let mut byte = [u8::MAX];
+    // Without random numbers it is all of it.
+    let _ = SystemRandom::new().fill(&mut byte);
+    let [byte] = byte;
+    pause.mul_f64(0.5 + f64::from(byte) / f64::from(u8::MAX) / 2.0)
+}
+
+/// Scheme, host and port of where a redirect leads: the rest may hold secrets.
+pub(crate) fn redirected_to(from: &reqwest::Url, location: &str) -> String {
+    from.join(location).map_or_else(
+        |_| "an invalid address".to_owned(),
+        |to| one_line(&to.origin().ascii_serialization(), client::MAX_SHOWN),
+    )
+}
+
 /// The text of an HTML error page, which proxies answer with, on one line. Any other text stays as it is.
 pub(crate) fn without_markup(text: &str) -> String {
     if !text.trim_start().starts_with('<') {
@@ -50,4 +92,17 @@ pub(crate) fn without_markup(text: &str) -> String {
     let words = parts.filter_map(|part| Some(part.split_once('>')?.1));
     let words = words.flat_map(str::split_whitespace);
     words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_between_a_half_and_the_whole_and_not_always_the_same() {
+        let pause = Duration::from_secs(8);
+        let pauses: Vec<_> = (0..200).map(|_| jittered(pause)).collect();
+        assert!(pauses.iter().all(|p| (pause / 2..=pause).contains(p)));
+        assert!(pauses.iter().any(|p| *p != pauses[0]));
+    }
 }

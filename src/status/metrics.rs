@@ -146,6 +146,7 @@ pub fn text(status: &Status) -> String {
         "Outcomes that could not be written to the audit log",
         i64::try_from(unwritten).unwrap_or(i64::MAX),
     );
+    register_notifications(&mut registry, status);
 
     let dropped = Counter::<u64>::default();
     dropped.inc_by(status.log_lines_dropped);
@@ -224,6 +225,43 @@ fn register_tasks<'a>(
         Unit::Seconds,
         time_left,
     );
+}
+
+/// Registers what has come of events and requests, where somebody elsewhere is to hear of them.
+fn register_notifications(registry: &mut Registry, status: &Status) {
+    let results = |counts: &[(&str, u64)]| {
+        let family = Family::<Labels, Counter>::default();
+        for (result, count) in counts {
+            let labels = vec![("result", (*result).to_owned())];
+            family.get_or_create(&labels).inc_by(*count);
+        }
+        family
+    };
+    if let Some(webhook) = &status.webhook {
+        registry.register(
+            "webhook_deliveries",
+            "Events that were delivered, given up or dropped, and attempts that failed, since the start",
+            results(&[
+                ("delivered", webhook.delivered),
+                ("failed", webhook.failed_attempts),
+                ("given_up", webhook.given_up),
+                ("dropped", webhook.dropped),
+            ]),
+        );
+        register(
+            registry,
+            "webhook_queue_length",
+            "Events that wait for the webhook's receiver",
+            i64::try_from(webhook.queued).unwrap_or(i64::MAX),
+        );
+    }
+    if let Some(dead_man) = &status.dead_man {
+        registry.register(
+            "deadman_requests",
+            "Requests to DEADMAN_URL since the start",
+            results(&[("succeeded", dead_man.succeeded), ("failed", dead_man.failed)]),
+        );
+    }
 }
 
 fn register(registry: &mut Registry, name: &str, help: &str, value: i64) {

@@ -63,6 +63,12 @@ pub struct Status {
     /// What could not be written to the audit log, where something could not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit_log: Option<Unwritten>,
+    /// What has come of the events that a webhook sends, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<WebhookStatus>,
+    /// What has come of the requests to `DEADMAN_URL`, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dead_man: Option<DeadManStatus>,
     /// How many log lines were dropped since the start, because nobody read them.
     #[serde(default)]
     pub log_lines_dropped: u64,
@@ -75,6 +81,36 @@ pub struct Unwritten {
     pub waiting: usize,
     /// They were too many.
     pub lost: u64,
+}
+
+/// What has come of the events that a webhook sends, since the start.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WebhookStatus {
+    /// Events that the receiver has accepted.
+    pub delivered: u64,
+    /// Attempts that failed.
+    pub failed_attempts: u64,
+    /// Events that it rejected or did not accept in time.
+    pub given_up: u64,
+    /// Events for which there was no room, or no receiver any more.
+    pub dropped: u64,
+    /// Events that wait or are being sent.
+    pub queued: u64,
+    /// Why the last attempt failed, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+}
+
+/// What has come of the requests to `DEADMAN_URL`, since the start.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DeadManStatus {
+    /// Requests that were answered with a status of 2xx.
+    pub succeeded: u64,
+    /// Requests that failed.
+    pub failed: u64,
+    /// Why the last one failed, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
 }
 
 /// What the daemon may do: `DISABLE_AUTO_UPGRADE`.
@@ -117,6 +153,8 @@ impl Status {
             outcomes: BTreeMap::new(),
             durations: Vec::new(),
             audit_log: None,
+            webhook: None,
+            dead_man: None,
             log_lines_dropped: 0,
         }
     }

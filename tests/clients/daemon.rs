@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 
 use kit::manager::{RawServer, Reply, answer_text};
 
-fn engine(head: &str) -> String {
+pub(crate) fn engine(head: &str) -> String {
     let body = if head.starts_with("GET /version ") {
         r#"{"ApiVersion":"1.41","Version":"26.1.5","Os":"linux","Arch":"amd64"}"#
     } else {
@@ -24,6 +24,11 @@ pub(crate) struct Daemon {
 impl Daemon {
     /// Starts one that may open 64 files. Its output goes nowhere unless `change` says otherwise.
     pub(crate) async fn start(change: impl FnOnce(&mut Command)) -> Self {
+        Self::beside(engine, change).await
+    }
+
+    /// The same beside an engine that answers in this way.
+    pub(crate) async fn beside(engine: fn(&str) -> String, change: impl FnOnce(&mut Command)) -> Self {
         let engine = RawServer::start(vec![Reply::From(engine)]).await;
         // Nobody listens there any more once it is known.
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,5 +1,5 @@
-//! What needs sockets or the real clock, and no engine: the clients of Docker, of the Manager and of health endpoints,
-//! the schedule's alarm clock, and what the daemon serves and logs.
+//! What needs sockets or the real clock, and no engine: the clients of Docker, of the Manager, of health endpoints and of
+//! receivers of events, the schedule's alarm clock, and what the daemon serves and logs.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,9 +9,11 @@
 
 mod audit;
 mod daemon;
+mod deadman;
 mod docker;
 mod health_endpoint;
 mod log;
 mod manager;
 mod status_server;
 mod trigger;
+mod webhook;

@@ -63,6 +63,7 @@ fn daemon(twin: &Twin, health_interval: Duration) -> Liveness {
         health_interval,
         run_on_start: false,
         health_only: true,
+        listeners: Arc::default(),
     };
     let liveness = Liveness::default();
     let (wall, engine) = (twin.clone(), twin.clone());

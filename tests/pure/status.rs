@@ -322,6 +322,9 @@ fn the_command_page_lists_every_metric() {
         status["next_run"] = "2026-11-21T06:00:00Z".into();
         status["manager"] = json!({ "answered_at": "2026-11-21T05:18:14Z", "published": {} });
         status["steps"] = json!({ "pull": 1 });
+        status["webhook"] =
+            json!({ "delivered": 5, "failed_attempts": 4, "given_up": 3, "dropped": 2, "queued": 1 });
+        status["dead_man"] = json!({ "succeeded": 7, "failed": 6 });
     });
     let text = metrics::text(&status);
     let samples = text.lines().filter(|line| !line.starts_with('#'));
@@ -335,4 +338,26 @@ fn the_command_page_lists_every_metric() {
         .map(|name| format!("delegate_upgrader_{name}"))
         .collect();
     assert_eq!(found, listed.iter().map(String::as_str).collect());
+}
+
+#[test]
+fn what_came_of_events_is_in_the_metrics_where_somebody_hears_of_them() {
+    let text = metrics::text(&status(|_| ()));
+    assert!(!text.contains("webhook") && !text.contains("deadman"), "{text}");
+    let text = metrics::text(&status(|status| {
+        status["webhook"] =
+            json!({ "delivered": 5, "failed_attempts": 4, "given_up": 3, "dropped": 2, "queued": 1 });
+        status["dead_man"] = json!({ "succeeded": 7, "failed": 6 });
+    }));
+    for line in [
+        r#"delegate_upgrader_webhook_deliveries_total{result="delivered"} 5"#,
+        r#"delegate_upgrader_webhook_deliveries_total{result="failed"} 4"#,
+        r#"delegate_upgrader_webhook_deliveries_total{result="given_up"} 3"#,
+        r#"delegate_upgrader_webhook_deliveries_total{result="dropped"} 2"#,
+        "delegate_upgrader_webhook_queue_length 1",
+        r#"delegate_upgrader_deadman_requests_total{result="succeeded"} 7"#,
+        r#"delegate_upgrader_deadman_requests_total{result="failed"} 6"#,
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}: {text}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use delegate_upgrader::manager::{HttpManager, ManagerConfig, ManagerError};
+use delegate_upgrader::manager::{Connection, HttpManager, ManagerConfig, ManagerError};
 use tokio::net::TcpListener;
 
 use kit::manager::{
@@ -317,8 +317,11 @@ async fn a_proxy_is_used_and_its_password_shown_nowhere() {
     let proxy = RawServer::start(vec![published("a:1"), answer(407, "", "who are you?")]).await;
     let with_password = proxy.url.replace("http://", "http://user:hunter2@");
     let client = HttpManager::new(ManagerConfig {
-        proxy: Some(reqwest::Proxy::all(&with_password).unwrap()),
-        proxy_is_plain: true,
+        connection: Connection {
+            proxy: Some(reqwest::Proxy::all(&with_password).unwrap()),
+            proxy_is_plain: true,
+            ..Connection::default()
+        },
         timing: HASTY,
         ..config("http://manager.invalid/gratis")
     })

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use delegate_upgrader::manager::{HttpManager, ManagerConfig};
+use delegate_upgrader::manager::{Connection, HttpManager, ManagerConfig};
 use rustls::crypto::ring::sign::any_supported_type;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -149,9 +149,12 @@ async fn it_is_trusted_through_a_proxy_whose_own_certificate_is_given_too() {
     let proxy = tunnel(OWN);
     let through = |ca: &[u8]| {
         HttpManager::new(ManagerConfig {
-            proxy: Some(reqwest::Proxy::all(&proxy).unwrap()),
-            ca_bundle: Some(ca.to_vec()),
-            client_identity: Some(identity()),
+            connection: Connection {
+                proxy: Some(reqwest::Proxy::all(&proxy).unwrap()),
+                ca_bundle: Some(ca.to_vec()),
+                client_identity: Some(identity()),
+                ..Connection::default()
+            },
             timing: HASTY,
             ..config(&start(RENEWED, true))
         })

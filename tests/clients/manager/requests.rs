@@ -1,6 +1,6 @@
 //! The question as it is sent, and what is shown of the client that sends it.
 
-use delegate_upgrader::manager::{HttpManager, ImageSource as _, ManagerConfig};
+use delegate_upgrader::manager::{Connection, HttpManager, ImageSource as _, ManagerConfig};
 
 use kit::manager::{RawServer, config, published, reference};
 
@@ -10,8 +10,11 @@ async fn asked_address(base_url: &str, reports_upgrader: bool) -> String {
     let client = HttpManager::new(ManagerConfig {
         account_id: "acct id&x=1".to_owned(),
         reports_upgrader,
-        proxy: Some(reqwest::Proxy::all(&proxy.url).unwrap()),
-        proxy_is_plain: true,
+        connection: Connection {
+            proxy: Some(reqwest::Proxy::all(&proxy.url).unwrap()),
+            proxy_is_plain: true,
+            ..Connection::default()
+        },
         ..config(base_url)
     });
     let current = reference("localhost:5000/harness/delegate:1");

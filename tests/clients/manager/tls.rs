@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use delegate_upgrader::manager::{ClientIdentity, HttpManager, ManagerConfig, ManagerError};
+use delegate_upgrader::manager::{ClientIdentity, Connection, HttpManager, ManagerConfig, ManagerError};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -76,8 +76,11 @@ pub(super) fn identity() -> ClientIdentity {
 
 pub(super) fn client(url: &str, ca: &[u8], identity: Option<ClientIdentity>) -> HttpManager {
     HttpManager::new(ManagerConfig {
-        ca_bundle: Some(ca.to_vec()),
-        client_identity: identity,
+        connection: Connection {
+            ca_bundle: Some(ca.to_vec()),
+            client_identity: identity,
+            ..Connection::default()
+        },
         timing: HASTY,
         ..config(url)
     })
@@ -153,8 +156,11 @@ async fn a_proxy_that_refuses_the_tunnel_is_an_outage_and_its_password_is_not_sh
         let proxy = RawServer::start(vec![Reply::Bytes(refusal)]).await;
         let with_password = proxy.url.replace("http://", "http://user:hunter2@");
         let client = HttpManager::new(ManagerConfig {
-            proxy: Some(reqwest::Proxy::all(&with_password).unwrap()),
-            ca_bundle: Some(CA.to_vec()),
+            connection: Connection {
+                proxy: Some(reqwest::Proxy::all(&with_password).unwrap()),
+                ca_bundle: Some(CA.to_vec()),
+                ..Connection::default()
+            },
             timing: HASTY,
             ..config("https://manager.invalid")
         })

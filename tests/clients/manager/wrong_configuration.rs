@@ -1,6 +1,8 @@
 //! A wrong configuration of the client is refused before anything is sent.
 
-use delegate_upgrader::manager::{ClientIdentity, HttpManager, ManagerConfig, ManagerSetupError};
+use delegate_upgrader::manager::{
+    ClientError, ClientIdentity, Connection, HttpManager, ManagerConfig, ManagerSetupError,
+};
 
 fn refusal(config: ManagerConfig) -> ManagerSetupError {
     HttpManager::new(config).unwrap_err()
@@ -36,19 +38,31 @@ fn invalid_certificates_are_refused() {
         "-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----",
     ] {
         let with_ca = ManagerConfig {
-            ca_bundle: Some(pem.into()),
+            connection: Connection {
+                ca_bundle: Some(pem.into()),
+                ..Connection::default()
+            },
             ..config()
         };
         let error = refusal(with_ca);
-        assert!(matches!(error, ManagerSetupError::CaBundle(_)), "{error}");
+        assert!(
+            matches!(error, ManagerSetupError::Client(ClientError::CaBundle(_))),
+            "{error}"
+        );
         let with_identity = ManagerConfig {
-            client_identity: Some(ClientIdentity {
-                certificate: pem.into(),
-                key: pem.into(),
-            }),
+            connection: Connection {
+                client_identity: Some(ClientIdentity {
+                    certificate: pem.into(),
+                    key: pem.into(),
+                }),
+                ..Connection::default()
+            },
             ..config()
         };
         let error = refusal(with_identity);
-        assert!(matches!(error, ManagerSetupError::ClientIdentity(_)), "{error}");
+        assert!(
+            matches!(error, ManagerSetupError::Client(ClientError::Identity(_))),
+            "{error}"
+        );
     }
 }

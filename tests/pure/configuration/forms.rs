@@ -106,7 +106,7 @@ fn the_login_of_a_proxy_url_is_decoded_and_stray_percent_signs_stay() {
         ("%c3%a9", "é"),
     ] {
         let url = format!("me:{given}@proxy.example:3128");
-        let proxy = settings(&[("HTTPS_PROXY", &url)]).egress.proxy.unwrap();
+        let proxy = settings(&[("HTTPS_PROXY", &url)]).egress.https_proxy.unwrap();
         assert_eq!(proxy.url, "http://proxy.example:3128");
         assert_eq!(proxy.password.unwrap().expose(), expected);
     }
@@ -165,6 +165,7 @@ fn words_are_read_in_any_case() {
         ("HEALTH_ACTION", vec!["report"]),
         ("LOG_LEVEL", vec!["error", "warn", "info", "debug", "trace"]),
         ("LOG_FORMAT", vec!["text", "json"]),
+        ("WEBHOOK_FORMAT", vec!["cloudevents", "slack", "teams"]),
     ] {
         for word in words {
             assert_forms(variable, &[(word, Ok(word)), (&word.to_uppercase(), Ok(word))]);

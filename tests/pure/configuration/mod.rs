@@ -2,6 +2,7 @@
 
 mod certificates;
 mod forms;
+mod notifications;
 mod right;
 mod wrong;
 

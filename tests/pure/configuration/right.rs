@@ -42,7 +42,7 @@ fn the_documented_command_gives_the_documented_defaults() {
         settings.engine,
         EngineHost::Unix(PathBuf::from("/var/run/docker.sock"))
     );
-    assert!(settings.registry.is_none() && settings.egress.proxy.is_none());
+    assert!(settings.registry.is_none() && settings.egress.https_proxy.is_none());
     assert_eq!(settings.warnings, Vec::<String>::new());
 }
 
@@ -102,7 +102,7 @@ fn every_accepted_form_is_read() {
     assert_eq!(settings.strategy, Strategy::StopFirst);
     assert_eq!(settings.health.probe, ProbeKind::Running);
     assert_eq!(settings.registry.as_ref().unwrap().password.expose(), PASSWORD);
-    let proxy = settings.egress.proxy.as_ref().unwrap();
+    let proxy = settings.egress.https_proxy.as_ref().unwrap();
     assert_eq!(proxy.url, "http://proxy.example:3128");
     assert_eq!(proxy.username.as_deref(), Some("me"));
     assert_eq!(proxy.password.as_ref().unwrap().expose(), "p@ss");
@@ -140,7 +140,7 @@ fn the_proxy_is_put_together_from_its_parts() {
         ("PROXY_PASSWORD", PASSWORD),
         ("HTTPS_PROXY", "http://other.example"),
     ]);
-    let proxy = settings.egress.proxy.as_ref().unwrap();
+    let proxy = settings.egress.https_proxy.as_ref().unwrap();
     assert_eq!(proxy.url, "http://proxy.example:3128");
     assert_eq!(proxy.password.as_ref().unwrap().expose(), PASSWORD);
     assert_eq!(
@@ -172,8 +172,8 @@ fn http_proxy_is_for_a_manager_that_is_asked_by_http() {
     ] {
         let all = [vec![("MANAGER_HOST_AND_PORT", manager)], given].concat();
         let settings = settings(&all);
-        let proxy = settings.egress.proxy.map(|proxy| proxy.url);
-        assert_eq!(proxy.as_deref(), expected, "{all:?}");
+        let proxy = settings.egress.proxy_for(manager).map(|proxy| &proxy.url);
+        assert_eq!(proxy.map(String::as_str), expected, "{all:?}");
         assert_eq!(settings.warnings, Vec::<String>::new());
     }
 }
@@ -389,6 +389,12 @@ fn the_redacted_settings_show_what_is_in_effect() {
             "CA_BUNDLE=(unset)",
             "CLIENT_CERT=(unset)",
             "CLIENT_KEY=(unset)",
+            "WEBHOOK_URL=(unset)",
+            "WEBHOOK_FORMAT=cloudevents",
+            "WEBHOOK_SECRET=(unset)",
+            "WEBHOOK_SECRET_FILE=(unset)",
+            "WEBHOOK_EVENTS=(unset)",
+            "DEADMAN_URL=(unset)",
             "LISTEN_ADDR=127.0.0.1:9464",
             "STATUS_HOSTS=(unset)",
             "LOG_LEVEL=info",

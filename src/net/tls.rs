@@ -1,4 +1,4 @@
-//! The TLS of a Manager's client: which servers it trusts, and what it shows them.
+//! The TLS of a client of servers elsewhere: which of them it trusts, and what it shows them.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls_platform_verifier::Verifier;
 
-use crate::net::tls_builder;
-use crate::net::trust::Trust;
+use super::tls_builder;
+use super::trust::Trust;
 
 /// A TLS configuration that trusts the system's authorities and these certificates, and shows this identity where a
 /// server asks for one. Errs without a single authority to trust.

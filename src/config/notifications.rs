@@ -1,0 +1,156 @@
+//! Who hears of outcomes: the webhook, and what is asked after each good run.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use strum::{Display, EnumString};
+
+use super::parse;
+use super::reader::{Given, Reader};
+use super::variables::{Environment, Variable};
+use crate::text::secret::Secret;
+
+/// The actions that `WEBHOOK_EVENTS` takes. A test holds them to those of events, which are above this layer.
+pub(super) const ACTIONS: &str = "upgraded, rejected, withdrawn, rolled_back, restored, restarted, health_lost, \
+     health_regained, image_removed, skipped, self_upgraded";
+
+/// Who hears of outcomes.
+#[derive(Clone, Debug, Default)]
+pub struct Notifications {
+    /// `WEBHOOK_URL` and what belongs to it.
+    pub webhook: Option<WebhookSettings>,
+    /// `DEADMAN_URL`: requested after each good scheduled run. Such a URL holds its own key.
+    pub deadman: Option<Secret>,
+}
+
+/// Where events are sent, and how.
+#[derive(Clone, Debug)]
+pub struct WebhookSettings {
+    /// `WEBHOOK_URL`. Such a URL may hold its own key.
+    pub url: Secret,
+    /// `WEBHOOK_FORMAT`.
+    pub format: WebhookFormat,
+    /// `WEBHOOK_SECRET`.
+    pub key: Option<SigningKey>,
+    /// `WEBHOOK_EVENTS`: the names of the actions to send; empty is all.
+    pub events: Vec<String>,
+}
+
+/// How an event is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
+pub enum WebhookFormat {
+    /// CloudEvents 1.0, structured JSON.
+    #[default]
+    CloudEvents,
+    /// A message for an incoming webhook of Slack.
+    Slack,
+    /// An Adaptive Card for a workflow of Microsoft Teams.
+    Teams,
+}
+
+/// The key of signatures by the scheme of Standard Webhooks.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SigningKey(Vec<u8>);
+
+impl SigningKey {
+    /// The shortest key by <https://www.standardwebhooks.com>, in bytes.
+    const SHORTEST: usize = 24;
+
+    /// `whsec_` with base64, or any text, whose bytes are the key. Errs with a few words that do not repeat it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let key = match text.strip_prefix("whsec_") {
+            Some(encoded) => BASE64_STANDARD
+                .decode(encoded)
+                .map_err(|_| "its value (not shown) has no base64 after whsec_".to_owned())?,
+            None => text.as_bytes().to_vec(),
+        };
+        match key.len() {
+            length if length < Self::SHORTEST => {
+                Err(format!("its value (not shown) is a key of {length} bytes"))
+            }
+            _ => Ok(Self(key)),
+        }
+    }
+
+    /// The key itself, for the place that signs.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SigningKey(…)")
+    }
+}
+
+pub(super) fn notifications(reader: &mut Reader, env: &Environment) -> Notifications {
+    Notifications {
+        webhook: webhook(reader, env),
+        deadman: url(reader, &env.deadman_url),
+    }
+}
+
+fn webhook(reader: &mut Reader, env: &Environment) -> Option<WebhookSettings> {
+    let url = url(reader, &env.webhook_url);
+    let format = reader.word(&env.webhook_format);
+    let key = match reader.secret(&env.webhook_secret, &env.webhook_secret_file) {
+        Given::Value(text, variable) => SigningKey::parse(text.expose().trim())
+            .map_err(|why| reader.problems.wrong(variable.row, why))
+            .ok(),
+        Given::Wrong | Given::Not => None,
+    };
+    let events = reader.read_as(&env.webhook_events, actions, |events| events.join(","));
+    if !env.webhook_url.is_set() && !reader.problems.names(env.webhook_url.row) {
+        for unused in [
+            &env.webhook_format,
+            &env.webhook_secret,
+            &env.webhook_secret_file,
+            &env.webhook_events,
+        ] {
+            if unused.is_set() {
+                reader
+                    .problems
+                    .warn(unused, "not used, since WEBHOOK_URL is not set");
+            }
+        }
+    }
+    Some(WebhookSettings {
+        url: url?,
+        format,
+        key,
+        events: events.unwrap_or_default(),
+    })
+}
+
+/// A URL that is a secret as a whole.
+fn url(reader: &mut Reader, variable: &Variable) -> Option<Secret> {
+    let text = variable.get()?;
+    match parse::http_url(text) {
+        Ok(url) => {
+            reader.note(variable, "(set)");
+            Some(Secret::new(url))
+        }
+        // The parser's words do not quote the URL, but its scheme may be a part of a key.
+        Err(_) => {
+            reader
+                .problems
+                .wrong(variable.row, "its value (not shown) is not such a URL");
+            None
+        }
+    }
+}
+
+/// A list of actions.
+fn actions(text: &str) -> Result<Vec<String>, String> {
+    let names = parse::names(text)?;
+    match names
+        .iter()
+        .find(|name| ACTIONS.split(", ").all(|known| known != *name))
+    {
+        Some(unknown) => Err(format!("no event is called {unknown}")),
+        None => Ok(names),
+    }
+}

@@ -1,0 +1,84 @@
+//! A dead man's switch: a URL that is requested after each good scheduled run. The service behind it raises an alarm when
+//! no request comes.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use reqwest::Client;
+use tokio::task::JoinSet;
+use tracing::{info, warn};
+
+use super::receiver::{Answer, Receiver};
+use crate::text::secret::Secret;
+
+/// How long a request may take, its answer included.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// How many requests came to what.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeadManCounts {
+    /// Answered with a status of 2xx.
+    pub succeeded: u64,
+    /// Not answered, or with another status.
+    pub failed: u64,
+    /// Why the last one failed, if it did.
+    pub last_error: Option<String>,
+}
+
+/// Asks the service, beside everything else.
+#[derive(Debug)]
+pub struct DeadMan {
+    receiver: Arc<Receiver>,
+    counts: Arc<Mutex<DeadManCounts>>,
+    /// At most one; it ends with this.
+    request: Mutex<JoinSet<()>>,
+}
+
+impl DeadMan {
+    /// Asks this URL, `DEADMAN_URL`, with this client.
+    pub fn new(url: Secret, client: Client) -> Self {
+        Self {
+            receiver: Arc::new(Receiver::new(client, url)),
+            counts: Arc::default(),
+            request: Mutex::default(),
+        }
+    }
+
+    /// Sends a request, unless one is on its way. Never waits and never fails.
+    pub fn ask(&self) {
+        let mut request = self.request.lock().unwrap_or_else(PoisonError::into_inner);
+        while request.try_join_next().is_some() {}
+        if request.is_empty() {
+            request.spawn(ask(Arc::clone(&self.receiver), Arc::clone(&self.counts)));
+        }
+    }
+
+    /// How many requests came to what.
+    pub fn counts(&self) -> DeadManCounts {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The first failure is logged, and the first success after it.
+async fn ask(receiver: Arc<Receiver>, counts: Arc<Mutex<DeadManCounts>>) {
+    let answer = receiver.send(LIMIT, |client, url| client.get(url)).await;
+    let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+    match answer {
+        Answer::Accepted => {
+            counts.succeeded += 1;
+            if counts.last_error.take().is_some() {
+                info!("DEADMAN_URL answers again");
+            }
+        }
+        Answer::Gone(problem) | Answer::Rejected(problem) | Answer::Failed { why: problem, .. } => {
+            counts.failed += 1;
+            if counts.last_error.is_none() {
+                warn!(
+                    problem,
+                    "the request to DEADMAN_URL failed; the next good run sends another one"
+                );
+            }
+            counts.last_error = Some(problem);
+        }
+    }
+}

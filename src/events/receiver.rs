@@ -1,0 +1,163 @@
+//! A receiver elsewhere: one request to it, and what came of it, in words without its secrets.
+
+use std::fmt;
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
+use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
+
+use crate::net::client::MAX_SHOWN;
+use crate::net::{causes, redirected_to, without_markup, without_request};
+use crate::text::redact::Redactor;
+use crate::text::secret::Secret;
+use crate::text::{duration, one_line};
+
+/// Bytes of an answer that are read.
+const MAX_BODY: usize = 4096;
+
+/// What came of a request.
+pub(super) enum Answer {
+    /// A status of 2xx.
+    Accepted,
+    /// 410: nothing is wanted there any more.
+    Gone(String),
+    /// The request itself is wrong; the same again would not do better.
+    Rejected(String),
+    /// It may do better later.
+    Failed {
+        why: String,
+        /// The pause that the receiver asks for.
+        retry_after: Option<Duration>,
+    },
+}
+
+/// A receiver of requests, whose URL is a secret.
+pub(super) struct Receiver {
+    client: Client,
+    url: Secret,
+    redactor: Redactor,
+}
+
+impl fmt::Debug for Receiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Receiver(…)")
+    }
+}
+
+impl Receiver {
+    pub(super) fn new(client: Client, url: Secret) -> Self {
+        let text = url.expose();
+        // What follows the host, as it is and in its parts: a page of an error repeats paths.
+        let (_, address) = text.split_once("://").unwrap_or(("", text));
+        let (before, path) = address.split_once(['/', '?', '#']).unwrap_or((address, ""));
+        let user = before.rsplit_once('@').map_or("", |(user, _)| user);
+        let parts = [text, path, user].into_iter();
+        let parts = parts.chain(path.split(['/', '?', '&', '=', '#', ';', ',']));
+        let redactor = Redactor::new(parts.chain(user.split(':')).map(|part| ("SECRET", part)));
+        Self {
+            client,
+            url,
+            redactor,
+        }
+    }
+
+    /// Sends the request that `make` makes for the URL, and takes no longer than this.
+    pub(super) async fn send(
+        &self,
+        limit: Duration,
+        make: impl FnOnce(&Client, &str) -> RequestBuilder,
+    ) -> Answer {
+        let failed = |why| Answer::Failed {
+            why,
+            retry_after: None,
+        };
+        let work = async {
+            match make(&self.client, self.url.expose()).send().await {
+                Ok(response) => self.read(response).await,
+                Err(error) => failed(self.problem(error)),
+            }
+        };
+        match tokio::time::timeout(limit, work).await {
+            Ok(answer) => answer,
+            Err(_) => failed(format!("no answer within {}", duration::text(limit))),
+        }
+    }
+
+    fn problem(&self, error: reqwest::Error) -> String {
+        let error = error.without_url();
+        let text = self.shown(&without_request(&error));
+        if causes(&error).any(|cause| cause.is::<rustls::Error>()) {
+            return format!("{text}; add a private CA to CA_BUNDLE, and check this host's clock");
+        }
+        text
+    }
+
+    async fn read(&self, response: Response) -> Answer {
+        let status = response.status();
+        if status.is_success() {
+            return Answer::Accepted;
+        }
+        if status.is_redirection() {
+            let why = redirection(status, response.url(), response.headers());
+            return Answer::Failed {
+                why,
+                retry_after: None,
+            };
+        }
+        let retry_after = retry_after(response.headers());
+        let body = self.shown(&body(response).await);
+        let why = match body.as_str() {
+            "" => format!("HTTP {}", status.as_u16()),
+            body => format!("HTTP {}: {body}", status.as_u16()),
+        };
+        match status {
+            StatusCode::GONE => Answer::Gone(why),
+            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS => {
+                Answer::Failed { why, retry_after }
+            }
+            // The proxy's answer, which is about the proxy.
+            StatusCode::PROXY_AUTHENTICATION_REQUIRED => Answer::Failed {
+                why: "HTTP 407: the proxy requires a login; check PROXY_USER and PROXY_PASSWORD".to_owned(),
+                retry_after,
+            },
+            status if status.is_client_error() => Answer::Rejected(why),
+            _ => Answer::Failed { why, retry_after },
+        }
+    }
+
+    /// A text from outside on one line, without the secrets and not long.
+    fn shown(&self, text: &str) -> String {
+        one_line(&self.redactor.line(&without_markup(text)), MAX_SHOWN)
+    }
+}
+
+fn redirection(status: StatusCode, url: &Url, headers: &HeaderMap) -> String {
+    let location = headers.get(LOCATION).and_then(|location| location.to_str().ok());
+    let to = location.map_or_else(String::new, |location| {
+        format!(" to {}", redirected_to(url, location))
+    });
+    format!(
+        "HTTP {}: it redirects{to}, and redirects are not followed, since the URL is a secret; set the URL that it \
+         redirects to",
+        status.as_u16()
+    )
+}
+
+/// The receiver's pause in seconds; a date is not read.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
+    duration::digits(text.trim()).map(Duration::from_secs)
+}
+
+/// The beginning of the body, as text.
+async fn body(mut response: Response) -> String {
+    let mut body = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        let room = MAX_BODY - body.len();
+        body.extend(chunk.iter().take(room));
+        if chunk.len() >= room {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&body).into_owned()
+}

@@ -1,0 +1,253 @@
+//! Delivers what waits: one event after the other for each delegate, again and again for an hour.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use chrono::Utc;
+use reqwest::header::CONTENT_TYPE;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::{Instant, sleep, sleep_until};
+use tracing::{error, info, warn};
+
+use super::format;
+use super::queue::{Message, Queue};
+use super::signature::signature;
+use crate::config::{SigningKey, WebhookFormat};
+use crate::events::receiver::{Answer, Receiver};
+use crate::net::jittered;
+use crate::text::duration;
+
+/// How many requests are on their way at once.
+const MAX_REQUESTS: usize = 4;
+
+/// The bounds on waiting for the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// For one attempt, its answer included.
+    pub attempt: Duration,
+    /// The pause after the first attempt; it doubles with each.
+    pub first_pause: Duration,
+    /// The longest pause.
+    pub longest_pause: Duration,
+    /// The longest `Retry-After` that is respected, so that a mistaken one has an end.
+    pub longest_retry_after: Duration,
+    /// How long after its first attempt an event is given up.
+    pub give_up_after: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            attempt: Duration::from_secs(10),
+            first_pause: Duration::from_secs(1),
+            longest_pause: Duration::from_secs(300),
+            longest_retry_after: Duration::from_secs(900),
+            give_up_after: Duration::from_secs(3600),
+        }
+    }
+}
+
+/// What has come of the events so far, since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WebhookCounts {
+    /// Events that the receiver has accepted.
+    pub delivered: u64,
+    /// Attempts that failed.
+    pub failed_attempts: u64,
+    /// Events that it rejected or did not accept in time.
+    pub given_up: u64,
+    /// Events for which there was no room, or no receiver any more.
+    pub dropped: u64,
+    /// Events that wait or are being sent.
+    pub queued: u64,
+    /// Why the last attempt failed, if it did.
+    pub last_error: Option<String>,
+}
+
+/// What the tasks of all delegates share.
+pub(super) struct Delivery {
+    pub(super) receiver: Receiver,
+    pub(super) format: WebhookFormat,
+    pub(super) key: Option<SigningKey>,
+    pub(super) timing: Timing,
+    pub(super) permits: Semaphore,
+    /// Woken whenever a delegate has no event left.
+    pub(super) idle: Notify,
+    pub(super) state: Mutex<State>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) queue: Queue,
+    pub(super) counts: WebhookCounts,
+    /// Whether it is logged that events are dropped.
+    pub(super) is_full: bool,
+    /// The receiver said that it wants nothing any more.
+    pub(super) is_gone: bool,
+    /// The receiver asked for a pause until then.
+    not_before: Option<Instant>,
+}
+
+/// What follows from an attempt.
+enum Next {
+    Done { delivered: bool },
+    Retry { after: Duration },
+}
+
+impl Delivery {
+    pub(super) fn new(
+        receiver: Receiver,
+        format: WebhookFormat,
+        key: Option<SigningKey>,
+        timing: Timing,
+    ) -> Self {
+        Self {
+            receiver,
+            format,
+            key,
+            timing,
+            permits: Semaphore::new(MAX_REQUESTS),
+            idle: Notify::new(),
+            state: Mutex::default(),
+        }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Serves a delegate until none of its events is left.
+    pub(super) async fn serve(self: Arc<Self>, container: String) {
+        loop {
+            let Some(message) = self.state().queue.next(&container) else {
+                self.idle.notify_waiters();
+                return;
+            };
+            let is_delivered = self.deliver(&container, &message).await;
+            let mut state = self.state();
+            state.queue.sent(&message);
+            if is_delivered {
+                state.counts.delivered += 1;
+            } else {
+                state.counts.given_up += 1;
+            }
+            if state.queue.len() == 0 {
+                state.is_full = false;
+            }
+        }
+    }
+
+    /// Sends an event until it is accepted or given up. Returns whether it was accepted.
+    async fn deliver(&self, container: &str, message: &Message) -> bool {
+        let give_up_at = Instant::now() + self.timing.give_up_after;
+        let mut pause = self.timing.first_pause;
+        loop {
+            let answer = {
+                // It is never closed. Whoever waits for the receiver holds up the others, which wait for it, too.
+                let _permit = self.permits.acquire().await;
+                let not_before = self.state().not_before;
+                if let Some(not_before) = not_before {
+                    sleep_until(not_before).await;
+                }
+                if self.state().is_gone {
+                    return false;
+                }
+                self.attempt(message).await
+            };
+            let wait = match self.note(container, message, answer) {
+                Next::Done { delivered } => return delivered,
+                Next::Retry { after } => jittered(pause).max(after),
+            };
+            if Instant::now() + wait > give_up_at {
+                warn!(
+                    container,
+                    event = message.id.as_str(),
+                    action = message.action.as_str(),
+                    "webhook: gave up an event that the receiver did not accept within {}",
+                    duration::text(self.timing.give_up_after)
+                );
+                return false;
+            }
+            sleep(wait).await;
+            pause = pause.saturating_mul(2).min(self.timing.longest_pause);
+        }
+    }
+
+    /// Counts an answer, and logs it where it is news.
+    fn note(&self, container: &str, message: &Message, answer: Answer) -> Next {
+        let mut state = self.state();
+        let (problem, next) = match answer {
+            Answer::Accepted => {
+                if state.counts.last_error.take().is_some() {
+                    info!("webhook: the receiver accepts events again");
+                }
+                return Next::Done { delivered: true };
+            }
+            Answer::Failed { why, retry_after } => {
+                let after = retry_after
+                    .unwrap_or_default()
+                    .min(self.timing.longest_retry_after);
+                if !after.is_zero() {
+                    state.not_before = Some(Instant::now() + after);
+                }
+                if state.counts.last_error.is_none() {
+                    let patience = duration::text(self.timing.give_up_after);
+                    warn!(
+                        container,
+                        problem = why,
+                        "webhook: delivery failed; retrying for up to {patience}"
+                    );
+                }
+                (why, Next::Retry { after })
+            }
+            Answer::Rejected(why) => {
+                if state.counts.last_error.as_ref() != Some(&why) {
+                    warn!(
+                        container,
+                        event = message.id.as_str(),
+                        action = message.action.as_str(),
+                        problem = why,
+                        "webhook: the receiver rejected an event, which is not sent again; check WEBHOOK_URL and WEBHOOK_FORMAT"
+                    );
+                }
+                (why, Next::Done { delivered: false })
+            }
+            Answer::Gone(why) => {
+                if !state.is_gone {
+                    error!(
+                        problem = why,
+                        "webhook: the receiver wants no events any more, and none is sent until the next start; change or \
+                         unset WEBHOOK_URL"
+                    );
+                }
+                state.is_gone = true;
+                state.counts.given_up += state.queue.clear();
+                (why, Next::Done { delivered: false })
+            }
+        };
+        state.counts.failed_attempts += 1;
+        state.counts.last_error = Some(problem);
+        next
+    }
+
+    async fn attempt(&self, message: &Message) -> Answer {
+        let id = message.id.as_str();
+        let timestamp = Utc::now().timestamp();
+        let signature = self
+            .key
+            .as_ref()
+            .map(|key| signature(key, id, timestamp, &message.body));
+        let make = |client: &reqwest::Client, url: &str| {
+            let mut request = client
+                .post(url)
+                .header(CONTENT_TYPE, format::content_type(self.format))
+                .header("webhook-id", id)
+                .header("webhook-timestamp", timestamp);
+            if let Some(signature) = signature {
+                request = request.header("webhook-signature", signature);
+            }
+            request.body(message.body.clone())
+        };
+        self.receiver.send(self.timing.attempt, make).await
+    }
+}

@@ -1,0 +1,126 @@
+//! Sends events to a receiver elsewhere, beside everything else: whatever it does, nothing waits for it, and what is kept
+//! for it is bounded.
+//!
+//! | file | for |
+//! |---|---|
+//! | `delivery.rs` | attempts, pauses, and what is counted and logged of them |
+//! | `queue.rs` | what waits, by delegate |
+//! | `format.rs` | the bodies: CloudEvents, Slack, Teams |
+//! | `wording.rs` | an event in words, for messages that people read |
+//! | `signature.rs` | the signature |
+
+mod delivery;
+mod format;
+mod queue;
+mod signature;
+mod wording;
+
+use std::fmt;
+use std::str::FromStr as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use reqwest::Client;
+use tokio::task::JoinSet;
+use tracing::warn;
+
+use super::receiver::Receiver;
+use super::{Action, Event};
+use crate::config::WebhookSettings;
+use delivery::Delivery;
+use queue::Message;
+
+pub use delivery::{Timing, WebhookCounts};
+pub use format::body;
+pub use signature::signature;
+
+/// Sends events. Dropping it ends what is on its way.
+pub struct Webhook {
+    delivery: Arc<Delivery>,
+    /// The actions to send; empty is all.
+    actions: Vec<Action>,
+    /// One for each delegate that has events to send.
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Webhook")
+            .field("actions", &self.actions)
+            .field("counts", &self.counts())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Webhook {
+    /// Sends with this client, which must not follow redirects.
+    pub fn new(settings: WebhookSettings, client: Client, timing: Timing) -> Self {
+        let receiver = Receiver::new(client, settings.url);
+        let actions = settings.events.iter();
+        Self {
+            delivery: Arc::new(Delivery::new(receiver, settings.format, settings.key, timing)),
+            // The settings name no others.
+            actions: actions.filter_map(|name| Action::from_str(name).ok()).collect(),
+            tasks: Mutex::default(),
+        }
+    }
+
+    /// Takes an event to send, if it is one of the chosen ones. Never waits and never fails: where there is no room, the
+    /// oldest event that waits for the delegate with the most bytes waiting is dropped.
+    pub fn send(&self, event: &Event) {
+        if !self.actions.is_empty() && !self.actions.contains(&event.action) {
+            return;
+        }
+        let message = Message {
+            id: event.id.clone(),
+            action: event.action,
+            body: body(self.delivery.format, event).into_bytes(),
+        };
+        let mut state = self.delivery.state();
+        if state.is_gone {
+            state.counts.dropped += 1;
+            return;
+        }
+        let (is_new, dropped) = state.queue.push(&event.container, message);
+        state.counts.dropped += dropped;
+        if dropped > 0 && !state.is_full {
+            state.is_full = true;
+            warn!(
+                "webhook: {} or 1 MiB of events wait already; dropping the oldest until the receiver accepts them",
+                queue::MAX_EVENTS
+            );
+        }
+        drop(state);
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        if is_new {
+            tasks.spawn(Arc::clone(&self.delivery).serve(event.container.clone()));
+        }
+    }
+
+    /// What has come of the events so far.
+    pub fn counts(&self) -> WebhookCounts {
+        let state = self.delivery.state();
+        WebhookCounts {
+            queued: u64::try_from(state.queue.len()).unwrap_or(u64::MAX),
+            ..state.counts.clone()
+        }
+    }
+
+    /// Waits until nothing is left to send, and no longer than this.
+    pub async fn finish(&self, limit: Duration) {
+        let empty = async {
+            loop {
+                let idle = self.delivery.idle.notified();
+                if self.delivery.state().queue.len() == 0 {
+                    return;
+                }
+                idle.await;
+            }
+        };
+        if tokio::time::timeout(limit, empty).await.is_err() {
+            let events = self.counts().queued;
+            warn!(events, "webhook: not all events were delivered before the end");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! An event in words, for messages that people read. Each format escapes them in its own way.
+
+use crate::events::{Action, Event, Seconds};
+use crate::text::{duration, one_line};
+use std::time::Duration;
+
+/// The longest message, in characters.
+const MAX_MESSAGE: usize = 1000;
+/// The longest of the facts, in characters.
+const MAX_FACT: usize = 300;
+
+/// What a message says.
+pub(super) struct Words {
+    /// A symbol, what happened, and to which container.
+    pub(super) title: String,
+    /// The event's sentence.
+    pub(super) message: String,
+    /// Names and values.
+    pub(super) facts: Vec<(&'static str, String)>,
+}
+
+impl Words {
+    pub(super) fn of(event: &Event) -> Self {
+        let container = one_line(&event.container, MAX_FACT);
+        let facts = [
+            ("Host", Some(event.host.clone())),
+            ("Workload", Some(event.workload.clone())),
+            ("Container", Some(event.container.clone())),
+            ("Image", image(event)),
+            ("Time", time(&event.seconds)),
+            (
+                "Tasks cut short",
+                event.tasks_cut_short.map(|tasks| tasks.to_string()),
+            ),
+        ];
+        let facts = facts.into_iter();
+        Self {
+            title: format!("{}: {container}", heading(event)),
+            message: one_line(&event.message, MAX_MESSAGE),
+            facts: facts
+                .filter_map(|(name, value)| Some((name, one_line(&value?, MAX_FACT))))
+                .collect(),
+        }
+    }
+}
+
+fn heading(event: &Event) -> &'static str {
+    match event.action {
+        Action::Skipped if event.resolved => "✅ No obstacle any more",
+        Action::Upgraded => "✅ Upgraded",
+        Action::Rejected => "❌ New image rejected",
+        Action::Withdrawn => "⚠️ New container withdrawn",
+        Action::RolledBack => "✅ Rolled back",
+        Action::Restored => "⚠️ Old container restored",
+        Action::Restarted => "⚠️ Restarted",
+        Action::HealthLost => "❌ Not healthy",
+        Action::HealthRegained => "✅ Healthy again",
+        Action::ImageRemoved => "🧹 Old image removed",
+        Action::Skipped => "⚠️ Not upgraded",
+        Action::SelfUpgraded => "✅ Upgrader upgraded",
+    }
+}
+
+fn image(event: &Event) -> Option<String> {
+    match (&event.from, &event.to) {
+        (Some(from), Some(to)) => Some(format!("{from} → {to}")),
+        (image, None) | (None, image) => image.clone(),
+    }
+}
+
+fn time(seconds: &Seconds) -> Option<String> {
+    let parts = [
+        ("pull", seconds.pull),
+        ("proof", seconds.proof),
+        ("drain", seconds.drain),
+        ("downtime", seconds.downtime),
+    ];
+    let parts = parts.into_iter().filter_map(|(name, seconds)| {
+        let span = Duration::try_from_secs_f64(seconds?).ok()?;
+        Some(format!("{name} {}", duration::text(span)))
+    });
+    Some(parts.collect::<Vec<_>>().join(", ")).filter(|text| !text.is_empty())
+}

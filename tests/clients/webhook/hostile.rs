@@ -1,0 +1,84 @@
+//! Receivers that are bad in every way: each attempt ends, and says what was wrong without a secret.
+
+use delegate_upgrader::config::SigningKey;
+use delegate_upgrader::events::webhook::{Timing, Webhook};
+use delegate_upgrader::manager::Connection;
+use std::time::Duration;
+
+use super::{KEY_OF_URL, Log, MILLISECOND, QUICK, Receiver, Then, event, settings, until};
+
+const SECRET: &str = "a text of 24 bytes or so";
+
+const HASTY: Timing = Timing {
+    attempt: Duration::from_millis(400),
+    ..QUICK
+};
+
+/// The problem of a receiver at this URL, once it was tried twice. Nothing that is shown has a secret.
+async fn problem(url: &str) -> String {
+    let (log, _guard) = Log::start();
+    let mut settings = settings(url);
+    settings.key = Some(SigningKey::parse(SECRET).unwrap());
+    let shown = format!("{settings:?} {settings:#?}");
+    let client = Connection::default()
+        .client(&url.parse().unwrap(), 400 * MILLISECOND)
+        .unwrap();
+    let webhook = Webhook::new(settings, client, HASTY);
+    webhook.send(&event("d1", 0));
+    until("it is tried again", || webhook.counts().failed_attempts > 1).await;
+    let counts = webhook.counts();
+    assert_eq!((counts.delivered, counts.queued), (0, 1), "{counts:?}");
+    let shown = format!("{shown} {webhook:?} {webhook:#?} {counts:?} {:?}", log.lines());
+    for secret in [KEY_OF_URL, SECRET] {
+        assert!(!shown.contains(secret), "{shown}");
+    }
+    assert_eq!(log.lines().len(), 1, "{:#?}", log.lines());
+    counts.last_error.unwrap()
+}
+
+#[tokio::test]
+async fn every_bad_answer_has_an_end() {
+    for (then, words) in [
+        ((|| Then::Hang) as fn() -> Then, "no answer within 400ms"),
+        (
+            || Then::Endless("HTTP/1.1 200 OK\r\n", "x: y\r\n"),
+            "message head is too large",
+        ),
+        (
+            || Then::Endless("HTTP/1.1 500 No\r\n\r\n", KEY_OF_URL),
+            "HTTP 500: ***",
+        ),
+        (|| Then::Bytes(""), "connection closed"),
+        (
+            || Then::Bytes("SSH-2.0-OpenSSH_9.2\r\n\r\n"),
+            "invalid HTTP version",
+        ),
+        (
+            || Then::Bytes("HTTP/1.1 503 No\r\nContent-Length: 10\r\n\r\nhal"),
+            "HTTP 503: hal",
+        ),
+    ] {
+        let receiver = Receiver::start(move |_, _| then()).await;
+        let problem = problem(&receiver.url).await;
+        assert!(problem.contains(words), "{words}: {problem}");
+    }
+}
+
+#[tokio::test]
+async fn a_receiver_that_is_not_there_or_speaks_no_tls_says_so() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/services/{KEY_OF_URL}", free.local_addr().unwrap());
+    drop(free);
+    let refused = problem(&url).await;
+    assert!(refused.contains("Connection refused"), "{refused}");
+
+    let plain = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/services/{KEY_OF_URL}", plain.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in plain.incoming().flatten() {
+            let _ = std::io::Write::write_all(&mut &stream, b"HTTP/1.1 400 plain\r\n\r\n");
+        }
+    });
+    let no_tls = problem(&url).await;
+    assert!(no_tls.contains("CA_BUNDLE"), "{no_tls}");
+}

@@ -1,0 +1,243 @@
+//! The webhook: receivers that are good, down for a while, or bad in every way; what is sent, and what is never shown.
+
+mod bounds;
+mod delivery;
+mod formats;
+mod hostile;
+mod signature;
+
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use delegate_upgrader::config::{WebhookFormat, WebhookSettings};
+use delegate_upgrader::events::webhook::{Timing, Webhook};
+use delegate_upgrader::events::{Action, Actor, Event, EventId, Seconds};
+use delegate_upgrader::health::http::plain_client;
+use delegate_upgrader::text::secret::Secret;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// A part of a URL that must show nowhere.
+pub(crate) const KEY_OF_URL: &str = "hunter2-hunter2";
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// Short enough for tests, long enough for a busy machine.
+const QUICK: Timing = Timing {
+    attempt: Duration::from_secs(10),
+    first_pause: Duration::from_millis(10),
+    longest_pause: Duration::from_millis(50),
+    longest_retry_after: Duration::from_secs(5),
+    give_up_after: Duration::from_secs(20),
+};
+
+/// What a receiver got.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) at: Instant,
+    /// The head, in the case in which it came.
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Request {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines().skip(1);
+        lines.find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(": ")?.trim()))
+    }
+
+    /// The container of the CloudEvent.
+    fn container(&self) -> String {
+        self.json()["subject"].as_str().unwrap().to_owned()
+    }
+
+    fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+}
+
+/// What a receiver does with a request.
+pub(crate) enum Then {
+    /// A status, headers, and a body.
+    Answer(u16, String, String),
+    /// Not a byte, and the connection open.
+    Hang,
+    /// These bytes, and then others again and again.
+    Endless(&'static str, &'static str),
+    /// These bytes and the end.
+    Bytes(&'static str),
+}
+
+pub(crate) fn status(status: u16) -> Then {
+    Then::Answer(status, String::new(), String::new())
+}
+
+/// A receiver, and what it got.
+pub(crate) struct Receiver {
+    pub(crate) url: String,
+    requests: Arc<Mutex<Vec<Request>>>,
+}
+
+impl Receiver {
+    /// `then` gets the number of the request, from 0 on.
+    pub(crate) async fn start(then: impl Fn(usize, &Request) -> Then + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/services/{KEY_OF_URL}", listener.local_addr().unwrap());
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let (seen, then) = (Arc::clone(&requests), Arc::new(then));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (seen, then) = (Arc::clone(&seen), Arc::clone(&then));
+                tokio::spawn(async move {
+                    let _ = serve(stream, &seen, &*then).await;
+                });
+            }
+        });
+        Self { url, requests }
+    }
+
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+async fn serve(
+    mut stream: TcpStream,
+    seen: &Mutex<Vec<Request>>,
+    then: &(dyn Fn(usize, &Request) -> Then + Send + Sync),
+) -> io::Result<()> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await?);
+    }
+    let mut request = Request {
+        at: Instant::now(),
+        head: String::from_utf8(head).unwrap(),
+        body: String::new(),
+    };
+    let length = request.header("content-length").unwrap_or("0").parse().unwrap();
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await?;
+    request.body = String::from_utf8(body).unwrap();
+    let then = {
+        let mut seen = seen.lock().unwrap();
+        seen.push(request.clone());
+        then(seen.len() - 1, &request)
+    };
+    match then {
+        Then::Answer(status, headers, body) => {
+            let text = kit::manager::answer_text(status, &headers, &body);
+            stream.write_all(text.as_bytes()).await?;
+        }
+        Then::Hang => {
+            stream.read_u8().await?;
+        }
+        Then::Endless(begin, again) => {
+            stream.write_all(begin.as_bytes()).await?;
+            loop {
+                stream.write_all(again.as_bytes()).await?;
+            }
+        }
+        Then::Bytes(bytes) => stream.write_all(bytes.as_bytes()).await?,
+    }
+    stream.shutdown().await
+}
+
+fn settings(url: &str) -> WebhookSettings {
+    WebhookSettings {
+        url: Secret::new(url),
+        format: WebhookFormat::CloudEvents,
+        key: None,
+        events: Vec::new(),
+    }
+}
+
+fn webhook(url: &str) -> Webhook {
+    Webhook::new(settings(url), plain_client().unwrap(), QUICK)
+}
+
+/// An event with every field.
+fn event(container: &str, number: u32) -> Event {
+    Event {
+        id: EventId::of(Action::Upgraded, &[container, &number.to_string()]),
+        time: "2026-11-24T21:42:00Z".parse().unwrap(),
+        host: "host 1".to_owned(),
+        version: "0.1.0".to_owned(),
+        actor: Actor::System,
+        action: Action::Upgraded,
+        workload: "docker-delegate".to_owned(),
+        container: container.to_owned(),
+        container_id: Some("43fd99e33e63".to_owned()),
+        from: Some("harness/delegate:26.02.88404".to_owned()),
+        to: Some("harness/delegate:26.03.88501".to_owned()),
+        image_id: None,
+        reason: None,
+        message: format!("number {number}"),
+        seconds: Seconds {
+            pull: Some(12.0),
+            proof: Some(65.4),
+            drain: Some(0.25),
+            downtime: None,
+        },
+        release: Some(3),
+        tasks_cut_short: None,
+        resolved: false,
+    }
+}
+
+/// Waits until it is so, for half a minute at most.
+async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(30),
+            "{what}: it does not happen"
+        );
+        tokio::time::sleep(5 * MILLISECOND).await;
+    }
+}
+
+/// What this thread logs while it is here.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn start() -> (Self, tracing::subscriber::DefaultGuard) {
+        let log = Self::default();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::TRACE)
+            .with_ansi(false)
+            .with_writer(log.clone())
+            .finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
+    /// The lines of this crate; those of libraries are not logged in production.
+    fn lines(&self) -> Vec<String> {
+        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        let lines = text.lines().filter(|line| line.contains(" delegate_upgrader::"));
+        lines.map(str::to_owned).collect()
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Log {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        self.clone()
+    }
+}

@@ -1,0 +1,93 @@
+//! The signature, held to the published scheme and to a verifier that shares no code with the signer.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use chrono::Utc;
+use delegate_upgrader::config::SigningKey;
+use delegate_upgrader::events::webhook::{Webhook, signature};
+use delegate_upgrader::health::http::plain_client;
+use ring::digest::{SHA256, digest};
+
+use super::{QUICK, Receiver, event, settings, status};
+
+/// HMAC-SHA256 as RFC 2104 defines it, for keys of at most 64 bytes.
+fn hmac(key: &[u8], text: &[u8]) -> Vec<u8> {
+    let pad = |byte: u8| {
+        let mut block = [byte; 64];
+        for (place, byte) in block.iter_mut().zip(key) {
+            *place ^= byte;
+        }
+        block.to_vec()
+    };
+    let inner = digest(&SHA256, &[pad(0x36), text.to_vec()].concat());
+    digest(&SHA256, &[&pad(0x5c), inner.as_ref()].concat())
+        .as_ref()
+        .to_vec()
+}
+
+#[test]
+fn it_is_that_of_other_programs() {
+    // The example of Standard Webhooks, and a text as key; both computed by Python's hmac.
+    for (key, id, timestamp, body, expected) in [
+        (
+            "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+            "msg_p5jXN8AQM9LWM0D4loKWxJek",
+            1_614_265_330,
+            r#"{"test": 2432232314}"#,
+            "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+        ),
+        (
+            "a text of 24 bytes or so",
+            "id",
+            1,
+            "body",
+            "R/SWBHiiGRJatBq35FWDDMs71nsxqupQ5vBHj6Xs/t0=",
+        ),
+    ] {
+        let key = SigningKey::parse(key).unwrap();
+        assert_eq!(
+            signature(&key, id, timestamp, body.as_bytes()),
+            format!("v1,{expected}")
+        );
+    }
+}
+
+#[tokio::test]
+async fn every_attempt_is_signed_with_its_own_time() {
+    let receiver = Receiver::start(|number, _| status(if number == 0 { 500 } else { 200 })).await;
+    let key: Vec<u8> = (1..=32).collect();
+    let mut settings = settings(&receiver.url);
+    let text = format!("whsec_{}", BASE64_STANDARD.encode(&key));
+    settings.key = Some(SigningKey::parse(&text).unwrap());
+    let webhook = Webhook::new(settings, plain_client().unwrap(), QUICK);
+    webhook.send(&event("d1", 0));
+    webhook.finish(Duration::from_secs(20)).await;
+    let requests = receiver.requests();
+    assert_eq!(requests.len(), 2);
+    for request in requests {
+        let id = request.header("webhook-id").unwrap();
+        assert_eq!(id, event("d1", 0).id.as_str());
+        let timestamp = request.header("webhook-timestamp").unwrap();
+        let age = Utc::now().timestamp() - timestamp.parse::<i64>().unwrap();
+        assert!((0..20).contains(&age), "{age}");
+        let signed = format!("{id}.{timestamp}.{}", request.body);
+        let expected = BASE64_STANDARD.encode(hmac(&key, signed.as_bytes()));
+        assert_eq!(
+            request.header("webhook-signature"),
+            Some(format!("v1,{expected}").as_str())
+        );
+    }
+}
+
+#[tokio::test]
+async fn without_a_secret_there_is_no_signature() {
+    let receiver = Receiver::start(|_, _| status(200)).await;
+    let webhook = super::webhook(&receiver.url);
+    webhook.send(&event("d1", 0));
+    webhook.finish(Duration::from_secs(20)).await;
+    let request = receiver.requests().remove(0);
+    assert_eq!(request.header("webhook-signature"), None);
+    assert!(request.header("webhook-id").is_some() && request.header("webhook-timestamp").is_some());
+}

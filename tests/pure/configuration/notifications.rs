@@ -1,0 +1,166 @@
+//! The webhook and the dead man's switch.
+
+use std::fs;
+
+use delegate_upgrader::config::{SigningKey, WebhookFormat};
+use delegate_upgrader::events::Action;
+use strum::VariantArray as _;
+
+use super::{PASSWORD, assert_no_secret, errors, settings};
+
+/// It holds a key, as those of Slack do.
+const URL: &str = "https://hooks.example/services/T0/hunter2-hunter2";
+
+#[test]
+fn without_a_url_nobody_hears_of_anything() {
+    let notifications = settings(&[]).notifications;
+    assert!(notifications.webhook.is_none() && notifications.deadman.is_none());
+}
+
+#[test]
+fn the_urls_are_secrets_in_full() {
+    let settings = settings(&[
+        ("WEBHOOK_URL", URL),
+        ("WEBHOOK_FORMAT", "Slack"),
+        ("WEBHOOK_SECRET", "not-a-token-but-secret, and long"),
+        ("WEBHOOK_EVENTS", "upgraded, rejected,upgraded"),
+        ("DEADMAN_URL", "http://me:hunter2-hunter2@ping.example"),
+        // Pasted into the wrong variable as well.
+        ("NO_PROXY", URL),
+    ]);
+    let webhook = settings.notifications.webhook.as_ref().unwrap();
+    assert_eq!(webhook.url.expose(), URL);
+    assert_eq!(webhook.format, WebhookFormat::Slack);
+    assert_eq!(
+        webhook.key.as_ref().unwrap().bytes(),
+        b"not-a-token-but-secret, and long"
+    );
+    assert_eq!(webhook.events, ["upgraded", "rejected"]);
+    let deadman = settings.notifications.deadman.as_ref().unwrap();
+    assert_eq!(deadman.expose(), "http://me:hunter2-hunter2@ping.example/");
+    assert_eq!(settings.warnings, Vec::<String>::new());
+    let shown = format!("{settings:?} {settings:#?}");
+    // `Egress` keeps what was pasted there; nothing prints it.
+    assert_no_secret("the settings", &shown.replace(&format!("{URL:?}"), ""));
+    let redacted = settings.redacted();
+    assert_no_secret("config", &format!("{redacted:?}"));
+    for line in [
+        ("WEBHOOK_URL", "(set)"),
+        ("WEBHOOK_FORMAT", "slack"),
+        ("WEBHOOK_SECRET", "(set)"),
+        ("WEBHOOK_EVENTS", "upgraded,rejected"),
+        ("DEADMAN_URL", "(set)"),
+        ("NO_PROXY", "***"),
+    ] {
+        assert!(redacted.contains(&(line.0, line.1.to_owned())), "{redacted:?}");
+    }
+}
+
+#[test]
+fn a_wrong_value_is_an_error_that_says_what_is_right_and_shows_no_secret() {
+    let short =
+        "its value (not shown) is a key of 15 bytes; expected whsec_ and the base64 of at least 24 bytes";
+    for (name, value, says) in [
+        (
+            "WEBHOOK_URL",
+            "hunter2-hunter2://x",
+            "is not such a URL; expected a URL such as https://",
+        ),
+        (
+            "WEBHOOK_URL",
+            "hooks.example/hunter2-hunter2",
+            "is not such a URL",
+        ),
+        ("DEADMAN_URL", "file:///hunter2-hunter2", "is not such a URL"),
+        ("WEBHOOK_SECRET", PASSWORD, short),
+        ("WEBHOOK_SECRET", "whsec_aHVudGVyMi1odW50ZXIy", short),
+        (
+            "WEBHOOK_SECRET",
+            "whsec_hunter2-hunter2",
+            "has no base64 after whsec_",
+        ),
+        (
+            "WEBHOOK_SECRET_FILE",
+            "/nowhere/secret",
+            "/nowhere/secret: No such file",
+        ),
+        (
+            "WEBHOOK_FORMAT",
+            "xml",
+            r#""xml"; expected cloudevents, slack or teams"#,
+        ),
+        (
+            "WEBHOOK_EVENTS",
+            "upgraded,Rejected",
+            r#""upgraded,Rejected" (no event is called Rejected); expected upgraded, rejected,"#,
+        ),
+        ("WEBHOOK_EVENTS", ",", "it has no name"),
+    ] {
+        let mut vars = vec![(name, value)];
+        if name != "WEBHOOK_URL" {
+            vars.push(("WEBHOOK_URL", URL));
+        }
+        let text = errors(&vars).to_string();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(
+            text.starts_with(&format!("{name}: ")) && text.contains(says),
+            "{says}: {text}"
+        );
+        assert_no_secret("the message", &text);
+    }
+}
+
+#[test]
+fn what_belongs_to_a_webhook_that_is_not_there_produces_a_warning() {
+    let given = [
+        ("WEBHOOK_FORMAT", "teams"),
+        ("WEBHOOK_SECRET", "not-a-token-but-secret, and long"),
+        ("WEBHOOK_EVENTS", "skipped"),
+    ];
+    let expected = given.map(|(name, _)| format!("{name}: not used, since WEBHOOK_URL is not set"));
+    assert_eq!(settings(&given).warnings, expected);
+}
+
+#[test]
+fn every_action_of_an_event_can_be_chosen_and_nothing_else() {
+    let all: Vec<&str> = Action::VARIANTS.iter().map(|action| action.as_str()).collect();
+    let settings = settings(&[("WEBHOOK_URL", URL), ("WEBHOOK_EVENTS", &all.join(","))]);
+    assert_eq!(settings.notifications.webhook.unwrap().events, all);
+    let text = errors(&[("WEBHOOK_URL", URL), ("WEBHOOK_EVENTS", "x")]).to_string();
+    let (_, accepted) = text.split_once("; expected ").unwrap();
+    assert_eq!(accepted, all.join(", "));
+}
+
+#[test]
+fn a_secret_comes_from_a_file_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("secret");
+    fs::write(&path, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\r\n").unwrap();
+    let read = settings(&[
+        ("WEBHOOK_URL", URL),
+        ("WEBHOOK_SECRET_FILE", path.to_str().unwrap()),
+    ]);
+    let key = read.notifications.webhook.unwrap().key.unwrap();
+    assert_eq!(key.bytes().len(), 24);
+    assert_eq!(format!("{key:?}"), "SigningKey(…)");
+    assert_eq!(
+        SigningKey::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
+        Ok(key)
+    );
+}
+
+#[test]
+fn each_receiver_has_the_proxy_of_its_scheme() {
+    let (http, https) = ("http://for-http.example", "http://for-https.example");
+    let both = [("HTTP_PROXY", http), ("HTTPS_PROXY", https)];
+    let proxy = |given: &[(&str, &str)], url: &str| {
+        let vars = [&both, given].concat();
+        let egress = settings(&vars).egress;
+        egress.proxy_for(url).unwrap().url.clone()
+    };
+    let plain = ("WEBHOOK_URL", "http://hooks.example");
+    assert_eq!(proxy(&[plain], "http://hooks.example"), http);
+    assert_eq!(proxy(&[plain], "https://app.harness.io"), https);
+    let plain_manager = ("MANAGER_HOST_AND_PORT", "http://manager.example");
+    assert_eq!(proxy(&[plain_manager, ("DEADMAN_URL", URL)], URL), https);
+}
