@@ -174,6 +174,7 @@ fn event(container: &str, number: u32) -> Event {
         from: Some("harness/delegate:26.02.88404".to_owned()),
         to: Some("harness/delegate:26.03.88501".to_owned()),
         image_id: None,
+        previous_image_id: None,
         reason: None,
         message: format!("number {number}"),
         seconds: Seconds {
