@@ -34,6 +34,7 @@ mod proxy;
 mod pulls;
 mod readme_command;
 mod replacements;
+mod reporting;
 mod restarts;
 mod slow_answers;
 mod slow_delegates;

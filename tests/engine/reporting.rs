@@ -1,0 +1,291 @@
+//! An upgrade, a rejected image and a rollback, as everything that reports them says: the audit log, a webhook, metrics,
+//! the status and `history`. All agree.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use kit::lab::{Lab, NEVER_HEALTHY, Signal, Upgrader, V1, V2, eventually, image};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(90);
+/// 24 bytes, as the scheme asks for.
+const KEY: [u8; 24] = *b"a-key-of-24-bytes-hunter";
+/// What no output may contain.
+const PLANTED: &str = "hunter2-hunter2";
+
+/// A receiver that accepts what is signed with [`KEY`], and remembers it.
+struct Receiver {
+    url: String,
+    received: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Receiver {
+    fn on(listener: TcpListener) -> Self {
+        let address = listener.local_addr().expect("an address");
+        let received = Arc::default();
+        let sink = Arc::clone(&received);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                accept(&stream.expect("a connection"), &sink);
+            }
+        });
+        Self {
+            // The path is a secret, as it is with chats.
+            url: format!("http://{address}/{PLANTED}"),
+            received,
+        }
+    }
+
+    fn start() -> Self {
+        Self::on(TcpListener::bind("127.0.0.1:0").expect("a port"))
+    }
+
+    fn ids(&self) -> Vec<String> {
+        let received = self.received.lock().expect("it is so");
+        received.iter().map(|event| text(event, "id")).collect()
+    }
+}
+
+fn accept(stream: &TcpStream, sink: &Mutex<Vec<Value>>) {
+    let mut reader = BufReader::new(stream);
+    let mut headers = Vec::new();
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).unwrap_or(0) == 0 || line == "\r\n" {
+            break;
+        }
+        headers.push(line.trim_end().to_ascii_lowercase());
+    }
+    let header = |name: &str| {
+        let mut values = headers.iter().filter_map(|line| line.split_once(": "));
+        values
+            .find(|(header, _)| *header == name)
+            .map(|(_, value)| value.to_owned())
+    };
+    let Some(length) = header("content-length").and_then(|length| length.parse().ok()) else {
+        return;
+    };
+    let mut body = vec![0; length];
+    if reader.read_exact(&mut body).is_err() {
+        return;
+    }
+    let (id, timestamp) = (header("webhook-id"), header("webhook-timestamp"));
+    let (id, timestamp) = (id.expect("an id"), timestamp.expect("a time"));
+    let signed = [id.as_bytes(), b".", timestamp.as_bytes(), b".", &body].concat();
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &KEY);
+    let expected = BASE64_STANDARD.encode(ring::hmac::sign(&key, &signed));
+    let signature = header("webhook-signature").expect("a signature");
+    let is_good = signature == format!("v1,{expected}").to_ascii_lowercase();
+    let status = if is_good {
+        "204 No Content"
+    } else {
+        "401 Unauthorized"
+    };
+    let mut stream = stream;
+    let _ = write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    );
+    if is_good {
+        let event: Value = serde_json::from_slice(&body).expect("JSON");
+        assert_eq!(text(&event, "id"), id);
+        sink.lock().expect("it is so").push(event);
+    }
+}
+
+fn text(event: &Value, field: &str) -> String {
+    event[field].as_str().unwrap_or_default().to_owned()
+}
+
+fn records(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines()
+        .map(|line| serde_json::from_str(line).expect("a record"))
+        .collect()
+}
+
+fn actions(records: &[Value]) -> Vec<String> {
+    records.iter().map(|record| text(record, "action")).collect()
+}
+
+/// An upgrader that reports to a receiver and an audit log.
+fn reporting(lab: &Lab, published: &str, url: &str) -> (Upgrader, PathBuf, TempDir) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("audit.log");
+    let upgrader = lab
+        .upgrader(published)
+        .with("AUDIT_LOG", path.to_str().expect("UTF-8"))
+        .with("WEBHOOK_URL", url)
+        .with(
+            "WEBHOOK_SECRET",
+            &format!("whsec_{}", BASE64_STANDARD.encode(KEY)),
+        )
+        .with("LOG_LEVEL", "trace");
+    (upgrader, path, directory)
+}
+
+fn get(url: &str) -> String {
+    let output = Command::new("curl").args(["-fsS", url]).output().expect("curl");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn everything_that_reports_outcomes_agrees() {
+    let lab = Lab::new("reporting");
+    let environment = format!("DELEGATE_TOKEN={PLANTED}");
+    let name = lab.delegate("1", V1, &["--env", &environment]);
+    let receiver = Receiver::start();
+    let (upgrader, audit, _directory) = reporting(&lab, V2, &receiver.url);
+    let mut first = upgrader.clone().with("RUN_ON_START", "true").start();
+    first.says("the old container is gone", PATIENCE);
+    eventually("the webhook hears of it", PATIENCE, || receiver.ids().len() == 1);
+    let first_log = first.log();
+    first.signal(Signal::KILL);
+
+    let second = lab
+        .upgrader(NEVER_HEALTHY)
+        .with("AUDIT_LOG", audit.to_str().expect("UTF-8"))
+        .with("WEBHOOK_URL", &receiver.url)
+        .with(
+            "WEBHOOK_SECRET",
+            &format!("whsec_{}", BASE64_STANDARD.encode(KEY)),
+        )
+        .with("LOG_LEVEL", "trace")
+        .with("RUN_ON_START", "true")
+        .with("HEALTHY_DEADLINE", "6s")
+        .with("HEALTH_INTERVAL", "1s")
+        .start();
+    second.says("was rejected", PATIENCE);
+    let back = upgrader.run(&["rollback", &name]);
+    assert_eq!(back.code, Some(0), "{}", back.text);
+
+    let records_now = records(&audit);
+    assert_eq!(
+        actions(&records_now),
+        ["upgraded", "rejected", "rolled_back"],
+        "{records_now:#?}"
+    );
+    let ids: Vec<String> = records_now.iter().map(|record| text(record, "id")).collect();
+    eventually("the webhook hears of all", PATIENCE, || receiver.ids() == ids);
+    for (event, record) in receiver
+        .received
+        .lock()
+        .expect("it is so")
+        .iter()
+        .zip(&records_now)
+    {
+        assert_eq!(event["data"], *record);
+        assert_eq!(
+            text(event, "type"),
+            format!("io.delegate-upgrader.{}", text(record, "action"))
+        );
+        assert_eq!(text(event, "subject"), name);
+    }
+    let actors: Vec<String> = records_now.iter().map(|record| text(record, "actor")).collect();
+    assert_eq!(actors, ["SYSTEM", "SYSTEM", "operator"]);
+    assert_eq!(text(&records_now[0], "to"), image(V2));
+    assert_eq!(text(&records_now[1], "to"), image(NEVER_HEALTHY));
+    assert_eq!(text(&records_now[2], "to"), image(V1));
+
+    let log = second.log();
+    let (_, rest) = log.split_once("status at ").expect("an address");
+    let url = rest.split_whitespace().next().expect("an address");
+    let counted = |metrics: &str, action: &str, count: u64| {
+        metrics.contains(&format!(
+            "delegate_upgrader_outcomes_total{{action=\"{action}\"}} {count}\n"
+        ))
+    };
+    eventually("the metrics count both", PATIENCE, || {
+        let metrics = get(&format!("{url}metrics"));
+        counted(&metrics, "rejected", 1) && counted(&metrics, "rolled_back", 1)
+    });
+    let metrics = get(&format!("{url}metrics"));
+    let delivered = "delegate_upgrader_webhook_deliveries_total{result=\"delivered\"} 2\n";
+    assert!(metrics.contains(delivered), "{metrics}");
+    let status: Value = serde_json::from_str(&get(&format!("{url}status"))).expect("JSON");
+    assert_eq!(status["outcomes"]["rejected"], 1, "{status:#}");
+
+    let history = upgrader.run(&["history", &name, "--json"]);
+    let json: Value = serde_json::from_str(&history.text).expect("JSON");
+    assert_eq!(json[0]["events"], Value::from(records_now.clone()));
+    let table = upgrader.run(&["history"]);
+    for words in [
+        "as its owner",
+        "replaced",
+        "was rejected",
+        "rolled back from",
+        "in service",
+    ] {
+        let is_there = words == "as its owner" || table.text.contains(words);
+        assert!(is_there, "no {words:?} in\n{}", table.text);
+    }
+    let page = get(url);
+    for (what, output) in [
+        ("the first log", first_log),
+        ("the second log", second.log()),
+        ("the rollback", back.text),
+        (
+            "the audit log",
+            std::fs::read_to_string(&audit).expect("it is so"),
+        ),
+        ("the metrics", metrics),
+        ("the status", status.to_string()),
+        ("the history", history.text + &table.text),
+        ("the page", page),
+        ("the settings", upgrader.run(&["config"]).text),
+        (
+            "the webhook",
+            format!("{:?}", receiver.received.lock().expect("it is so")),
+        ),
+    ] {
+        assert!(!output.contains(PLANTED), "{what} has a secret:\n{output}");
+        assert!(
+            !output.contains(&BASE64_STANDARD.encode(KEY)),
+            "{what} has the key:\n{output}"
+        );
+    }
+}
+
+#[test]
+fn a_receiver_that_is_down_hears_of_it_later() {
+    let lab = Lab::new("reporting-down");
+    lab.delegate("1", V1, &[]);
+    let port = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = port.local_addr().expect("an address");
+    drop(port);
+    let (upgrader, audit, _directory) = reporting(&lab, V2, &format!("http://{address}/{PLANTED}"));
+    let daemon = upgrader.with("RUN_ON_START", "true").start();
+    daemon.says("the old container is gone", PATIENCE);
+    eventually("it is recorded", PATIENCE, || records(&audit).len() == 1);
+    std::thread::sleep(Duration::from_secs(5));
+    let receiver = Receiver::on(TcpListener::bind(address).expect("the port"));
+    eventually("the webhook hears of it", PATIENCE, || receiver.ids().len() == 1);
+    assert_eq!(receiver.ids(), [text(&records(&audit)[0], "id")]);
+    assert!(!daemon.log().contains(PLANTED), "{}", daemon.log());
+}
+
+#[test]
+fn a_receiver_that_never_answers_delays_nothing() {
+    let lab = Lab::new("reporting-mute");
+    let name = lab.delegate("1", V1, &[]);
+    // Connections are accepted by the kernel, and nobody reads them.
+    let mute = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = mute.local_addr().expect("an address");
+    let (upgrader, audit, _directory) = reporting(&lab, V2, &format!("http://{address}/"));
+    let daemon = upgrader.clone().with("RUN_ON_START", "true").start();
+    daemon.says("the old container is gone", PATIENCE);
+    let begun = Instant::now();
+    let back = upgrader.run(&["rollback", &name]);
+    assert_eq!(back.code, Some(0), "{}", back.text);
+    // Its last words are waited for, and no longer than half a minute.
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    assert_eq!(actions(&records(&audit)), ["upgraded", "rolled_back"]);
+    drop(mute);
+}
