@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use reqwest::header::HeaderValue;
 
-use crate::config::{Egress, ManagerSettings, Settings, Source};
+use crate::config::{Egress, HealthAction, ManagerSettings, Settings, Source};
 use crate::engine::{
     ConfigFile, Credentials, DockerEngine, Engine, EngineError, EngineHost, StaticCredentials,
 };
@@ -107,6 +107,7 @@ pub(crate) async fn upgrader(
             healthy_time: settings.healthy_time,
             healthy_deadline: settings.healthy_deadline,
             idle_wait: settings.idle_wait,
+            restarts_unhealthy: settings.health_action == HealthAction::Restart,
         },
         target: settings.target.clone(),
     };

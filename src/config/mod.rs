@@ -54,6 +54,8 @@ pub struct Settings {
     pub idle_wait: Duration,
     /// The periodic health check.
     pub health: HealthSettings,
+    /// `HEALTH_ACTION`; nothing but reports with `disable_auto_upgrade`.
+    pub health_action: HealthAction,
     /// `REGISTRY_USERNAME` and `REGISTRY_PASSWORD`.
     pub registry: Option<RegistryLogin>,
     /// `DOCKER_CONFIG`, else `$HOME/.docker`; `None` without a home.
@@ -120,6 +122,17 @@ pub struct HealthSettings {
     pub port: u16,
     /// `HEALTH_PATH`, beginning with a slash.
     pub path: String,
+}
+
+/// What happens to an unhealthy delegate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
+#[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
+pub enum HealthAction {
+    /// It is reported.
+    #[default]
+    Report,
+    /// And restarted.
+    Restart,
 }
 
 /// How health is checked.

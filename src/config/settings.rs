@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::problems::{ConfigErrors, Problems};
 use super::reader::Reader;
-use super::variables::Environment;
-use super::{HealthSettings, LogSettings, Settings, connections, parse};
+use super::variables::{Environment, Variable};
+use super::{HealthAction, HealthSettings, LogSettings, Settings, connections, parse};
 use crate::image::{ImagePolicy, MaxVersion, TargetSettings};
 use crate::schedule::Schedule;
 use crate::schedule::zone::Zone;
@@ -34,6 +34,10 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
     let registry = connections::registry(&mut reader, env);
     let docker_config = connections::docker_config(&mut reader, env);
     let health = health(&mut reader, env);
+    let health_action = reader.word(&env.health_action);
+    if health_action == HealthAction::Restart {
+        check_writes(&mut reader, &env.health_action, disable_auto_upgrade);
+    }
     let egress = connections::egress(&mut reader, env, source.as_ref());
     let listen = reader.read(&env.listen_addr, parse::listen_address);
     let status_hosts = reader.read_as(&env.status_hosts, parse::hosts, |hosts| hosts.join(","));
@@ -60,6 +64,7 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
             healthy_deadline,
             idle_wait,
             health,
+            health_action,
             registry,
             docker_config,
             egress,
@@ -140,15 +145,17 @@ fn target(reader: &mut Reader, env: &Environment) -> TargetSettings {
 }
 
 fn health(reader: &mut Reader, env: &Environment) -> HealthSettings {
-    // It has one value so far.
-    reader.read(&env.health_action, |text| {
-        let is_known = text.eq_ignore_ascii_case("report");
-        is_known.then_some("report").ok_or_else(String::new)
-    });
     HealthSettings {
         interval: reader.duration(&env.health_interval, SECOND),
         probe: reader.word(&env.health_probe),
         port: reader.value(&env.health_port, parse::port),
         path: reader.value(&env.health_path, parse::url_path),
+    }
+}
+
+/// What asks for more than the `GET` requests that `DISABLE_AUTO_UPGRADE` promises.
+fn check_writes(reader: &mut Reader, variable: &Variable, health_only: bool) {
+    if health_only && let Some(value) = variable.get() {
+        reader.problems.needs_writes(variable.row, value);
     }
 }

@@ -208,7 +208,9 @@ variables! {
         health_port = row("HEALTH_PORT", Value("3460"), PORT, "The delegate's health port.");
         health_path = row("HEALTH_PATH", Value("/api/health"), "a path that begins with a slash, such as /api/health",
             "The delegate's health path.");
-        health_action = row("HEALTH_ACTION", Value("report"), "report", "What happens to an unhealthy delegate.");
+        health_action = row("HEALTH_ACTION", Value("report"), "report or restart",
+            "What happens to a delegate whose last three health checks failed: [`restart`](replacement.md#restarts-of-unhealthy-delegates) \
+             restarts it, as `docker restart` does.");
     }
     egress {
         proxy_host = row("PROXY_HOST", Unset, "the host name or address of the proxy, without scheme and port",
@@ -270,7 +272,6 @@ pub(super) fn documented() -> impl Iterator<Item = &'static Row> {
 pub(super) const UNSUPPORTED: &[(&str, Option<&str>)] = &[
     ("AUDIT_LOG", None),
     ("DEADMAN_URL", None),
-    ("HEALTH_ACTION", Some("restart")),
     ("HEALTH_COMMAND", None),
     ("HEALTH_PROBE", Some("exec")),
     ("SELF_IMAGE", None),

@@ -4,9 +4,11 @@ use chrono::Utc;
 
 use super::Checks;
 use crate::app;
-use crate::config::{Settings, Source};
+use crate::config::{HealthAction, Settings, Source};
 use crate::container::ApiVersion;
-use crate::engine::{API_CALLS, ApiCall, DockerEngine, Engine as _, EngineError, MUTABLE_TAGS, Purpose};
+use crate::engine::{
+    API_CALLS, ApiCall, DockerEngine, Engine as _, EngineError, HEALTH_ACTION_RESTART, MUTABLE_TAGS, Purpose,
+};
 use crate::host::capacity::{Disk, Room};
 use crate::image::is_mutable_tag;
 use crate::observe::{Observer, Scope};
@@ -69,6 +71,10 @@ pub(super) async fn check(engine: &DockerEngine, settings: &Settings, checks: &m
         upgrades: !settings.disable_auto_upgrade,
         compares_tags: !matches!(settings.source, Source::None)
             && observed.as_ref().is_ok_and(|rollouts| has_mutable_tag(rollouts)),
+        settings: [
+            (settings.health_action == HealthAction::Restart).then_some(HEALTH_ACTION_RESTART),
+            None,
+        ],
     };
     let refused = permissions(engine, needs, info.api, checks).await;
     let rollouts = match observed {
@@ -117,6 +123,8 @@ async fn delegates(engine: &DockerEngine, scope: &Scope) -> Result<Vec<Rollout>,
 struct Needs {
     upgrades: bool,
     compares_tags: bool,
+    /// The settings that need calls of their own.
+    settings: [Option<&'static str>; 2],
 }
 
 fn has_mutable_tag(rollouts: &[Rollout]) -> bool {
@@ -162,8 +170,12 @@ async fn permissions(
 fn is_needed(call: &ApiCall, needs: Needs, api: ApiVersion) -> bool {
     let is_versioned = call.path.starts_with("/v1.");
     let compares_tags = call.compares_tags && needs.compares_tags;
-    (call.purpose == Purpose::HealthChecks || needs.upgrades || compares_tags)
-        && (!is_versioned || api >= ApiVersion::new(1, 52))
+    let is_needed = match call.purpose {
+        Purpose::HealthChecks => true,
+        Purpose::Setting(setting) => needs.settings.contains(&Some(setting)),
+        Purpose::Upgrades | Purpose::Optional(_) => needs.upgrades || compares_tags,
+    };
+    is_needed && (!is_versioned || api >= ApiVersion::new(1, 52))
 }
 
 /// The feature that is missing without this call, while upgrades (or health checks) work; `None` where they do not.
@@ -173,7 +185,7 @@ fn optional_for(call: &ApiCall, needs: Needs) -> Option<&'static str> {
         Purpose::Optional(_) if call.compares_tags && needs.compares_tags && needs.upgrades => None,
         Purpose::Optional(what) => Some(what),
         Purpose::Upgrades if !needs.upgrades => Some(MUTABLE_TAGS),
-        Purpose::HealthChecks | Purpose::Upgrades => None,
+        Purpose::HealthChecks | Purpose::Upgrades | Purpose::Setting(_) => None,
     }
 }
 
@@ -228,6 +240,7 @@ mod tests {
             calls(Needs {
                 upgrades: false,
                 compares_tags,
+                settings: [None; 2],
             })
         };
         assert_eq!(health_only(false), HEALTH_CHECKS);
@@ -244,6 +257,7 @@ mod tests {
             let needs = Needs {
                 upgrades: true,
                 compares_tags,
+                settings: [None; 2],
             };
             calls(needs)
                 .into_iter()

@@ -20,7 +20,7 @@ pub use docker::DockerEngine;
 pub(crate) use docker::messages::is_abandoned_start;
 pub use error::EngineError;
 pub use events::{EventKind, HostEvent};
-pub use permissions::{API_CALLS, ApiCall, MUTABLE_TAGS, Purpose};
+pub use permissions::{API_CALLS, ApiCall, HEALTH_ACTION_RESTART, MUTABLE_TAGS, Purpose};
 pub use storage::Storage;
 
 use crate::container::{ApiVersion, ContainerId, ContainerSummary, ImageId, Inspected};
@@ -128,6 +128,17 @@ pub trait Engine: Send + Sync + 'static {
     /// whose client went away. Stopped already: success.
     fn stop(&self, id: &ContainerId, grace: Duration)
     -> impl Future<Output = Result<(), EngineError>> + Send;
+
+    /// Requests a restart: a stop with this grace, as [`Self::stop`], and then a start. Of what does not run only the start
+    /// is left.
+    ///
+    /// Returns when the container lives again or after one second, whichever comes first: the engine finishes a restart
+    /// whose client went away. Engines that do not are not asked, which is an error. A container with `--rm` stays.
+    fn restart(
+        &self,
+        id: &ContainerId,
+        grace: Duration,
+    ) -> impl Future<Output = Result<(), EngineError>> + Send;
 
     /// Gives a container another name.
     fn rename(&self, id: &ContainerId, name: &str) -> impl Future<Output = Result<(), EngineError>> + Send;

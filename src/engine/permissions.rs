@@ -9,6 +9,8 @@ pub enum Purpose {
     Upgrades,
     /// The replacement of some delegates, or a report: the work goes on without it.
     Optional(&'static str),
+    /// This setting, and nothing without it.
+    Setting(&'static str),
 }
 
 /// A call of the engine's API.
@@ -43,8 +45,11 @@ const fn comparing_tags(call: ApiCall) -> ApiCall {
 /// What the calls are for that compare tags.
 pub const MUTABLE_TAGS: &str = "mutable tags";
 
+/// The setting that restarts unhealthy delegates.
+pub const HEALTH_ACTION_RESTART: &str = "HEALTH_ACTION=restart";
+
 /// Every call. No other is made.
-pub const API_CALLS: [ApiCall; 22] = [
+pub const API_CALLS: [ApiCall; 23] = [
     call("GET", "/version", Purpose::HealthChecks),
     call("GET", "/containers/json", Purpose::HealthChecks),
     call("GET", "/containers/{id}/json", Purpose::HealthChecks),
@@ -65,6 +70,11 @@ pub const API_CALLS: [ApiCall; 22] = [
         "POST",
         "/containers/{id}/kill",
         Purpose::Optional("stops, on engines 23.0 to 24.0.2"),
+    ),
+    call(
+        "POST",
+        "/containers/{id}/restart",
+        Purpose::Setting(HEALTH_ACTION_RESTART),
     ),
     comparing_tags(call(
         "GET",

@@ -30,6 +30,9 @@ pub struct Health {
     pub probe: Probe,
     /// The probe's finding in a few words, such as `http://172.17.0.2:3460/api/health answers 200`.
     pub detail: String,
+    /// How many failed checks of the container it stands for: the engine's own count of a HEALTHCHECK, one for an answer
+    /// that is wrong, none where the container was not asked or not reached.
+    pub failed_checks: u64,
 }
 
 /// The outcome of a health check.
@@ -86,6 +89,14 @@ impl Health {
             status,
             probe,
             detail: detail.into(),
+            failed_checks: 0,
+        }
+    }
+
+    fn with_failed_checks(self, failed_checks: u64) -> Self {
+        Self {
+            failed_checks,
+            ..self
         }
     }
 
@@ -204,7 +215,8 @@ impl Addresses {
                     continue;
                 }
             };
-            return Health::new(status, Probe::Http, detail);
+            let failed = u64::from(status == HealthStatus::Unhealthy);
+            return Health::new(status, Probe::Http, detail).with_failed_checks(failed);
         }
         match self.probe {
             ProbeKind::Http => Health::unhealthy(Probe::Http, no_route),
@@ -255,7 +267,7 @@ fn by_engine(container: &Inspected) -> Option<Health> {
                 times(health.failing_streak),
                 shortened(&redactor.line(first_line), MAX_OUTPUT)
             );
-            Health::unhealthy(Probe::Engine, detail)
+            Health::unhealthy(Probe::Engine, detail).with_failed_checks(health.failing_streak)
         }
     })
 }

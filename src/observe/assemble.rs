@@ -141,6 +141,9 @@ fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked) -> 
     if matches!(role, Role::Serving) && check != Check::Awaited {
         log_health_change(container, before, &health);
     }
+    if let Some(is_well) = history.checks.take_outcome() {
+        log_outcome(container, is_well, &health);
+    }
     let own = container.stop_timeout().unwrap_or_default();
     let stop_timeout = labels::stop_timeout(container).unwrap_or_else(|| scope.stop_timeout.max(own));
     let mut member = Member::read(container, *role, health, stop_timeout, history.clone());
@@ -330,9 +333,20 @@ fn endpoint_of<H: HealthEndpoint>(
                 status: HealthStatus::Unhealthy,
                 probe: Probe::Running,
                 detail: "not checked, since it is about to stop".to_owned(),
+                failed_checks: 0,
             })
         }
         _ => probes.addresses(&part.container, &scope.health),
+    }
+}
+
+/// Says how a delegate does that was restarted for its health.
+fn log_outcome(container: &Inspected, is_well: bool, health: &Health) {
+    let (name, container_id, detail) = (container.name(), container.id(), health.detail.as_str());
+    if is_well {
+        info!(container = name, %container_id, detail, "healthy again after its restart");
+    } else {
+        warn!(container = name, %container_id, detail, "still unhealthy after its restart");
     }
 }
 

@@ -54,6 +54,7 @@ fn daemon(twin: &Twin, health_interval: Duration) -> Liveness {
             healthy_time: SECOND * 60,
             healthy_deadline: SECOND * 600,
             idle_wait: Duration::ZERO,
+            restarts_unhealthy: false,
         },
         target: TargetSettings::default(),
     };

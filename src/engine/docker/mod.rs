@@ -24,7 +24,8 @@ use std::time::Duration;
 
 use bollard::models::{ContainerUpdateBody, RestartPolicy};
 use bollard::query_parameters::{
-    RemoveContainerOptions, RemoveImageOptions, RenameContainerOptions, StopContainerOptions,
+    RemoveContainerOptions, RemoveImageOptions, RenameContainerOptions, RestartContainerOptions,
+    StopContainerOptions,
 };
 use chrono::{DateTime, Utc};
 use reqwest::Method;
@@ -38,7 +39,7 @@ use self::http::HttpClient;
 use self::logs::Tail;
 use self::responses::{ContainerRow, Created};
 use self::session::Session;
-use self::stop::kills_when_the_client_leaves;
+use self::stop::{kills_when_the_client_leaves, stays_stopped_when_the_client_leaves, whole_seconds};
 use super::credentials::Credentials;
 use super::{Engine, EngineError, EngineHost, EngineInfo, HostEvent, PullProgress, Storage};
 use crate::container::{ContainerId, ContainerSummary, ImageId, Inspected};
@@ -219,9 +220,9 @@ impl Engine for DockerEngine {
         if !grace.is_zero() && kills_when_the_client_leaves(&self.info().await?.version) {
             return self.signal_to_stop(id).await;
         }
-        let seconds = grace.as_secs() + u64::from(grace.subsec_nanos() > 0);
+        let seconds = whole_seconds(grace);
         let options = StopContainerOptions {
-            t: Some(i32::try_from(seconds).unwrap_or(i32::MAX)),
+            t: Some(seconds),
             ..StopContainerOptions::default()
         };
         let call = format!("POST /containers/{name}/stop?t={seconds}");
@@ -229,6 +230,29 @@ impl Engine for DockerEngine {
             let stopped = docker.stop_container(name, Some(options));
             // Later, the engine goes on with it.
             timeout(STOP_WAIT, stopped).await.unwrap_or(Ok(()))
+        })
+        .await
+    }
+
+    async fn restart(&self, id: &ContainerId, grace: Duration) -> Result<(), EngineError> {
+        let name = checked_id(id)?;
+        let version = self.info().await?.version;
+        if stays_stopped_when_the_client_leaves(&version) {
+            let message = format!(
+                "Docker {version} may leave a container stopped that it is to restart (moby 46688); update it to 24.0.7 or newer"
+            );
+            return Err(EngineError::Refused { status: 501, message });
+        }
+        let seconds = whole_seconds(grace);
+        let options = RestartContainerOptions {
+            t: Some(seconds),
+            ..RestartContainerOptions::default()
+        };
+        let call = format!("POST /containers/{name}/restart?t={seconds}");
+        self.command(call, |docker| async move {
+            let restarted = docker.restart_container(name, Some(options));
+            // Later, the engine goes on with it.
+            timeout(STOP_WAIT, restarted).await.unwrap_or(Ok(()))
         })
         .await
     }

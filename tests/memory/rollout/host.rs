@@ -124,6 +124,7 @@ impl HealthEndpoint for Endpoint {
 pub struct Host {
     pub twin: Twin,
     pub health_only: bool,
+    pub restarts_unhealthy: bool,
     pub strategy: Strategy,
     pub free_memory: Option<u64>,
     pub free_disk: Option<u64>,
@@ -148,6 +149,7 @@ impl Host {
         let host = Self {
             twin,
             health_only: false,
+            restarts_unhealthy: false,
             strategy: Strategy::Auto,
             free_memory: None,
             free_disk: None,
@@ -203,6 +205,7 @@ impl Host {
                 healthy_time: Duration::from_secs(10),
                 healthy_deadline: Duration::from_secs(120),
                 idle_wait: Duration::from_secs(3600),
+                restarts_unhealthy: self.restarts_unhealthy,
             },
             target: TargetSettings::default(),
         };

@@ -153,6 +153,7 @@ impl World {
                 healthy_time: self.scenario.healthy_time,
                 healthy_deadline: self.scenario.healthy_deadline,
                 idle_wait: Duration::ZERO,
+                restarts_unhealthy: false,
             },
             target: TargetSettings::default(),
         }

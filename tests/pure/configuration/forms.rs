@@ -162,7 +162,7 @@ fn words_are_read_in_any_case() {
     for (variable, words) in [
         ("UPGRADE_STRATEGY", vec!["auto", "start-first", "stop-first"]),
         ("HEALTH_PROBE", vec!["auto", "engine", "http", "running"]),
-        ("HEALTH_ACTION", vec!["report"]),
+        ("HEALTH_ACTION", vec!["report", "restart"]),
         ("LOG_LEVEL", vec!["error", "warn", "info", "debug", "trace"]),
         ("LOG_FORMAT", vec!["text", "json"]),
     ] {

@@ -270,6 +270,14 @@ fn each_wrong_environment_is_reported_completely() {
             &[("DISABLE_AUTO_UPGRADE", "true"), ("ACCOUNT_ID", "")],
             &[("ACCOUNT_ID", "not set")],
         ),
+        // And lets no write reach the engine.
+        (
+            &[("DISABLE_AUTO_UPGRADE", "true"), ("HEALTH_ACTION", "Restart")],
+            &[(
+                "HEALTH_ACTION",
+                r#""Restart", but DISABLE_AUTO_UPGRADE=true sends the engine nothing but GET requests; expected another value, or DISABLE_AUTO_UPGRADE=false"#,
+            )],
+        ),
         // A secret that slipped into another variable is masked there too.
         (&[("LOG_LEVEL", TOKEN)], &[("LOG_LEVEL", "***")]),
     ];
@@ -325,21 +333,13 @@ fn unsupported_settings_are_refused() {
         // Empty means unset here, too.
         settings(&[(name, " ")]);
     }
-    for (name, value, line) in [
-        (
-            "HEALTH_ACTION",
-            "restart",
-            r#"HEALTH_ACTION: "restart" (not supported yet); expected report"#,
-        ),
-        (
-            "HEALTH_PROBE",
-            "EXEC",
-            r#"HEALTH_PROBE: "EXEC" (not supported yet); expected auto, engine, http or running"#,
-        ),
-    ] {
+    for (name, value, line) in [(
+        "HEALTH_PROBE",
+        "EXEC",
+        r#"HEALTH_PROBE: "EXEC" (not supported yet); expected auto, engine, http or running"#,
+    )] {
         assert_eq!(errors(&[(name, value)]).to_string(), line);
     }
-    settings(&[("HEALTH_ACTION", "report")]);
 }
 
 #[test]

@@ -46,6 +46,7 @@ pub enum Operation {
     Connect,
     Start,
     Stop,
+    Restart,
     Rename,
     SetRestartPolicy,
     Logs,

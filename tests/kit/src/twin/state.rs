@@ -201,6 +201,13 @@ impl State {
         container.finished = Some(now);
         container.exit_code = code;
         container.addresses.clear();
+        if std::mem::take(&mut container.starts_again) {
+            container.status = Status::Exited;
+            let id = container.id.clone();
+            // An error is in the container's document.
+            let _ = self.start(&id);
+            return;
+        }
         container.status = if container.auto_remove() {
             Status::Removing {
                 gone: Some(now + removal_time),
