@@ -122,6 +122,8 @@ pub struct HealthSettings {
     pub port: u16,
     /// `HEALTH_PATH`, beginning with a slash.
     pub path: String,
+    /// `HEALTH_COMMAND`: a program and its arguments.
+    pub command: Vec<String>,
 }
 
 /// What happens to an unhealthy delegate.
@@ -146,6 +148,8 @@ pub enum ProbeKind {
     Engine,
     /// HTTP only.
     Http,
+    /// `HEALTH_COMMAND` in the container only.
+    Exec,
     /// A container that runs without restarting is healthy.
     Running,
 }

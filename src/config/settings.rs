@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::problems::{ConfigErrors, Problems};
 use super::reader::Reader;
 use super::variables::{Environment, Variable};
-use super::{HealthAction, HealthSettings, LogSettings, Settings, connections, parse};
+use super::{HealthAction, HealthSettings, LogSettings, ProbeKind, Settings, connections, parse};
 use crate::image::{ImagePolicy, MaxVersion, TargetSettings};
 use crate::schedule::Schedule;
 use crate::schedule::zone::Zone;
@@ -33,7 +33,7 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
     let target = target(&mut reader, env);
     let registry = connections::registry(&mut reader, env);
     let docker_config = connections::docker_config(&mut reader, env);
-    let health = health(&mut reader, env);
+    let health = health(&mut reader, env, disable_auto_upgrade);
     let health_action = reader.word(&env.health_action);
     if health_action == HealthAction::Restart {
         check_writes(&mut reader, &env.health_action, disable_auto_upgrade);
@@ -144,12 +144,39 @@ fn target(reader: &mut Reader, env: &Environment) -> TargetSettings {
     }
 }
 
-fn health(reader: &mut Reader, env: &Environment) -> HealthSettings {
+fn health(reader: &mut Reader, env: &Environment, health_only: bool) -> HealthSettings {
+    let probe = reader.word(&env.health_probe);
+    if probe == ProbeKind::Exec {
+        check_writes(reader, &env.health_probe, health_only);
+        let warnings = [
+            (&env.health_path, "not used, since HEALTH_PROBE is exec"),
+            (
+                &env.health_port,
+                "used for the delegate's tasks only, since HEALTH_PROBE is exec",
+            ),
+        ];
+        for (variable, warning) in warnings.into_iter().filter(|(variable, _)| variable.is_set()) {
+            reader.problems.warn(variable, warning);
+        }
+    } else if env.health_command.is_set() {
+        let warning = "not used without HEALTH_PROBE=exec";
+        reader.problems.warn(&env.health_command, warning);
+    }
     HealthSettings {
         interval: reader.duration(&env.health_interval, SECOND),
-        probe: reader.word(&env.health_probe),
+        probe,
         port: reader.value(&env.health_port, parse::port),
         path: reader.value(&env.health_path, parse::url_path),
+        command: reader
+            .read_as(
+                &env.health_command,
+                parse::command,
+                |command| match &command[..] {
+                    [shell, option, text] if shell == "/bin/sh" && option == "-c" => text.clone(),
+                    program => format!("{program:?}"),
+                },
+            )
+            .unwrap_or_default(),
     }
 }
 

@@ -1,13 +1,16 @@
 //! The engine: whether it can be reached, which calls it permits, which delegates it runs, and its room for images.
 
+use std::sync::Arc;
+
 use chrono::Utc;
 
 use super::Checks;
 use crate::app;
-use crate::config::{HealthAction, Settings, Source};
+use crate::config::{HealthAction, ProbeKind, Settings, Source};
 use crate::container::ApiVersion;
 use crate::engine::{
-    API_CALLS, ApiCall, DockerEngine, Engine as _, EngineError, HEALTH_ACTION_RESTART, MUTABLE_TAGS, Purpose,
+    API_CALLS, ApiCall, DockerEngine, Engine as _, EngineError, HEALTH_ACTION_RESTART, HEALTH_PROBE_EXEC,
+    MUTABLE_TAGS, Purpose,
 };
 use crate::host::capacity::{Disk, Room};
 use crate::image::is_mutable_tag;
@@ -35,7 +38,11 @@ impl Host {
 }
 
 /// Checks the engine; `None` where it does not answer.
-pub(super) async fn check(engine: &DockerEngine, settings: &Settings, checks: &mut Checks) -> Option<Host> {
+pub(super) async fn check(
+    engine: &Arc<DockerEngine>,
+    settings: &Settings,
+    checks: &mut Checks,
+) -> Option<Host> {
     let host = &settings.engine;
     let info = match engine.info().await {
         Ok(info) => info,
@@ -73,7 +80,7 @@ pub(super) async fn check(engine: &DockerEngine, settings: &Settings, checks: &m
             && observed.as_ref().is_ok_and(|rollouts| has_mutable_tag(rollouts)),
         settings: [
             (settings.health_action == HealthAction::Restart).then_some(HEALTH_ACTION_RESTART),
-            None,
+            (settings.health.probe == ProbeKind::Exec).then_some(HEALTH_PROBE_EXEC),
         ],
     };
     let refused = permissions(engine, needs, info.api, checks).await;
@@ -98,14 +105,14 @@ pub(super) async fn check(engine: &DockerEngine, settings: &Settings, checks: &m
         checks.ok("delegates", names.join(", "));
     }
     if needs.upgrades && !rollouts.is_empty() {
-        disk(engine, &scope.disk(), &rollouts, checks).await;
+        disk(engine.as_ref(), &scope.disk(), &rollouts, checks).await;
     }
     Some(Host { rollouts, refused })
 }
 
 /// The delegates as a scheduled run sees them the first time.
-async fn delegates(engine: &DockerEngine, scope: &Scope) -> Result<Vec<Rollout>, EngineError> {
-    let endpoint = app::health_endpoint(engine, scope)
+async fn delegates(engine: &Arc<DockerEngine>, scope: &Scope) -> Result<Vec<Rollout>, EngineError> {
+    let endpoint = app::health_endpoint(engine.as_ref(), scope)
         .await
         .map_err(|error| EngineError::Unreachable(error.to_string()))?;
     let mut memory = Memory::default();

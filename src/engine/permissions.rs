@@ -48,8 +48,11 @@ pub const MUTABLE_TAGS: &str = "mutable tags";
 /// The setting that restarts unhealthy delegates.
 pub const HEALTH_ACTION_RESTART: &str = "HEALTH_ACTION=restart";
 
+/// The setting that runs commands in containers.
+pub const HEALTH_PROBE_EXEC: &str = "HEALTH_PROBE=exec";
+
 /// Every call. No other is made.
-pub const API_CALLS: [ApiCall; 23] = [
+pub const API_CALLS: [ApiCall; 26] = [
     call("GET", "/version", Purpose::HealthChecks),
     call("GET", "/containers/json", Purpose::HealthChecks),
     call("GET", "/containers/{id}/json", Purpose::HealthChecks),
@@ -76,6 +79,13 @@ pub const API_CALLS: [ApiCall; 23] = [
         "/containers/{id}/restart",
         Purpose::Setting(HEALTH_ACTION_RESTART),
     ),
+    call(
+        "POST",
+        "/containers/{id}/exec",
+        Purpose::Setting(HEALTH_PROBE_EXEC),
+    ),
+    call("POST", "/exec/{id}/start", Purpose::Setting(HEALTH_PROBE_EXEC)),
+    call("GET", "/exec/{id}/json", Purpose::Setting(HEALTH_PROBE_EXEC)),
     comparing_tags(call(
         "GET",
         "/distribution/{name}/json",

@@ -56,7 +56,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             manager,
             ..
         } = self;
-        let observed = observer.observe(engine.as_ref(), &settings.scope, memory, now);
+        let observed = observer.observe(engine, &settings.scope, memory, now);
         let mut rollouts = match observed.await {
             Ok(rollouts) => rollouts,
             Err(error) => {

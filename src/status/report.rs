@@ -48,7 +48,7 @@ pub struct DelegateReport {
     pub expiry: Option<Expiry>,
     /// `healthy`, `starting` or `unhealthy`.
     pub health: HealthStatus,
-    /// Which probe said so: `engine`, `http` or `running`.
+    /// Which probe said so: `engine`, `http`, `exec` or `running`.
     pub health_probe: Probe,
     /// What the probe saw.
     pub health_detail: String,

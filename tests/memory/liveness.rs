@@ -42,6 +42,7 @@ fn daemon(twin: &Twin, health_interval: Duration) -> Liveness {
                 probe: ProbeKind::Running,
                 port: 3460,
                 path: "/".to_owned(),
+                command: Vec::new(),
             },
             stop_timeout: SECOND * 3600,
             own_id: None,

@@ -55,6 +55,10 @@ const REGISTRY: Duration = Duration::from_secs(60);
 const STOP_WAIT: Duration = Duration::from_secs(1);
 /// The limit of a read of a container's log, since a replacement waits for the evidence.
 const LOGS: Duration = Duration::from_secs(2);
+/// The limit of a command in a container, for whoever has none of its own.
+const EXEC: Duration = Duration::from_secs(60);
+/// How many of its last lines are kept.
+const EXEC_LINES: usize = 3;
 /// How many lines an engine is asked for, at least. It keeps a line in pieces of 16 KiB and counts those: as many as a
 /// line of 3 MB has, and those around it.
 const LOG_PIECES: usize = 256;
@@ -336,6 +340,44 @@ impl Engine for DockerEngine {
                 Ok(String::new())
             }
             Err(error) => Err(error),
+        }
+    }
+
+    async fn create_exec(&self, id: &ContainerId, command: &[String]) -> Result<String, EngineError> {
+        let body = json!({ "AttachStdout": true, "AttachStderr": true, "Cmd": command });
+        let path = ["containers", id.as_str(), "exec"];
+        let created: Created = self
+            .json(|http, api| http.request(Method::POST, Some(api), &path, READ).body(&body))
+            .await?;
+        Ok(created.id)
+    }
+
+    async fn start_exec(&self, exec: &str) -> Result<String, EngineError> {
+        let session = self.session().await?;
+        let http = &self.shared.http;
+        let request = http
+            .request(
+                Method::POST,
+                Some(session.info.api),
+                &["exec", exec, "start"],
+                EXEC,
+            )
+            .body(&json!({ "Detach": false, "Tty": false }));
+        let mut tail = Tail::new(EXEC_LINES);
+        let read = http
+            .stream(request, MAX_STREAM_BYTES, |chunk| tail.read(chunk))
+            .await;
+        self.track_session(read).await?;
+        Ok(tail.text())
+    }
+
+    async fn exec_exit_code(&self, exec: &str) -> Result<Option<i64>, EngineError> {
+        let document: Value = self.read(&["exec", exec, "json"], READ).await?;
+        let code = document.get("ExitCode").and_then(Value::as_i64);
+        match document.get("Running") {
+            Some(Value::Bool(true)) => Ok(None),
+            _ if code.is_none() => Err(EngineError::NotFound(format!("exec {exec} was not started"))),
+            _ => Ok(code),
         }
     }
 

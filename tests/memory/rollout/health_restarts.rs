@@ -32,7 +32,7 @@ fn ailing() -> Behaviour {
 }
 
 /// Does what the daemon does, for so long: it wakes at least every minute.
-async fn live(host: &Host, upgrader: &mut Upgrader, time: Duration) -> Report {
+pub(super) async fn live(host: &Host, upgrader: &mut Upgrader, time: Duration) -> Report {
     let end = host.twin.elapsed() + time;
     loop {
         let outcome = upgrader.reconcile().await;
@@ -55,7 +55,7 @@ async fn live(host: &Host, upgrader: &mut Upgrader, time: Duration) -> Report {
 }
 
 /// When the engine was asked to restart this container.
-fn restarts(host: &Host, name: &str) -> Vec<Duration> {
+pub(super) fn restarts(host: &Host, name: &str) -> Vec<Duration> {
     let calls = host.writes_on(name).into_iter();
     let calls = calls.filter(|call| call.operation == Operation::Restart);
     calls.map(|call| call.at).collect()

@@ -124,6 +124,8 @@ impl HealthEndpoint for Endpoint {
 pub struct Host {
     pub twin: Twin,
     pub health_only: bool,
+    pub probe: ProbeKind,
+    pub health_command: &'static str,
     pub restarts_unhealthy: bool,
     pub strategy: Strategy,
     pub free_memory: Option<u64>,
@@ -149,6 +151,8 @@ impl Host {
         let host = Self {
             twin,
             health_only: false,
+            probe: ProbeKind::Auto,
+            health_command: "curl -sf http://localhost:3460/api/health",
             restarts_unhealthy: false,
             strategy: Strategy::Auto,
             free_memory: None,
@@ -190,9 +194,10 @@ impl Host {
                 workload_names: [&[GROUP.to_owned()], self.further.as_slice()].concat(),
                 health: HealthSettings {
                     interval: Duration::from_secs(60),
-                    probe: ProbeKind::Auto,
+                    probe: self.probe,
                     port: 3460,
                     path: "/api/health".to_owned(),
+                    command: ["/bin/sh", "-c", self.health_command].map(str::to_owned).into(),
                 },
                 stop_timeout: STOP_TIMEOUT,
                 own_id: None,

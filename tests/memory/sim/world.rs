@@ -141,6 +141,7 @@ impl World {
                     probe: ProbeKind::Auto,
                     port: 3460,
                     path: "/api/health".to_owned(),
+                    command: Vec::new(),
                 },
                 stop_timeout: self.scenario.stop_timeout,
                 own_id: None,

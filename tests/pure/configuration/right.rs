@@ -378,6 +378,7 @@ fn the_redacted_settings_show_what_is_in_effect() {
             "HEALTH_PROBE=auto",
             "HEALTH_PORT=3460",
             "HEALTH_PATH=/api/health",
+            "HEALTH_COMMAND=curl -sf http://localhost:3460/api/health",
             "HEALTH_ACTION=report",
             "PROXY_HOST=(unset)",
             "PROXY_SCHEME=http",

@@ -3,6 +3,7 @@
 mod by_hand;
 mod engine;
 mod events;
+mod exec;
 mod images;
 pub mod lab;
 mod names;
@@ -17,6 +18,7 @@ mod tar;
 
 pub use engine::*;
 pub use events::*;
+pub use exec::*;
 pub use images::*;
 pub use names::*;
 pub use networks::*;
@@ -88,6 +90,10 @@ macro_rules! each_rule {
             the_last_lines_of_both_streams_are_read_back,
             the_log_of_a_terminal_is_read_back,
             a_log_that_cannot_be_read_back_is_empty,
+            exec_shows_what_a_command_prints_and_its_exit_code,
+            exec_runs_a_program_without_a_shell,
+            exec_goes_on_after_its_caller_went_away,
+            exec_needs_a_container_that_runs,
             a_kill_is_final,
             a_restart_is_a_new_life_of_the_same_container,
             a_paused_container_is_up_and_goes_on,

@@ -49,6 +49,9 @@ pub enum Operation {
     Restart,
     Rename,
     SetRestartPolicy,
+    CreateExec,
+    StartExec,
+    ExecExitCode,
     Logs,
     MemoryUsage,
     CopiedFiles,
@@ -68,6 +71,7 @@ impl Operation {
                 | Self::Containers
                 | Self::Inspect
                 | Self::InspectImage
+                | Self::ExecExitCode
                 | Self::Logs
                 | Self::MemoryUsage
                 | Self::CopiedFiles

@@ -341,6 +341,30 @@ impl Engine for Twin {
         .await
     }
 
+    async fn create_exec(&self, id: &ContainerId, command: &[String]) -> Result<String, EngineError> {
+        self.call(Operation::CreateExec, id.as_str(), command.join(" "), |state| {
+            state.create_exec(id.as_str(), command)
+        })
+        .await
+    }
+
+    async fn start_exec(&self, exec: &str) -> Result<String, EngineError> {
+        let (output, end) = self
+            .call(Operation::StartExec, exec, String::new(), |state| {
+                state.start_exec(exec)
+            })
+            .await?;
+        sleep_until(self.beginning + end).await;
+        Ok(output)
+    }
+
+    async fn exec_exit_code(&self, exec: &str) -> Result<Option<i64>, EngineError> {
+        self.call(Operation::ExecExitCode, exec, String::new(), |state| {
+            state.exec_exit_code(exec)
+        })
+        .await
+    }
+
     async fn copied_files(&self, id: &ContainerId) -> Result<Vec<String>, EngineError> {
         self.call(Operation::CopiedFiles, id.as_str(), String::new(), |state| {
             let container = &state.containers[state.find(id.as_str())?];
