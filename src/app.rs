@@ -9,7 +9,9 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use reqwest::header::HeaderValue;
 
-use crate::config::{AuditSettings, Egress, ManagerSettings, Notifications, ProxySettings, Settings, Source};
+use crate::config::{
+    AuditSettings, Egress, HealthAction, ManagerSettings, Notifications, ProxySettings, Settings, Source,
+};
 use crate::engine::{
     ConfigFile, Credentials, DockerEngine, Engine, EngineError, EngineHost, StaticCredentials,
 };
@@ -123,6 +125,7 @@ pub(crate) async fn upgrader(
             healthy_time: settings.healthy_time,
             healthy_deadline: settings.healthy_deadline,
             idle_wait: settings.idle_wait,
+            restarts_unhealthy: settings.health_action == HealthAction::Restart,
         },
         target: settings.target.clone(),
     };

@@ -58,6 +58,8 @@ pub struct Settings {
     pub idle_wait: Duration,
     /// The periodic health check.
     pub health: HealthSettings,
+    /// `HEALTH_ACTION`; nothing but reports with `disable_auto_upgrade`.
+    pub health_action: HealthAction,
     /// `REGISTRY_USERNAME` and `REGISTRY_PASSWORD`.
     pub registry: Option<RegistryLogin>,
     /// `DOCKER_CONFIG`, else `$HOME/.docker`; `None` without a home.
@@ -128,6 +130,19 @@ pub struct HealthSettings {
     pub port: u16,
     /// `HEALTH_PATH`, beginning with a slash.
     pub path: String,
+    /// `HEALTH_COMMAND`: a program and its arguments.
+    pub command: Vec<String>,
+}
+
+/// What happens to an unhealthy delegate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
+#[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
+pub enum HealthAction {
+    /// It is reported.
+    #[default]
+    Report,
+    /// And restarted.
+    Restart,
 }
 
 /// How health is checked.
@@ -141,6 +156,8 @@ pub enum ProbeKind {
     Engine,
     /// HTTP only.
     Http,
+    /// `HEALTH_COMMAND` in the container only.
+    Exec,
     /// A container that runs without restarting is healthy.
     Running,
 }

@@ -59,6 +59,18 @@ pub(super) fn url_path(text: &str) -> Result<String, String> {
     fits.then(|| text.to_owned()).ok_or_else(String::new)
 }
 
+/// A program with its arguments: a JSON array as it is, any other text by the shell.
+pub(super) fn command(text: &str) -> Result<Vec<String>, String> {
+    if !text.starts_with('[') {
+        return Ok(["/bin/sh", "-c", text].map(str::to_owned).into());
+    }
+    match serde_json::from_str::<Vec<String>>(text) {
+        Ok(command) if command.first().is_none_or(String::is_empty) => Err("it has no program".to_owned()),
+        Ok(command) => Ok(command),
+        Err(error) => Err(format!("not a JSON array of texts: {error}")),
+    }
+}
+
 /// A name without blanks and control characters.
 pub(super) fn name(text: &str) -> Result<String, String> {
     if text.chars().any(|c| c.is_whitespace() || c.is_control()) {

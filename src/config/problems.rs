@@ -64,6 +64,15 @@ impl Problems {
         self.wrong(row, given);
     }
 
+    /// A value that needs more of the engine than `DISABLE_AUTO_UPGRADE=true` allows.
+    pub(super) fn needs_writes(&mut self, row: &'static Row, value: &str) {
+        let given = format!(
+            "{}, but DISABLE_AUTO_UPGRADE=true sends the engine nothing but GET requests",
+            quoted(value, 100)
+        );
+        self.push(row.name, given, "another value, or DISABLE_AUTO_UPGRADE=false");
+    }
+
     /// A variable that is needed and not set. One that was given wrong has its line already.
     pub(super) fn missing(&mut self, row: &'static Row) {
         if !self.names(row) {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::notifications::notifications;
 use super::problems::{ConfigErrors, Problems};
 use super::reader::Reader;
-use super::variables::Environment;
-use super::{HealthSettings, LogSettings, Settings, audit, connections, parse};
+use super::variables::{Environment, Variable};
+use super::{HealthAction, HealthSettings, LogSettings, ProbeKind, Settings, audit, connections, parse};
 use crate::image::{ImagePolicy, MaxVersion, TargetSettings};
 use crate::schedule::Schedule;
 use crate::schedule::zone::Zone;
@@ -34,7 +34,11 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
     let target = target(&mut reader, env);
     let registry = connections::registry(&mut reader, env);
     let docker_config = connections::docker_config(&mut reader, env);
-    let health = health(&mut reader, env);
+    let health = health(&mut reader, env, disable_auto_upgrade);
+    let health_action = reader.word(&env.health_action);
+    if health_action == HealthAction::Restart {
+        check_writes(&mut reader, &env.health_action, disable_auto_upgrade);
+    }
     let notifications = notifications(&mut reader, env);
     let egress = connections::egress(&mut reader, env, source.as_ref(), &notifications);
     let listen = reader.read(&env.listen_addr, parse::listen_address);
@@ -63,6 +67,7 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
             healthy_deadline,
             idle_wait,
             health,
+            health_action,
             registry,
             docker_config,
             egress,
@@ -144,16 +149,45 @@ fn target(reader: &mut Reader, env: &Environment) -> TargetSettings {
     }
 }
 
-fn health(reader: &mut Reader, env: &Environment) -> HealthSettings {
-    // It has one value so far.
-    reader.read(&env.health_action, |text| {
-        let is_known = text.eq_ignore_ascii_case("report");
-        is_known.then_some("report").ok_or_else(String::new)
-    });
+fn health(reader: &mut Reader, env: &Environment, health_only: bool) -> HealthSettings {
+    let probe = reader.word(&env.health_probe);
+    if probe == ProbeKind::Exec {
+        check_writes(reader, &env.health_probe, health_only);
+        let warnings = [
+            (&env.health_path, "not used, since HEALTH_PROBE is exec"),
+            (
+                &env.health_port,
+                "used for the delegate's tasks only, since HEALTH_PROBE is exec",
+            ),
+        ];
+        for (variable, warning) in warnings.into_iter().filter(|(variable, _)| variable.is_set()) {
+            reader.problems.warn(variable, warning);
+        }
+    } else if env.health_command.is_set() {
+        let warning = "not used without HEALTH_PROBE=exec";
+        reader.problems.warn(&env.health_command, warning);
+    }
     HealthSettings {
         interval: reader.duration(&env.health_interval, SECOND),
-        probe: reader.word(&env.health_probe),
+        probe,
         port: reader.value(&env.health_port, parse::port),
         path: reader.value(&env.health_path, parse::url_path),
+        command: reader
+            .read_as(
+                &env.health_command,
+                parse::command,
+                |command| match &command[..] {
+                    [shell, option, text] if shell == "/bin/sh" && option == "-c" => text.clone(),
+                    program => format!("{program:?}"),
+                },
+            )
+            .unwrap_or_default(),
+    }
+}
+
+/// What asks for more than the `GET` requests that `DISABLE_AUTO_UPGRADE` promises.
+fn check_writes(reader: &mut Reader, variable: &Variable, health_only: bool) {
+    if health_only && let Some(value) = variable.get() {
+        reader.problems.needs_writes(variable.row, value);
     }
 }

@@ -204,13 +204,18 @@ variables! {
     }
     health {
         health_interval = row("HEALTH_INTERVAL", Value("1m"), POSITIVE_DURATION, "The longest time between two health checks.");
-        health_probe = row("HEALTH_PROBE", Value("auto"), "auto, engine, http or running",
+        health_probe = row("HEALTH_PROBE", Value("auto"), "auto, engine, http, exec or running",
             "`engine`: the container's HEALTHCHECK; `http`: an HTTP request; `running`: a running container is healthy; `auto`: the \
-             first of the three that can be had.");
+             first of these three that can be had; `exec`: `HEALTH_COMMAND` in the container.");
         health_port = row("HEALTH_PORT", Value("3460"), PORT, "The delegate's health port.");
         health_path = row("HEALTH_PATH", Value("/api/health"), "a path that begins with a slash, such as /api/health",
             "The delegate's health path.");
-        health_action = row("HEALTH_ACTION", Value("report"), "report", "What happens to an unhealthy delegate.");
+        health_command = row("HEALTH_COMMAND", Value("curl -sf http://localhost:3460/api/health"),
+            "a command, or a JSON array such as [\"/probe\",\"--quick\"]",
+            "With `HEALTH_PROBE=exec` only: 0 is healthy. A text is run by `/bin/sh -c`, an array as it is. It has ten seconds.");
+        health_action = row("HEALTH_ACTION", Value("report"), "report or restart",
+            "What happens to a delegate whose last three health checks failed: [`restart`](replacement.md#restarts-of-unhealthy-delegates) \
+             restarts it, as `docker restart` does.");
     }
     egress {
         proxy_host = row("PROXY_HOST", Unset, "the host name or address of the proxy, without scheme and port",
@@ -293,9 +298,6 @@ pub(super) fn documented() -> impl Iterator<Item = &'static Row> {
 
 /// Planned settings, refused until they work, so that nobody relies on them: a variable, or one value of it.
 pub(super) const UNSUPPORTED: &[(&str, Option<&str>)] = &[
-    ("HEALTH_ACTION", Some("restart")),
-    ("HEALTH_COMMAND", None),
-    ("HEALTH_PROBE", Some("exec")),
     ("SELF_IMAGE", None),
     ("SELF_UPGRADE", None),
     ("SWARM", None),

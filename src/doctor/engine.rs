@@ -1,12 +1,17 @@
 //! The engine: whether it can be reached, which calls it permits, which delegates it runs, and its room for images.
 
+use std::sync::Arc;
+
 use chrono::Utc;
 
 use super::Checks;
 use crate::app;
-use crate::config::{Settings, Source};
+use crate::config::{HealthAction, ProbeKind, Settings, Source};
 use crate::container::ApiVersion;
-use crate::engine::{API_CALLS, ApiCall, DockerEngine, Engine as _, EngineError, MUTABLE_TAGS, Purpose};
+use crate::engine::{
+    API_CALLS, ApiCall, DockerEngine, Engine as _, EngineError, HEALTH_ACTION_RESTART, HEALTH_PROBE_EXEC,
+    MUTABLE_TAGS, Purpose,
+};
 use crate::host::capacity::{Disk, Room};
 use crate::image::is_mutable_tag;
 use crate::observe::{Observer, Scope};
@@ -33,7 +38,11 @@ impl Host {
 }
 
 /// Checks the engine; `None` where it does not answer.
-pub(super) async fn check(engine: &DockerEngine, settings: &Settings, checks: &mut Checks) -> Option<Host> {
+pub(super) async fn check(
+    engine: &Arc<DockerEngine>,
+    settings: &Settings,
+    checks: &mut Checks,
+) -> Option<Host> {
     let host = &settings.engine;
     let info = match engine.info().await {
         Ok(info) => info,
@@ -69,6 +78,10 @@ pub(super) async fn check(engine: &DockerEngine, settings: &Settings, checks: &m
         upgrades: !settings.disable_auto_upgrade,
         compares_tags: !matches!(settings.source, Source::None)
             && observed.as_ref().is_ok_and(|rollouts| has_mutable_tag(rollouts)),
+        settings: [
+            (settings.health_action == HealthAction::Restart).then_some(HEALTH_ACTION_RESTART),
+            (settings.health.probe == ProbeKind::Exec).then_some(HEALTH_PROBE_EXEC),
+        ],
     };
     let refused = permissions(engine, needs, info.api, checks).await;
     let rollouts = match observed {
@@ -92,14 +105,14 @@ pub(super) async fn check(engine: &DockerEngine, settings: &Settings, checks: &m
         checks.ok("delegates", names.join(", "));
     }
     if needs.upgrades && !rollouts.is_empty() {
-        disk(engine, &scope.disk(), &rollouts, checks).await;
+        disk(engine.as_ref(), &scope.disk(), &rollouts, checks).await;
     }
     Some(Host { rollouts, refused })
 }
 
 /// The delegates as a scheduled run sees them the first time.
-async fn delegates(engine: &DockerEngine, scope: &Scope) -> Result<Vec<Rollout>, EngineError> {
-    let endpoint = app::health_endpoint(engine, scope)
+async fn delegates(engine: &Arc<DockerEngine>, scope: &Scope) -> Result<Vec<Rollout>, EngineError> {
+    let endpoint = app::health_endpoint(engine.as_ref(), scope)
         .await
         .map_err(|error| EngineError::Unreachable(error.to_string()))?;
     let mut memory = Memory::default();
@@ -117,6 +130,8 @@ async fn delegates(engine: &DockerEngine, scope: &Scope) -> Result<Vec<Rollout>,
 struct Needs {
     upgrades: bool,
     compares_tags: bool,
+    /// The settings that need calls of their own.
+    settings: [Option<&'static str>; 2],
 }
 
 fn has_mutable_tag(rollouts: &[Rollout]) -> bool {
@@ -162,8 +177,12 @@ async fn permissions(
 fn is_needed(call: &ApiCall, needs: Needs, api: ApiVersion) -> bool {
     let is_versioned = call.path.starts_with("/v1.");
     let compares_tags = call.compares_tags && needs.compares_tags;
-    (call.purpose == Purpose::HealthChecks || needs.upgrades || compares_tags)
-        && (!is_versioned || api >= ApiVersion::new(1, 52))
+    let is_needed = match call.purpose {
+        Purpose::HealthChecks => true,
+        Purpose::Setting(setting) => needs.settings.contains(&Some(setting)),
+        Purpose::Upgrades | Purpose::Optional(_) => needs.upgrades || compares_tags,
+    };
+    is_needed && (!is_versioned || api >= ApiVersion::new(1, 52))
 }
 
 /// The feature that is missing without this call, while upgrades (or health checks) work; `None` where they do not.
@@ -173,7 +192,7 @@ fn optional_for(call: &ApiCall, needs: Needs) -> Option<&'static str> {
         Purpose::Optional(_) if call.compares_tags && needs.compares_tags && needs.upgrades => None,
         Purpose::Optional(what) => Some(what),
         Purpose::Upgrades if !needs.upgrades => Some(MUTABLE_TAGS),
-        Purpose::HealthChecks | Purpose::Upgrades => None,
+        Purpose::HealthChecks | Purpose::Upgrades | Purpose::Setting(_) => None,
     }
 }
 
@@ -228,6 +247,7 @@ mod tests {
             calls(Needs {
                 upgrades: false,
                 compares_tags,
+                settings: [None; 2],
             })
         };
         assert_eq!(health_only(false), HEALTH_CHECKS);
@@ -244,6 +264,7 @@ mod tests {
             let needs = Needs {
                 upgrades: true,
                 compares_tags,
+                settings: [None; 2],
             };
             calls(needs)
                 .into_iter()

@@ -20,7 +20,7 @@ pub use docker::DockerEngine;
 pub(crate) use docker::messages::is_abandoned_start;
 pub use error::EngineError;
 pub use events::{EventKind, HostEvent};
-pub use permissions::{API_CALLS, ApiCall, MUTABLE_TAGS, Purpose};
+pub use permissions::{API_CALLS, ApiCall, HEALTH_ACTION_RESTART, HEALTH_PROBE_EXEC, MUTABLE_TAGS, Purpose};
 pub use storage::Storage;
 
 use crate::container::{ApiVersion, ContainerId, ContainerSummary, ImageId, Inspected};
@@ -129,6 +129,17 @@ pub trait Engine: Send + Sync + 'static {
     fn stop(&self, id: &ContainerId, grace: Duration)
     -> impl Future<Output = Result<(), EngineError>> + Send;
 
+    /// Requests a restart: a stop with this grace, as [`Self::stop`], and then a start. Of what does not run only the start
+    /// is left.
+    ///
+    /// Returns when the container lives again or after one second, whichever comes first: the engine finishes a restart
+    /// whose client went away. Engines that do not are not asked, which is an error. A container with `--rm` stays.
+    fn restart(
+        &self,
+        id: &ContainerId,
+        grace: Duration,
+    ) -> impl Future<Output = Result<(), EngineError>> + Send;
+
     /// Gives a container another name.
     fn rename(&self, id: &ContainerId, name: &str) -> impl Future<Output = Result<(), EngineError>> + Send;
 
@@ -152,6 +163,21 @@ pub trait Engine: Send + Sync + 'static {
         id: &ContainerId,
         lines: usize,
     ) -> impl Future<Output = Result<String, EngineError>> + Send;
+
+    /// Prepares a command in a running container; the id by which it is started.
+    fn create_exec(
+        &self,
+        id: &ContainerId,
+        command: &[String],
+    ) -> impl Future<Output = Result<String, EngineError>> + Send;
+
+    /// Starts a prepared command, and returns the last lines that it printed on either stream once it has closed both. It
+    /// goes on where its caller goes away. One that cannot be executed may be an error, or has exit code 126 or 127.
+    fn start_exec(&self, exec: &str) -> impl Future<Output = Result<String, EngineError>> + Send;
+
+    /// The exit code of a command; `None` while it runs. One that was not started is not found, nor is one that ended some
+    /// minutes ago.
+    fn exec_exit_code(&self, exec: &str) -> impl Future<Output = Result<Option<i64>, EngineError>> + Send;
 
     /// The memory that a running container uses now, in bytes.
     fn memory_usage(&self, id: &ContainerId) -> impl Future<Output = Result<u64, EngineError>> + Send;

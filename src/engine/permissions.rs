@@ -9,6 +9,8 @@ pub enum Purpose {
     Upgrades,
     /// The replacement of some delegates, or a report: the work goes on without it.
     Optional(&'static str),
+    /// This setting, and nothing without it.
+    Setting(&'static str),
 }
 
 /// A call of the engine's API.
@@ -43,8 +45,14 @@ const fn comparing_tags(call: ApiCall) -> ApiCall {
 /// What the calls are for that compare tags.
 pub const MUTABLE_TAGS: &str = "mutable tags";
 
+/// The setting that restarts unhealthy delegates.
+pub const HEALTH_ACTION_RESTART: &str = "HEALTH_ACTION=restart";
+
+/// The setting that runs commands in containers.
+pub const HEALTH_PROBE_EXEC: &str = "HEALTH_PROBE=exec";
+
 /// Every call. No other is made.
-pub const API_CALLS: [ApiCall; 22] = [
+pub const API_CALLS: [ApiCall; 26] = [
     call("GET", "/version", Purpose::HealthChecks),
     call("GET", "/containers/json", Purpose::HealthChecks),
     call("GET", "/containers/{id}/json", Purpose::HealthChecks),
@@ -66,6 +74,18 @@ pub const API_CALLS: [ApiCall; 22] = [
         "/containers/{id}/kill",
         Purpose::Optional("stops, on engines 23.0 to 24.0.2"),
     ),
+    call(
+        "POST",
+        "/containers/{id}/restart",
+        Purpose::Setting(HEALTH_ACTION_RESTART),
+    ),
+    call(
+        "POST",
+        "/containers/{id}/exec",
+        Purpose::Setting(HEALTH_PROBE_EXEC),
+    ),
+    call("POST", "/exec/{id}/start", Purpose::Setting(HEALTH_PROBE_EXEC)),
+    call("GET", "/exec/{id}/json", Purpose::Setting(HEALTH_PROBE_EXEC)),
     comparing_tags(call(
         "GET",
         "/distribution/{name}/json",

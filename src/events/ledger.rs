@@ -16,7 +16,7 @@ use super::durations::Durations;
 use super::event::{Action, Actor, Event, EventId};
 use super::listeners::Listeners;
 use super::note::Notes;
-use super::outcome::{Origin, Outcome, outcome_of_retired, outcomes, recorded_before, restored};
+use super::outcome::{Origin, Outcome, outcome_of_retired, outcomes, recorded_before, restarted, restored};
 use crate::container::ImageId;
 use crate::health::HealthStatus;
 use crate::rollout::reason::{Reason, ReasonKind};
@@ -188,6 +188,15 @@ impl Ledger {
         let member = step.container().and_then(|id| rollout.member(id));
         let event = match (step, member) {
             (Step::Restore { .. }, Some(old)) => restored(rollout, old, &self.notes, &self.origin, now),
+            (
+                Step::Restart {
+                    failures, verdict, ..
+                },
+                Some(unhealthy),
+            ) => {
+                let checks = (*failures, verdict.as_str());
+                restarted(rollout, unhealthy, checks, &self.origin, now)
+            }
             (Step::Retire { .. }, Some(old)) => {
                 match outcome_of_retired(rollout, old, &self.notes, &self.origin, now) {
                     Some(outcome) => outcome.event,

@@ -116,10 +116,43 @@ pub fn restored(
     .restored(old, &restored_id(old))
 }
 
+/// That the engine is asked to restart an unhealthy delegate.
+pub fn restarted(
+    rollout: &Rollout,
+    unhealthy: &Member,
+    (failures, verdict): (u64, &str),
+    origin: &Origin,
+    now: DateTime<Utc>,
+) -> Event {
+    let message =
+        format!("asked Docker to restart it after {failures} failed health checks in a row: {verdict}");
+    let life = life(unhealthy);
+    let id = [unhealthy.id.as_str(), life.as_str()];
+    Event {
+        container_id: Some(unhealthy.id.as_str().to_owned()),
+        to: Some(unhealthy.image.to_string()),
+        image_id: Some(unhealthy.image_id.as_str().to_owned()),
+        release: Some(unhealthy.release).filter(|release| *release > 0),
+        ..origin.event(rollout, (Action::Restarted, &id), now, message)
+    }
+}
+
 /// The ids of what may have been recorded of these containers before it was done: see [`Ledger::before`](super::ledger).
 pub fn recorded_before(rollout: &Rollout) -> impl Iterator<Item = EventId> {
-    let draining = rollout.draining.iter();
-    draining.map(|old| EventId::of(Action::Restored, &restored_id(old)))
+    let restored = rollout
+        .draining
+        .iter()
+        .map(|old| EventId::of(Action::Restored, &restored_id(old)));
+    let restarted = rollout.serving.iter().map(|serving| {
+        let life = life(serving);
+        EventId::of(Action::Restarted, &[serving.id.as_str(), life.as_str()])
+    });
+    restored.chain(restarted)
+}
+
+/// When the present life began, to tell it from the next one.
+fn life(member: &Member) -> String {
+    member.started_at.unwrap_or_default().to_rfc3339()
 }
 
 /// It may give up the name again; then it gets another one.

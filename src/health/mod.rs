@@ -1,5 +1,6 @@
 //! The health of a delegate, as a probe finds it.
 
+mod exec;
 pub mod http;
 mod work;
 
@@ -16,9 +17,10 @@ use crate::engine::is_abandoned_start;
 use crate::text::redact::Redactor;
 use crate::text::shortened;
 
+pub use exec::{ExecProbe, Unfinished};
 pub use work::{Work, WorkReader};
 
-/// Characters of a HEALTHCHECK's output that are shown.
+/// Characters of a command's output that are shown.
 const MAX_OUTPUT: usize = 200;
 
 /// A delegate's health, and how it was found out.
@@ -30,6 +32,9 @@ pub struct Health {
     pub probe: Probe,
     /// The probe's finding in a few words, such as `http://172.17.0.2:3460/api/health answers 200`.
     pub detail: String,
+    /// How many failed checks of the container it stands for: the engine's own count of a HEALTHCHECK, one for an answer
+    /// that is wrong, none where the container was not asked or not reached.
+    pub failed_checks: u64,
 }
 
 /// The outcome of a health check.
@@ -61,6 +66,8 @@ pub enum Probe {
     Engine,
     /// `GET /api/health` on the delegate's own port.
     Http,
+    /// A command in the container.
+    Exec,
     /// The engine's word that it is running, where no other probe reaches it.
     Running,
 }
@@ -86,6 +93,14 @@ impl Health {
             status,
             probe,
             detail: detail.into(),
+            failed_checks: 0,
+        }
+    }
+
+    fn with_failed_checks(self, failed_checks: u64) -> Self {
+        Self {
+            failed_checks,
+            ..self
         }
     }
 
@@ -134,13 +149,21 @@ pub struct Addresses {
     probe: ProbeKind,
 }
 
-/// A container's health by its document; or, where the settings or a missing HEALTHCHECK ask for it, where its health
-/// endpoint is. `host` is the address of a delegate on the host's network: see [`HealthEndpoint::host_address`].
-pub fn addresses(
+/// What a container itself has to be asked.
+pub enum Question {
+    /// Its health endpoint.
+    Http(Addresses),
+    /// A command in it.
+    Exec(ExecProbe),
+}
+
+/// A container's health by its document; or, where the settings or a missing HEALTHCHECK ask for it, what it has to be
+/// asked. `host` is the address of a delegate on the host's network: see [`HealthEndpoint::host_address`].
+pub fn question(
     container: &Inspected,
     settings: &HealthSettings,
     host: Option<IpAddr>,
-) -> Result<Addresses, Health> {
+) -> Result<Question, Health> {
     match container.state() {
         RunState::Running => {}
         RunState::Restarting => {
@@ -164,16 +187,28 @@ pub fn addresses(
             ));
         }
         (ProbeKind::Engine | ProbeKind::Auto, Some(health)) => return Err(health),
+        (ProbeKind::Exec, _) => return Ok(Question::Exec(ExecProbe::new(container, &settings.command))),
         (ProbeKind::Http, _) | (ProbeKind::Auto, None) => {}
     }
-    Ok(Addresses {
+    Ok(Question::Http(Addresses {
         sockets: sockets(container, settings, host),
         path: settings.path.clone(),
         probe: settings.probe,
-    })
+    }))
 }
 
-/// Where a container that runs may serve its own endpoints. `host` as for [`addresses`].
+impl Question {
+    /// What is known before the first answer.
+    pub(crate) fn unanswered(&self) -> Health {
+        let (probe, detail) = match self {
+            Self::Http(addresses) => (Probe::Http, addresses.unanswered()),
+            Self::Exec(_) => (Probe::Exec, "the health command has not ended yet".to_owned()),
+        };
+        Health::new(HealthStatus::Starting, probe, detail)
+    }
+}
+
+/// Where a container that runs may serve its own endpoints. `host` as for [`question`].
 pub fn sockets(container: &Inspected, settings: &HealthSettings, host: Option<IpAddr>) -> Vec<SocketAddr> {
     let addresses = match container.network_mode() {
         _ if container.state() != RunState::Running => Vec::new(),
@@ -204,7 +239,8 @@ impl Addresses {
                     continue;
                 }
             };
-            return Health::new(status, Probe::Http, detail);
+            let failed = u64::from(status == HealthStatus::Unhealthy);
+            return Health::new(status, Probe::Http, detail).with_failed_checks(failed);
         }
         match self.probe {
             ProbeKind::Http => Health::unhealthy(Probe::Http, no_route),
@@ -212,11 +248,9 @@ impl Addresses {
         }
     }
 
-    /// What is known before the first answer.
-    pub(crate) fn unanswered(&self) -> Health {
+    fn unanswered(&self) -> String {
         let urls: Vec<String> = self.sockets.iter().map(|address| self.url(address)).collect();
-        let detail = format!("{} has not answered yet", urls.join(" or "));
-        Health::new(HealthStatus::Starting, Probe::Http, detail)
+        format!("{} has not answered yet", urls.join(" or "))
     }
 
     fn url(&self, address: &SocketAddr) -> String {
@@ -255,7 +289,7 @@ fn by_engine(container: &Inspected) -> Option<Health> {
                 times(health.failing_streak),
                 shortened(&redactor.line(first_line), MAX_OUTPUT)
             );
-            Health::unhealthy(Probe::Engine, detail)
+            Health::unhealthy(Probe::Engine, detail).with_failed_checks(health.failing_streak)
         }
     })
 }

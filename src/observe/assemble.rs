@@ -1,5 +1,6 @@
 //! The containers of one delegate, put together to a [`Rollout`].
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -11,7 +12,8 @@ use super::read::Part;
 use super::{Scope, labels};
 use crate::container::{ContainerId, ContainerSummary, Inspected, Role, RunState};
 use crate::document::{self, Obstacle, SingleInstance};
-use crate::health::{Addresses, Health, HealthEndpoint, HealthStatus, Probe};
+use crate::engine::Engine;
+use crate::health::{Health, HealthEndpoint, HealthStatus, Probe, Question};
 use crate::rollout::{Check, Member, Memory, Rollout, Seen};
 
 /// What is known of one container's health.
@@ -141,6 +143,9 @@ fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked) -> 
     if matches!(role, Role::Serving) && check != Check::Awaited {
         log_health_change(container, before, &health);
     }
+    if let Some(is_well) = history.checks.take_outcome() {
+        log_outcome(container, is_well, &health);
+    }
     let own = container.stop_timeout().unwrap_or_default();
     let stop_timeout = labels::stop_timeout(container).unwrap_or_else(|| scope.stop_timeout.max(own));
     let mut member = Member::read(container, *role, health, stop_timeout, history.clone());
@@ -215,9 +220,10 @@ pub(super) fn no_free_port(parts: &[Part], containers: &[ContainerSummary]) -> O
     document::no_free_port(&part.container, &taken).filter(|_| part.container.state() == RunState::Running)
 }
 
-/// Asks the endpoints of those parts whose health only these know, and those that may have tasks what they work on.
+/// Asks those parts whose health only they know, and those that may have tasks what they work on.
 /// While nothing is in progress, each is asked once in `HEALTH_INTERVAL`.
-pub(super) fn ask<H: HealthEndpoint>(
+pub(super) fn ask<E: Engine, H: HealthEndpoint>(
+    engine: &Arc<E>,
     probes: &mut Probes<H>,
     scope: &Scope,
     memory: &Memory,
@@ -225,10 +231,10 @@ pub(super) fn ask<H: HealthEndpoint>(
     parts: &[Part],
 ) {
     for part in parts {
-        if let Ok(addresses) = endpoint_of(part, probes, scope)
+        if let Ok(question) = question_of(part, probes, scope)
             && recent(part, parts, scope, memory, now).is_none()
         {
-            probes.ask(&part.container, addresses);
+            probes.ask(engine, &part.container, question);
         }
         let has_tasks = matches!(
             part.role,
@@ -284,8 +290,8 @@ fn check_all<H: HealthEndpoint>(
     let health_of = |part: &Part| {
         let id = part.container.id();
         let done = |health, check, seen| Checked { health, check, seen };
-        let addresses = match endpoint_of(part, probes, scope) {
-            Ok(addresses) => addresses,
+        let question = match question_of(part, probes, scope) {
+            Ok(question) => question,
             Err(health) => return done(health, Check::Done, read),
         };
         if let Some((health, answered)) = probes.take(&part.container) {
@@ -298,7 +304,7 @@ fn check_all<H: HealthEndpoint>(
         let history = memory.history_of(&id);
         let verdict = history.and_then(|history| history.verdict_on(part.container.started_at()));
         probes.note_shown(&id, verdict.map(|verdict| verdict.status));
-        let health = verdict.cloned().unwrap_or_else(|| addresses.unanswered());
+        let health = verdict.cloned().unwrap_or_else(|| question.unanswered());
         done(health, Check::Awaited, read)
     };
     parts.iter().map(health_of).collect()
@@ -312,12 +318,12 @@ fn recent(part: &Part, parts: &[Part], scope: &Scope, memory: &Memory, now: Date
     history?.recent_health(now, scope.health.interval, part.container.started_at())
 }
 
-/// The addresses to ask, or the health of a container that is not asked, such as one that is about to stop.
-fn endpoint_of<H: HealthEndpoint>(
+/// What to ask, or the health of a container that is not asked, such as one that is about to stop.
+fn question_of<H: HealthEndpoint>(
     part: &Part,
     probes: &Probes<H>,
     scope: &Scope,
-) -> Result<Addresses, Health> {
+) -> Result<Question, Health> {
     match part.role {
         Role::Draining { .. }
         | Role::Withdrawn { .. }
@@ -330,9 +336,20 @@ fn endpoint_of<H: HealthEndpoint>(
                 status: HealthStatus::Unhealthy,
                 probe: Probe::Running,
                 detail: "not checked, since it is about to stop".to_owned(),
+                failed_checks: 0,
             })
         }
-        _ => probes.addresses(&part.container, &scope.health),
+        _ => probes.question(&part.container, &scope.health),
+    }
+}
+
+/// Says how a delegate does that was restarted for its health.
+fn log_outcome(container: &Inspected, is_well: bool, health: &Health) {
+    let (name, container_id, detail) = (container.name(), container.id(), health.detail.as_str());
+    if is_well {
+        info!(container = name, %container_id, detail, "healthy again after its restart");
+    } else {
+        warn!(container = name, %container_id, detail, "still unhealthy after its restart");
     }
 }
 

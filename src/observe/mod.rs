@@ -75,7 +75,7 @@ impl<H: HealthEndpoint> Observer<H> {
     /// The engine did not answer, or no delegate was found and a container could not be inspected.
     pub async fn observe<E: Engine>(
         &mut self,
-        engine: &E,
+        engine: &Arc<E>,
         scope: &Scope,
         memory: &mut Memory,
         now: DateTime<Utc>,
@@ -91,7 +91,7 @@ impl<H: HealthEndpoint> Observer<H> {
             uninspected,
             begun: reading_since,
             ..
-        } = read::read(engine, scope, identities).await?;
+        } = read::read(engine.as_ref(), scope, identities).await?;
         let reading = (reading_since, Instant::now());
         let read_at = ReadAt { begun, reading };
         memory.keep(|id| containers.iter().any(|container| container.id == *id));
@@ -107,7 +107,7 @@ impl<H: HealthEndpoint> Observer<H> {
         adopt::adopt(&mut families, known);
         let mut errors = read::inspect_errors(uninspected, &mut families, identities)?;
         for parts in families.values() {
-            assemble::ask(probes, scope, memory, now, parts);
+            assemble::ask(engine, probes, scope, memory, now, parts);
         }
         probes.wait().await;
         let mut rollouts = Vec::new();

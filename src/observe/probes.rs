@@ -9,7 +9,8 @@ use tokio::time::{Instant, timeout};
 use super::requests::{GRACE, Requests};
 use crate::config::HealthSettings;
 use crate::container::{ContainerId, Inspected};
-use crate::health::{self, Addresses, Health, HealthEndpoint, HealthStatus, Work};
+use crate::engine::Engine;
+use crate::health::{self, Health, HealthEndpoint, HealthStatus, Question, Unfinished, Work};
 use crate::rollout::WorkSeen;
 
 /// The requests that are open, and the answers that have come.
@@ -18,6 +19,8 @@ pub(super) struct Probes<H> {
     endpoint: Arc<H>,
     health: Requests<Health>,
     work: Requests<Option<Work>>,
+    /// The health commands that did not end.
+    unfinished: Arc<Unfinished>,
     /// What the last observation showed of the health of those that had not answered by then.
     shown: HashMap<ContainerId, Option<HealthStatus>>,
 }
@@ -28,24 +31,36 @@ impl<H: HealthEndpoint> Probes<H> {
             endpoint: Arc::new(endpoint),
             health: Requests::new(),
             work: Requests::new(),
+            unfinished: Arc::default(),
             shown: HashMap::new(),
         }
     }
 
-    /// Where a container's health endpoint is; or its health, where none has to be asked.
-    pub(super) fn addresses(
+    /// What a container has to be asked for its health; or its health, where that is known.
+    pub(super) fn question(
         &self,
         container: &Inspected,
         settings: &HealthSettings,
-    ) -> Result<Addresses, Health> {
-        health::addresses(container, settings, self.endpoint.host_address())
+    ) -> Result<Question, Health> {
+        health::question(container, settings, self.endpoint.host_address())
     }
 
-    /// Asks a container's health endpoint, unless it is being asked.
-    pub(super) fn ask(&mut self, container: &Inspected, addresses: Addresses) {
-        let endpoint = Arc::clone(&self.endpoint);
-        let request = async move { addresses.ask(endpoint.as_ref()).await };
-        self.health.send(container, request);
+    /// Asks a container for its health, unless it is being asked.
+    pub(super) fn ask<E: Engine>(&mut self, engine: &Arc<E>, container: &Inspected, question: Question) {
+        match question {
+            Question::Http(addresses) => {
+                let endpoint = Arc::clone(&self.endpoint);
+                let request = async move { addresses.ask(endpoint.as_ref()).await };
+                self.health.send(container, request);
+            }
+            // Each one is work for the engine and the container.
+            Question::Exec(_) if self.health.is_answered(container) => {}
+            Question::Exec(exec) => {
+                let (engine, unfinished) = (Arc::clone(engine), Arc::clone(&self.unfinished));
+                let request = async move { exec.run(engine.as_ref(), &unfinished).await };
+                self.health.send(container, request);
+            }
+        }
     }
 
     /// Asks a container what it works on, unless it is being asked.
@@ -136,6 +151,7 @@ impl<H: HealthEndpoint> Probes<H> {
     pub(super) fn keep(&mut self, exists: impl Fn(&ContainerId) -> bool) {
         self.health.keep(&exists);
         self.work.keep(&exists);
+        self.unfinished.keep(&exists);
         self.shown.retain(|id, _| exists(id));
     }
 }

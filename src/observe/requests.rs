@@ -102,6 +102,12 @@ impl<T: Send + 'static> Requests<T> {
         (life == container.started_at()).then_some((answer, at))
     }
 
+    /// Whether an answer of its present life has come that no observation has taken in yet.
+    pub(super) fn is_answered(&self, container: &Inspected) -> bool {
+        let answer = self.answers.get(&container.id());
+        answer.is_some_and(|answer| answer.life == container.started_at())
+    }
+
     /// The answers that no observation has taken in yet.
     pub(super) fn answers(&self) -> impl Iterator<Item = (&ContainerId, &T)> {
         self.answers.iter().map(|(id, asked)| (id, &asked.answer))

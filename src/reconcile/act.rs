@@ -54,6 +54,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 let requested_at = self.now();
                 self.memory.note_stop_requested(id, requested_at);
             }
+            Step::Restart { id, grace, .. } if *effect == Effect::Done => {
+                let asked_at = self.now();
+                self.memory.history(id).checks.note_restart(asked_at, *grace);
+            }
             Step::Withdraw {
                 because: Some(reason),
                 ..

@@ -138,6 +138,7 @@ mod tests {
             status,
             probe: Probe::Http,
             detail: "answers 503".to_owned(),
+            failed_checks: 0,
         }
     }
 

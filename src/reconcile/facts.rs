@@ -7,7 +7,7 @@ use super::{Reconciler, Stalled};
 use crate::container::{ContainerId, RunState};
 use crate::document::{Obstacle, SingleInstance};
 use crate::engine::{Engine, EngineError, HostEvent};
-use crate::health::HealthEndpoint;
+use crate::health::{HealthEndpoint, HealthStatus};
 use crate::image::manager_reference;
 use crate::manager::{ImageSource, Query};
 use crate::rollout::reason::Reason;
@@ -30,13 +30,19 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     pub(super) fn facts(
         &self,
         rollout: &Rollout,
+        all: &[Rollout],
         desired: &Desired,
         stalled: &Stalled,
         now: DateTime<Utc>,
     ) -> Facts {
         let tracked = self.tracked.get(&rollout.name);
+        let in_use = all.iter().filter_map(|rollout| rollout.serving.as_ref());
+        let in_use = in_use.filter(|serving| serving.is_in_use());
+        let is_unhealthy = |serving: &&Member| serving.health.status == HealthStatus::Unhealthy;
         Facts {
             is_plan: false,
+            delegates: in_use.clone().count(),
+            unhealthy_delegates: in_use.filter(is_unhealthy).count(),
             backoff: tracked.and_then(|tracked| tracked.backoff.clone()),
             is_pulling: matches!(
                 desired, Desired::Image { reference, .. } if self.pulls.is_in_progress(reference)

@@ -14,7 +14,7 @@ use crate::health::HealthEndpoint;
 use crate::image::Version;
 use crate::manager::ImageSource;
 use crate::rollout::reason::{self, Reason};
-use crate::rollout::{Decided, Effect, Intent, Rollout, Step, UpdateOrder};
+use crate::rollout::{Decided, Effect, HeldBack, Intent, Rollout, Step, UpdateOrder};
 use crate::status::report::{DelegateReport, Report};
 
 /// How often the progress of a drain is logged, at most.
@@ -91,9 +91,19 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 report.delegates.push(DelegateReport::new(rollout, reason, until));
                 return;
             }
+            // It lasts for seconds, and comes again every minute while the Manager is unreachable.
+            Reason::RestartHeldBack {
+                because: HeldBack::AskingManager,
+                ..
+            } => {
+                report.delegates.push(DelegateReport::new(rollout, reason, until));
+                return;
+            }
             Reason::AwaitingAnswer { from, .. } => format!("waiting for {from}"),
             Reason::Proving { verdict, .. } => format!("proving {verdict}"),
-            Reason::WaitingForIdle { .. } => reason.kind().as_str().to_owned(),
+            Reason::WaitingForIdle { .. } | Reason::Restarting { .. } => reason.kind().as_str().to_owned(),
+            Reason::RestartBackoff { attempt, .. } => format!("restart {attempt}"),
+            Reason::RestartHeldBack { .. } => reason.cause().unwrap_or_default().to_owned(),
             Reason::Draining { name, .. } => format!("draining {name}"),
             reason => reason.to_string(),
         };
@@ -107,7 +117,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// Logs how many tasks are left to those whose end is waited for: on change, and not more often than once a minute.
     fn log_tasks(&mut self, rollout: &Rollout, reason: &Reason, now: DateTime<Utc>) {
-        let is_awaited = matches!(reason, Reason::WaitingForIdle { .. });
+        let is_awaited = matches!(reason, Reason::WaitingForIdle { .. } | Reason::Restarting { .. });
         let awaited = rollout.serving.iter().filter(|_| is_awaited);
         let (container, workload) = (&rollout.name, &rollout.workload);
         let known = &mut self.track(rollout).tasks;

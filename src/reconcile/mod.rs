@@ -348,7 +348,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// What would be decided if nothing came up: a plan asks neither the Manager again nor for the host's memory.
     fn planned(&self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> Decision {
         let desired = self.run.desired(rollout, all);
-        let mut facts = self.facts(rollout, &desired, &Stalled::new(), now);
+        let mut facts = self.facts(rollout, all, &desired, &Stalled::new(), now);
         facts.is_plan = true;
         facts.free_memory.get_or_insert(Ok(()));
         facts.manager.get_or_insert(Reach::Reachable);
@@ -358,7 +358,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// What is decided on one delegate, of all there are.
     fn decide(&self, rollout: &Rollout, all: &[Rollout], stalled: &Stalled, now: DateTime<Utc>) -> Decided {
         let desired = self.run.desired(rollout, all);
-        let facts = self.facts(rollout, &desired, stalled, now);
+        let facts = self.facts(rollout, all, &desired, stalled, now);
         next(rollout, &desired, &self.settings.policy, &facts, now)
     }
 

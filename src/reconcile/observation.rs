@@ -56,7 +56,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             manager,
             ..
         } = self;
-        let observed = observer.observe(engine.as_ref(), &settings.scope, memory, now);
+        let observed = observer.observe(engine, &settings.scope, memory, now);
         let mut rollouts = match observed.await {
             Ok(rollouts) => rollouts,
             Err(error) => {
@@ -67,6 +67,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             }
         };
         let patience = TimeDelta::from_std(settings.policy.healthy_deadline).unwrap_or(TimeDelta::MAX);
+        for serving in rollouts.iter().filter_map(|rollout| rollout.serving.as_ref()) {
+            let checks = &mut memory.history(&serving.id).checks;
+            checks.forget_restarts(now, settings.policy.healthy_time);
+        }
         note_unhealthy_peers(&mut rollouts, memory, patience, now);
         manager.note_delegates(&rollouts, &settings.target);
         self.note_inspect_errors(&rollouts, now);

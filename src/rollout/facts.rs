@@ -29,6 +29,10 @@ pub struct Facts {
     pub manager: Option<Reach>,
     /// Why the replica that comes first has come to rest, where it has.
     pub stalled_replica: Option<String>,
+    /// How many delegates of the host are in use, this one included.
+    pub delegates: usize,
+    /// How many of them are unhealthy.
+    pub unhealthy_delegates: usize,
 }
 
 /// What is known of the Manager.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{CommonCause, Member, Stopper, Vanished, WorkSeen};
+use super::{Checks, CommonCause, Member, Stopper, Vanished, WorkSeen};
 use crate::container::{ContainerId, ImageId, Role};
 use crate::document::SingleInstance;
 use crate::health::Health;
@@ -60,6 +60,8 @@ pub struct History {
     pub excused_restarts: u64,
     /// The work that it reported.
     pub work: WorkSeen,
+    /// What its health checks have found.
+    pub checks: Checks,
     /// How often a new life gave it time anew.
     restarts_by_hand: u32,
     /// The second in its name, where it gave up the delegate's.
@@ -148,6 +150,7 @@ impl History {
             stopper.asked_at += by;
         }
         self.work.shift(by);
+        self.checks.shift(by);
     }
 
     /// How long it has been healthy at every observation. A clock that is set after the last one adds nothing.
@@ -258,6 +261,7 @@ impl History {
         self.restart_count = restart_count;
         self.max_restart_count = self.max_restart_count.max(restart_count);
         self.started_at = started_at;
+        self.checks.note_life(started_at);
         if check == Check::Awaited {
             return;
         }
@@ -270,6 +274,7 @@ impl History {
             self.healthy_since = None;
         }
         if check == Check::Done {
+            self.checks.note(until, verdict);
             let (at, life, health) = (until, started_at, verdict.clone());
             self.verdict = Some(Verdict { at, life, health });
         }
@@ -452,6 +457,9 @@ impl Memory {
         }
         self.no_free_port.clear();
         self.outdated.clear();
+        for history in self.histories.values_mut() {
+            history.checks.refused = None;
+        }
     }
 
     /// Whether the removal of this image is still to be tried; notes that it is being tried.

@@ -6,12 +6,14 @@
 
 mod attempt;
 mod backoff;
+mod checks;
 mod decided;
 mod decision;
 mod execute;
 mod facts;
 mod failure;
 mod failure_cause;
+mod held_back;
 mod history;
 mod member;
 mod next;
@@ -27,6 +29,7 @@ use std::time::Duration;
 
 pub use backoff::Backoff;
 pub(crate) use backoff::INSPECT;
+pub use checks::{Checks, RequestedRestart};
 pub use decided::Decided;
 pub use decision::{Decision, Fact};
 pub(crate) use execute::prepare::prepare_candidate;
@@ -35,6 +38,7 @@ pub use facts::{Facts, Reach};
 pub use failure::Failure;
 use failure_cause::CandidateFailure;
 pub use failure_cause::{CommonCause, FailureCause, UnhealthyPeer};
+pub use held_back::HeldBack;
 pub use history::{Check, History, Memory, Seen};
 pub use member::{Condition, Member, RolledBackImage};
 pub use next::next;
@@ -294,6 +298,8 @@ pub struct Policy {
     pub healthy_deadline: Duration,
     /// How long a stop-first replacement waits for a moment in which the old one has no task.
     pub idle_wait: Duration,
+    /// `HEALTH_ACTION=restart`.
+    pub restarts_unhealthy: bool,
 }
 
 /// How an old and a new container change places.

@@ -80,6 +80,17 @@ pub enum Step {
         /// How long it has before it is killed.
         grace: Duration,
     },
+    /// Stop and start a delegate that has failed its health checks.
+    Restart {
+        id: ContainerId,
+        name: String,
+        /// How long it has before it is killed.
+        grace: Duration,
+        /// How many checks in a row it has failed.
+        failures: u64,
+        /// What the last one found.
+        verdict: String,
+    },
     /// Remove a stopped container.
     Remove { id: ContainerId, name: String },
     /// Remove an image that no rollback goes back to.
@@ -105,6 +116,16 @@ impl Step {
             id: member.id.clone(),
             name: member.name.clone(),
             grace,
+        }
+    }
+
+    pub(super) fn restart(member: &Member) -> Self {
+        Self::Restart {
+            id: member.id.clone(),
+            name: member.name.clone(),
+            grace: member.stop_timeout,
+            failures: member.history.checks.failed,
+            verdict: member.health.detail.clone(),
         }
     }
 
@@ -203,6 +224,16 @@ impl fmt::Display for Step {
                 let grace = duration::text(*grace);
                 write!(f, "asking {name} ({id}) to stop within {grace}")
             }
+            Self::Restart {
+                id,
+                name,
+                failures,
+                verdict,
+                ..
+            } => write!(
+                f,
+                "restarting {name} ({id}): its health check failed {failures} times in a row: {verdict}"
+            ),
             Self::Remove { id, name } => write!(f, "removing {name} ({id})"),
             Self::RemoveImage { id } => write!(f, "removing the image {id}, two releases old"),
         }
@@ -230,6 +261,7 @@ impl Step {
                 format!("set the restart policy of {name} to {policy}")
             }
             Self::Stop { name, .. } => format!("asked {name} to stop"),
+            Self::Restart { name, .. } => format!("asked Docker to restart {name}"),
             Self::Remove { name, .. } => format!("removed {name}"),
             Self::RemoveImage { id } => format!("removed the image {id}"),
         }
@@ -248,6 +280,7 @@ impl Step {
             | Self::Restore { id, .. }
             | Self::SetRestartPolicy { id, .. }
             | Self::Stop { id, .. }
+            | Self::Restart { id, .. }
             | Self::Remove { id, .. } => Some(id),
             _ => None,
         }

@@ -233,6 +233,7 @@ mod tests {
             status: HealthStatus::Unhealthy,
             probe: Probe::Running,
             detail: String::new(),
+            failed_checks: 0,
         };
         let container = Inspected::new(document).unwrap();
         Member::read(&container, role, health, Duration::ZERO, History::default())

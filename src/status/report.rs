@@ -48,7 +48,7 @@ pub struct DelegateReport {
     pub expiry: Option<Expiry>,
     /// `healthy`, `starting` or `unhealthy`.
     pub health: HealthStatus,
-    /// Which probe said so: `engine`, `http` or `running`.
+    /// Which probe said so: `engine`, `http`, `exec` or `running`.
     pub health_probe: Probe,
     /// What the probe saw.
     pub health_detail: String,
@@ -271,7 +271,7 @@ pub struct Planned {
     pub image: String,
     /// `healthy`, `starting` or `unhealthy`.
     pub health: HealthStatus,
-    /// `replace`, `continue` or `leave`.
+    /// `replace`, `restart`, `continue` or `leave`.
     pub action: &'static str,
     /// What would be done first, or why nothing would be.
     pub message: String,
@@ -311,6 +311,7 @@ impl Planned {
             Decision::Rest(reason) | Decision::Wait { reason, .. } => {
                 ("leave", reason.to_string(), Some(reason))
             }
+            Decision::Act(Step::Restart { .. }) => ("restart", decision.to_string(), None),
             Decision::Act(_) | Decision::Learn(_) => ("continue", decision.to_string(), None),
         };
         Self {

@@ -17,6 +17,7 @@ mod doctor;
 mod drains;
 mod failures;
 mod full_disk;
+mod health;
 mod health_only;
 mod idle;
 mod inconclusive;

@@ -42,6 +42,7 @@ fn daemon(twin: &Twin, health_interval: Duration) -> Liveness {
                 probe: ProbeKind::Running,
                 port: 3460,
                 path: "/".to_owned(),
+                command: Vec::new(),
             },
             stop_timeout: SECOND * 3600,
             own_id: None,
@@ -54,6 +55,7 @@ fn daemon(twin: &Twin, health_interval: Duration) -> Liveness {
             healthy_time: SECOND * 60,
             healthy_deadline: SECOND * 600,
             idle_wait: Duration::ZERO,
+            restarts_unhealthy: false,
         },
         target: TargetSettings::default(),
     };

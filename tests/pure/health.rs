@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use delegate_upgrader::config::{HealthSettings, ProbeKind};
 use delegate_upgrader::container::Inspected;
-use delegate_upgrader::health::{addresses, ending};
+use delegate_upgrader::health::{ending, question};
 use serde_json::json;
 
 /// No endpoint is asked where a container has a HEALTHCHECK.
@@ -26,8 +26,10 @@ fn what_a_healthcheck_prints_is_shown_without_secrets() {
         probe: ProbeKind::Auto,
         port: 3460,
         path: "/".to_owned(),
+        command: Vec::new(),
     };
-    let health = addresses(&Inspected::new(container).unwrap(), &settings, None).unwrap_err();
+    let container = Inspected::new(container).unwrap();
+    let health = question(&container, &settings, None).err().unwrap();
     assert_eq!(
         health.to_string(),
         "unhealthy: its HEALTHCHECK failed 3 times: token *** was refused"

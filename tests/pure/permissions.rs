@@ -44,6 +44,7 @@ fn the_documentation_lists_every_call() {
             Purpose::HealthChecks => "everything",
             Purpose::Upgrades => "upgrades",
             Purpose::Optional(what) => what,
+            Purpose::Setting(setting) => &format!("`{setting}`"),
         };
         let health_only = match (call.compares_tags, purpose) {
             (false, _) => String::new(),
@@ -66,5 +67,6 @@ fn the_documentation_has_the_patterns_of_every_call() {
         "watch",
         &patterns(|purpose| purpose == Purpose::HealthChecks),
     );
-    page::has(PAGE, "upgrade", &patterns(|_| true));
+    let is_needed = |purpose| !matches!(purpose, Purpose::Setting(_));
+    page::has(PAGE, "upgrade", &patterns(is_needed));
 }

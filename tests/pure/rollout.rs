@@ -23,6 +23,7 @@ fn health(status: HealthStatus) -> Health {
         status,
         probe: Probe::Running,
         detail: String::new(),
+        failed_checks: 0,
     }
 }
 

@@ -24,7 +24,8 @@ use std::time::Duration;
 
 use bollard::models::{ContainerUpdateBody, RestartPolicy};
 use bollard::query_parameters::{
-    RemoveContainerOptions, RemoveImageOptions, RenameContainerOptions, StopContainerOptions,
+    RemoveContainerOptions, RemoveImageOptions, RenameContainerOptions, RestartContainerOptions,
+    StopContainerOptions,
 };
 use chrono::{DateTime, Utc};
 use reqwest::Method;
@@ -38,7 +39,7 @@ use self::http::HttpClient;
 use self::logs::Tail;
 use self::responses::{ContainerRow, Created};
 use self::session::Session;
-use self::stop::kills_when_the_client_leaves;
+use self::stop::{kills_when_the_client_leaves, stays_stopped_when_the_client_leaves, whole_seconds};
 use super::credentials::Credentials;
 use super::{Engine, EngineError, EngineHost, EngineInfo, HostEvent, PullProgress, Storage};
 use crate::container::{ContainerId, ContainerSummary, ImageId, Inspected};
@@ -54,6 +55,10 @@ const REGISTRY: Duration = Duration::from_secs(60);
 const STOP_WAIT: Duration = Duration::from_secs(1);
 /// The limit of a read of a container's log, since a replacement waits for the evidence.
 const LOGS: Duration = Duration::from_secs(2);
+/// The limit of a command in a container, for whoever has none of its own.
+const EXEC: Duration = Duration::from_secs(60);
+/// How many of its last lines are kept.
+const EXEC_LINES: usize = 3;
 /// How many lines an engine is asked for, at least. It keeps a line in pieces of 16 KiB and counts those: as many as a
 /// line of 3 MB has, and those around it.
 const LOG_PIECES: usize = 256;
@@ -219,9 +224,9 @@ impl Engine for DockerEngine {
         if !grace.is_zero() && kills_when_the_client_leaves(&self.info().await?.version) {
             return self.signal_to_stop(id).await;
         }
-        let seconds = grace.as_secs() + u64::from(grace.subsec_nanos() > 0);
+        let seconds = whole_seconds(grace);
         let options = StopContainerOptions {
-            t: Some(i32::try_from(seconds).unwrap_or(i32::MAX)),
+            t: Some(seconds),
             ..StopContainerOptions::default()
         };
         let call = format!("POST /containers/{name}/stop?t={seconds}");
@@ -229,6 +234,29 @@ impl Engine for DockerEngine {
             let stopped = docker.stop_container(name, Some(options));
             // Later, the engine goes on with it.
             timeout(STOP_WAIT, stopped).await.unwrap_or(Ok(()))
+        })
+        .await
+    }
+
+    async fn restart(&self, id: &ContainerId, grace: Duration) -> Result<(), EngineError> {
+        let name = checked_id(id)?;
+        let version = self.info().await?.version;
+        if stays_stopped_when_the_client_leaves(&version) {
+            let message = format!(
+                "Docker {version} may leave a container stopped that it is to restart (moby 46688); update it to 24.0.7 or newer"
+            );
+            return Err(EngineError::Refused { status: 501, message });
+        }
+        let seconds = whole_seconds(grace);
+        let options = RestartContainerOptions {
+            t: Some(seconds),
+            ..RestartContainerOptions::default()
+        };
+        let call = format!("POST /containers/{name}/restart?t={seconds}");
+        self.command(call, |docker| async move {
+            let restarted = docker.restart_container(name, Some(options));
+            // Later, the engine goes on with it.
+            timeout(STOP_WAIT, restarted).await.unwrap_or(Ok(()))
         })
         .await
     }
@@ -312,6 +340,44 @@ impl Engine for DockerEngine {
                 Ok(String::new())
             }
             Err(error) => Err(error),
+        }
+    }
+
+    async fn create_exec(&self, id: &ContainerId, command: &[String]) -> Result<String, EngineError> {
+        let body = json!({ "AttachStdout": true, "AttachStderr": true, "Cmd": command });
+        let path = ["containers", id.as_str(), "exec"];
+        let created: Created = self
+            .json(|http, api| http.request(Method::POST, Some(api), &path, READ).body(&body))
+            .await?;
+        Ok(created.id)
+    }
+
+    async fn start_exec(&self, exec: &str) -> Result<String, EngineError> {
+        let session = self.session().await?;
+        let http = &self.shared.http;
+        let request = http
+            .request(
+                Method::POST,
+                Some(session.info.api),
+                &["exec", exec, "start"],
+                EXEC,
+            )
+            .body(&json!({ "Detach": false, "Tty": false }));
+        let mut tail = Tail::new(EXEC_LINES);
+        let read = http
+            .stream(request, MAX_STREAM_BYTES, |chunk| tail.read(chunk))
+            .await;
+        self.track_session(read).await?;
+        Ok(tail.text())
+    }
+
+    async fn exec_exit_code(&self, exec: &str) -> Result<Option<i64>, EngineError> {
+        let document: Value = self.read(&["exec", exec, "json"], READ).await?;
+        let code = document.get("ExitCode").and_then(Value::as_i64);
+        match document.get("Running") {
+            Some(Value::Bool(true)) => Ok(None),
+            _ if code.is_none() => Err(EngineError::NotFound(format!("exec {exec} was not started"))),
+            _ => Ok(code),
         }
     }
 

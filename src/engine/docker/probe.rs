@@ -80,7 +80,8 @@ fn query(path: &str) -> &'static [(&'static str, &'static str)] {
 fn body(path: &str) -> Option<Value> {
     match path {
         "/containers/create" => Some(json!({ "Image": NOTHING })),
-        "/containers/{id}/update" => Some(json!({})),
+        "/containers/{id}/update" | "/exec/{id}/start" => Some(json!({})),
+        "/containers/{id}/exec" => Some(json!({ "Cmd": ["true"] })),
         "/networks/{name}/connect" => Some(json!({ "Container": NOBODY })),
         _ => None,
     }

@@ -1,4 +1,6 @@
-//! Stops on engines that kill at once when the client of a stop goes away: they get the signal alone.
+//! Stops and restarts on engines that do not finish them when their client goes away.
+
+use std::time::Duration;
 
 use bollard::query_parameters::KillContainerOptions;
 use serde_json::Value;
@@ -38,15 +40,30 @@ impl DockerEngine {
     }
 }
 
+/// A grace in whole seconds, rounded up.
+pub(super) fn whole_seconds(grace: Duration) -> i32 {
+    let seconds = grace.as_secs() + u64::from(grace.subsec_nanos() > 0);
+    i32::try_from(seconds).unwrap_or(i32::MAX)
+}
+
 /// Engines 23.0 and 24.0.0 to 24.0.2 end the grace of a stop when its client disconnects and send SIGKILL
 /// (moby 45731).
 pub(super) fn kills_when_the_client_leaves(version: &str) -> bool {
+    is_23_0_or_24_0_up_to(2, version)
+}
+
+/// Engines 23.0 and 24.0.0 to 24.0.6 do not start a container again whose restart has lost its client (moby 46688).
+pub(super) fn stays_stopped_when_the_client_leaves(version: &str) -> bool {
+    is_23_0_or_24_0_up_to(6, version)
+}
+
+fn is_23_0_or_24_0_up_to(last: u32, version: &str) -> bool {
     let mut parts = version
         .split(|c: char| !c.is_ascii_digit())
         .map(str::parse::<u32>);
     match (parts.next(), parts.next(), parts.next()) {
         (Some(Ok(23)), Some(Ok(0)), _) => true,
-        (Some(Ok(24)), Some(Ok(0)), Some(Ok(patch))) => patch <= 2,
+        (Some(Ok(24)), Some(Ok(0)), Some(Ok(patch))) => patch <= last,
         _ => false,
     }
 }

@@ -5,6 +5,8 @@ pub(crate) mod prepare;
 mod pull;
 mod start;
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use tracing::debug;
 use tracing::field::display;
@@ -15,7 +17,7 @@ use self::prepare::{
     return_policy, unstarted_candidate,
 };
 pub use self::pull::{Pulled, Pulls};
-use self::start::start;
+use self::start::{UNAVAILABLE, start};
 use super::failure::Failure;
 use super::{Intent, Member, Memory, Rollout, Step};
 use crate::container::{ContainerId, ImageId, Role, restart_policy_document};
@@ -157,6 +159,16 @@ pub async fn execute<E: Engine>(
             check_companions(engine, rollout, id).await?;
             engine.stop(id, *grace).await?;
         }
+        Step::Restart { id, grace, .. } => match engine.restart(id, *grace).await {
+            // 503: it is not ready. Otherwise it may have been stopped, and not started again.
+            Err(EngineError::Refused { status, message }) if status != UNAVAILABLE => {
+                let checks = &mut memory.history(id).checks;
+                checks.note_restart(now, Duration::ZERO);
+                checks.refused = Some(message.clone());
+                return Ok(Effect::Nothing(message));
+            }
+            restarted => restarted?,
+        },
         Step::Remove { id, .. } => {
             engine.remove(id).await?;
             if let Some(image) = image_of_failed(rollout, id) {

@@ -11,7 +11,7 @@ use crate::rollout::failure::Failure;
 use crate::rollout::{Member, Memory, Rollout, START_ATTEMPTS};
 
 /// The status of an engine, or of a proxy, that is not ready: it says nothing about the container.
-const UNAVAILABLE: u16 = 503;
+pub(super) const UNAVAILABLE: u16 = 503;
 
 /// Starts a container: a candidate for the first time, or any other one again.
 pub(super) async fn start<E: Engine>(

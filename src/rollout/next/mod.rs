@@ -6,6 +6,7 @@
 mod alone;
 mod cleanup;
 mod drain;
+mod health;
 mod proof;
 mod rejecting;
 mod removed;

@@ -11,15 +11,29 @@ use crate::rollout::Row::{
     S24,
 };
 use crate::rollout::reason::Reason;
-use crate::rollout::{Decided, Desired, Fact, FailureCause, Intent, Member, Step, UpdateOrder, Vanished};
+use crate::rollout::{
+    Decided, Decision, Desired, Fact, FailureCause, Intent, Member, Step, UpdateOrder, Vanished,
+};
 
 /// So many other containers of a delegate finish their tasks at a time: each takes as much of the host as the one in
 /// service.
 const MOST_DRAINS: usize = 2;
 
 impl At<'_> {
-    /// In service, without a candidate.
+    /// In service, without a candidate. A replacement goes before a restart.
     pub(super) fn in_service(&self, serving: &Member) -> Decided {
+        if let Some(restart) = self.finish_restart(serving) {
+            return restart;
+        }
+        let decided = self.replace_or_keep(serving);
+        let restart = match &decided.decision {
+            Decision::Rest(reason) => self.restart_unhealthy(serving, reason),
+            _ => None,
+        };
+        restart.unwrap_or(decided)
+    }
+
+    fn replace_or_keep(&self, serving: &Member) -> Decided {
         match (
             self.desired,
             self.rollout.superseded_by(serving),

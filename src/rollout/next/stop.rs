@@ -51,7 +51,7 @@ impl At<'_> {
     }
 
     /// Often at first, every ten seconds later; and at the deadline, and when it is overdue.
-    fn next_check(&self, member: &Member, asked: DateTime<Utc>) -> DateTime<Utc> {
+    pub(super) fn next_check(&self, member: &Member, asked: DateTime<Utc>) -> DateTime<Utc> {
         let elapsed = (self.now - asked).max(TimeDelta::zero());
         let pause = (elapsed / 10).clamp(TimeDelta::milliseconds(500), TimeDelta::seconds(10));
         let deadline = asked + span(member.stop_timeout);

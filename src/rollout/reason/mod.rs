@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{EnumDiscriminants, IntoStaticStr};
 
-use super::FailureCause;
+use super::{FailureCause, HeldBack};
 use crate::document::{Obstacle, SingleInstance};
 use crate::image::MaxVersion;
 use crate::manager::ManagerError;
@@ -265,6 +265,31 @@ pub enum Reason {
     /// No container holds the delegate's name, and none is left to restore.
     #[error("no container holds the delegate's name, and none is left to restore")]
     NoContainer,
+    /// It has failed its health checks, and its last start is not long enough ago for a restart.
+    #[error("its health check failed {failures} times in a row ({verdict}); restart {attempt} follows after {}", time::text(*.until))]
+    RestartBackoff {
+        failures: u64,
+        verdict: String,
+        /// Which restart it will be since it last stayed healthy.
+        attempt: u32,
+        until: DateTime<Utc>,
+    },
+    #[error(
+        "its health check failed {failures} times in a row ({verdict}), but it is not restarted: {because}"
+    )]
+    RestartHeldBack {
+        failures: u64,
+        verdict: String,
+        because: HeldBack,
+    },
+    /// It was asked to stop, and is started again then.
+    #[error("restarting {name}; it is finishing {} and has until {}", unfinished(*.tasks), time::text(*.until))]
+    Restarting {
+        name: String,
+        /// How many it executes, where it says so.
+        tasks: Option<u64>,
+        until: DateTime<Utc>,
+    },
     /// The engine failed to do what it was asked; it is tried again.
     #[error("{step}: {problem}")]
     EngineError { step: String, problem: String },
@@ -300,6 +325,7 @@ impl Reason {
             Self::CannotStartFirst(conflict) => Some(conflict.kind()),
             Self::TargetUnknown(error) => Some(error.kind()),
             Self::AwaitingAnswer { from, .. } => Some(from.into()),
+            Self::RestartHeldBack { because, .. } => Some(because.into()),
             Self::Rejected { cause, .. }
             | Self::Confirming { cause, .. }
             | Self::Inconclusive { cause, .. }
@@ -311,7 +337,9 @@ impl Reason {
     /// When it is over at the latest, where tasks are waited for.
     pub fn deadline(&self) -> Option<DateTime<Utc>> {
         match self {
-            Self::WaitingForIdle { until, .. } | Self::Draining { until, .. } => Some(*until),
+            Self::WaitingForIdle { until, .. }
+            | Self::Draining { until, .. }
+            | Self::Restarting { until, .. } => Some(*until),
             _ => None,
         }
     }
@@ -391,6 +419,9 @@ impl ReasonKind {
             | Self::SuccessorUnhealthy
             | Self::NoFallback
             | Self::NoContainer
+            | Self::RestartBackoff
+            | Self::RestartHeldBack
+            | Self::Restarting
             | Self::EngineError => true,
         }
     }
@@ -454,6 +485,7 @@ mod tests {
             ("`target_unknown`", ManagerError::VARIANTS),
             ("`awaiting_answer`", Awaited::VARIANTS),
             (failure, FailureCause::VARIANTS),
+            ("`restart_held_back`", HeldBack::VARIANTS),
         ] {
             let _ = writeln!(table, "| {reasons} | `{}` |", causes.join("`, `"));
         }

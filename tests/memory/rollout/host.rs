@@ -124,6 +124,9 @@ impl HealthEndpoint for Endpoint {
 pub struct Host {
     pub twin: Twin,
     pub health_only: bool,
+    pub probe: ProbeKind,
+    pub health_command: &'static str,
+    pub restarts_unhealthy: bool,
     pub strategy: Strategy,
     pub free_memory: Option<u64>,
     pub free_disk: Option<u64>,
@@ -148,6 +151,9 @@ impl Host {
         let host = Self {
             twin,
             health_only: false,
+            probe: ProbeKind::Auto,
+            health_command: "curl -sf http://localhost:3460/api/health",
+            restarts_unhealthy: false,
             strategy: Strategy::Auto,
             free_memory: None,
             free_disk: None,
@@ -188,9 +194,10 @@ impl Host {
                 workload_names: [&[GROUP.to_owned()], self.further.as_slice()].concat(),
                 health: HealthSettings {
                     interval: Duration::from_secs(60),
-                    probe: ProbeKind::Auto,
+                    probe: self.probe,
                     port: 3460,
                     path: "/api/health".to_owned(),
+                    command: ["/bin/sh", "-c", self.health_command].map(str::to_owned).into(),
                 },
                 stop_timeout: STOP_TIMEOUT,
                 own_id: None,
@@ -203,6 +210,7 @@ impl Host {
                 healthy_time: Duration::from_secs(10),
                 healthy_deadline: Duration::from_secs(120),
                 idle_wait: Duration::from_secs(3600),
+                restarts_unhealthy: self.restarts_unhealthy,
             },
             target: TargetSettings::default(),
         };

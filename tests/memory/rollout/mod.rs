@@ -8,6 +8,8 @@ mod disk;
 mod evidence;
 mod failures;
 mod faults;
+mod health_command;
+mod health_restarts;
 mod heartbeat;
 pub mod host;
 mod idle;

@@ -171,6 +171,7 @@ fn health_is_counted_up_to_the_last_observation() {
         status: HealthStatus::Healthy,
         probe: Probe::Http,
         detail: String::new(),
+        failed_checks: 0,
     };
     let mut history = History::default();
     for seconds in [100, 107] {

@@ -141,6 +141,7 @@ impl World {
                     probe: ProbeKind::Auto,
                     port: 3460,
                     path: "/api/health".to_owned(),
+                    command: Vec::new(),
                 },
                 stop_timeout: self.scenario.stop_timeout,
                 own_id: None,
@@ -153,6 +154,7 @@ impl World {
                 healthy_time: self.scenario.healthy_time,
                 healthy_deadline: self.scenario.healthy_deadline,
                 idle_wait: Duration::ZERO,
+                restarts_unhealthy: false,
             },
             target: TargetSettings::default(),
         }

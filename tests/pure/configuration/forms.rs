@@ -161,8 +161,8 @@ fn listen_addresses_are_sockets() {
 fn words_are_read_in_any_case() {
     for (variable, words) in [
         ("UPGRADE_STRATEGY", vec!["auto", "start-first", "stop-first"]),
-        ("HEALTH_PROBE", vec!["auto", "engine", "http", "running"]),
-        ("HEALTH_ACTION", vec!["report"]),
+        ("HEALTH_PROBE", vec!["auto", "engine", "http", "exec", "running"]),
+        ("HEALTH_ACTION", vec!["report", "restart"]),
         ("LOG_LEVEL", vec!["error", "warn", "info", "debug", "trace"]),
         ("LOG_FORMAT", vec!["text", "json"]),
         ("WEBHOOK_FORMAT", vec!["cloudevents", "slack", "teams"]),
@@ -232,5 +232,40 @@ fn hosts_are_names_alone() {
             ("*.example", Err("each name has to be written out")),
             (",", Err("it has no name")),
         ],
+    );
+}
+
+#[test]
+fn a_health_command_is_run_by_a_shell_or_as_it_is() {
+    for (text, command) in [
+        ("/probe --quick", vec!["/bin/sh", "-c", "/probe --quick"]),
+        (r#"["/probe", "--quick"]"#, vec!["/probe", "--quick"]),
+    ] {
+        let settings = settings(&[("HEALTH_PROBE", "exec"), ("HEALTH_COMMAND", text)]);
+        assert_eq!(settings.health.command, command);
+        assert_eq!(settings.warnings, Vec::<String>::new());
+        assert!(settings.redacted().contains(&("HEALTH_COMMAND", text.to_owned())));
+    }
+}
+
+#[test]
+fn health_settings_that_another_probe_does_not_use_produce_a_warning() {
+    let exec = settings(&[
+        ("HEALTH_PROBE", "exec"),
+        ("HEALTH_PORT", "3461"),
+        ("HEALTH_PATH", "/health"),
+    ]);
+    let [path, port] = exec.warnings.as_slice() else {
+        panic!("{:?}", exec.warnings);
+    };
+    assert_eq!(path, "HEALTH_PATH: not used, since HEALTH_PROBE is exec");
+    assert_eq!(
+        port,
+        "HEALTH_PORT: used for the delegate's tasks only, since HEALTH_PROBE is exec"
+    );
+    let http = settings(&[("HEALTH_COMMAND", "true")]);
+    assert_eq!(
+        http.warnings,
+        ["HEALTH_COMMAND: not used without HEALTH_PROBE=exec"]
     );
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use delegate_upgrader::config::{LogFormat, LogLevel, ProbeKind, Source, Strategy};
+use delegate_upgrader::config::{HealthAction, LogFormat, LogLevel, ProbeKind, Source, Strategy};
 use delegate_upgrader::engine::EngineHost;
 
 use super::certificates::docker_certificates;
@@ -74,7 +74,7 @@ fn every_accepted_form_is_read() {
         ("IMAGE_REPOSITORY", "registry.example:5000/team/delegate"),
         ("UPGRADE_STRATEGY", "Stop-First"),
         ("HEALTH_PROBE", "running"),
-        ("HEALTH_ACTION", "report"),
+        ("HEALTH_ACTION", "restart"),
         ("REGISTRY_USERNAME", "me"),
         ("REGISTRY_PASSWORD", PASSWORD),
         ("https_proxy", "me:p%40ss@proxy.example:3128"),
@@ -101,6 +101,7 @@ fn every_accepted_form_is_read() {
     );
     assert_eq!(settings.strategy, Strategy::StopFirst);
     assert_eq!(settings.health.probe, ProbeKind::Running);
+    assert_eq!(settings.health_action, HealthAction::Restart);
     assert_eq!(settings.registry.as_ref().unwrap().password.expose(), PASSWORD);
     let proxy = settings.egress.https_proxy.as_ref().unwrap();
     assert_eq!(proxy.url, "http://proxy.example:3128");
@@ -377,6 +378,7 @@ fn the_redacted_settings_show_what_is_in_effect() {
             "HEALTH_PROBE=auto",
             "HEALTH_PORT=3460",
             "HEALTH_PATH=/api/health",
+            "HEALTH_COMMAND=curl -sf http://localhost:3460/api/health",
             "HEALTH_ACTION=report",
             "PROXY_HOST=(unset)",
             "PROXY_SCHEME=http",

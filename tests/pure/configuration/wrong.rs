@@ -154,7 +154,10 @@ fn each_wrong_environment_is_reported_completely() {
             ],
             &[
                 ("HEALTH_INTERVAL", "less than 1s"),
-                ("HEALTH_PROBE", r#""tcp"; expected auto, engine, http or running"#),
+                (
+                    "HEALTH_PROBE",
+                    r#""tcp"; expected auto, engine, http, exec or running"#,
+                ),
                 ("HEALTH_PORT", r#""70000"; expected a port"#),
                 (
                     "HEALTH_PATH",
@@ -270,6 +273,26 @@ fn each_wrong_environment_is_reported_completely() {
             &[("DISABLE_AUTO_UPGRADE", "true"), ("ACCOUNT_ID", "")],
             &[("ACCOUNT_ID", "not set")],
         ),
+        // And lets no write reach the engine.
+        (
+            &[("DISABLE_AUTO_UPGRADE", "true"), ("HEALTH_ACTION", "Restart")],
+            &[(
+                "HEALTH_ACTION",
+                r#""Restart", but DISABLE_AUTO_UPGRADE=true sends the engine nothing but GET requests; expected another value, or DISABLE_AUTO_UPGRADE=false"#,
+            )],
+        ),
+        (
+            &[("DISABLE_AUTO_UPGRADE", "true"), ("HEALTH_PROBE", "exec")],
+            &[("HEALTH_PROBE", r#""exec", but DISABLE_AUTO_UPGRADE=true"#)],
+        ),
+        (
+            &[("HEALTH_PROBE", "exec"), ("HEALTH_COMMAND", "[\"/probe\", 1]")],
+            &[("HEALTH_COMMAND", "not a JSON array of texts")],
+        ),
+        (
+            &[("HEALTH_COMMAND", "[]")],
+            &[("HEALTH_COMMAND", "it has no program")],
+        ),
         // A secret that slipped into another variable is masked there too.
         (&[("LOG_LEVEL", TOKEN)], &[("LOG_LEVEL", "***")]),
     ];
@@ -302,7 +325,6 @@ fn each_wrong_environment_is_reported_completely() {
 #[test]
 fn unsupported_settings_are_refused() {
     for name in [
-        "HEALTH_COMMAND",
         "SELF_IMAGE",
         "SELF_UPGRADE",
         "SWARM",
@@ -318,21 +340,6 @@ fn unsupported_settings_are_refused() {
         // Empty means unset here, too.
         settings(&[(name, " ")]);
     }
-    for (name, value, line) in [
-        (
-            "HEALTH_ACTION",
-            "restart",
-            r#"HEALTH_ACTION: "restart" (not supported yet); expected report"#,
-        ),
-        (
-            "HEALTH_PROBE",
-            "EXEC",
-            r#"HEALTH_PROBE: "EXEC" (not supported yet); expected auto, engine, http or running"#,
-        ),
-    ] {
-        assert_eq!(errors(&[(name, value)]).to_string(), line);
-    }
-    settings(&[("HEALTH_ACTION", "report")]);
 }
 
 #[test]

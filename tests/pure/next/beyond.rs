@@ -6,9 +6,10 @@ use delegate_upgrader::container::RunState;
 use delegate_upgrader::document::{DependencyKind, Obstacle};
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{
-    Backoff, Member, Reach, RolledBackImage, Row, StoppedBy, UnhealthyPeer, Vanished,
+    Backoff, Member, Reach, RequestedRestart, RolledBackImage, Row, StoppedBy, UnhealthyPeer, Vanished,
 };
 
+use super::health::{changed, unhealthy};
 use super::scene::{Change, DEADLINE, Scene, V1, V2, V3, ago, image_id, new, old, standby};
 
 /// The same while two old ones of it finish their tasks.
@@ -44,6 +45,17 @@ fn all_rows() -> Vec<(Row, Scene)> {
                 retry_at: ago(-5),
             });
         })
+    };
+    let restarted = |m: &mut Member| {
+        m.history.checks.restart = Some(RequestedRestart {
+            life: m.started_at,
+            asked_at: ago(60),
+            grace: m.stop_timeout,
+        });
+    };
+    let ended_in_vain = |m: &mut Member| {
+        restarted(m);
+        (m.state, m.finished_at) = (RunState::Exited, Some(ago(10)));
     };
     let mut health_only = serving();
     health_only.policy.health_only = true;
@@ -381,6 +393,40 @@ fn all_rows() -> Vec<(Row, Scene)> {
             scene().standby(standby()).candidate(recreated().exited(5)),
         ),
         (Row::S7, serving().pulled(V1)),
+        // Unhealthy ones are restarted.
+        (Row::H1, changed(ended_in_vain)),
+        (Row::H2, changed(restarted)),
+        (Row::H3, changed(|m| m.started_at = Some(ago(59)))),
+        (
+            Row::H4,
+            changed(|m| m.history.checks.refused = Some("forbidden".to_owned())),
+        ),
+        (
+            Row::H5,
+            unhealthy().with(|r| {
+                let (container, kind) = ("sidecar".to_owned(), DependencyKind::Network);
+                r.obstacle = Some(Obstacle::HasDependent { container, kind });
+            }),
+        ),
+        (
+            Row::H6,
+            unhealthy().knowing(|facts| (facts.delegates, facts.unhealthy_delegates) = (2, 2)),
+        ),
+        (Row::H7, unhealthy().knowing(|facts| facts.manager = None)),
+        (
+            Row::H8,
+            unhealthy().knowing(|facts| facts.manager = Some(Reach::Asking)),
+        ),
+        (
+            Row::H9,
+            unhealthy().knowing(|facts| facts.manager = Some(Reach::Unreachable("refused".to_owned()))),
+        ),
+        (Row::H10, changed(|m| *m = m.clone().stopped_by_whom())),
+        (
+            Row::H11,
+            changed(|m| *m = m.clone().stopped_by(StoppedBy::Somebody)),
+        ),
+        (Row::H12, unhealthy()),
         // The one that had the name is gone.
         (
             Row::V1,

@@ -89,6 +89,10 @@ impl Scene {
                     member.finished_at = Some(moment);
                 }
             }),
+            Step::Restart { id, grace, .. } => change(self, id, |member| {
+                member.history.checks.note_restart(moment, *grace);
+                member.started_at = Some(moment);
+            }),
             Step::Remove { id, .. } => {
                 self.pull_out(id);
             }

@@ -180,7 +180,9 @@ impl Scene {
             }
             Step::Start { id, .. } => {
                 let member = self.member(id);
-                let owner_s = member.role == Role::Serving;
+                let restart = member.history.checks.restart.as_ref();
+                let was_restarted = restart.is_some_and(|restart| restart.life == member.started_at);
+                let owner_s = member.role == Role::Serving && !was_restarted;
                 let replaced_by = |old: &Member| old.is_up() && member.replaces.as_ref() == Some(&old.id);
                 let beside = rollout.serving.iter().chain(&rollout.draining).any(replaced_by);
                 let two_at_once = rollout.single_instance.is_some() && beside;
@@ -209,6 +211,11 @@ impl Scene {
                 // Only the label of its successor keeps the policy, so the policy stays until the container is retired.
                 let about_to_retire = member.role == Role::Serving && self.may_retire(id);
                 self.may_end(id) && (member.restart_is_off() || about_to_retire) && member.is_up()
+            }
+            Step::Restart { id, .. } => {
+                let member = self.member(id);
+                let has_failed = member.state == RunState::Running && !member.health.is_healthy();
+                has_failed && member.role == Role::Serving && !rollout.is_in_progress()
             }
             Step::Remove { id, .. } => self.may_remove(id),
             Step::RemoveImage { id } => {

@@ -9,6 +9,7 @@ mod companions;
 mod effects;
 mod facts;
 mod forbidden;
+mod health;
 mod ids;
 mod operators;
 mod people;

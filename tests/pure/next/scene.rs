@@ -79,6 +79,7 @@ fn verdict(status: HealthStatus) -> Health {
         status,
         probe: Probe::Http,
         detail: format!("/api/health says {}", status.as_str()),
+        failed_checks: 0,
     }
 }
 
@@ -282,6 +283,7 @@ impl Scene {
                 healthy_time: Duration::from_secs(60),
                 healthy_deadline: Duration::from_secs(600),
                 idle_wait: Duration::from_secs(3600),
+                restarts_unhealthy: false,
             },
             // All that can be asked for is known, and nothing stands in the way.
             facts: Facts {
@@ -447,6 +449,12 @@ impl Scene {
                     relative(&name),
                     duration::text(grace)
                 )
+            }
+            Step::Restart {
+                id, grace, failures, ..
+            } => {
+                let grace = duration::text(grace);
+                format!("restart {id} within {grace} after {failures} failures")
             }
             Step::Remove { id, name } => format!("remove {} ({id})", relative(&name)),
             Step::RemoveImage { id } => format!("remove the image {id}, two releases old"),

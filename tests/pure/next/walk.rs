@@ -17,10 +17,16 @@ const STEPS: usize = 30;
 fn no_state_leads_to_a_forbidden_step_and_each_comes_to_rest() {
     let mut scenes = 0;
     let mut reached = BTreeSet::new();
+    let mut restarts = 0;
     let limit = now() + TimeDelta::seconds(10);
     each_scene(|start| {
         scenes += 1;
         let mut scene = start.clone();
+        // One that is unhealthy has failed its checks, and may be restarted where nothing else is to be done.
+        scene.policy.restarts_unhealthy = true;
+        if let Some(serving) = &mut scene.rollout.serving {
+            serving.history.checks.failed = 3;
+        }
         let mut taken: Vec<String> = Vec::new();
         for count in 0.. {
             let Decided { rows, decision } = scene.decided();
@@ -63,12 +69,14 @@ fn no_state_leads_to_a_forbidden_step_and_each_comes_to_rest() {
                 "{taken:#?}\nin {scene:#?}\nfrom {start:#?}"
             );
             assert!(count < STEPS, "no end: {taken:#?}\nfrom {start:#?}");
+            restarts += u32::from(matches!(step, Step::Restart { .. }));
             let before = scene.clone();
             scene.take(&step);
             assert!(scene != before, "{step} changes nothing in {scene:#?}");
         }
     });
     assert!(scenes > 100_000, "{scenes}");
+    assert!(restarts > 20, "{restarts}");
     reached.extend(
         beyond::scenes()
             .into_iter()

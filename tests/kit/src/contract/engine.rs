@@ -74,6 +74,7 @@ pub async fn a_missing_container_or_image_is_not_found<L: Lab>(lab: &L) {
     assert_not_found(&engine.inspect(&nobody()).await);
     assert_not_found(&engine.start(&nobody()).await);
     assert_not_found(&engine.stop(&nobody(), Duration::ZERO).await);
+    assert_not_found(&engine.restart(&nobody(), Duration::ZERO).await);
     assert_not_found(&engine.rename(&nobody(), &lab.name("nobody")).await);
     assert_not_found(
         &engine

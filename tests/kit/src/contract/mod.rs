@@ -3,6 +3,7 @@
 mod by_hand;
 mod engine;
 mod events;
+mod exec;
 mod images;
 pub mod lab;
 mod names;
@@ -17,6 +18,7 @@ mod tar;
 
 pub use engine::*;
 pub use events::*;
+pub use exec::*;
 pub use images::*;
 pub use names::*;
 pub use networks::*;
@@ -61,6 +63,12 @@ macro_rules! each_rule {
             retries_on_failure_are_counted_and_end,
             a_policy_taken_away_keeps_a_crash_down,
             an_exit_shows_its_code,
+            a_restart_lets_the_container_drain_and_starts_it_again,
+            a_restart_goes_on_after_its_caller_went_away,
+            the_grace_of_a_restart_ends_after_its_caller_went_away,
+            a_restart_returns_long_before_a_long_drain_ends,
+            a_restart_keeps_an_auto_remove_container,
+            a_restart_of_a_stopped_container_starts_it,
             a_create_from_an_unknown_image_is_not_found,
             an_invalid_name_is_refused,
             an_image_in_use_is_not_removed,
@@ -82,6 +90,10 @@ macro_rules! each_rule {
             the_last_lines_of_both_streams_are_read_back,
             the_log_of_a_terminal_is_read_back,
             a_log_that_cannot_be_read_back_is_empty,
+            exec_shows_what_a_command_prints_and_its_exit_code,
+            exec_runs_a_program_without_a_shell,
+            exec_goes_on_after_its_caller_went_away,
+            exec_needs_a_container_that_runs,
             a_kill_is_final,
             a_restart_is_a_new_life_of_the_same_container,
             a_paused_container_is_up_and_goes_on,

@@ -1,14 +1,15 @@
-//! Restart policies, crashes and exits, and containers with `--rm`.
+//! Restart policies, restarts by request, crashes and exits, and containers with `--rm`.
 
 use std::time::Duration;
 
-use delegate_upgrader::container::RunState;
+use chrono::{DateTime, Utc};
+use delegate_upgrader::container::{ContainerId, Inspected, RunState};
 use delegate_upgrader::engine::Engine;
 use serde_json::json;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::lab::Lab;
-use super::steps::{created, seconds, started_of, state_of, until, until_exited, until_gone};
+use super::steps::{LONG, created, seconds, started_of, state_of, until, until_exited, until_gone};
 use crate::twin::Behaviour;
 
 pub async fn a_restart_policy_is_read_back<L: Lab>(lab: &L) {
@@ -154,4 +155,82 @@ pub async fn an_exit_shows_its_code<L: Lab>(lab: &L) {
     let exited = until_exited(lab, &id).await;
     assert_eq!((exited.exit_code(), exited.restart_count()), (42, 0));
     assert!(exited.started_at() < exited.finished_at());
+}
+
+/// Sooner than the engine's client stops waiting by itself.
+const SOON: Duration = Duration::from_millis(400);
+
+async fn life_of<L: Lab>(lab: &L, id: &ContainerId) -> Option<DateTime<Utc>> {
+    lab.engine().inspect(id).await.expect("inspect").started_at()
+}
+
+async fn until_another_life<L: Lab>(lab: &L, id: &ContainerId, first: Option<DateTime<Utc>>) -> Inspected {
+    let is_another = |seen: &Inspected| seen.state() == RunState::Running && seen.started_at() > first;
+    until(lab, id, "in another life", is_another).await
+}
+
+pub async fn a_restart_lets_the_container_drain_and_starts_it_again<L: Lab>(lab: &L) {
+    let id = started_of(lab, "again", Behaviour::drains(seconds(2))).await;
+    let (first, begun) = (life_of(lab, &id).await, Instant::now());
+    lab.engine().restart(&id, LONG).await.expect("restart");
+    let seen = until_another_life(lab, &id, first).await;
+    assert!(begun.elapsed() >= seconds(2), "after {:?}", begun.elapsed());
+    assert_eq!(
+        seen.restart_count(),
+        0,
+        "the engine counts only what its policy does"
+    );
+}
+
+pub async fn a_restart_goes_on_after_its_caller_went_away<L: Lab>(lab: &L) {
+    let id = started_of(lab, "abandoned", Behaviour::drains(seconds(4))).await;
+    let (first, begun) = (life_of(lab, &id).await, Instant::now());
+    let abandoned = timeout(SOON, lab.engine().restart(&id, LONG)).await;
+    assert!(abandoned.is_err(), "it drains for a while");
+    sleep(seconds(2)).await;
+    assert_eq!(state_of(lab, &id).await, RunState::Running);
+    assert_eq!(
+        life_of(lab, &id).await,
+        first,
+        "the caller's leaving cut the drain short"
+    );
+    until_another_life(lab, &id, first).await;
+    assert!(begun.elapsed() >= seconds(4), "after {:?}", begun.elapsed());
+}
+
+pub async fn the_grace_of_a_restart_ends_after_its_caller_went_away<L: Lab>(lab: &L) {
+    let id = started_of(lab, "deaf-again", Behaviour::ignores_stop()).await;
+    let first = life_of(lab, &id).await;
+    let abandoned = timeout(SOON, lab.engine().restart(&id, seconds(3))).await;
+    assert!(abandoned.is_err(), "it ignores its stop signal");
+    until_another_life(lab, &id, first).await;
+}
+
+pub async fn a_restart_returns_long_before_a_long_drain_ends<L: Lab>(lab: &L) {
+    let id = started_of(lab, "long-again", Behaviour::drains(seconds(20))).await;
+    let (first, begun) = (life_of(lab, &id).await, Instant::now());
+    lab.engine().restart(&id, LONG).await.expect("restart");
+    assert!(begun.elapsed() < seconds(10), "it took {:?}", begun.elapsed());
+    assert_eq!(life_of(lab, &id).await, first);
+}
+
+pub async fn a_restart_keeps_an_auto_remove_container<L: Lab>(lab: &L) {
+    let image = lab.image(Behaviour::default()).await;
+    let mut body = lab.body(&image);
+    body["HostConfig"]["AutoRemove"] = json!(true);
+    let id = created(lab, "rm-again", &body).await;
+    lab.engine().start(&id).await.expect("start");
+    sleep(seconds(1)).await;
+    let first = life_of(lab, &id).await;
+    lab.engine().restart(&id, seconds(10)).await.expect("restart");
+    assert!(until_another_life(lab, &id, first).await.auto_remove());
+}
+
+pub async fn a_restart_of_a_stopped_container_starts_it<L: Lab>(lab: &L) {
+    let id = started_of(lab, "stopped-again", Behaviour::default()).await;
+    let first = life_of(lab, &id).await;
+    lab.engine().stop(&id, seconds(10)).await.expect("stop");
+    until_exited(lab, &id).await;
+    lab.engine().restart(&id, seconds(10)).await.expect("restart");
+    until_another_life(lab, &id, first).await;
 }

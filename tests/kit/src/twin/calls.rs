@@ -46,8 +46,12 @@ pub enum Operation {
     Connect,
     Start,
     Stop,
+    Restart,
     Rename,
     SetRestartPolicy,
+    CreateExec,
+    StartExec,
+    ExecExitCode,
     Logs,
     MemoryUsage,
     CopiedFiles,
@@ -67,6 +71,7 @@ impl Operation {
                 | Self::Containers
                 | Self::Inspect
                 | Self::InspectImage
+                | Self::ExecExitCode
                 | Self::Logs
                 | Self::MemoryUsage
                 | Self::CopiedFiles

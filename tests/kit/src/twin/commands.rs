@@ -88,6 +88,7 @@ impl State {
             error: String::new(),
             restart_count: 0,
             manually_stopped: false,
+            starts_again: false,
             backoff: Duration::ZERO,
             addresses: BTreeMap::new(),
             ports: BTreeSet::new(),
@@ -234,6 +235,19 @@ impl State {
         }
         self.settle(now);
         Ok(())
+    }
+
+    /// A stop, and then a start, whatever its policy is.
+    pub(super) fn restart(&mut self, id: &str, grace: Duration) -> Outcome<()> {
+        let index = self.find(id)?;
+        if self.containers[index].life().is_some() {
+            self.containers[index].starts_again = true;
+            return self.stop(id, grace);
+        }
+        if let Status::Restarting { .. } = self.containers[index].status {
+            self.containers[index].status = Status::Exited;
+        }
+        self.start(id)
     }
 
     pub(super) fn set_restart_policy(&mut self, id: &str, policy: &Value) -> Outcome<()> {

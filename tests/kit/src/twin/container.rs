@@ -39,6 +39,8 @@ pub(super) struct Container {
     pub error: String,
     pub restart_count: u64,
     pub manually_stopped: bool,
+    /// It was asked to restart, and this life is to be followed by another one.
+    pub starts_again: bool,
     pub backoff: Duration,
     pub addresses: BTreeMap<String, Ipv4Addr>,
     /// The ports of the host that its last life got.

@@ -10,6 +10,7 @@ mod commands;
 mod container;
 mod document;
 mod events;
+mod execs;
 mod images;
 mod operator;
 mod outages;

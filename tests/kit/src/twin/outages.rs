@@ -31,6 +31,9 @@ impl State {
         self.restarts += 1;
         self.down = down;
         self.forgotten_events = self.events.len();
+        for container in &mut self.containers {
+            container.starts_again = false;
+        }
         match down {
             Down::InOrder => self.end_all(Some(SHUTDOWN_PATIENCE)),
             Down::PowerLoss => self.end_all(None),

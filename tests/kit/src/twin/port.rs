@@ -122,6 +122,32 @@ impl Twin {
         self.state().calls[admitted.index].outcome = Some(outcome);
         result
     }
+
+    /// Waits until a life that was asked to end is over, or for as long as the real client does.
+    async fn wait_for_end(&self, id: &ContainerId) -> Result<(), EngineError> {
+        let deadline = Instant::now() + STOP_WAIT;
+        loop {
+            let next = {
+                let state = self.state();
+                if state.down_until.is_some() {
+                    return Err(EngineError::Unreachable("the connection broke".to_owned()));
+                }
+                let is_ending =
+                    |status: &Status| matches!(status, Status::Running(life) if life.signalled.is_some());
+                let still_runs = state
+                    .find(id.as_str())
+                    .is_ok_and(|index| is_ending(&state.containers[index].status));
+                if !still_runs || Instant::now() >= deadline {
+                    return Ok(());
+                }
+                state.next_event()
+            };
+            // A second at most: other clients may cause events that are not due yet.
+            let soon = Instant::now() + Duration::from_secs(1);
+            let due = next.map_or(soon, |at| self.beginning + at);
+            sleep_until(due.min(soon).min(deadline)).await;
+        }
+    }
 }
 
 impl Engine for Twin {
@@ -261,26 +287,16 @@ impl Engine for Twin {
             state.stop(id.as_str(), grace)
         })
         .await?;
-        let deadline = Instant::now() + STOP_WAIT;
-        loop {
-            let next = {
-                let state = self.state();
-                if state.down_until.is_some() {
-                    return Err(EngineError::Unreachable("the connection broke".to_owned()));
-                }
-                let still_runs = state
-                    .find(id.as_str())
-                    .is_ok_and(|index| matches!(state.containers[index].status, Status::Running(_)));
-                if !still_runs || Instant::now() >= deadline {
-                    return Ok(());
-                }
-                state.next_event()
-            };
-            // A second at most: other clients may cause events that are not due yet.
-            let soon = Instant::now() + Duration::from_secs(1);
-            let due = next.map_or(soon, |at| self.beginning + at);
-            sleep_until(due.min(soon).min(deadline)).await;
-        }
+        self.wait_for_end(id).await
+    }
+
+    async fn restart(&self, id: &ContainerId, grace: Duration) -> Result<(), EngineError> {
+        let detail = format!("{}s", grace.as_secs());
+        self.call(Operation::Restart, id.as_str(), detail, |state| {
+            state.restart(id.as_str(), grace)
+        })
+        .await?;
+        self.wait_for_end(id).await
     }
 
     async fn rename(&self, id: &ContainerId, name: &str) -> Result<(), EngineError> {
@@ -321,6 +337,30 @@ impl Engine for Twin {
             let printed = &container.printed;
             let last = &printed[printed.len().saturating_sub(lines)..];
             Ok(last.iter().flat_map(|line| [line, "\n"]).collect())
+        })
+        .await
+    }
+
+    async fn create_exec(&self, id: &ContainerId, command: &[String]) -> Result<String, EngineError> {
+        self.call(Operation::CreateExec, id.as_str(), command.join(" "), |state| {
+            state.create_exec(id.as_str(), command)
+        })
+        .await
+    }
+
+    async fn start_exec(&self, exec: &str) -> Result<String, EngineError> {
+        let (output, end) = self
+            .call(Operation::StartExec, exec, String::new(), |state| {
+                state.start_exec(exec)
+            })
+            .await?;
+        sleep_until(self.beginning + end).await;
+        Ok(output)
+    }
+
+    async fn exec_exit_code(&self, exec: &str) -> Result<Option<i64>, EngineError> {
+        self.call(Operation::ExecExitCode, exec, String::new(), |state| {
+            state.exec_exit_code(exec)
         })
         .await
     }

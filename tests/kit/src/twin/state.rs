@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::calls::{Call, FaultHook};
 use super::container::{At, Container, Status};
 use super::events::{Cause, Event, Happened};
+use super::execs::Exec;
 use super::images::Images;
 use super::outages::Down;
 
@@ -61,6 +62,7 @@ pub(super) struct State {
     /// The shifts of the wall clock against the twin's time, each with its beginning.
     clock: Vec<(At, TimeDelta)>,
     pub calls: Vec<Call>,
+    pub execs: Vec<Exec>,
     pub events: Vec<Event>,
     /// How many of the events the engine does not remember, since it has ended meanwhile.
     pub forgotten_events: usize,
@@ -89,6 +91,7 @@ impl State {
             cause: Cause::Itself,
             clock: Vec::new(),
             calls: Vec::new(),
+            execs: Vec::new(),
             events: Vec::new(),
             forgotten_events: 0,
             faults: None,
@@ -201,6 +204,13 @@ impl State {
         container.finished = Some(now);
         container.exit_code = code;
         container.addresses.clear();
+        if std::mem::take(&mut container.starts_again) {
+            container.status = Status::Exited;
+            let id = container.id.clone();
+            // An error is in the container's document.
+            let _ = self.start(&id);
+            return;
+        }
         container.status = if container.auto_remove() {
             Status::Removing {
                 gone: Some(now + removal_time),

@@ -1,0 +1,209 @@
+//! What the health checks of one container have found, and the restarts that followed: hints, as all of a history.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::health::{Health, Probe};
+
+/// So many failed checks in a row are a reason to restart a delegate.
+pub(super) const FAILED_CHECKS: u64 = 3;
+/// The longest pause between the start of a life and the restart that ends it.
+const LONGEST_PAUSE: TimeDelta = TimeDelta::minutes(60);
+
+/// The health checks of one container.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Checks {
+    /// How many have failed in a row in its present life.
+    pub failed: u64,
+    /// How often this process has restarted it since it last stayed healthy.
+    pub restarts: u32,
+    /// The last restart that this process asked for.
+    pub restart: Option<RequestedRestart>,
+    /// Why the engine refused to restart it.
+    pub refused: Option<String>,
+    /// When its present life began.
+    life: Option<DateTime<Utc>>,
+    /// Since when checks have passed in a row.
+    passing_since: Option<DateTime<Utc>>,
+    /// Whether nothing was said yet of how it does after its last restart.
+    is_outcome_due: bool,
+}
+
+/// A restart that the engine was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestedRestart {
+    /// When the life began that it ends.
+    pub life: Option<DateTime<Utc>>,
+    /// When it was asked.
+    pub asked_at: DateTime<Utc>,
+    /// How long that life may take to end; nothing where the engine refused.
+    pub grace: Duration,
+}
+
+impl Checks {
+    /// Takes in which life it lives.
+    pub(super) fn note_life(&mut self, started_at: Option<DateTime<Utc>>) {
+        if self.life != started_at {
+            self.life = started_at;
+            self.failed = 0;
+            self.passing_since = None;
+            self.refused = None;
+        }
+    }
+
+    /// Takes in a check of the present life. After so long without a failure its restarts are forgotten.
+    pub(super) fn note(&mut self, at: DateTime<Utc>, health: &Health) {
+        if health.is_healthy() {
+            self.failed = 0;
+            self.passing_since.get_or_insert(at);
+            return;
+        }
+        if health.failed_checks > 0 {
+            self.passing_since = None;
+        }
+        self.failed = match health.probe {
+            // It has counted them itself.
+            Probe::Engine => health.failed_checks,
+            _ => self.failed + health.failed_checks,
+        };
+    }
+
+    /// Forgets the restarts of one that has stayed healthy for so long.
+    pub fn forget_restarts(&mut self, now: DateTime<Utc>, healthy_time: Duration) {
+        let is_well = |since: DateTime<Utc>| (now - since).to_std().is_ok_and(|time| time >= healthy_time);
+        if self.passing_since.is_some_and(is_well) {
+            self.restarts = 0;
+        }
+    }
+
+    /// Notes that a restart was asked for: the present life has so long to end.
+    pub fn note_restart(&mut self, asked_at: DateTime<Utc>, grace: Duration) {
+        self.restarts = self.restarts.saturating_add(1);
+        self.restart = Some(RequestedRestart {
+            life: self.life,
+            asked_at,
+            grace,
+        });
+        self.is_outcome_due = true;
+    }
+
+    /// How it does after a restart, once that is known, and once only: whether it is healthy.
+    pub fn take_outcome(&mut self) -> Option<bool> {
+        let is_another_life = self.restart.is_some_and(|restart| restart.life != self.life);
+        let is_well = match self.passing_since {
+            Some(_) => true,
+            None if self.failed >= FAILED_CHECKS => false,
+            None => return None,
+        };
+        let is_due = is_another_life && std::mem::take(&mut self.is_outcome_due);
+        is_due.then_some(is_well)
+    }
+
+    /// How long a life has at least before it is ended: 1 min, and twice as much after each restart, an hour at most.
+    pub(super) fn pause(&self) -> TimeDelta {
+        TimeDelta::minutes(1 << self.restarts.min(6)).min(LONGEST_PAUSE)
+    }
+
+    /// Moves all moments along with a clock that was set by so much.
+    pub(super) fn shift(&mut self, by: TimeDelta) {
+        if let Some(since) = &mut self.passing_since {
+            *since += by;
+        }
+        if let Some(restart) = &mut self.restart {
+            restart.asked_at += by;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::health::HealthStatus;
+
+    fn health(probe: Probe, failed_checks: u64) -> Health {
+        let is_healthy = failed_checks == 0;
+        Health {
+            status: if is_healthy {
+                HealthStatus::Healthy
+            } else {
+                HealthStatus::Unhealthy
+            },
+            probe,
+            detail: String::new(),
+            failed_checks,
+        }
+    }
+
+    fn at(second: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(second, 0).unwrap()
+    }
+
+    #[test]
+    fn failures_in_a_row_are_counted_in_one_life() {
+        let mut checks = Checks::default();
+        let mut counts = Vec::new();
+        for (life, health) in [
+            (1, health(Probe::Http, 1)),
+            (1, health(Probe::Http, 1)),
+            (1, health(Probe::Http, 0)),
+            (1, health(Probe::Http, 1)),
+            (2, health(Probe::Http, 1)),
+            // The engine counts its own.
+            (2, health(Probe::Engine, 4)),
+            (2, health(Probe::Engine, 4)),
+        ] {
+            checks.note_life(Some(at(life)));
+            checks.note(at(9), &health);
+            counts.push(checks.failed);
+        }
+        assert_eq!(counts, [1, 2, 0, 1, 1, 4, 4]);
+    }
+
+    #[test]
+    fn one_that_was_not_reached_has_neither_failed_nor_passed() {
+        let mut checks = Checks::default();
+        checks.note_life(Some(at(1)));
+        checks.note(at(2), &health(Probe::Http, 1));
+        let unreached = Health {
+            status: HealthStatus::Unhealthy,
+            ..health(Probe::Http, 0)
+        };
+        checks.note(at(3), &unreached);
+        assert_eq!(checks.failed, 1);
+    }
+
+    #[test]
+    fn the_pause_doubles_up_to_an_hour_and_is_forgotten_after_some_time_in_good_health() {
+        let mut checks = Checks::default();
+        let mut pauses = Vec::new();
+        for _ in 0..8 {
+            pauses.push(checks.pause().num_minutes());
+            checks.note_restart(at(0), Duration::ZERO);
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
+        let healthy_time = Duration::from_secs(60);
+        checks.note(at(100), &health(Probe::Http, 0));
+        checks.forget_restarts(at(159), healthy_time);
+        assert_eq!(checks.restarts, 8);
+        checks.forget_restarts(at(160), healthy_time);
+        assert_eq!(checks.restarts, 0);
+    }
+
+    #[test]
+    fn what_came_of_a_restart_is_known_once_a_check_passes_or_three_have_failed() {
+        for (failures, is_well) in [(0, true), (3, false)] {
+            let mut checks = Checks::default();
+            checks.note_life(Some(at(1)));
+            checks.note(at(2), &health(Probe::Engine, 3));
+            assert_eq!(checks.take_outcome(), None, "it was not restarted");
+            checks.note_restart(at(5), Duration::ZERO);
+            assert_eq!(checks.take_outcome(), None, "it is the same life");
+            checks.note_life(Some(at(6)));
+            assert_eq!(checks.take_outcome(), None, "nothing is known of the new one");
+            checks.note(at(7), &health(Probe::Engine, failures));
+            assert_eq!(checks.take_outcome(), Some(is_well));
+            assert_eq!(checks.take_outcome(), None, "it was said");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Health by a command in the container, and restarts of unhealthy delegates.
+
+use std::time::Duration;
+
+use kit::lab::{Lab, V1, follow, inspect, life};
+
+/// Enough for one step, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The image of the test delegate has no shell and no curl, but a health check of its own.
+const COMMAND: &str = r#"["/delegate", "healthcheck"]"#;
+
+#[test]
+fn an_unhealthy_delegate_is_restarted_once_its_tasks_are_done() {
+    let lab = Lab::new("health-restart");
+    // It is well for a while in each life.
+    let name = lab.delegate(
+        "1",
+        V1,
+        &["--env", "UNHEALTHY_AFTER_SECONDS=50", "--env", "DRAIN_SECONDS=5"],
+    );
+    let (id, before, ..) = life(&name);
+    let log = follow(&name);
+    let daemon = lab
+        .upgrader(V1)
+        .with("HEALTH_ACTION", "restart")
+        .with("HEALTH_PROBE", "exec")
+        .with("HEALTH_COMMAND", COMMAND)
+        .with("HEALTH_INTERVAL", "2s")
+        .start();
+    daemon.says("the health command exits with 0", PATIENCE);
+    daemon.says("delegate is unhealthy", PATIENCE + PATIENCE);
+    daemon.says("restart 1 follows after", PATIENCE);
+    daemon.says("failed 3 times in a row", PATIENCE);
+    daemon.says("asked Docker to restart", PATIENCE);
+    daemon.says("healthy again after its restart", PATIENCE);
+    assert!(log.end().contains("drained in full"));
+    let (same, after, ..) = life(&name);
+    assert_eq!(same, id);
+    assert_ne!(before, after);
+    assert_eq!(inspect(&name)["RestartCount"], 0);
+    assert_eq!(lab.names(), ["1"]);
+}
+
+#[test]
+fn a_command_that_fails_is_shown_by_status_and_one_that_is_missing_too() {
+    let lab = Lab::new("health-exec");
+    lab.delegate("1", V1, &[]);
+    for (command, detail) in [
+        (COMMAND, "the health command exits with 0"),
+        (
+            r#"["/delegate", "nonsense"]"#,
+            "the health command exits with 2: delegate: nonsense:",
+        ),
+        ("curl -sf http://localhost:3460/api/health", "the health command"),
+    ] {
+        let upgrader = lab
+            .upgrader(V1)
+            .with("HEALTH_PROBE", "exec")
+            .with("HEALTH_COMMAND", command)
+            .with("HEALTH_INTERVAL", "1s");
+        let daemon = upgrader.start();
+        daemon.says(detail, PATIENCE);
+        let doctor = upgrader.run(&["doctor"]);
+        assert!(doctor.text.contains("API calls are permitted"), "{}", doctor.text);
+    }
+}

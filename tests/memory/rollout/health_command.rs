@@ -1,0 +1,132 @@
+//! Health by a command in the container.
+
+use std::time::Duration;
+
+use delegate_upgrader::config::ProbeKind;
+use delegate_upgrader::health::HealthStatus;
+use delegate_upgrader::status::report::DelegateReport;
+use serde_json::json;
+
+use super::health_restarts::{live, restarts};
+use super::host::{DRAIN, Host, NEW, OLD, row};
+use kit::twin::{Behaviour, Fault, Operation};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A host whose unhealthy delegates are restarted, and are asked by this command.
+fn host(command: &'static str) -> Host {
+    let mut host = Host::new();
+    (host.probe, host.health_command) = (ProbeKind::Exec, command);
+    host.restarts_unhealthy = true;
+    host
+}
+
+/// How the delegate does after so long.
+async fn delegate(host: &Host, time: Duration) -> DelegateReport {
+    let report = live(host, &mut host.upgrader(OLD), time).await;
+    row(&report, "dd").clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exit_code_is_the_verdict() {
+    for (behaviour, status, detail) in [
+        (
+            Behaviour::default(),
+            HealthStatus::Healthy,
+            "the health command exits with 0",
+        ),
+        (
+            Behaviour::never_healthy(),
+            HealthStatus::Unhealthy,
+            "the health command exits with 1",
+        ),
+    ] {
+        let host = host("curl -sf http://localhost:3460/api/health");
+        host.twin.set_behaviour(OLD, &behaviour);
+        host.run("dd");
+        let delegate = delegate(&host, 3 * MINUTE / 2).await;
+        assert_eq!(delegate.health, status);
+        assert_eq!(delegate.health_probe.as_str(), "exec");
+        assert_eq!(delegate.health_detail, detail);
+        // Once in `HEALTH_INTERVAL`.
+        let calls = host.twin.calls();
+        let created = calls
+            .iter()
+            .filter(|call| call.operation == Operation::CreateExec);
+        assert_eq!(created.count(), 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn three_failures_lead_to_a_restart() {
+    let host = host("curl -sf http://localhost:3460/api/health");
+    host.twin.set_behaviour(OLD, &Behaviour::never_healthy());
+    host.run("dd");
+    delegate(&host, 3 * MINUTE).await;
+    assert_eq!(restarts(&host, "dd").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upgrade_is_proven_by_the_command() {
+    let host = host("curl -sf http://localhost:3460/api/health");
+    host.run("dd");
+    let report = host.once(NEW).await;
+    assert_eq!(row(&report, "dd").health_probe.as_str(), "exec");
+    host.assert_settled_on("dd", NEW, "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_it_prints_is_one_line_without_the_containers_secrets() {
+    let host = host("echo no; echo hunter2-hunter2; exit 7");
+    host.run_with("dd", |body| {
+        let variables = ["DELEGATE_NAME=docker-delegate", "DELEGATE_TOKEN=hunter2-hunter2"];
+        body["Env"] = json!(variables);
+    });
+    let delegate = delegate(&host, Duration::from_secs(5)).await;
+    assert_eq!(delegate.health_detail, "the health command exits with 7: no ***");
+}
+
+/// No engine ends it, so it is not started again and again.
+#[tokio::test(start_paused = true)]
+async fn a_command_that_does_not_end_is_a_failure_and_runs_once() {
+    let mut host = host("sleep 3600; exit 0");
+    host.restarts_unhealthy = false;
+    host.run("dd");
+    let first = delegate(&host, Duration::from_secs(30)).await;
+    assert_eq!(first.health_detail, "the health command did not end within 10s");
+    let mut upgrader = host.upgrader(OLD);
+    let before = host.twin.elapsed();
+    let report = live(&host, &mut upgrader, 30 * MINUTE).await;
+    let delegate = row(&report, "dd");
+    assert_eq!(
+        delegate.health_detail,
+        "the health command of an earlier check has not ended yet"
+    );
+    let calls = host.twin.calls();
+    let created = calls
+        .iter()
+        .filter(|call| call.operation == Operation::CreateExec && call.at >= before);
+    assert_eq!(created.count(), 1);
+}
+
+/// Neither a program that is missing nor an engine that refuses says anything of the delegate.
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_run_restarts_nothing() {
+    let missing = host("exit 127");
+    let refused = host("exit 0");
+    refused.twin.set_faults(|call| match call.operation {
+        Operation::CreateExec => Fault::RefuseWith(403, "not permitted"),
+        _ => Fault::None,
+    });
+    for (host, detail) in [
+        (missing, "the health command exits with 127"),
+        (refused, "cannot run the health command: "),
+    ] {
+        host.twin.set_behaviour(OLD, &Behaviour::drains(DRAIN));
+        host.run("dd");
+        let delegate = delegate(&host, 30 * MINUTE).await;
+        assert_eq!(delegate.health, HealthStatus::Unhealthy);
+        assert!(delegate.health_detail.starts_with(detail), "{delegate:?}");
+        assert_eq!(restarts(&host, "dd"), []);
+    }
+}

@@ -1,0 +1,430 @@
+//! Unhealthy delegates are restarted where that is asked for, and only where it can help.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use delegate_upgrader::container::{ContainerId, RunState};
+use delegate_upgrader::engine::Engine as _;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::status::report::Report;
+use serde_json::json;
+
+use super::host::{DRAIN, HOUR, Host, NEW, OLD, Upgrader, row};
+use super::log::log_of;
+use kit::twin::{Behaviour, Fault, Happened, OnStop, Operation, Wellness};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A host where unhealthy delegates are restarted, and its delegates behave so.
+fn host(behaviour: &Behaviour) -> Host {
+    let mut host = Host::new();
+    host.restarts_unhealthy = true;
+    host.twin.set_behaviour(OLD, behaviour);
+    host
+}
+
+/// Healthy for five minutes of each life.
+fn ailing() -> Behaviour {
+    Behaviour {
+        health: Wellness::For(5 * MINUTE),
+        ..Behaviour::drains(DRAIN)
+    }
+}
+
+/// Does what the daemon does, for so long: it wakes at least every minute.
+pub(super) async fn live(host: &Host, upgrader: &mut Upgrader, time: Duration) -> Report {
+    let end = host.twin.elapsed() + time;
+    loop {
+        let outcome = upgrader.reconcile().await;
+        let is_reachable = outcome.is_ok();
+        let until = |wake: DateTime<Utc>| (wake - host.twin.wall_clock()).to_std().unwrap_or_default();
+        let pause = match &outcome {
+            Ok(report) => report.next_check.map_or(MINUTE, until).min(MINUTE),
+            Err(_) => Duration::from_secs(5),
+        };
+        let left = end.saturating_sub(host.twin.elapsed());
+        if left.is_zero() {
+            return outcome.expect("a report");
+        }
+        let pause = pause.min(left);
+        tokio::select! {
+            () = upgrader.answered(), if is_reachable => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+/// When the engine was asked to restart this container.
+pub(super) fn restarts(host: &Host, name: &str) -> Vec<Duration> {
+    let calls = host.writes_on(name).into_iter();
+    let calls = calls.filter(|call| call.operation == Operation::Restart);
+    calls.map(|call| call.at).collect()
+}
+
+/// When its lives began.
+fn lives(host: &Host, id: &ContainerId) -> Vec<Duration> {
+    let events = host.events_of(id).into_iter();
+    let starts = events.filter(|event| event.what == Happened::Started);
+    starts.map(|event| event.at).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn three_failed_checks_lead_to_one_restart_which_is_logged_with_what_came_of_it() {
+    let host = host(&ailing());
+    let id = host.run("dd");
+    let mut upgrader = host.upgrader(OLD);
+    let log = log_of(async {
+        let report = live(&host, &mut upgrader, 7 * MINUTE + DRAIN / 2).await;
+        let delegate = row(&report, "dd");
+        assert_eq!(delegate.reason.as_str(), "restarting");
+        assert!(delegate.failed && delegate.deadline.is_some(), "{delegate:?}");
+        let report = live(&host, &mut upgrader, 3 * MINUTE).await;
+        assert_eq!(row(&report, "dd").reason.as_str(), "awaiting_schedule");
+    })
+    .await;
+    let [asked] = restarts(&host, "dd")[..] else {
+        panic!("{:?}", host.twin.writes());
+    };
+    // The checks at 5, 6 and 7 minutes.
+    assert!(asked >= 7 * MINUTE && asked < 8 * MINUTE, "{asked:?}");
+    let [_, second] = lives(&host, &id)[..] else {
+        panic!("{:?}", host.events_of(&id));
+    };
+    assert!(second >= asked + DRAIN, "its tasks were cut short: {second:?}");
+    let writes = host.twin.writes();
+    assert_eq!(writes.len(), 1, "{writes:?}");
+    assert_eq!(writes[0].detail, "3600s");
+    let expected = [
+        "delegate is healthy",
+        "delegate is unhealthy",
+        "restarting dd (",
+        "asked Docker to restart dd",
+        "restarting dd; it is finishing its tasks and has until",
+        "delegate is healthy",
+        "healthy again after its restart",
+    ];
+    let mut found = log.iter();
+    for line in expected {
+        assert!(found.any(|found| found.contains(line)), "{line} in {log:#?}");
+    }
+    let step = log.iter().find(|line| line.contains("restarting dd (")).unwrap();
+    let words = "its health check failed 3 times in a row: http://172.17.0.2:3460/api/health answers 503";
+    assert!(step.contains(words), "{step}");
+    assert_eq!(upgrader.steps_taken().get("restart"), Some(&1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_life_that_stays_unhealthy_is_given_more_time_up_to_an_hour() {
+    let host = host(&Behaviour::never_healthy());
+    let id = host.run("dd");
+    let mut upgrader = host.upgrader(OLD);
+    let log = log_of(async {
+        let report = live(&host, &mut upgrader, 5 * HOUR).await;
+        assert_eq!(row(&report, "dd").reason.as_str(), "restart_backoff");
+    })
+    .await;
+    let asked = restarts(&host, "dd");
+    let lives = lives(&host, &id);
+    let ages: Vec<u64> = asked
+        .iter()
+        .zip(&lives)
+        .map(|(asked, life)| (*asked - *life).as_secs() / 60)
+        .collect();
+    // Three checks take two minutes. The daemon wakes once a minute.
+    assert_eq!(ages[..2], [2, 2], "{ages:?}");
+    for (age, least) in ages.iter().zip([1, 2, 4, 8, 16, 32, 60, 60]) {
+        assert!(*age >= least && *age <= least + 2, "{ages:?}");
+    }
+    assert!(ages.len() >= 7, "{ages:?}");
+    let lines = |text: &str| log.iter().filter(|line| line.contains(text)).count();
+    assert_eq!(
+        lines("still unhealthy after its restart"),
+        asked.len(),
+        "{log:#?}"
+    );
+    assert!(lines("restart 4 follows after") == 1, "{log:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_recovered_begins_with_the_shortest_pause_again() {
+    let host = host(&ailing());
+    let id = host.run("dd");
+    let mut upgrader = host.upgrader(OLD);
+    live(&host, &mut upgrader, 2 * HOUR).await;
+    let (asked, lives) = (restarts(&host, "dd"), lives(&host, &id));
+    assert!(asked.len() >= 10, "{asked:?}");
+    for (asked, life) in asked.iter().zip(lives) {
+        assert_eq!((*asked - life).as_secs() / 60, 7);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upgrader_that_is_killed_meanwhile_leaves_one_restart() {
+    let behaviour = Behaviour {
+        on_stop: OnStop::Drain(10 * MINUTE),
+        ..Behaviour::never_healthy()
+    };
+    let host = host(&behaviour);
+    let id = host.run("dd");
+    let report = live(&host, &mut host.upgrader(OLD), 3 * MINUTE).await;
+    assert_eq!(row(&report, "dd").reason.as_str(), "restarting");
+    let [asked] = restarts(&host, "dd")[..] else {
+        panic!("{:?}", host.twin.writes());
+    };
+    // The next one knows nothing of it, and sees that it was asked to stop.
+    let mut next = host.upgrader(OLD);
+    let report = live(&host, &mut next, 5 * MINUTE).await;
+    let delegate = row(&report, "dd");
+    assert_eq!(delegate.reason.as_str(), "restart_held_back");
+    assert_eq!(delegate.cause.as_deref(), Some("asked_to_stop"));
+    live(&host, &mut next, 5 * MINUTE).await;
+    assert_eq!(restarts(&host, "dd"), [asked]);
+    let [_, second] = lives(&host, &id)[..] else {
+        panic!("{:?}", host.events_of(&id));
+    };
+    assert!(second >= asked + 10 * MINUTE, "its drain was cut short");
+    // In the next life it begins anew.
+    live(&host, &mut next, 3 * MINUTE).await;
+    let [_, third] = restarts(&host, "dd")[..] else {
+        panic!("{:?}", host.twin.writes());
+    };
+    assert!(third >= second + MINUTE, "{third:?}");
+}
+
+/// None of these is a reason to restart a delegate, or each speaks against it.
+#[tokio::test(start_paused = true)]
+async fn it_is_not_restarted_where_that_could_do_harm() {
+    type Change = fn(&mut Host);
+    type Act = fn(&Host);
+    let opted_out = |host: &Host| {
+        host.run_with("dd", |body| {
+            body["Labels"]["io.delegate-upgrader.enable"] = json!("false");
+        });
+    };
+    let sidecar = |host: &Host| {
+        host.run("dd");
+        let mut body = kit::twin::delegate_body("other", OLD);
+        body["HostConfig"]["NetworkMode"] = json!("container:dd");
+        host.twin.run("sidecar", &body);
+    };
+    let two = |host: &Host| {
+        host.run("dd");
+        host.run("ee");
+    };
+    let paused = |host: &Host| host.twin.pause(&host.run("dd"));
+    let one = |host: &Host| {
+        host.run("dd");
+    };
+    let crashing = |host: &Host| {
+        let crash = Behaviour::exits(Duration::from_millis(50), 1);
+        host.twin.set_behaviour(OLD, &crash);
+        host.run("dd");
+    };
+    let without_manager = |host: &Host| {
+        host.run("dd");
+        host.twin.set_manager_reachable(false);
+    };
+    let same: Change = |_| ();
+    let scenes: [(&str, Change, Act, &str, Option<&str>); 8] = [
+        (
+            "report",
+            |host| host.restarts_unhealthy = false,
+            one,
+            "awaiting_schedule",
+            None,
+        ),
+        (
+            "health only",
+            |host| host.health_only = true,
+            one,
+            "health_only",
+            None,
+        ),
+        ("opted out", same, opted_out, "opted_out", None),
+        ("paused", same, paused, "not_running", None),
+        ("crashing", same, crashing, "awaiting_schedule", None),
+        (
+            "sidecar",
+            same,
+            sidecar,
+            "restart_held_back",
+            Some("has_dependent"),
+        ),
+        (
+            "two of two",
+            same,
+            two,
+            "restart_held_back",
+            Some("most_unhealthy"),
+        ),
+        (
+            "manager",
+            same,
+            without_manager,
+            "restart_held_back",
+            Some("manager_unreachable"),
+        ),
+    ];
+    for (name, change, act, reason, cause) in scenes {
+        let mut host = host(&Behaviour::never_healthy());
+        change(&mut host);
+        act(&host);
+        let report = live(&host, &mut host.upgrader(OLD), HOUR).await;
+        let delegate = row(&report, "dd");
+        assert_eq!(delegate.reason.as_str(), reason, "{name}: {delegate:?}");
+        let cause = cause.filter(|cause| *cause != "has_dependent");
+        assert!(
+            cause.is_none() || delegate.cause.as_deref() == cause,
+            "{name}: {delegate:?}"
+        );
+        assert_eq!(host.twin.writes(), [], "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_the_manager_is_waited_for_with_one_line_in_the_log() {
+    let host = host(&Behaviour::drains(DRAIN));
+    host.run("dd");
+    host.twin.set_manager_reachable(false);
+    let mut upgrader = host.upgrader(OLD);
+    let log = log_of(async {
+        live(&host, &mut upgrader, HOUR).await;
+        host.twin.set_manager_reachable(true);
+        let report = live(&host, &mut upgrader, 2 * MINUTE).await;
+        assert_eq!(row(&report, "dd").reason.as_str(), "awaiting_schedule");
+    })
+    .await;
+    assert_eq!(host.twin.writes(), []);
+    let held_back = log.iter().filter(|line| line.contains("it is not restarted"));
+    assert_eq!(held_back.count(), 1, "{log:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_of_three_is_restarted_and_the_others_are_left_alone() {
+    let host = host(&Behaviour::drains(DRAIN));
+    let sick = "harness/delegate:26.01.1";
+    host.twin
+        .add_image(sick, host.twin.image(Behaviour::never_healthy()));
+    host.run("aa");
+    host.run_with("bb", |body| body["Image"] = json!(sick));
+    host.run("cc");
+    live(&host, &mut host.upgrader(OLD), 3 * MINUTE).await;
+    let writes = host.twin.writes();
+    let asked: Vec<_> = writes
+        .iter()
+        .map(|call| (call.operation, call.subject.as_str()))
+        .collect();
+    assert_eq!(asked, [(Operation::Restart, "bb")]);
+}
+
+/// At the third failure a scheduled run begins: its upgrade goes first.
+#[tokio::test(start_paused = true)]
+async fn an_upgrade_that_is_due_replaces_a_restart() {
+    let host = host(&Behaviour::never_healthy());
+    host.run("dd");
+    let mut upgrader = host.upgrader(NEW);
+    live(&host, &mut upgrader, MINUTE + Duration::from_secs(59)).await;
+    upgrader.start_run(Mode::Upgrade);
+    live(&host, &mut upgrader, 10 * MINUTE).await;
+    assert_eq!(restarts(&host, "dd"), []);
+    host.assert_settled_on("dd", NEW, "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_asks_to_stop_meanwhile_stays_stopped() {
+    let behaviour = Behaviour {
+        on_stop: OnStop::Drain(10 * MINUTE),
+        ..Behaviour::never_healthy()
+    };
+    let host = host(&behaviour);
+    let id = host.run("dd");
+    let mut upgrader = host.upgrader(OLD);
+    live(&host, &mut upgrader, MINUTE + Duration::from_secs(30)).await;
+    let somebody = host.twin.client(7);
+    somebody.stop(&id, HOUR).await.unwrap();
+    live(&host, &mut upgrader, 20 * MINUTE).await;
+    assert_eq!(restarts(&host, "dd"), []);
+    assert_eq!(host.find("dd").state, RunState::Exited);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_with_auto_remove_survives_its_restart() {
+    let host = host(&ailing());
+    let id = host.run_with("dd", |body| {
+        body["HostConfig"]["AutoRemove"] = json!(true);
+        body["HostConfig"]["RestartPolicy"] = json!({ "Name": "no" });
+    });
+    live(&host, &mut host.upgrader(OLD), 12 * MINUTE).await;
+    assert_eq!(lives(&host, &id).len(), 2);
+    assert!(host.auto_remove("dd"));
+}
+
+/// The engine ends in the middle of the restart, and its policy does not bring back what was stopped by request.
+#[tokio::test(start_paused = true)]
+async fn one_that_the_engine_forgets_to_start_again_is_started() {
+    let behaviour = Behaviour {
+        on_stop: OnStop::Drain(10 * MINUTE),
+        ..ailing()
+    };
+    let host = host(&behaviour);
+    let id = host.run("dd");
+    let mut upgrader = host.upgrader(OLD);
+    live(&host, &mut upgrader, 8 * MINUTE).await;
+    assert_eq!(restarts(&host, "dd").len(), 1);
+    host.twin.restart_engine(Duration::from_secs(5));
+    live(&host, &mut upgrader, MINUTE).await;
+    assert_eq!(lives(&host, &id).len(), 2);
+    host.assert_settled_on("dd", OLD, "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_restart_is_tried_again_in_the_next_run() {
+    let host = host(&Behaviour::never_healthy());
+    let id = host.run("dd");
+    host.twin.set_faults(|call| match call.operation {
+        Operation::Restart => Fault::RefuseWith(403, "not permitted"),
+        _ => Fault::None,
+    });
+    let mut upgrader = host.upgrader(OLD);
+    let report = live(&host, &mut upgrader, HOUR).await;
+    let delegate = row(&report, "dd");
+    assert_eq!(delegate.cause.as_deref(), Some("refused"));
+    assert!(delegate.message.contains("not permitted"), "{}", delegate.message);
+    assert_eq!(restarts(&host, "dd").len(), 1);
+    host.twin.clear_faults();
+    host.publish(OLD, Behaviour::default());
+    upgrader.start_run(Mode::Upgrade);
+    live(&host, &mut upgrader, MINUTE).await;
+    assert_eq!(lives(&host, &id).len(), 2);
+}
+
+/// Whatever becomes of the call, it is restarted once, with all the time that its tasks need.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_fails_leaves_one_restart() {
+    for fault in [
+        Fault::ErrBefore,
+        Fault::ErrAfter,
+        Fault::Hang,
+        Fault::HangAfter,
+        Fault::Twice,
+        Fault::Refuse(503),
+        Fault::Slow(Duration::from_secs(30)),
+    ] {
+        let host = host(&ailing());
+        let id = host.run("dd");
+        let mut spent = Some(fault.clone());
+        host.twin.set_faults(move |call| match call.operation {
+            Operation::Restart => spent.take().unwrap_or_default(),
+            _ => Fault::None,
+        });
+        live(&host, &mut host.upgrader(OLD), 13 * MINUTE).await;
+        assert_eq!(lives(&host, &id).len(), 2, "{fault:?}");
+        host.assert_settled_on("dd", OLD, &format!("{fault:?}"));
+        let ends: Vec<_> = host.events_of(&id);
+        let codes = ends.iter().filter_map(|event| match event.what {
+            Happened::Exited { code } => Some(code),
+            _ => None,
+        });
+        assert_eq!(codes.collect::<Vec<_>>(), [0], "{fault:?}");
+    }
+}
