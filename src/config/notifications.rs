@@ -128,19 +128,14 @@ fn webhook(reader: &mut Reader, env: &Environment) -> Option<WebhookSettings> {
 /// A URL that is a secret as a whole.
 fn url(reader: &mut Reader, variable: &Variable) -> Option<Secret> {
     let text = variable.get()?;
-    match parse::http_url(text) {
-        Ok(url) => {
-            reader.note(variable, "(set)");
-            Some(Secret::new(url))
-        }
-        // The parser's words do not quote the URL, but its scheme may be a part of a key.
-        Err(_) => {
-            reader
-                .problems
-                .wrong(variable.row, "its value (not shown) is not such a URL");
-            None
-        }
-    }
+    let Ok(url) = parse::http_url(text) else {
+        // Neither the value nor the parser's words, which may quote a scheme that is part of a key.
+        let given = "its value (not shown) is not such a URL";
+        reader.problems.wrong(variable.row, given);
+        return None;
+    };
+    reader.note(variable, "(set)");
+    Some(Secret::new(url))
 }
 
 /// A list of actions.

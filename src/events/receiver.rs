@@ -1,5 +1,6 @@
 //! A receiver elsewhere: one request to it, and what came of it, in words without its secrets.
 
+use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
@@ -86,7 +87,7 @@ impl Receiver {
     fn problem(&self, error: reqwest::Error) -> String {
         let error = error.without_url();
         let text = self.shown(&without_request(&error));
-        if causes(&error).any(|cause| cause.is::<rustls::Error>()) {
+        if causes(&error).any(<dyn Error>::is::<rustls::Error>) {
             return format!("{text}; add a private CA to CA_BUNDLE, and check this host's clock");
         }
         text

@@ -16,13 +16,14 @@ fn json_of(format: WebhookFormat, event: &Event) -> Value {
 
 /// An event whose texts mean something to the formats.
 fn odd() -> Event {
-    let mut event = event("d_1", 7);
-    event.action = Action::Rejected;
-    event.workload = "`a` & <b>".to_owned();
-    event.message = "<!channel> *not* healthy\n[x](https://evil.example) & more".to_owned();
-    event.from = None;
-    event.tasks_cut_short = Some(2);
-    event
+    Event {
+        action: Action::Rejected,
+        workload: "`a` & <b>".to_owned(),
+        message: "<!channel> *not* healthy\n[x](https://evil.example) & more".to_owned(),
+        from: None,
+        tasks_cut_short: Some(2),
+        ..event("d_1", 7)
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The signature, held to the published scheme and to a verifier that shares no code with the signer.
 
+use std::process::Command;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -90,4 +91,41 @@ async fn without_a_secret_there_is_no_signature() {
     let request = receiver.requests().remove(0);
     assert_eq!(request.header("webhook-signature"), None);
     assert!(request.header("webhook-id").is_some() && request.header("webhook-timestamp").is_some());
+}
+
+const PAGE: &str = include_str!("../../../docs/usage/notifications.md");
+
+#[test]
+fn the_python_of_the_page_takes_what_is_signed_and_nothing_else() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        println!("python3 is not installed: skipped");
+        return;
+    }
+    let (_, rest) = PAGE.split_once("<!-- verify -->").unwrap();
+    let (code, _) = rest.split_once("<!-- /verify -->").unwrap();
+    let code: Vec<&str> = code
+        .lines()
+        .map(|line| line.strip_prefix("    ").unwrap_or(line))
+        .collect();
+    let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let key = SigningKey::parse(secret).unwrap();
+    let now = Utc::now().timestamp();
+    for (timestamp, sent, is_taken) in [
+        (now, "body", true),
+        (now, "bodx", false),
+        (now - 400, "body", false),
+    ] {
+        let signature = signature(&key, "id", timestamp, b"body");
+        let call = format!(
+            "verify({secret:?}, {{'webhook-id': 'id', 'webhook-timestamp': '{timestamp}', 'webhook-signature': \
+             {signature:?}}}, {sent:?}.encode())"
+        );
+        let verified = Command::new("python3")
+            .args(["-c", &format!("{}\n{call}", code.join("\n"))])
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&verified.stderr);
+        assert_eq!(verified.status.success(), is_taken, "{call}: {errors}");
+        assert!(is_taken || errors.contains("ValueError: "), "{errors}");
+    }
 }
