@@ -17,7 +17,8 @@ use crate::host;
 use crate::host::capacity;
 use crate::image::ImageReference;
 use crate::manager::{
-    ClientIdentity, FixedImage, HttpManager, ImageSource, ManagerConfig, ManagerError, ManagerSetupError,
+    ClientIdentity, FixedImage, HttpManager, ImageSource, ManagerConfig, ManagerError, ManagerRequests,
+    ManagerSetupError,
 };
 use crate::observe::Scope;
 use crate::reconcile::clock::Clock;
@@ -85,6 +86,13 @@ impl ImageSource for ConfiguredSource {
         match self {
             Self::Manager(manager) => manager.last_error(),
             Self::Fixed(fixed) => fixed.last_error(),
+        }
+    }
+
+    fn requests(&self) -> ManagerRequests {
+        match self {
+            Self::Manager(manager) => manager.requests(),
+            Self::Fixed(fixed) => fixed.requests(),
         }
     }
 }

@@ -78,6 +78,8 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
     let mut engine_error = None;
     // When the scheduled run was due whose outcome is not logged yet.
     let mut due = None;
+    let mut is_running = false;
+    publish_success(&status, &options.schedule, None);
     loop {
         liveness.works();
         publish_schedule(&status, &options.schedule);
@@ -90,6 +92,10 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
         let is_reachable = outcome.is_ok();
         if let Ok(report) = &outcome {
             log_run(&mut due, report);
+            if is_running && report.has_succeeded() {
+                is_running = false;
+                publish_success(&status, &options.schedule, Some(Utc::now()));
+            }
         }
         let mut wait = match &outcome {
             Ok(report) => until(report.next_check).min(options.health_interval),
@@ -120,6 +126,7 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
             () = &mut shutdown => break,
             Some(tick) = trigger.next() => {
                 due = Some(time::text(tick.due));
+                is_running = true;
                 status.send_modify(|status| status.last_run = Some(Utc::now()));
                 reconciler.start_run(scheduled);
             }
@@ -141,6 +148,15 @@ fn until(next_check: Option<DateTime<Utc>>) -> Duration {
 fn publish_schedule(status: &Publisher, schedule: &Schedule) {
     let next = schedule.next(Utc::now()).map(|next| next.to_utc());
     status.send_modify(|status| status.next_run = next);
+}
+
+/// Publishes when a scheduled run succeeded last, if one did, and by when the next one should have.
+fn publish_success(status: &Publisher, schedule: &Schedule, success: Option<DateTime<Utc>>) {
+    let runs = schedule.next_runs(success.unwrap_or_else(Utc::now), 2);
+    status.send_modify(|status| {
+        status.last_success = success;
+        status.success_due = runs.get(1).map(DateTime::to_utc);
+    });
 }
 
 /// Logs the outcome of a scheduled run once no answer is awaited any more. That there is no delegate has been logged by

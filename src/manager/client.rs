@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::client_config::{ManagerConfig, ManagerSetupError, Timing, audience, base_url, client, endpoint};
 use super::error::ManagerError;
+use super::requests::ManagerRequests;
 use super::response::{MAX_SHOWN, Response};
 use super::source::ImageSource;
 use super::token::{Claims, DelegateToken, Issued};
@@ -42,6 +43,7 @@ pub struct HttpManager {
     timing: Timing,
     clock: fn() -> DateTime<Utc>,
     learned: Mutex<Learned>,
+    requests: ManagerRequests,
 }
 
 /// What one request leaves behind for the next one.
@@ -83,6 +85,7 @@ impl HttpManager {
             timing: config.timing,
             clock: config.clock,
             learned: Mutex::default(),
+            requests: ManagerRequests::default(),
         })
     }
 
@@ -148,7 +151,11 @@ impl HttpManager {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let answer = match self.retry_after() {
-                None => self.send(url, left).await,
+                None => {
+                    let answer = self.send(url, left).await;
+                    self.requests.note(answer.as_ref().err());
+                    answer
+                }
                 retry_after => Err(ManagerError::RateLimited { retry_after }),
             };
             let error = match answer {
@@ -222,6 +229,10 @@ impl ImageSource for HttpManager {
 
     fn last_error(&self) -> Option<ManagerError> {
         self.learned().last_error.clone()
+    }
+
+    fn requests(&self) -> ManagerRequests {
+        self.requests.clone()
     }
 }
 

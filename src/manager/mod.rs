@@ -5,6 +5,7 @@ mod client_config;
 mod error;
 mod fixed;
 pub(crate) mod heartbeat;
+mod requests;
 pub mod response;
 mod source;
 pub mod token;
@@ -16,5 +17,6 @@ pub use client_config::{ClientIdentity, ManagerConfig, ManagerSetupError, Timing
 pub use error::ManagerError;
 pub(crate) use error::clock_problem;
 pub use fixed::FixedImage;
+pub use requests::ManagerRequests;
 pub use source::{ImageSource, Query};
 pub use token::DelegateToken;

@@ -20,6 +20,8 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 use tokio::sync::watch;
 
+use crate::engine::EngineCalls;
+use crate::manager::ManagerRequests;
 use crate::manager::heartbeat::ManagerStatus;
 use crate::status::report::Report;
 use crate::text::time;
@@ -42,6 +44,12 @@ pub struct Status {
     /// When the last scheduled run started.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub last_run: Option<DateTime<Utc>>,
+    /// When the last scheduled run succeeded: no delegate had failed or was still waiting, and each new container was proven.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
+    pub last_success: Option<DateTime<Utc>>,
+    /// By when the next one should have succeeded: the second scheduled run after the last success, or after the start.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
+    pub success_due: Option<DateTime<Utc>>,
     /// The Manager's last answers, where there is a Manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manager: Option<ManagerStatus>,
@@ -56,6 +64,15 @@ pub struct Status {
     /// How many log lines were dropped since the start, because nobody read them.
     #[serde(default)]
     pub log_lines_dropped: u64,
+    /// Equal where `config` prints the same: [`Settings::hash`](crate::config::Settings::hash).
+    #[serde(default)]
+    pub config_hash: u64,
+    /// The calls to the engine, for metrics.
+    #[serde(skip)]
+    pub engine_calls: EngineCalls,
+    /// The requests to the Manager, for metrics.
+    #[serde(skip)]
+    pub manager_requests: ManagerRequests,
 }
 
 /// What the daemon may do: `DISABLE_AUTO_UPGRADE`.
@@ -91,11 +108,16 @@ impl Status {
             schedule: schedule.to_owned(),
             next_run: None,
             last_run: None,
+            last_success: None,
+            success_due: None,
             manager: None,
             engine_error: None,
             report: None,
             steps: BTreeMap::new(),
             log_lines_dropped: 0,
+            config_hash: 0,
+            engine_calls: EngineCalls::default(),
+            manager_requests: ManagerRequests::default(),
         }
     }
 

@@ -141,6 +141,23 @@ impl Report {
             .any(|delegate| delegate.reason == ReasonKind::AwaitingSchedule)
     }
 
+    /// Whether the run is over, and well: there are delegates, and none has failed, waits for an answer, or runs an image that
+    /// is not proven.
+    pub fn has_succeeded(&self) -> bool {
+        let is_well = |delegate: &DelegateReport| {
+            !delegate.failed
+                && !matches!(
+                    delegate.reason,
+                    ReasonKind::AwaitingAnswer
+                        | ReasonKind::Pulling
+                        | ReasonKind::Proving
+                        | ReasonKind::Confirming
+                        | ReasonKind::WaitingForReplica
+                )
+        };
+        !self.delegates.is_empty() && self.delegates.iter().all(is_well)
+    }
+
     /// How many delegates are served, which are not and why, and how many are being replaced.
     pub fn summary(&self) -> String {
         let total = self.delegates.len();

@@ -1,9 +1,11 @@
 //! The state of the daemon, as the terminal and the page show it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use base64::Engine as _;
 use chrono::{DateTime, TimeDelta, Utc};
+use delegate_upgrader::manager::ManagerError;
 use delegate_upgrader::status::table::Look;
 use delegate_upgrader::status::view::{Headline, Tone, rough};
 use delegate_upgrader::status::{Status, metrics, page, terminal};
@@ -310,7 +312,7 @@ fn each_text_of_the_page_has_the_contrast_that_wcag_asks_for() {
     }
 }
 
-/// The names of the samples, with the suffixes that the format asks for.
+/// Every metric, with the name that Prometheus knows it by.
 #[test]
 fn the_command_page_lists_every_metric() {
     let status = status(|status| {
@@ -320,19 +322,56 @@ fn the_command_page_lists_every_metric() {
         delegate["expiry"] = json!({ "support_ends": "2026-12-31", "life_ends": "2027-01-31" });
         status["report"] = json!({ "observed_at": "2026-11-21T05:18:14Z", "delegates": [delegate] });
         status["next_run"] = "2026-11-21T06:00:00Z".into();
+        status["success_due"] = "2026-11-21T07:00:00Z".into();
         status["manager"] = json!({ "answered_at": "2026-11-21T05:18:14Z", "published": {} });
         status["steps"] = json!({ "pull": 1 });
     });
+    let took = Duration::from_secs(3);
+    status.engine_calls.note("GET /v1.41/containers/json", None, took);
+    status.manager_requests.note(Some(&ManagerError::TokenRevoked));
     let text = metrics::text(&status);
-    let samples = text.lines().filter(|line| !line.starts_with('#'));
-    let found: BTreeSet<&str> = samples.filter_map(|line| line.split(['{', ' ']).next()).collect();
-    let page = include_str!("../../docs/usage/commands.md");
-    let rows = page
-        .lines()
-        .filter_map(|line| line.strip_prefix("| `delegate_upgrader_"));
-    let listed: BTreeSet<String> = rows
-        .filter_map(|row| row.split('`').next())
-        .map(|name| format!("delegate_upgrader_{name}"))
-        .collect();
-    assert_eq!(found, listed.iter().map(String::as_str).collect());
+    let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let found: BTreeSet<&str> = types.filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(found, kit::page::metrics().iter().map(String::as_str).collect());
+    for line in [
+        "delegate_upgrader_engine_request_duration_seconds_bucket{le=\"1.0\",operation=\"list\"} 0",
+        "delegate_upgrader_engine_request_duration_seconds_bucket{le=\"10.0\",operation=\"list\"} 1",
+        "delegate_upgrader_manager_requests_total{result=\"token_revoked\"} 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+}
+
+#[test]
+fn a_run_has_succeeded_once_nothing_is_left_to_prove() {
+    let succeeded = |reason: &str, failed: bool| {
+        let mut one = delegate("d1");
+        one["reason"] = reason.into();
+        one["failed"] = failed.into();
+        let report = with(&[one, delegate("d2")]).report.unwrap();
+        report.has_succeeded()
+    };
+    for well in [
+        "up_to_date",
+        "draining",
+        "opted_out",
+        "waiting_for_idle",
+        "awaiting_drains",
+    ] {
+        assert!(succeeded(well, false), "{well}");
+    }
+    for open in [
+        "awaiting_answer",
+        "pulling",
+        "proving",
+        "confirming",
+        "waiting_for_replica",
+    ] {
+        assert!(!succeeded(open, false), "{open}");
+    }
+    assert!(!succeeded("rejected", true));
+    assert!(
+        !with(&[]).report.unwrap().has_succeeded(),
+        "no delegate was found"
+    );
 }
