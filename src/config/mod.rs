@@ -232,6 +232,29 @@ impl From<LogLevel> for tracing::Level {
     }
 }
 
+/// A variable, as the documentation lists it, in Markdown.
+#[derive(Clone, Debug)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// What holds while it is unset; empty for nothing.
+    pub default: String,
+    /// What is accepted.
+    pub accepted: &'static str,
+    /// What it does.
+    pub help: &'static str,
+}
+
+/// Every variable, in the order of the documentation.
+pub fn variables() -> impl Iterator<Item = Variable> {
+    variables::documented().map(|row| Variable {
+        name: row.name,
+        default: row.default.text(),
+        accepted: row.accepted,
+        help: row.help,
+    })
+}
+
 impl Settings {
     /// Reads and checks the environment of this process.
     pub fn from_process_env() -> Result<Self, ConfigErrors> {
