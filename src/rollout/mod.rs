@@ -30,7 +30,7 @@ pub(crate) use backoff::INSPECT;
 pub use decided::Decided;
 pub use decision::{Decision, Fact};
 pub(crate) use execute::prepare::prepare_candidate;
-pub use execute::{Effect, Pulled, Pulls, execute};
+pub use execute::{Effect, PullState, Pulled, Pulls, execute};
 pub use facts::{Facts, Reach};
 pub use failure::Failure;
 use failure_cause::CandidateFailure;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::health::{HealthStatus, Probe};
 use crate::image::{Expiry, Version};
 use crate::rollout::reason::{Reason, ReasonKind};
-use crate::rollout::{Decision, Member, Rollout, Step, UpdateOrder};
+use crate::rollout::{Decision, Member, PullState, Rollout, Step, UpdateOrder};
 use crate::status::evidence::Evidence;
 use crate::text::time;
 
@@ -71,6 +71,9 @@ pub struct DelegateReport {
     pub cause: Option<Cow<'static, str>>,
     /// The reason as a sentence.
     pub message: String,
+    /// How far the pull that it waits for has come, where the engine says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull: Option<PullState>,
     /// Whether a replacement is in progress.
     pub in_progress: bool,
     /// Whether the delegate could not be served.
@@ -270,6 +273,7 @@ impl DelegateReport {
             failed: reason.is_failure(),
             cause: reason.cause().map(Cow::Borrowed),
             message: reason.to_string(),
+            pull: None,
             in_progress: false,
             next_check: None,
             evidence: None,

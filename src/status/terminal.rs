@@ -84,12 +84,15 @@ fn shortened(image: &str) -> String {
     format!("…{end}")
 }
 
-/// What does not fit into a row: how its health was found out, where it is not good, its drains, its support, and what is known of a
-/// rejected candidate.
+/// What does not fit into a row: how its health was found out, where it is not good, its pull, its drains, its support, and
+/// what is known of a rejected candidate.
 fn details(delegate: &DelegateReport, now: DateTime<Utc>) -> Vec<String> {
     let mut lines = Vec::new();
     if Tone::of(delegate) == Tone::Bad {
         lines.push(delegate.health_detail.clone());
+    }
+    if let Some(pull) = &delegate.pull {
+        lines.push(format!("the pull has {pull}"));
     }
     if let Some(tasks) = delegate.tasks.filter(|tasks| *tasks > 0) {
         lines.push(format!("executes {}", count(tasks)));

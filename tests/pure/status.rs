@@ -204,6 +204,22 @@ fn what_does_not_fit_into_a_row_stands_below_the_table() {
 }
 
 #[test]
+fn a_pull_shows_how_far_it_is() {
+    let mut waits = delegate("d1");
+    waits["reason"] = "pulling".into();
+    waits["pull"] = json!({
+        "image": "harness/delegate:26.03.1", "current": 220_200_960, "total": 524_288_000, "rate": 2_097_152, "eta": 145,
+    });
+    let status = with(&[waits]);
+    let shown = text(&status);
+    let line = "  d1: the pull has 42 % of 500 MiB, 2 MiB/s, 2m25s left";
+    assert!(shown.lines().any(|shown| shown == line), "{shown}");
+    let page = html(&status);
+    let row = "<dt>Pull</dt><dd>42 % of 500 MiB, 2 MiB/s, 2m25s left<progress max=100 value=42";
+    assert!(page.contains(row), "{page}");
+}
+
+#[test]
 fn the_page_shows_why_the_manager_gave_no_answer() {
     let manager = json!({ "problem": "the token was revoked", "published": {} });
     let page = html(&status(|status| status["manager"] = manager));

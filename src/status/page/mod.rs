@@ -95,6 +95,11 @@ fn article(page: &mut String, delegate: &DelegateReport, now: DateTime<Utc>) {
     };
     row("Status", prose(&delegate.message));
     row("Image", image(delegate));
+    if let Some(pull) = &delegate.pull {
+        let (percent, image) = (pull.percent(), escaped(&pull.image));
+        let bar = format!("<progress max=100 value={percent} aria-label=\"pull of {image}\"></progress>");
+        row("Pull", format!("{pull}{bar}"));
+    }
     let lasting = delegate.health_since.map(|since| {
         let lasting = rough(now - since);
         format!(" <small>for {}</small>", moment(since, &lasting))
