@@ -17,6 +17,7 @@ pub use client_config::{ClientIdentity, ManagerConfig, ManagerSetupError, Timing
 pub use error::ManagerError;
 pub(crate) use error::clock_problem;
 pub use fixed::FixedImage;
+pub use heartbeat::ManagerStatus;
 pub use requests::ManagerRequests;
 pub use source::{ImageSource, Query};
 pub use token::DelegateToken;

@@ -25,6 +25,7 @@ mod permissions;
 mod redact;
 mod rollout;
 mod schedule;
+mod schemas;
 mod status;
 mod text;
 mod zones;
