@@ -204,6 +204,51 @@ fn what_does_not_fit_into_a_row_stands_below_the_table() {
 }
 
 #[test]
+fn no_line_is_longer_than_the_terminal_is_wide() {
+    let mut rejected = delegate("production-delegate-1");
+    rejected["image"] = "registry.example.com:5000/team/mirror/harness/delegate:26.09.88404".into();
+    rejected["health"] = "unhealthy".into();
+    rejected["message"] =
+        "harness/delegate:26.11.99999 was rejected: not healthy for 5s without a break".into();
+    rejected["evidence"] = json!({
+        "container": "production-delegate-1.failed-1", "image": "harness/delegate:26.11.99999",
+        "time": "2026-11-21T05:18:14Z", "message": "not healthy for 5s without a break within 10s",
+        "log_tail": ["2026-11-24 21:05:03,123 [main] ERROR io.harness.delegate - cannot register with the Manager"],
+        "health_log": ["exit code 1: curl: (7) Failed to connect to localhost port 3460 after 0 ms"],
+    });
+    let mut status = with(&[rejected, delegate("d2")]);
+    status.next_run = Some(now());
+    status.engine_error =
+        Some("unix:///var/run/docker.sock: No such file or directory (os error 2)".to_owned());
+    status.manager = serde_json::from_value(json!({ "problem": "a ".repeat(80), "published": {} })).unwrap();
+    for width in [60, 80, 120] {
+        let width_of = |line: &str| line.chars().count();
+        let look = Look {
+            width: Some(width),
+            has_colour: false,
+        };
+        let text = terminal::text(&status, look, now());
+        let longest = text.lines().map(width_of).max();
+        assert!(longest <= Some(width), "{width}:\n{text}");
+        // Nothing is lost, and colour changes nothing but the colour.
+        let words = |text: &str| {
+            text.split_whitespace()
+                .map(str::to_owned)
+                .collect::<BTreeSet<_>>()
+        };
+        assert_eq!(words(&text), words(&self::text(&status)), "{width}");
+        let coloured = Look {
+            has_colour: true,
+            ..look
+        };
+        let coloured = terminal::text(&status, coloured, now());
+        let codes = ["\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m", "\x1b[0m"];
+        let plain = codes.iter().fold(coloured, |text, code| text.replace(code, ""));
+        assert_eq!(plain, text);
+    }
+}
+
+#[test]
 fn a_pull_shows_how_far_it_is() {
     let mut waits = delegate("d1");
     waits["reason"] = "pulling".into();
