@@ -16,10 +16,6 @@ use delegate_upgrader::status::report::{DelegateReport, Drain, Planned, Report};
 use delegate_upgrader::status::{Mode, Status};
 use serde_json::{Value, json};
 
-fn some(text: &str) -> Option<String> {
-    Some(text.to_owned())
-}
-
 fn at() -> DateTime<Utc> {
     "2026-11-21T05:18:14.5Z".parse().unwrap()
 }
@@ -31,7 +27,7 @@ fn delegate() -> DelegateReport {
         container_id: "0123456789ab".to_owned(),
         image: "harness/delegate:26.02.1".to_owned(),
         release: 2,
-        previous_image: some("harness/delegate:26.01.1"),
+        previous_image: Some("harness/delegate:26.01.1".to_owned()),
         expiry: Some(Expiry {
             support_ends: "2026-08-31".parse().unwrap(),
             life_ends: "2026-10-31".parse().unwrap(),
@@ -65,9 +61,9 @@ fn delegate() -> DelegateReport {
         evidence: Some(Evidence {
             container: "delegate-1.failed-1".to_owned(),
             image: "harness/delegate:26.03.1".to_owned(),
-            message: some("exited with code 3"),
+            message: Some("exited with code 3".to_owned()),
             time: at(),
-            ending: some("exited with code 3"),
+            ending: Some("exited with code 3".to_owned()),
             log_tail: vec!["one".to_owned()],
             health_log: vec!["exit code 1: ill".to_owned()],
         }),
@@ -87,13 +83,13 @@ fn the_schema_of_status_describes_each_field() {
         success_due: Some(at()),
         manager: Some(ManagerStatus {
             answered_at: Some(at()),
-            problem: some("the token was revoked"),
+            problem: Some("the token was revoked".to_owned()),
             published: BTreeMap::from([(
                 "docker-delegate".to_owned(),
                 "harness/delegate:26.03.1".to_owned(),
             )]),
         }),
-        engine_error: some("connection refused"),
+        engine_error: Some("connection refused".to_owned()),
         report: Some(Report {
             observed_at: at(),
             delegates: vec![delegate(), DelegateReport::gone("delegate-2", "docker-delegate")],

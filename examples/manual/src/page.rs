@@ -52,10 +52,10 @@ fn commands(command: &Command) -> Roff {
             .get_arguments()
             .filter(|argument| argument.get_id() != "help")
         {
-            usage.push_str(&match argument.get_long() {
-                Some(long) => format!(" [--{long}]"),
-                None => format!(" {}", argument.get_id().as_str().to_uppercase()),
-            });
+            match argument.get_long() {
+                Some(long) => usage.extend([" [--", long, "]"]),
+                None => usage.extend([" ", &argument.get_id().as_str().to_uppercase()]),
+            }
         }
         let about = command.get_about().map(ToString::to_string);
         entry(&mut roff, &usage, &format!("{}.", about.unwrap_or_default()));
