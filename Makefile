@@ -4,7 +4,7 @@ TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
 export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check hooks matrix fidelity sim mutants fuzz lint bench image docs engines static clean
+.PHONY: help demo test check hooks matrix fidelity sim mutants fuzz lint bench image docs man engines static clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 10
@@ -55,6 +55,9 @@ image: static ## build delegate-upgrader:dev on the engine at DOCKER_HOST or the
 
 docs: ## build the API documentation; a warning is an error
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps
+
+man: ## write the man page to target/man and the completions of bash, zsh and fish to target/completions
+	cargo run --locked --quiet --package manual -- $(TARGET_DIR)
 
 engines: ## prepare Docker engines of other versions, and Podman, for tests/lab/run, from Debian's packages
 	tests/lab/engines all

@@ -25,7 +25,7 @@ use crate::host::capacity;
 use crate::image::ImageReference;
 use crate::manager::{
     ClientError, ClientIdentity, Connection, FixedImage, HttpManager, ImageSource, ManagerConfig,
-    ManagerError, ManagerSetupError,
+    ManagerError, ManagerRequests, ManagerSetupError,
 };
 use crate::observe::Scope;
 use crate::reconcile::clock::Clock;
@@ -103,6 +103,13 @@ impl ImageSource for ConfiguredSource {
         match self {
             Self::Manager(manager) => manager.last_error(),
             Self::Fixed(fixed) => fixed.last_error(),
+        }
+    }
+
+    fn requests(&self) -> ManagerRequests {
+        match self {
+            Self::Manager(manager) => manager.requests(),
+            Self::Fixed(fixed) => fixed.requests(),
         }
     }
 }

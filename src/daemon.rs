@@ -17,7 +17,7 @@ use crate::events::audit;
 use crate::events::durations::Durations;
 use crate::events::ledger::Ledger;
 use crate::events::webhook::Webhook;
-use crate::events::{DeadMan, Listeners};
+use crate::events::{DeadMan, Event, Listeners};
 use crate::health::HealthEndpoint;
 use crate::manager::ImageSource;
 use crate::reconcile::Reconciler;
@@ -89,6 +89,8 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
     let mut engine_error = None;
     // When the scheduled run was due whose outcome is not logged yet.
     let mut due = None;
+    let mut is_running = false;
+    publish_success(&status, &options.schedule, None);
     loop {
         liveness.works();
         publish_schedule(&status, &options.schedule);
@@ -100,8 +102,10 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
         log_engine(&mut engine_error, outcome.as_ref().err());
         let is_reachable = outcome.is_ok();
         if let Ok(report) = &outcome {
-            let has_ended = log_run(&mut due, report);
-            if has_ended && !report.has_failures() {
+            log_run(&mut due, report);
+            if is_running && report.has_succeeded() {
+                is_running = false;
+                publish_success(&status, &options.schedule, Some(Utc::now()));
                 options.listeners.run_succeeded();
             }
         }
@@ -140,6 +144,7 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
             () = &mut shutdown => break,
             Some(tick) = trigger.next() => {
                 due = Some(time::text(tick.due));
+                is_running = true;
                 status.send_modify(|status| status.last_run = Some(Utc::now()));
                 reconciler.start_run(scheduled);
             }
@@ -177,6 +182,7 @@ fn dead_man_status(dead_man: &DeadMan) -> DeadManStatus {
 /// What the ledger has counted.
 struct Outcomes {
     counts: BTreeMap<Cow<'static, str>, u64>,
+    events: Vec<Event>,
     durations: Durations,
     unwritten: audit::Unwritten,
 }
@@ -188,6 +194,7 @@ impl Outcomes {
             counts: counts
                 .map(|(action, count)| (Cow::from(*action), *count))
                 .collect(),
+            events: ledger.recent().iter().cloned().collect(),
             durations: ledger.durations().clone(),
             unwritten: ledger.unwritten(),
         }
@@ -201,6 +208,7 @@ impl Outcomes {
             downtime,
         } = self.durations;
         status.outcomes = self.counts;
+        status.events = self.events;
         status.durations = vec![
             ("pull", pull),
             ("proof", proof),
@@ -223,19 +231,28 @@ fn publish_schedule(status: &Publisher, schedule: &Schedule) {
     status.send_modify(|status| status.next_run = next);
 }
 
-/// Logs the outcome of a scheduled run once no answer is awaited any more, and returns whether it has. That there is no
-/// delegate has been logged by then, and is no outcome.
-fn log_run(due: &mut Option<String>, report: &Report) -> bool {
+/// Publishes when a scheduled run succeeded last, if one did, and by when the next one should have.
+fn publish_success(status: &Publisher, schedule: &Schedule, success: Option<DateTime<Utc>>) {
+    let runs = schedule.next_runs(success.unwrap_or_else(Utc::now), 2);
+    status.send_modify(|status| {
+        status.last_success = success;
+        status.success_due = runs.get(1).map(DateTime::to_utc);
+    });
+}
+
+/// Logs the outcome of a scheduled run once no answer is awaited any more. That there is no delegate has been logged by
+/// then.
+fn log_run(due: &mut Option<String>, report: &Report) {
     let is_open = report
         .delegates
         .iter()
         .any(|delegate| delegate.reason == ReasonKind::AwaitingAnswer);
-    let outcome = if is_open { None } else { due.take() };
-    let outcome = outcome.filter(|_| !report.delegates.is_empty());
-    if let Some(due) = &outcome {
+    if !is_open
+        && let Some(due) = due.take()
+        && !report.delegates.is_empty()
+    {
         info!(due, "scheduled run: {}", report.summary());
     }
-    outcome.is_some()
 }
 
 /// Logs that the engine is unreachable, and that it is back, once each.

@@ -152,7 +152,7 @@ async fn dispatch(command: Command) -> Result<Exit, Exit> {
         Command::Plan { json } => plan::plan(&settings, json).await,
         Command::Doctor { json } => Ok(doctor(&settings, json).await),
         Command::Config => Ok(config(&settings)),
-        Command::Run | Command::Status { .. } | Command::Healthcheck => run::run(settings).await,
+        Command::Run | Command::Status { .. } | Command::Healthcheck => Box::pin(run::run(settings)).await,
     }
 }
 

@@ -49,7 +49,12 @@ pub(super) async fn run(settings: Settings) -> Result<Exit, Exit> {
     let trigger = trigger::start(settings.schedule.clone(), settings.schedule_jitter)
         .await
         .map_err(|error| fail(format!("cannot start the schedule: {error}"), Exit::Config))?;
-    let state = Status::new(mode(&settings), settings.schedule.as_str(), Utc::now());
+    let state = Status {
+        config_hash: settings.hash(),
+        engine_calls: upgrader.engine_calls(),
+        manager_requests: upgrader.manager_requests(),
+        ..Status::new(mode(&settings), settings.schedule.as_str(), Utc::now())
+    };
     let (publisher, reader) = watch::channel(state);
     let server = Server {
         status: reader,

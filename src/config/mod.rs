@@ -15,6 +15,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ring::digest::{Context, SHA256};
 use strum::{Display, EnumString};
 
 use crate::engine::EngineHost;
@@ -269,6 +270,29 @@ impl From<LogLevel> for tracing::Level {
     }
 }
 
+/// A variable, as the documentation lists it, in Markdown.
+#[derive(Clone, Debug)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// What holds while it is unset; empty for nothing.
+    pub default: String,
+    /// What is accepted.
+    pub accepted: &'static str,
+    /// What it does.
+    pub help: &'static str,
+}
+
+/// Every variable, in the order of the documentation.
+pub fn variables() -> impl Iterator<Item = Variable> {
+    variables::documented().map(|row| Variable {
+        name: row.name,
+        default: row.default.text(),
+        accepted: row.accepted,
+        help: row.help,
+    })
+}
+
 impl Settings {
     /// Reads and checks the environment of this process.
     pub fn from_process_env() -> Result<Self, ConfigErrors> {
@@ -294,5 +318,16 @@ impl Settings {
     /// only that it is set.
     pub fn redacted(&self) -> &[(&'static str, String)] {
         &self.effective
+    }
+
+    /// Equal where [`Self::redacted`] is: 48 bits of its SHA-256, which a metric shows exactly.
+    pub fn hash(&self) -> u64 {
+        let mut context = Context::new(&SHA256);
+        for (name, value) in self.redacted() {
+            context.update(format!("{name}={value}\n").as_bytes());
+        }
+        let bytes = context.finish();
+        let first = bytes.as_ref().iter().take(6);
+        first.fold(0, |hash, byte| hash << 8 | u64::from(*byte))
     }
 }

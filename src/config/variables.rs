@@ -16,10 +16,6 @@ pub(super) struct Row {
     /// What is accepted, in the words of the error and the page.
     pub(super) accepted: &'static str,
     /// What it does: one or two sentences of the page, in Markdown.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "the page shows it, and a test writes the page")
-    )]
     pub(super) help: &'static str,
     /// Whether the value is never shown.
     pub(super) is_secret: bool,
@@ -37,7 +33,19 @@ pub(super) enum Preset {
     /// This text, read as if it had been given.
     Value(&'static str),
     /// Something that the program finds out; the page says what.
-    Derived(#[cfg_attr(not(test), expect(dead_code, reason = "as `Row::help`"))] &'static str),
+    Derived(&'static str),
+}
+
+impl Preset {
+    /// The cell of the page.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Unset => String::new(),
+            Required => "required".to_owned(),
+            Value(text) => format!("`{text}`"),
+            Derived(words) => (*words).to_owned(),
+        }
+    }
 }
 
 const fn row(name: &'static str, default: Preset, accepted: &'static str, help: &'static str) -> Row {
@@ -324,12 +332,7 @@ mod tests {
             }
             let mut table = String::from("| variable | default | accepted | meaning |\n|---|---|---|---|\n");
             for row in *rows {
-                let default = match row.default {
-                    Unset => String::new(),
-                    Required => "required".to_owned(),
-                    Value(text) => format!("`{text}`"),
-                    Derived(words) => words.to_owned(),
-                };
+                let default = row.default.text();
                 let Row {
                     name, accepted, help, ..
                 } = row;

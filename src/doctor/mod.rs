@@ -94,3 +94,19 @@ pub(crate) async fn run_checks(settings: &Settings) -> Vec<Check> {
     }
     checks.0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_of_doctor_describes_each_field() {
+        let check = |severity| Check {
+            severity,
+            subject: "engine".to_owned(),
+            message: "a sentence".to_owned(),
+        };
+        let checks = [Severity::Ok, Severity::Warn, Severity::Fail].map(check);
+        kit::schema::describes("doctor", &[serde_json::json!(checks)]);
+    }
+}

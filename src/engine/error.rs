@@ -6,7 +6,8 @@ use super::docker::messages;
 use crate::text::duration;
 
 /// Why the engine did not do what it was asked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum EngineError {
     /// 404: an observation rather than a failure.
     #[error("no such object: {0}")]
@@ -37,6 +38,11 @@ pub enum EngineError {
 }
 
 impl EngineError {
+    /// The stable word for this kind of error, such as `timed_out`.
+    pub fn kind(&self) -> &'static str {
+        self.into()
+    }
+
     /// The error without the status of an answer where that says nothing: errors in a stream come with 200.
     pub(super) fn message(&self) -> String {
         match self {

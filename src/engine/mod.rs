@@ -2,6 +2,7 @@
 //!
 //! [`DockerEngine`] is the real one. The tests have a twin in memory, and run the same contract tests on both.
 
+mod calls;
 mod credentials;
 mod docker;
 mod error;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
+pub use calls::EngineCalls;
 pub use credentials::{ConfigFile, Credentials, StaticCredentials};
 pub use docker::DockerEngine;
 pub(crate) use docker::messages::is_abandoned_start;
@@ -78,6 +80,11 @@ pub struct PullProgress {
 /// Every call is safe to repeat. 304 ("already so") is success; 404 and 409 have errors of their own, since they are
 /// observations. A call that errs may have happened all the same: only another observation shows.
 pub trait Engine: Send + Sync + 'static {
+    /// The calls so far, where they are counted.
+    fn calls(&self) -> EngineCalls {
+        EngineCalls::default()
+    }
+
     /// The engine's version and platform.
     fn info(&self) -> impl Future<Output = Result<EngineInfo, EngineError>> + Send;
 

@@ -20,16 +20,24 @@ pub struct ApiCall {
     pub method: &'static str,
     /// The path below the API version, with `{id}` for a container and `{name}` for an image or a network.
     pub path: &'static str,
+    /// The word for it in metrics.
+    pub operation: &'static str,
     /// What it is for.
     pub purpose: Purpose,
     /// Whether health checks make it too, to compare what a mutable tag refers to. They go on without it.
     pub compares_tags: bool,
 }
 
-const fn call(method: &'static str, path: &'static str, purpose: Purpose) -> ApiCall {
+const fn call(
+    method: &'static str,
+    path: &'static str,
+    operation: &'static str,
+    purpose: Purpose,
+) -> ApiCall {
     ApiCall {
         method,
         path,
+        operation,
         purpose,
         compares_tags: false,
     }
@@ -40,6 +48,31 @@ const fn comparing_tags(call: ApiCall) -> ApiCall {
         compares_tags: true,
         ..call
     }
+}
+
+impl ApiCall {
+    /// Whether it is the call to this path, which has no version and no query.
+    fn is_to(&self, path: &str) -> bool {
+        match self.path.split_once('{') {
+            None => path == self.path,
+            Some((begin, rest)) => {
+                let (_, end) = rest.split_once('}').unwrap_or_default();
+                path.len() > begin.len() + end.len() && path.starts_with(begin) && path.ends_with(end)
+            }
+        }
+    }
+}
+
+/// The word for a call such as `GET /v1.41/containers/json?all=1`.
+pub(super) fn operation(call: &str) -> &'static str {
+    let (method, rest) = call.split_once(' ').unwrap_or_default();
+    let path = rest.split('?').next().unwrap_or_default();
+    let is_version = |rest: &&str| rest.starts_with(|first: char| first.is_ascii_digit());
+    let versioned = path.strip_prefix("/v").filter(is_version);
+    let path = versioned.map_or(path, |rest| rest.trim_start_matches(|c| c != '/'));
+    let mut known = API_CALLS.iter();
+    let found = known.find(|known| known.method == method && known.is_to(path));
+    found.map_or("other", |known| known.operation)
 }
 
 /// What the calls are for that compare tags.
@@ -53,82 +86,137 @@ pub const HEALTH_PROBE_EXEC: &str = "HEALTH_PROBE=exec";
 
 /// Every call. No other is made.
 pub const API_CALLS: [ApiCall; 26] = [
-    call("GET", "/version", Purpose::HealthChecks),
-    call("GET", "/containers/json", Purpose::HealthChecks),
-    call("GET", "/containers/{id}/json", Purpose::HealthChecks),
-    comparing_tags(call("GET", "/images/{name}/json", Purpose::Upgrades)),
-    call("POST", "/images/create", Purpose::Upgrades),
-    call("POST", "/containers/create", Purpose::Upgrades),
-    call("POST", "/containers/{id}/start", Purpose::Upgrades),
-    call("POST", "/containers/{id}/stop", Purpose::Upgrades),
-    call("POST", "/containers/{id}/rename", Purpose::Upgrades),
-    call("POST", "/containers/{id}/update", Purpose::Upgrades),
-    call("DELETE", "/containers/{id}", Purpose::Upgrades),
+    call("GET", "/version", "version", Purpose::HealthChecks),
+    call("GET", "/containers/json", "list", Purpose::HealthChecks),
+    call("GET", "/containers/{id}/json", "inspect", Purpose::HealthChecks),
+    comparing_tags(call(
+        "GET",
+        "/images/{name}/json",
+        "inspect_image",
+        Purpose::Upgrades,
+    )),
+    call("POST", "/images/create", "pull", Purpose::Upgrades),
+    call("POST", "/containers/create", "create", Purpose::Upgrades),
+    call("POST", "/containers/{id}/start", "start", Purpose::Upgrades),
+    call("POST", "/containers/{id}/stop", "stop", Purpose::Upgrades),
+    call("POST", "/containers/{id}/rename", "rename", Purpose::Upgrades),
+    call("POST", "/containers/{id}/update", "update", Purpose::Upgrades),
+    call("DELETE", "/containers/{id}", "remove", Purpose::Upgrades),
     call(
         "POST",
         "/networks/{name}/connect",
+        "connect",
         Purpose::Optional("delegates on several networks, below API 1.44"),
     ),
     call(
         "POST",
         "/containers/{id}/kill",
+        "kill",
         Purpose::Optional("stops, on engines 23.0 to 24.0.2"),
     ),
     call(
         "POST",
         "/containers/{id}/restart",
+        "restart",
         Purpose::Setting(HEALTH_ACTION_RESTART),
     ),
     call(
         "POST",
         "/containers/{id}/exec",
+        "exec_create",
         Purpose::Setting(HEALTH_PROBE_EXEC),
     ),
-    call("POST", "/exec/{id}/start", Purpose::Setting(HEALTH_PROBE_EXEC)),
-    call("GET", "/exec/{id}/json", Purpose::Setting(HEALTH_PROBE_EXEC)),
+    call(
+        "POST",
+        "/exec/{id}/start",
+        "exec_start",
+        Purpose::Setting(HEALTH_PROBE_EXEC),
+    ),
+    call(
+        "GET",
+        "/exec/{id}/json",
+        "exec_inspect",
+        Purpose::Setting(HEALTH_PROBE_EXEC),
+    ),
     comparing_tags(call(
         "GET",
         "/distribution/{name}/json",
+        "registry_digest",
         Purpose::Optional(MUTABLE_TAGS),
     )),
     call(
         "GET",
         "/containers/{id}/logs",
+        "logs",
         Purpose::Optional("the last log lines of rejected candidates"),
     ),
     call(
         "GET",
         "/containers/{id}/stats",
+        "stats",
         Purpose::Optional("the memory of delegates without a limit"),
     ),
     call(
         "GET",
         "/containers/{id}/changes",
+        "changes",
         Purpose::Optional("files that Compose copied in"),
     ),
     call(
         "HEAD",
         "/containers/{id}/archive",
+        "archive",
         Purpose::Optional("files that Compose copied in"),
     ),
     call(
         "GET",
         "/events",
+        "events",
         Purpose::Optional("whether somebody stopped a container"),
     ),
     call(
         "GET",
         "/info",
+        "info",
         Purpose::Optional("free space on the engine's disk"),
     ),
     call(
         "DELETE",
         "/images/{name}",
+        "remove_image",
         Purpose::Optional("the images of replaced and rejected containers"),
     ),
     call(
         "GET",
         "/v1.51/containers/{id}/json",
+        "inspect",
         Purpose::Optional("a MAC address that the owner chose, from API 1.52"),
     ),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_call_has_a_word() {
+        for call in API_CALLS {
+            let id = call.path.replace("{id}", "0123456789ab");
+            let path = id.replace("{name}", "registry.example:5000/harness/delegate:26.03.1");
+            let versioned = if path.starts_with("/v1.") {
+                path
+            } else {
+                format!("/v1.41{path}")
+            };
+            let line = format!("{} {versioned}?all=1", call.method);
+            assert_eq!(operation(&line), call.operation, "{line}");
+        }
+        assert_eq!(operation("GET /version"), "version");
+        assert_eq!(
+            operation("POST /images/create?fromImage=harness/delegate:1"),
+            "pull"
+        );
+        assert_eq!(operation("POST /volumes/create"), "other");
+        assert_eq!(operation(""), "other");
+    }
+}

@@ -4,14 +4,14 @@
 //! recording is found by the next one, with the same id. What they do not show, such as that a delegate is unhealthy,
 //! the audit log's last records say.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::audit::{AuditLog, Known, Unwritten};
+use super::audit::{AuditLog, Known, Unwritten, remember};
 use super::durations::Durations;
 use super::event::{Action, Actor, Event, EventId};
 use super::listeners::Listeners;
@@ -41,6 +41,7 @@ pub struct Ledger {
     is_first: bool,
     counts: BTreeMap<&'static str, u64>,
     durations: Durations,
+    recent: VecDeque<Event>,
 }
 
 /// What was reported as wrong, and not as over yet.
@@ -78,6 +79,7 @@ impl Ledger {
             is_first: true,
             counts: BTreeMap::new(),
             durations: Durations::default(),
+            recent: VecDeque::new(),
         }
     }
 
@@ -115,6 +117,11 @@ impl Ledger {
     /// How long the parts of replacements took since the start.
     pub fn durations(&self) -> &Durations {
         &self.durations
+    }
+
+    /// The last events, the earliest first, as far as the audit log and this process know them.
+    pub fn recent(&self) -> &VecDeque<Event> {
+        &self.recent
     }
 
     /// What is not in the audit log.
@@ -168,6 +175,7 @@ impl Ledger {
             .map(|outcome| outcome.event.id.clone());
         self.seen.extend(old);
         self.seen.extend(known.ids);
+        self.recent = known.recent;
         for rollout in rollouts {
             let Some(events) = known.open.get(&rollout.name) else {
                 continue;
@@ -305,7 +313,8 @@ impl Ledger {
         *self.counts.entry(event.action.as_str()).or_default() += 1;
         self.durations.note(&event.seconds);
         self.listeners.tell(&event);
-        self.seen.insert(event.id);
+        self.seen.insert(event.id.clone());
+        remember(&mut self.recent, event);
     }
 }
 

@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::client_config::{ManagerConfig, ManagerSetupError, Timing, audience, base_url, endpoint};
 use super::error::ManagerError;
+use super::requests::ManagerRequests;
 use super::response::Response;
 use super::source::ImageSource;
 use super::token::{Claims, DelegateToken, Issued};
@@ -41,6 +42,7 @@ pub struct HttpManager {
     timing: Timing,
     clock: fn() -> DateTime<Utc>,
     learned: Mutex<Learned>,
+    requests: ManagerRequests,
 }
 
 /// What one request leaves behind for the next one.
@@ -82,6 +84,7 @@ impl HttpManager {
             timing: config.timing,
             clock: config.clock,
             learned: Mutex::default(),
+            requests: ManagerRequests::default(),
         })
     }
 
@@ -147,7 +150,11 @@ impl HttpManager {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let answer = match self.retry_after() {
-                None => self.send(url, left).await,
+                None => {
+                    let answer = self.send(url, left).await;
+                    self.requests.note(answer.as_ref().err());
+                    answer
+                }
                 retry_after => Err(ManagerError::RateLimited { retry_after }),
             };
             let error = match answer {
@@ -221,6 +228,10 @@ impl ImageSource for HttpManager {
 
     fn last_error(&self) -> Option<ManagerError> {
         self.learned().last_error.clone()
+    }
+
+    fn requests(&self) -> ManagerRequests {
+        self.requests.clone()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::future::Future;
 
 use super::error::ManagerError;
+use super::requests::ManagerRequests;
 use crate::image::ImageReference;
 
 /// A source of published images: a Harness Manager, or a fixed reference.
@@ -24,6 +25,11 @@ pub trait ImageSource: Send + Sync + 'static {
     /// Why the last attempt to answer failed, while further attempts are made.
     fn last_error(&self) -> Option<ManagerError> {
         None
+    }
+
+    /// The requests so far, where they are counted.
+    fn requests(&self) -> ManagerRequests {
+        ManagerRequests::default()
     }
 }
 

@@ -112,7 +112,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             tracked.last_logged = Some(line);
         }
         self.log_tasks(rollout, reason, report.observed_at);
-        report.delegates.push(DelegateReport::new(rollout, reason, until));
+        let mut delegate = DelegateReport::new(rollout, reason, until);
+        if let Reason::Pulling { image } = reason {
+            delegate.pull = self.pulls.progress(image);
+        }
+        report.delegates.push(delegate);
     }
 
     /// Logs how many tasks are left to those whose end is waited for: on change, and not more often than once a minute.

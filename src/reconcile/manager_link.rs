@@ -12,7 +12,7 @@ use super::reachability::Reachability;
 use crate::engine::Engine;
 use crate::image::{TargetSettings, manager_reference};
 use crate::manager::heartbeat::{Heartbeat, ManagerStatus, Queries};
-use crate::manager::{ImageSource, ManagerError, Query};
+use crate::manager::{ImageSource, ManagerError, ManagerRequests, Query};
 use crate::rollout::{Reach, Rollout};
 
 /// The source of images, where one is configured, and when it was last heard of.
@@ -124,6 +124,12 @@ impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
     /// The Manager's last answers; `None` where the image is fixed or there is no source.
     pub(super) fn status(&self) -> Option<ManagerStatus> {
         self.has_manager().then(|| self.heartbeat.manager_status())
+    }
+
+    /// The requests to it so far.
+    pub(super) fn requests(&self) -> ManagerRequests {
+        let source = self.source.as_ref();
+        source.map_or_else(ManagerRequests::default, |source| source.requests())
     }
 
     fn has_manager(&self) -> bool {

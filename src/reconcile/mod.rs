@@ -22,12 +22,12 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use tracing::warn;
 
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineCalls, EngineError};
 use crate::events::ledger::Ledger;
 use crate::health::HealthEndpoint;
 use crate::image::TargetSettings;
-use crate::manager::ImageSource;
 use crate::manager::heartbeat::ManagerStatus;
+use crate::manager::{ImageSource, ManagerRequests};
 use crate::observe::{Observer, Scope};
 use crate::reconcile::clock::{Clock, Timekeeper};
 use crate::reconcile::manager_link::ManagerLink;
@@ -115,6 +115,16 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// How often each kind of step was tried since the start.
     pub fn steps_taken(&self) -> &BTreeMap<&'static str, u64> {
         &self.steps_taken
+    }
+
+    /// The calls to the engine so far.
+    pub fn engine_calls(&self) -> EngineCalls {
+        self.engine.calls()
+    }
+
+    /// The requests to the Manager so far.
+    pub fn manager_requests(&self) -> ManagerRequests {
+        self.manager.requests()
     }
 
     /// Starts a run with the next observation: [`Self::reconcile`] asks which images are published, and does what

@@ -33,7 +33,7 @@ pub use checks::{Checks, RequestedRestart};
 pub use decided::Decided;
 pub use decision::{Decision, Fact};
 pub(crate) use execute::prepare::prepare_candidate;
-pub use execute::{Effect, Pulled, Pulls, execute};
+pub use execute::{Effect, PullState, Pulled, Pulls, execute};
 pub use facts::{Facts, Reach};
 pub use failure::Failure;
 use failure_cause::CandidateFailure;

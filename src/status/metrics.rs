@@ -34,6 +34,18 @@ pub fn text(status: &Status) -> String {
         .get_or_create(&vec![("version", status.version.to_string())])
         .set(1);
     registry.register("build_info", "The version that runs", build);
+    register(
+        &mut registry,
+        "config_hash",
+        "The same number where `config` prints the same settings",
+        i64::try_from(status.config_hash).unwrap_or(i64::MAX),
+    );
+    register_time(
+        &mut registry,
+        "start_timestamp",
+        "When the program started",
+        Some(status.started_at),
+    );
     let is_up = i64::from(status.not_ready().is_none());
     register(
         &mut registry,
@@ -104,6 +116,21 @@ pub fn text(status: &Status) -> String {
         "When the next scheduled run starts",
         status.next_run,
     );
+    register_time(
+        &mut registry,
+        "last_success_timestamp",
+        "When a scheduled run succeeded last",
+        status.last_success,
+    );
+    // A schedule may end.
+    if status.success_due.is_some() {
+        register_time(
+            &mut registry,
+            "success_due_timestamp",
+            "By when the next scheduled run should have succeeded: the second one after the last success, or after the start",
+            status.success_due,
+        );
+    }
     // Before it was asked there is nothing to be late with.
     let was_asked = |manager: &&ManagerStatus| manager.answered_at.is_some() || manager.problem.is_some();
     if let Some(manager) = status.manager.as_ref().filter(was_asked) {
@@ -114,6 +141,9 @@ pub fn text(status: &Status) -> String {
             manager.answered_at,
         );
     }
+
+    status.manager_requests.register(&mut registry);
+    status.engine_calls.register(&mut registry);
 
     let steps = Family::<Labels, Counter>::default();
     for (step, count) in &status.steps {

@@ -21,6 +21,9 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 use tokio::sync::watch;
 
+use crate::engine::EngineCalls;
+use crate::events::Event;
+use crate::manager::ManagerRequests;
 use crate::manager::heartbeat::ManagerStatus;
 use crate::status::report::Report;
 use crate::text::time;
@@ -43,6 +46,12 @@ pub struct Status {
     /// When the last scheduled run started.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub last_run: Option<DateTime<Utc>>,
+    /// When the last scheduled run succeeded: no delegate had failed or was still waiting, and each new container was proven.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
+    pub last_success: Option<DateTime<Utc>>,
+    /// By when the next one should have succeeded: the second scheduled run after the last success, or after the start.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
+    pub success_due: Option<DateTime<Utc>>,
     /// The Manager's last answers, where there is a Manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manager: Option<ManagerStatus>,
@@ -57,6 +66,9 @@ pub struct Status {
     /// How many outcomes of each kind there were since the start.
     #[serde(default)]
     pub outcomes: BTreeMap<Cow<'static, str>, u64>,
+    /// The last outcomes, at most 20, the earliest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Event>,
     /// How long the parts of replacements took since the start.
     #[serde(skip)]
     pub durations: Vec<(&'static str, Histogram)>,
@@ -72,6 +84,15 @@ pub struct Status {
     /// How many log lines were dropped since the start, because nobody read them.
     #[serde(default)]
     pub log_lines_dropped: u64,
+    /// Equal where `config` prints the same: [`Settings::hash`](crate::config::Settings::hash).
+    #[serde(default)]
+    pub config_hash: u64,
+    /// The calls to the engine, for metrics.
+    #[serde(skip)]
+    pub engine_calls: EngineCalls,
+    /// The requests to the Manager, for metrics.
+    #[serde(skip)]
+    pub manager_requests: ManagerRequests,
 }
 
 /// Records that are not in the audit log.
@@ -146,16 +167,22 @@ impl Status {
             schedule: schedule.to_owned(),
             next_run: None,
             last_run: None,
+            last_success: None,
+            success_due: None,
             manager: None,
             engine_error: None,
             report: None,
             steps: BTreeMap::new(),
             outcomes: BTreeMap::new(),
+            events: Vec::new(),
             durations: Vec::new(),
             audit_log: None,
             webhook: None,
             dead_man: None,
             log_lines_dropped: 0,
+            config_hash: 0,
+            engine_calls: EngineCalls::default(),
+            manager_requests: ManagerRequests::default(),
         }
     }
 

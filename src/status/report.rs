@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::health::{HealthStatus, Probe};
 use crate::image::{Expiry, Version};
 use crate::rollout::reason::{Reason, ReasonKind};
-use crate::rollout::{Decision, Member, Rollout, Step, UpdateOrder};
+use crate::rollout::{Decision, Member, PullState, Rollout, Step, UpdateOrder};
 use crate::status::evidence::Evidence;
 use crate::text::time;
 
@@ -71,6 +71,9 @@ pub struct DelegateReport {
     pub cause: Option<Cow<'static, str>>,
     /// The reason as a sentence.
     pub message: String,
+    /// How far the pull that it waits for has come, where the engine says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull: Option<PullState>,
     /// Whether a replacement is in progress.
     pub in_progress: bool,
     /// Whether the delegate could not be served.
@@ -139,6 +142,23 @@ impl Report {
         self.delegates
             .iter()
             .any(|delegate| delegate.reason == ReasonKind::AwaitingSchedule)
+    }
+
+    /// Whether the run is over, and well: there are delegates, and none has failed, waits for an answer, or runs an image that
+    /// is not proven.
+    pub fn has_succeeded(&self) -> bool {
+        let is_well = |delegate: &DelegateReport| {
+            !delegate.failed
+                && !matches!(
+                    delegate.reason,
+                    ReasonKind::AwaitingAnswer
+                        | ReasonKind::Pulling
+                        | ReasonKind::Proving
+                        | ReasonKind::Confirming
+                        | ReasonKind::WaitingForReplica
+                )
+        };
+        !self.delegates.is_empty() && self.delegates.iter().all(is_well)
     }
 
     /// How many delegates are served, which are not and why, and how many are being replaced.
@@ -253,6 +273,7 @@ impl DelegateReport {
             failed: reason.is_failure(),
             cause: reason.cause().map(Cow::Borrowed),
             message: reason.to_string(),
+            pull: None,
             in_progress: false,
             next_check: None,
             evidence: None,

@@ -91,6 +91,17 @@ impl Table {
 
     /// The table as lines.
     pub fn lines(&self, look: Look) -> Vec<String> {
+        let form = self.form(look);
+        let heading: Vec<String> = self.heading.iter().map(|heading| (*heading).to_owned()).collect();
+        let mut lines = form.lines("  ", &heading);
+        for (tone, cells) in &self.rows {
+            let symbol = look.paint(*tone, &tone.symbol().to_string()) + " ";
+            lines.extend(form.lines(&symbol, cells));
+        }
+        lines
+    }
+
+    fn form(&self, look: Look) -> Form {
         let last = self.heading.len().saturating_sub(1);
         let width_of = |column: usize| {
             let cells = self.rows.iter().filter_map(|(_, cells)| cells.get(column));
@@ -100,45 +111,62 @@ impl Table {
         let widths: Vec<usize> = (0..last).map(width_of).collect();
         // The symbol, and the columns before the last.
         let indent = 2 + widths.iter().map(|width| width + GAP.len()).sum::<usize>();
-        // Where too little is left beside them, the last column begins on a line of its own.
-        let is_beside = look.width.is_none_or(|width| width >= indent + MIN_LAST);
-        let indent = if is_beside { indent } else { 4 };
-        let room = look.room(indent);
-        let heading: Vec<String> = self.heading.iter().map(|heading| (*heading).to_owned()).collect();
-        let mut lines = line("  ", &heading, &widths, is_beside, indent, room);
-        for (tone, cells) in &self.rows {
-            let symbol = look.paint(*tone, &tone.symbol().to_string()) + " ";
-            lines.extend(line(&symbol, cells, &widths, is_beside, indent, room));
+        let texts = self.rows.iter().filter_map(|(_, cells)| cells.last());
+        let words = texts.flat_map(|text| text.split_whitespace());
+        let longest = words.map(|word| word.chars().count()).max().unwrap_or_default();
+        let has_room = |width| width >= indent + longest.max(MIN_LAST);
+        Form {
+            is_in_columns: look.width.is_none_or(|width| width + GAP.len() >= indent),
+            is_beside: look.width.is_none_or(has_room),
+            indent,
+            widths,
+            look,
         }
-        lines
     }
 }
 
-/// A row as one or more lines.
-fn line(
-    symbol: &str,
-    cells: &[String],
-    widths: &[usize],
+/// How rows are laid out.
+struct Form {
+    /// Whether the columns before the last fit into a line; else the first has one of its own.
+    is_in_columns: bool,
+    /// Whether the last column begins beside the others, and not on a line of its own: there is room for its longest word.
     is_beside: bool,
+    /// Where the last column begins, beside the others.
     indent: usize,
-    room: usize,
-) -> Vec<String> {
-    let mut first = symbol.to_owned();
-    for (cell, width) in cells.iter().zip(widths) {
-        first.push_str(cell);
-        first.push_str(&" ".repeat(width - cell.chars().count()));
-        first.push_str(GAP);
+    widths: Vec<usize>,
+    look: Look,
+}
+
+impl Form {
+    /// A row as one or more lines.
+    fn lines(&self, symbol: &str, cells: &[String]) -> Vec<String> {
+        const BELOW: usize = 4;
+        let (last, columns) = cells
+            .split_last()
+            .map_or(("", cells), |(last, cells)| (last, cells));
+        let below = |text: &str| self.look.paragraph(&" ".repeat(BELOW), BELOW, text);
+        if !self.is_in_columns
+            && let Some((first, others)) = columns.split_first()
+        {
+            let others = below(&others.join(GAP));
+            return [vec![format!("{symbol}{first}")], others, below(last)].concat();
+        }
+        let mut begin = symbol.to_owned();
+        for (cell, width) in columns.iter().zip(&self.widths) {
+            begin.push_str(cell);
+            begin.push_str(&" ".repeat(width - cell.chars().count()));
+            begin.push_str(GAP);
+        }
+        let mut lines = if self.is_beside {
+            self.look.paragraph(&begin, self.indent, last)
+        } else {
+            [vec![begin], below(last)].concat()
+        };
+        for line in &mut lines {
+            line.truncate(line.trim_end().len());
+        }
+        lines
     }
-    let last = cells.last().map_or("", String::as_str);
-    let mut wrapped = wrapped(last, room).into_iter();
-    let margin = " ".repeat(indent);
-    let mut lines = Vec::new();
-    if is_beside {
-        first.push_str(&wrapped.next().unwrap_or_default());
-    }
-    lines.push(first.trim_end().to_owned());
-    lines.extend(wrapped.map(|text| format!("{margin}{text}")));
-    lines
 }
 
 /// A text in lines of at most so many characters, broken between words where there are any.
@@ -222,6 +250,38 @@ mod tests {
                 "    runs the published image",
                 "    of today",
                 "✗ d",
+                "    fine",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_word_of_the_last_column_is_not_broken_where_it_has_room_below() {
+        let mut table = table();
+        let long = "registry.example/harness/delegate";
+        table.row(Tone::Good, vec!["e".to_owned(), format!("pulling {long}")]);
+        let lines = table.lines(look(Some(46)));
+        assert!(lines.contains(&format!("    pulling {long}")), "{lines:#?}");
+    }
+
+    #[test]
+    fn where_the_columns_do_not_fit_the_first_has_a_line_of_its_own() {
+        let mut table = Table::new(&["CONTAINER", "IMAGE", "HEALTH", "STATUS"]);
+        let cells = [
+            "a-delegate-in-the-west",
+            "harness/delegate:26.03.1",
+            "healthy",
+            "fine",
+        ];
+        table.row(Tone::Good, cells.map(str::to_owned).to_vec());
+        assert_eq!(
+            table.lines(look(Some(40))),
+            [
+                "  CONTAINER",
+                "    IMAGE  HEALTH",
+                "    STATUS",
+                "✓ a-delegate-in-the-west",
+                "    harness/delegate:26.03.1  healthy",
                 "    fine",
             ]
         );

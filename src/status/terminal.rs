@@ -15,19 +15,23 @@ const MAX_IMAGE: usize = 40;
 /// The state as lines for a terminal.
 pub fn text(status: &Status, look: Look, now: DateTime<Utc>) -> String {
     let headline = Headline::of(status, now);
-    let first = format!("{} {}", headline.tone.symbol(), headline.text);
-    let mut lines = vec![look.paint(headline.tone, &first)];
-    lines.push(format!("  {}", facts(status, now).join(", ")));
-    let problem = |text: &str| format!("  {}", look.paint(Tone::Bad, text));
+    let painted = |tone: Tone, begin: &str, text: &str| {
+        let lines = look.paragraph(begin, 2, text).into_iter();
+        lines.map(move |line| look.paint(tone, &line))
+    };
+    let symbol = format!("{} ", headline.tone.symbol());
+    let mut lines: Vec<String> = painted(headline.tone, &symbol, &headline.text).collect();
+    lines.extend(look.paragraph("  ", 2, &facts(status, now).join(", ")));
     if let Some(error) = &status.engine_error {
-        lines.push(problem(&format!("Cannot reach the Docker engine: {error}")));
+        let problem = format!("Cannot reach the Docker engine: {error}");
+        lines.extend(painted(Tone::Bad, "  ", &problem));
     }
     if let Some(manager) = status
         .manager
         .as_ref()
         .filter(|manager| manager.problem.is_some())
     {
-        lines.push(problem(&manager.to_string()));
+        lines.extend(painted(Tone::Bad, "  ", &manager.to_string()));
     }
     let delegates = || status.report.iter().flat_map(|report| &report.delegates);
     if delegates().next().is_some() {
@@ -39,7 +43,7 @@ pub fn text(status: &Status, look: Look, now: DateTime<Utc>) -> String {
         lines.extend(table.lines(look));
     }
     for delegate in delegates() {
-        lines.extend(details(delegate, now));
+        lines.extend(details(delegate, look, now));
     }
     lines.join("\n")
 }
@@ -84,12 +88,15 @@ fn shortened(image: &str) -> String {
     format!("…{end}")
 }
 
-/// What does not fit into a row: how its health was found out, where it is not good, its drains, its support, and what is known of a
-/// rejected candidate.
-fn details(delegate: &DelegateReport, now: DateTime<Utc>) -> Vec<String> {
+/// What does not fit into a row: how its health was found out, where it is not good, its pull, its drains, its support, and
+/// what is known of a rejected candidate.
+fn details(delegate: &DelegateReport, look: Look, now: DateTime<Utc>) -> Vec<String> {
     let mut lines = Vec::new();
     if Tone::of(delegate) == Tone::Bad {
         lines.push(delegate.health_detail.clone());
+    }
+    if let Some(pull) = &delegate.pull {
+        lines.push(format!("the pull has {pull}"));
     }
     if let Some(tasks) = delegate.tasks.filter(|tasks| *tasks > 0) {
         lines.push(format!("executes {}", count(tasks)));
@@ -108,8 +115,13 @@ fn details(delegate: &DelegateReport, now: DateTime<Utc>) -> Vec<String> {
             .iter()
             .flat_map(|evidence| evidence_lines(evidence, now)),
     );
-    let of = |line: String| format!("  {}: {line}", delegate.container);
-    let mut lines: Vec<String> = lines.into_iter().map(of).collect();
+    let of = |line: String| {
+        let text = line.trim_start();
+        let (name, indent) = (&delegate.container, line.len() - text.len());
+        let begin = format!("  {name}: {}", " ".repeat(indent));
+        look.paragraph(&begin, begin.chars().count(), text)
+    };
+    let mut lines: Vec<String> = lines.into_iter().flat_map(of).collect();
     if !lines.is_empty() {
         lines.insert(0, String::new());
     }

@@ -1,15 +1,35 @@
-//! The daemon as a process, beside an engine without containers.
+//! The daemon as a process, beside an engine that answers from a script.
 
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use kit::manager::{RawServer, Reply, answer_text};
 
+const VERSION: &str = r#"{"ApiVersion":"1.41","Version":"26.1.5","Os":"linux","Arch":"amd64"}"#;
+
+/// An engine without containers.
 pub(crate) fn engine(head: &str) -> String {
-    let body = if head.starts_with("GET /version ") {
-        r#"{"ApiVersion":"1.41","Version":"26.1.5","Os":"linux","Arch":"amd64"}"#
-    } else {
-        "[]"
-    };
+    let is_version = head.starts_with("GET /version ");
+    json(if is_version { VERSION } else { "[]" })
+}
+
+/// An engine with one delegate, which is healthy and runs the published image.
+fn with_delegate(head: &str) -> String {
+    let path = head.split(' ').nth(1).unwrap_or_default();
+    json(match path {
+        "/version" => VERSION,
+        "/v1.41/containers/json?all=1" => r#"[{"Id":"f00","Names":["/dd"],"State":"running","Labels":{}}]"#,
+        "/v1.41/containers/f00/json" => {
+            r#"{"Id":"f00","Name":"/dd","Image":"sha256:1","Created":"2026-11-01T00:00:00Z",
+                "State":{"Status":"running","Running":true,"Health":{"Status":"healthy"}},
+                "Config":{"Image":"harness/delegate:26.03.1","Env":["DELEGATE_NAME=docker-delegate"]},
+                "HostConfig":{"RestartPolicy":{"Name":"always"}}}"#
+        }
+        _ => "[]",
+    })
+}
+
+fn json(body: &str) -> String {
     answer_text(200, "Content-Type: application/json\r\n", body)
 }
 
@@ -71,4 +91,46 @@ pub(crate) async fn get(address: &str, path: &str) -> Option<(u16, String)> {
     let client = delegate_upgrader::health::http::plain_client().unwrap();
     let answer = client.get(format!("http://{address}{path}")).send().await.ok()?;
     Some((answer.status().as_u16(), answer.text().await.ok()?))
+}
+
+/// The value of a metric, by its name and labels as they are written.
+fn sample(metrics: &str, series: &str) -> Option<f64> {
+    let mut lines = metrics.lines();
+    lines.find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
+}
+
+#[tokio::test]
+async fn a_scheduled_run_that_succeeds_is_known_by_its_time() {
+    for (engine, succeeds) in [(with_delegate as fn(&str) -> String, true), (engine, false)] {
+        let daemon = Daemon::beside(engine, |command| {
+            command.env("SCHEDULE", "* * * * * *");
+        })
+        .await;
+        let mut text = String::new();
+        for _ in 0..100 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            text = match get(&daemon.address, "/metrics").await {
+                Some((_, text)) => text,
+                None => continue,
+            };
+            let lists = r#"delegate_upgrader_engine_requests_total{operation="list",result="ok"}"#;
+            let success = sample(&text, "delegate_upgrader_last_success_timestamp_seconds");
+            if success > Some(0.0) || sample(&text, lists) > Some(6.0) {
+                break;
+            }
+        }
+        let value = |name: &str| sample(&text, &format!("delegate_upgrader_{name}")).unwrap();
+        let (start, success) = (
+            value("start_timestamp_seconds"),
+            value("last_success_timestamp_seconds"),
+        );
+        let due = value("success_due_timestamp_seconds");
+        if succeeds {
+            assert!(success >= start && due > success, "{text}");
+            assert!(due <= success + 2.0, "the second run after it: {text}");
+        } else {
+            assert!(success == 0.0 && due > start, "{text}");
+        }
+        assert!(value("config_hash") > 0.0, "{text}");
+    }
 }

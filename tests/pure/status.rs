@@ -1,9 +1,11 @@
 //! The state of the daemon, as the terminal and the page show it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use base64::Engine as _;
 use chrono::{DateTime, TimeDelta, Utc};
+use delegate_upgrader::manager::ManagerError;
 use delegate_upgrader::status::table::Look;
 use delegate_upgrader::status::view::{Headline, Tone, rough};
 use delegate_upgrader::status::{Status, metrics, page, terminal};
@@ -202,6 +204,67 @@ fn what_does_not_fit_into_a_row_stands_below_the_table() {
 }
 
 #[test]
+fn no_line_is_longer_than_the_terminal_is_wide() {
+    let mut rejected = delegate("production-delegate-1");
+    rejected["image"] = "registry.example.com:5000/team/mirror/harness/delegate:26.09.88404".into();
+    rejected["health"] = "unhealthy".into();
+    rejected["message"] =
+        "harness/delegate:26.11.99999 was rejected: not healthy for 5s without a break".into();
+    rejected["evidence"] = json!({
+        "container": "production-delegate-1.failed-1", "image": "harness/delegate:26.11.99999",
+        "time": "2026-11-21T05:18:14Z", "message": "not healthy for 5s without a break within 10s",
+        "log_tail": ["2026-11-24 21:05:03,123 [main] ERROR io.harness.delegate - cannot register with the Manager"],
+        "health_log": ["exit code 1: curl: (7) Failed to connect to localhost port 3460 after 0 ms"],
+    });
+    let mut status = with(&[rejected, delegate("d2")]);
+    status.next_run = Some(now());
+    status.engine_error =
+        Some("unix:///var/run/docker.sock: No such file or directory (os error 2)".to_owned());
+    status.manager = serde_json::from_value(json!({ "problem": "a ".repeat(80), "published": {} })).unwrap();
+    for width in [60, 80, 120] {
+        let width_of = |line: &str| line.chars().count();
+        let look = Look {
+            width: Some(width),
+            has_colour: false,
+        };
+        let text = terminal::text(&status, look, now());
+        let longest = text.lines().map(width_of).max();
+        assert!(longest <= Some(width), "{width}:\n{text}");
+        // Nothing is lost, and colour changes nothing but the colour.
+        let words = |text: &str| {
+            text.split_whitespace()
+                .map(str::to_owned)
+                .collect::<BTreeSet<_>>()
+        };
+        assert_eq!(words(&text), words(&self::text(&status)), "{width}");
+        let coloured = Look {
+            has_colour: true,
+            ..look
+        };
+        let coloured = terminal::text(&status, coloured, now());
+        let codes = ["\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m", "\x1b[0m"];
+        let plain = codes.iter().fold(coloured, |text, code| text.replace(code, ""));
+        assert_eq!(plain, text);
+    }
+}
+
+#[test]
+fn a_pull_shows_how_far_it_is() {
+    let mut waits = delegate("d1");
+    waits["reason"] = "pulling".into();
+    waits["pull"] = json!({
+        "image": "harness/delegate:26.03.1", "current": 220_200_960, "total": 524_288_000, "rate": 2_097_152, "eta": 145,
+    });
+    let status = with(&[waits]);
+    let shown = text(&status);
+    let line = "  d1: the pull has 42 % of 500 MiB, 2 MiB/s, 2m25s left";
+    assert!(shown.lines().any(|shown| shown == line), "{shown}");
+    let page = html(&status);
+    let row = "<dt>Pull</dt><dd>42 % of 500 MiB, 2 MiB/s, 2m25s left<progress max=100 value=42";
+    assert!(page.contains(row), "{page}");
+}
+
+#[test]
 fn the_page_shows_why_the_manager_gave_no_answer() {
     let manager = json!({ "problem": "the token was revoked", "published": {} });
     let page = html(&status(|status| status["manager"] = manager));
@@ -310,7 +373,7 @@ fn each_text_of_the_page_has_the_contrast_that_wcag_asks_for() {
     }
 }
 
-/// The names of the samples, with the suffixes that the format asks for.
+/// Every metric, with the name that Prometheus knows it by.
 #[test]
 fn the_command_page_lists_every_metric() {
     let status = status(|status| {
@@ -320,24 +383,61 @@ fn the_command_page_lists_every_metric() {
         delegate["expiry"] = json!({ "support_ends": "2026-12-31", "life_ends": "2027-01-31" });
         status["report"] = json!({ "observed_at": "2026-11-21T05:18:14Z", "delegates": [delegate] });
         status["next_run"] = "2026-11-21T06:00:00Z".into();
+        status["success_due"] = "2026-11-21T07:00:00Z".into();
         status["manager"] = json!({ "answered_at": "2026-11-21T05:18:14Z", "published": {} });
         status["steps"] = json!({ "pull": 1 });
         status["webhook"] =
             json!({ "delivered": 5, "failed_attempts": 4, "given_up": 3, "dropped": 2, "queued": 1 });
         status["dead_man"] = json!({ "succeeded": 7, "failed": 6 });
     });
+    let took = Duration::from_secs(3);
+    status.engine_calls.note("GET /v1.41/containers/json", None, took);
+    status.manager_requests.note(Some(&ManagerError::TokenRevoked));
     let text = metrics::text(&status);
-    let samples = text.lines().filter(|line| !line.starts_with('#'));
-    let found: BTreeSet<&str> = samples.filter_map(|line| line.split(['{', ' ']).next()).collect();
-    let page = include_str!("../../docs/usage/commands.md");
-    let rows = page
-        .lines()
-        .filter_map(|line| line.strip_prefix("| `delegate_upgrader_"));
-    let listed: BTreeSet<String> = rows
-        .filter_map(|row| row.split('`').next())
-        .map(|name| format!("delegate_upgrader_{name}"))
-        .collect();
-    assert_eq!(found, listed.iter().map(String::as_str).collect());
+    let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let found: BTreeSet<&str> = types.filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(found, kit::page::metrics().iter().map(String::as_str).collect());
+    for line in [
+        "delegate_upgrader_engine_request_duration_seconds_bucket{le=\"1.0\",operation=\"list\"} 0",
+        "delegate_upgrader_engine_request_duration_seconds_bucket{le=\"10.0\",operation=\"list\"} 1",
+        "delegate_upgrader_manager_requests_total{result=\"token_revoked\"} 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+}
+
+#[test]
+fn a_run_has_succeeded_once_nothing_is_left_to_prove() {
+    let succeeded = |reason: &str, failed: bool| {
+        let mut one = delegate("d1");
+        one["reason"] = reason.into();
+        one["failed"] = failed.into();
+        let report = with(&[one, delegate("d2")]).report.unwrap();
+        report.has_succeeded()
+    };
+    for well in [
+        "up_to_date",
+        "draining",
+        "opted_out",
+        "waiting_for_idle",
+        "awaiting_drains",
+    ] {
+        assert!(succeeded(well, false), "{well}");
+    }
+    for open in [
+        "awaiting_answer",
+        "pulling",
+        "proving",
+        "confirming",
+        "waiting_for_replica",
+    ] {
+        assert!(!succeeded(open, false), "{open}");
+    }
+    assert!(!succeeded("rejected", true));
+    assert!(
+        !with(&[]).report.unwrap().has_succeeded(),
+        "no delegate was found"
+    );
 }
 
 #[test]

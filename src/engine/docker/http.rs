@@ -12,7 +12,7 @@ use super::call_log::logged;
 use super::errors::from_status;
 use super::tls::mutual_tls;
 use crate::container::ApiVersion;
-use crate::engine::{EngineError, EngineHost};
+use crate::engine::{EngineCalls, EngineError, EngineHost};
 use crate::net::{innermost, tls_without_roots};
 
 /// A client of the engine's API that neither models nor alters what it carries.
@@ -20,6 +20,7 @@ use crate::net::{innermost, tls_without_roots};
 pub(super) struct HttpClient {
     client: reqwest::Client,
     base: Url,
+    pub(super) calls: EngineCalls,
 }
 
 /// A request that has not been sent yet.
@@ -65,6 +66,7 @@ impl HttpClient {
         Ok(Self {
             client: builder.build().map_err(|error| broken(innermost(&error)))?,
             base: Url::parse(&base).map_err(|error| broken(format!("{base}: {error}")))?,
+            calls: EngineCalls::default(),
         })
     }
 
@@ -110,7 +112,7 @@ impl HttpClient {
         mut take: impl FnMut(&[u8]) + Send,
     ) -> Result<(), EngineError> {
         let limit = request.limit;
-        logged(request.to_string(), async {
+        logged(&self.calls, request.to_string(), async {
             let mut response = self.response(request).await?;
             let status = response.status();
             let is_success = status.is_success() || status == StatusCode::NOT_MODIFIED;
@@ -147,7 +149,7 @@ impl HttpClient {
         request: Request,
         name: &str,
     ) -> Result<Option<String>, EngineError> {
-        logged(request.to_string(), async {
+        logged(&self.calls, request.to_string(), async {
             let response = self.response(request).await?;
             let status = response.status();
             if !status.is_success() {

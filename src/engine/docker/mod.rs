@@ -41,7 +41,7 @@ use self::responses::{ContainerRow, Created};
 use self::session::Session;
 use self::stop::{kills_when_the_client_leaves, stays_stopped_when_the_client_leaves, whole_seconds};
 use super::credentials::Credentials;
-use super::{Engine, EngineError, EngineHost, EngineInfo, HostEvent, PullProgress, Storage};
+use super::{Engine, EngineCalls, EngineError, EngineHost, EngineInfo, HostEvent, PullProgress, Storage};
 use crate::container::{ContainerId, ContainerSummary, ImageId, Inspected};
 use crate::image::ImageReference;
 
@@ -118,6 +118,10 @@ impl DockerEngine {
 }
 
 impl Engine for DockerEngine {
+    fn calls(&self) -> EngineCalls {
+        self.shared.http.calls.clone()
+    }
+
     async fn info(&self) -> Result<EngineInfo, EngineError> {
         Ok(self.session().await?.info)
     }
@@ -159,7 +163,8 @@ impl Engine for DockerEngine {
         let lookup = self.look_up_login(reference).await;
         let login = lookup.login.as_ref();
         let pulled = pull::pull(&session.docker, reference, platform, login, progress);
-        let pulled = logged(format!("POST /images/create?fromImage={reference}"), pulled).await;
+        let call = format!("POST /images/create?fromImage={reference}");
+        let pulled = logged(&self.shared.http.calls, call, pulled).await;
         lookup.complete(self.track_session(pulled).await)?;
         // A stream that ended without an error may still have brought nothing.
         match self.inspect_image(&reference.to_string()).await {

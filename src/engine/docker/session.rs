@@ -111,7 +111,7 @@ impl DockerEngine {
         F: Future<Output = Result<T, BollardError>>,
     {
         let session = self.session().await?;
-        let outcome = logged(call, async {
+        let outcome = logged(&self.shared.http.calls, call, async {
             match timeout(WRITE, run(session.docker)).await {
                 Ok(outcome) => outcome.map_err(|error| errors::from_bollard(error, WRITE)),
                 Err(_) => Err(EngineError::TimedOut(WRITE)),

@@ -3,7 +3,7 @@
 //! The daemon and a command such as `rollback` may write to it at the same time. Whoever appends holds a lock, and first
 //! reads what has been appended since it last did.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -16,6 +16,8 @@ use chrono::{DateTime, Utc};
 use super::reader::{lines_from, predecessor, read};
 use crate::events::event::{Action, Event, EventId};
 
+/// How many events are remembered.
+const RECENT: usize = 20;
 /// How long another process may hold the lock; then it is written all the same.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -37,6 +39,8 @@ pub struct Known {
     pub begins: Option<DateTime<Utc>>,
     /// The last record of each container with these actions.
     pub open: HashMap<String, Vec<Event>>,
+    /// Its last records, the earliest first.
+    pub recent: VecDeque<Event>,
 }
 
 /// The file that is written, and its predecessors `PATH.1`, `PATH.2`, …, the latest first.
@@ -153,6 +157,7 @@ impl AuditFile {
         let mut known = Known::default();
         for event in read(&self.path, self.rotation.max_files) {
             known.begins.get_or_insert(event.time);
+            remember(&mut known.recent, event.clone());
             if ids.contains(&event.id) {
                 known.ids.insert(event.id.clone());
             }
@@ -169,6 +174,14 @@ impl AuditFile {
         known.begins = known.begins.or(made.ok().map(Into::into));
         known
     }
+}
+
+/// Keeps the last events, for whoever wants a look.
+pub(in crate::events) fn remember(recent: &mut VecDeque<Event>, event: Event) {
+    if recent.len() >= RECENT {
+        recent.pop_front();
+    }
+    recent.push_back(event);
 }
 
 fn open(path: &Path) -> io::Result<File> {

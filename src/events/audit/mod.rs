@@ -16,6 +16,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 use tracing::{error, info};
 
+pub(super) use self::file::remember;
 pub use self::file::{AuditFile, Known, Rotation};
 pub use self::reader::read;
 use super::event::{Event, EventId};

@@ -2,6 +2,7 @@
 
 mod create;
 pub(crate) mod prepare;
+mod progress;
 mod pull;
 mod start;
 
@@ -16,6 +17,7 @@ use self::prepare::{
     IMAGE_REMOVED, check_companions, connect_standby, not_prepared, prepare_candidate, prepare_standby,
     return_policy, unstarted_candidate,
 };
+pub use self::progress::PullState;
 pub use self::pull::{Pulled, Pulls};
 use self::start::{UNAVAILABLE, start};
 use super::failure::Failure;

@@ -1,6 +1,7 @@
 //! Pulls take minutes, so they run in the background: one per image, however many delegates want it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::{debug, info};
 
+use super::progress::{Meter, PullState};
 use crate::container::ImageId;
 use crate::document::image_platform;
 use crate::engine::{Engine, EngineError, EngineInfo, PullProgress};
@@ -19,7 +21,7 @@ use crate::rollout::failure::Failure;
 use crate::rollout::reason::Reason;
 
 /// How often a pull's progress is logged.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How long an image is not pulled again after the disk was full, where its free space is unknown.
 const FULL_DISK_PAUSE: Duration = Duration::from_secs(3600);
@@ -28,7 +30,7 @@ const FULL_DISK_PAUSE: Duration = Duration::from_secs(3600);
 #[derive(Debug, Default)]
 pub struct Pulls {
     tasks: JoinSet<(Pulled, Option<FullDisk>)>,
-    in_progress: HashSet<String>,
+    in_progress: HashMap<String, Meter>,
     /// The images whose last pull found too little room. Only this process knows: the next one pulls once more, which
     /// costs traffic, and no container.
     full_disks: HashMap<String, FullDisk>,
@@ -69,9 +71,10 @@ impl Pulls {
             return;
         };
         let (serving, running) = (serving.id.clone(), serving.image_id.clone());
-        if !self.in_progress.insert(reference.normalised()) {
-            return;
-        }
+        let meter = match self.in_progress.entry(reference.normalised()) {
+            Entry::Occupied(_) => return,
+            Entry::Vacant(entry) => entry.insert(Meter::default()).clone(),
+        };
         let last = self.full_disks.get(&reference.normalised()).cloned();
         let (engine, rollout, reference) = (Arc::clone(engine), rollout.clone(), reference.clone());
         self.tasks.spawn(async move {
@@ -89,7 +92,7 @@ impl Pulls {
                 (Err(Failure::Refused(reason)), last)
             } else {
                 let mut is_full = false;
-                let outcome = pull(engine, &running, &reference, &mut is_full).await;
+                let outcome = pull(engine, &running, &reference, &meter, &mut is_full).await;
                 let full_disk = match &outcome {
                     Err(Failure::Refused(reason)) if is_full => Some(FullDisk {
                         reason: reason.clone(),
@@ -112,7 +115,13 @@ impl Pulls {
 
     /// Whether this image is being pulled.
     pub fn is_in_progress(&self, reference: &ImageReference) -> bool {
-        self.in_progress.contains(&reference.normalised())
+        self.in_progress.contains_key(&reference.normalised())
+    }
+
+    /// How far the pull of this image has come, as far as the engine says.
+    pub fn progress(&self, image: &str) -> Option<PullState> {
+        let reference: ImageReference = image.parse().ok()?;
+        self.in_progress.get(&reference.normalised())?.state(image)
     }
 
     /// Hands out a pull that has ended, each once.
@@ -172,6 +181,7 @@ async fn pull<E: Engine>(
     engine: &E,
     running: &ImageId,
     reference: &ImageReference,
+    meter: &Meter,
     is_full: &mut bool,
 ) -> Result<ImageId, Failure> {
     let refused = |problem: String| {
@@ -195,11 +205,16 @@ async fn pull<E: Engine>(
         Err(error) if matches!(error, EngineError::NotFound(_)) || is_refused_for_good(&error) => None,
         Err(error) => return Err(error.into()),
     };
-    let mut logged_at = std::time::Instant::now();
+    let mut logged_at = Instant::now();
+    let image = reference.to_string();
     let progress = |progress: PullProgress| {
-        if logged_at.elapsed() >= PROGRESS_INTERVAL {
-            logged_at = std::time::Instant::now();
-            info!(image = %reference, current_bytes = progress.current, total_bytes = progress.total, "pulling");
+        meter.note(progress);
+        if logged_at.elapsed() >= PROGRESS_INTERVAL
+            && let Some(state) = meter.state(&image)
+        {
+            logged_at = Instant::now();
+            let (current_bytes, total_bytes) = (state.current, state.total);
+            info!(image, current_bytes, total_bytes, "pulling: {state}");
         }
     };
     let pulled = engine.pull(reference, platform, progress).await;

@@ -7,6 +7,7 @@ use base64::prelude::BASE64_STANDARD;
 use chrono::{DateTime, Utc};
 use ring::digest::{SHA256, digest};
 
+use crate::events::Event;
 use crate::status::Status;
 use crate::status::evidence::Evidence;
 use crate::status::report::{DelegateReport, Drain};
@@ -48,6 +49,7 @@ pub fn html(status: &Status, now: DateTime<Utc>) -> String {
     for delegate in status.report.iter().flat_map(|report| &report.delegates) {
         article(&mut page, delegate, now);
     }
+    recently(&mut page, &status.events, now);
     let _ = write!(page, "</main><script>{SCRIPT}</script></body></html>");
     page
 }
@@ -95,6 +97,11 @@ fn article(page: &mut String, delegate: &DelegateReport, now: DateTime<Utc>) {
     };
     row("Status", prose(&delegate.message));
     row("Image", image(delegate));
+    if let Some(pull) = &delegate.pull {
+        let (percent, image) = (pull.percent(), escaped(&pull.image));
+        let bar = format!("<progress max=100 value={percent} aria-label=\"pull of {image}\"></progress>");
+        row("Pull", format!("{pull}{bar}"));
+    }
     let lasting = delegate.health_since.map(|since| {
         let lasting = rough(now - since);
         format!(" <small>for {}</small>", moment(since, &lasting))
@@ -118,6 +125,20 @@ fn article(page: &mut String, delegate: &DelegateReport, now: DateTime<Utc>) {
     }
     if let Some(evidence) = &delegate.evidence {
         row("Rejected", evidence_html(evidence, now));
+    }
+    page.push_str("</dl></article>");
+}
+
+/// The last outcomes, the latest first.
+fn recently(page: &mut String, events: &[Event], now: DateTime<Utc>) {
+    if events.is_empty() {
+        return;
+    }
+    page.push_str("<article data-part=recently><h2>Recently</h2><dl>");
+    for event in events.iter().rev() {
+        let (at, container) = (since(event.time, now), escaped(&event.container));
+        let message = prose(&event.message);
+        let _ = write!(page, "<dt>{at}</dt><dd>{container}: {message}</dd>");
     }
     page.push_str("</dl></article>");
 }

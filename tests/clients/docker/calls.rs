@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use chrono::Utc;
 use delegate_upgrader::container::{ContainerId, RunState};
 use delegate_upgrader::engine::{Engine as _, EngineError};
+use delegate_upgrader::status::{Mode, Status, metrics};
 use serde_json::{Value, json};
 
-use super::scripted::{ScriptedEngine, answer, answer_json};
+use super::scripted::{ScriptedEngine, answer, answer_json, refusal};
 
 #[tokio::test]
 async fn every_segment_and_every_parameter_is_encoded() {
@@ -111,4 +113,41 @@ async fn a_linked_container_keeps_its_own_name() {
     let engine = ScriptedEngine::start(move |_| answer_json(200, &list)).await;
     let summary = engine.docker.containers().await.unwrap().remove(0);
     assert_eq!((summary.name.as_str(), summary.state), ("own", RunState::Running));
+}
+
+#[tokio::test]
+async fn every_call_is_counted_by_its_kind_and_outcome() {
+    let engine = ScriptedEngine::start(|line| match line.split(' ').next() {
+        Some("GET") => answer_json(200, &json!([])),
+        Some("DELETE") => refusal(409, "removal in progress elsewhere"),
+        _ => answer(204, ""),
+    })
+    .await;
+    let id = ContainerId::new("f00");
+    for _ in 0..2 {
+        engine.docker.containers().await.unwrap();
+    }
+    engine.docker.start(&id).await.unwrap();
+    engine.docker.remove(&id).await.unwrap_err();
+    let status = Status {
+        engine_calls: engine.docker.calls(),
+        ..Status::new(Mode::Upgrade, "@hourly", Utc::now())
+    };
+    let text = metrics::text(&status);
+    let counted = |name: &str, labels: &str, count: u8| {
+        let line = format!("delegate_upgrader_{name}{{{labels}}} {count}");
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    };
+    // bollard's calls and our own.
+    for (operation, result, count) in [
+        ("version", "ok", 1),
+        ("list", "ok", 2),
+        ("start", "ok", 1),
+        ("remove", "conflict", 1),
+    ] {
+        let by_operation = format!("operation=\"{operation}\"");
+        let labels = format!("{by_operation},result=\"{result}\"");
+        counted("engine_requests_total", &labels, count);
+        counted("engine_request_duration_seconds_count", &by_operation, count);
+    }
 }

@@ -1,8 +1,10 @@
 //! The question as it is sent, and what is shown of the client that sends it.
 
+use chrono::Utc;
 use delegate_upgrader::manager::{Connection, HttpManager, ImageSource as _, ManagerConfig};
+use delegate_upgrader::status::{Mode, Status, metrics};
 
-use kit::manager::{RawServer, config, published, reference};
+use kit::manager::{RawServer, answer, ask, client, config, published, reference};
 
 /// The address that a client with this base URL asks, as a proxy reads it.
 async fn asked_address(base_url: &str, reports_upgrader: bool) -> String {
@@ -52,4 +54,27 @@ fn no_debug_text_holds_the_key() {
     let manager = HttpManager::new(config).unwrap();
     let shown = format!("{shown} {manager:?} {manager:#?}");
     assert!(!shown.contains("171"), "{shown}"); // 0xAB as Debug writes it
+}
+
+#[tokio::test]
+async fn each_attempt_is_counted_by_its_outcome() {
+    let server = RawServer::start(vec![
+        answer(503, "", ""),
+        answer(503, "", ""),
+        published("a:1"),
+        answer(401, "", ""),
+    ])
+    .await;
+    let client = client(&server.url);
+    ask(&client).await.unwrap();
+    let refused = ask(&client).await.unwrap_err();
+    let status = Status {
+        manager_requests: client.requests(),
+        ..Status::new(Mode::Upgrade, "@hourly", Utc::now())
+    };
+    let text = metrics::text(&status);
+    for (result, count) in [("server", 2), ("ok", 1), (refused.kind(), 1)] {
+        let line = format!("delegate_upgrader_manager_requests_total{{result=\"{result}\"}} {count}");
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
 }

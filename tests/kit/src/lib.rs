@@ -9,6 +9,7 @@
 //! | [`manager`] | tests of the Manager client: its settings, and a server that sends any bytes |
 //! | [`document`] | what an engine makes of a create body, as a model |
 //! | [`page`] | pages of docs/ that say what the code says |
+//! | [`schema`] | the JSON schemas of docs/reference that say what the types say |
 //! | [`checks`] | what must hold of each fuzz target's input |
 
 #![allow(
@@ -28,4 +29,5 @@ pub mod document;
 pub mod lab;
 pub mod manager;
 pub mod page;
+pub mod schema;
 pub mod twin;

@@ -29,3 +29,15 @@ pub fn has(page: &str, mark: &str, expected: &str) {
         );
     }
 }
+
+/// The names of the metrics that `docs/usage/commands.md` lists.
+pub fn metrics() -> Vec<String> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/usage/commands.md");
+    let page = fs::read_to_string(file).unwrap();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+    let names = rows.filter_map(|row| row.split('`').next());
+    names
+        .filter(|name| name.starts_with("delegate_upgrader_"))
+        .map(str::to_owned)
+        .collect()
+}

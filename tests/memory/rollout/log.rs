@@ -9,7 +9,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::faults::Way;
-use super::host::{Host, NEW, NEWER, good};
+use super::host::{Host, NEW, NEWER, good, row};
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use kit::twin::{Behaviour, Fault, Operation};
 
@@ -270,4 +270,42 @@ async fn a_run_that_changes_nothing_logs_nothing_for_a_delegate() {
         report.summary(),
         "0 of 2 delegates OK, 2 failed: aa (quarantined) and 1 more"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pull_shows_how_far_it_is_and_logs_it_at_most_every_30_seconds() {
+    const MIB: u64 = 1024 * 1024;
+    let host = Host::new();
+    let mut image = host.twin.image(good());
+    // The engine says so at each quarter.
+    image.pull_time = Duration::from_secs(80);
+    host.twin.publish(NEWER, image);
+    host.run("dd");
+    let mut upgrader = host.upgrader(NEWER);
+    upgrader.start_run(Mode::Upgrade);
+    let mut shown = None;
+    let lines = log_of(async {
+        assert!(host.go_on(&mut upgrader, Duration::from_secs(50)).await.is_none());
+        let report = upgrader.reconcile().await.unwrap();
+        let row = row(&report, "dd");
+        assert_eq!(row.reason.as_str(), "pulling");
+        shown = row.pull.clone();
+        let report = host.finish(&mut upgrader).await;
+        assert_eq!(report.delegates[0].pull, None, "it is over");
+    })
+    .await;
+    let shown = shown.unwrap();
+    assert_eq!((shown.current, shown.total), (250 * MIB, 500 * MIB));
+    // A quarter, 125 MiB, in the half minute since the first.
+    assert!((4 * MIB..=5 * MIB).contains(&shown.rate), "{shown:?}");
+    assert!((50..=65).contains(&shown.eta.unwrap()), "{shown:?}");
+    let told: Vec<&String> = lines.iter().filter(|line| line.contains("pulling: ")).collect();
+    let [half, whole] = told.as_slice() else {
+        panic!("{told:#?}")
+    };
+    assert!(
+        half.contains("pulling: 50 % of 500 MiB, 6 MiB/s, 40s left"),
+        "{half}"
+    );
+    assert!(whole.contains("pulling: 100 % of 500 MiB"), "{whole}");
 }

@@ -431,3 +431,19 @@ fn a_token_that_is_pasted_into_another_variable_as_well_is_not_shown() {
     }
     assert!(settings.redacted().contains(&("ACCOUNT_ID", "***".to_owned())));
 }
+
+#[test]
+fn the_hash_of_the_settings_is_that_of_what_config_prints() {
+    let hash = |vars| settings(vars).hash();
+    let base = hash(&[]);
+    assert!(base > 0 && base < 1 << 48, "{base}");
+    assert_eq!(base, hash(&[("PATH", "/bin")]), "not a setting");
+    assert_eq!(base, hash(&[("UPGRADER_TOKEN", TOKEN_BASE64)]), "a secret");
+    let proxied = |password| {
+        let proxy = format!("http://me:{password}@proxy.example:3128");
+        settings(&[("HTTPS_PROXY", &proxy)]).hash()
+    };
+    assert_eq!(proxied("one"), proxied("two"), "a secret in a URL");
+    assert_ne!(base, hash(&[("SCHEDULE", "@daily")]));
+    assert_ne!(base, hash(&[("REGISTRY_MIRROR", "registry.example")]));
+}

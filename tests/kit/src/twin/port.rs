@@ -223,15 +223,11 @@ impl Engine for Twin {
         let name = reference.to_string();
         let detail = platform.unwrap_or_default().to_owned();
         let admitted = self.admit(Operation::Pull, &name, detail).await;
-        let (time, restarts) = {
+        let (time, size, restarts) = {
             let state = self.state();
-            (
-                state
-                    .images
-                    .offered(&name)
-                    .map_or(Duration::ZERO, |image| image.pull_time),
-                state.restarts,
-            )
+            let offered = state.images.offered(&name);
+            let (time, size) = offered.map_or((Duration::ZERO, 0), |image| (image.pull_time, image.size));
+            (time, size, state.restarts)
         };
         if matches!(
             admitted.fault,
@@ -240,8 +236,8 @@ impl Engine for Twin {
             for step in 1..=4 {
                 sleep(time / 4).await;
                 progress(PullProgress {
-                    current: step * 25,
-                    total: 100,
+                    current: size / 4 * step,
+                    total: size,
                 });
             }
         }

@@ -1,0 +1,58 @@
+//! Counts the calls to an engine and their time, for metrics: one series for each kind of call and outcome.
+
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::EngineError;
+use super::permissions::operation;
+
+type Labels = Vec<(&'static str, String)>;
+
+/// The upper ends of the buckets, in seconds: an answer from memory, the engine's work, a registry, most of a pull.
+const BUCKETS: [f64; 4] = [0.1, 1.0, 10.0, 60.0];
+
+/// The calls so far. A clone counts the same calls.
+#[derive(Clone, Debug)]
+pub struct EngineCalls {
+    requests: Family<Labels, Counter>,
+    durations: Family<Labels, Histogram, fn() -> Histogram>,
+}
+
+impl Default for EngineCalls {
+    fn default() -> Self {
+        Self {
+            requests: Family::default(),
+            durations: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+        }
+    }
+}
+
+impl EngineCalls {
+    /// Counts a call, which is given as method and path, by its outcome.
+    pub fn note(&self, call: &str, error: Option<&EngineError>, took: Duration) {
+        let labels = vec![("operation", operation(call).to_owned())];
+        self.durations.get_or_create(&labels).observe(took.as_secs_f64());
+        let result = error.map_or("ok", EngineError::kind);
+        let labels = [labels, vec![("result", result.to_owned())]].concat();
+        self.requests.get_or_create(&labels).inc();
+    }
+
+    /// Shows what was counted.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "engine_requests",
+            "Calls to the engine since the start",
+            self.requests.clone(),
+        );
+        registry.register_with_unit(
+            "engine_request_duration",
+            "How long the engine took for a call",
+            Unit::Seconds,
+            self.durations.clone(),
+        );
+    }
+}
