@@ -106,6 +106,82 @@ async fn engines_that_kill_when_the_client_of_a_stop_leaves_get_the_signal_alone
 }
 
 #[tokio::test]
+async fn engines_that_forget_the_start_when_the_client_of_a_restart_leaves_are_not_asked() {
+    for (version, is_asked) in [
+        ("20.10.24+dfsg1", true),
+        ("23.0.6", false),
+        ("24.0.0", false),
+        ("24.0.6", false),
+        ("24.0.7", true),
+        ("25.0.0", true),
+        ("28.5.2", true),
+    ] {
+        let engine = ScriptedEngine::of("1.41", version, |_| answer(204, "")).await;
+        let grace = Duration::from_millis(1_500);
+        let restarted = engine.docker.restart(&ContainerId::new("f00"), grace).await;
+        if is_asked {
+            assert_eq!(restarted, Ok(()), "{version}");
+            assert_eq!(engine.last_call().line, "POST /v1.41/containers/f00/restart?t=2");
+        } else {
+            let refused =
+                matches!(&restarted, Err(EngineError::Refused { message, .. }) if message.contains("24.0.7"));
+            assert!(refused, "{version}: {restarted:?}");
+            assert_eq!(engine.calls().len(), 1, "{version}: its version alone");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_command_is_attached_to_both_streams_and_has_its_own_words() {
+    let engine = ScriptedEngine::start(|_| answer_json(201, &json!({ "Id": "e00" }))).await;
+    let command = ["/probe".to_owned(), "--quick".to_owned()];
+    let created = engine
+        .docker
+        .create_exec(&ContainerId::new("f00"), &command)
+        .await;
+    assert_eq!(created.as_deref(), Ok("e00"));
+    let call = engine.last_call();
+    assert_eq!(call.line, "POST /v1.41/containers/f00/exec");
+    let body = json!({ "AttachStdout": true, "AttachStderr": true, "Cmd": ["/probe", "--quick"] });
+    assert_eq!(call.body, body);
+}
+
+#[tokio::test]
+async fn what_a_command_prints_is_bounded() {
+    let long = "x".repeat(100_000) + "\n" + &"line\n".repeat(10);
+    let frame = |text: &str| {
+        let length = u32::try_from(text.len()).unwrap().to_be_bytes();
+        [&[1, 0, 0, 0], length.as_slice(), text.as_bytes()].concat()
+    };
+    let printed = frame(&long);
+    let engine = ScriptedEngine::start(move |_| answer(200, printed.clone())).await;
+    assert_eq!(
+        engine.docker.start_exec("e00").await.as_deref(),
+        Ok("line\nline\nline\n")
+    );
+    assert_eq!(engine.last_call().line, "POST /v1.41/exec/e00/start");
+}
+
+#[tokio::test]
+async fn only_a_command_that_has_ended_has_an_exit_code() {
+    for (document, code) in [
+        (json!({ "Running": true, "ExitCode": null }), Ok(None)),
+        // Some engines count from the beginning.
+        (json!({ "Running": true, "ExitCode": 0 }), Ok(None)),
+        (json!({ "Running": false, "ExitCode": 3 }), Ok(Some(3))),
+        (json!({ "Running": false, "ExitCode": null }), Err(())),
+    ] {
+        let engine = ScriptedEngine::start(move |_| answer_json(200, &document)).await;
+        let found = engine.docker.exec_exit_code("e00").await;
+        let is_missing = matches!(&found, Err(EngineError::NotFound(_)));
+        assert!(
+            found.as_ref().ok() == code.as_ref().ok() && is_missing == code.is_err(),
+            "{found:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_linked_container_keeps_its_own_name() {
     let list = json!([{
         "Id": "f00", "Names": ["/other/alias", "/own"], "State": "running", "Labels": null, "Unknown": 1,
