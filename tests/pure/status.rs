@@ -9,6 +9,7 @@ use delegate_upgrader::manager::ManagerError;
 use delegate_upgrader::status::table::Look;
 use delegate_upgrader::status::view::{Headline, Tone, rough};
 use delegate_upgrader::status::{Status, metrics, page, terminal};
+use prometheus_client::metrics::histogram::Histogram;
 use serde_json::{Value, json};
 
 fn status(change: impl FnOnce(&mut Value)) -> Status {
@@ -376,7 +377,7 @@ fn each_text_of_the_page_has_the_contrast_that_wcag_asks_for() {
 /// Every metric, with the name that Prometheus knows it by.
 #[test]
 fn the_command_page_lists_every_metric() {
-    let status = status(|status| {
+    let mut status = status(|status| {
         let mut delegate = delegate("dd");
         delegate["tasks"] = 1.into();
         delegate["draining"] = json!([{ "container": "d", "tasks": 2, "until": "2026-11-21T06:18:14Z" }]);
@@ -386,6 +387,8 @@ fn the_command_page_lists_every_metric() {
         status["success_due"] = "2026-11-21T07:00:00Z".into();
         status["manager"] = json!({ "answered_at": "2026-11-21T05:18:14Z", "published": {} });
         status["steps"] = json!({ "pull": 1 });
+        status["outcomes"] = json!({ "upgraded": 2 });
+        status["audit_log"] = json!({ "waiting": 1, "lost": 2 });
         status["webhook"] =
             json!({ "delivered": 5, "failed_attempts": 4, "given_up": 3, "dropped": 2, "queued": 1 });
         status["dead_man"] = json!({ "succeeded": 7, "failed": 6 });
@@ -393,11 +396,17 @@ fn the_command_page_lists_every_metric() {
     let took = Duration::from_secs(3);
     status.engine_calls.note("GET /v1.41/containers/json", None, took);
     status.manager_requests.note(Some(&ManagerError::TokenRevoked));
+    let parts = ["pull", "proof", "drain", "downtime"];
+    status.durations = parts.map(|part| (part, Histogram::new([1.0, 60.0]))).into();
+    status.durations[2].1.observe(42.0);
     let text = metrics::text(&status);
     let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let found: BTreeSet<&str> = types.filter_map(|line| line.split(' ').next()).collect();
     assert_eq!(found, kit::page::metrics().iter().map(String::as_str).collect());
     for line in [
+        "delegate_upgrader_outcomes_total{action=\"upgraded\"} 2",
+        "delegate_upgrader_drain_seconds_bucket{le=\"60.0\"} 1",
+        "delegate_upgrader_audit_records_missing 3",
         "delegate_upgrader_engine_request_duration_seconds_bucket{le=\"1.0\",operation=\"list\"} 0",
         "delegate_upgrader_engine_request_duration_seconds_bucket{le=\"10.0\",operation=\"list\"} 1",
         "delegate_upgrader_manager_requests_total{result=\"token_revoked\"} 1",
