@@ -1,18 +1,22 @@
 //! `retry` and `rollback`: what an operator asks for one delegate. A daemon may go on beside them: container names are
 //! unique, so the two cannot get in each other's way.
 
+use std::sync::Arc;
+
 use tracing::warn;
 
 use super::run::{LAST_EVENTS, made, make_listeners, single_run};
 use super::shutdown::until_shutdown;
+use super::status::daemon_answers;
 use super::{Exit, fail};
 use crate::app::{self, Upgrader};
 use crate::config::Settings;
 use crate::daemon;
+use crate::events::Listeners;
 use crate::reconcile::operator::OperatorError;
 
 pub(super) async fn retry(settings: &Settings, container: &str) -> Result<Exit, Exit> {
-    let listeners = make_listeners(settings)?;
+    let listeners = listeners(settings).await?;
     let ledger = made(app::ledger(settings, &listeners))?.of_operator();
     let mut upgrader = single_run(settings, ledger).await?;
     until_shutdown(Box::pin(async {
@@ -29,7 +33,7 @@ pub(super) async fn rollback(
     container: &str,
     release: Option<u64>,
 ) -> Result<Exit, Exit> {
-    let listeners = make_listeners(settings)?;
+    let listeners = listeners(settings).await?;
     let ledger = made(app::ledger(settings, &listeners))?.of_operator();
     let mut upgrader = single_run(settings, ledger).await?;
     until_shutdown(Box::pin(async {
@@ -45,6 +49,15 @@ pub(super) async fn rollback(
         exit
     }))
     .await
+}
+
+/// Who hears of what the command does: nobody where a daemon runs beside it, which reports the same.
+async fn listeners(settings: &Settings) -> Result<Arc<Listeners>, Exit> {
+    if daemon_answers().await {
+        Ok(Arc::default())
+    } else {
+        make_listeners(settings)
+    }
 }
 
 async fn finish(upgrader: &mut Upgrader, started: Result<(), OperatorError>) -> Result<Exit, Exit> {

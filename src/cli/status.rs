@@ -46,6 +46,11 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     }
 }
 
+/// Whether a daemon runs at `LISTEN_ADDR`.
+pub(super) async fn daemon_answers() -> bool {
+    get("/livez").await.is_ok()
+}
+
 pub(super) async fn healthcheck() -> Exit {
     match get("/livez").await {
         Ok(_) => Exit::Ok,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
-use super::json::{list_at, object_at, text_at};
+use super::json::{at, list_at, object_at, text_at};
 use super::{ContainerId, ImageId, RunState, label, restart_policy};
 
 /// A container's document as the engine gave it. It has an id.
@@ -65,11 +65,11 @@ impl Inspected {
     }
 
     fn number(&self, pointer: &str) -> Option<u64> {
-        self.0.pointer(pointer).and_then(Value::as_u64)
+        at(&self.0, pointer).and_then(Value::as_u64)
     }
 
     fn flag(&self, pointer: &str) -> bool {
-        self.0.pointer(pointer) == Some(&Value::Bool(true))
+        at(&self.0, pointer) == Some(&Value::Bool(true))
     }
 
     /// Puts another value in the place of one that is there.
@@ -172,8 +172,7 @@ impl Inspected {
 
     /// How its last life ended.
     pub fn exit_code(&self) -> i64 {
-        self.0
-            .pointer("/State/ExitCode")
+        at(&self.0, "/State/ExitCode")
             .and_then(Value::as_i64)
             .unwrap_or_default()
     }

@@ -2,20 +2,27 @@
 
 use serde_json::{Map, Value};
 
+/// The value at a JSON pointer whose keys have no escapes: `Value::pointer` copies each key to look for them.
+pub(super) fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+    pointer
+        .split('/')
+        .skip(1)
+        .try_fold(value, |value, key| value.get(key))
+}
+
 /// The string at a JSON pointer; empty where there is none.
 pub(crate) fn text_at<'a>(value: &'a Value, pointer: &str) -> &'a str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    at(value, pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The object at a JSON pointer.
 pub(crate) fn object_at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Map<String, Value>> {
-    value.pointer(pointer).and_then(Value::as_object)
+    at(value, pointer).and_then(Value::as_object)
 }
 
 /// The list at a JSON pointer; empty where there is none.
 pub(crate) fn list_at<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
-    value
-        .pointer(pointer)
+    at(value, pointer)
         .and_then(Value::as_array)
         .map(Vec::as_slice)
         .unwrap_or_default()

@@ -163,7 +163,14 @@ fn everything_that_reports_outcomes_agrees() {
         .with("HEALTH_INTERVAL", "1s")
         .start();
     second.says("was rejected", PATIENCE);
-    let back = upgrader.run(&["rollback", &name]);
+    let log = second.log();
+    let (_, rest) = log.split_once("status at http://").expect("an address");
+    let address = rest.split('/').next().expect("an address").to_owned();
+    // A daemon answers there, and reports what the command does.
+    let back = upgrader
+        .clone()
+        .with("LISTEN_ADDR", &address)
+        .run(&["rollback", &name]);
     assert_eq!(back.code, Some(0), "{}", back.text);
 
     let records_now = records(&audit);
@@ -194,9 +201,7 @@ fn everything_that_reports_outcomes_agrees() {
     assert_eq!(text(&records_now[1], "to"), image(NEVER_HEALTHY));
     assert_eq!(text(&records_now[2], "to"), image(V1));
 
-    let log = second.log();
-    let (_, rest) = log.split_once("status at ").expect("an address");
-    let url = rest.split_whitespace().next().expect("an address");
+    let url = &format!("http://{address}/");
     let counted = |metrics: &str, action: &str, count: u64| {
         metrics.contains(&format!(
             "delegate_upgrader_outcomes_total{{action=\"{action}\"}} {count}\n"

@@ -1,17 +1,12 @@
 //! Alone (A): a candidate, and nothing to go back to. Whatever it is worth, it is all there is, and is never rejected.
 
-use chrono::TimeDelta;
-
-use super::At;
 use super::proof::Candidate;
 use super::serving::pulling;
+use super::{At, RESTART_DELAY};
 use crate::container::RunState;
 use crate::rollout::Row::{A1, A2, A3, A4, A5, A6, A7, A8, A9, A10, A11, A12};
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Desired, FailureCause, Member, Step};
-
-/// How long one that ended rests before it is started again.
-const RESTART_DELAY: TimeDelta = TimeDelta::seconds(10);
 
 impl At<'_> {
     pub(super) fn alone(&self, candidate: &Member) -> Decided {

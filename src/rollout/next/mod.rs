@@ -25,6 +25,9 @@ use super::reason::Reason;
 use super::{Decided, Desired, Fact, Facts, INSPECT, Member, Policy, Rollout, Step, UpdateOrder};
 use crate::container::Role;
 
+/// How long one that ended rests before it is started again, and how long one that found its port taken may take to end.
+const RESTART_DELAY: TimeDelta = TimeDelta::seconds(10);
+
 /// Decides what to do next about one delegate.
 pub fn next(
     rollout: &Rollout,

@@ -1,8 +1,11 @@
 //! Restoring the old one (O), which comes back, from itself.
 
-use super::At;
+use chrono::{DateTime, Utc};
+
+use super::{At, RESTART_DELAY};
 use crate::container::RunState;
-use crate::rollout::Row::{O1, O2, O3, O4, O5, O6, O7, O8, O9};
+use crate::rollout::Row::{O1, O2, O3, O4, O5, O6, O7, O8, O9, O10};
+use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Fact, Member, START_ATTEMPTS, Step, StoppedBy};
 
 impl At<'_> {
@@ -49,16 +52,40 @@ impl At<'_> {
             ),
             (RunState::Removing, ..) => O4.see(self.wait_for_removal(old)),
             (_, _, Some(policy)) => O5.act(Step::set_policy(old, policy)),
-            _ if old.is_up() => O6.act(Step::restore(self.rollout, old)),
+            _ if let Some(until) = self.may_have_collided(old).filter(|_| may_fail) => {
+                let name = old.name.clone();
+                O6.wait(Reason::Stopping { name }, until)
+            }
+            _ if old.is_up() => O7.act(Step::restore(self.rollout, old)),
             // It has its old life back; its policy decides on the next. That somebody else started it only the clock
             // could say, which is not enough to leave it as it is.
-            _ if restarted && old.history.restarted_by_us => O7.act(Step::restore(self.rollout, old)),
+            _ if is_our_life && !self.found_its_port_taken(old) => O8.act(Step::restore(self.rollout, old)),
             // An engine that was killed in the middle of a start may never be able to start that container again.
             _ if old.history.failed_starts >= START_ATTEMPTS && !self.copy_failed_too(old) => {
-                O8.act(Step::Recreate { from: old.id.clone() })
+                O9.act(Step::Recreate { from: old.id.clone() })
             }
-            _ => O9.act(Step::start(old)),
+            _ => O10.act(Step::start(old)),
         }
+    }
+
+    /// Until when one that somebody started may still end for want of a port: the candidate may have had it. When this
+    /// process starts one, nothing is in its way.
+    pub(super) fn may_have_collided(&self, other: &Member) -> Option<DateTime<Utc>> {
+        let by_somebody = self.is_stop_first() && other.is_up() && !other.history.restarted_by_us;
+        let until = other.history.seen_since.filter(|_| by_somebody)? + RESTART_DELAY;
+        (until > self.now).then_some(until)
+    }
+
+    /// Whether somebody started the candidate that was given up in the moment in which this process started the old one,
+    /// which cannot run beside it. A clock that was set back says nothing.
+    fn found_its_port_taken(&self, old: &Member) -> bool {
+        let lived_meanwhile = |other: &Member| {
+            other.started_at.is_some()
+                && other.started_at < old.finished_at
+                && old.started_at < other.finished_at
+                && other.finished_at <= Some(self.now)
+        };
+        self.is_stop_first() && self.rollout.given_up().any(lived_meanwhile)
     }
 
     /// Whether nobody has asked it to stop since it gave up its name, as the engine tells.

@@ -3,9 +3,7 @@
 //! Such a delegate vanishes by stopping, so a copy that does not is created before anything is done to it. The copy
 //! takes its place should the replacement fail, and after an engine's restart, which removes the original too.
 
-use chrono::{DateTime, TimeDelta, Utc};
-
-use super::{At, successor_unhealthy};
+use super::{At, RESTART_DELAY, successor_unhealthy};
 use crate::container::RunState;
 use crate::rollout::Row::{
     B1, B2, B3, B4, B5, B6, B7, B8, B9, B10, E1, E2, E3, E4, K1, K2, K3, R1, R2, R3, R4, R5, Y1, Y2, Y3, Y4,
@@ -13,9 +11,6 @@ use crate::rollout::Row::{
 };
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Member, Step};
-
-/// How long a standby that ended rests before it is started again.
-const RESTART_DELAY: TimeDelta = TimeDelta::seconds(10);
 
 impl At<'_> {
     /// In service, and a standby, which is needed as long as there is something to fall back from.
@@ -111,14 +106,6 @@ impl At<'_> {
             }),
             None => self.start_standby(standby),
         }
-    }
-
-    /// Until when a copy that somebody started may still end for want of a port: the candidate may have had it, and the
-    /// copy has no policy. When this process starts one, nothing is in its way.
-    fn may_have_collided(&self, standby: &Member) -> Option<DateTime<Utc>> {
-        let by_somebody = self.is_stop_first() && standby.is_up() && !standby.history.restarted_by_us;
-        let until = standby.history.seen_since.filter(|_| by_somebody)? + RESTART_DELAY;
-        (until > self.now).then_some(until)
     }
 
     fn start_standby(&self, standby: &Member) -> Decided {

@@ -12,8 +12,8 @@ use kit::twin::{Call, Cause, Event, Glance, Happened, Operation};
 
 impl Judge<'_> {
     /// Whether it is down by what someone did: stopped as the candidate in the moment in which it took over; or they made
-    /// a second one of what cannot run twice, which has the port; or they started it while one that was given up still had
-    /// the port, and no policy starts it again.
+    /// a second one of what cannot run twice, which has the port; or they started it, made anew, while one that was given up
+    /// in that moment had the port, and no policy starts it again.
     pub(super) fn is_down_by_hand(&self, serving: &Glance) -> bool {
         let (world, claims) = (self.world, &self.book.claims);
         let is_stop_first = world.scenario.delegates[self.index].way == Way::StopFirst;
@@ -26,6 +26,11 @@ impl Judge<'_> {
         let began = last(|what| *what == Happened::Started);
         let ended = last(|what| matches!(what, Happened::Exited { .. }));
         let found_it_taken = began.zip(ended).is_some_and(|(began, ended)| {
+            let was_up = |id: &str, until: Duration| {
+                let mut lives = events.iter().filter(|other| other.id == id && other.at < until);
+                let life = lives.rfind(|other| other.what == Happened::Started);
+                life.is_some_and(|life| life.at <= began.at)
+            };
             let had_the_port = |other: &Event| {
                 let (base, role) = Role::parse(&other.name);
                 claims.line_of(base) == Some(self.index)
@@ -34,10 +39,13 @@ impl Judge<'_> {
                         Role::Withdrawn { .. } | Role::Failed { .. } | Role::Inconclusive { .. }
                     )
                     && matches!(other.what, Happened::Exited { .. })
-                    && other.at > ended.at
+                    && other.at > began.at
+                    && was_up(&other.id, other.at)
             };
             is_stop_first
                 && serving.policy == "no"
+                // An old one is started once more.
+                && Role::parse(&began.name).1 == Role::Serving
                 && (began.cause, ended.cause) == (Cause::OperatorAction, Cause::Itself)
                 && events.iter().any(had_the_port)
         });

@@ -342,8 +342,20 @@ fn all_rows() -> Vec<(Row, Scene)> {
                 .with(|rollout| rollout.renamed_predecessor = Some(old())),
         ),
         (Row::A9, scene().candidate(new().running(DEADLINE, 1))),
+        // Somebody started it while the candidate had its port.
         (
-            Row::O7,
+            Row::O6,
+            scene().host_network().draining(
+                90,
+                old()
+                    .policy("no")
+                    .running(5, 0)
+                    .change(|m| m.finished_at = Some(ago(70)))
+                    .stopped_by(StoppedBy::Nobody),
+            ),
+        ),
+        (
+            Row::O8,
             scene().draining(
                 90,
                 old()
@@ -353,7 +365,7 @@ fn all_rows() -> Vec<(Row, Scene)> {
             ),
         ),
         (
-            Row::O8,
+            Row::O9,
             retired().with(|rollout| {
                 for old in &mut rollout.draining {
                     old.history.failed_starts = 3;

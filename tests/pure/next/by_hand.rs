@@ -157,6 +157,61 @@ fn a_life_that_somebody_began_may_have_been_asked_to_stop_by_a_process_that_is_g
     assert_eq!(begun(Some(StoppedBy::Nobody)), restored);
 }
 
+/// An old one without a policy, up or ended in a life after it was stopped, beside what was given up.
+fn restarted(old: Member, given_up: Member) -> Scene {
+    let old = old.policy("no");
+    let given_up = given_up
+        .policy("no")
+        .change(|m| m.predecessor_policy = Some("no".to_owned()));
+    let scene = scene().host_network().failed(1, given_up);
+    scene.draining(90, old.stopped_by(StoppedBy::Nobody))
+}
+
+#[test]
+fn an_old_one_that_somebody_started_serves_once_it_is_sure_to_stay() {
+    let up = |seconds| {
+        old()
+            .running(seconds, 0)
+            .change(|m| m.finished_at = Some(ago(70)))
+    };
+    let gone = || new().running(60, 0).exited(5);
+    let restored = "restore the old container (old) as d";
+    let early = restarted(up(9), gone());
+    assert!(early.next().ends_with("stopping"), "{}", early.next());
+    assert_eq!(restarted(up(10), gone()).next(), restored);
+    let ours = up(9).change(|m| m.history.restarted_by_us = true);
+    assert_eq!(restarted(ours, gone()).next(), restored);
+    let start_first = restarted(up(9), gone()).with(|rollout| rollout.single_instance = None);
+    assert_eq!(start_first.next(), restored, "nothing had its port");
+}
+
+#[test]
+fn an_old_one_that_found_its_port_taken_is_started_once_more() {
+    let ended = || {
+        let old = old().running(60, 0).exited(50);
+        old.change(|m| m.history.restarted_by_us = true)
+    };
+    let (again, restored) = (
+        "start d.draining-90 (old)",
+        "restore the old container (old) as d",
+    );
+    // Somebody started the one that was given up a moment before, or after.
+    for started in [61, 59] {
+        assert_eq!(
+            restarted(ended(), new().running(started, 0).exited(30)).next(),
+            again
+        );
+    }
+    // It ended by itself: the other one had ended before, or was started after; or, by a clock that was set back, will.
+    for (started, ended_at) in [(80, 70), (40, 30), (61, -10)] {
+        let other = new().running(started, 0).exited(ended_at);
+        assert_eq!(restarted(ended(), other).next(), restored, "{started}");
+    }
+    let other = new().running(61, 0).exited(30);
+    let start_first = restarted(ended(), other).with(|rollout| rollout.single_instance = None);
+    assert_eq!(start_first.next(), restored);
+}
+
 /// A name is anybody's to give, and no number in it ends the process.
 #[test]
 fn a_name_with_a_time_at_the_end_of_time_is_reported_and_decided_on() {
