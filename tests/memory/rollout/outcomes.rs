@@ -367,7 +367,7 @@ async fn a_delegate_that_cannot_be_served_is_reported_once_and_once_that_it_can(
 #[tokio::test(start_paused = true)]
 async fn a_rollback_to_a_release_that_the_log_remembers() {
     let host = Host::new();
-    host.run_with("dd", |body| host_network(body));
+    host.run_with("dd", host_network);
     host.publish(NEWER, good());
     let at = Audited::new(host);
     at.once(NEW).await;
