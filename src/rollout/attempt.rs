@@ -44,7 +44,13 @@ impl Rollout {
                 |old: &Member| old.is_up() && old.started_at.is_some_and(|at| at < attempt.created_at);
             let is_premature =
                 is_stop_first && self.candidate.is_none() && self.draining.iter().any(lives_on);
-            let is_needless = is_alone || is_premature;
+            // Somebody started the copy, which the candidate that this process started cannot run beside.
+            let by_somebody = |copy: &Member| copy.is_up() && !copy.history.restarted_by_us;
+            let is_crowded_out = is_stop_first
+                && self.candidate.is_none()
+                && self.standby.as_ref().is_some_and(by_somebody)
+                && self.vanished_candidate(&attempt.image_id).is_some();
+            let is_needless = is_alone || is_premature || is_crowded_out;
             return Some(attempt).filter(|attempt| is_needless && attempt.is_removable());
         };
         // Whatever becomes of it later, it proved itself, and nothing is left to go back to.

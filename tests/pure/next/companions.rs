@@ -431,3 +431,25 @@ fn an_image_that_another_replica_keeps_stays() {
         "remove d.draining-90 (old)"
     );
 }
+
+#[test]
+fn a_candidate_that_vanished_beside_a_copy_that_somebody_started_is_not_blamed() {
+    let up = || standby().running(5, 0);
+    let base = |copy, vanished| {
+        let scene = scene().host_network().standby(copy).attempt(mark());
+        scene.with(|rollout| rollout.vanished = vanished)
+    };
+    let gone = || vec![vanished(V2)];
+    let is_excused = |scene: Scene| scene.next() == "remove d.attempt (mark)";
+    assert!(is_excused(base(up(), gone())));
+    // This process started the copy, once the candidate had gone; or nothing started it.
+    assert!(!is_excused(base(
+        up().change(|m| m.history.restarted_by_us = true),
+        gone()
+    )));
+    assert!(!is_excused(base(standby(), gone())));
+    // Another image vanished, or nobody knows of any; or the two can run at once.
+    assert!(!is_excused(base(up(), vec![vanished(V3)])));
+    let start_first = base(up(), gone()).with(|rollout| rollout.single_instance = None);
+    assert!(!is_excused(start_first));
+}
