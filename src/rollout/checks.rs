@@ -22,6 +22,8 @@ pub struct Checks {
     pub restart: Option<RequestedRestart>,
     /// Why the engine refused to restart it.
     pub refused: Option<String>,
+    /// Whether one has passed in its present life.
+    pub has_passed: bool,
     /// When its present life began.
     life: Option<DateTime<Utc>>,
     /// Since when checks have passed in a row.
@@ -47,6 +49,7 @@ impl Checks {
         if self.life != started_at {
             self.life = started_at;
             self.failed = 0;
+            self.has_passed = false;
             self.passing_since = None;
             self.refused = None;
         }
@@ -56,6 +59,7 @@ impl Checks {
     pub(super) fn note(&mut self, at: DateTime<Utc>, health: &Health) {
         if health.is_healthy() {
             self.failed = 0;
+            self.has_passed = true;
             self.passing_since.get_or_insert(at);
             return;
         }
@@ -100,9 +104,15 @@ impl Checks {
         is_due.then_some(is_well)
     }
 
-    /// How long a life has at least before it is ended: 1 min, and twice as much after each restart, an hour at most.
-    pub(super) fn pause(&self) -> TimeDelta {
-        TimeDelta::minutes(1 << self.restarts.min(6)).min(LONGEST_PAUSE)
+    /// How long a life has at least before it is ended: 1 min, and twice as much after each restart, an hour at most. One in
+    /// which no check has passed yet may still be starting, and has as long as a candidate.
+    pub(super) fn pause(&self, healthy_deadline: TimeDelta) -> TimeDelta {
+        let pause = TimeDelta::minutes(1 << self.restarts.min(6)).min(LONGEST_PAUSE);
+        if self.has_passed {
+            pause
+        } else {
+            pause.max(healthy_deadline)
+        }
     }
 
     /// Moves all moments along with a clock that was set by so much.
@@ -176,9 +186,11 @@ mod tests {
     #[test]
     fn the_pause_doubles_up_to_an_hour_and_is_forgotten_after_some_time_in_good_health() {
         let mut checks = Checks::default();
+        checks.note(at(0), &health(Probe::Http, 0));
+        checks.note(at(1), &health(Probe::Http, 1));
         let mut pauses = Vec::new();
         for _ in 0..8 {
-            pauses.push(checks.pause().num_minutes());
+            pauses.push(checks.pause(TimeDelta::minutes(10)).num_minutes());
             checks.note_restart(at(0), Duration::ZERO);
         }
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
@@ -188,6 +200,19 @@ mod tests {
         assert_eq!(checks.restarts, 8);
         checks.forget_restarts(at(160), healthy_time);
         assert_eq!(checks.restarts, 0);
+    }
+
+    #[test]
+    fn a_life_that_may_still_be_starting_has_as_long_as_a_candidate() {
+        let mut checks = Checks::default();
+        let deadline = TimeDelta::minutes(10);
+        checks.note_life(Some(at(1)));
+        checks.note(at(2), &health(Probe::Http, 1));
+        assert_eq!(checks.pause(deadline), deadline);
+        checks.note(at(3), &health(Probe::Http, 0));
+        assert_eq!(checks.pause(deadline).num_minutes(), 1);
+        checks.note_life(Some(at(4)));
+        assert_eq!(checks.pause(deadline), deadline);
     }
 
     #[test]

@@ -16,6 +16,7 @@
     reason = "a test that cannot go on has failed, and this one prints its own results"
 )]
 
+mod audit;
 mod call;
 mod check;
 mod events;

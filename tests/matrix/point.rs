@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
 
+use crate::audit;
 use crate::call::Cast;
 use crate::check::{Expected, any_works, healthy, image_in_service, text, wrongs};
 use crate::events::{self, Recorder};
@@ -201,6 +202,18 @@ impl Point {
                 .map(|call| format!("it touched what is not its own: {call}")),
         );
         self.judge(bench, &before, &mut outcome).await;
+        let in_service = image_in_service(engine, &name).await;
+        let left = engine.list(&name).await;
+        let is_rejected = left.iter().any(|row| row.name.contains(".failed-"));
+        let path = upgrader::audit_log(&proxy);
+        let wrongs = audit::wrongs(
+            &path,
+            in_service.as_deref(),
+            &self.scenario.published(),
+            is_rejected,
+        );
+        outcome.failures.extend(wrongs);
+        let _ = fs::remove_file(path);
         outcome
     }
 

@@ -1,5 +1,6 @@
 //! The upgrader as a process behind a proxy, which may ask for its death.
 
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +36,11 @@ pub(crate) struct Settings {
     pub(crate) longest: Duration,
 }
 
+/// Where those behind this proxy record what comes of things.
+pub(crate) fn audit_log(proxy: &Proxy) -> PathBuf {
+    proxy.socket.with_extension("audit")
+}
+
 /// Runs `delegate-upgrader once` for the delegates called so; what it prints is part of the story.
 pub(crate) async fn once(name: &str, settings: &Settings, proxy: &Proxy, story: &Arc<Story>) -> Ended {
     let mut child = Command::new(static_binary("delegate-upgrader"))
@@ -46,6 +52,7 @@ pub(crate) async fn once(name: &str, settings: &Settings, proxy: &Proxy, story: 
         .env("HEALTHY_TIME", settings.healthy_time)
         .env("HEALTHY_DEADLINE", settings.healthy_deadline)
         .env("HEALTH_INTERVAL", "1s")
+        .env("AUDIT_LOG", audit_log(proxy))
         .env("CONTAINER_STOP_TIMEOUT", settings.stop_timeout)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -59,7 +59,9 @@ impl At<'_> {
             verdict: serving.health.detail.clone(),
             because,
         };
-        let allowed = serving.started_at.map(|started| started + checks.pause());
+        let allowed = serving
+            .started_at
+            .map(|started| started + checks.pause(span(self.policy.healthy_deadline)));
         let question = serving.image.reference().ok();
         let stopped_by = serving.stopped_by(self.now);
         Some(match (&self.rollout.obstacle, &self.facts.manager, question) {

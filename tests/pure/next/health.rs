@@ -7,7 +7,7 @@ use delegate_upgrader::document::{DependencyKind, Obstacle};
 use delegate_upgrader::rollout::reason::{Awaited, Reason};
 use delegate_upgrader::rollout::{Decision, Member, Reach, RequestedRestart, Row, Step, StoppedBy};
 
-use super::scene::{Change, STOP_TIMEOUT, Scene, V1, V2, ago, new, old, standby};
+use super::scene::{Change, DEADLINE, STOP_TIMEOUT, Scene, V1, V2, ago, new, old, standby};
 
 const RESTARTED: &str = "restart old within 1h after 3 failures";
 const HELD_BACK: &str = "rest: restart_held_back";
@@ -91,6 +91,7 @@ fn each_restart_doubles_the_time_that_the_next_life_has() {
                 m.started_at = Some(ago(age));
                 m.history.stopper.as_mut().unwrap().started_at = m.started_at;
                 m.history.checks.restarts = restarts;
+                m.history.checks.has_passed = true;
             })
         };
         assert_eq!(at(minutes * 60).next(), RESTARTED, "{restarts}");
@@ -101,6 +102,18 @@ fn each_restart_doubles_the_time_that_the_next_life_has() {
         };
         assert_eq!((attempt, until), (restarts + 1, ago(-1)));
     }
+}
+
+#[test]
+fn one_that_may_still_be_starting_has_as_long_as_a_candidate() {
+    let at = |age: i64| {
+        changed(|m| {
+            m.started_at = Some(ago(age));
+            m.history.stopper.as_mut().unwrap().started_at = m.started_at;
+        })
+    };
+    assert_eq!(at(DEADLINE - 1).next(), "rest: restart_backoff");
+    assert_eq!(at(DEADLINE).next(), RESTARTED);
 }
 
 #[test]
