@@ -76,9 +76,8 @@ fn what(release: &Release) -> String {
 
 fn tone(release: &Release) -> Tone {
     match release.outcome {
-        _ if release.is_serving => Tone::Good,
         outcome if outcome == Action::Rejected.as_str() => Tone::Bad,
         outcome if outcome == Action::Withdrawn.as_str() => Tone::Attention,
-        _ => Tone::Busy,
+        _ => Tone::Good,
     }
 }

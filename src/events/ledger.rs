@@ -245,17 +245,16 @@ impl Ledger {
         let kind = reason.kind();
         let open = self.open.entry(rollout.name.clone()).or_default();
         let word = kind.as_str();
-        let (is_skipped, is_over) = (is_reported(kind), is_over(kind));
-        let message = match &open.skipped {
-            Some(before) if is_skipped && before == word => return,
-            _ if is_skipped => {
+        let (message, is_over) = match (standing(kind), &open.skipped) {
+            (Standing::Skipped, Some(before)) if before == word => return,
+            (Standing::Skipped, _) => {
                 open.skipped = Some(word.to_owned());
-                reason.to_string()
+                (reason.to_string(), false)
             }
-            Some(before) if is_over => {
+            (Standing::Served, Some(before)) => {
                 let message = format!("{before} is over: {reason}");
                 open.skipped = None;
-                message
+                (message, true)
             }
             _ => return,
         };
@@ -318,35 +317,66 @@ impl Ledger {
     }
 }
 
-/// Whether an event says that a delegate rests for this reason. Some failures have an event of their own, and what is
-/// left to be done after it is no news.
-fn is_reported(kind: ReasonKind) -> bool {
-    use ReasonKind as Kind;
-    let has_its_own = matches!(
-        kind,
-        Kind::Rejected
-            | Kind::Inconclusive
-            | Kind::CandidateVanished
-            | Kind::Quarantined
-            | Kind::AwaitingRetry
-            | Kind::SuccessorUnhealthy
-            | Kind::NoFallback
-    );
-    kind.is_failure() && !has_its_own
+/// What a reason says of whether a delegate is served.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It is not, and an event says so.
+    Skipped,
+    /// It is, or its owner wants it so.
+    Served,
+    /// That shows later, or another event says it: of a replacement, of another replica, or of its health.
+    Open,
 }
 
-/// Whether what kept a delegate from being served is over. Where an answer or a pull is awaited, that shows later.
-fn is_over(kind: ReasonKind) -> bool {
+fn standing(kind: ReasonKind) -> Standing {
     use ReasonKind as Kind;
-    let is_undecided = matches!(
-        kind,
-        Kind::AwaitingAnswer
-            | Kind::AwaitingSchedule
-            | Kind::AwaitingDrains
-            | Kind::Pulling
-            | Kind::Confirming
-            | Kind::WaitingForReplica
-            | Kind::Stopping
-    );
-    !is_reported(kind) && !is_undecided
+    match kind {
+        Kind::ImageNotComparable
+        | Kind::NotPinned
+        | Kind::TargetUnknown
+        | Kind::DigestUnknown
+        | Kind::PullFailed
+        | Kind::TooLittleDisk
+        | Kind::WrongPlatform
+        | Kind::Obstacle
+        | Kind::CannotStartFirst
+        | Kind::NameTaken
+        | Kind::CreateRefused
+        | Kind::ConfigurationMismatch
+        | Kind::SettingsChanged
+        | Kind::RemovalStuck
+        | Kind::NoContainer
+        | Kind::EngineError => Standing::Skipped,
+        Kind::UpToDate
+        | Kind::SameImage
+        | Kind::HealthOnly
+        | Kind::OptedOut
+        | Kind::NotRunning
+        | Kind::AskedToStop
+        | Kind::Removed
+        | Kind::CustomImage
+        | Kind::HeldBack
+        | Kind::RolledBack
+        | Kind::Proving
+        | Kind::WaitingForIdle
+        | Kind::Draining => Standing::Served,
+        Kind::AwaitingSchedule
+        | Kind::AwaitingAnswer
+        | Kind::AwaitingDrains
+        | Kind::AwaitingRetry
+        | Kind::WaitingForReplica
+        | Kind::Pulling
+        | Kind::Confirming
+        | Kind::Stopping
+        | Kind::Quarantined
+        | Kind::Rejected
+        | Kind::Inconclusive
+        | Kind::CandidateVanished
+        | Kind::Halted
+        | Kind::SuccessorUnhealthy
+        | Kind::NoFallback
+        | Kind::Restarting
+        | Kind::RestartBackoff
+        | Kind::RestartHeldBack => Standing::Open,
+    }
 }
