@@ -4,7 +4,7 @@
 //! reads what has been appended since it last did.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -209,11 +209,12 @@ fn ends_with_a_line(mut file: &File, length: u64) -> io::Result<bool> {
 struct Lock(File);
 
 impl Lock {
-    /// Waits for it, but not for long: a process that hangs must not keep others from their records.
+    /// Waits for it, but not for long: a process that hangs must not keep others from their records. Some file systems have
+    /// no locks.
     fn of(file: &File) -> io::Result<Self> {
         let file = file.try_clone()?;
         let begun = Instant::now();
-        while file.try_lock().is_err() && begun.elapsed() < LOCK_PATIENCE {
+        while matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && begun.elapsed() < LOCK_PATIENCE {
             sleep(Duration::from_millis(20));
         }
         Ok(Self(file))
