@@ -179,11 +179,14 @@ fn relate(rollouts: &mut [Rollout]) {
     for (rollout, retained) in rollouts.iter_mut().zip(retained) {
         rollout.retained_images = retained;
         let stopping = rollout.given_up().find(|other| other.is_up());
+        // One that has stopped still has the policy of the one that it was to replace on its label.
+        let stopped = rollout.withdrawn.last();
         let copy = rollout
             .candidate
             .as_ref()
             .or(rollout.standby.as_ref())
-            .or(stopping);
+            .or(stopping)
+            .or(stopped);
         let replaced = copy.and_then(|copy| copy.replaces.as_ref());
         let renamed = replaced.and_then(|id| serving.iter().find(|serving| serving.id == *id));
         rollout.renamed_predecessor = renamed.filter(|_| rollout.serving.is_none()).cloned();

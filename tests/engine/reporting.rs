@@ -219,9 +219,11 @@ fn everything_that_reports_outcomes_agrees() {
         let metrics = get(&format!("{url}metrics"));
         counted(&metrics, "rejected", 1) && counted(&metrics, "rolled_back", 1)
     });
-    let metrics = get(&format!("{url}metrics"));
     let delivered = "delegate_upgrader_webhook_deliveries_total{result=\"delivered\"} 2\n";
-    assert!(metrics.contains(delivered), "{metrics}");
+    eventually("they count the deliveries", PATIENCE, || {
+        get(&format!("{url}metrics")).contains(delivered)
+    });
+    let metrics = get(&format!("{url}metrics"));
     let status: Value = serde_json::from_str(&get(&format!("{url}status"))).expect("JSON");
     assert_eq!(status["outcomes"]["rejected"], 1, "{status:#}");
 

@@ -8,10 +8,11 @@ use delegate_upgrader::engine::Engine as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::{Value, json};
 
+use crate::rollout::faults::killed_during;
 use crate::rollout::host::{
     DRAIN, HOUR, Host, NEW, NEWER, OLD, Upgrader, auto_remove, good, host_network, row,
 };
-use kit::twin::{Behaviour, Happened, OperatorAction};
+use kit::twin::{Behaviour, Call, Happened, Operation, OperatorAction};
 
 const KEPT: &str = "kept";
 
@@ -378,5 +379,26 @@ async fn a_withdrawn_candidate_with_auto_remove() {
     assert_eq!(
         (host.names(), host.find("dd").id),
         (vec!["dd".to_owned(), KEPT.to_owned()], old)
+    );
+}
+
+/// A candidate that somebody starts too early crashes, and the process that withdraws it is killed. The next one does not
+/// know any more that the container is the old one: only the label of the withdrawn candidate has its policy.
+#[tokio::test(start_paused = true)]
+async fn the_old_one_of_a_candidate_that_is_withdrawn_as_the_process_dies() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::exits(Duration::from_secs(2), 3));
+    let (old, mut upgrader) = upgrade_for(&host, host_network, DRAIN / 4).await;
+    rename(&host, &draining(&host), KEPT);
+    assert_eq!(host.restart_policy(KEPT), "no");
+    let start = OperatorAction::Start("dd.candidate".to_owned());
+    host.twin.by_hand(start).unwrap();
+    let removes = |call: &Call| call.operation == Operation::Remove && call.subject.contains("withdrawn");
+    assert!(killed_during(&host, removes, host.finish(&mut upgrader)).await);
+    drop(upgrader);
+    host.once(NEW).await;
+    assert_eq!(
+        (host.find(KEPT).id, host.restart_policy(KEPT)),
+        (old, "unless-stopped".to_owned())
     );
 }
