@@ -8,11 +8,10 @@ use delegate_upgrader::engine::Engine as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::{Value, json};
 
-use crate::rollout::faults::killed_during;
 use crate::rollout::host::{
     DRAIN, HOUR, Host, NEW, NEWER, OLD, Upgrader, auto_remove, good, host_network, row,
 };
-use kit::twin::{Behaviour, Call, Happened, Operation, OperatorAction};
+use kit::twin::{Behaviour, Happened, OperatorAction};
 
 const KEPT: &str = "kept";
 
@@ -393,9 +392,11 @@ async fn the_old_one_of_a_candidate_that_is_withdrawn_as_the_process_dies() {
     assert_eq!(host.restart_policy(KEPT), "no");
     let start = OperatorAction::Start("dd.candidate".to_owned());
     host.twin.by_hand(start).unwrap();
-    let removes = |call: &Call| call.operation == Operation::Remove && call.subject.contains("withdrawn");
-    assert!(killed_during(&host, removes, host.finish(&mut upgrader)).await);
+    assert!(host.go_on(&mut upgrader, DRAIN / 2).await.is_none());
     drop(upgrader);
+    let withdrawn = host.names().into_iter().find(|name| name.contains("withdrawn"));
+    assert_eq!(host.find(&withdrawn.unwrap()).state, RunState::Exited);
+    assert_eq!(host.find(KEPT).state, RunState::Running);
     host.once(NEW).await;
     assert_eq!(
         (host.find(KEPT).id, host.restart_policy(KEPT)),

@@ -7,7 +7,7 @@ mod creates;
 mod disk;
 mod evidence;
 mod failures;
-pub mod faults;
+mod faults;
 mod health_command;
 mod health_restarts;
 mod heartbeat;
