@@ -279,7 +279,8 @@ fn a_receiver_that_is_down_hears_of_it_later() {
     let daemon = upgrader.with("RUN_ON_START", "true").start();
     daemon.says("the old container is gone", PATIENCE);
     eventually("it is recorded", PATIENCE, || records(&audit).len() == 1);
-    std::thread::sleep(Duration::from_secs(5));
+    // Down for a minute.
+    std::thread::sleep(Duration::from_secs(60));
     let receiver = Receiver::on(TcpListener::bind(address).expect("the port"));
     eventually("the webhook hears of it", PATIENCE, || receiver.ids().len() == 1);
     assert_eq!(receiver.ids(), [text(&records(&audit)[0], "id")]);
