@@ -1,5 +1,6 @@
 //! The releases of a delegate: from the audit log's records, and from what its containers show.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use chrono::{DateTime, Utc};
@@ -214,7 +215,13 @@ fn shown(rollout: &Rollout) -> Vec<Event> {
         host: crate::host::name(),
         actor: Actor::System,
     };
-    let outcomes = outcomes(rollout, &Notes::default(), &origin, DateTime::default());
+    let outcomes = outcomes(
+        rollout,
+        &HashSet::new(),
+        &Notes::default(),
+        &origin,
+        DateTime::default(),
+    );
     let at_since = outcomes.into_iter().map(|outcome| Event {
         time: outcome.since,
         ..outcome.event

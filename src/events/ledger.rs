@@ -137,8 +137,7 @@ impl Ledger {
         }
         let found: Vec<Outcome> = rollouts
             .iter()
-            .flat_map(|rollout| outcomes(rollout, &self.notes, &self.origin, now))
-            .filter(|outcome| !self.seen.contains(&outcome.event.id))
+            .flat_map(|rollout| outcomes(rollout, &self.seen, &self.notes, &self.origin, now))
             .collect();
         if self.is_first {
             self.is_first = false;
@@ -206,7 +205,7 @@ impl Ledger {
                 restarted(rollout, unhealthy, checks, &self.origin, now)
             }
             (Step::Retire { .. }, Some(old)) => {
-                match outcome_of_retired(rollout, old, &self.notes, &self.origin, now) {
+                match outcome_of_retired(rollout, old, &self.seen, &self.notes, &self.origin, now) {
                     Some(outcome) => outcome.event,
                     None => return,
                 }

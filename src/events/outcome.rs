@@ -1,6 +1,8 @@
 //! From what the containers of a delegate show to what came of it: pure, and the same for every process that observes
 //! them.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::event::{Action, Actor, Event, EventId, Seconds, seconds};
@@ -61,8 +63,15 @@ impl Origin {
     }
 }
 
-/// What the containers of a delegate show, with what this process remembers of it.
-pub fn outcomes(rollout: &Rollout, notes: &Notes, origin: &Origin, now: DateTime<Utc>) -> Vec<Outcome> {
+/// What the containers of a delegate show, with what this process remembers of it. Those with an id of `seen` are left
+/// out: mostly all of them, so they are not put into words.
+pub fn outcomes(
+    rollout: &Rollout,
+    seen: &HashSet<EventId>,
+    notes: &Notes,
+    origin: &Origin,
+    now: DateTime<Utc>,
+) -> Vec<Outcome> {
     if rollout.inspect_error.is_some() {
         return Vec::new();
     }
@@ -73,11 +82,11 @@ pub fn outcomes(rollout: &Rollout, notes: &Notes, origin: &Origin, now: DateTime
         now,
     };
     let given_up = rollout.failed.iter().chain(&rollout.withdrawn);
-    let given_up = given_up.filter_map(|member| at.given_up(member));
+    let given_up = given_up.filter_map(|member| at.given_up(member, seen));
     let served = rollout
         .serving
         .iter()
-        .filter_map(|serving| at.took_over(serving, false));
+        .filter_map(|serving| at.took_over(serving, seen, false));
     given_up.chain(served).collect()
 }
 
@@ -86,6 +95,7 @@ pub fn outcomes(rollout: &Rollout, notes: &Notes, origin: &Origin, now: DateTime
 pub fn outcome_of_retired(
     rollout: &Rollout,
     retired: &Member,
+    seen: &HashSet<EventId>,
     notes: &Notes,
     origin: &Origin,
     now: DateTime<Utc>,
@@ -96,7 +106,7 @@ pub fn outcome_of_retired(
         origin,
         now,
     }
-    .took_over(retired, true)
+    .took_over(retired, seen, true)
 }
 
 /// That the old container gets its name back.
@@ -177,7 +187,7 @@ impl At<'_> {
     }
 
     /// A candidate that was rejected or withdrawn.
-    fn given_up(&self, member: &Member) -> Option<Outcome> {
+    fn given_up(&self, member: &Member, seen: &HashSet<EventId>) -> Option<Outcome> {
         let action = match member.role {
             // Its marker bears the verdict.
             Role::Withdrawn { .. } if self.rollout.is_marked_as_rejected(member) => return None,
@@ -185,6 +195,9 @@ impl At<'_> {
             Role::Withdrawn { .. } | Role::Inconclusive { .. } => Action::Withdrawn,
             _ => return None,
         };
+        if seen.contains(&EventId::of(action, &[member.id.as_str()])) {
+            return None;
+        }
         let image = &member.image;
         let note = self.notes.of(&member.id);
         let message = match (&note.because, action) {
@@ -213,7 +226,7 @@ impl At<'_> {
 
     /// A container that we created has the name: an upgrade, a rollback, or a copy that brought the old one back. It is
     /// over once it works and the old one has ended, or at the latest when it is retired itself.
-    fn took_over(&self, serving: &Member, is_retired: bool) -> Option<Outcome> {
+    fn took_over(&self, serving: &Member, seen: &HashSet<EventId>, is_retired: bool) -> Option<Outcome> {
         let rollout = self.rollout;
         serving.replaces.as_ref()?;
         let old = rollout.draining.iter().find(|old| serving.is_successor_of(old));
@@ -221,13 +234,20 @@ impl At<'_> {
         if !is_retired && (!serving.works() || !is_over || rollout.candidate.is_some()) {
             return None;
         }
+        let action = match (serving.is_copy, serving.release, &serving.rolled_back_from) {
+            (true, ..) => Action::Restored,
+            (false, 0, _) => return None,
+            (false, _, Some(_)) => Action::RolledBack,
+            (false, _, None) => Action::Upgraded,
+        };
         let id = [serving.id.as_str()];
-        let event = if serving.is_copy {
-            self.restored(serving, &id)
-        } else if serving.release == 0 {
+        if seen.contains(&EventId::of(action, &id)) {
             return None;
+        }
+        let event = if action == Action::Restored {
+            self.restored(serving, &id)
         } else {
-            self.replaced(serving, old, &id)
+            self.replaced(serving, old, action, &id)
         };
         Some(Outcome {
             event,
@@ -236,16 +256,16 @@ impl At<'_> {
         })
     }
 
-    fn replaced(&self, serving: &Member, old: Option<&Member>, id: &[&str]) -> Event {
+    fn replaced(&self, serving: &Member, old: Option<&Member>, action: Action, id: &[&str]) -> Event {
         let to = serving.image.to_string();
         let before = serving.previous_image.as_ref().map(ToString::to_string);
         let from = before.or_else(|| old.map(|old| old.image.to_string()));
         let shown = from.as_deref().unwrap_or("another image");
-        let is_rollback = serving.rolled_back_from.is_some();
-        let (action, mut message) = if is_rollback {
-            (Action::RolledBack, format!("rolled back from {shown} to {to}"))
+        let is_rollback = action == Action::RolledBack;
+        let mut message = if is_rollback {
+            format!("rolled back from {shown} to {to}")
         } else {
-            (Action::Upgraded, format!("replaced {shown} with {to}"))
+            format!("replaced {shown} with {to}")
         };
         let cut_short = old.filter(|old| was_killed(old));
         if cut_short.is_some() {
