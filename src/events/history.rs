@@ -1,6 +1,6 @@
 //! The releases of a delegate: from the audit log's records, and from what its containers show.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use chrono::{DateTime, Utc};
@@ -217,7 +217,7 @@ fn shown(rollout: &Rollout) -> Vec<Event> {
     };
     let outcomes = outcomes(
         rollout,
-        &HashSet::new(),
+        &BTreeSet::new(),
         &Notes::default(),
         &origin,
         DateTime::default(),

@@ -4,7 +4,7 @@
 //! recording is found by the next one, with the same id. What they do not show, such as that a delegate is unhealthy,
 //! the audit log's last records say.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub struct Ledger {
     health_interval: TimeDelta,
     notes: Notes,
     /// The outcomes that need no report any more.
-    seen: HashSet<EventId>,
+    seen: BTreeSet<EventId>,
     /// What is wrong with a delegate, by its container name.
     open: HashMap<String, Open>,
     is_first: bool,
@@ -74,7 +74,7 @@ impl Ledger {
             reports_states: true,
             health_interval: TimeDelta::from_std(health_interval).unwrap_or_default(),
             notes: Notes::default(),
-            seen: HashSet::new(),
+            seen: BTreeSet::new(),
             open: HashMap::new(),
             is_first: true,
             counts: BTreeMap::new(),

@@ -1,7 +1,7 @@
 //! From what the containers of a delegate show to what came of it: pure, and the same for every process that observes
 //! them.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -67,7 +67,7 @@ impl Origin {
 /// out: mostly all of them, so they are not put into words.
 pub fn outcomes(
     rollout: &Rollout,
-    seen: &HashSet<EventId>,
+    seen: &BTreeSet<EventId>,
     notes: &Notes,
     origin: &Origin,
     now: DateTime<Utc>,
@@ -95,7 +95,7 @@ pub fn outcomes(
 pub fn outcome_of_retired(
     rollout: &Rollout,
     retired: &Member,
-    seen: &HashSet<EventId>,
+    seen: &BTreeSet<EventId>,
     notes: &Notes,
     origin: &Origin,
     now: DateTime<Utc>,
@@ -187,7 +187,7 @@ impl At<'_> {
     }
 
     /// A candidate that was rejected or withdrawn.
-    fn given_up(&self, member: &Member, seen: &HashSet<EventId>) -> Option<Outcome> {
+    fn given_up(&self, member: &Member, seen: &BTreeSet<EventId>) -> Option<Outcome> {
         let action = match member.role {
             // Its marker bears the verdict.
             Role::Withdrawn { .. } if self.rollout.is_marked_as_rejected(member) => return None,
@@ -226,7 +226,7 @@ impl At<'_> {
 
     /// A container that we created has the name: an upgrade, a rollback, or a copy that brought the old one back. It is
     /// over once it works and the old one has ended, or at the latest when it is retired itself.
-    fn took_over(&self, serving: &Member, seen: &HashSet<EventId>, is_retired: bool) -> Option<Outcome> {
+    fn took_over(&self, serving: &Member, seen: &BTreeSet<EventId>, is_retired: bool) -> Option<Outcome> {
         let rollout = self.rollout;
         serving.replaces.as_ref()?;
         let old = rollout.draining.iter().find(|old| serving.is_successor_of(old));
