@@ -1,6 +1,6 @@
 //! `AUDIT_LOG`: every outcome as a line of JSON, written durably before the next step.
 //!
-//! Another thread writes, so that a disk that hangs holds up nothing for longer than [`PATIENCE`]. What cannot be
+//! Another thread writes, so that a disk that hangs holds up nothing for longer than five seconds. What cannot be
 //! written, as on a full disk, waits in memory and is written when that works again.
 
 mod file;
