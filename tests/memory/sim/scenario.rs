@@ -23,6 +23,8 @@ pub struct Scenario {
     pub healthy_deadline: Duration,
     pub stop_timeout: Duration,
     pub strategy: Strategy,
+    /// Whether `HEALTH_ACTION` is `restart`.
+    pub restarts_unhealthy: bool,
     pub delegates: Vec<Delegate>,
     /// The first is what the delegates run at the beginning; the others are published, some in vain.
     pub images: Vec<Made>,
@@ -166,6 +168,8 @@ impl Scenario {
             healthy_deadline,
             stop_timeout,
             strategy,
+            // Drawn apart, so that the rest of each story is as it would be without.
+            restarts_unhealthy: Random::new(seed ^ 0x7265_7374_6172_74).one_in(4),
             delegates,
             images,
             publications,

@@ -154,7 +154,7 @@ impl World {
                 healthy_time: self.scenario.healthy_time,
                 healthy_deadline: self.scenario.healthy_deadline,
                 idle_wait: Duration::ZERO,
-                restarts_unhealthy: false,
+                restarts_unhealthy: self.scenario.restarts_unhealthy,
             },
             target: TargetSettings::default(),
         }
