@@ -119,7 +119,7 @@ pub async fn execute<E: Engine>(
             engine.rename(id, to).await?;
         }
         Step::Withdraw { id, to, .. } => {
-            engine.rename(id, to).await?;
+            give_up(engine, rollout, id, to).await?;
             // We remove it ourselves, so its disappearance is not a failed attempt.
             memory.forget_candidate(&rollout.name, id);
         }
@@ -127,10 +127,7 @@ pub async fn execute<E: Engine>(
             engine.rename(id, to).await?;
         }
         Step::Reject { id, to, .. } | Step::SetAside { id, to, .. } => {
-            // By its name: a verdict that is late does not reach one that another upgrader has promoted meanwhile.
-            let judged = rollout.candidate.as_ref().filter(|candidate| candidate.id == *id);
-            let named = judged.map(|candidate| ContainerId::new(candidate.name.as_str()));
-            engine.rename(named.as_ref().unwrap_or(id), to).await?;
+            give_up(engine, rollout, id, to).await?;
         }
         Step::SetRestartPolicy { id, policy, .. } => {
             // Between two lives it loses its policy before its name.
@@ -196,6 +193,19 @@ pub async fn execute<E: Engine>(
         }
     }
     Ok(Effect::Done)
+}
+
+/// Renames a candidate that is not wanted any more. It goes by its name: a step that is late does not reach one that
+/// another upgrader has promoted meanwhile.
+async fn give_up<E: Engine>(
+    engine: &E,
+    rollout: &Rollout,
+    id: &ContainerId,
+    to: &str,
+) -> Result<(), EngineError> {
+    let candidate = rollout.candidate.as_ref().filter(|candidate| candidate.id == *id);
+    let named = candidate.map(|candidate| ContainerId::new(candidate.name.as_str()));
+    engine.rename(named.as_ref().unwrap_or(id), to).await
 }
 
 /// The image of a rejected candidate that has just been removed, since it was pulled for that one; `None` where another

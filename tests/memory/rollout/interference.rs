@@ -240,38 +240,65 @@ async fn a_run_ends_where_only_a_candidate_that_never_works_is_left() {
     assert!(report.is_some(), "{:?}", host.containers());
 }
 
-/// Another upgrader has promoted it before the verdict arrives.
+/// Another upgrader promotes the candidate before a name that starts like this arrives there, which finds nothing.
+async fn promoted_before(host: &Host, to: &'static str, upgrade: impl Future) {
+    host.twin.set_faults(move |call| match call.operation {
+        Operation::Rename if call.detail.starts_with(to) => Fault::Slow(Duration::from_secs(20)),
+        _ => Fault::None,
+    });
+    let late = || {
+        let mut writes = host.twin.writes().into_iter();
+        writes.find(|call| call.detail.starts_with(to))
+    };
+    let promote = async {
+        for _ in 0..600 {
+            if late().is_some() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        let rename = |from: &str, to: String| OperatorAction::Rename(from.to_owned(), to);
+        let since = host.twin.wall_clock().timestamp();
+        let _ = host.twin.by_hand(rename("dd", format!("dd.draining-{since}")));
+        host.twin
+            .by_hand(rename("dd.candidate", "dd".to_owned()))
+            .unwrap();
+    };
+    tokio::join!(promote, upgrade);
+    let late = late().expect("it is withdrawn or judged");
+    assert_eq!(late.subject, "dd.candidate");
+    assert!(
+        matches!(late.outcome, Some(Err(EngineError::NotFound(_)))),
+        "{late:?}"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_verdict_that_is_late_does_not_reach_one_that_was_promoted() {
     let host = Host::new();
     host.publish(NEW, Behaviour::never_healthy());
     host.run_with("dd", host_network);
-    host.twin.set_faults(|call| match call.operation {
-        Operation::Rename if call.detail == "dd.failed-1" => Fault::Slow(Duration::from_secs(20)),
-        _ => Fault::None,
-    });
     let mut upgrader = host.upgrader(NEW);
     upgrader.start_run(Mode::Upgrade);
-    let promote = async {
-        let is_sent = || {
-            let mut writes = host.twin.writes().into_iter();
-            writes.any(|call| call.detail == "dd.failed-1")
-        };
-        while !is_sent() {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        }
-        let rename = OperatorAction::Rename("dd.candidate".to_owned(), "dd".to_owned());
-        host.twin.by_hand(rename).unwrap();
-    };
-    tokio::join!(
-        promote,
-        host.go_on(&mut upgrader, DRAIN + Duration::from_secs(150))
-    );
-    let writes = host.twin.writes();
-    let verdict = writes.iter().find(|call| call.detail == "dd.failed-1").unwrap();
-    assert_eq!(verdict.subject, "dd.candidate");
-    assert!(
-        matches!(verdict.outcome, Some(Err(EngineError::NotFound(_)))),
-        "{verdict:?}"
-    );
+    let upgrade = host.go_on(&mut upgrader, DRAIN + Duration::from_secs(150));
+    promoted_before(&host, "dd.failed-1", upgrade).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_withdrawal_that_is_late_does_not_reach_one_that_was_promoted() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::never_healthy());
+    host.run("dd");
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::Upgrade);
+    assert!(host.go_on(&mut upgrader, Duration::from_secs(30)).await.is_none());
+    drop(upgrader);
+    let mut next = host.upgrader(OLD);
+    next.start_run(Mode::Upgrade);
+    promoted_before(
+        &host,
+        "dd.withdrawn-",
+        host.go_on(&mut next, Duration::from_secs(60)),
+    )
+    .await;
 }
