@@ -92,6 +92,16 @@ impl ImageSource for ConfiguredSource {
         }
     }
 
+    async fn published_upgrader(
+        &self,
+        current: &ImageReference,
+    ) -> Option<Result<ImageReference, ManagerError>> {
+        match self {
+            Self::Manager(manager) => manager.published_upgrader(current).await,
+            Self::Fixed(fixed) => fixed.published_upgrader(current).await,
+        }
+    }
+
     fn needs_check_in(&self) -> bool {
         match self {
             Self::Manager(manager) => manager.needs_check_in(),

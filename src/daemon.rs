@@ -119,6 +119,7 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
             wait = wait.min(reconciler.next_check_in());
         }
         let manager_status = reconciler.manager_status();
+        let upgrader_image = reconciler.upgrader_image().cloned();
         let outcomes = Outcomes::of(reconciler.ledger());
         let webhook = options.listeners.webhook.as_ref().map(webhook_status);
         let dead_man = options.listeners.dead_man.as_ref().map(dead_man_status);
@@ -127,6 +128,7 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
         status.send_modify(|status| {
             status.steps = steps;
             status.manager = manager_status;
+            status.upgrader_image = upgrader_image;
             outcomes.publish(status);
             status.webhook = webhook;
             status.dead_man = dead_man;

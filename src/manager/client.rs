@@ -34,6 +34,7 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 pub struct HttpManager {
     client: Client,
     endpoint: Url,
+    upgrader_endpoint: Url,
     account_id: String,
     delegate_token: DelegateToken,
     host_name: String,
@@ -71,11 +72,16 @@ impl HttpManager {
     /// A client of the Manager that the configuration names. It sends nothing yet.
     pub fn new(config: ManagerConfig) -> Result<Self, ManagerSetupError> {
         let base = base_url(&config.base_url)?;
-        let endpoint = endpoint(&base, config.reports_upgrader)?;
+        let resource = if config.reports_upgrader {
+            "delegate-v2"
+        } else {
+            "delegate"
+        };
         let client = config.connection.client(&base, config.timing.connect)?;
         Ok(Self {
             client,
-            endpoint,
+            endpoint: endpoint(&base, resource)?,
+            upgrader_endpoint: endpoint(&base, "upgrader")?,
             audience: audience(&base),
             account_id: config.account_id,
             delegate_token: config.delegate_token,
@@ -224,6 +230,17 @@ impl ImageSource for HttpManager {
         workload: &str,
     ) -> Result<ImageReference, ManagerError> {
         self.send_with_retries(&self.request_url(current, workload)).await
+    }
+
+    async fn published_upgrader(
+        &self,
+        current: &ImageReference,
+    ) -> Option<Result<ImageReference, ManagerError>> {
+        let mut url = self.upgrader_endpoint.clone();
+        url.query_pairs_mut()
+            .append_pair("accountId", &self.account_id)
+            .append_pair("currentUpgraderImageTag", &current.to_string());
+        Some(self.send_with_retries(&url).await)
     }
 
     fn last_error(&self) -> Option<ManagerError> {

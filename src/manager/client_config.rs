@@ -117,14 +117,10 @@ pub(super) fn base_url(text: &str) -> Result<Url, ManagerSetupError> {
     Ok(url)
 }
 
-/// The URL of the upgrade check. Only `delegate-v2` records the time from which the Manager's UI derives AUTO UPGRADE.
-pub(super) fn endpoint(base: &Url, reports_upgrader: bool) -> Result<Url, ManagerSetupError> {
+/// The URL of an upgrade check. Of those for delegates, only `delegate-v2` records the time from which the Manager's UI
+/// derives AUTO UPGRADE.
+pub(super) fn endpoint(base: &Url, resource: &str) -> Result<Url, ManagerSetupError> {
     let mut endpoint = base.clone();
-    let resource = if reports_upgrader {
-        "delegate-v2"
-    } else {
-        "delegate"
-    };
     endpoint
         .path_segments_mut()
         .map_err(|()| ManagerSetupError::BaseUrl("it cannot have a path".to_owned()))?

@@ -10,6 +10,7 @@ pub mod response;
 mod source;
 pub mod token;
 mod transport_error;
+mod upgrader_image;
 
 pub use crate::net::client::{ClientError, ClientIdentity, Connection};
 pub use client::HttpManager;
@@ -21,3 +22,4 @@ pub use heartbeat::ManagerStatus;
 pub use requests::ManagerRequests;
 pub use source::{ImageSource, Query};
 pub use token::DelegateToken;
+pub use upgrader_image::UpgraderImage;

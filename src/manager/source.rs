@@ -17,6 +17,14 @@ pub trait ImageSource: Send + Sync + 'static {
         workload: &str,
     ) -> impl Future<Output = Result<ImageReference, ManagerError>> + Send;
 
+    /// The image published for upgraders, of which one runs `current`; `None` where nobody publishes such images.
+    fn published_upgrader(
+        &self,
+        _current: &ImageReference,
+    ) -> impl Future<Output = Option<Result<ImageReference, ManagerError>>> + Send {
+        std::future::ready(None)
+    }
+
     /// Whether there is a Manager behind it, which must hear of each workload from time to time.
     fn needs_check_in(&self) -> bool {
         true

@@ -9,10 +9,12 @@ use tokio::time::Instant;
 
 use super::questions::{Answer, Answered, Question, Questions};
 use super::reachability::Reachability;
+use super::upgrader_check::UpgraderCheck;
+use crate::container::ContainerId;
 use crate::engine::Engine;
 use crate::image::{TargetSettings, manager_reference};
 use crate::manager::heartbeat::{Heartbeat, ManagerStatus, Queries};
-use crate::manager::{ImageSource, ManagerError, ManagerRequests, Query};
+use crate::manager::{ImageSource, ManagerError, ManagerRequests, Query, UpgraderImage};
 use crate::rollout::{Reach, Rollout};
 
 /// The source of images, where one is configured, and when it was last heard of.
@@ -24,6 +26,7 @@ pub(super) struct ManagerLink<E, M> {
     reachability: Reachability,
     heartbeat: Heartbeat,
     queries: Queries,
+    upgrader: UpgraderCheck,
 }
 
 impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
@@ -35,6 +38,7 @@ impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
             reachability: Reachability::default(),
             heartbeat: Heartbeat::default(),
             queries: Queries::new(),
+            upgrader: UpgraderCheck::default(),
         }
     }
 
@@ -103,9 +107,14 @@ impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
         self.heartbeat.keep(&self.queries);
     }
 
-    /// Checks in with the Manager where the last answer is long ago.
-    pub(super) fn check_in(&mut self) {
+    /// Checks in with the Manager where the last answer is long ago, and asks which image is published for the upgrader in
+    /// this container.
+    pub(super) fn check_in(&mut self, own: Option<&ContainerId>, target: &TargetSettings) {
         if self.has_manager() {
+            self.upgrader.collect();
+            if let (Some(source), Some(own)) = (&self.source, own) {
+                self.upgrader.ask(&self.engine, source, own, target);
+            }
             for query in self.heartbeat.due(&self.queries) {
                 self.ask(&Question::Published(query));
             }
@@ -124,6 +133,11 @@ impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
     /// The Manager's last answers; `None` where the image is fixed or there is no source.
     pub(super) fn status(&self) -> Option<ManagerStatus> {
         self.has_manager().then(|| self.heartbeat.manager_status())
+    }
+
+    /// The upgrader's own image, and whether a newer one is published, where that is known.
+    pub(super) fn upgrader_image(&self) -> Option<&UpgraderImage> {
+        self.upgrader.known()
     }
 
     /// The requests to it so far.

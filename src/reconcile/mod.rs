@@ -14,6 +14,7 @@ mod reachability;
 mod resolve;
 mod tracked;
 pub mod upgrade_run;
+mod upgrader_check;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use crate::events::ledger::Ledger;
 use crate::health::HealthEndpoint;
 use crate::image::TargetSettings;
 use crate::manager::heartbeat::ManagerStatus;
-use crate::manager::{ImageSource, ManagerRequests};
+use crate::manager::{ImageSource, ManagerRequests, UpgraderImage};
 use crate::observe::{Observer, Scope};
 use crate::reconcile::clock::{Clock, Timekeeper};
 use crate::reconcile::manager_link::ManagerLink;
@@ -189,7 +190,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// Checks in with the Manager where the last answer is long ago, in the background. Changes nothing on the host.
     pub fn check_in(&mut self) {
-        self.manager.check_in();
+        let Settings { scope, target, .. } = &self.settings;
+        self.manager.check_in(scope.own_id.as_ref(), target);
     }
 
     /// How long until [`Self::check_in`] has something to do.
@@ -200,6 +202,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// The Manager's last answers, to a run or between two; `None` where there is no Manager.
     pub fn manager_status(&self) -> Option<ManagerStatus> {
         self.manager.status()
+    }
+
+    /// The upgrader's own image, and whether a newer one is published, where that is known.
+    pub fn upgrader_image(&self) -> Option<&UpgraderImage> {
+        self.manager.upgrader_image()
     }
 
     fn forget_last_run(&mut self) {

@@ -40,6 +40,14 @@ pub fn text(status: &Status) -> String {
         "The same number where `config` prints the same settings",
         i64::try_from(status.config_hash).unwrap_or(i64::MAX),
     );
+    if let Some(upgrader) = &status.upgrader_image {
+        register(
+            &mut registry,
+            "newer_version_available",
+            "Whether the Manager publishes a newer version of the upgrader, where the two can be compared",
+            upgrader.newer_version_available.into(),
+        );
+    }
     register_time(
         &mut registry,
         "start_timestamp",

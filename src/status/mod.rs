@@ -23,8 +23,8 @@ use tokio::sync::watch;
 
 use crate::engine::EngineCalls;
 use crate::events::Event;
-use crate::manager::ManagerRequests;
 use crate::manager::heartbeat::ManagerStatus;
+use crate::manager::{ManagerRequests, UpgraderImage};
 use crate::status::report::Report;
 use crate::text::time;
 
@@ -55,6 +55,9 @@ pub struct Status {
     /// The Manager's last answers, where there is a Manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manager: Option<ManagerStatus>,
+    /// The upgrader's own image and the published one, where it runs in a container and the two can be compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgrader_image: Option<UpgraderImage>,
     /// Why the engine could not be reached the last time, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine_error: Option<String>,
@@ -170,6 +173,7 @@ impl Status {
             last_success: None,
             success_due: None,
             manager: None,
+            upgrader_image: None,
             engine_error: None,
             report: None,
             steps: BTreeMap::new(),
@@ -183,6 +187,16 @@ impl Status {
             config_hash: 0,
             engine_calls: EngineCalls::default(),
             manager_requests: ManagerRequests::default(),
+        }
+    }
+
+    /// The program and its version, with the newer one that is published, where one is.
+    pub fn program(&self) -> String {
+        let program = format!("delegate-upgrader {}", self.version);
+        let newer = self.upgrader_image.as_ref();
+        match newer.filter(|image| image.newer_version_available) {
+            Some(image) => format!("{program} (newer: {})", image.published),
+            None => program,
         }
     }
 

@@ -49,7 +49,7 @@ pub fn text(status: &Status, look: Look, now: DateTime<Utc>) -> String {
 }
 
 fn facts(status: &Status, now: DateTime<Utc>) -> Vec<String> {
-    let mut facts = vec![format!("delegate-upgrader {}", status.version)];
+    let mut facts = vec![status.program()];
     if status.mode == Mode::HealthOnly {
         facts.push("health checks only".to_owned());
     }

@@ -17,6 +17,10 @@ const TOKEN: &str = "MDAwMTAyMDMwNDA1MDYwNzA4MDkwYTBiMGMwZDBlMGY=";
 
 /// The Manager as a container beside the upgrader; its address.
 fn manager(lab: &Lab) -> (String, String) {
+    manager_with(lab, &[])
+}
+
+fn manager_with(lab: &Lab, further: &[&str]) -> (String, String) {
     let tag = format!("{}-manager:dev", lab.name);
     let context = tempfile::tempdir().expect("a directory");
     std::fs::copy(static_binary("manager"), context.path().join("manager")).expect("the Manager's binary");
@@ -29,20 +33,9 @@ fn manager(lab: &Lab) -> (String, String) {
         .arg(context.path());
     expect(&mut build);
     let published = image(V1);
-    let name = lab.container(
-        "manager",
-        &[
-            &tag,
-            "--listen",
-            "0.0.0.0:8080",
-            "--account",
-            ACCOUNT,
-            "--token",
-            KEY,
-            "--published",
-            &published,
-        ],
-    );
+    let listen = [&tag, "--listen", "0.0.0.0:8080", "--account", ACCOUNT];
+    let publish = ["--token", KEY, "--published", &published];
+    let name = lab.container("manager", &[&listen, publish.as_slice(), further].concat());
     eventually("the Manager listens", Duration::from_secs(40), || {
         logs(&name).contains("listening on")
     });
@@ -82,9 +75,10 @@ fn watch(lab: &Lab, names: [String; 2], stop: &Arc<AtomicBool>) -> thread::JoinH
 #[test]
 fn the_documented_command_upgrades_two_delegates_without_a_moment_with_fewer() {
     let lab = Lab::new("documented");
-    let upgrader_image = format!("{}-upgrader:dev", lab.name);
+    let [upgrader_image, newer] =
+        ["1.0.0", "1.1.0"].map(|version| format!("{}-upgrader:{version}", lab.name));
     expect(Command::new(project().join("tests/lab/upgrader-image")).arg(&upgrader_image));
-    let (manager_name, manager_url) = manager(&lab);
+    let (manager_name, manager_url) = manager_with(&lab, &["--published-upgrader", &newer]);
     let limits = ["--env", "DRAIN_SECONDS=10", "--restart", "unless-stopped"];
     let names = ["1", "2"].map(|suffix| lab.delegate(suffix, V1, &limits));
     let drains = names.clone().map(|name| follow(&name));
@@ -162,7 +156,14 @@ fn the_documented_command_upgrades_two_delegates_without_a_moment_with_fewer() {
         asked.contains("delegate-v2") && asked.contains(&lab.name),
         "{asked}"
     );
+    let said = format!("delegate-upgrader {} (newer: {newer})", env!("CARGO_PKG_VERSION"));
+    let status = docker(&["exec", &upgrader, "/delegate-upgrader", "status"]);
+    assert!(status.contains(&said), "{status}");
     let log = logs(&upgrader);
+    assert!(
+        log.contains("a newer version of the upgrader is published"),
+        "{log}"
+    );
     assert!(
         !log.contains(TOKEN) && !log.contains(KEY),
         "the token is in the log"

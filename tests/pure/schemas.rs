@@ -9,7 +9,7 @@ use delegate_upgrader::events::history::{History, Release};
 use delegate_upgrader::events::{Action, Actor, Event, EventId, Seconds};
 use delegate_upgrader::health::{HealthStatus, Probe};
 use delegate_upgrader::image::Expiry;
-use delegate_upgrader::manager::{ManagerRequests, ManagerStatus};
+use delegate_upgrader::manager::{ManagerRequests, ManagerStatus, UpgraderImage};
 
 use delegate_upgrader::rollout::PullState;
 use delegate_upgrader::rollout::reason::ReasonKind;
@@ -154,6 +154,11 @@ fn the_schema_of_status_describes_each_field() {
                 "docker-delegate".to_owned(),
                 "harness/delegate:26.03.1".to_owned(),
             )]),
+        }),
+        upgrader_image: Some(UpgraderImage {
+            image: "harness/upgrader:1.0.0".to_owned(),
+            published: "harness/upgrader:1.1.0".to_owned(),
+            newer_version_available: true,
         }),
         engine_error: Some("connection refused".to_owned()),
         report: Some(Report {

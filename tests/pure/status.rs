@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use chrono::{DateTime, TimeDelta, Utc};
-use delegate_upgrader::manager::ManagerError;
+use delegate_upgrader::manager::{ManagerError, UpgraderImage};
 use delegate_upgrader::status::table::Look;
 use delegate_upgrader::status::view::{Headline, Tone, rough};
 use delegate_upgrader::status::{Status, metrics, page, terminal};
@@ -169,6 +169,27 @@ fn a_manager_that_answers_with_an_error_does_answer() {
     }));
     assert!(well.contains("Manager answered 2 min ago"), "{well}");
     assert_eq!(text(&status(|_| {})).lines().count(), 2);
+}
+
+#[test]
+fn a_newer_version_of_the_upgrader_stands_beside_the_one_that_runs() {
+    let shown = |newer: bool| {
+        let status = status(|status| {
+            status["upgrader_image"] = json!({
+                "image": "team/upgrader:1.0.0", "published": "team/upgrader:1.1.0", "newer_version_available": newer,
+            });
+        });
+        [text(&status), html(&status), metrics::text(&status)]
+    };
+    let program = "delegate-upgrader 0.1.0 (newer: team/upgrader:1.1.0)";
+    let [terminal, page, metrics] = shown(true);
+    assert!(terminal.contains(program) && page.contains(program), "{terminal}");
+    assert!(metrics.contains("delegate_upgrader_newer_version_available 1\n"));
+    let [terminal, page, metrics] = shown(false);
+    assert!(!terminal.contains("newer") && !page.contains("newer:"));
+    assert!(metrics.contains("delegate_upgrader_newer_version_available 0\n"));
+    // Where nobody knows, it does not say so.
+    assert!(!metrics::text(&status(|_| ())).contains("newer_version"));
 }
 
 #[test]
@@ -392,6 +413,11 @@ fn the_command_page_lists_every_metric() {
         status["webhook"] =
             json!({ "delivered": 5, "failed_attempts": 4, "given_up": 3, "dropped": 2, "queued": 1 });
         status["dead_man"] = json!({ "succeeded": 7, "failed": 6 });
+    });
+    status.upgrader_image = Some(UpgraderImage {
+        image: "team/upgrader:1.0.0".to_owned(),
+        published: "team/upgrader:1.0.0".to_owned(),
+        newer_version_available: false,
     });
     let took = Duration::from_secs(3);
     status.engine_calls.note("GET /v1.41/containers/json", None, took);

@@ -76,7 +76,7 @@ fn facts(page: &mut String, status: &Status, now: DateTime<Utc>) {
     if status.mode == crate::status::Mode::HealthOnly {
         fact("health checks only".to_owned());
     }
-    fact(format!("delegate-upgrader {}", escaped(&status.version)));
+    fact(escaped(&status.program()));
     page.push_str("</ul>");
 }
 

@@ -4,7 +4,7 @@ use chrono::Utc;
 use delegate_upgrader::manager::{Connection, HttpManager, ImageSource as _, ManagerConfig};
 use delegate_upgrader::status::{Mode, Status, metrics};
 
-use kit::manager::{RawServer, answer, ask, client, config, published, reference};
+use kit::manager::{ACCOUNT, RawServer, answer, ask, client, config, published, reference};
 
 /// The address that a client with this base URL asks, as a proxy reads it.
 async fn asked_address(base_url: &str, reports_upgrader: bool) -> String {
@@ -45,6 +45,23 @@ async fn the_address_keeps_the_base_urls_path_and_encodes_its_values() {
             format!("{path}/upgrade-check/delegate-v2?{query}&delegateGroupName=a+b%2F%C3%BC")
         );
     }
+}
+
+#[tokio::test]
+async fn the_question_for_the_upgraders_own_image_names_no_delegate() {
+    let server = RawServer::start(vec![published("team/upgrader:1.1.0")]).await;
+    let own = reference("team/upgrader:1.0.0");
+    let answer = client(&format!("{}/gratis", server.url))
+        .published_upgrader(&own)
+        .await;
+    assert_eq!(answer.unwrap().unwrap(), reference("team/upgrader:1.1.0"));
+    let head = server.requests().remove(0);
+    assert!(
+        head.starts_with(&format!(
+            "GET /gratis/api/upgrade-check/upgrader?accountId={ACCOUNT}&currentUpgraderImageTag=team%2Fupgrader%3A1.0.0 "
+        )),
+        "{head}"
+    );
 }
 
 #[test]

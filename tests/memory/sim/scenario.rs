@@ -169,7 +169,7 @@ impl Scenario {
             stop_timeout,
             strategy,
             // Drawn apart, so that the rest of each story is as it would be without.
-            restarts_unhealthy: Random::new(seed ^ 0x7265_7374_6172_74).one_in(4),
+            restarts_unhealthy: Random::new(seed ^ 0x0072_6573_7461_7274).one_in(4),
             delegates,
             images,
             publications,

@@ -1,0 +1,60 @@
+//! The upgrader's own image, beside the one that the Manager publishes for upgraders.
+
+use serde::{Deserialize, Serialize};
+
+use crate::image::{ImageReference, Version};
+
+/// The upgrader's own image, and whether a newer one is published.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpgraderImage {
+    /// The image of the upgrader's own container, as the Manager knows it.
+    pub image: String,
+    /// The image that the Manager publishes for upgraders.
+    pub published: String,
+    /// Whether the published one has a later version.
+    pub newer_version_available: bool,
+}
+
+impl UpgraderImage {
+    /// Compares the two. `None` where they cannot be: they are of different repositories, or the tag of one has no
+    /// version, as `latest` has none.
+    pub fn compare(own: &ImageReference, published: &ImageReference) -> Option<Self> {
+        let is_same_repository = (own.registry(), own.path()) == (published.registry(), published.path());
+        let (own_version, version) = (Version::of(own)?, Version::of(published)?);
+        is_same_repository.then(|| Self {
+            image: own.to_string(),
+            published: published.to_string(),
+            newer_version_available: own_version < version,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_versions_of_one_repository_are_compared() {
+        let newer = |own: &str, published: &str| {
+            let image = UpgraderImage::compare(&own.parse().unwrap(), &published.parse().unwrap());
+            image.map(|image| image.newer_version_available)
+        };
+        for (own, published, expected) in [
+            ("team/upgrader:1.2.0", "team/upgrader:1.10.0", Some(true)),
+            (
+                "docker.io/team/upgrader:1.2.0",
+                "team/upgrader:1.10.0",
+                Some(true),
+            ),
+            ("team/upgrader:1.2.0", "team/upgrader:1.2.0", Some(false)),
+            ("team/upgrader:1.2.0-dev", "team/upgrader:1.2.0", Some(false)),
+            ("team/upgrader:1.3.0", "team/upgrader:1.2.9", Some(false)),
+            ("team/upgrader:1.3.0", "harness/upgrader:1.4.0", None),
+            ("team/upgrader:latest", "team/upgrader:1.4.0", None),
+            ("team/upgrader:1.4.0", "team/upgrader:latest", None),
+            ("team/upgrader", "team/upgrader:1.4.0", None),
+        ] {
+            assert_eq!(newer(own, published), expected, "{own} {published}");
+        }
+    }
+}

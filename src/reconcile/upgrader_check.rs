@@ -1,0 +1,83 @@
+//! Whether a newer version of the upgrader itself is published: asked in the background, and only reported.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tracing::{debug, info};
+
+use crate::container::ContainerId;
+use crate::engine::Engine;
+use crate::image::{TargetSettings, manager_reference};
+use crate::manager::{ImageSource, UpgraderImage};
+
+/// How often the Manager is asked.
+const INTERVAL: Duration = Duration::from_secs(3600);
+
+/// The question for the image that is published for upgraders, and its last answer. Dropping this ends it at once.
+#[derive(Debug, Default)]
+pub(super) struct UpgraderCheck {
+    asked: Option<Instant>,
+    /// The open question; its answer is `None` where the Manager did not answer.
+    task: JoinSet<Option<Answer>>,
+    known: Answer,
+}
+
+/// `None` where the two images cannot be compared.
+type Answer = Option<UpgraderImage>;
+
+impl UpgraderCheck {
+    /// Asks for the image of this container, the upgrader's own, unless that was done in the last hour.
+    pub(super) fn ask<E: Engine, M: ImageSource>(
+        &mut self,
+        engine: &Arc<E>,
+        source: &Arc<M>,
+        container: &ContainerId,
+        target: &TargetSettings,
+    ) {
+        if self.asked.is_some_and(|asked| asked.elapsed() < INTERVAL) {
+            return;
+        }
+        self.asked = Some(Instant::now());
+        let (engine, source) = (Arc::clone(engine), Arc::clone(source));
+        let (container, target) = (container.clone(), target.clone());
+        self.task
+            .spawn(async move { answer(engine.as_ref(), source.as_ref(), &container, &target).await });
+    }
+
+    /// Takes in the answer, if it is there. Without one, what was known stays known.
+    pub(super) fn collect(&mut self) {
+        while let Some(joined) = self.task.try_join_next() {
+            let Ok(Some(answer)) = joined else { continue };
+            if let Some(image) = answer.as_ref().filter(|image| image.newer_version_available)
+                && answer != self.known
+            {
+                info!(
+                    image = image.image,
+                    published = image.published,
+                    "a newer version of the upgrader is published"
+                );
+            }
+            self.known = answer;
+        }
+    }
+
+    /// The last answer.
+    pub(super) fn known(&self) -> Option<&UpgraderImage> {
+        self.known.as_ref()
+    }
+}
+
+async fn answer<E: Engine, M: ImageSource>(
+    engine: &E,
+    source: &M,
+    container: &ContainerId,
+    target: &TargetSettings,
+) -> Option<Answer> {
+    let document = engine.inspect(container).await.ok()?;
+    let own = manager_reference(&document.image_reference().parse().ok()?, target);
+    let published = source.published_upgrader(&own).await?;
+    debug!(%own, ?published, "the Manager's answer for upgraders");
+    Some(UpgraderImage::compare(&own, &published.ok()?))
+}
