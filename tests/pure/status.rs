@@ -295,6 +295,43 @@ fn the_page_shows_why_the_manager_gave_no_answer() {
 }
 
 #[test]
+fn a_delegate_lists_its_last_releases() {
+    let event = |action: &str, container: &str, release: u64| {
+        let image = |version: u64| format!("harness/delegate:26.0{version}.1");
+        json!({
+            "id": format!("{action}-{container}-{release}"), "time": "2026-11-21T02:20:00Z", "host": "h", "version": "0.1.0",
+            "actor": "SYSTEM", "action": action, "workload": "w", "container": container, "from": image(release - 1),
+            "to": image(release), "message": "fine", "release": release,
+        })
+    };
+    let page = html(&status(|status| {
+        let delegates = [delegate("d1"), delegate("d2")];
+        status["report"] = json!({ "observed_at": "2026-11-21T05:18:15Z", "delegates": delegates });
+        status["events"] = json!([
+            event("upgraded", "d1", 4),
+            event("rejected", "d1", 5),
+            event("rolled_back", "d1", 5),
+        ]);
+    }));
+    let items: Vec<&str> = page.split("<li value=").skip(1).collect();
+    let items: Vec<&str> = items
+        .iter()
+        .map(|item| item.split("</li>").next().unwrap())
+        .collect();
+    let when = "<time datetime=2026-11-21T02:20:00Z title=2026-11-21T02:20:00Z>3 h ago</time>";
+    assert_eq!(
+        items,
+        [
+            format!("5>harness/delegate:26.05.1 <small>rolled back {when}</small>"),
+            format!("5>harness/delegate:26.05.1 <small>rejected {when}</small>"),
+            format!("4>harness/delegate:26.04.1 <small>upgraded {when}</small>"),
+            "3>harness/delegate:26.03.1 <small>upgraded</small>".to_owned(),
+        ]
+    );
+    assert_eq!(page.matches("<dt>Releases</dt>").count(), 1, "d2 has no outcomes");
+}
+
+#[test]
 fn the_output_of_a_rejected_candidate_is_text_and_not_markup() {
     let mut rejected = delegate("dd");
     rejected["evidence"] = json!({

@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use ring::digest::{SHA256, digest};
 
 use crate::events::Event;
+use crate::events::history::History;
 use crate::status::Status;
 use crate::status::evidence::Evidence;
 use crate::status::report::{DelegateReport, Drain};
@@ -47,7 +48,7 @@ pub fn html(status: &Status, now: DateTime<Utc>) -> String {
         let _ = write!(page, "<p class=\"problem bad\">{}</p>", escaped(&problem));
     }
     for delegate in status.report.iter().flat_map(|report| &report.delegates) {
-        article(&mut page, delegate, now);
+        article(&mut page, delegate, &status.events, now);
     }
     recently(&mut page, &status.events, now);
     let _ = write!(page, "</main><script>{SCRIPT}</script></body></html>");
@@ -80,7 +81,7 @@ fn facts(page: &mut String, status: &Status, now: DateTime<Utc>) {
     page.push_str("</ul>");
 }
 
-fn article(page: &mut String, delegate: &DelegateReport, now: DateTime<Utc>) {
+fn article(page: &mut String, delegate: &DelegateReport, events: &[Event], now: DateTime<Utc>) {
     let tone = Tone::of(delegate);
     let (class, symbol) = (tone.as_str(), tone.symbol());
     let name = escaped(&delegate.container);
@@ -97,6 +98,9 @@ fn article(page: &mut String, delegate: &DelegateReport, now: DateTime<Utc>) {
     };
     row("Status", prose(&delegate.message));
     row("Image", image(delegate));
+    if let Some(releases) = releases_html(delegate, events, now) {
+        row("Releases", releases);
+    }
     if let Some(pull) = &delegate.pull {
         let (percent, image) = (pull.percent(), escaped(&pull.image));
         let bar = format!("<progress max=100 value={percent} aria-label=\"pull of {image}\"></progress>");
@@ -154,6 +158,32 @@ fn image(delegate: &DelegateReport) -> String {
         );
     }
     text
+}
+
+/// The releases that the last outcomes tell of, folded up; `None` where they tell of none.
+fn releases_html(delegate: &DelegateReport, events: &[Event], now: DateTime<Utc>) -> Option<String> {
+    let own = events
+        .iter()
+        .filter(|event| event.container == delegate.container);
+    let releases = History::of(&delegate.container, None, own.cloned().collect()).releases;
+    if releases.is_empty() {
+        return None;
+    }
+    let name = escaped(&delegate.container);
+    let mut text =
+        format!("<details data-key=\"releases of {name}\"><summary>the last of them</summary><ol>");
+    for release in releases.iter().rev() {
+        let (number, image) = (release.release, escaped(&release.image));
+        let outcome = release.outcome.replace('_', " ");
+        let time = release.time.map(|time| format!(" {}", since(time, now)));
+        let _ = write!(
+            text,
+            "<li value={number}>{image} <small>{outcome}{}</small></li>",
+            time.unwrap_or_default()
+        );
+    }
+    text.push_str("</ol></details>");
+    Some(text)
 }
 
 /// A container that finishes its tasks, with the time it has left as a bar.
