@@ -144,7 +144,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 self.log_failure(&rollout, reason);
                 self.run.halt_replicas(&rollout, reason);
             }
-            self.run.note_pulled(&reference, result);
+            match result {
+                // Another delegate may run an image of another platform.
+                Err(reason @ Reason::WrongPlatform { .. }) => {
+                    self.run.note_wrong_platform(&reference, &rollout, reason);
+                }
+                result => self.run.note_pulled(&reference, result),
+            }
         }
     }
 

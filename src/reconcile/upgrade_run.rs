@@ -43,6 +43,8 @@ pub struct UpgradeRun {
     last_error: Option<String>,
     /// The id behind each pulled reference, or why there is none.
     pulled: HashMap<String, Result<ImageId, Reason>>,
+    /// The references that are built for another platform than these images, which delegates run.
+    wrong_platform: HashMap<(String, ImageId), Reason>,
     /// The references that were pulled again, since their image had gone.
     pulled_again: HashSet<String>,
     /// The delegates that are not tried again in this run, by container name.
@@ -256,7 +258,11 @@ impl UpgradeRun {
             return Err(not_asked());
         }
         let reference = &resolved.target_of(member)?.reference;
-        let id = self.pulled.get(&reference.normalised()).cloned().transpose()?;
+        let image = (reference.normalised(), member.image_id.clone());
+        if let Some(reason) = self.wrong_platform.get(&image) {
+            return Err(reason.clone());
+        }
+        let id = self.pulled.get(&image.0).cloned().transpose()?;
         if self.mode == Mode::ReportOnly {
             return Err(Reason::AwaitingSchedule {
                 published: Some(reference.to_string()),
@@ -307,6 +313,19 @@ impl UpgradeRun {
     /// Notes the id behind a pulled reference, or why there is none.
     pub(super) fn note_pulled(&mut self, reference: &ImageReference, result: Result<ImageId, Reason>) {
         self.pulled.insert(reference.normalised(), result);
+    }
+
+    /// Notes that a reference is built for another platform than the image that this delegate runs.
+    pub(super) fn note_wrong_platform(
+        &mut self,
+        reference: &ImageReference,
+        rollout: &Rollout,
+        reason: Reason,
+    ) {
+        if let Some(member) = rollout.replaceable() {
+            let image = (reference.normalised(), member.image_id.clone());
+            self.wrong_platform.insert(image, reason);
+        }
     }
 
     /// Forgets a pulled image that has disappeared, so that it is pulled again; `false` where it was pulled again

@@ -438,7 +438,6 @@ impl ReasonKind {
             // One disk holds the images of all of them.
             Self::PullFailed
                 | Self::TooLittleDisk
-                | Self::WrongPlatform
                 | Self::CreateRefused
                 | Self::ConfigurationMismatch
                 | Self::Quarantined

@@ -209,6 +209,39 @@ async fn an_image_for_another_platform_is_not_tried() {
     assert_eq!(row(&report, "dd").reason.as_str(), "wrong_platform");
 }
 
+/// Someone made one of them anew while the tag stood for an image of another platform. It is the first to want the image,
+/// or the last.
+#[tokio::test(start_paused = true)]
+async fn a_delegate_of_another_platform_keeps_no_other_from_its_upgrade() {
+    const FOREIGN: &str = "harness/delegate:foreign";
+    for (foreign, expected) in [("d1", "wrong_platform"), ("d3", "obstacle")] {
+        let host = Host::new();
+        let mut image = host.twin.image(Behaviour::drains(Duration::from_secs(1)));
+        image.architecture = "arm64".to_owned();
+        host.twin.add_image(FOREIGN, image);
+        let names = ["d1", "d2", "d3"];
+        for name in names {
+            host.run_with(name, |body| {
+                if name == foreign {
+                    body["Image"] = FOREIGN.into();
+                }
+            });
+        }
+        let report = host.once(NEW).await;
+        for name in names {
+            let row = row(&report, name);
+            if name == foreign {
+                assert_eq!(row.reason.as_str(), expected, "{row:?}");
+                assert!(row.message.contains("linux/arm64"), "{row:?}");
+                assert_eq!(host.find(name).image, FOREIGN);
+            } else {
+                assert_eq!(row.reason.as_str(), "up_to_date", "{row:?}");
+                assert_eq!(host.find(name).image, NEW);
+            }
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_name_that_is_taken_is_reported() {
     let host = Host::new();

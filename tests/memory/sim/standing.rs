@@ -363,16 +363,7 @@ impl Judge<'_> {
             // Its port is taken, and no candidate of it finds it free either.
             && !self.is_crowded_out(serving);
         // Someone gave a name of this platform's images to one of another platform.
-        // The pull is for the first one that wants the image: one of another platform, made anew meanwhile, halts the rest.
-        let halts = |other: &Glance| {
-            let document = self.world.twin.document(other.id.as_str());
-            let image = document.and_then(|it| self.world.image_of(it["Image"].as_str()?));
-            Role::parse(&other.name).1 == Role::Serving
-                && other.state == RunState::Running
-                && other.name < serving.name
-                && image.is_some_and(|image| self.world.scenario.images[image].kind == Kind::WrongPlatform)
-        };
-        let is_foreign = kind == Kind::WrongPlatform || self.glance.iter().any(halts);
+        let is_foreign = kind == Kind::WrongPlatform;
         // Nobody pulls it again for a name that it has already.
         let reference = &self.world.scenario.images[self.book.published].reference;
         let is_mistaken = serving.image == *reference && self.book.claims.retagged.contains(reference);
