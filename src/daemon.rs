@@ -63,18 +63,19 @@ pub fn clock_of_the_loop(clock: Clock, liveness: Liveness) -> Clock {
     })
 }
 
-/// Runs until `shutdown` completes. `liveness` hears of the loop each time it begins or ends something.
+/// Runs until `shutdown` completes, and returns what that says. `liveness` hears of the loop each time it begins or ends
+/// something.
 ///
 /// Work in progress is dropped at once then. That is safe at every point, because all that was begun is on the
 /// containers and none of it in this process: the next start resumes it.
-pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
+pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint, T>(
     mut reconciler: Reconciler<E, M, H>,
     mut trigger: Trigger,
     options: Options,
     status: Publisher,
     liveness: Liveness,
-    shutdown: impl Future<Output = ()>,
-) {
+    shutdown: impl Future<Output = T>,
+) -> T {
     let mut shutdown = pin!(shutdown);
     let scheduled = if options.health_only {
         Mode::ReportOnly
@@ -91,12 +92,12 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
     let mut due = None;
     let mut is_running = false;
     publish_success(&status, &options.schedule, None);
-    loop {
+    let ended = loop {
         liveness.works();
         publish_schedule(&status, &options.schedule);
         let outcome = tokio::select! {
             biased;
-            () = &mut shutdown => break,
+            ended = &mut shutdown => break ended,
             outcome = reconciler.reconcile() => outcome,
         };
         log_engine(&mut engine_error, outcome.as_ref().err());
@@ -143,7 +144,7 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
         liveness.wakes_in(wait);
         tokio::select! {
             biased;
-            () = &mut shutdown => break,
+            ended = &mut shutdown => break ended,
             Some(tick) = trigger.next() => {
                 due = Some(time::text(tick.due));
                 is_running = true;
@@ -154,10 +155,10 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint>(
             () = reconciler.answered(), if is_reachable => {}
             () = tokio::time::sleep(wait) => {}
         }
-    }
-    info!("shutting down; unfinished replacements resume at the next start");
+    };
     trigger.shutdown().await;
     options.listeners.finish(LAST_EVENTS).await;
+    ended
 }
 
 fn webhook_status(webhook: &Webhook) -> WebhookStatus {

@@ -44,5 +44,6 @@ pub mod reconcile;
 pub mod rollout;
 pub mod schedule;
 pub mod status;
+mod systemd;
 pub mod telemetry;
 pub mod text;

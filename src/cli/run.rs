@@ -1,14 +1,17 @@
 //! `run` and `once`: scheduled runs as a daemon, or one run now.
 
+use std::future::{Future, pending};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use tokio::net::TcpListener;
+use tokio::signal::unix::Signal;
 use tokio::sync::watch;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
-use super::shutdown::{shutdown, until_shutdown};
+use super::shutdown::{hang_ups, shutdown, until_shutdown};
 use super::{Exit, fail};
 use crate::app::{self, SetupError, Upgrader};
 use crate::config::{Settings, Source};
@@ -17,12 +20,13 @@ use crate::events::Listeners;
 use crate::events::ledger::Ledger;
 use crate::host;
 use crate::reconcile::clock::Clock;
-use crate::schedule::trigger;
+use crate::schedule::trigger::{self, Trigger};
 use crate::status::hosts::Hosts;
 use crate::status::liveness::Liveness;
 use crate::status::report::Report;
 use crate::status::server::Server;
 use crate::status::{Mode, Status};
+use crate::systemd;
 use crate::telemetry;
 use crate::text::time;
 
@@ -31,47 +35,153 @@ pub(super) const LAST_EVENTS: Duration = Duration::from_secs(30);
 
 pub(super) async fn run(settings: Settings) -> Result<Exit, Exit> {
     telemetry::start(&settings.log);
-    log_startup(&settings);
-    let shutdown = shutdown()?;
-    // Before anything else starts, so that a port that is in use is an error at start.
-    let listener = TcpListener::bind(settings.listen).await.map_err(|error| {
-        let problem = format!("LISTEN_ADDR: cannot listen on {}: {error}", settings.listen);
-        fail(problem, Exit::Config)
-    })?;
-    if let Ok(address) = listener.local_addr() {
-        info!("status at http://{address}/");
-    }
-    let liveness = Liveness::default();
-    let clock = daemon::clock_of_the_loop(Arc::new(Utc::now), liveness.clone());
-    let listeners = make_listeners(&settings)?;
-    let ledger = made(app::ledger(&settings, &listeners))?;
-    let upgrader = make_upgrader(&settings, clock, ledger).await?;
-    let trigger = trigger::start(settings.schedule.clone(), settings.schedule_jitter)
+    log_settings(&settings, "delegate-upgrader starts");
+    let mut shutdown = pin!(shutdown()?);
+    let mut hang_ups = hang_ups()?;
+    let started_at = Utc::now();
+    let mut daemon = Daemon::new(settings, None)
         .await
-        .map_err(|error| fail(format!("cannot start the schedule: {error}"), Exit::Config))?;
-    let state = Status {
-        config_hash: settings.hash(),
-        engine_calls: upgrader.engine_calls(),
-        manager_requests: upgrader.manager_requests(),
-        ..Status::new(mode(&settings), settings.schedule.as_str(), Utc::now())
-    };
-    let (publisher, reader) = watch::channel(state);
-    let server = Server {
-        status: reader,
-        liveness: liveness.clone(),
-        hosts: Hosts::new(settings.status_hosts.iter().cloned().chain([host::name()])),
-    };
-    let server = tokio::spawn(server.serve(listener));
-    let options = daemon::Options {
-        schedule: settings.schedule.clone(),
-        health_interval: settings.health.interval,
-        run_on_start: settings.run_on_start,
-        health_only: settings.disable_auto_upgrade,
-        listeners,
-    };
-    daemon::run(upgrader, trigger, options, publisher, liveness, shutdown).await;
-    server.abort();
-    Ok(Exit::Ok)
+        .map_err(|problem| fail(problem, Exit::Config))?;
+    loop {
+        let (settings, listener) = (daemon.settings.clone(), Arc::clone(&daemon.listener));
+        let ended = async {
+            tokio::select! {
+                biased;
+                () = &mut shutdown => {
+                    systemd::stopping().await;
+                    None
+                }
+                next = reloaded(&mut hang_ups, &settings, &listener) => Some(next),
+            }
+        };
+        let Some(next) = Box::pin(daemon.run(started_at, ended)).await else {
+            info!("shutting down; unfinished replacements resume at the next start");
+            return Ok(Exit::Ok);
+        };
+        daemon = next;
+    }
+}
+
+/// A daemon with its settings, before it runs.
+struct Daemon {
+    settings: Settings,
+    listener: Arc<TcpListener>,
+    upgrader: Upgrader,
+    trigger: Trigger,
+    liveness: Liveness,
+    listeners: Arc<Listeners>,
+}
+
+impl Daemon {
+    /// Puts everything together, with this listener or a new one.
+    ///
+    /// # Errors
+    /// What is wrong with the settings, in words.
+    async fn new(settings: Settings, listener: Option<Arc<TcpListener>>) -> Result<Self, String> {
+        // Before anything else starts, so that a port that is in use is an error at start.
+        let listener = if let Some(listener) = listener {
+            listener
+        } else {
+            let listener = TcpListener::bind(settings.listen)
+                .await
+                .map_err(|error| format!("LISTEN_ADDR: cannot listen on {}: {error}", settings.listen))?;
+            if let Ok(address) = listener.local_addr() {
+                info!("status at http://{address}/");
+            }
+            Arc::new(listener)
+        };
+        let text = |error: SetupError| error.to_string();
+        let liveness = Liveness::default();
+        let clock = daemon::clock_of_the_loop(Arc::new(Utc::now), liveness.clone());
+        let listeners = Arc::new(app::listeners(&settings).map_err(text)?);
+        let ledger = app::ledger(&settings, &listeners).map_err(text)?;
+        let upgrader = app::upgrader(&settings, !settings.disable_auto_upgrade, clock).await;
+        let upgrader = upgrader.map_err(text)?.with_ledger(ledger);
+        let trigger = trigger::start(settings.schedule.clone(), settings.schedule_jitter)
+            .await
+            .map_err(|error| format!("cannot start the schedule: {error}"))?;
+        Ok(Self {
+            settings,
+            listener,
+            upgrader,
+            trigger,
+            liveness,
+            listeners,
+        })
+    }
+
+    /// Runs until `ended` completes, and returns what that says.
+    async fn run<T>(self, started_at: DateTime<Utc>, ended: impl Future<Output = T>) -> T {
+        let Self {
+            settings,
+            listener,
+            upgrader,
+            trigger,
+            liveness,
+            listeners,
+        } = self;
+        let state = Status {
+            config_hash: settings.hash(),
+            engine_calls: upgrader.engine_calls(),
+            manager_requests: upgrader.manager_requests(),
+            ..Status::new(mode(&settings), settings.schedule.as_str(), started_at)
+        };
+        let (publisher, reader) = watch::channel(state);
+        let told = tokio::spawn(systemd::report(reader.clone(), liveness.clone()));
+        let server = Server {
+            status: reader,
+            liveness: liveness.clone(),
+            hosts: Hosts::new(settings.status_hosts.iter().cloned().chain([host::name()])),
+        };
+        let server = tokio::spawn(server.serve(listener));
+        let options = daemon::Options {
+            schedule: settings.schedule.clone(),
+            health_interval: settings.health.interval,
+            run_on_start: settings.run_on_start,
+            health_only: settings.disable_auto_upgrade,
+            listeners,
+        };
+        let ended = daemon::run(upgrader, trigger, options, publisher, liveness, ended).await;
+        told.abort();
+        server.abort();
+        ended
+    }
+}
+
+/// A daemon with settings that were read again, as soon as that is asked for and they are right. Wrong ones change nothing.
+async fn reloaded(hang_ups: &mut Signal, now: &Settings, listener: &Arc<TcpListener>) -> Daemon {
+    loop {
+        if hang_ups.recv().await.is_none() {
+            pending::<()>().await;
+        }
+        info!("SIGHUP: reading the settings again");
+        systemd::reloading().await;
+        let next = match Settings::from_process_env() {
+            Ok(settings) => {
+                let same = settings.listen == now.listen;
+                Daemon::new(settings, same.then(|| Arc::clone(listener))).await
+            }
+            Err(errors) => Err(errors.to_string()),
+        };
+        match next {
+            Ok(mut next) => {
+                // A run at an odd time was not asked for.
+                next.settings.run_on_start = false;
+                log_settings(&next.settings, "the new settings are in force");
+                if next.settings.log != now.log {
+                    warn!("LOG_LEVEL and LOG_FORMAT take effect at the next start");
+                }
+                return next;
+            }
+            Err(problem) => {
+                error!(
+                    problem,
+                    "the new settings are wrong; those in force stay in force"
+                );
+                systemd::ready().await;
+            }
+        }
+    }
 }
 
 fn mode(settings: &Settings) -> Mode {
@@ -82,7 +192,7 @@ fn mode(settings: &Settings) -> Mode {
     }
 }
 
-fn log_startup(settings: &Settings) {
+fn log_settings(settings: &Settings, what: &str) {
     let source = match &settings.source {
         Source::Manager(manager) => manager.base_url.clone(),
         Source::Fixed(image) => format!("PUBLISHED_IMAGE {image}"),
@@ -94,7 +204,7 @@ fn log_startup(settings: &Settings) {
         source,
         engine = %settings.engine,
         mode = mode(settings).as_str(),
-        "delegate-upgrader starts"
+        "{what}"
     );
     let runs = settings.schedule.next_runs(Utc::now(), 3);
     let runs: Vec<String> = runs.into_iter().map(time::text).collect();

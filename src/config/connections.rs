@@ -44,7 +44,11 @@ pub(super) fn source(reader: &mut Reader, env: &Environment, health_only: bool) 
         let warning = format!("it has no scheme; using {url}");
         reader.problems.warn(&env.manager_host_and_port, warning);
     }
-    let token = match reader.secret(&env.upgrader_token, &env.upgrader_token_file) {
+    let token = match reader.secret(
+        &env.upgrader_token,
+        &env.upgrader_token_file,
+        &env.credentials_directory,
+    ) {
         Given::Value(value, variable) => {
             let token = DelegateToken::parse(value.expose());
             if token.is_none() {
@@ -69,7 +73,11 @@ pub(super) fn source(reader: &mut Reader, env: &Environment, health_only: bool) 
 
 pub(super) fn registry(reader: &mut Reader, env: &Environment) -> Option<RegistryLogin> {
     let username = reader.text(&env.registry_username);
-    let password = reader.secret(&env.registry_password, &env.registry_password_file);
+    let password = reader.secret(
+        &env.registry_password,
+        &env.registry_password_file,
+        &env.credentials_directory,
+    );
     match (username, password) {
         (Some(username), Given::Value(password, _)) => return Some(RegistryLogin { username, password }),
         (Some(_), Given::Not) => reader

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::Path;
 
+use super::environment_file;
 use super::problems::Problems;
 use super::variables::{Environment, Row, TABLE, Texts, UNSUPPORTED, Variable};
 
@@ -15,10 +17,12 @@ impl Environment {
         vars: impl IntoIterator<Item = (OsString, OsString)>,
         problems: &mut Problems,
     ) -> Self {
+        let vars: Vec<(OsString, OsString)> = vars.into_iter().collect();
         let mut exact = Vec::new();
         let mut lower_case = Vec::new();
         let mut foreign = Vec::new();
-        for (name, value) in vars {
+        // The first one counts.
+        for (name, value) in file(&vars, problems).into_iter().chain(vars) {
             let Some(name) = name.to_str() else { continue };
             let Some((row, is_exact)) = row(name) else {
                 foreign.push((name.to_owned(), !value.to_string_lossy().trim().is_empty()));
@@ -65,6 +69,23 @@ impl Environment {
             .filter(|secret| secret.len() >= 8)
             .collect()
     }
+}
+
+/// The variables of `ENVIRONMENT_FILE`.
+fn file(vars: &[(OsString, OsString)], problems: &mut Problems) -> Vec<(OsString, OsString)> {
+    const NAME: &str = "ENVIRONMENT_FILE";
+    let path = vars
+        .iter()
+        .find(|(name, value)| name == NAME && !value.is_empty());
+    let Some(((_, path), (row, _))) = path.zip(row(NAME)) else {
+        return Vec::new();
+    };
+    let mut variables = environment_file::read(Path::new(path)).unwrap_or_else(|why| {
+        problems.wrong(row, why);
+        Vec::new()
+    });
+    variables.retain(|(name, _)| name != NAME);
+    variables
 }
 
 fn rows() -> impl Iterator<Item = &'static Row> {

@@ -3,6 +3,7 @@
 mod audit;
 mod connections;
 mod environment;
+mod environment_file;
 mod notifications;
 mod parse;
 mod problems;

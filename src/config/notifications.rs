@@ -96,7 +96,11 @@ pub(super) fn notifications(reader: &mut Reader, env: &Environment) -> Notificat
 fn webhook(reader: &mut Reader, env: &Environment) -> Option<WebhookSettings> {
     let url = url(reader, &env.webhook_url);
     let format = reader.word(&env.webhook_format);
-    let key = match reader.secret(&env.webhook_secret, &env.webhook_secret_file) {
+    let key = match reader.secret(
+        &env.webhook_secret,
+        &env.webhook_secret_file,
+        &env.credentials_directory,
+    ) {
         Given::Value(text, variable) => SigningKey::parse(text.expose().trim())
             .map_err(|why| reader.problems.wrong(variable.row, why))
             .ok(),

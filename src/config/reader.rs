@@ -141,8 +141,13 @@ impl Reader {
         }
     }
 
-    /// A secret, given as it is or in a file, not both.
-    pub(super) fn secret<'a>(&mut self, plain: &'a Variable, file: &'a Variable) -> Given<'a> {
+    /// A secret, given as it is or in a file, not both; where neither is set, systemd may have it as a credential.
+    pub(super) fn secret<'a>(
+        &mut self,
+        plain: &'a Variable,
+        file: &'a Variable,
+        credentials: &Variable,
+    ) -> Given<'a> {
         if self.problems.names(plain.row) || self.problems.names(file.row) {
             return Given::Wrong;
         }
@@ -156,17 +161,29 @@ impl Reader {
                 self.note(plain, "(set)");
                 Given::Value(Secret::new(value), plain)
             }
-            (None, Some(path)) => match secret_file(Path::new(path)) {
-                Ok(value) => {
-                    self.note(file, path);
-                    Given::Value(value, file)
+            (None, Some(path)) => self.secret_file(file, Path::new(path)),
+            (None, None) => {
+                // `upgrader-token` is the credential for UPGRADER_TOKEN.
+                let name = plain.row.name.to_ascii_lowercase().replace('_', "-");
+                let credential = credentials.get().map(|directory| Path::new(directory).join(name));
+                match credential.filter(|path| path.exists()) {
+                    Some(path) => self.secret_file(file, &path),
+                    None => Given::Not,
                 }
-                Err(why) => {
-                    self.problems.wrong(file.row, why);
-                    Given::Wrong
-                }
-            },
-            (None, None) => Given::Not,
+            }
+        }
+    }
+
+    fn secret_file<'a>(&mut self, file: &'a Variable, path: &Path) -> Given<'a> {
+        match secret_file(path) {
+            Ok(value) => {
+                self.note(file, path.display());
+                Given::Value(value, file)
+            }
+            Err(why) => {
+                self.problems.wrong(file.row, why);
+                Given::Wrong
+            }
         }
     }
 

@@ -41,6 +41,8 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
     }
     let notifications = notifications(&mut reader, env);
     let egress = connections::egress(&mut reader, env, source.as_ref(), &notifications);
+    // Its variables are among those of the environment by now.
+    reader.text(&env.environment_file);
     let listen = reader.read(&env.listen_addr, parse::listen_address);
     let status_hosts = reader.read_as(&env.status_hosts, parse::hosts, |hosts| hosts.join(","));
     let log = LogSettings {

@@ -263,6 +263,8 @@ variables! {
              output shows it.").secret();
     }
     program {
+        environment_file = row("ENVIRONMENT_FILE", Unset, "the path of a readable file of lines NAME=value, as systemd's EnvironmentFile= has them",
+            "Further variables, which win over those of the environment. The file is read again on [`SIGHUP`](systemd.md#reload).");
         listen_addr = row("LISTEN_ADDR", Value("127.0.0.1:9464"), "an address and port such as 127.0.0.1:9464",
             "Where status, metrics and the page are served. In a container `127.0.0.1` is the container's own: set `0.0.0.0:9464` to \
              publish the port.");
@@ -293,6 +295,7 @@ variables! {
     // Read, but not a setting: neither the page nor `config` lists it.
     system {
         home = row("HOME", Unset, "a directory", "The home directory.");
+        credentials_directory = row("CREDENTIALS_DIRECTORY", Unset, "a directory", "Where systemd puts what LoadCredential= names.");
     }
 }
 

@@ -1,6 +1,7 @@
 //! The connections of the status server. Nobody who opens them, on purpose or not, takes from the rest of the program what
 //! it needs: file descriptors, memory and time.
 
+use std::borrow::Borrow;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
@@ -26,13 +27,14 @@ const REQUEST_SIZE: usize = 16 << 10;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Answers each request, until the task is dropped.
-pub(super) async fn serve<A>(listener: TcpListener, answer: A) -> Infallible
+pub(super) async fn serve<L, A>(listener: L, answer: A) -> Infallible
 where
+    L: Borrow<TcpListener>,
     A: Fn(&Request<Incoming>) -> Response<String> + Clone + Send + Sync + 'static,
 {
     let mut open = VecDeque::new();
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, _)) = listener.borrow().accept().await else {
             sleep(PAUSE).await;
             continue;
         };

@@ -1,6 +1,7 @@
 //! HTTP for probes, scrapers and people: `/livez`, `/readyz`, `/metrics`, `/status` and a page at `/`. It answers
 //! `GET` and `HEAD` only.
 
+use std::borrow::Borrow;
 use std::convert::Infallible;
 
 use chrono::Utc;
@@ -35,7 +36,7 @@ pub struct Server {
 
 impl Server {
     /// Serves until the task is dropped.
-    pub async fn serve(self, listener: TcpListener) -> Infallible {
+    pub async fn serve(self, listener: impl Borrow<TcpListener>) -> Infallible {
         connections::serve(listener, move |request| self.answer(request)).await
     }
 

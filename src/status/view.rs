@@ -7,9 +7,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 use strum::IntoStaticStr;
 
 use crate::health::HealthStatus;
+use crate::image::Version;
 use crate::rollout::reason::count;
 use crate::status::Status;
 use crate::status::report::{DelegateReport, Report};
+use crate::text::time;
 
 /// How good the news is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
@@ -65,9 +67,16 @@ pub struct Headline {
 impl Headline {
     /// The answer to "is all well, and what goes on?".
     pub fn of(status: &Status, now: DateTime<Utc>) -> Self {
-        let next = status
-            .next_run
-            .map(|next| format!("next run {}", soon(next, now)));
+        Self::with_next(status, now, |next| soon(next, now))
+    }
+
+    /// The same for where it is read later: with the time of the next run.
+    pub fn lasting(status: &Status, now: DateTime<Utc>) -> Self {
+        Self::with_next(status, now, time::text)
+    }
+
+    fn with_next(status: &Status, now: DateTime<Utc>, say: impl Fn(DateTime<Utc>) -> String) -> Self {
+        let next = status.next_run.map(|next| format!("next run {}", say(next)));
         let (tone, mut parts) = match (&status.engine_error, &status.report) {
             (Some(_), report) => {
                 let seen = report.as_ref().map(|report| report.observed_at);
@@ -81,7 +90,7 @@ impl Headline {
             }
             (None, Some(report)) => {
                 let worst = report.delegates.iter().map(Tone::of).max();
-                (worst.unwrap_or(Tone::Good), parts(report))
+                (worst.unwrap_or(Tone::Good), parts(report, now))
             }
         };
         parts.extend(next);
@@ -91,7 +100,7 @@ impl Headline {
 }
 
 /// What there is to say of the delegates, the most important first.
-fn parts(report: &Report) -> Vec<String> {
+fn parts(report: &Report, now: DateTime<Utc>) -> Vec<String> {
     let delegates = &report.delegates;
     let of_health = |health| {
         let found = delegates.iter().filter(move |delegate| delegate.health == health);
@@ -104,8 +113,12 @@ fn parts(report: &Report) -> Vec<String> {
     let unhealthy = of_health(HealthStatus::Unhealthy);
     let starting = of_health(HealthStatus::Starting);
     match (unhealthy.as_slice(), starting.as_slice(), total) {
-        ([], [], 1) => parts.push(format!("{} is healthy", delegates[0].container)),
-        ([], [], _) => parts.push(format!("All {total} delegates are healthy")),
+        ([], [], 1) => parts.push(format!(
+            "{} is healthy{}",
+            delegates[0].container,
+            on_version(report)
+        )),
+        ([], [], _) => parts.push(format!("All {total} delegates are healthy{}", on_version(report))),
         ([only], _, 1) => parts.push(format!("{} is unhealthy", only.container)),
         ([], [only], 1) => parts.push(format!("{} is starting", only.container)),
         ([], some, _) => parts.push(of_total(some, total, "starting")),
@@ -118,8 +131,19 @@ fn parts(report: &Report) -> Vec<String> {
         let are = if replaced == 1 { "is" } else { "are" };
         parts.push(format!("{replaced} {are} being replaced"));
     }
-    parts.extend(drains(report));
+    parts.extend(drains(report, now));
     parts
+}
+
+/// The version that all of them run, if it is one.
+fn on_version(report: &Report) -> String {
+    let of = |delegate: &DelegateReport| Version::of(&delegate.image.parse().ok()?);
+    let mut versions = report.delegates.iter().map(of);
+    let first = versions.next().flatten();
+    match first.filter(|first| versions.all(|version| version.as_ref() == Some(first))) {
+        Some(version) => format!(" on {version}"),
+        None => String::new(),
+    }
 }
 
 fn of_total(some: &[&DelegateReport], total: usize, state: &str) -> String {
@@ -139,16 +163,19 @@ fn names(delegates: &[&DelegateReport]) -> String {
     text
 }
 
-fn drains(report: &Report) -> Option<String> {
+fn drains(report: &Report, now: DateTime<Utc>) -> Option<String> {
     let drains = || report.delegates.iter().flat_map(|delegate| &delegate.draining);
     let tasks = drains()
         .filter_map(|drain| drain.tasks)
         .reduce(u64::saturating_add);
     let tasks = tasks.map_or_else(|| "tasks".to_owned(), count);
+    let until = drains().filter_map(|drain| drain.until).max();
+    let left = until.map(|until| format!(", {} left", rough(until - now)));
+    let left = left.unwrap_or_default();
     match drains().count() {
         0 => None,
-        1 => Some(format!("1 old one is finishing {tasks}")),
-        number => Some(format!("{number} old ones are finishing {tasks}")),
+        1 => Some(format!("1 old one is finishing {tasks}{left}")),
+        number => Some(format!("{number} old ones are finishing {tasks}{left}")),
     }
 }
 

@@ -41,3 +41,4 @@ mod slow_answers;
 mod slow_delegates;
 mod slow_engine;
 mod socket_proxies;
+mod systemd;

@@ -45,7 +45,7 @@ fn the_page_in_a_browser_says_how_all_are_and_logs_nothing() {
     let (document, console) = browse(url, &["--dump-dom"]);
     for text in [
         // The one with the fewest tasks goes first, and the other one is halted.
-        format!("All 2 delegates are healthy; not upgraded: {one}, {two}"),
+        format!("All 2 delegates are healthy on {V1}; not upgraded: {one}, {two}"),
         "<dt>Tasks</dt><dd>2</dd>".to_owned(),
         "<dt>Rejected</dt>".to_owned(),
         format!("last lines of {two}.failed-1"),

@@ -75,7 +75,7 @@ fn daemon(twin: &Twin, health_interval: Duration) -> Liveness {
         let reconciler = Reconciler::new(engine, None::<FixedImage>, Nobody, settings, clock);
         let trigger = trigger::start(schedule, Duration::ZERO).await.unwrap();
         let (publisher, _reader) = watch::channel(Status::new(Mode::HealthOnly, "0 0 1 1 *", Utc::now()));
-        let never = std::future::pending();
+        let never = std::future::pending::<()>();
         daemon::run(reconciler, trigger, options, publisher, heard_of, never).await;
     });
     liveness

@@ -84,6 +84,25 @@ fn the_first_line_answers_how_all_are() {
         Tone::Busy,
         "All 2 delegates are healthy; 1 is being replaced; 2 old ones are finishing 7 tasks",
     );
+    let lasting = |versions: [&str; 2]| {
+        let delegates = versions.map(|version| {
+            let mut one = delegate("d1");
+            one["image"] = format!("harness/delegate:{version}").into();
+            one
+        });
+        let mut status = with(&delegates);
+        status.next_run = Some(now());
+        Headline::lasting(&status, now()).text
+    };
+    // For where it is read later.
+    let next = "next run 2026-11-21T05:20:00Z";
+    assert_eq!(
+        lasting(["26.10.1", "26.10.1"]),
+        format!("All 2 delegates are healthy on 26.10.1; {next}")
+    );
+    for mixed in [["26.10.1", "26.11.1"], ["26.10.1", "latest"]] {
+        assert_eq!(lasting(mixed), format!("All 2 delegates are healthy; {next}"));
+    }
     let alone = |health: &str| {
         let mut one = delegate("d1");
         one["health"] = health.into();
@@ -208,7 +227,7 @@ fn what_does_not_fit_into_a_row_stands_below_the_table() {
     assert_eq!(
         lines,
         [
-            "✓ All 2 delegates are healthy; 1 old one is finishing 1 task",
+            "✓ All 2 delegates are healthy; 1 old one is finishing 1 task, 41 min left",
             "  delegate-upgrader 0.1.0, health checks only, observed 2 min ago",
             "",
             "  CONTAINER  IMAGE                    HEALTH       STATUS",

@@ -9,7 +9,7 @@ use delegate_upgrader::config::{HealthAction, LogFormat, LogLevel, ProbeKind, So
 use delegate_upgrader::engine::EngineHost;
 
 use super::certificates::docker_certificates;
-use super::{KEY, PASSWORD, TOKEN_BASE64, assert_no_secret, errors, settings};
+use super::{KEY, PASSWORD, TOKEN, TOKEN_BASE64, assert_no_secret, errors, settings};
 
 #[test]
 fn the_documented_command_gives_the_documented_defaults() {
@@ -397,6 +397,7 @@ fn the_redacted_settings_show_what_is_in_effect() {
             "WEBHOOK_SECRET_FILE=(unset)",
             "WEBHOOK_EVENTS=(unset)",
             "DEADMAN_URL=(unset)",
+            "ENVIRONMENT_FILE=(unset)",
             "LISTEN_ADDR=127.0.0.1:9464",
             "STATUS_HOSTS=(unset)",
             "LOG_LEVEL=info",
@@ -446,4 +447,39 @@ fn the_hash_of_the_settings_is_that_of_what_config_prints() {
     assert_eq!(proxied("one"), proxied("two"), "a secret in a URL");
     assert_ne!(base, hash(&[("SCHEDULE", "@daily")]));
     assert_ne!(base, hash(&[("REGISTRY_MIRROR", "registry.example")]));
+}
+
+#[test]
+fn the_variables_of_a_file_win_over_the_environment() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("environment");
+    std::fs::write(
+        &file,
+        "# for systemd, too\nHEALTHY_TIME=\"30s\"\nUPGRADER_TOKEN=\n",
+    )
+    .unwrap();
+    let path = file.to_str().unwrap();
+    let settings = settings(&[("ENVIRONMENT_FILE", path), ("HEALTHY_TIME", "20s")]);
+    assert_eq!(settings.healthy_time.as_secs(), 30);
+    let shown = settings.redacted();
+    assert!(
+        shown.contains(&("ENVIRONMENT_FILE", path.to_owned())),
+        "{shown:?}"
+    );
+}
+
+#[test]
+fn what_systemd_has_as_a_credential_needs_no_variable() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().to_str().unwrap();
+    std::fs::write(directory.path().join("upgrader-token"), format!("{TOKEN}\n")).unwrap();
+    std::fs::write(directory.path().join("registry-password"), PASSWORD).unwrap();
+    let of_systemd = ("CREDENTIALS_DIRECTORY", path);
+    let settings = settings(&[of_systemd, ("UPGRADER_TOKEN", ""), ("REGISTRY_USERNAME", "robot")]);
+    assert_eq!(settings.registry.clone().unwrap().password.expose(), PASSWORD);
+    assert!(matches!(settings.source, Source::Manager(_)));
+    assert_no_secret("config", &format!("{:?}", settings.redacted()));
+    // A variable wins.
+    let errors = errors(&[of_systemd, ("UPGRADER_TOKEN", "ffff")]);
+    assert!(errors.to_string().contains("UPGRADER_TOKEN"), "{errors}");
 }

@@ -443,3 +443,22 @@ fn a_misspelt_variable_produces_a_warning_without_its_value() {
         "{text}"
     );
 }
+
+#[test]
+fn a_file_of_variables_that_is_wrong_is_named_with_its_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("environment");
+    std::fs::write(&file, format!("HEALTHY_TIME=30s\n{TOKEN}\n")).unwrap();
+    let absent = directory.path().join("absent");
+    for (path, why) in [
+        (&file, "line 2: no NAME=value"),
+        (&absent, "No such file or directory"),
+    ] {
+        let errors = errors(&[("ENVIRONMENT_FILE", path.to_str().unwrap())]).to_string();
+        assert!(
+            errors.contains("ENVIRONMENT_FILE") && errors.contains(why),
+            "{errors}"
+        );
+        assert_no_secret("the error", &errors);
+    }
+}

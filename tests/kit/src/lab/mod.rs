@@ -350,6 +350,12 @@ impl Upgrader {
         self
     }
 
+    /// Its environment, as lines `NAME=value`.
+    pub fn settings(&self) -> Vec<String> {
+        let variables = self.variables.iter();
+        variables.map(|(name, value)| format!("{name}={value}")).collect()
+    }
+
     pub fn command(&self, arguments: &[&str]) -> Command {
         let program = program();
         let mut command = match self.wrapper.split_first() {

@@ -1,0 +1,139 @@
+//! A file of variables, in the form that systemd reads as `EnvironmentFile=`. Unlike the environment, it can be read again
+//! while the program runs.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read as _;
+use std::iter::Peekable;
+use std::path::Path;
+use std::str::Chars;
+
+/// Bytes of the largest file that is read.
+const LARGEST: u64 = 1024 * 1024;
+
+/// The variables of a file, in its order.
+///
+/// # Errors
+/// Why it cannot be read, without a word of its values.
+pub(super) fn read(path: &Path) -> Result<Vec<(OsString, OsString)>, String> {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(LARGEST).read_to_string(&mut text));
+    read.map_err(|error| format!("{}: {error}", path.display()))?;
+    let variables = parse(&text).map_err(|(line, why)| format!("{}: line {line}: {why}", path.display()))?;
+    let variables = variables.into_iter();
+    Ok(variables
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect())
+}
+
+/// Names and values, or the number of the line that is wrong, and why.
+fn parse(text: &str) -> Result<Vec<(String, String)>, (usize, &'static str)> {
+    let mut variables = Vec::new();
+    let mut lines = text.lines().enumerate();
+    while let Some((number, line)) = lines.next() {
+        let begin = line.trim_start();
+        if begin.is_empty() || begin.starts_with(['#', ';']) {
+            continue;
+        }
+        let mut whole = line.to_owned();
+        // A backslash at the end joins the next line.
+        while whole.ends_with('\\') && !whole.ends_with("\\\\") {
+            whole.pop();
+            whole.push_str(lines.next().map(|(_, next)| next).unwrap_or_default());
+        }
+        let wrong = |why| (number + 1, why);
+        let (name, value) = whole.split_once('=').ok_or_else(|| wrong("no NAME=value"))?;
+        let name = name.trim();
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if name.is_empty() || !name.chars().all(is_name) || name.starts_with(|c: char| c.is_ascii_digit()) {
+            return Err(wrong(
+                "no NAME=value: the name has other characters than letters, digits and _",
+            ));
+        }
+        let value = unquoted(value.trim()).ok_or_else(|| wrong("its quote does not end on the line"))?;
+        variables.push((name.to_owned(), value));
+    }
+    Ok(variables)
+}
+
+/// A value without its quotes and the backslashes that protect a character; `None` where a quote does not end.
+fn unquoted(value: &str) -> Option<String> {
+    let mut text = String::with_capacity(value.len());
+    let mut chars = value.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' => until_quote(&mut chars, &mut text)?,
+            '"' => until_double_quote(&mut chars, &mut text)?,
+            '\\' => text.extend(chars.next()),
+            _ => text.push(c),
+        }
+    }
+    Some(text)
+}
+
+fn until_quote(chars: &mut Peekable<Chars<'_>>, text: &mut String) -> Option<()> {
+    loop {
+        match chars.next()? {
+            '\'' => return Some(()),
+            c => text.push(c),
+        }
+    }
+}
+
+fn until_double_quote(chars: &mut Peekable<Chars<'_>>, text: &mut String) -> Option<()> {
+    loop {
+        match chars.next()? {
+            '"' => return Some(()),
+            '\\' => {
+                // Only what has a meaning between such quotes is protected.
+                let protects = chars.next_if(|c| matches!(c, '"' | '\\' | '`' | '$'));
+                text.push(protects.unwrap_or('\\'));
+            }
+            c => text.push(c),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_as_systemd_reads_them() {
+        for (text, expected) in [
+            ("A=b", "b"),
+            ("A =  b c  ", "b c"),
+            ("A=", ""),
+            ("A=b#c", "b#c"),
+            ("A=\"b  c\"", "b  c"),
+            ("A='b \"c\" \\d'", "b \"c\" \\d"),
+            ("A=\"b \\\"c\\\" \\d $e\"", "b \"c\" \\d $e"),
+            ("A=b\\ c\\\\d", "b c\\d"),
+            ("A=\"b\"'c'd", "bcd"),
+            ("A=b\\\nc", "bc"),
+            ("A=b=c", "b=c"),
+            ("# no\n; no\n\n  A=b", "b"),
+        ] {
+            let expected = vec![("A".to_owned(), expected.to_owned())];
+            assert_eq!(parse(text), Ok(expected), "{text:?}");
+        }
+        assert_eq!(parse("A=b\nA=c\n").unwrap().len(), 2);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_by_its_line_and_not_repeated() {
+        for (text, line) in [
+            ("A=b\n\nhunter2", 3),
+            ("A B=hunter2", 1),
+            ("=hunter2", 1),
+            ("1A=hunter2", 1),
+            ("export A=hunter2", 1),
+            ("A=\"hunter2", 1),
+            ("#\nA='hunter2\n'", 2),
+        ] {
+            let (found, why) = parse(text).unwrap_err();
+            assert_eq!(found, line, "{text:?}");
+            assert!(!why.contains("hunter2"));
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What systemd hears of the daemon where it is a service of `Type=notify`: that it is ready, how the delegates are, and
+//! that its loop is alive. Nobody else listens.
+
+use std::env;
+use std::future::pending;
+
+use chrono::Utc;
+use sd_notify::NotifyState;
+use tokio::task::spawn_blocking;
+use tracing::debug;
+
+use crate::status::Reader;
+use crate::status::liveness::Liveness;
+use crate::status::view::Headline;
+
+/// So many words in the time within which systemd expects one.
+const WORDS: u32 = 3;
+
+/// A word to systemd.
+enum Word {
+    Status(String),
+    Ready,
+    Alive,
+    Reloading,
+    Stopping,
+}
+
+/// Tells systemd of the daemon for as long as this is polled. It ends at once where nobody listens.
+pub(crate) async fn report(mut status: Reader, liveness: Liveness) {
+    if !is_listening() {
+        return;
+    }
+    let interval = sd_notify::watchdog_enabled().map(|limit| limit / WORDS);
+    let mut told = String::new();
+    let mut is_ready = false;
+    loop {
+        let (line, has_observed) = {
+            let status = status.borrow_and_update();
+            let line = Headline::lasting(&status, Utc::now()).text;
+            (line, status.report.is_some())
+        };
+        if line != told {
+            told.clone_from(&line);
+            tell(Word::Status(line)).await;
+        }
+        if has_observed && !is_ready {
+            is_ready = true;
+            tell(Word::Ready).await;
+        }
+        // If it is not told for too long, systemd kills the daemon and starts it anew.
+        if interval.is_some() && liveness.problem().is_none() {
+            tell(Word::Alive).await;
+        }
+        let pause = async {
+            match interval {
+                Some(interval) => tokio::time::sleep(interval).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            changed = status.changed() => if changed.is_err() { return },
+            () = pause => {}
+        }
+    }
+}
+
+/// Tells systemd that the daemon ends.
+pub(crate) async fn stopping() {
+    tell(Word::Stopping).await;
+}
+
+/// Tells systemd that the daemon reads its settings again, until it is ready.
+pub(crate) async fn reloading() {
+    tell(Word::Reloading).await;
+}
+
+/// Tells systemd that the daemon is ready: with new settings [`report`] does that, after the first observation.
+pub(crate) async fn ready() {
+    tell(Word::Ready).await;
+}
+
+fn is_listening() -> bool {
+    env::var_os("NOTIFY_SOCKET").is_some()
+}
+
+/// The socket may be full, so this waits on another thread.
+async fn tell(word: Word) {
+    if !is_listening() {
+        return;
+    }
+    let told = spawn_blocking(move || match &word {
+        Word::Status(line) => sd_notify::notify(&[NotifyState::Status(line)]),
+        Word::Ready => sd_notify::notify(&[NotifyState::Ready]),
+        Word::Alive => sd_notify::notify(&[NotifyState::Watchdog]),
+        // With the time, as `Type=notify-reload` wants it.
+        Word::Reloading => sd_notify::notify(&[NotifyState::Reloading, NotifyState::monotonic_usec_now()?]),
+        Word::Stopping => sd_notify::notify(&[NotifyState::Stopping]),
+    });
+    if let Ok(Err(error)) = told.await {
+        debug!(%error, "cannot tell systemd");
+    }
+}

@@ -1,0 +1,167 @@
+//! The daemon as a service: what systemd hears of it, and settings that are read again.
+
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::daemon::{Daemon, get};
+
+/// Where systemd listens.
+struct Systemd {
+    directory: tempfile::TempDir,
+    socket: UnixDatagram,
+}
+
+impl Systemd {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = UnixDatagram::bind(directory.path().join("notify")).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        Self { directory, socket }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("notify")
+    }
+
+    /// The words until one begins like this, that one included.
+    async fn until(&self, begin: &str) -> Vec<String> {
+        let end = Instant::now() + Duration::from_secs(20);
+        let mut words = Vec::new();
+        while Instant::now() < end {
+            let mut buffer = [0; 4096];
+            let Ok(length) = self.socket.recv(&mut buffer) else {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                continue;
+            };
+            let message = String::from_utf8_lossy(&buffer[..length]).into_owned();
+            words.extend(message.lines().map(str::to_owned));
+            if words.iter().any(|word| word.starts_with(begin)) {
+                return words;
+            }
+        }
+        panic!("no {begin} among {words:?}");
+    }
+}
+
+fn signal(daemon: &Daemon, name: &str) {
+    let id = daemon.process.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-s", name, &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+}
+
+async fn config_hash(daemon: &Daemon) -> String {
+    let end = Instant::now() + Duration::from_secs(10);
+    loop {
+        if let Some((200, text)) = get(&daemon.address, "/metrics").await {
+            let line = text
+                .lines()
+                .find(|line| line.starts_with("delegate_upgrader_config_hash "));
+            return line.unwrap().to_owned();
+        }
+        assert!(Instant::now() < end, "it does not listen");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn write(path: &Path, health_interval: &str) {
+    fs::write(
+        path,
+        format!("# a comment\nHEALTH_INTERVAL=\"{health_interval}\"\n"),
+    )
+    .unwrap();
+}
+
+#[tokio::test]
+async fn systemd_hears_that_it_is_ready_how_it_is_that_it_lives_and_that_it_ends() {
+    let systemd = Systemd::new();
+    let daemon = Daemon::start(|command| {
+        command
+            .env("NOTIFY_SOCKET", systemd.path())
+            .env("WATCHDOG_USEC", "300000");
+    })
+    .await;
+    let words = systemd.until("READY=1").await;
+    let observed = words
+        .iter()
+        .position(|word| word.starts_with("STATUS=No delegate was found; next run 20"));
+    assert!(
+        observed < words.iter().position(|word| word == "READY=1"),
+        "{words:?}"
+    );
+    for _ in 0..3 {
+        systemd.until("WATCHDOG=1").await;
+    }
+    signal(&daemon, "TERM");
+    systemd.until("STOPPING=1").await;
+}
+
+#[tokio::test]
+async fn it_is_not_ready_before_it_has_observed_the_engine() {
+    let systemd = Systemd::new();
+    let _daemon = Daemon::start(|command| {
+        command
+            .env("NOTIFY_SOCKET", systemd.path())
+            .env("WATCHDOG_USEC", "300000")
+            .env("DOCKER_HOST", "tcp://127.0.0.1:9");
+    })
+    .await;
+    let words = systemd.until("STATUS=The Docker engine cannot be reached").await;
+    assert!(!words.contains(&"READY=1".to_owned()), "{words:?}");
+    // It lives, all the same.
+    for _ in 0..3 {
+        let words = systemd.until("WATCHDOG=1").await;
+        assert!(!words.contains(&"READY=1".to_owned()), "{words:?}");
+    }
+}
+
+#[tokio::test]
+async fn new_settings_are_read_on_a_hangup_and_wrong_ones_change_nothing() {
+    let systemd = Systemd::new();
+    let file = systemd.directory.path().join("environment");
+    write(&file, "2s");
+    let daemon = Daemon::start(|command| {
+        command
+            .env("NOTIFY_SOCKET", systemd.path())
+            .env("ENVIRONMENT_FILE", &file);
+    })
+    .await;
+    systemd.until("READY=1").await;
+    let first = config_hash(&daemon).await;
+
+    write(&file, "3s");
+    signal(&daemon, "HUP");
+    systemd.until("RELOADING=1").await;
+    systemd.until("READY=1").await;
+    let second = config_hash(&daemon).await;
+    assert_ne!(first, second);
+
+    for wrong in [
+        "HEALTH_INTERVAL=soon\n",
+        "HEALTH_INTERVAL\n",
+        "HEALTH_INTERVAL=4s\nLISTEN_ADDR=203.0.113.1:1\n",
+    ] {
+        fs::write(&file, wrong).unwrap();
+        signal(&daemon, "HUP");
+        systemd.until("RELOADING=1").await;
+        systemd.until("READY=1").await;
+        assert_eq!(config_hash(&daemon).await, second, "{wrong}");
+    }
+
+    // Its address may change, too.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    fs::write(&file, format!("HEALTH_INTERVAL=2s\nLISTEN_ADDR={address}\n")).unwrap();
+    signal(&daemon, "HUP");
+    systemd.until("READY=1").await;
+    assert!(get(&address, "/livez").await.is_some());
+    assert!(get(&daemon.address, "/livez").await.is_none());
+}
