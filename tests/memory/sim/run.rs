@@ -88,7 +88,9 @@ fn play_seed(people: People, seed: u64, tally: &Mutex<Tally>) {
             for (what, count) in counts {
                 *tally.counts.entry(what).or_default() += count;
             }
-            if !violations.is_empty() {
+            if let Some(first) = violations.first() {
+                // A run of hours may be stopped before its end.
+                println!("SEED={seed} VIOLATED: {first}");
                 tally.violations.push((seed, violations));
             }
         }
