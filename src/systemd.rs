@@ -13,11 +13,11 @@ use crate::status::Reader;
 use crate::status::liveness::Liveness;
 use crate::status::view::Headline;
 
-/// So many words in the time within which systemd expects one.
-const WORDS: u32 = 3;
+/// So many notifications in the time within which systemd expects one.
+const PER_LIMIT: u32 = 3;
 
-/// A word to systemd.
-enum Word {
+/// What systemd can hear.
+enum State {
     Status(String),
     Ready,
     Alive,
@@ -25,13 +25,13 @@ enum Word {
     Stopping,
 }
 
-/// Tells systemd of the daemon for as long as this is polled. It ends at once where nobody listens.
+/// Notifies systemd of the daemon for as long as this is polled. It ends at once where nobody listens.
 pub(crate) async fn report(mut status: Reader, liveness: Liveness) {
     if !is_listening() {
         return;
     }
-    let interval = sd_notify::watchdog_enabled().map(|limit| limit / WORDS);
-    let mut told = String::new();
+    let interval = sd_notify::watchdog_enabled().map(|limit| limit / PER_LIMIT);
+    let mut last = String::new();
     let mut is_ready = false;
     loop {
         let (line, has_observed) = {
@@ -39,17 +39,17 @@ pub(crate) async fn report(mut status: Reader, liveness: Liveness) {
             let line = Headline::lasting(&status, Utc::now()).text;
             (line, status.report.is_some())
         };
-        if line != told {
-            told.clone_from(&line);
-            tell(Word::Status(line)).await;
+        if line != last {
+            last.clone_from(&line);
+            notify(State::Status(line)).await;
         }
         if has_observed && !is_ready {
             is_ready = true;
-            tell(Word::Ready).await;
+            notify(State::Ready).await;
         }
-        // If it is not told for too long, systemd kills the daemon and starts it anew.
+        // After too long without a notification, systemd kills the daemon and starts it anew.
         if interval.is_some() && liveness.problem().is_none() {
-            tell(Word::Alive).await;
+            notify(State::Alive).await;
         }
         let pause = async {
             match interval {
@@ -64,19 +64,19 @@ pub(crate) async fn report(mut status: Reader, liveness: Liveness) {
     }
 }
 
-/// Tells systemd that the daemon ends.
+/// Notifies systemd that the daemon ends.
 pub(crate) async fn stopping() {
-    tell(Word::Stopping).await;
+    notify(State::Stopping).await;
 }
 
-/// Tells systemd that the daemon reads its settings again, until it is ready.
+/// Notifies systemd that the daemon reads its settings again, until it is ready.
 pub(crate) async fn reloading() {
-    tell(Word::Reloading).await;
+    notify(State::Reloading).await;
 }
 
-/// Tells systemd that the daemon is ready: with new settings [`report`] does that, after the first observation.
+/// Notifies systemd that the daemon is ready: with new settings [`report`] does that, after the first observation.
 pub(crate) async fn ready() {
-    tell(Word::Ready).await;
+    notify(State::Ready).await;
 }
 
 fn is_listening() -> bool {
@@ -84,19 +84,19 @@ fn is_listening() -> bool {
 }
 
 /// The socket may be full, so this waits on another thread.
-async fn tell(word: Word) {
+async fn notify(state: State) {
     if !is_listening() {
         return;
     }
-    let told = spawn_blocking(move || match &word {
-        Word::Status(line) => sd_notify::notify(&[NotifyState::Status(line)]),
-        Word::Ready => sd_notify::notify(&[NotifyState::Ready]),
-        Word::Alive => sd_notify::notify(&[NotifyState::Watchdog]),
+    let notified = spawn_blocking(move || match &state {
+        State::Status(line) => sd_notify::notify(&[NotifyState::Status(line)]),
+        State::Ready => sd_notify::notify(&[NotifyState::Ready]),
+        State::Alive => sd_notify::notify(&[NotifyState::Watchdog]),
         // With the time, as `Type=notify-reload` wants it.
-        Word::Reloading => sd_notify::notify(&[NotifyState::Reloading, NotifyState::monotonic_usec_now()?]),
-        Word::Stopping => sd_notify::notify(&[NotifyState::Stopping]),
+        State::Reloading => sd_notify::notify(&[NotifyState::Reloading, NotifyState::monotonic_usec_now()?]),
+        State::Stopping => sd_notify::notify(&[NotifyState::Stopping]),
     });
-    if let Ok(Err(error)) = told.await {
-        debug!(%error, "cannot tell systemd");
+    if let Ok(Err(error)) = notified.await {
+        debug!(%error, "cannot notify systemd");
     }
 }

@@ -76,7 +76,7 @@ impl Daemon {
     /// Puts everything together, with this listener or a new one.
     ///
     /// # Errors
-    /// What is wrong with the settings, in words.
+    /// What is wrong with the settings.
     async fn new(settings: Settings, listener: Option<Arc<TcpListener>>) -> Result<Self, String> {
         // Before anything else starts, so that a port that is in use is an error at start.
         let listener = if let Some(listener) = listener {
@@ -127,7 +127,7 @@ impl Daemon {
             ..Status::new(mode(&settings), settings.schedule.as_str(), started_at)
         };
         let (publisher, reader) = watch::channel(state);
-        let told = tokio::spawn(systemd::report(reader.clone(), liveness.clone()));
+        let notifier = tokio::spawn(systemd::report(reader.clone(), liveness.clone()));
         let server = Server {
             status: reader,
             liveness: liveness.clone(),
@@ -142,7 +142,7 @@ impl Daemon {
             listeners,
         };
         let ended = daemon::run(upgrader, trigger, options, publisher, liveness, ended).await;
-        told.abort();
+        notifier.abort();
         server.abort();
         ended
     }

@@ -85,6 +85,8 @@ fn file(vars: &[(OsString, OsString)], problems: &mut Problems) -> Vec<(OsString
         Vec::new()
     });
     variables.retain(|(name, _)| name != NAME);
+    // In a file the last one counts.
+    variables.reverse();
     variables
 }
 

@@ -18,7 +18,10 @@ const LARGEST: u64 = 1024 * 1024;
 pub(super) fn read(path: &Path) -> Result<Vec<(OsString, OsString)>, String> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(LARGEST).read_to_string(&mut text));
-    read.map_err(|error| format!("{}: {error}", path.display()))?;
+    let length = read.map_err(|error| format!("{}: {error}", path.display()))?;
+    if u64::try_from(length).is_ok_and(|length| length >= LARGEST) {
+        return Err(format!("{}: larger than 1 MiB", path.display()));
+    }
     let variables = parse(&text).map_err(|(line, why)| format!("{}: line {line}: {why}", path.display()))?;
     let variables = variables.into_iter();
     Ok(variables

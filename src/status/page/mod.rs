@@ -160,7 +160,7 @@ fn image(delegate: &DelegateReport) -> String {
     text
 }
 
-/// The releases that the last outcomes tell of, folded up; `None` where they tell of none.
+/// The releases among the last outcomes, folded up; `None` where there are none.
 fn releases_html(delegate: &DelegateReport, events: &[Event], now: DateTime<Utc>) -> Option<String> {
     let own = events
         .iter()

@@ -455,7 +455,7 @@ fn the_variables_of_a_file_win_over_the_environment() {
     let file = directory.path().join("environment");
     std::fs::write(
         &file,
-        "# for systemd, too\nHEALTHY_TIME=\"30s\"\nUPGRADER_TOKEN=\n",
+        "# for systemd, too\nHEALTHY_TIME=25s\nHEALTHY_TIME=\"30s\"\nUPGRADER_TOKEN=\n",
     )
     .unwrap();
     let path = file.to_str().unwrap();
