@@ -20,6 +20,7 @@ use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::host::capacity::{Disk, FreeDisk, FreeMemory};
 use crate::rollout::{Member, Memory, Rollout};
+use crate::schedule::zone::Zone;
 
 use assemble::{Moment, ReadAt};
 use probes::Probes;
@@ -40,6 +41,8 @@ pub struct Scope {
     pub free_memory: FreeMemory,
     /// Room on the disk for another image.
     pub free_disk: FreeDisk,
+    /// `TZ`, for the labels with a time.
+    pub zone: Zone,
 }
 
 impl Scope {

@@ -28,4 +28,5 @@ mod schedule;
 mod schemas;
 mod status;
 mod text;
+mod windows;
 mod zones;
