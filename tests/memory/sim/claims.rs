@@ -119,13 +119,6 @@ impl Claims {
         own.or_else(|| self.given.get(base).copied())
     }
 
-    /// Whether someone gave a container of that line another name.
-    pub(super) fn is_renamed(&self, line: usize) -> bool {
-        self.given
-            .iter()
-            .any(|(name, of)| *of == line && name.contains("-kept-"))
-    }
-
     pub(super) fn situation(&self, line: usize, glance: &[Glance]) -> Situation {
         let names = &self.lines[line].names;
         let family = glance.iter().filter_map(|container| {
