@@ -8,8 +8,8 @@ use delegate_upgrader::schedule::zone::Zone;
 
 use super::scene::{Change, Scene, V1, V2, ago, new, now, old};
 
-fn window(text: &str) -> Option<UpgradeWindow> {
-    Some(UpgradeWindow::parse(text, Zone::utc()).unwrap())
+fn window(text: &str) -> UpgradeWindow {
+    UpgradeWindow::parse(text, Zone::utc()).unwrap()
 }
 
 /// The moment of the tests is 08:00 on a Friday.
@@ -40,7 +40,7 @@ fn at(text: &str) -> DateTime<Utc> {
 fn nothing_begins_outside_of_the_window() {
     assert_eq!(now(), at("2027-01-15T08:00:00Z"));
     let timing = |text| Timing {
-        window: window(text),
+        window: Some(window(text)),
         now_if_expired: false,
     };
     assert_eq!(base().next(), "pull harness/delegate:26.02.1");
@@ -58,16 +58,16 @@ fn nothing_begins_outside_of_the_window() {
         "rest: outside_window"
     );
     // The owner's goes before the host's.
-    let both = |own| host(timing(CLOSED)).with(|rollout| rollout.limits.window = window(own));
+    let both = |own| host(timing(CLOSED)).with(|rollout| rollout.limits.window = Some(window(own)));
     assert_eq!(both(OPEN).next(), "pull harness/delegate:26.02.1");
-    let both = |own| host(timing(OPEN)).with(|rollout| rollout.limits.window = window(own));
+    let both = |own| host(timing(OPEN)).with(|rollout| rollout.limits.window = Some(window(own)));
     assert_eq!(both(CLOSED).next(), "rest: outside_window");
 }
 
 #[test]
 fn what_was_begun_is_finished_at_any_time() {
     let timing = Timing {
-        window: window(CLOSED),
+        window: Some(window(CLOSED)),
         now_if_expired: false,
     };
     let begun = scene().serving(old()).candidate(new()).pulled(V2);
@@ -85,7 +85,7 @@ fn what_was_begun_is_finished_at_any_time() {
 #[test]
 fn an_expired_version_waits_for_no_window_where_that_is_set() {
     let timing = |now_if_expired| Timing {
-        window: window(CLOSED),
+        window: Some(window(CLOSED)),
         now_if_expired,
     };
     let runs = |image: &str, now_if_expired| {
@@ -103,7 +103,10 @@ fn an_expired_version_waits_for_no_window_where_that_is_set() {
     // The owner's window, too; but not what is about the image, or said for this time.
     let expired = || host(timing(true));
     assert_eq!(old().image.to_string(), V1);
-    assert_eq!(expired().with(|r| r.limits.window = window(CLOSED)).next(), pull);
+    assert_eq!(
+        expired().with(|r| r.limits.window = Some(window(CLOSED))).next(),
+        pull
+    );
     let snoozed = expired().with(|r| r.limits.snooze_until = Some(ago(-60)));
     assert_eq!(snoozed.next(), "rest: snoozed");
     assert_eq!(
@@ -151,7 +154,7 @@ fn the_labels_of_the_owner_hold_a_delegate_back() {
 fn of_several_reasons_the_one_that_ends_last_is_given() {
     let both = |snoozed: i64| {
         owner(|limits| {
-            limits.window = window(CLOSED);
+            limits.window = Some(window(CLOSED));
             limits.snooze_until = Some(ago(-snoozed));
         })
     };
@@ -168,7 +171,7 @@ fn an_operator_who_names_a_delegate_waits_for_no_time() {
     };
     let pull = "pull harness/delegate:26.02.1";
     let asleep = |limits: &mut OwnerLimits| {
-        limits.window = window(CLOSED);
+        limits.window = Some(window(CLOSED));
         limits.snooze_until = Some(ago(-3600));
     };
     let pinned = |limits: &mut OwnerLimits| limits.pin = "26.01".parse().ok();
