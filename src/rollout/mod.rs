@@ -99,6 +99,9 @@ pub struct Rollout {
     /// The container that the candidate was to replace, or else the one that stands by is the copy of, where it has
     /// another name by now, as a delegate of its own.
     pub renamed_predecessor: Option<Member>,
+    /// How many candidates that were to replace the one in service were given up and are still up under a name that it
+    /// had before.
+    pub ending_elsewhere: usize,
     /// The images that delegates of this host keep, this one and all others: what each runs, and what it ran before.
     pub retained_images: Vec<ImageId>,
     /// Why the one in service cannot be replaced, or the candidate not be started where none is in service, by what else

@@ -17,6 +17,7 @@ mod health;
 mod host;
 mod image;
 mod layers;
+mod links;
 mod monitoring;
 mod next;
 mod pages;

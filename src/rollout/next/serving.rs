@@ -156,7 +156,8 @@ impl At<'_> {
         let asked = self.rollout.draining.iter();
         let asked = asked.filter(|old| old.history.stop_requested_at.is_some());
         let mut ending = self.rollout.given_up().chain(asked);
-        let waits = self.drains() >= MOST_DRAINS || self.is_stop_first() && ending.any(Member::is_up);
+        let has_ending = ending.any(Member::is_up) || self.rollout.ending_elsewhere > 0;
+        let waits = self.drains() >= MOST_DRAINS || self.is_stop_first() && has_ending;
         waits.then(|| Reason::AwaitingDrains {
             image: reference.to_string(),
             drains: self.drains(),
@@ -170,6 +171,7 @@ impl At<'_> {
             .chain(self.rollout.given_up())
             .filter(|other| other.is_up())
             .count()
+            + self.rollout.ending_elsewhere
     }
 
     /// When to check on another task.

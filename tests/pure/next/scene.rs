@@ -273,6 +273,7 @@ impl Scene {
                 taken_names: Vec::new(),
                 vanished: Vec::new(),
                 renamed_predecessor: None,
+                ending_elsewhere: 0,
                 retained_images: Vec::new(),
                 obstacle: None,
                 inspect_error: None,
