@@ -7,6 +7,18 @@ use std::time::Duration;
 
 use kit::lab::{Lab, V1, V2, docker, expect, image, image_of};
 
+/// `docker compose`, or `docker-compose` where that is what there is.
+pub(crate) fn compose_command() -> Command {
+    let plugin = Command::new("docker").args(["compose", "version"]).output();
+    if plugin.is_ok_and(|output| output.status.success()) {
+        let mut command = Command::new("docker");
+        command.arg("compose");
+        command
+    } else {
+        Command::new("docker-compose")
+    }
+}
+
 /// A compose file, and the command that reads it.
 struct Project {
     lab: Lab,
@@ -48,14 +60,7 @@ impl Project {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let plugin = Command::new("docker").args(["compose", "version"]).output();
-        let mut command = if plugin.is_ok_and(|output| output.status.success()) {
-            let mut command = Command::new("docker");
-            command.arg("compose");
-            command
-        } else {
-            Command::new("docker-compose")
-        };
+        let mut command = compose_command();
         command
             .args(["--project-name", &self.lab.name, "--file"])
             .arg(&self.file);

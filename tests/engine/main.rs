@@ -42,3 +42,4 @@ mod slow_delegates;
 mod slow_engine;
 mod socket_proxies;
 mod systemd;
+mod ways;

@@ -16,7 +16,7 @@ use kit::lab::{
 const TOKEN: &str = "MDAwMTAyMDMwNDA1MDYwNzA4MDkwYTBiMGMwZDBlMGY=";
 
 /// The Manager as a container beside the upgrader; its address.
-fn manager(lab: &Lab) -> (String, String) {
+pub(crate) fn manager(lab: &Lab) -> (String, String) {
     manager_with(lab, &[])
 }
 
@@ -43,7 +43,7 @@ fn manager_with(lab: &Lab, further: &[&str]) -> (String, String) {
     (name, format!("http://{address}:8080"))
 }
 
-fn publish(manager: &str, reference: &str) {
+pub(crate) fn publish(manager: &str, reference: &str) {
     expect(Command::new(static_binary("manager")).args(["publish", "--at", manager, reference]));
 }
 

@@ -109,9 +109,14 @@ impl Situation {
         self.of(|role| role == Role::Standby)
     }
 
-    /// Whether a candidate failed, lately or long ago.
+    /// Whether a candidate is kept that failed, lately or long ago, or one that was withdrawn and is not removed yet.
     pub(super) fn has_failed(&self) -> bool {
-        let is_one = |role: Role| matches!(role, Role::Failed { .. } | Role::Inconclusive { .. });
+        let is_one = |role: Role| {
+            matches!(
+                role,
+                Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. }
+            )
+        };
         self.family.iter().any(|(role, _)| is_one(*role))
     }
 

@@ -1,0 +1,196 @@
+//! The ways to run it that `examples/` shows: each is run as it stands there, and upgrades a delegate.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::compose::compose_command;
+use crate::local_manager::{ACCOUNT, KEY};
+use crate::readme_command::{manager, publish};
+use kit::lab::{Lab, V1, V2, docker, eventually, expect, image, inspect, logs, project};
+
+const SOCKET: &str = "/var/run/docker.sock";
+
+/// A file with the token that only root and those whom the permissions name may read.
+fn token_file(lab: &Lab) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("{}-token", lab.name));
+    fs::write(&path, KEY).expect("a file");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).expect("permissions");
+    expect(Command::new("chown").arg("65532").arg(&path));
+    path
+}
+
+fn upgrader_image(lab: &Lab) -> String {
+    let image = format!("{}-upgrader:dev", lab.name);
+    expect(Command::new(project().join("tests/lab/upgrader-image")).arg(&image));
+    image
+}
+
+/// Whether the container of that name runs that image; between two renames there is none.
+fn runs(name: &str, version: &str) -> bool {
+    let (named, of) = (format!("name=^/{name}$"), image(version));
+    docker(&["ps", "--filter", &named, "--format", "{{.Image}}"]) == of
+}
+
+/// No root, no capability, nothing to write to; and it works.
+fn assert_hardened(upgrader: &str) {
+    let document = inspect(upgrader);
+    let host = &document["HostConfig"];
+    assert_eq!(host["ReadonlyRootfs"], true);
+    assert_eq!(host["CapDrop"], serde_json::json!(["ALL"]));
+    assert!(host["CapAdd"].is_null(), "{host}");
+    assert!(
+        host["SecurityOpt"][0]
+            .as_str()
+            .is_some_and(|option| option.starts_with("no-new-privileges")),
+        "{host}"
+    );
+    assert_eq!(host["Privileged"], false);
+    assert_eq!(host["Memory"], 100 * 1024 * 1024);
+    assert_eq!(document["Config"]["User"], "65532:65532");
+    eventually("its HEALTHCHECK passes", Duration::from_secs(60), || {
+        docker(&["inspect", "--format", "{{.State.Health.Status}}", upgrader]) == "healthy"
+    });
+    let log = logs(upgrader);
+    assert!(!log.contains(KEY) && !log.contains(" ERROR "), "{log}");
+}
+
+#[test]
+fn the_hardened_docker_run_upgrades_a_delegate() {
+    let lab = Lab::new("docker-run");
+    let (_, url) = manager(&lab);
+    let delegate = lab.delegate("1", V1, &["--restart", "unless-stopped"]);
+    let name = format!("{}-upgrader", lab.name);
+    let token = token_file(&lab);
+    let upgrader_image = upgrader_image(&lab);
+    let mut run = Command::new(project().join("examples/docker-run"));
+    run.args(["--label", &lab.label(), "--env", "HEALTHY_TIME=2s"])
+        .env("ACCOUNT_ID", ACCOUNT)
+        .env("MANAGER_HOST_AND_PORT", url.as_str())
+        .env("UPGRADER_WORKLOAD_NAME", &lab.name)
+        .env("TOKEN_FILE", &token)
+        .env("SCHEDULE", "*/5 * * * * *")
+        .env("NAME", &name)
+        .env("IMAGE", &upgrader_image);
+    expect(&mut run);
+    publish(&url, &image(V2));
+    eventually("it is upgraded", Duration::from_secs(60), || runs(&delegate, V2));
+    assert_hardened(&name);
+
+    // Without one of its settings it says which.
+    let refused = Command::new(project().join("examples/docker-run"))
+        .env("ACCOUNT_ID", ACCOUNT)
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        !refused.status.success() && said.contains("MANAGER_HOST_AND_PORT"),
+        "{said}"
+    );
+    docker(&["rm", "--force", &name]);
+    docker(&["rmi", "--force", &upgrader_image]);
+    fs::remove_file(token).expect("its file");
+}
+
+fn compose(lab: &Lab, url: &str, file: &str, arguments: &[&str]) -> Command {
+    let mut command = compose_command();
+    let file = project().join("examples/compose").join(file);
+    let group = expect(Command::new("stat").args(["-L", "-c", "%g", SOCKET]));
+    command
+        .args(["--project-name", &lab.name, "--file"])
+        .arg(file)
+        .args(arguments)
+        .env("ACCOUNT_ID", ACCOUNT)
+        .env("MANAGER_HOST_AND_PORT", url)
+        .env("DELEGATE_NAME", &lab.name)
+        .env("DELEGATE_IMAGE", image(V1))
+        .env("UPGRADER_IMAGE", format!("{}-upgrader:dev", lab.name))
+        .env(
+            "TOKEN_FILE",
+            std::env::temp_dir().join(format!("{}-token", lab.name)),
+        )
+        .env("SOCKET_GROUP", group)
+        .env("SCHEDULE", "*/5 * * * * *")
+        .env("HEALTHY_TIME", "2s");
+    command
+}
+
+#[test]
+fn the_compose_file_upgrades_its_delegates_and_leaves_them_alone_afterwards() {
+    let lab = Lab::new("compose-example");
+    let (manager_name, published_at) = manager(&lab);
+    // By its name, on the network that compose makes.
+    let url = format!("http://{manager_name}:8080");
+    let token = token_file(&lab);
+    let upgrader_image = upgrader_image(&lab);
+    let run = |arguments: &[&str]| expect(&mut compose(&lab, &url, "direct.yml", arguments));
+    run(&["up", "--detach"]);
+    docker(&[
+        "network",
+        "connect",
+        &format!("{}_default", lab.name),
+        &manager_name,
+    ]);
+    let container = |service: &str| run(&["ps", "--quiet", service]);
+    let upgrader = container("upgrader");
+    publish(&published_at, &image(V2));
+    let delegates = ["delegate-1", "delegate-2"];
+    let project = format!("label=com.docker.compose.project={}", lab.name);
+    let running = |service: &str| {
+        let service = format!("label=com.docker.compose.service={service}");
+        docker(&[
+            "ps",
+            "--filter",
+            &project,
+            "--filter",
+            &service,
+            "--format",
+            "{{.Image}}",
+        ])
+    };
+    // One container of each, and no old one that still drains.
+    eventually("both are upgraded", Duration::from_secs(120), || {
+        delegates.iter().all(|service| running(service) == image(V2))
+    });
+    assert_hardened(&upgrader);
+    // Nothing of them has changed in its file.
+    let upgraded = delegates.map(container);
+    run(&["up", "--detach"]);
+    assert_eq!(delegates.map(container), upgraded);
+    docker(&["rm", "--force", &manager_name]);
+    run(&["down", "--timeout", "1"]);
+    docker(&["rmi", "--force", &upgrader_image]);
+    fs::remove_file(token).expect("its file");
+}
+
+/// The proxy's image cannot be made here. Its patterns are those of the page, which `socket_proxies` runs.
+#[test]
+fn the_compose_file_with_a_proxy_gives_the_upgrader_no_socket_and_the_proxy_the_patterns_of_the_page() {
+    let lab = Lab::new("compose-proxy");
+    let shown = expect(&mut compose(
+        &lab,
+        "https://manager.example",
+        "compose.yml",
+        &["config"],
+    ));
+    let (before, upgrader) = shown.split_once("\n  upgrader:").expect("the upgrader");
+    assert!(before.contains("socket-proxy:"), "{shown}");
+    let upgrader = upgrader.split("\nnetworks:").next().expect("its part");
+    assert!(!upgrader.contains(SOCKET), "{upgrader}");
+    assert!(upgrader.contains("tcp://socket-proxy:2375"), "{upgrader}");
+    let page = fs::read_to_string(project().join("docs/usage/permissions.md")).expect("the page");
+    let (_, upgrades) = page.split_once("<!-- upgrade -->").expect("the patterns");
+    let (upgrades, _) = upgrades.split_once("<!-- /upgrade -->").expect("their end");
+    let file = fs::read_to_string(project().join("examples/compose/compose.yml")).expect("the file");
+    let patterns: Vec<&str> = upgrades
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with("- '-allow"))
+        .collect();
+    assert_eq!(patterns.len(), 4);
+    for pattern in patterns {
+        assert!(file.contains(pattern), "{pattern}");
+    }
+}
