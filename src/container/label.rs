@@ -2,6 +2,8 @@
 
 /// `false` on a delegate: do not upgrade it.
 pub const ENABLE: &str = "io.delegate-upgrader.enable";
+/// The same for Watchtower, which is honoured where [`ENABLE`] says nothing.
+pub const WATCHTOWER_ENABLE: &str = "com.centurylinklabs.watchtower.enable";
 /// On a delegate: `start-first` or `stop-first`, over `UPGRADE_STRATEGY`.
 pub const STRATEGY: &str = "io.delegate-upgrader.strategy";
 /// On a delegate: its own `CONTAINER_STOP_TIMEOUT`.

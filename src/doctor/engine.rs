@@ -137,7 +137,7 @@ struct Needs {
 fn has_mutable_tag(rollouts: &[Rollout]) -> bool {
     let mut images = rollouts
         .iter()
-        .filter(|rollout| !rollout.opted_out)
+        .filter(|rollout| rollout.opted_out.is_none())
         .filter_map(|rollout| rollout.replaceable()?.image.reference().ok());
     images.any(is_mutable_tag)
 }

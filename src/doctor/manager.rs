@@ -82,7 +82,7 @@ fn check_delegate(
     };
     let stopped = rollout.serving.as_ref().filter(|serving| !serving.is_in_use());
     let reason = match (desired, stopped) {
-        _ if rollout.opted_out => Reason::OptedOut,
+        _ if let Some(label) = rollout.opted_out => Reason::OptedOut { label },
         (Desired::Keep(reason), stopped) if stopped.is_none() || reason.is_failure() => reason,
         (_, Some(stopped)) => Reason::NotRunning {
             state: stopped.state.as_str().to_owned(),

@@ -87,7 +87,7 @@ pub(super) fn assemble<H: HealthEndpoint>(
         standby: None,
         failed: Vec::new(),
         attempt: None,
-        opted_out: false,
+        opted_out: None,
         limits: OwnerLimits::default(),
         single_instance: None,
         no_free_port: None,

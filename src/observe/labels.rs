@@ -12,9 +12,14 @@ use crate::schedule::zone::Zone;
 use crate::schedule::{moment, window};
 use crate::text::duration;
 
-/// Whether the owner excludes it from upgrades.
-pub(super) fn opted_out(container: &Inspected) -> bool {
-    container.label(label::ENABLE).is_some_and(is_no)
+/// The label by which the owner excludes it from upgrades, if so.
+pub(super) fn opted_out(container: &Inspected) -> Option<&'static str> {
+    let named = [label::ENABLE, label::WATCHTOWER_ENABLE];
+    let mut set = named
+        .into_iter()
+        .filter_map(|name| Some((name, container.label(name)?)));
+    let (name, value) = set.next()?;
+    is_no(value).then_some(name)
 }
 
 /// Whether a label's value means no.

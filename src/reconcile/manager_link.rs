@@ -49,7 +49,7 @@ impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
     /// Notes which delegates there are to check in for, each with the image to ask about.
     pub(super) fn note_delegates(&mut self, rollouts: &[Rollout], target: &TargetSettings) {
         self.queries.clear();
-        for rollout in rollouts.iter().filter(|rollout| !rollout.opted_out) {
+        for rollout in rollouts.iter().filter(|rollout| rollout.opted_out.is_none()) {
             // In the middle of a replacement, too: a delegate is there all the time, whichever container serves.
             if let Some(Ok(image)) = rollout.representative().map(|member| member.image.reference()) {
                 self.queries

@@ -61,7 +61,7 @@ impl TargetImage {
 impl Resolution {
     /// The first question about a delegate; `None` where nothing is asked about it.
     pub(super) fn of(rollout: &Rollout, settings: &TargetSettings, now: DateTime<Utc>) -> Option<Self> {
-        let member = rollout.replaceable().filter(|_| !rollout.opted_out)?;
+        let member = rollout.replaceable().filter(|_| rollout.opted_out.is_none())?;
         Some(match member.image.reference() {
             Ok(current) => Self::Open(Box::new(Open {
                 question: Question::Published(Query {

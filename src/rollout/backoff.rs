@@ -57,7 +57,7 @@ mod tests {
         let (now, mut last) = (DateTime::UNIX_EPOCH, None);
         let mut pauses = Vec::new();
         for _ in 0..8 {
-            let backoff = Backoff::after(last.as_ref(), Reason::OptedOut, now);
+            let backoff = Backoff::after(last.as_ref(), Reason::Removed, now);
             pauses.push((backoff.retry_at - now).num_seconds());
             last = Some(backoff);
         }

@@ -80,8 +80,8 @@ pub struct Rollout {
     pub failed: Vec<Member>,
     /// The attempt marker of an `--rm` candidate.
     pub attempt: Option<Member>,
-    /// Whether its owner opted it out.
-    pub opted_out: bool,
+    /// The label by which its owner opted it out, if so.
+    pub opted_out: Option<&'static str>,
     /// When its owner lets a replacement begin.
     pub limits: OwnerLimits,
     /// Why two of it cannot run at once, if so.

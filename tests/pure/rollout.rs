@@ -422,7 +422,7 @@ fn a_reason_with_several_kinds_of_cause_names_it() {
             },
             Some("start_refused"),
         ),
-        (Reason::OptedOut, None),
+        (Reason::Removed, None),
     ];
     for (reason, expected) in cases {
         assert_eq!(reason.cause(), expected, "{reason}");
@@ -518,10 +518,10 @@ fn one_that_lives_again_after_it_was_asked_to_stop_is_known() {
 #[test]
 fn a_decision_names_its_topic() {
     let wait = Decision::Wait {
-        reason: Reason::OptedOut,
+        reason: Reason::Removed,
         until: at(0),
     };
-    assert_eq!((wait.kind(), wait.topic()), ("wait", Some("opted_out")));
+    assert_eq!((wait.kind(), wait.topic()), ("wait", Some("removed")));
     let learn = Decision::Learn(Fact::FreeMemory);
     assert_eq!((learn.kind(), learn.topic()), ("learn", Some("free_memory")));
     let reference = "x:1".parse().unwrap();

@@ -162,7 +162,7 @@ impl At<'_> {
             _ if self.policy.health_only => Q4.rest(Reason::HealthOnly {
                 published: self.desired.published(),
             }),
-            _ if self.rollout.opted_out => Q5.rest(Reason::OptedOut),
+            _ if let Some(label) = self.rollout.opted_out => Q5.rest(Reason::OptedOut { label }),
             _ if let Some(renamed) = self.renamed_candidate() => {
                 Q6.act(Step::rename(renamed, Role::Candidate.name(&self.rollout.name)))
             }

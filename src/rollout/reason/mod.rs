@@ -56,9 +56,12 @@ pub enum Reason {
         /// The published image, where it differs from the one that runs; or why it is not known.
         published: Result<Option<String>, String>,
     },
-    /// Its owner set the label `io.delegate-upgrader.enable=false`.
-    #[error("its owner opted out with the label io.delegate-upgrader.enable=false")]
-    OptedOut,
+    /// Its owner does not want it upgraded.
+    #[error("its owner opted out with the label {label}=false")]
+    OptedOut {
+        /// The label's name.
+        label: &'static str,
+    },
     /// It is stopped, paused or was never started, which is its owner's decision.
     #[error("the container is {state}; only running delegates are upgraded")]
     NotRunning {

@@ -39,14 +39,30 @@ async fn other_delegates_and_foreign_containers_are_named_in_no_write() {
 
 #[tokio::test(start_paused = true)]
 async fn a_delegate_whose_owner_opted_out_is_left_alone() {
-    let host = Host::new();
-    host.run_with("dd", |body| {
-        body["Labels"] = json!({ "io.delegate-upgrader.enable": "false" });
-    });
-    let report = host.once(NEW).await;
-    assert_eq!(row(&report, "dd").reason.as_str(), "opted_out");
-    assert!(!report.has_failures());
-    assert_eq!(host.twin.writes(), []);
+    let ours = "io.delegate-upgrader.enable";
+    let watchtower = "com.centurylinklabs.watchtower.enable";
+    for (labels, by) in [
+        (json!({ ours: "false" }), Some(ours)),
+        (json!({ watchtower: "false" }), Some(watchtower)),
+        (json!({ ours: "false", watchtower: "true" }), Some(ours)),
+        // Ours goes first.
+        (json!({ ours: "true", watchtower: "false" }), None),
+        (json!({ watchtower: "true" }), None),
+    ] {
+        let host = Host::new();
+        host.run_with("dd", |body| body["Labels"] = labels.clone());
+        let report = host.once(NEW).await;
+        let row = row(&report, "dd");
+        assert!(!report.has_failures());
+        match by {
+            Some(label) => {
+                assert_eq!(row.reason.as_str(), "opted_out", "{labels}");
+                assert!(row.message.contains(&format!("{label}=false")), "{}", row.message);
+                assert_eq!(host.twin.writes(), []);
+            }
+            None => assert_eq!(row.image, NEW, "{labels}"),
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -107,7 +107,10 @@ fn all_rows() -> Vec<(Row, Scene)> {
             serving().with(|rollout| rollout.inspect_error = Some("timed out".to_owned())),
         ),
         (Row::Q4, health_only),
-        (Row::Q5, serving().with(|rollout| rollout.opted_out = true)),
+        (
+            Row::Q5,
+            serving().with(|rollout| rollout.opted_out = Some("a label")),
+        ),
         (
             Row::Q6,
             serving().candidate(new()).with(|rollout| {

@@ -41,7 +41,7 @@ fn a_failed_step_is_retried_later_and_not_waited_for_without_an_end() {
     assert_eq!(base(10, 0).next(), format!("create from old: {V2}, release 1"));
     // Before anything else, even where nothing is done anyway.
     assert_eq!(
-        base(1, 2).with(|r| r.opted_out = true).next(),
+        base(1, 2).with(|r| r.opted_out = Some("a label")).next(),
         "wait 2 s: engine_error"
     );
 }

@@ -65,7 +65,10 @@ fn one_that_failed_three_checks_in_a_row_is_restarted_where_that_is_asked_for() 
 
 #[test]
 fn one_that_its_owner_looks_after_is_left_alone() {
-    assert_eq!(unhealthy().with(|r| r.opted_out = true).next(), "rest: opted_out");
+    assert_eq!(
+        unhealthy().with(|r| r.opted_out = Some("a label")).next(),
+        "rest: opted_out"
+    );
     let mut health_only = unhealthy();
     health_only.policy.health_only = true;
     assert_eq!(health_only.next(), "rest: health_only");

@@ -1021,7 +1021,10 @@ fn opting_out_and_health_only_rest_even_during_a_replacement() {
         let mut health_only = base.clone();
         health_only.policy.health_only = true;
         assert_eq!(health_only.next(), "rest: health_only");
-        assert_eq!(base.with(|r| r.opted_out = true).next(), "rest: opted_out");
+        assert_eq!(
+            base.with(|r| r.opted_out = Some("a label")).next(),
+            "rest: opted_out"
+        );
     }
 }
 

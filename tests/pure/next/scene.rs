@@ -264,7 +264,7 @@ impl Scene {
                 standby: None,
                 failed: Vec::new(),
                 attempt: None,
-                opted_out: false,
+                opted_out: None,
                 limits: OwnerLimits::default(),
                 single_instance: None,
                 no_free_port: None,
