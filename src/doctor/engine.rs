@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chrono::Utc;
 
-use super::Checks;
+use super::{Checks, updaters};
 use crate::app;
 use crate::config::{HealthAction, ProbeKind, Settings, Source};
 use crate::container::ApiVersion;
@@ -106,6 +106,7 @@ pub(super) async fn check(
     }
     if needs.upgrades && !rollouts.is_empty() {
         disk(engine.as_ref(), &scope.disk(), &rollouts, checks).await;
+        updaters::check(engine.as_ref(), &scope, &rollouts, checks).await;
     }
     Some(Host { rollouts, refused })
 }

@@ -428,3 +428,34 @@ fn a_tag_that_moves_needs_access_to_the_registry() {
     docker(&["rm", "--force", &format!("{}-1", lab.name)]);
     docker(&["rmi", &moving]);
 }
+
+#[test]
+fn doctor_warns_of_another_updater_that_watches_the_same_delegates() {
+    let lab = Lab::new("doctor-updaters");
+    let watched = lab.delegate("1", V1, &[]);
+    let watchtower = "com.centurylinklabs.watchtower.enable=false";
+    let ours = "io.delegate-upgrader.enable=true";
+    lab.delegate("2", V1, &["--label", watchtower, "--label", ours]);
+    let fork = format!("{}/watchtower:1", lab.name);
+    docker(&["tag", &image(V1), &fork]);
+    let updater = lab.container("updater", &["--entrypoint", "/delegate", &fork]);
+    let run = lab.upgrader(V2).run(&["doctor"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    let warned: Vec<_> = lines(&run)
+        .into_iter()
+        .filter(|(_, subject, _)| *subject == "updaters")
+        .collect();
+    let [(severity, _, message)] = warned.as_slice() else {
+        panic!("{}", run.text);
+    };
+    let begins = format!("Watchtower ({updater}) replaces {watched}, too, and stops them before");
+    assert!(
+        *severity == "warn" && message.starts_with(&begins),
+        "{}",
+        run.text
+    );
+    docker(&["stop", "--time", "1", &updater]);
+    let run = lab.upgrader(V2).run(&["doctor"]);
+    assert!(!run.text.contains("updaters"), "{}", run.text);
+    docker(&["rmi", "--force", &fork]);
+}
