@@ -431,14 +431,21 @@ fn a_tag_that_moves_needs_access_to_the_registry() {
 
 #[test]
 fn doctor_warns_of_another_updater_that_watches_the_same_delegates() {
-    let lab = Lab::new("doctor-updaters");
-    let watched = lab.delegate("1", V1, &[]);
+    let lab = Lab::new("doctor-others");
+    // It watches no delegate of another test.
+    let scope = format!("com.centurylinklabs.watchtower.scope={}", lab.name);
+    let watched = lab.delegate("1", V1, &["--label", &scope]);
     let watchtower = "com.centurylinklabs.watchtower.enable=false";
     let ours = "io.delegate-upgrader.enable=true";
-    lab.delegate("2", V1, &["--label", watchtower, "--label", ours]);
+    lab.delegate(
+        "2",
+        V1,
+        &["--label", &scope, "--label", watchtower, "--label", ours],
+    );
     let fork = format!("{}/watchtower:1", lab.name);
     docker(&["tag", &image(V1), &fork]);
-    let updater = lab.container("updater", &["--entrypoint", "/delegate", &fork]);
+    let scope = format!("WATCHTOWER_SCOPE={}", lab.name);
+    let updater = lab.container("updater", &["--entrypoint", "/delegate", "--env", &scope, &fork]);
     let run = lab.upgrader(V2).run(&["doctor"]);
     assert_eq!(run.code, Some(0), "{}", run.text);
     let warned: Vec<_> = lines(&run)
