@@ -143,6 +143,7 @@ pub(crate) async fn upgrader(
             healthy_deadline: settings.healthy_deadline,
             idle_wait: settings.idle_wait,
             restarts_unhealthy: settings.health_action == HealthAction::Restart,
+            timing: settings.timing.clone(),
         },
         target: settings.target.clone(),
     };
@@ -191,6 +192,7 @@ pub(crate) fn scope(settings: &Settings) -> Scope {
         free_disk: Arc::new(move |root, container| {
             is_local.then(|| capacity::free_disk(root, container)).flatten()
         }),
+        zone: settings.schedule.zone().clone(),
     }
 }
 

@@ -9,6 +9,7 @@ mod parse;
 mod problems;
 mod reader;
 mod settings;
+mod timing;
 mod variables;
 
 use std::ffi::OsString;
@@ -30,6 +31,7 @@ use variables::Environment;
 pub use audit::AuditSettings;
 pub use notifications::{Notifications, SigningKey, WebhookFormat, WebhookSettings};
 pub use problems::{ConfigErrors, Problem};
+pub use timing::Timing;
 
 /// Everything that can be set, checked: a field for each variable or group of variables.
 #[derive(Clone, Debug)]
@@ -52,6 +54,8 @@ pub struct Settings {
     pub target: TargetSettings,
     /// `UPGRADE_STRATEGY`.
     pub strategy: Strategy,
+    /// When a replacement may begin: `UPGRADE_WINDOW` and its like.
+    pub timing: Timing,
     /// `HEALTHY_TIME`: how long a candidate must be healthy without a break.
     pub healthy_time: Duration,
     /// `HEALTHY_DEADLINE`: how long after its start it may take for that; more than `healthy_time`.

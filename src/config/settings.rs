@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::notifications::notifications;
 use super::problems::{ConfigErrors, Problems};
 use super::reader::Reader;
+use super::timing::timing;
 use super::variables::{Environment, Variable};
 use super::{HealthAction, HealthSettings, LogSettings, ProbeKind, Settings, audit, connections, parse};
 use crate::image::{ImagePolicy, MaxVersion, TargetSettings};
@@ -27,6 +28,10 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
     let run_on_start = reader.flag(&env.run_on_start);
     let stop_timeout = reader.duration(&env.container_stop_timeout, SECOND);
     let strategy = reader.word(&env.upgrade_strategy);
+    let zone = schedule
+        .as_ref()
+        .map_or_else(Zone::utc, |schedule| schedule.zone().clone());
+    let timing = timing(&mut reader, env, &zone);
     let healthy_time = reader.duration(&env.healthy_time, SECOND);
     let healthy_deadline = reader.duration(&env.healthy_deadline, SECOND);
     check_deadline(&mut reader, env, healthy_time, healthy_deadline);
@@ -65,6 +70,7 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
             disable_auto_upgrade,
             target,
             strategy,
+            timing,
             healthy_time,
             healthy_deadline,
             idle_wait,

@@ -166,8 +166,12 @@ variables! {
             "The delegates to manage.");
         schedule = row("SCHEDULE", Value("0 */1 * * *"), crate::schedule::ACCEPTED, "When to upgrade: [a schedule](#schedules).");
         tz = row("TZ", Derived("the host's zone, else `UTC`"), "an IANA time zone such as Europe/Berlin or UTC",
-            "The time zone of `SCHEDULE`. A container without `/etc/localtime` is in `UTC`.");
+            "The time zone of `SCHEDULE`, of windows and of dates. A container without `/etc/localtime` is in `UTC`.");
         schedule_jitter = row("SCHEDULE_JITTER", Value("0s"), DURATION, "Each run waits a random time up to this.");
+        upgrade_window = row("UPGRADE_WINDOW", Unset, crate::schedule::window::ACCEPTED,
+            "When upgrades may begin: [windows](#upgrade-windows). What was begun is finished at any time.");
+        upgrade_now_if_expired = row("UPGRADE_NOW_IF_EXPIRED", Value("false"), BOOL,
+            "`true`: a delegate whose version is past its end of life waits for no window.");
         run_on_start = row("RUN_ON_START", Value("false"), BOOL,
             "At start the program always checks and reports; with `true` it upgrades, too.");
         disable_auto_upgrade = row("DISABLE_AUTO_UPGRADE", Value("false"), BOOL,
@@ -313,9 +317,7 @@ pub(super) const UNSUPPORTED: &[(&str, Option<&str>)] = &[
     ("SELF_UPGRADE", None),
     ("SWARM", None),
     ("UPGRADE_DELAY", None),
-    ("UPGRADE_NOW_IF_EXPIRED", None),
     ("UPGRADE_WAVE", None),
-    ("UPGRADE_WINDOW", None),
 ];
 
 #[cfg(test)]

@@ -6,6 +6,12 @@ pub const ENABLE: &str = "io.delegate-upgrader.enable";
 pub const STRATEGY: &str = "io.delegate-upgrader.strategy";
 /// On a delegate: its own `CONTAINER_STOP_TIMEOUT`.
 pub const STOP_TIMEOUT: &str = "io.delegate-upgrader.stop-timeout";
+/// On a delegate: the version it stays at.
+pub const PIN: &str = "io.delegate-upgrader.pin";
+/// On a delegate: no replacement of it begins before then.
+pub const SNOOZE_UNTIL: &str = "io.delegate-upgrader.snooze-until";
+/// On a delegate: its own `UPGRADE_WINDOW`.
+pub const WINDOW: &str = "io.delegate-upgrader.window";
 /// On a container we created: the full id of the one it replaces.
 pub const REPLACES: &str = "io.delegate-upgrader.replaces";
 /// On a container we created: the name it was made to take. An owner's delegate may be called `x.candidate`;

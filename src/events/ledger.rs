@@ -332,6 +332,7 @@ fn standing(kind: ReasonKind) -> Standing {
     match kind {
         Kind::ImageNotComparable
         | Kind::NotPinned
+        | Kind::InvalidLabel
         | Kind::TargetUnknown
         | Kind::DigestUnknown
         | Kind::PullFailed
@@ -355,6 +356,8 @@ fn standing(kind: ReasonKind) -> Standing {
         | Kind::Removed
         | Kind::CustomImage
         | Kind::HeldBack
+        | Kind::Pinned
+        | Kind::Snoozed
         | Kind::RolledBack
         | Kind::Proving
         | Kind::WaitingForIdle
@@ -362,6 +365,7 @@ fn standing(kind: ReasonKind) -> Standing {
         Kind::AwaitingSchedule
         | Kind::AwaitingAnswer
         | Kind::AwaitingDrains
+        | Kind::OutsideWindow
         | Kind::AwaitingRetry
         | Kind::WaitingForReplica
         | Kind::Pulling

@@ -1,6 +1,7 @@
 //! Image references, and from the published image to the target: pure functions.
 
 mod name;
+pub mod pin;
 mod policy;
 mod reference;
 mod support;
@@ -8,6 +9,7 @@ mod target;
 mod version;
 
 pub use name::ImageName;
+pub use pin::Pin;
 pub use policy::{ImagePolicy, MaxVersion, Violation};
 use reference::{DEFAULT_REGISTRY, DEFAULT_TAG, compose};
 pub use reference::{ImageReference, ReferenceError, ReferenceProblem};

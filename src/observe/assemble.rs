@@ -14,7 +14,8 @@ use crate::container::{ContainerId, ContainerSummary, Inspected, Role, RunState}
 use crate::document::{self, Obstacle, SingleInstance};
 use crate::engine::Engine;
 use crate::health::{Health, HealthEndpoint, HealthStatus, Probe, Question};
-use crate::rollout::{Check, Member, Memory, Rollout, Seen};
+use crate::rollout::{Check, Member, Memory, OwnerLimits, Rollout, Seen};
+use crate::schedule::zone::Zone;
 
 /// What is known of one container's health.
 pub(super) struct Checked {
@@ -87,6 +88,7 @@ pub(super) fn assemble<H: HealthEndpoint>(
         failed: Vec::new(),
         attempt: None,
         opted_out: false,
+        limits: OwnerLimits::default(),
         single_instance: None,
         no_free_port: None,
         strategy: None,
@@ -94,6 +96,7 @@ pub(super) fn assemble<H: HealthEndpoint>(
         taken_names: Vec::new(),
         vanished: Vec::new(),
         renamed_predecessor: None,
+        ending_elsewhere: 0,
         retained_images: Vec::new(),
         obstacle: None,
         inspect_error: None,
@@ -119,7 +122,7 @@ pub(super) fn assemble<H: HealthEndpoint>(
     note_vanished(&mut rollout, memory, parts);
     // The delegate itself before what was made from it; a marker knows nothing of its configuration.
     if let Some(part) = parts.iter().min_by_key(|part| part.role) {
-        read_configuration(&mut rollout, &part.container);
+        read_configuration(&mut rollout, &part.container, &scope.zone);
     }
     rollout
 }
@@ -177,9 +180,10 @@ fn note_vanished(rollout: &mut Rollout, memory: &mut Memory, parts: &[Part]) {
     rollout.vanished = vanished.map(|(_, vanished)| vanished.clone()).collect();
 }
 
-fn read_configuration(rollout: &mut Rollout, container: &Inspected) {
+fn read_configuration(rollout: &mut Rollout, container: &Inspected, zone: &Zone) {
     rollout.opted_out = labels::opted_out(container);
     rollout.strategy = labels::strategy(container);
+    rollout.limits = labels::limits(container, zone);
     rollout.single_instance = document::single_instance_reasons(container).into_iter().next();
     let swarm_network = || {
         let network = document::swarm_network(container)?.to_owned();

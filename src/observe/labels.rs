@@ -6,6 +6,10 @@ use tracing::warn;
 
 use crate::config::Strategy;
 use crate::container::{Inspected, label};
+use crate::image::pin;
+use crate::rollout::{InvalidLabel, OwnerLimits};
+use crate::schedule::zone::Zone;
+use crate::schedule::{moment, window};
 use crate::text::duration;
 
 /// Whether the owner excludes it from upgrades.
@@ -26,6 +30,42 @@ pub(super) fn strategy(container: &Inspected) -> Option<Strategy> {
 /// The owner's time-out for stopping it.
 pub(super) fn stop_timeout(container: &Inspected) -> Option<Duration> {
     duration::parse(container.label(label::STOP_TIMEOUT)?).filter(|timeout| !timeout.is_zero())
+}
+
+/// When its owner lets a replacement begin.
+pub(super) fn limits(container: &Inspected, zone: &Zone) -> OwnerLimits {
+    let mut invalid = None;
+    let mut note = |label, accepted| {
+        let value = container.label(label).unwrap_or_default().to_owned();
+        invalid.get_or_insert(InvalidLabel {
+            label,
+            value,
+            accepted,
+        });
+    };
+    let text = |label| {
+        container
+            .label(label)
+            .filter(|text: &&str| !text.trim().is_empty())
+    };
+    let pin = text(label::PIN).map(str::parse);
+    let snooze = text(label::SNOOZE_UNTIL).map(|text| moment::parse(text, zone));
+    let window = text(label::WINDOW).map(|text| window::UpgradeWindow::parse(text, zone.clone()));
+    if let Some(Err(())) = pin {
+        note(label::PIN, pin::ACCEPTED);
+    }
+    if let Some(None) = snooze {
+        note(label::SNOOZE_UNTIL, moment::ACCEPTED);
+    }
+    if let Some(Err(_)) = window {
+        note(label::WINDOW, window::ACCEPTED);
+    }
+    OwnerLimits {
+        pin: pin.and_then(Result::ok),
+        snooze_until: snooze.flatten(),
+        window: window.and_then(Result::ok),
+        invalid,
+    }
 }
 
 /// Warns of labels whose value is invalid. Labels never change, so this is done when a delegate is first seen.

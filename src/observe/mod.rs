@@ -20,6 +20,7 @@ use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::host::capacity::{Disk, FreeDisk, FreeMemory};
 use crate::rollout::{Member, Memory, Rollout};
+use crate::schedule::zone::Zone;
 
 use assemble::{Moment, ReadAt};
 use probes::Probes;
@@ -40,6 +41,8 @@ pub struct Scope {
     pub free_memory: FreeMemory,
     /// Room on the disk for another image.
     pub free_disk: FreeDisk,
+    /// `TZ`, for the labels with a time.
+    pub zone: Zone,
 }
 
 impl Scope {
@@ -167,6 +170,11 @@ fn retained<'a>(rollout: &'a Rollout, own: &Rollout) -> impl Iterator<Item = Ima
 fn relate(rollouts: &mut [Rollout]) {
     let serving = rollouts.iter().filter_map(|rollout| rollout.serving.clone());
     let serving: Vec<Member> = serving.collect();
+    let ending = rollouts.iter().flat_map(|rollout| {
+        let still_up = rollout.given_up().filter(|other| other.is_up());
+        still_up.filter_map(|other| Some((rollout.name.clone(), other.replaces.clone()?)))
+    });
+    let ending: Vec<(String, ContainerId)> = ending.collect();
     let retained: Vec<Vec<ImageId>> = rollouts
         .iter()
         .map(|own| {
@@ -190,6 +198,12 @@ fn relate(rollouts: &mut [Rollout]) {
         let replaced = copy.and_then(|copy| copy.replaces.as_ref());
         let renamed = replaced.and_then(|id| serving.iter().find(|serving| serving.id == *id));
         rollout.renamed_predecessor = renamed.filter(|_| rollout.serving.is_none()).cloned();
+        if let Some(serving) = &rollout.serving {
+            let elsewhere = ending
+                .iter()
+                .filter(|(name, replaces)| *name != rollout.name && *replaces == serving.id);
+            rollout.ending_elsewhere = elsewhere.count();
+        }
         recall_policies(rollout, &serving);
     }
 }

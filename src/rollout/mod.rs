@@ -15,6 +15,7 @@ mod failure;
 mod failure_cause;
 mod held_back;
 mod history;
+mod limits;
 mod member;
 mod next;
 mod quarantine;
@@ -40,6 +41,7 @@ use failure_cause::CandidateFailure;
 pub use failure_cause::{CommonCause, FailureCause, UnhealthyPeer};
 pub use held_back::HeldBack;
 pub use history::{Check, History, Memory, Seen};
+pub use limits::{InvalidLabel, OwnerLimits};
 pub use member::{Condition, Member, RolledBackImage};
 pub use next::next;
 pub use quarantine::quarantine;
@@ -48,7 +50,7 @@ pub use step::Step;
 pub use stopped_by::{StoppedBy, Stopper};
 pub use work_seen::WorkSeen;
 
-use crate::config::Strategy;
+use crate::config::{Strategy, Timing};
 use crate::container::{ContainerId, ImageId, Role};
 use crate::document::{Obstacle, SingleInstance};
 use crate::image::ImageReference;
@@ -80,6 +82,8 @@ pub struct Rollout {
     pub attempt: Option<Member>,
     /// Whether its owner opted it out.
     pub opted_out: bool,
+    /// When its owner lets a replacement begin.
+    pub limits: OwnerLimits,
     /// Why two of it cannot run at once, if so.
     pub single_instance: Option<SingleInstance>,
     /// Why a second one of it would find no port of the host just now, if so. For a plan only: a run tries it.
@@ -95,6 +99,9 @@ pub struct Rollout {
     /// The container that the candidate was to replace, or else the one that stands by is the copy of, where it has
     /// another name by now, as a delegate of its own.
     pub renamed_predecessor: Option<Member>,
+    /// How many candidates that were to replace the one in service were given up and are still up under a name that it
+    /// had before.
+    pub ending_elsewhere: usize,
     /// The images that delegates of this host keep, this one and all others: what each runs, and what it ran before.
     pub retained_images: Vec<ImageId>,
     /// Why the one in service cannot be replaced, or the candidate not be started where none is in service, by what else
@@ -300,6 +307,8 @@ pub struct Policy {
     pub idle_wait: Duration,
     /// `HEALTH_ACTION=restart`.
     pub restarts_unhealthy: bool,
+    /// When a replacement may begin.
+    pub timing: Timing,
 }
 
 /// How an old and a new container change places.

@@ -22,7 +22,7 @@ pub(super) fn next_clock(cron: &Cron, zone: &Zone, after: DateTime<Utc>) -> Opti
 }
 
 /// The first moment with that local time; where the clock skips that time, the moment to which it was moved.
-fn instant_of(local: NaiveDateTime, zone: &Zone) -> Option<DateTime<Utc>> {
+pub(super) fn instant_of(local: NaiveDateTime, zone: &Zone) -> Option<DateTime<Utc>> {
     // The longest jump ever was a day: Samoa skipped 30 December 2011.
     let minute = local.and_utc().timestamp().div_euclid(60) * 60;
     zone.earliest(local).or_else(|| {
@@ -50,7 +50,7 @@ pub(super) fn next_elapsed(cron: &Cron, zone: &Zone, after: DateTime<Utc>) -> Op
 }
 
 /// The first second of `(from, to]` with another offset than `from` has.
-fn offset_change(zone: &Zone, from: DateTime<Utc>, to: DateTime<Utc>) -> Option<DateTime<Utc>> {
+pub(super) fn offset_change(zone: &Zone, from: DateTime<Utc>, to: DateTime<Utc>) -> Option<DateTime<Utc>> {
     // No zone ever changed its offset twice within hours.
     const STEP: TimeDelta = TimeDelta::hours(6);
     let before = zone.offset(from);

@@ -5,7 +5,9 @@
 
 mod advice;
 mod dst;
+pub mod moment;
 pub mod trigger;
+pub mod window;
 pub mod zone;
 
 use chrono::{DateTime, FixedOffset, SubsecRound, TimeDelta, Utc};

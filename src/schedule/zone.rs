@@ -54,6 +54,11 @@ impl Zone {
 
     /// The first moment at which clocks show that local time; `None` when they skip it.
     pub(super) fn earliest(&self, local: NaiveDateTime) -> Option<DateTime<Utc>> {
+        self.instants(local).min()
+    }
+
+    /// The moments at which clocks show that local time: none when they skip it, two when it comes twice.
+    pub(super) fn instants(&self, local: NaiveDateTime) -> impl Iterator<Item = DateTime<Utc>> {
         let rules = TimeZone::as_ref(&self.rules);
         let from_now_on = match rules.extra_rule() {
             Some(TransitionRule::Fixed(kind)) => [Some(kind), None],
@@ -65,11 +70,10 @@ impl Zone {
             .iter()
             .chain(from_now_on.into_iter().flatten())
             .filter_map(|kind| FixedOffset::east_opt(kind.ut_offset()))
-            .filter_map(|offset| {
+            .filter_map(move |offset| {
                 let at = offset.from_local_datetime(&local).single()?.to_utc();
                 (self.offset(at) == offset).then_some(at)
             })
-            .min()
     }
 }
 

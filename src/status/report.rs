@@ -81,6 +81,13 @@ pub struct DelegateReport {
     /// When what is waited for is over at the latest, where tasks are waited for.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub deadline: Option<DateTime<Utc>>,
+    /// When the reason ends by itself, where that is known.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "time::optional"
+    )]
+    pub until: Option<DateTime<Utc>>,
     /// When it is checked again, where something is awaited.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub next_check: Option<DateTime<Utc>>,
@@ -243,6 +250,7 @@ impl DelegateReport {
             connected: member.work.and_then(|work| work.is_connected),
             draining: rollout.finishing().map(Drain::of).collect(),
             deadline: reason.deadline(),
+            until: reason.ends_at(),
             ..row
         }
     }
@@ -269,6 +277,7 @@ impl DelegateReport {
             connected: None,
             draining: Vec::new(),
             deadline: None,
+            until: None,
             reason: reason.kind(),
             failed: reason.is_failure(),
             cause: reason.cause().map(Cow::Borrowed),
@@ -302,6 +311,9 @@ pub struct Planned {
     /// Why nothing would be done, where the action is `leave`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<ReasonKind>,
+    /// When that reason ends by itself, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
+    pub until: Option<DateTime<Utc>>,
     /// What exactly is in the way or went wrong, where the reason has several kinds of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<&'static str>,
@@ -345,6 +357,7 @@ impl Planned {
             update_order: (action == "replace").then(|| update_order.to_string()),
             failed: reason.is_some_and(Reason::is_failure),
             reason: reason.map(Reason::kind),
+            until: reason.and_then(Reason::ends_at),
             cause: reason.and_then(Reason::cause),
         }
     }

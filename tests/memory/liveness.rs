@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use delegate_upgrader::config::{HealthSettings, ProbeKind, Strategy};
+use delegate_upgrader::config::{HealthSettings, ProbeKind, Strategy, Timing};
 use delegate_upgrader::daemon::{self, Options, clock_of_the_loop};
 use delegate_upgrader::health::http::plain_client;
 use delegate_upgrader::health::{HealthEndpoint, HttpOutcome, Work};
@@ -48,6 +48,7 @@ fn daemon(twin: &Twin, health_interval: Duration) -> Liveness {
             own_id: None,
             free_memory: Arc::new(|| None),
             free_disk: Arc::new(|_, _| None),
+            zone: Zone::utc(),
         },
         policy: Policy {
             health_only: true,
@@ -56,6 +57,7 @@ fn daemon(twin: &Twin, health_interval: Duration) -> Liveness {
             healthy_deadline: SECOND * 600,
             idle_wait: Duration::ZERO,
             restarts_unhealthy: false,
+            timing: Timing::default(),
         },
         target: TargetSettings::default(),
     };

@@ -60,6 +60,7 @@ fn delegate() -> DelegateReport {
         in_progress: true,
         failed: true,
         deadline: Some(at()),
+        until: Some(at()),
         next_check: Some(at()),
         evidence: Some(Evidence {
             container: "delegate-1.failed-1".to_owned(),
@@ -234,10 +235,11 @@ fn the_schema_of_plan_describes_each_field() {
         message: "a sentence".to_owned(),
         update_order: (action == "replace").then(|| "start-first".to_owned()),
         reason: (action == "leave").then_some(ReasonKind::Obstacle),
+        until: (action == "leave").then(at),
         cause: (action == "leave").then_some("managed"),
         failed: action == "leave",
     };
-    let plan = ["replace", "continue", "leave"].map(planned);
+    let plan = ["replace", "restart", "continue", "leave"].map(planned);
     kit::schema::describes("plan", &[serde_json::to_value(plan).unwrap(), json!([])]);
 }
 

@@ -4,6 +4,7 @@
 //! here is a row there, and carries its id. To change a rule is to change its row.
 
 mod alone;
+mod beginning;
 mod cleanup;
 mod drain;
 mod health;

@@ -145,7 +145,14 @@ impl At<'_> {
             .into_iter()
             .filter(|member| !(member.is_created() || is_by_us && member.id == serving.id))
             .collect();
-        let unknown = asked.iter().find(|member| member.stopped_by(self.now).is_none());
+        // Its standby may have taken a while: what was learned before that is asked again.
+        let standby = self.rollout.standby.as_ref().map(|standby| standby.created_at);
+        let standby = standby.filter(|created_at| *created_at <= self.now);
+        let unknown = asked.iter().find(|member| {
+            let stopper = member.history.stopper.as_ref();
+            let is_old = stopper.is_some_and(|stopper| standby.is_some_and(|made| stopper.asked_at < made));
+            is_old || member.stopped_by(self.now).is_none()
+        });
         let is_asked = |member: &&Member| member.stopped_by(self.now) == Some(StoppedBy::Somebody);
         match (unknown, self.ensure_standby(serving)) {
             (Some(unknown), _) if !is_paused => G1.learn(Fact::StoppedBy {

@@ -8,7 +8,7 @@ use crate::container::ImageId;
 use crate::image::ImageReference;
 use crate::rollout::Row::{
     S1, S2, S3, S4, S5, S6, S7, S8, S9, S10, S11, S12, S13, S14, S15, S16, S17, S18, S19, S20, S21, S22, S23,
-    S24,
+    S24, S25,
 };
 use crate::rollout::reason::Reason;
 use crate::rollout::{
@@ -83,6 +83,7 @@ impl At<'_> {
                 S8.wait(reason, self.now + self.proof_interval())
             }
             (_, _, Some(obstacle), _) => S9.rest(Reason::Obstacle(obstacle.clone())),
+            _ if let Some(reason) = self.may_not_begin(serving, reference, intent) => S25.rest(reason),
             (None, .., UpdateOrder::Blocked(reason)) => S10.rest(reason.clone()),
             (None, ..) if self.facts.is_pulling => S11.wait(pulling(reference), self.soon()),
             (None, ..) if self.facts.hidden_obstacle.is_none() => S12.learn(Fact::HiddenObstacle),
@@ -155,7 +156,8 @@ impl At<'_> {
         let asked = self.rollout.draining.iter();
         let asked = asked.filter(|old| old.history.stop_requested_at.is_some());
         let mut ending = self.rollout.given_up().chain(asked);
-        let waits = self.drains() >= MOST_DRAINS || self.is_stop_first() && ending.any(Member::is_up);
+        let has_ending = ending.any(Member::is_up) || self.rollout.ending_elsewhere > 0;
+        let waits = self.drains() >= MOST_DRAINS || self.is_stop_first() && has_ending;
         waits.then(|| Reason::AwaitingDrains {
             image: reference.to_string(),
             drains: self.drains(),
@@ -169,6 +171,7 @@ impl At<'_> {
             .chain(self.rollout.given_up())
             .filter(|other| other.is_up())
             .count()
+            + self.rollout.ending_elsewhere
     }
 
     /// When to check on another task.

@@ -1,6 +1,7 @@
 //! Why nothing (more) happens to a delegate: every decision not to act is one [`Reason`], which becomes a sentence in
 //! the log, in `plan` and in `/status`, and by its [`ReasonKind`] a metric label.
 
+mod kind;
 mod words;
 
 use std::time::Duration;
@@ -9,9 +10,9 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{EnumDiscriminants, IntoStaticStr};
 
-use super::{FailureCause, HeldBack};
+use super::{FailureCause, HeldBack, InvalidLabel};
 use crate::document::{Obstacle, SingleInstance};
-use crate::image::MaxVersion;
+use crate::image::{MaxVersion, Pin};
 use crate::manager::ManagerError;
 use crate::text::{size, time};
 
@@ -91,6 +92,22 @@ pub enum Reason {
          image's digest does not cover variants or custom builds"
     )]
     NotPinned { image: String },
+    /// Its owner keeps it at another version.
+    #[error("{image} is published, but its label io.delegate-upgrader.pin={pin} permits no other version")]
+    Pinned { image: String, pin: Pin },
+    /// Its owner wants no replacement before then.
+    #[error("{image} is published, but its label io.delegate-upgrader.snooze-until lets nothing begin before {}", time::text(*.until))]
+    Snoozed { image: String, until: DateTime<Utc> },
+    #[error("{image} is published; waiting for the window {window}, which opens at {}", time::text(*.until))]
+    OutsideWindow {
+        image: String,
+        /// As it was given.
+        window: String,
+        until: DateTime<Utc>,
+    },
+    /// What its owner wants is not known.
+    #[error("{image} is published, but {label}; recreate the delegate with a right one, or without it")]
+    InvalidLabel { image: String, label: InvalidLabel },
     /// The image it was created from cannot be read as a reference, so there is nothing to compare.
     #[error("cannot compare its image {image:?} with the published one: {problem}")]
     ImageNotComparable { image: String, problem: String },
@@ -344,6 +361,18 @@ impl Reason {
         }
     }
 
+    /// When it ends by itself, where that is known.
+    pub fn ends_at(&self) -> Option<DateTime<Utc>> {
+        match self {
+            Self::Snoozed { until, .. }
+            | Self::OutsideWindow { until, .. }
+            | Self::Quarantined { until, .. }
+            | Self::AwaitingRetry { until, .. }
+            | Self::RestartBackoff { until, .. } => Some(*until),
+            reason => reason.deadline(),
+        }
+    }
+
     /// Whether this failure of one replica halts the replacement of the others until the next scheduled run. That it did
     /// no better than its predecessor says nothing about them.
     pub fn halts_replicas(&self) -> bool {
@@ -363,131 +392,5 @@ impl Reason {
             Self::Halted { because, .. } => because.clone(),
             reason => reason.to_string(),
         }
-    }
-}
-
-impl ReasonKind {
-    /// The word users see, in snake case.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
-    /// Whether the delegate could not be served: it should run another image, and something is in the way that
-    /// its owner did not choose. `once` exits with 1.
-    pub fn is_failure(self) -> bool {
-        match self {
-            Self::UpToDate
-            | Self::SameImage
-            | Self::AwaitingSchedule
-            | Self::AwaitingAnswer
-            | Self::AwaitingDrains
-            | Self::WaitingForIdle
-            | Self::HealthOnly
-            | Self::OptedOut
-            | Self::NotRunning
-            | Self::AskedToStop
-            | Self::Removed
-            | Self::CustomImage
-            | Self::HeldBack
-            | Self::RolledBack
-            | Self::WaitingForReplica
-            | Self::Pulling
-            | Self::Proving
-            | Self::Confirming
-            | Self::Draining
-            | Self::Stopping => false,
-            Self::ImageNotComparable
-            | Self::NotPinned
-            | Self::TargetUnknown
-            | Self::DigestUnknown
-            | Self::PullFailed
-            | Self::TooLittleDisk
-            | Self::WrongPlatform
-            | Self::Quarantined
-            | Self::Obstacle
-            | Self::CannotStartFirst
-            | Self::NameTaken
-            | Self::CreateRefused
-            | Self::ConfigurationMismatch
-            | Self::SettingsChanged
-            | Self::Rejected
-            | Self::Inconclusive
-            | Self::AwaitingRetry
-            | Self::CandidateVanished
-            | Self::Halted
-            | Self::RemovalStuck
-            | Self::SuccessorUnhealthy
-            | Self::NoFallback
-            | Self::NoContainer
-            | Self::RestartBackoff
-            | Self::RestartHeldBack
-            | Self::Restarting
-            | Self::EngineError => true,
-        }
-    }
-
-    /// Whether the delegate runs the image that it is meant to run.
-    pub fn runs_the_target(self) -> bool {
-        matches!(self, Self::UpToDate | Self::SameImage | Self::RolledBack)
-    }
-
-    /// Whether such a failure of one replica may apply to the others, too.
-    fn halts_replicas(self) -> bool {
-        matches!(
-            self,
-            // One disk holds the images of all of them.
-            Self::PullFailed
-                | Self::TooLittleDisk
-                | Self::CreateRefused
-                | Self::ConfigurationMismatch
-                | Self::Quarantined
-                | Self::Rejected
-                | Self::Inconclusive
-                | Self::CandidateVanished
-        )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fmt::Write as _;
-    use std::path::Path;
-
-    use strum::VariantNames as _;
-
-    use super::*;
-    use kit::page;
-
-    const PAGE: &str = "docs/usage/commands.md";
-
-    #[test]
-    fn the_documentation_lists_every_reason_once() {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
-        let text = std::fs::read_to_string(file).unwrap();
-        let (reasons, _) = text.split_once("### Causes").unwrap();
-        for reason in ReasonKind::VARIANTS {
-            assert_eq!(
-                reasons.matches(&format!("\n| `{reason}` | ")).count(),
-                1,
-                "{reason}"
-            );
-        }
-    }
-
-    #[test]
-    fn the_documentation_lists_every_cause() {
-        let mut table = String::from("| reason | cause |\n|---|---|\n");
-        let failure = "`rejected`, `inconclusive`, `confirming`, `candidate_vanished`";
-        for (reasons, causes) in [
-            ("`obstacle`", Obstacle::VARIANTS),
-            ("`cannot_start_first`", SingleInstance::VARIANTS),
-            ("`target_unknown`", ManagerError::VARIANTS),
-            ("`awaiting_answer`", Awaited::VARIANTS),
-            (failure, FailureCause::VARIANTS),
-            ("`restart_held_back`", HeldBack::VARIANTS),
-        ] {
-            let _ = writeln!(table, "| {reasons} | `{}` |", causes.join("`, `"));
-        }
-        page::has(PAGE, "causes", &table);
     }
 }

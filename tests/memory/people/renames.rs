@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::rollout::host::{
     DRAIN, HOUR, Host, NEW, NEWER, OLD, Upgrader, auto_remove, good, host_network, row,
 };
-use kit::twin::{Behaviour, Happened, OperatorAction};
+use kit::twin::{Behaviour, Happened, OnStop, OperatorAction};
 
 const KEPT: &str = "kept";
 
@@ -402,4 +402,40 @@ async fn the_old_one_of_a_candidate_that_is_withdrawn_as_the_process_dies() {
         (host.find(KEPT).id, host.restart_policy(KEPT)),
         (old, "unless-stopped".to_owned())
     );
+}
+
+/// Its successor, which is given up for that, may still have tasks, and its port.
+#[tokio::test(start_paused = true)]
+async fn an_old_one_that_is_started_under_their_name_is_replaced_once_its_first_successor_has_ended() {
+    let host = Host::new();
+    let never_healthy = Behaviour::never_healthy();
+    host.publish(
+        NEW,
+        Behaviour {
+            on_stop: OnStop::Drain(DRAIN * 5),
+            ..never_healthy
+        },
+    );
+    let (old, mut upgrader) = upgrade_for(&host, host_network, DRAIN + Duration::from_secs(5)).await;
+    rename(&host, &draining(&host), KEPT);
+    host.twin.by_hand(OperatorAction::Start(KEPT.to_owned())).unwrap();
+    host.go_on(&mut upgrader, Duration::from_secs(5)).await;
+    let withdrawn = |host: &Host| {
+        let names = running(host).into_iter();
+        names.filter(|(name, _)| name.contains("withdrawn")).count()
+    };
+    assert_eq!(withdrawn(&host), 1, "{:?}", host.names());
+
+    host.publish(NEWER, good());
+    let mut upgrader = host.upgrader(NEWER);
+    upgrader.start_run(Mode::Upgrade);
+    host.go_on(&mut upgrader, DRAIN * 2).await;
+    assert_eq!(withdrawn(&host), 1);
+    // Beside it the old one finds its port taken, as a new one would.
+    let names = host.names();
+    assert_eq!((names.len(), names[1].as_str()), (2, KEPT), "{names:?}");
+    host.finish(&mut upgrader).await;
+    assert_eq!(running(&host), one(KEPT, NEWER));
+    let is_gone = host.twin.glance().iter().all(|container| container.id != old);
+    assert!(is_gone, "{:?}", host.containers());
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use delegate_upgrader::config::{HealthSettings, ProbeKind, Strategy};
+use delegate_upgrader::config::{HealthSettings, ProbeKind, Strategy, Timing};
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::container::{ContainerId, ImageId};
 use delegate_upgrader::health::{HealthEndpoint, HttpOutcome, Work};
@@ -15,6 +15,7 @@ use delegate_upgrader::observe::Scope;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::reconcile::{Reconciler, Settings};
 use delegate_upgrader::rollout::Policy;
+use delegate_upgrader::schedule::zone::Zone;
 use delegate_upgrader::status::report::{DelegateReport, Report};
 use serde_json::{Value, json};
 
@@ -127,6 +128,7 @@ pub struct Host {
     pub probe: ProbeKind,
     pub health_command: &'static str,
     pub restarts_unhealthy: bool,
+    pub timing: Timing,
     pub strategy: Strategy,
     pub free_memory: Option<u64>,
     pub free_disk: Option<u64>,
@@ -154,6 +156,7 @@ impl Host {
             probe: ProbeKind::Auto,
             health_command: "curl -sf http://localhost:3460/api/health",
             restarts_unhealthy: false,
+            timing: Timing::default(),
             strategy: Strategy::Auto,
             free_memory: None,
             free_disk: None,
@@ -203,6 +206,7 @@ impl Host {
                 own_id: None,
                 free_memory: Arc::new(move || free_memory),
                 free_disk: Arc::new(move |_, _| free_disk),
+                zone: Zone::utc(),
             },
             policy: Policy {
                 health_only: self.health_only,
@@ -211,6 +215,7 @@ impl Host {
                 healthy_deadline: Duration::from_secs(120),
                 idle_wait: Duration::from_secs(3600),
                 restarts_unhealthy: self.restarts_unhealthy,
+                timing: self.timing.clone(),
             },
             target: TargetSettings::default(),
         };

@@ -2,6 +2,7 @@
 
 mod auto_remove;
 mod bad_images;
+mod beginning;
 mod companions;
 mod creates;
 mod disk;

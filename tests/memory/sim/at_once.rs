@@ -6,7 +6,7 @@ use delegate_upgrader::container::{ContainerId, Role, RunState};
 
 use super::claims::{Down, Touch};
 use super::scenario::Way;
-use super::standing::{Judge, observation_age, was_renamed_at_once};
+use super::standing::{Judge, observation_age, was_changed_at_once};
 use super::world::World;
 use kit::twin::{Call, Cause, Event, Glance, Happened, Operation};
 
@@ -88,7 +88,7 @@ impl Judge<'_> {
             event.cause == Cause::OperatorAction
                 && matches!(event.what, Happened::Signalled | Happened::SignalledAgain)
                 && Role::parse(&event.name).1 == Role::Candidate
-                && was_renamed_at_once(self.world, &down)
+                && was_changed_at_once(self.world, &down)
         })
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use delegate_upgrader::container::{ContainerId, Role, RunState};
 use serde_json::Value;
 
-use super::situation::{Situation, is_running, is_up};
+use super::situation::{Situation, is_being_restarted, is_running, is_up};
 use super::world::World;
 use kit::twin::{Glance, OperatorAction};
 
@@ -119,13 +119,6 @@ impl Claims {
         own.or_else(|| self.given.get(base).copied())
     }
 
-    /// Whether someone gave a container of that line another name.
-    pub(super) fn is_renamed(&self, line: usize) -> bool {
-        self.given
-            .iter()
-            .any(|(name, of)| *of == line && name.contains("-kept-"))
-    }
-
     pub(super) fn situation(&self, line: usize, glance: &[Glance]) -> Situation {
         let names = &self.lines[line].names;
         let family = glance.iter().filter_map(|container| {
@@ -206,11 +199,12 @@ impl Claims {
         // A new one that someone stops gives way to the old one, for another attempt.
         let has_fallback =
             situation.draining().is_some() || situation.standby().is_some() || self.is_renamed(line);
-        let ends = matches!(hand, OperatorAction::Stop(_) | OperatorAction::Kill(_));
-        if ends && auto_remove && role == Role::Serving && situation.standby().is_some() {
-            // Its copy may serve.
+        let ends = matches!(hand, OperatorAction::Stop(_) | OperatorAction::Kill(_)) && role == Role::Serving;
+        // Its copy may serve.
+        if ends && auto_remove && situation.standby().is_some() {
             self.lines[line].unsure.insert(Part::AutoRemove);
         }
+        let lives_again = is_being_restarted(world, target);
         // The time of a stop before runs on: it ends all the same.
         let is_ending = match &self.lines[line].fate {
             Fate::Down(id) => *id == target.id,
@@ -222,7 +216,7 @@ impl Claims {
         let fate = match hand {
             OperatorAction::Remove(_) => self.fate_after_removal(situation, role, auto_remove),
             OperatorAction::Stop(_) | OperatorAction::Kill(_) => match role {
-                Role::Serving if target.state == RunState::Exited => None,
+                Role::Serving if target.state == RunState::Exited || lives_again => None,
                 Role::Serving if auto_remove && situation.is_calm() => Some(Fate::Gone),
                 Role::Serving if auto_remove || has_fallback => Some(Fate::Any),
                 Role::Serving => Some(Fate::Down(target.id.clone())),
@@ -236,7 +230,7 @@ impl Claims {
             },
             OperatorAction::Pause(_) => match role {
                 Role::Serving if has_fallback => Some(Fate::Any),
-                Role::Serving if is_ending => None,
+                Role::Serving if is_ending || lives_again => None,
                 Role::Serving => Some(Fate::Paused(target.id.clone())),
                 Role::Draining { .. } if !has_serving => Some(Fate::Any),
                 _ => None,

@@ -1,4 +1,4 @@
-//! What becomes of what people did when containers end without them.
+//! What becomes of what people did when containers end without them, or have another name.
 
 use std::time::Duration;
 
@@ -12,6 +12,13 @@ use super::world::World;
 use kit::twin::Glance;
 
 impl Claims {
+    /// Whether someone gave a container of that line another name.
+    pub(super) fn is_renamed(&self, line: usize) -> bool {
+        self.given
+            .iter()
+            .any(|(name, of)| *of == line && name.contains("-kept-"))
+    }
+
     /// The engine or the host ended all containers, and brings back those whose policy says so.
     pub(super) fn containers_ended(&mut self, world: &World) {
         let (now, glance) = (world.twin.elapsed(), world.twin.glance());

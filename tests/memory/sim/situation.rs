@@ -3,7 +3,7 @@
 use delegate_upgrader::container::{Role, RunState, label};
 
 use super::world::World;
-use kit::twin::Glance;
+use kit::twin::{Cause, Glance, Happened, Operation};
 
 /// The containers of a delegate at the moment of an act.
 #[derive(Clone, Debug)]
@@ -18,6 +18,24 @@ pub(super) fn is_running(container: Option<&Glance>) -> bool {
 
 pub(super) fn is_up(container: &Glance) -> bool {
     matches!(container.state.as_str(), "running" | "restarting" | "paused")
+}
+
+/// Whether an upgrader had asked for a restart of this one before the present moment. That ends in another life,
+/// whatever somebody does to this one meanwhile.
+pub(super) fn is_being_restarted(world: &World, container: &Glance) -> bool {
+    let (calls, now) = (world.twin.calls(), world.twin.elapsed());
+    let events = world.twin.events();
+    let last = events.iter().rev().find(|event| {
+        let is_about_lives = matches!(
+            event.what,
+            Happened::Started | Happened::Signalled | Happened::Exited { .. }
+        );
+        is_about_lives && event.id == container.id.as_str() && event.at < now
+    });
+    last.is_some_and(|event| match (&event.what, event.cause) {
+        (Happened::Signalled, Cause::Call(index)) => calls[index].operation == Operation::Restart,
+        _ => false,
+    })
 }
 
 impl Situation {

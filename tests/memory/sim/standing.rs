@@ -12,7 +12,7 @@ use super::claims::{Claims, Down, Fate, Line, Part, Touch};
 use super::ending::{ended_by_its_image, is_halted};
 use super::scenario::{Faults, Kind, Way};
 use super::world::World;
-use kit::twin::{Cause, Event, Glance, Happened};
+use kit::twin::{Cause, Event, Glance, Happened, Operation};
 
 /// How old an observation may be when a step that rests on it takes effect.
 const OBSERVATION_AGE: Duration = Duration::from_secs(3);
@@ -52,8 +52,8 @@ fn was_named_just_now(world: &World, removed: &Event, age: Duration) -> bool {
     })
 }
 
-/// Whether an upgrader renamed that container within the same moment, or by a call that was on its way then.
-pub(super) fn was_renamed_at_once(world: &World, down: &Down) -> bool {
+/// Whether an upgrader renamed or restarted that container within the same moment, or by a call that was on its way then.
+pub(super) fn was_changed_at_once(world: &World, down: &Down) -> bool {
     let calls = world.twin.calls();
     let was_on_its_way = world
         .twin
@@ -65,7 +65,23 @@ pub(super) fn was_renamed_at_once(world: &World, down: &Down) -> bool {
             }
             _ => false,
         });
-    was_on_its_way || was_renamed(world, &down.id, down.from, down.from + Duration::from_secs(1))
+    was_on_its_way
+        || was_renamed(world, &down.id, down.from, down.from + Duration::from_secs(1))
+        || was_restarted_at_once(world, down)
+}
+
+/// Whether an upgrader asked for a restart of that container in that moment.
+fn was_restarted_at_once(world: &World, down: &Down) -> bool {
+    let (calls, soon) = (world.twin.calls(), down.from + Duration::from_secs(1));
+    world.twin.events().iter().any(|event| match event.cause {
+        Cause::Call(index) => {
+            event.id == down.id.as_str()
+                && event.at >= down.from
+                && calls[index].operation == Operation::Restart
+                && calls[index].at <= soon
+        }
+        _ => false,
+    })
 }
 
 /// What must hold at every moment.
@@ -106,7 +122,7 @@ pub(super) fn moments(world: &World, book: &Book) -> Vec<String> {
                         .touches
                         .iter()
                         .any(|touch| touch.id == down.id && touch.part == Part::Policy);
-                    if is_ambiguous || was_renamed_at_once(world, down) {
+                    if is_ambiguous || was_changed_at_once(world, down) {
                         continue;
                     }
                     if down.id.as_str() == event.id {
@@ -257,7 +273,7 @@ impl Judge<'_> {
                 let mut downs = self.book.claims.downs.iter().rev();
                 if downs
                     .find(|down| down.id == *id)
-                    .is_some_and(|down| was_renamed_at_once(self.world, down))
+                    .is_some_and(|down| was_changed_at_once(self.world, down))
                 {
                     return;
                 }

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use delegate_upgrader::config::{HealthSettings, ProbeKind};
+use delegate_upgrader::config::{HealthSettings, ProbeKind, Timing};
 use delegate_upgrader::container::ContainerId;
 use delegate_upgrader::image::TargetSettings;
 use delegate_upgrader::observe::Scope;
 use delegate_upgrader::reconcile::Settings;
 use delegate_upgrader::rollout::Policy;
+use delegate_upgrader::schedule::zone::Zone;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -147,6 +148,7 @@ impl World {
                 own_id: None,
                 free_memory: Arc::new(|| None),
                 free_disk: Arc::new(|_, _| None),
+                zone: Zone::utc(),
             },
             policy: Policy {
                 health_only: false,
@@ -155,6 +157,7 @@ impl World {
                 healthy_deadline: self.scenario.healthy_deadline,
                 idle_wait: Duration::ZERO,
                 restarts_unhealthy: self.scenario.restarts_unhealthy,
+                timing: Timing::default(),
             },
             target: TargetSettings::default(),
         }

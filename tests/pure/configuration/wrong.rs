@@ -123,6 +123,19 @@ fn each_wrong_environment_is_reported_completely() {
             ],
         ),
         (
+            &[
+                ("UPGRADE_WINDOW", "Mo-Fr 02:00-05:00"),
+                ("UPGRADE_NOW_IF_EXPIRED", "now"),
+            ],
+            &[
+                (
+                    "UPGRADE_WINDOW",
+                    r#""Mo-Fr 02:00-05:00" ("Mo-Fr" is no day of the week"#,
+                ),
+                ("UPGRADE_NOW_IF_EXPIRED", r#""now"; expected true or false"#),
+            ],
+        ),
+        (
             &[("REQUIRE_DIGEST", "sha256"), ("MAX_VERSION", "26")],
             &[
                 ("REQUIRE_DIGEST", r#""sha256"; expected true or false"#),
@@ -329,9 +342,7 @@ fn unsupported_settings_are_refused() {
         "SELF_UPGRADE",
         "SWARM",
         "UPGRADE_DELAY",
-        "UPGRADE_NOW_IF_EXPIRED",
         "UPGRADE_WAVE",
-        "UPGRADE_WINDOW",
     ] {
         assert_eq!(
             errors(&[(name, "hunter2-hunter2")]).to_string(),

@@ -257,3 +257,18 @@ fn a_stop_first_replacement_waits_for_an_idle_moment_as_long_as_it_may() {
     let unwanted = with(old().tasks(2), 10).pulled("harness/delegate:26.03.1");
     assert_eq!(unwanted.next(), goes);
 }
+
+/// Somebody started the old one again under a name of theirs, so its successor was given up under the first name.
+#[test]
+fn what_ends_under_an_earlier_name_of_the_delegate_is_waited_for() {
+    let base = |elsewhere| {
+        let scene = Scene::new().serving(old()).pulled(V2);
+        scene.with(|rollout| rollout.ending_elsewhere = elsewhere)
+    };
+    let waits = "wait 5 s: awaiting_drains";
+    assert_eq!(base(1).host_network().next(), waits);
+    assert_ne!(base(0).host_network().next(), waits);
+    // Beside it, there is room for one more.
+    assert_ne!(base(1).next(), waits);
+    assert_eq!(base(2).next(), waits);
+}

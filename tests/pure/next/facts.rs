@@ -3,9 +3,9 @@
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::document::{Obstacle, SingleInstance};
 use delegate_upgrader::rollout::reason::Reason;
-use delegate_upgrader::rollout::{Backoff, Facts, Reach, Vanished};
+use delegate_upgrader::rollout::{Backoff, Facts, Member, Reach, StoppedBy, Vanished};
 
-use super::scene::{Change, DEADLINE, Scene, V2, ago, image_id, new, now, old};
+use super::scene::{Change, DEADLINE, Scene, V2, ago, image_id, new, now, old, standby};
 
 fn scene() -> Scene {
     Scene::new()
@@ -212,4 +212,23 @@ fn one_that_waits_for_a_replica_that_has_come_to_rest_is_halted() {
     assert_eq!(waiting.clone().next(), "rest: waiting_for_replica");
     let stalled = waiting.knowing(|facts| facts.stalled_replica = Some("no way back".to_owned()));
     assert_eq!(stalled.next(), "rest: halted");
+}
+
+#[test]
+fn whether_somebody_stopped_the_new_one_is_asked_again_after_its_standby_was_made() {
+    let base = |standby: Member| {
+        let told = |member: Member| {
+            let told = member.stopped_by(StoppedBy::Nobody);
+            told.change(|m| m.history.stopper.as_mut().unwrap().asked_at = ago(5))
+        };
+        let serving = told(old().auto_remove());
+        let candidate = told(new().auto_remove().running(90, 80));
+        let scene = scene().serving(serving).candidate(candidate).standby(standby);
+        scene.attempt(new().id("mark")).next()
+    };
+    let made = |seconds| standby().change(|m| m.created_at = ago(seconds));
+    assert_eq!(base(made(6)), "retire old as d.draining-now");
+    assert_eq!(base(made(4)), "find out whether somebody stopped old");
+    // By a clock that was set back, nothing was made since.
+    assert_eq!(base(made(-60)), "retire old as d.draining-now");
 }

@@ -1,5 +1,6 @@
 //! The step function: what it decides in each state of a rollout, row by row, and what it never decides in any.
 
+mod beginning;
 mod beyond;
 mod boundaries;
 mod by_hand;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use delegate_upgrader::config::Strategy;
+use delegate_upgrader::config::{Strategy, Timing};
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::container::{ContainerId, ImageId, Role};
 use delegate_upgrader::document::SingleInstance;
@@ -11,8 +11,8 @@ use delegate_upgrader::health::{Health, HealthStatus, Probe, Work};
 use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{
-    CommonCause, Condition, Decided, Decision, Desired, Facts, History, Intent, Member, Policy, Reach,
-    Rollout, Step, StoppedBy, Stopper, UnhealthyPeer, next,
+    CommonCause, Condition, Decided, Decision, Desired, Facts, History, Intent, Member, OwnerLimits, Policy,
+    Reach, Rollout, Step, StoppedBy, Stopper, UnhealthyPeer, next,
 };
 use delegate_upgrader::text::duration;
 
@@ -265,6 +265,7 @@ impl Scene {
                 failed: Vec::new(),
                 attempt: None,
                 opted_out: false,
+                limits: OwnerLimits::default(),
                 single_instance: None,
                 no_free_port: None,
                 strategy: None,
@@ -272,6 +273,7 @@ impl Scene {
                 taken_names: Vec::new(),
                 vanished: Vec::new(),
                 renamed_predecessor: None,
+                ending_elsewhere: 0,
                 retained_images: Vec::new(),
                 obstacle: None,
                 inspect_error: None,
@@ -284,6 +286,7 @@ impl Scene {
                 healthy_deadline: Duration::from_secs(600),
                 idle_wait: Duration::from_secs(3600),
                 restarts_unhealthy: false,
+                timing: Timing::default(),
             },
             // All that can be asked for is known, and nothing stands in the way.
             facts: Facts {
@@ -384,8 +387,12 @@ impl Scene {
         self.with(|rollout| rollout.single_instance = Some(SingleInstance::HostNetwork))
     }
 
-    pub fn strategy(mut self, strategy: Strategy) -> Self {
-        self.policy.strategy = strategy;
+    pub fn strategy(self, strategy: Strategy) -> Self {
+        self.policy(|policy| policy.strategy = strategy)
+    }
+
+    pub fn policy(mut self, change: impl FnOnce(&mut Policy)) -> Self {
+        change(&mut self.policy);
         self
     }
 

@@ -69,6 +69,7 @@ macro_rules! each_rule {
             a_restart_returns_long_before_a_long_drain_ends,
             a_restart_keeps_an_auto_remove_container,
             a_restart_of_a_stopped_container_starts_it,
+            what_somebody_ends_while_it_is_restarted_lives_again,
             a_create_from_an_unknown_image_is_not_found,
             an_invalid_name_is_refused,
             an_image_in_use_is_not_removed,

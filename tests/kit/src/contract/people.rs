@@ -210,3 +210,22 @@ pub async fn a_tag_moves_to_the_image_that_gets_it<L: Lab>(lab: &L) {
     assert_eq!(image_id_of(lab, &two).await, second);
     assert_eq!(image_id_of(lab, first.as_str()).await, first);
 }
+
+/// A restart that was asked for ends in another life, whatever somebody does to the one before meanwhile.
+pub async fn what_somebody_ends_while_it_is_restarted_lives_again<L: Lab>(lab: &L) {
+    let lives_again = async |base: &str, act: fn(String) -> OperatorAction| {
+        let id = started_of(lab, base, Behaviour::ignores_stop()).await;
+        let first = lab.engine().inspect(&id).await.expect("inspect").started_at();
+        lab.engine().restart(&id, seconds(12)).await.expect("restart");
+        by_hand(lab, act(lab.name(base))).await;
+        until(lab, &id, "in another life", |seen| {
+            seen.state() == RunState::Running && seen.started_at() > first
+        })
+        .await;
+    };
+    tokio::join!(
+        lives_again("killed-again", OperatorAction::Kill),
+        lives_again("ended-again", OperatorAction::Stop),
+        lives_again("paused-again", OperatorAction::Pause),
+    );
+}

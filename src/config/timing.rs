@@ -1,0 +1,24 @@
+//! When a replacement may begin.
+
+use super::reader::Reader;
+use super::variables::Environment;
+use crate::schedule::window::UpgradeWindow;
+use crate::schedule::zone::Zone;
+
+/// When a replacement may begin, by the administrator's settings. What was begun is finished at any time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Timing {
+    /// `UPGRADE_WINDOW`.
+    pub window: Option<UpgradeWindow>,
+    /// `UPGRADE_NOW_IF_EXPIRED`: no window counts for a delegate whose version is past its end of life.
+    pub now_if_expired: bool,
+}
+
+/// Reads what is set about it. Windows are in this zone.
+pub(super) fn timing(reader: &mut Reader, env: &Environment, zone: &Zone) -> Timing {
+    let parse = |text: &str| UpgradeWindow::parse(text, zone.clone()).map_err(|error| error.to_string());
+    Timing {
+        window: reader.read(&env.upgrade_window, parse),
+        now_if_expired: reader.flag(&env.upgrade_now_if_expired),
+    }
+}

@@ -1,0 +1,66 @@
+//! The version that one delegate is kept at by its owner.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{ImageReference, Version};
+
+/// What the label `io.delegate-upgrader.pin` takes, in words.
+pub const ACCEPTED: &str = "a month or a version of the delegate such as 26.03 or 26.03.88501";
+
+/// A version, or a month: `26.03` is each version of March 2026.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pin(Version);
+
+impl Pin {
+    /// Whether an image has this version. One whose tag has none is another one.
+    pub fn permits(&self, image: &ImageReference) -> bool {
+        Version::of(image).is_some_and(|version| version.numbers().starts_with(self.0.numbers()))
+    }
+}
+
+impl FromStr for Pin {
+    type Err = ();
+
+    /// A variant counts as little as it does in a tag.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let image: ImageReference = format!("pin:{}", text.trim()).parse().map_err(drop)?;
+        Version::of(&image).map(Self).ok_or(())
+    }
+}
+
+impl fmt::Display for Pin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pin_permits_its_version_or_month_only() {
+        for (pin, image, permits) in [
+            ("26.03.88501", "harness/delegate:26.03.88501", true),
+            ("26.03.88501", "harness/delegate:26.03.88501.minimal", true),
+            (
+                "26.03.88501.minimal",
+                "mirror.example:5000/harness/delegate:26.03.88501",
+                true,
+            ),
+            ("26.3", "harness/delegate:26.03.88501", true),
+            (" 26.03 ", "harness/delegate:26.03.1-fips", true),
+            ("26.03", "harness/delegate:26.04.1", false),
+            ("26.03.88501", "harness/delegate:26.03.88502", false),
+            ("26.03.88501", "harness/delegate:26.03", false),
+            ("26.03", "harness/delegate:latest", false),
+        ] {
+            let pin: Pin = pin.parse().unwrap();
+            assert_eq!(pin.permits(&image.parse().unwrap()), permits, "{pin} {image}");
+        }
+        for text in ["", "latest", "26", "v26.03", "26.03 or newer", "26.03@sha256:00"] {
+            assert_eq!(text.parse::<Pin>(), Err(()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What a reason means for the delegate and its replicas.
+
+use super::ReasonKind;
+
+impl ReasonKind {
+    /// The word users see, in snake case.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    /// Whether the delegate could not be served: it should run another image, and something is in the way that
+    /// its owner did not choose. `once` exits with 1.
+    pub fn is_failure(self) -> bool {
+        match self {
+            Self::UpToDate
+            | Self::SameImage
+            | Self::AwaitingSchedule
+            | Self::AwaitingAnswer
+            | Self::AwaitingDrains
+            | Self::WaitingForIdle
+            | Self::HealthOnly
+            | Self::OptedOut
+            | Self::NotRunning
+            | Self::AskedToStop
+            | Self::Removed
+            | Self::CustomImage
+            | Self::HeldBack
+            | Self::Pinned
+            | Self::Snoozed
+            | Self::OutsideWindow
+            | Self::RolledBack
+            | Self::WaitingForReplica
+            | Self::Pulling
+            | Self::Proving
+            | Self::Confirming
+            | Self::Draining
+            | Self::Stopping => false,
+            Self::ImageNotComparable
+            | Self::NotPinned
+            | Self::InvalidLabel
+            | Self::TargetUnknown
+            | Self::DigestUnknown
+            | Self::PullFailed
+            | Self::TooLittleDisk
+            | Self::WrongPlatform
+            | Self::Quarantined
+            | Self::Obstacle
+            | Self::CannotStartFirst
+            | Self::NameTaken
+            | Self::CreateRefused
+            | Self::ConfigurationMismatch
+            | Self::SettingsChanged
+            | Self::Rejected
+            | Self::Inconclusive
+            | Self::AwaitingRetry
+            | Self::CandidateVanished
+            | Self::Halted
+            | Self::RemovalStuck
+            | Self::SuccessorUnhealthy
+            | Self::NoFallback
+            | Self::NoContainer
+            | Self::RestartBackoff
+            | Self::RestartHeldBack
+            | Self::Restarting
+            | Self::EngineError => true,
+        }
+    }
+
+    /// Whether the delegate runs the image that it is meant to run.
+    pub fn runs_the_target(self) -> bool {
+        matches!(self, Self::UpToDate | Self::SameImage | Self::RolledBack)
+    }
+
+    /// Whether such a failure of one replica may apply to the others, too.
+    pub(super) fn halts_replicas(self) -> bool {
+        matches!(
+            self,
+            // One disk holds the images of all of them.
+            Self::PullFailed
+                | Self::TooLittleDisk
+                | Self::CreateRefused
+                | Self::ConfigurationMismatch
+                | Self::Quarantined
+                | Self::Rejected
+                | Self::Inconclusive
+                | Self::CandidateVanished
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+    use std::path::Path;
+
+    use strum::VariantNames as _;
+
+    use super::super::Awaited;
+    use super::*;
+    use crate::document::{Obstacle, SingleInstance};
+    use crate::manager::ManagerError;
+    use crate::rollout::{FailureCause, HeldBack};
+    use kit::page;
+
+    const PAGE: &str = "docs/usage/commands.md";
+
+    #[test]
+    fn the_documentation_lists_every_reason_once() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+        let text = std::fs::read_to_string(file).unwrap();
+        let (reasons, _) = text.split_once("### Causes").unwrap();
+        for reason in ReasonKind::VARIANTS {
+            assert_eq!(
+                reasons.matches(&format!("\n| `{reason}` | ")).count(),
+                1,
+                "{reason}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_documentation_lists_every_cause() {
+        let mut table = String::from("| reason | cause |\n|---|---|\n");
+        let failure = "`rejected`, `inconclusive`, `confirming`, `candidate_vanished`";
+        for (reasons, causes) in [
+            ("`obstacle`", Obstacle::VARIANTS),
+            ("`cannot_start_first`", SingleInstance::VARIANTS),
+            ("`target_unknown`", ManagerError::VARIANTS),
+            ("`awaiting_answer`", Awaited::VARIANTS),
+            (failure, FailureCause::VARIANTS),
+            ("`restart_held_back`", HeldBack::VARIANTS),
+        ] {
+            let _ = writeln!(table, "| {reasons} | `{}` |", causes.join("`, `"));
+        }
+        page::has(PAGE, "causes", &table);
+    }
+}

@@ -1,0 +1,30 @@
+//! Points in time as people write them.
+
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
+
+use super::dst;
+use super::zone::Zone;
+
+/// What is accepted, in the words of errors and of the page.
+pub const ACCEPTED: &str =
+    "a date such as 2026-12-01, or a time such as 2026-12-01T08:00 or 2026-12-01T08:00:00Z";
+
+/// Reads a date, which is its first moment, or a time; without an offset from UTC, it is by the clocks of that zone.
+/// `None` where it is neither.
+pub fn parse(text: &str, zone: &Zone) -> Option<DateTime<Utc>> {
+    let text = text.trim();
+    if let Ok(time) = DateTime::parse_from_rfc3339(text) {
+        return Some(time.to_utc());
+    }
+    let date = || Some(text.parse::<NaiveDate>().ok()?.and_time(NaiveTime::MIN));
+    let formats = [
+        "%Y-%m-%dT%H:%M",
+        "%Y-%m-%d %H:%M",
+        "%Y-%m-%dT%H:%M:%S",
+        "%Y-%m-%d %H:%M:%S",
+    ];
+    let mut times = formats
+        .iter()
+        .filter_map(|format| NaiveDateTime::parse_from_str(text, format).ok());
+    dst::instant_of(date().or_else(|| times.next())?, zone)
+}

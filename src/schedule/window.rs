@@ -1,0 +1,183 @@
+//! When changes may begin: windows of the week, by the clock on the wall. Pure.
+
+use std::fmt;
+
+use chrono::{DateTime, Datelike, Days, NaiveDate, NaiveTime, TimeDelta, Timelike, Utc, Weekday};
+
+use super::dst;
+use super::zone::Zone;
+
+/// What is accepted, in the words of errors and of the page.
+pub const ACCEPTED: &str = "a window such as Mon-Fri 02:00-05:00, or several separated by commas";
+
+const DAY: u32 = 24 * 60;
+
+/// `UPGRADE_WINDOW`: one or more windows of the week, in a time zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpgradeWindow {
+    text: String,
+    ranges: Vec<Range>,
+    zone: Zone,
+}
+
+/// The same hours of some days.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Range {
+    /// Whether it begins on that day of the week, from Monday on.
+    days: [bool; 7],
+    /// Its first minute of the day.
+    from: u32,
+    /// The minute of the day that follows its last one. Where it is not later than `from`, the window ends on the next day.
+    to: u32,
+}
+
+/// Why a text is no window.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the sentence of each says what it is")]
+pub enum WindowError {
+    #[error("{0:?} has no hours such as 02:00-05:00")]
+    NoHours(String),
+    #[error("{0:?} is no time of the day such as 02:00")]
+    Time(String),
+    #[error("{0:?} is no day of the week such as Mon, and no range such as Mon-Fri")]
+    Day(String),
+    #[error("{0:?} ends when it begins; the whole day is 00:00-24:00")]
+    Empty(String),
+}
+
+impl UpgradeWindow {
+    /// Reads windows such as `Mon-Fri 02:00-05:00, Sun 22:00-06:00`. Without a day it is each day, and one that ends
+    /// before it begins ends on the next day.
+    ///
+    /// # Errors
+    /// The first part that is none.
+    pub fn parse(text: &str, zone: Zone) -> Result<Self, WindowError> {
+        let ranges = text.split(',').map(|part| Range::parse(part.trim()));
+        Ok(Self {
+            text: text.trim().to_owned(),
+            ranges: ranges.collect::<Result<_, _>>()?,
+            zone,
+        })
+    }
+
+    /// Whether changes may begin at that moment.
+    pub fn is_open(&self, at: DateTime<Utc>) -> bool {
+        let local = self.zone.local(at);
+        let minute = local.hour() * 60 + local.minute();
+        let today = local.weekday();
+        self.ranges.iter().any(|range| range.contains(today, minute))
+    }
+
+    /// The first moment from then on at which it is open. Where clocks are put forward over the beginning, that is when
+    /// they go on; where they are put back, the hour that comes twice counts twice.
+    pub fn next_opening(&self, at: DateTime<Utc>) -> DateTime<Utc> {
+        if self.is_open(at) {
+            return at;
+        }
+        let today = self.zone.local(at).date_naive();
+        // A window of one day of the week may have just begun, and clocks may skip the next one.
+        let days = (0..=14).filter_map(|days| today.checked_add_days(Days::new(days)));
+        let begins = days.flat_map(|day| self.beginnings(day));
+        let changed = dst::offset_change(&self.zone, at, at + TimeDelta::days(8));
+        begins
+            .chain(changed)
+            .filter(|begins| *begins > at && self.is_open(*begins))
+            .min()
+            .unwrap_or(at)
+    }
+
+    fn beginnings(&self, day: NaiveDate) -> impl Iterator<Item = DateTime<Utc>> {
+        let of_day = self
+            .ranges
+            .iter()
+            .filter(move |range| range.begins_on(day.weekday()));
+        of_day.flat_map(move |range| {
+            let time = NaiveTime::from_num_seconds_from_midnight_opt(range.from * 60, 0);
+            self.zone.instants(day.and_time(time.unwrap_or_default()))
+        })
+    }
+}
+
+/// As it was given.
+impl fmt::Display for UpgradeWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Range {
+    fn parse(text: &str) -> Result<Self, WindowError> {
+        let (days, hours) = match text.rsplit_once(char::is_whitespace) {
+            Some((days, hours)) => (parse_days(days.trim())?, hours),
+            None => ([true; 7], text),
+        };
+        let no_hours = || WindowError::NoHours(text.to_owned());
+        let (from, to) = hours.split_once('-').ok_or_else(no_hours)?;
+        if !from.contains(':') && !to.contains(':') {
+            return Err(no_hours());
+        }
+        let (begin, end) = (minute_of_day(from)?, minute_of_day(to)?);
+        if begin == DAY {
+            return Err(WindowError::Time(from.to_owned()));
+        }
+        if begin == end {
+            return Err(WindowError::Empty(hours.to_owned()));
+        }
+        Ok(Self {
+            days,
+            from: begin,
+            to: end,
+        })
+    }
+
+    fn begins_on(&self, day: Weekday) -> bool {
+        self.days[day.num_days_from_monday() as usize]
+    }
+
+    fn contains(&self, today: Weekday, minute: u32) -> bool {
+        if self.from < self.to {
+            self.begins_on(today) && (self.from..self.to).contains(&minute)
+        } else {
+            let since_today = self.begins_on(today) && minute >= self.from;
+            since_today || self.begins_on(today.pred()) && minute < self.to
+        }
+    }
+}
+
+fn parse_days(text: &str) -> Result<[bool; 7], WindowError> {
+    let day = |name: &str| {
+        let day: Result<Weekday, _> = name.trim().parse();
+        day.map_err(|_| WindowError::Day(text.to_owned()))
+    };
+    let (first, last) = match text.split_once('-') {
+        Some((first, last)) => (day(first)?, day(last)?),
+        None => (day(text)?, day(text)?),
+    };
+    let mut days = [false; 7];
+    let mut next = first;
+    loop {
+        days[next.num_days_from_monday() as usize] = true;
+        if next == last {
+            return Ok(days);
+        }
+        next = next.succ();
+    }
+}
+
+/// `02:00`, and `24:00` for the end of the day.
+fn minute_of_day(text: &str) -> Result<u32, WindowError> {
+    let wrong = || WindowError::Time(text.to_owned());
+    let number = |text: &str, digits| {
+        let is_number = (1..=2).contains(&text.len())
+            && text.len() >= digits
+            && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<u32>().ok().filter(|_| is_number)
+    };
+    let (hour, minute) = text.trim().split_once(':').ok_or_else(wrong)?;
+    let (hour, minute) = (
+        number(hour, 1).ok_or_else(wrong)?,
+        number(minute, 2).ok_or_else(wrong)?,
+    );
+    let of_day = hour * 60 + minute;
+    (minute < 60 && of_day <= DAY).then_some(of_day).ok_or_else(wrong)
+}

@@ -1,0 +1,222 @@
+//! Upgrade windows and points in time, across the changes of clocks.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use delegate_upgrader::schedule::moment;
+use delegate_upgrader::schedule::window::UpgradeWindow;
+use delegate_upgrader::schedule::zone::Zone;
+
+fn zone(name: &str) -> Zone {
+    Zone::named(name).unwrap()
+}
+
+fn window(text: &str, name: &str) -> UpgradeWindow {
+    UpgradeWindow::parse(text, zone(name)).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn at(text: &str) -> DateTime<Utc> {
+    DateTime::parse_from_rfc3339(text).unwrap().to_utc()
+}
+
+#[test]
+fn a_window_is_open_by_the_clock_on_the_wall() {
+    // 2026-11-23 is a Monday. Clocks in Berlin go back on 2026-10-25 and forward on 2026-03-29, both Sundays.
+    for (text, time, opens) in [
+        ("Mon-Fri 02:00-05:00", "2026-11-23T02:00:00+01:00", None),
+        ("Mon-Fri 02:00-05:00", "2026-11-23T04:59:59+01:00", None),
+        (
+            "Mon-Fri 02:00-05:00",
+            "2026-11-23T05:00:00+01:00",
+            Some("2026-11-24T02:00:00+01:00"),
+        ),
+        (
+            "Mon-Fri 02:00-05:00",
+            "2026-11-27T05:00:00+01:00",
+            Some("2026-11-30T02:00:00+01:00"),
+        ),
+        (
+            "mon-fri 2:00-5:00",
+            "2026-11-28T03:00:00+01:00",
+            Some("2026-11-30T02:00:00+01:00"),
+        ),
+        (
+            "Monday 02:00-05:00",
+            "2026-11-23T05:00:00+01:00",
+            Some("2026-11-30T02:00:00+01:00"),
+        ),
+        (
+            "02:00-05:00",
+            "2026-11-28T12:00:00+01:00",
+            Some("2026-11-29T02:00:00+01:00"),
+        ),
+        (
+            "Fri-Mon 02:00-05:00",
+            "2026-11-24T02:00:00+01:00",
+            Some("2026-11-27T02:00:00+01:00"),
+        ),
+        // Over midnight: the day is that on which it begins.
+        ("Fri 22:00-06:00", "2026-11-28T05:59:00+01:00", None),
+        (
+            "Fri 22:00-06:00",
+            "2026-11-28T06:00:00+01:00",
+            Some("2026-12-04T22:00:00+01:00"),
+        ),
+        (
+            "Fri 22:00-06:00",
+            "2026-11-27T05:00:00+01:00",
+            Some("2026-11-27T22:00:00+01:00"),
+        ),
+        ("Sun 22:00-06:00", "2026-11-23T03:00:00+01:00", None),
+        ("Sat-Sun 00:00-24:00", "2026-11-28T00:00:00+01:00", None),
+        (
+            "Sat-Sun 00:00-24:00",
+            "2026-11-30T00:00:00+01:00",
+            Some("2026-12-05T00:00:00+01:00"),
+        ),
+        (
+            "22:00-24:00",
+            "2026-11-28T00:00:00+01:00",
+            Some("2026-11-28T22:00:00+01:00"),
+        ),
+        // Several: the one that opens first.
+        (
+            "Sat 10:00-12:00, Wed 02:00-03:00",
+            "2026-11-23T12:00:00+01:00",
+            Some("2026-11-25T02:00:00+01:00"),
+        ),
+        (
+            "Sat 10:00-12:00,Wed 02:00-03:00",
+            "2026-11-28T11:00:00+01:00",
+            None,
+        ),
+        // Put forward over the whole window: the next day. Over its beginning: when clocks go on.
+        (
+            "02:00-03:00",
+            "2026-03-29T01:30:00+01:00",
+            Some("2026-03-30T02:00:00+02:00"),
+        ),
+        (
+            "02:30-04:00",
+            "2026-03-29T01:30:00+01:00",
+            Some("2026-03-29T03:00:00+02:00"),
+        ),
+        // Put back: the hour that comes twice counts twice.
+        ("02:10-02:20", "2026-10-25T02:15:00+02:00", None),
+        (
+            "02:10-02:20",
+            "2026-10-25T02:30:00+02:00",
+            Some("2026-10-25T02:10:00+01:00"),
+        ),
+        (
+            "02:10-02:20",
+            "2026-10-25T02:30:00+01:00",
+            Some("2026-10-26T02:10:00+01:00"),
+        ),
+        (
+            "01:30-02:30",
+            "2026-10-25T02:45:00+02:00",
+            Some("2026-10-25T02:00:00+01:00"),
+        ),
+    ] {
+        let window = window(text, "Europe/Berlin");
+        let time = at(time);
+        assert_eq!(window.is_open(time), opens.is_none(), "{text} at {time}");
+        assert_eq!(
+            window.next_opening(time),
+            opens.map_or(time, at),
+            "{text} at {time}"
+        );
+    }
+}
+
+#[test]
+fn the_next_opening_is_the_first_open_minute_of_the_coming_days() {
+    let texts = [
+        "23:30-00:30",
+        "Sun 01:45-02:15, Sun 02:50-03:10",
+        "Sat 22:00-02:30",
+    ];
+    // Europe, half an hour, and the southern half of the world: around the days on which their clocks change.
+    for (name, changes) in [
+        ("Europe/Berlin", ["2026-03-29", "2026-10-25"]),
+        ("Australia/Lord_Howe", ["2026-04-05", "2026-10-04"]),
+        ("America/Santiago", ["2026-04-05", "2026-09-06"]),
+    ] {
+        for (text, change) in texts.iter().flat_map(|text| changes.map(|change| (text, change))) {
+            let window = window(text, name);
+            let change = at(&format!("{change}T00:00:00Z"));
+            let mut minute = change - TimeDelta::days(9);
+            let mut closed_since = None;
+            while minute < change + TimeDelta::days(9) {
+                if !window.is_open(minute) {
+                    closed_since.get_or_insert(minute);
+                } else if let Some(since) = closed_since.take() {
+                    for since in [
+                        since,
+                        since + (minute - since) / 2,
+                        minute - TimeDelta::seconds(1),
+                    ] {
+                        assert_eq!(window.next_opening(since), minute, "{text} in {name} at {since}");
+                    }
+                }
+                minute += TimeDelta::minutes(1);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_window_is_explained() {
+    for (text, error) in [
+        ("nights", r#""nights" has no hours such as 02:00-05:00"#),
+        ("Mon-Fri", r#""Mon-Fri" has no hours such as 02:00-05:00"#),
+        ("Mon-Fri 2-5", r#""Mon-Fri 2-5" has no hours such as 02:00-05:00"#),
+        (
+            "Mon-Fri 02:00",
+            r#""Mon-Fri 02:00" has no hours such as 02:00-05:00"#,
+        ),
+        ("25:00-26:00", r#""25:00" is no time of the day such as 02:00"#),
+        ("02:00-05:60", r#""05:60" is no time of the day such as 02:00"#),
+        ("02:00-5", r#""5" is no time of the day such as 02:00"#),
+        ("24:00-02:00", r#""24:00" is no time of the day such as 02:00"#),
+        ("02:00-24:01", r#""24:01" is no time of the day such as 02:00"#),
+        ("2:0-5:00", r#""2:0" is no time of the day such as 02:00"#),
+        ("+2:00-05:00", r#""+2:00" is no time of the day such as 02:00"#),
+        (
+            "Mo-Fr 02:00-05:00",
+            r#""Mo-Fr" is no day of the week such as Mon, and no range such as Mon-Fri"#,
+        ),
+        (
+            "Mon Tue 02:00-05:00",
+            r#""Mon Tue" is no day of the week such as Mon, and no range such as Mon-Fri"#,
+        ),
+        (
+            "02:00-02:00",
+            r#""02:00-02:00" ends when it begins; the whole day is 00:00-24:00"#,
+        ),
+        ("Mon 02:00-05:00,", r#""" has no hours such as 02:00-05:00"#),
+    ] {
+        let found = UpgradeWindow::parse(text, Zone::utc()).unwrap_err();
+        assert_eq!(found.to_string(), error, "{text}");
+    }
+}
+
+#[test]
+fn a_point_in_time_is_read_by_the_clocks_of_the_zone() {
+    let berlin = zone("Europe/Berlin");
+    for (text, expected) in [
+        ("2026-12-01", Some("2026-12-01T00:00:00+01:00")),
+        ("2026-12-01T08:00", Some("2026-12-01T08:00:00+01:00")),
+        (" 2026-07-01 08:00:30 ", Some("2026-07-01T08:00:30+02:00")),
+        ("2026-12-01T08:00:00Z", Some("2026-12-01T08:00:00Z")),
+        ("2026-12-01T08:00:00-05:00", Some("2026-12-01T13:00:00Z")),
+        // Skipped, and twice there.
+        ("2026-03-29T02:30", Some("2026-03-29T03:00:00+02:00")),
+        ("2026-10-25T02:30", Some("2026-10-25T02:30:00+02:00")),
+        ("tomorrow", None),
+        ("2026-13-01", None),
+        ("01.12.2026", None),
+        ("", None),
+    ] {
+        assert_eq!(moment::parse(text, &berlin), expected.map(at), "{text}");
+    }
+}
