@@ -44,8 +44,8 @@ fuzz: ## try random inputs, guided by the code they reach; FUZZ=document selects
 lint: ## check formatting, clippy; cargo-deny and shellcheck if they are installed
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	@if command -v cargo-deny >/dev/null; then cargo deny --locked check; else echo 'cargo-deny is not installed: skipped'; fi
-	@if command -v shellcheck >/dev/null; then shellcheck -x $$(grep -rlE '^#!/usr/bin/env bash$$' .ci examples fuzz/run packaging tests); else echo 'shellcheck is not installed: skipped'; fi
+	@if command -v cargo-deny >/dev/null; then .ci/deny; else echo 'cargo-deny is not installed: skipped'; fi
+	@if command -v shellcheck >/dev/null; then shellcheck -x $$(grep -rlE '^#!(/usr/bin/env bash|/bin/sh)$$' .ci examples fuzz/run packaging tests); else echo 'shellcheck is not installed: skipped'; fi
 
 bench: static ## measure size, memory and the time to the first call, on a real engine
 	tests/lab/run tests/lab/bench
