@@ -2,6 +2,7 @@
 #
 #   docker build -t delegate-upgrader .     compiles in a container
 #   make image                              uses a binary that is already built; pulls nothing
+#   make dockerfile                         compiles in a container, on a local base; pulls nothing
 #
 # The stages without a base come first: the classic builder stops at `prebuilt` before it asks for the Rust image.
 ARG RUST_IMAGE=rust:1-alpine

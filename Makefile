@@ -4,7 +4,7 @@ TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
 export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check hooks matrix fidelity sim mutants fuzz lint bench image docs man deb packages release reproducible engines static clean
+.PHONY: help demo test check hooks matrix fidelity sim mutants fuzz lint bench image docs man deb packages release reproducible dockerfile engines static clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 14
@@ -74,6 +74,9 @@ release: ## build the files of a release in target/dist: binaries, packages, SBO
 
 reproducible: ## build the release of the last commit twice, in two directories, and compare every file
 	packaging/reproducible
+
+dockerfile: ## build all stages of the Dockerfile, on a base made of Debian's packages and this machine's Rust
+	tests/lab/dockerfile
 
 engines: ## prepare Docker engines of other versions, and Podman, for tests/lab/run, from Debian's packages
 	tests/lab/engines all
