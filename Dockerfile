@@ -2,6 +2,7 @@
 #
 #   docker build -t delegate-upgrader .     compiles in a container
 #   make image                              uses a binary that is already built; pulls nothing
+#   make dockerfile                         compiles in a container, on a local base; pulls nothing
 #
 # The stages without a base come first: the classic builder stops at `prebuilt` before it asks for the Rust image.
 ARG RUST_IMAGE=rust:1-alpine
@@ -20,15 +21,19 @@ FROM runtime AS prebuilt
 COPY dist/ /
 
 FROM ${RUST_IMAGE} AS builder
-RUN apk add --no-cache musl-dev ca-certificates
+# On Alpine; Debian's image of Rust (RUST_IMAGE=rust:1) has what it takes.
+RUN if command -v apk; then apk add --no-cache gcc musl-dev ca-certificates; fi
 WORKDIR /build
 COPY Cargo.toml Cargo.lock build.rs ./
 COPY src src
 # Cargo reads the manifests of the whole workspace and requires each target that they name.
 COPY examples examples
 COPY tests tests
-RUN cargo build --release --locked --bin delegate-upgrader
+# Only with an explicit target do the flags leave build scripts and procedural macros alone, which cannot be static with glibc.
+RUN target=$(rustc -vV | sed -n 's/^host: //p') && \
+    RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --locked --bin delegate-upgrader --target "$target" && \
+    cp "target/$target/release/delegate-upgrader" /delegate-upgrader
 
 FROM runtime
 COPY --from=builder /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
-COPY --from=builder /build/target/release/delegate-upgrader /delegate-upgrader
+COPY --from=builder /delegate-upgrader /delegate-upgrader

@@ -4,10 +4,10 @@ TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
 export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check hooks matrix fidelity sim mutants fuzz lint bench image docs man engines static clean
+.PHONY: help demo test check hooks matrix fidelity sim mutants fuzz lint bench image docs man deb packages release reproducible dockerfile engines static clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 10
+	@sed -n 's/^\([a-z]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 14
 
 demo: static ## upgrade two delegates before your eyes; DEMO=private-registry or DEMO=air-gapped shows such a site
 	tests/lab/run examples/$(or $(DEMO),demo)
@@ -44,8 +44,8 @@ fuzz: ## try random inputs, guided by the code they reach; FUZZ=document selects
 lint: ## check formatting, clippy; cargo-deny and shellcheck if they are installed
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	@if command -v cargo-deny >/dev/null; then cargo deny --locked check; else echo 'cargo-deny is not installed: skipped'; fi
-	@if command -v shellcheck >/dev/null; then shellcheck -x $$(grep -rlE '^#!/usr/bin/env bash$$' .ci examples fuzz/run tests); else echo 'shellcheck is not installed: skipped'; fi
+	@if command -v cargo-deny >/dev/null; then .ci/deny; else echo 'cargo-deny is not installed: skipped'; fi
+	@if command -v shellcheck >/dev/null; then shellcheck -x $$(grep -rlE '^#!(/usr/bin/env bash|/bin/sh)$$' .ci examples fuzz/run packaging tests); else echo 'shellcheck is not installed: skipped'; fi
 
 bench: static ## measure size, memory and the time to the first call, on a real engine
 	tests/lab/run tests/lab/bench
@@ -58,6 +58,25 @@ docs: ## build the API documentation; a warning is an error
 
 man: ## write the man page to target/man and the completions of bash, zsh and fish to target/completions
 	cargo run --locked --quiet --package manual -- $(TARGET_DIR)
+
+deb: static man ## make a .deb of the static binary in target/packages, and an .rpm if rpmbuild is installed
+	@rm -rf $(TARGET_DIR)/packages
+	@packaging/deb "$$(dpkg --print-architecture)" $(DELEGATE_UPGRADER_STATIC)/delegate-upgrader $(TARGET_DIR)/packages
+	@if command -v rpmbuild >/dev/null; then \
+		packaging/rpm "$$(dpkg --print-architecture)" $(DELEGATE_UPGRADER_STATIC)/delegate-upgrader $(TARGET_DIR)/packages; \
+	else echo 'rpmbuild is not installed: no .rpm'; fi
+
+packages: deb ## install, upgrade, remove and purge the packages in a minimal Debian, with and without systemd
+	tests/lab/packages $(TARGET_DIR)/packages
+
+release: ## build the files of a release in target/dist: binaries, packages, SBOMs, checksums; ARCHS='amd64 arm64'
+	packaging/release
+
+reproducible: ## build the release of the last commit twice, in two directories, and compare every file
+	packaging/reproducible
+
+dockerfile: ## build all stages of the Dockerfile, on a base made of Debian's packages and this machine's Rust
+	tests/lab/dockerfile
 
 engines: ## prepare Docker engines of other versions, and Podman, for tests/lab/run, from Debian's packages
 	tests/lab/engines all
