@@ -4,7 +4,8 @@
 #   make image                              uses a binary that is already built; pulls nothing
 #   make dockerfile                         compiles in a container, on a local base; pulls nothing
 #
-# The stages without a base come first: the classic builder stops at `prebuilt` before it asks for the Rust image.
+# tests/lab/upgrader-image takes the stage `runtime` from here and adds the binary. A stage for that would fail here: the
+# classic builder builds every stage, and the files would not be there.
 ARG RUST_IMAGE=rust:1-alpine
 
 FROM scratch AS runtime
@@ -16,9 +17,6 @@ LABEL org.opencontainers.image.title="delegate-upgrader" \
 # It runs as root because it needs access to the Docker socket that is mounted into it.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=10s CMD ["/delegate-upgrader", "healthcheck"]
 ENTRYPOINT ["/delegate-upgrader"]
-
-FROM runtime AS prebuilt
-COPY dist/ /
 
 FROM ${RUST_IMAGE} AS builder
 # On Alpine; Debian's image of Rust (RUST_IMAGE=rust:1) has what it takes.
