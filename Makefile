@@ -59,8 +59,9 @@ docs: ## build the API documentation; a warning is an error
 man: ## write the man page to target/man and the completions of bash, zsh and fish to target/completions
 	cargo run --locked --quiet --package manual -- $(TARGET_DIR)
 
-deb: static man ## make a .deb of the static binary in target/packages, and an .rpm if rpmbuild is installed
+deb: static ## make a .deb of the static binary in target/packages, and an .rpm if rpmbuild is installed
 	@rm -rf $(TARGET_DIR)/packages
+	@$(DELEGATE_UPGRADER_STATIC)/manual $(TARGET_DIR) >/dev/null
 	@packaging/deb "$$(dpkg --print-architecture)" $(DELEGATE_UPGRADER_STATIC)/delegate-upgrader $(TARGET_DIR)/packages
 	@if command -v rpmbuild >/dev/null; then \
 		packaging/rpm "$$(dpkg --print-architecture)" $(DELEGATE_UPGRADER_STATIC)/delegate-upgrader $(TARGET_DIR)/packages; \
