@@ -146,6 +146,12 @@ fn all_rows() -> Vec<(Row, Scene)> {
         // What stands in the way of a replacement.
         (Row::S8, crowded(&serving())),
         (
+            Row::S25,
+            serving()
+                .published(V2)
+                .with(|rollout| rollout.limits.snooze_until = Some(ago(-60))),
+        ),
+        (
             Row::S9,
             serving().published(V2).with(|rollout| {
                 rollout.obstacle = Some(Obstacle::CopiedFile {
