@@ -1,7 +1,7 @@
 //! Draining containers behind a successor (D).
 
 use super::stop::STOP_SLACK;
-use super::{At, span, successor_unhealthy};
+use super::{At, RESTART_DELAY, span, successor_unhealthy};
 use crate::container::RunState;
 use crate::rollout::Row::{D1, D2, D3, D4, D5, D6, D7};
 use crate::rollout::{CandidateFailure, Condition, Decided, FailureCause, Member, Step};
@@ -63,7 +63,10 @@ impl At<'_> {
         old: Option<&Member>,
     ) -> Option<CandidateFailure> {
         let too_long_ago = self.healthy_deadline_ago();
-        if serving.has_ended() || self.is_paused(serving) {
+        // An engine that does not get to its removal says as little about the image as one that removes it at once.
+        let ended_before = |moment| serving.finished_at.is_some_and(|finished| finished < moment);
+        let is_left_over = serving.state == RunState::Removing && ended_before(self.now - RESTART_DELAY);
+        if serving.has_ended() || is_left_over || self.is_paused(serving) {
             let ending = serving.end();
             return (!self.may_be_restarting(serving)).then(|| {
                 CandidateFailure::of(serving, FailureCause::EndedAfterCommit { ending }, too_long_ago)

@@ -6,7 +6,7 @@ use delegate_upgrader::container::{ContainerId, Role};
 use serde_json::Value;
 
 use super::claims::{Claims, Fate, Line, Part};
-use super::situation::is_up;
+use super::situation::{is_being_restarted, is_up};
 use super::standing::observation_age;
 use super::world::World;
 use kit::twin::Glance;
@@ -33,11 +33,17 @@ impl Claims {
             let policy = expected["HostConfig"]["RestartPolicy"]["Name"].as_str();
             let auto_remove = expected["HostConfig"]["AutoRemove"] == Value::Bool(true);
             let is_sure = !unsure.contains(&Part::Policy) && !auto_remove;
+            let situation = self.situation(line, &glance);
             // The engine forgot who did it before an upgrader in the middle of a replacement could ask.
             let is_just_now = now <= *since + observation_age(world);
-            let is_forgotten = is_just_now && !self.situation(line, &glance).is_calm();
+            let is_forgotten = is_just_now && !situation.is_calm();
+            // An engine that ends in the middle of `docker restart` takes it for one that somebody stopped.
+            let is_between = situation
+                .serving()
+                .is_some_and(|serving| is_being_restarted(world, serving));
             let stays = match fate {
-                Fate::Serves => is_sure && matches!(policy, Some("always" | "unless-stopped")),
+                Fate::Serves if policy == Some("unless-stopped") => is_sure && !is_between,
+                Fate::Serves => is_sure && policy == Some("always"),
                 Fate::Down(_) => is_sure && policy != Some("always") && !is_forgotten,
                 Fate::Paused(_) => false,
                 Fate::Gone | Fate::Any => true,

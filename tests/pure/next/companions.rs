@@ -3,7 +3,7 @@
 use delegate_upgrader::config::Strategy;
 use delegate_upgrader::container::ContainerId;
 use delegate_upgrader::container::RunState;
-use delegate_upgrader::rollout::{Member, Vanished};
+use delegate_upgrader::rollout::{Member, StoppedBy, Vanished};
 
 use super::scene::{
     Change, DEADLINE, HEALTHY_TIME, Scene, V1, V2, V3, ago, image_id, new, now, old, standby,
@@ -452,4 +452,25 @@ fn a_candidate_that_vanished_beside_a_copy_that_somebody_started_is_not_blamed()
     assert!(!is_excused(base(up(), vec![vanished(V3)])));
     let start_first = base(up(), gone()).with(|rollout| rollout.single_instance = None);
     assert!(!is_excused(start_first));
+}
+
+/// Somebody may stop a candidate with `--rm` in the moment in which it is promoted.
+#[test]
+fn a_successor_whose_removal_is_stuck_is_not_blamed_for_being_unhealthy() {
+    let base = |seconds, by: Option<StoppedBy>| {
+        let heir = heir().change(|m| m.predecessor_policy = Some("no".to_owned()));
+        let vanishing = heir.unhealthy(60, 5).exited(seconds).state(RunState::Removing);
+        let vanishing = match by {
+            Some(by) => vanishing.stopped_by(by),
+            None => vanishing.stopped_by_whom(),
+        };
+        let scene = scene().serving(vanishing).standby(standby());
+        let draining = scene.draining(30, fleeting().running(9000, 9000));
+        draining.attempt(mark()).next()
+    };
+    assert_eq!(base(10, None), "wait 5 s: successor_unhealthy");
+    assert_eq!(base(11, None), "find out whether somebody stopped new");
+    assert_eq!(base(11, Some(StoppedBy::Somebody)), "remove d.attempt (mark)");
+    let rejected = base(11, Some(StoppedBy::Nobody));
+    assert!(rejected.starts_with("reject mark"), "{rejected}");
 }

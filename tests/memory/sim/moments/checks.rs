@@ -84,6 +84,9 @@ impl Moments<'_> {
         if is_off && (rejected || self.book.excuses.of(Role::parse(&event.name).0).policy_is_lost) {
             return;
         }
+        if matches!(Role::parse(&event.name).1, Role::Draining { .. }) && self.is_unwanted(event) {
+            return;
+        }
         self.violated(event, "the last serving container was asked to stop");
     }
 
@@ -197,17 +200,22 @@ impl Moments<'_> {
         // Or it worked at the last observation, and then a person removed or renamed it.
         let taken_away = self.taken_away.get(self.parse(&event.name).0);
         let just_now = taken_away.is_some_and(|at| event.at - *at < self.observation_age());
-        // What somebody removed stays removed; what they keep under another name, stopped, does not have its name.
+        // Or under the name that a person gave it.
+        let names = &self.book.excuses.names;
+        let mut others = self.shadows.values();
+        let kept = others.any(|other| names.contains(&other.name) && self.works(other, event.at));
+        if !successor && !just_now && !self.is_unwanted(event) && !kept {
+            self.violated(event, "removed without a working successor");
+        }
+    }
+
+    /// Whether somebody removed the one in service, or ended one with `--rm`: what they removed stays removed. What they
+    /// keep under another name, stopped, does not have its name.
+    fn is_unwanted(&self, event: &Event) -> bool {
         let names = &self.book.excuses.names;
         let has_name = self.another(event, |role, other| {
             role == Role::Serving && (other.running.is_some() || !names.contains(&other.name))
         });
-        let is_unwanted = !has_name && self.removed.contains(self.parse(&event.name).0);
-        // Or under the name that a person gave it.
-        let mut others = self.shadows.values();
-        let kept = others.any(|other| names.contains(&other.name) && self.works(other, event.at));
-        if !successor && !just_now && !is_unwanted && !kept {
-            self.violated(event, "removed without a working successor");
-        }
+        !has_name && self.removed.contains(self.parse(&event.name).0)
     }
 }
