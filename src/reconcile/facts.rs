@@ -95,6 +95,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             (Fact::CommonCause { container, cause }, _) => {
                 self.memory.history(&container).note_common_cause(now, cause);
             }
+            (Fact::Health { container }, _) => self.memory.history(&container).is_check_due = true,
             (Fact::FreeMemory | Fact::HiddenObstacle, None) => {}
         }
     }

@@ -24,6 +24,8 @@ pub struct Checks {
     pub refused: Option<String>,
     /// Whether one has passed in its present life.
     pub has_passed: bool,
+    /// When the last one was made.
+    pub last_at: Option<DateTime<Utc>>,
     /// When its present life began.
     life: Option<DateTime<Utc>>,
     /// Since when checks have passed in a row.
@@ -57,6 +59,7 @@ impl Checks {
 
     /// Takes in a check of the present life. After so long without a failure its restarts are forgotten.
     pub(super) fn note(&mut self, at: DateTime<Utc>, health: &Health) {
+        self.last_at = Some(at);
         if health.is_healthy() {
             self.failed = 0;
             self.has_passed = true;
@@ -117,8 +120,8 @@ impl Checks {
 
     /// Moves all moments along with a clock that was set by so much.
     pub(super) fn shift(&mut self, by: TimeDelta) {
-        if let Some(since) = &mut self.passing_since {
-            *since += by;
+        for moment in [&mut self.passing_since, &mut self.last_at].into_iter().flatten() {
+            *moment += by;
         }
         if let Some(restart) = &mut self.restart {
             restart.asked_at += by;

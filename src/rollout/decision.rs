@@ -54,6 +54,11 @@ pub enum Fact {
         /// The image of the candidate that failed; the question is about it.
         image: ImageReference,
     },
+    /// Whether a container is still unhealthy.
+    Health {
+        /// The container.
+        container: ContainerId,
+    },
     /// That the failure of a container has a cause outside of it, which its history is to remember.
     CommonCause {
         /// The container that failed.
@@ -128,6 +133,7 @@ impl fmt::Display for Fact {
             Self::ChangedSettings { .. } => f.write_str("whether somebody changed it meanwhile"),
             Self::RemovedBy => f.write_str("whether somebody removed it"),
             Self::ManagerReachable { .. } => f.write_str("whether the Manager can be reached"),
+            Self::Health { container } => write!(f, "whether {container} is still unhealthy"),
             Self::CommonCause { container, cause } => {
                 write!(f, "the common cause of a failure: {cause} ({container})")
             }

@@ -17,6 +17,9 @@ pub enum HeldBack {
     /// It is being asked; this lasts for seconds.
     #[error("first, the Manager is asked whether it can be reached")]
     AskingManager,
+    /// Its last check was some time ago; this lasts for seconds.
+    #[error("first, it is checked once more")]
+    CheckingAgain,
     /// What all of them have in common, a restart of one does not mend.
     #[error("{unhealthy} of {all} delegates on this host are unhealthy, which has a common cause")]
     MostUnhealthy {

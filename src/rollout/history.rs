@@ -62,6 +62,8 @@ pub struct History {
     pub work: WorkSeen,
     /// What its health checks have found.
     pub checks: Checks,
+    /// Whether it is checked at the next observation, however recently that was done.
+    pub is_check_due: bool,
     /// How often a new life gave it time anew.
     restarts_by_hand: u32,
     /// The second in its name, where it gave up the delegate's.
@@ -123,7 +125,7 @@ impl History {
         age: Duration,
         started_at: Option<DateTime<Utc>>,
     ) -> Option<Health> {
-        let verdict = self.verdict.as_ref()?;
+        let verdict = self.verdict.as_ref().filter(|_| !self.is_check_due)?;
         let recent = (now - verdict.at).to_std().is_ok_and(|elapsed| elapsed < age);
         (recent && verdict.life == started_at).then(|| verdict.health.clone())
     }
@@ -275,6 +277,7 @@ impl History {
         }
         if check == Check::Done {
             self.checks.note(until, verdict);
+            self.is_check_due = false;
             let (at, life, health) = (until, started_at, verdict.clone());
             self.verdict = Some(Verdict { at, life, health });
         }

@@ -5,11 +5,13 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::{At, span};
 use crate::container::RunState;
 use crate::document::Obstacle;
-use crate::rollout::Row::{H1, H2, H3, H4, H5, H6, H7, H8, H9, H10, H11, H12};
+use crate::rollout::Row::{H1, H2, H3, H4, H5, H6, H7, H8, H9, H10, H11, H12, H13, H14};
 use crate::rollout::checks::FAILED_CHECKS;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Fact, HeldBack, Member, Reach, Step, StoppedBy};
 
+/// A restart needs a check that is not older.
+const FRESH: TimeDelta = TimeDelta::seconds(5);
 /// An engine has so long for the start after the stop.
 const RESTART_DELAY: TimeDelta = TimeDelta::seconds(10);
 
@@ -90,7 +92,14 @@ impl At<'_> {
                 container: serving.id.clone(),
             }),
             _ if stopped_by == Some(StoppedBy::Somebody) => H11.rest(held_back(HeldBack::AskedToStop)),
-            _ => H12.act(Step::restart(serving)),
+            // It may have recovered since it was checked, which is long ago where other delegates keep this process busy.
+            _ if self.facts.is_plan || checks.last_at.is_some_and(|at| self.now - at < FRESH) => {
+                H12.act(Step::restart(serving))
+            }
+            _ if serving.history.is_check_due => H14.wait(held_back(HeldBack::CheckingAgain), self.soon()),
+            _ => H13.learn(Fact::Health {
+                container: serving.id.clone(),
+            }),
         })
     }
 

@@ -186,8 +186,9 @@ impl At<'_> {
         let by_us = match candidate.role {
             // Where it was given up since somebody changed the delegate, that may have been its policy.
             Role::Withdrawn { .. } => candidate.history.outdated.is_none(),
+            // This process took it off, and somebody gave it another name while its successor was being given up.
             Role::Failed { .. } | Role::Inconclusive { .. } => {
-                serving.was_restored_lately(candidate, self.now)
+                taken.is_some() || serving.was_restored_lately(candidate, self.now)
             }
             _ => {
                 candidate.is_created() && self.is_stop_first()

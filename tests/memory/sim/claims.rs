@@ -6,7 +6,7 @@ use std::time::Duration;
 use delegate_upgrader::container::{ContainerId, Role, RunState};
 use serde_json::Value;
 
-use super::situation::{Situation, is_being_restarted, is_running, is_up};
+use super::situation::{Situation, is_being_restarted, is_running, is_up, was_started_by_engine};
 use super::world::World;
 use kit::twin::{Glance, OperatorAction};
 
@@ -233,6 +233,8 @@ impl Claims {
                 Role::Serving if is_ending || lives_again => None,
                 Role::Serving => Some(Fate::Paused(target.id.clone())),
                 Role::Draining { .. } if !has_serving => Some(Fate::Any),
+                // It may be promoted in that moment.
+                Role::Candidate if !has_serving && situation.draining().is_none() => Some(Fate::Any),
                 _ => None,
             },
             OperatorAction::Start(_) | OperatorAction::Restart(_) | OperatorAction::Unpause(_) => {
@@ -308,7 +310,10 @@ impl Claims {
             line.unsure.insert(Part::AutoRemove);
         }
         let others = situation.family.iter().filter(|(other, _)| *other != role);
-        let runs = others.into_iter().any(|(_, container)| is_up(container));
+        // One without a policy may have been asked to stop already.
+        let runs = others
+            .into_iter()
+            .any(|(_, container)| is_up(container) && container.policy != "no");
         let is_last = situation
             .family
             .iter()
@@ -420,16 +425,18 @@ impl Claims {
             Role::Standby if situation.serving().is_none() => line.fate = Fate::Any,
             Role::Draining { .. } => {
                 line.names.insert(to.to_owned());
+                // One that nobody has asked to stop, and that the engine gave another life, is theirs; or may be, for all
+                // that is known.
+                let is_theirs = target.policy != "no" && was_started_by_engine(world, target);
+                if is_theirs || is_forgotten {
+                    line.fate = Fate::Any;
+                }
                 if situation.serving().is_some() {
                     return;
                 }
                 // Without a successor, or in a life that somebody gave it, it is theirs.
                 // Nor does anybody know what ended before what, if the clock was set back.
-                if situation.candidate().is_none()
-                    || line.was_restarted
-                    || self.clock_went_back
-                    || is_forgotten
-                {
+                if situation.candidate().is_none() || line.was_restarted || self.clock_went_back {
                     line.fate = Fate::Any;
                 }
             }

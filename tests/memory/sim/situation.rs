@@ -3,7 +3,7 @@
 use delegate_upgrader::container::{Role, RunState, label};
 
 use super::world::World;
-use kit::twin::{Cause, Glance, Happened, Operation};
+use kit::twin::{Cause, Event, Glance, Happened, Operation};
 
 /// The containers of a delegate at the moment of an act.
 #[derive(Clone, Debug)]
@@ -36,6 +36,14 @@ pub(super) fn is_being_restarted(world: &World, container: &Glance) -> bool {
         (Happened::Signalled, Cause::Call(index)) => calls[index].operation == Operation::Restart,
         _ => false,
     })
+}
+
+/// Whether its present life began when the engine was started again.
+pub(super) fn was_started_by_engine(world: &World, container: &Glance) -> bool {
+    let events = world.twin.events();
+    let is_start = |event: &&Event| event.id == container.id.as_str() && event.what == Happened::Started;
+    let last = events.iter().rev().find(is_start);
+    last.is_some_and(|event| event.cause == Cause::Engine)
 }
 
 impl Situation {

@@ -448,6 +448,14 @@ fn all_rows() -> Vec<(Row, Scene)> {
             changed(|m| *m = m.clone().stopped_by(StoppedBy::Somebody)),
         ),
         (Row::H12, unhealthy()),
+        (Row::H13, changed(|m| m.history.checks.last_at = Some(ago(5)))),
+        (
+            Row::H14,
+            changed(|m| {
+                m.history.checks.last_at = Some(ago(5));
+                m.history.is_check_due = true;
+            }),
+        ),
         // The one that had the name is gone.
         (
             Row::V1,

@@ -228,3 +228,38 @@ fn a_name_with_a_time_at_the_end_of_time_is_reported_and_decided_on() {
         scene.next();
     }
 }
+
+#[test]
+fn the_new_one_serves_where_somebody_renamed_an_old_one_that_had_ended() {
+    let base = |candidate: Member, old: Member| {
+        let scene = scene().host_network().candidate(candidate);
+        scene.with(|r| r.renamed_predecessor = Some(old)).next()
+    };
+    let ended = || old().exited(5);
+    let proven = || new().running(90, 80);
+    assert_eq!(base(proven(), ended()), "promote the candidate (new) to d");
+    assert_eq!(base(proven(), old()), "withdraw new as d.withdrawn-now");
+    assert_eq!(
+        base(new(), ended()),
+        "remove d.candidate (new)",
+        "what they stopped stays stopped"
+    );
+}
+
+/// Somebody may give it another name in the moment in which its successor is rejected.
+#[test]
+fn a_renamed_old_one_gets_the_policy_back_that_this_process_took_off() {
+    let base = |taken: Option<&str>| {
+        let kept = old().policy("no").change(|m| {
+            m.name = "kept".to_owned();
+            m.history.original_policy = taken.map(str::to_owned);
+        });
+        let scene = scene().failed(1, new().policy("no").exited(1));
+        scene.with(|r| r.renamed_predecessor = Some(kept)).next()
+    };
+    assert_eq!(
+        base(Some("unless-stopped")),
+        "set the restart policy of kept (old) to unless-stopped"
+    );
+    assert_eq!(base(None), "rest: no_container");
+}

@@ -17,6 +17,7 @@ fn failing(checks: u64) -> Member {
     old()
         .unhealthy(86_400, 200)
         .change(|m| m.history.checks.failed = checks)
+        .change(|m| m.history.checks.last_at = Some(ago(4)))
 }
 
 fn scene(serving: Member) -> Scene {
@@ -105,6 +106,28 @@ fn each_restart_doubles_the_time_that_the_next_life_has() {
         };
         assert_eq!((attempt, until), (restarts + 1, ago(-1)));
     }
+}
+
+/// The check may be from long ago, where another delegate keeps the loop busy.
+#[test]
+fn one_that_may_have_recovered_is_checked_once_more() {
+    let checked = |seconds, is_due| {
+        let serving = changed(|m| {
+            m.history.checks.last_at = Some(ago(seconds));
+            m.history.is_check_due = is_due;
+        });
+        serving.next()
+    };
+    assert_eq!(checked(4, false), RESTARTED);
+    assert_eq!(checked(5, false), "find out whether old is still unhealthy");
+    assert!(
+        checked(5, true).ends_with("restart_held_back"),
+        "{}",
+        checked(5, true)
+    );
+    let mut plan = changed(|m| m.history.checks.last_at = Some(ago(5)));
+    plan.facts.is_plan = true;
+    assert_eq!(plan.next(), RESTARTED);
 }
 
 #[test]

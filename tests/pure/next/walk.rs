@@ -26,6 +26,7 @@ fn no_state_leads_to_a_forbidden_step_and_each_comes_to_rest() {
         scene.policy.restarts_unhealthy = true;
         if let Some(serving) = &mut scene.rollout.serving {
             serving.history.checks.failed = 3;
+            serving.history.checks.last_at = Some(now());
         }
         let mut taken: Vec<String> = Vec::new();
         for count in 0.. {

@@ -6,7 +6,7 @@ use delegate_upgrader::container::Role;
 
 use super::{Moments, OBSERVATION_AGE, RETRY_PAUSE, Shadow};
 use crate::sim::scenario::Way;
-use kit::twin::{Cause, Event, Happened};
+use kit::twin::{Cause, Event, Happened, Operation};
 
 impl Moments<'_> {
     /// A serving container may be asked to stop only if another one serves, or if the order is stop-first and its
@@ -25,6 +25,16 @@ impl Moments<'_> {
         }
         // If health comes and goes, of one image or of all, the verdict may have come at a bad moment.
         if !self.kind(shadow).serves() || self.outage(event.at) {
+            return;
+        }
+        // Or it recovered in the moment in which it was restarted for its health.
+        let since = shadow.running.unwrap_or_default();
+        let behaviour = &self.world.scenario.images[shadow.image].behaviour;
+        let last = event.at.saturating_sub(self.observation_age());
+        let was_unhealthy = last < since || !behaviour.is_healthy_at(last - since);
+        let is_restart =
+            matches!(event.cause, Cause::Call(index) if self.calls[index].operation == Operation::Restart);
+        if is_restart && was_unhealthy {
             return;
         }
         // Its successor works under the name that somebody gave it.
