@@ -35,6 +35,7 @@ pub mod document;
 pub mod engine;
 pub mod events;
 pub mod health;
+pub mod hold;
 pub mod host;
 pub mod image;
 pub mod manager;

@@ -2,6 +2,7 @@
 
 mod history;
 mod operator;
+mod pause;
 mod plan;
 mod run;
 mod shutdown;
@@ -54,6 +55,14 @@ enum Command {
         #[arg(long, value_name = "RELEASE")]
         to: Option<u64>,
     },
+    /// Let nothing begin on this host, whatever is published; what was begun is finished, and health checks go on
+    Pause {
+        /// Until then: a date such as 2026-12-01, or a time such as 2026-12-01T08:00; without it, until `resume`
+        #[arg(long, value_name = "WHEN")]
+        until: Option<String>,
+    },
+    /// End the pause of this host
+    Resume,
     /// Show the releases of the delegates: images, times and outcomes
     History {
         /// One delegate's container, by name or id
@@ -148,6 +157,8 @@ async fn dispatch(command: Command) -> Result<Exit, Exit> {
         Command::Once => run::once(&settings).await,
         Command::Retry { container } => operator::retry(&settings, &container).await,
         Command::Rollback { container, to } => operator::rollback(&settings, &container, to).await,
+        Command::Pause { until } => pause::pause(&settings, until.as_deref()).await,
+        Command::Resume => pause::resume(&settings).await,
         Command::History { container, json } => history::history(&settings, container.as_deref(), json).await,
         Command::Plan { json } => plan::plan(&settings, json).await,
         Command::Doctor { json } => Ok(doctor(&settings, json).await),

@@ -1,7 +1,10 @@
 //! When a replacement may begin.
 
+use std::time::Duration;
+
 use super::reader::Reader;
 use super::variables::Environment;
+use crate::schedule::wave::{self, Wave};
 use crate::schedule::window::UpgradeWindow;
 use crate::schedule::zone::Zone;
 
@@ -10,7 +13,11 @@ use crate::schedule::zone::Zone;
 pub struct Timing {
     /// `UPGRADE_WINDOW`.
     pub window: Option<UpgradeWindow>,
-    /// `UPGRADE_NOW_IF_EXPIRED`: no window counts for a delegate whose version is past its end of life.
+    /// `UPGRADE_DELAY`: how long an image has been seen before it is taken.
+    pub delay: Duration,
+    /// `UPGRADE_WAVE`: in what time the hosts follow each other after that.
+    pub wave: Option<Wave>,
+    /// `UPGRADE_NOW_IF_EXPIRED`: neither window nor wave count for a delegate whose version is past its end of life.
     pub now_if_expired: bool,
 }
 
@@ -19,6 +26,10 @@ pub(super) fn timing(reader: &mut Reader, env: &Environment, zone: &Zone) -> Tim
     let parse = |text: &str| UpgradeWindow::parse(text, zone.clone()).map_err(|error| error.to_string());
     Timing {
         window: reader.read(&env.upgrade_window, parse),
+        delay: reader.duration(&env.upgrade_delay, Duration::ZERO),
+        wave: reader.read(&env.upgrade_wave, |text| {
+            text.parse().map_err(|()| format!("expected {}", wave::ACCEPTED))
+        }),
         now_if_expired: reader.flag(&env.upgrade_now_if_expired),
     }
 }

@@ -170,8 +170,12 @@ variables! {
         schedule_jitter = row("SCHEDULE_JITTER", Value("0s"), DURATION, "Each run waits a random time up to this.");
         upgrade_window = row("UPGRADE_WINDOW", Unset, crate::schedule::window::ACCEPTED,
             "When upgrades may begin: [windows](#upgrade-windows). What was begun is finished at any time.");
+        upgrade_delay = row("UPGRADE_DELAY", Value("0s"), DURATION,
+            "How long ago this host must have [first seen](#delay-and-waves) an image before it takes it.");
+        upgrade_wave = row("UPGRADE_WAVE", Unset, crate::schedule::wave::ACCEPTED,
+            "In what time [many hosts](#delay-and-waves) take an image one after the other.");
         upgrade_now_if_expired = row("UPGRADE_NOW_IF_EXPIRED", Value("false"), BOOL,
-            "`true`: a delegate whose version is past its end of life waits for no window.");
+            "`true`: a delegate whose version is past its end of life waits for no window and no wave.");
         run_on_start = row("RUN_ON_START", Value("false"), BOOL,
             "At start the program always checks and reports; with `true` it upgrades, too.");
         disable_auto_upgrade = row("DISABLE_AUTO_UPGRADE", Value("false"), BOOL,
@@ -312,13 +316,8 @@ pub(super) fn documented() -> impl Iterator<Item = &'static Row> {
 }
 
 /// Planned settings, refused until they work, so that nobody relies on them: a variable, or one value of it.
-pub(super) const UNSUPPORTED: &[(&str, Option<&str>)] = &[
-    ("SELF_IMAGE", None),
-    ("SELF_UPGRADE", None),
-    ("SWARM", None),
-    ("UPGRADE_DELAY", None),
-    ("UPGRADE_WAVE", None),
-];
+pub(super) const UNSUPPORTED: &[(&str, Option<&str>)] =
+    &[("SELF_IMAGE", None), ("SELF_UPGRADE", None), ("SWARM", None)];
 
 #[cfg(test)]
 mod tests {

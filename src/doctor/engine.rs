@@ -12,12 +12,13 @@ use crate::engine::{
     API_CALLS, ApiCall, DockerEngine, Engine as _, EngineError, HEALTH_ACTION_RESTART, HEALTH_PROBE_EXEC,
     MUTABLE_TAGS, Purpose,
 };
+use crate::hold::read_records;
 use crate::host::capacity::{Disk, Room};
 use crate::image::is_mutable_tag;
 use crate::observe::{Observer, Scope};
 use crate::rollout::{Memory, Rollout};
 use crate::status::report::none_found;
-use crate::text::size;
+use crate::text::{size, time};
 
 /// The engine of the oldest Debian that was tested: 20.10.
 const OLDEST_TESTED: ApiVersion = ApiVersion::new(1, 41);
@@ -107,8 +108,28 @@ pub(super) async fn check(
     if needs.upgrades && !rollouts.is_empty() {
         disk(engine.as_ref(), &scope.disk(), &rollouts, checks).await;
         updaters::check(engine.as_ref(), &scope, &rollouts, checks).await;
+        pause(engine.as_ref(), checks).await;
     }
     Some(Host { rollouts, refused })
+}
+
+/// Whether changes are paused. That this cannot be read is said among the permissions.
+async fn pause(engine: &DockerEngine, checks: &mut Checks) {
+    let Ok(records) = read_records(engine).await else {
+        return;
+    };
+    if let Some(pause) = records.pause.filter(|pause| pause.lasts(Utc::now())) {
+        let until = pause
+            .until
+            .map_or_else(String::new, |until| format!(", until {}", time::text(until)));
+        let since = time::text(pause.since);
+        checks.warn(
+            "pause",
+            format!(
+                "changes are paused on this host since {since}{until}; `delegate-upgrader resume` ends that"
+            ),
+        );
+    }
 }
 
 /// The delegates as a scheduled run sees them the first time.

@@ -9,6 +9,7 @@ mod error;
 mod events;
 mod permissions;
 mod storage;
+mod volume;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,6 +25,7 @@ pub use error::EngineError;
 pub use events::{EventKind, HostEvent};
 pub use permissions::{API_CALLS, ApiCall, HEALTH_ACTION_RESTART, HEALTH_PROBE_EXEC, MUTABLE_TAGS, Purpose};
 pub use storage::Storage;
+pub use volume::Volume;
 
 use crate::container::{ApiVersion, ContainerId, ContainerSummary, ImageId, Inspected};
 use crate::image::ImageReference;
@@ -90,6 +92,9 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Where the engine keeps its images, and how much space it says is left there.
     fn storage(&self) -> impl Future<Output = Result<Storage, EngineError>> + Send;
+
+    /// What tells its host apart from all others, and stays as long as the host does.
+    fn identity(&self) -> impl Future<Output = Result<String, EngineError>> + Send;
 
     /// All containers, stopped ones included.
     fn containers(&self) -> impl Future<Output = Result<Vec<ContainerSummary>, EngineError>> + Send;
@@ -199,6 +204,15 @@ pub trait Engine: Send + Sync + 'static {
         &self,
         since: DateTime<Utc>,
     ) -> impl Future<Output = Result<Vec<HostEvent>, EngineError>> + Send;
+
+    /// The volumes that have this label.
+    fn volumes(&self, label: &str) -> impl Future<Output = Result<Vec<Volume>, EngineError>> + Send;
+
+    /// Creates a volume. One of that name that is there already keeps its labels: success.
+    fn create_volume(&self, volume: &Volume) -> impl Future<Output = Result<(), EngineError>> + Send;
+
+    /// Removes a volume, never by force. Gone already: success.
+    fn remove_volume(&self, name: &str) -> impl Future<Output = Result<(), EngineError>> + Send;
 
     /// The digest that the registry has for a reference now, asked through the engine.
     fn registry_digest(

@@ -84,8 +84,11 @@ pub const HEALTH_ACTION_RESTART: &str = "HEALTH_ACTION=restart";
 /// The setting that runs commands in containers.
 pub const HEALTH_PROBE_EXEC: &str = "HEALTH_PROBE=exec";
 
+/// The commands and settings that leave something on the engine, which others read before a replacement begins.
+pub(super) const PAUSE_AND_DELAY: &str = "`pause`, `UPGRADE_DELAY`, `UPGRADE_WAVE`";
+
 /// Every call. No other is made.
-pub const API_CALLS: [ApiCall; 26] = [
+pub const API_CALLS: [ApiCall; 29] = [
     call("GET", "/version", "version", Purpose::HealthChecks),
     call("GET", "/containers/json", "list", Purpose::HealthChecks),
     call("GET", "/containers/{id}/json", "inspect", Purpose::HealthChecks),
@@ -186,6 +189,19 @@ pub const API_CALLS: [ApiCall; 26] = [
         "remove_image",
         Purpose::Optional("the images of replaced and rejected containers"),
     ),
+    call("GET", "/volumes", "volumes", Purpose::Optional(PAUSE_AND_DELAY)),
+    call(
+        "POST",
+        "/volumes/create",
+        "create_volume",
+        Purpose::Optional(PAUSE_AND_DELAY),
+    ),
+    call(
+        "DELETE",
+        "/volumes/{name}",
+        "remove_volume",
+        Purpose::Optional(PAUSE_AND_DELAY),
+    ),
     call(
         "GET",
         "/v1.51/containers/{id}/json",
@@ -216,7 +232,7 @@ mod tests {
             operation("POST /images/create?fromImage=harness/delegate:1"),
             "pull"
         );
-        assert_eq!(operation("POST /volumes/create"), "other");
+        assert_eq!(operation("POST /swarm/init"), "other");
         assert_eq!(operation(""), "other");
     }
 }

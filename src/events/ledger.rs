@@ -333,6 +333,7 @@ fn standing(kind: ReasonKind) -> Standing {
         Kind::ImageNotComparable
         | Kind::NotPinned
         | Kind::InvalidLabel
+        | Kind::FirstSeenUnknown
         | Kind::TargetUnknown
         | Kind::DigestUnknown
         | Kind::PullFailed
@@ -358,6 +359,9 @@ fn standing(kind: ReasonKind) -> Standing {
         | Kind::HeldBack
         | Kind::Pinned
         | Kind::Snoozed
+        | Kind::Paused
+        | Kind::Delayed
+        | Kind::AwaitingWave
         | Kind::RolledBack
         | Kind::Proving
         | Kind::WaitingForIdle

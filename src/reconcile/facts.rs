@@ -51,6 +51,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             no_free_port: self.memory.no_free_port(&rollout.name),
             hidden_obstacle: tracked.and_then(|tracked| tracked.hidden_obstacle(rollout)),
             known_rejections: self.run.known_rejections(rollout),
+            holds: self
+                .run
+                .target_identity(rollout)
+                .and_then(|image| self.holds.of(&image)),
             removed_by: tracked
                 .and_then(|tracked| tracked.removed_by)
                 .filter(|_| rollout.serving.is_none()),
@@ -95,6 +99,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             (Fact::CommonCause { container, cause }, _) => {
                 self.memory.history(&container).note_common_cause(now, cause);
             }
+            (Fact::Holds, _) => self.learn_holds(rollout).await,
             (Fact::Health { container }, _) => self.memory.history(&container).is_check_due = true,
             (Fact::FreeMemory | Fact::HiddenObstacle, None) => {}
         }

@@ -5,6 +5,7 @@ pub mod clock;
 pub(crate) mod common_cause;
 mod facts;
 mod history;
+mod holds;
 mod log;
 mod manager_link;
 mod observation;
@@ -31,6 +32,7 @@ use crate::manager::heartbeat::ManagerStatus;
 use crate::manager::{ImageSource, ManagerRequests, UpgraderImage};
 use crate::observe::{Observer, Scope};
 use crate::reconcile::clock::{Clock, Timekeeper};
+use crate::reconcile::holds::KnownHolds;
 use crate::reconcile::manager_link::ManagerLink;
 use crate::reconcile::tracked::Tracked;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
@@ -74,6 +76,7 @@ pub struct Reconciler<E, M, H> {
     /// The run that starts with the next observation.
     starting: Option<Mode>,
     pulls: Pulls,
+    holds: KnownHolds,
     /// What is remembered of each delegate, by container name.
     tracked: HashMap<String, Tracked>,
     steps_taken: BTreeMap<&'static str, u64>,
@@ -95,6 +98,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             run: UpgradeRun::default(),
             starting: None,
             pulls: Pulls::default(),
+            holds: KnownHolds::default(),
             tracked: HashMap::new(),
             steps_taken: BTreeMap::new(),
             evidence: EvidenceStore::default(),
@@ -341,8 +345,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let (mut rollouts, mut now) = self.observe_with_answers(waiting).await?;
         let mut learned = false;
         for rollout in &rollouts {
-            if self.planned(rollout, &rollouts, now) == Decision::Learn(Fact::HiddenObstacle) {
-                self.learn(rollout, Fact::HiddenObstacle, now).await;
+            // At most once each: whether it may begin, and what no document shows.
+            for _ in 0..2 {
+                let Decision::Learn(fact @ (Fact::Holds | Fact::HiddenObstacle)) =
+                    self.planned(rollout, &rollouts, now)
+                else {
+                    break;
+                };
+                self.learn(rollout, fact, now).await;
                 learned = true;
             }
         }

@@ -54,8 +54,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             settings,
             memory,
             manager,
+            holds,
             ..
         } = self;
+        holds.note_observation();
         let observed = observer.observe(engine, &settings.scope, memory, now);
         let mut rollouts = match observed.await {
             Ok(rollouts) => rollouts,

@@ -38,7 +38,19 @@ pub(crate) enum Answer {
     /// The published image, or why it is not known.
     Published(Result<ImageReference, ManagerError>),
     /// Whether it does, or the registry's problem.
-    IsCurrent(Result<bool, Reason>),
+    IsCurrent(Result<Currency, Reason>),
+}
+
+/// Whether a mutable tag stands for the image that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Currency {
+    /// It does.
+    Current,
+    /// It stands for another one.
+    Behind {
+        /// That one's digest.
+        digest: String,
+    },
 }
 
 /// A question with its answer.
@@ -142,7 +154,7 @@ async fn is_current<E: Engine>(
     engine: &E,
     reference: &ImageReference,
     running: &ImageId,
-) -> Result<bool, Reason> {
+) -> Result<Currency, Reason> {
     let unknown = |problem| Reason::DigestUnknown {
         image: reference.to_string(),
         problem,
@@ -152,8 +164,13 @@ async fn is_current<E: Engine>(
     let image = engine.inspect_image(running.as_str()).await;
     let image = image.map_err(|error| unknown(error.to_string()))?;
     let known = image.get("RepoDigests").and_then(serde_json::Value::as_array);
-    Ok(known.into_iter().flatten().any(|known| {
+    let is_known = known.into_iter().flatten().any(|known| {
         let known = known.as_str().and_then(|known| known.rsplit_once('@'));
         known.is_some_and(|(_, known)| known == digest)
-    }))
+    });
+    Ok(if is_known {
+        Currency::Current
+    } else {
+        Currency::Behind { digest }
+    })
 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
-use super::questions::{Answer, Question};
+use super::questions::{Answer, Currency, Question};
 use crate::container::ImageId;
 use crate::image::{ImageName, ImageReference, Target, TargetSettings, manager_reference, resolve};
 use crate::manager::Query;
@@ -47,13 +47,24 @@ pub(super) struct TargetImage {
     pub(super) reference: ImageReference,
     /// The delegate may run another image under the same reference, so that only the ids tell them apart.
     is_mutable: bool,
+    /// What a mutable tag stands for at its registry.
+    digest: Option<String>,
 }
 
 impl TargetImage {
-    fn behind_the_same(reference: ImageReference) -> Self {
+    fn behind_the_same(reference: ImageReference, digest: Option<String>) -> Self {
         Self {
             reference,
             is_mutable: true,
+            digest,
+        }
+    }
+
+    /// What tells it apart from all other images.
+    fn identity(&self) -> String {
+        match &self.digest {
+            Some(digest) => format!("{}@{digest}", self.reference),
+            None => self.reference.to_string(),
         }
     }
 }
@@ -136,6 +147,7 @@ impl Open {
                 Target::Replace(reference) => Ok(TargetImage {
                     reference,
                     is_mutable: false,
+                    digest: None,
                 }),
                 // A mutable tag remains the same reference; only the registry knows whether it is the same image.
                 Target::CheckDigest(reference) => {
@@ -156,8 +168,11 @@ impl Open {
                 Target::Unresolvable(problem) => Err(not_comparable(&self.image, problem)),
             },
             (Answer::Published(Err(error)), _) => Err(Reason::TargetUnknown(error.clone())),
-            (Answer::IsCurrent(Ok(false)), Question::IsCurrent { reference, .. }) => {
-                Ok(TargetImage::behind_the_same(reference.clone()))
+            (Answer::IsCurrent(Ok(Currency::Behind { digest })), Question::IsCurrent { reference, .. }) => {
+                Ok(TargetImage::behind_the_same(
+                    reference.clone(),
+                    Some(digest.clone()),
+                ))
             }
             (Answer::IsCurrent(Ok(_)), _) => Err(up_to_date(&self.image)),
             (Answer::IsCurrent(Err(reason)), _) => Err(reason.clone()),
@@ -170,9 +185,14 @@ impl Resolved {
     pub(super) fn previous_image(reference: ImageReference, asked_at: DateTime<Utc>) -> Self {
         Self {
             image_id: None,
-            target: Ok(TargetImage::behind_the_same(reference)),
+            target: Ok(TargetImage::behind_the_same(reference, None)),
             asked_at,
         }
+    }
+
+    /// What tells the target apart from all other images, where there is one.
+    pub(super) fn target_identity(&self) -> Option<String> {
+        Some(self.target.as_ref().ok()?.identity())
     }
 
     /// The image that the container now in service should run, or why it keeps its own.

@@ -237,6 +237,14 @@ impl UpgradeRun {
         at_start.filter(move |(name, _)| !is_there(name))
     }
 
+    /// What tells the image that a delegate should run apart from all others, where that is known.
+    pub(super) fn target_identity(&self, rollout: &Rollout) -> Option<String> {
+        match self.resolutions.get(&rollout.name)? {
+            Resolution::Resolved(resolved) => resolved.target_identity(),
+            Resolution::Open(_) => None,
+        }
+    }
+
     /// What this run wants of a delegate, given all others.
     pub fn desired(&self, rollout: &Rollout, all: &[Rollout]) -> Desired {
         self.image_for(rollout, all).unwrap_or_else(Desired::Keep)

@@ -54,6 +54,8 @@ pub enum Fact {
         /// The image of the candidate that failed; the question is about it.
         image: ImageReference,
     },
+    /// What holds replacements back, as far as the engine remembers it: a pause, and when an image was first seen.
+    Holds,
     /// Whether a container is still unhealthy.
     Health {
         /// The container.
@@ -133,6 +135,7 @@ impl fmt::Display for Fact {
             Self::ChangedSettings { .. } => f.write_str("whether somebody changed it meanwhile"),
             Self::RemovedBy => f.write_str("whether somebody removed it"),
             Self::ManagerReachable { .. } => f.write_str("whether the Manager can be reached"),
+            Self::Holds => f.write_str("whether changes are paused on this host"),
             Self::Health { container } => write!(f, "whether {container} is still unhealthy"),
             Self::CommonCause { container, cause } => {
                 write!(f, "the common cause of a failure: {cause} ({container})")

@@ -3,6 +3,7 @@
 use super::{Backoff, StoppedBy};
 use crate::container::ContainerId;
 use crate::document::{Obstacle, SingleInstance};
+use crate::hold::Holds;
 
 /// What [`next`](super::next()) takes into account beside the containers. What is not known yet is `None`; where a
 /// decision hangs on it, the answer is [`Decision::Learn`](super::Decision::Learn).
@@ -23,6 +24,8 @@ pub struct Facts {
     pub no_free_port: Option<SingleInstance>,
     /// What no container document shows, and keeps the one in service from being recreated.
     pub hidden_obstacle: Option<Result<(), Obstacle>>,
+    /// What holds its replacement back by what the engine remembers; where that cannot be read, why.
+    pub holds: Option<Result<Holds, String>>,
     /// Who removed the container that had the delegate's name, if no container has it now.
     pub removed_by: Option<StoppedBy>,
     /// Whether the Manager can be reached; without a Manager, it always can.

@@ -168,7 +168,14 @@ impl Rollout {
         let others = self.serving.is_some() || self.standby.is_some() || !self.draining.is_empty();
         self.candidate
             .as_ref()
-            .filter(|_| !others && self.renamed_predecessor.is_none())
+            .filter(|candidate| !others && !self.gives_way(candidate))
+    }
+
+    /// Whether somebody gave the container that this candidate was to replace another name: that one is a delegate of its
+    /// own. Where it has ended, and the candidate lives, the candidate is what serves.
+    fn gives_way(&self, candidate: &Member) -> bool {
+        let renamed = self.renamed_predecessor.as_ref();
+        renamed.is_some_and(|old| old.is_up() || !candidate.is_up())
     }
 
     /// The old one that this candidate is to replace, or else the last one that gave up the name.

@@ -17,6 +17,11 @@ use crate::text::duration;
 #[strum(serialize_all = "snake_case")]
 #[allow(missing_docs, reason = "most fields are what they are called")]
 pub enum Step {
+    /// Have the engine remember that an image was first seen now.
+    NoteFirstSeen {
+        /// What tells it apart from all others.
+        image: String,
+    },
     /// Pull the image, and learn which id the reference stands for.
     Pull { reference: ImageReference },
     /// Create `NAME.candidate`.
@@ -199,6 +204,7 @@ impl Step {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NoteFirstSeen { image } => write!(f, "noting that {image} is first seen now"),
             Self::Pull { reference } => write!(f, "pulling {reference}"),
             Self::Create { reference, .. } => write!(f, "creating the candidate with {reference}"),
             Self::CreateStandby { from } => write!(f, "creating a standby copy of {from}"),
@@ -244,6 +250,7 @@ impl Step {
     /// What has been done once the step has succeeded, in words.
     pub(crate) fn result(&self) -> String {
         match self {
+            Self::NoteFirstSeen { image } => format!("noted when {image} was first seen"),
             Self::Pull { reference } => format!("pulled {reference}"),
             Self::Create { .. } => "created the candidate".to_owned(),
             Self::CreateStandby { .. } => "created the standby copy".to_owned(),

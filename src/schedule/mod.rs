@@ -7,6 +7,7 @@ mod advice;
 mod dst;
 pub mod moment;
 pub mod trigger;
+pub mod wave;
 pub mod window;
 pub mod zone;
 

@@ -29,5 +29,6 @@ mod schedule;
 mod schemas;
 mod status;
 mod text;
+mod waves;
 mod windows;
 mod zones;

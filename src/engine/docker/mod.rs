@@ -1,6 +1,7 @@
 //! The Docker Engine API behind the port: bollard for plain commands, requests of our own for documents, which
 //! bollard's models would cut down to the fields that they know.
 
+mod arguments;
 mod bollard_client;
 mod call_log;
 mod copied_files;
@@ -17,12 +18,13 @@ mod responses;
 mod session;
 mod stop;
 mod tls;
+mod volumes;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bollard::models::{ContainerUpdateBody, RestartPolicy};
+use bollard::models::ContainerUpdateBody;
 use bollard::query_parameters::{
     RemoveContainerOptions, RemoveImageOptions, RenameContainerOptions, RestartContainerOptions,
     StopContainerOptions,
@@ -33,15 +35,18 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
+use self::arguments::{checked_id, reference_path, restart_policy};
 use self::call_log::logged;
 use self::events::Events;
 use self::http::HttpClient;
 use self::logs::Tail;
-use self::responses::{ContainerRow, Created};
+use self::responses::{ContainerRow, Created, HostInfo};
 use self::session::Session;
 use self::stop::{kills_when_the_client_leaves, stays_stopped_when_the_client_leaves, whole_seconds};
 use super::credentials::Credentials;
-use super::{Engine, EngineCalls, EngineError, EngineHost, EngineInfo, HostEvent, PullProgress, Storage};
+use super::{
+    Engine, EngineCalls, EngineError, EngineHost, EngineInfo, HostEvent, PullProgress, Storage, Volume,
+};
 use crate::container::{ContainerId, ContainerSummary, ImageId, Inspected};
 use crate::image::ImageReference;
 
@@ -128,6 +133,12 @@ impl Engine for DockerEngine {
 
     async fn storage(&self) -> Result<Storage, EngineError> {
         self.read(&["info"], READ).await
+    }
+
+    async fn identity(&self) -> Result<String, EngineError> {
+        let is_podman = self.info().await?.is_podman;
+        let info: HostInfo = self.read(&["info"], READ).await?;
+        Ok(info.identity(is_podman))
     }
 
     async fn containers(&self) -> Result<Vec<ContainerSummary>, EngineError> {
@@ -443,6 +454,18 @@ impl Engine for DockerEngine {
         Ok(events.all())
     }
 
+    async fn volumes(&self, label: &str) -> Result<Vec<Volume>, EngineError> {
+        self.list_volumes(label).await
+    }
+
+    async fn create_volume(&self, volume: &Volume) -> Result<(), EngineError> {
+        self.make_volume(volume).await
+    }
+
+    async fn remove_volume(&self, name: &str) -> Result<(), EngineError> {
+        self.delete_volume(name).await
+    }
+
     async fn registry_digest(&self, reference: &ImageReference) -> Result<String, EngineError> {
         let answer = self.distribution(reference).await?;
         answer
@@ -451,41 +474,4 @@ impl Engine for DockerEngine {
             .map(str::to_owned)
             .ok_or_else(|| EngineError::Malformed(format!("no digest for {reference}")))
     }
-}
-
-/// The id, unless it would need encoding: bollard pastes ids into paths as they are.
-fn checked_id(id: &ContainerId) -> Result<&str, EngineError> {
-    let text = id.as_str();
-    let sound = !text.is_empty()
-        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
-    if sound {
-        Ok(text)
-    } else {
-        Err(EngineError::NotFound(format!("no such container: {text}")))
-    }
-}
-
-/// A restart policy as an update takes it. A container document writes "none" as an empty name, which an update reads
-/// as "leave it as it is".
-fn restart_policy(policy: &Value) -> Result<RestartPolicy, EngineError> {
-    let mut policy = policy.clone();
-    if policy
-        .get("Name")
-        .and_then(Value::as_str)
-        .is_none_or(str::is_empty)
-    {
-        policy = json!({ "Name": "no" });
-    }
-    serde_json::from_value(policy).map_err(|error| EngineError::Malformed(format!("restart policy: {error}")))
-}
-
-/// The segments of `/{kind}/{reference}/json`. The slashes of a reference are not encoded, as in every client.
-fn reference_path<'a>(kind: &'a str, reference: &'a str) -> Vec<&'a str> {
-    std::iter::once(kind)
-        .chain(reference.split('/'))
-        .chain(std::iter::once("json"))
-        .collect()
 }

@@ -82,6 +82,8 @@ fn body(path: &str) -> Option<Value> {
         "/containers/create" => Some(json!({ "Image": NOTHING })),
         "/containers/{id}/update" | "/exec/{id}/start" => Some(json!({})),
         "/containers/{id}/exec" => Some(json!({ "Cmd": ["true"] })),
+        // No volume can have this name.
+        "/volumes/create" => Some(json!({ "Name": NOTHING })),
         "/networks/{name}/connect" => Some(json!({ "Container": NOBODY })),
         _ => None,
     }

@@ -38,6 +38,23 @@ impl Version {
     }
 }
 
+/// What an engine says of its host.
+#[derive(Deserialize)]
+pub(super) struct HostInfo {
+    #[serde(rename = "ID", default)]
+    id: String,
+    #[serde(rename = "Name", default)]
+    name: String,
+}
+
+impl HostInfo {
+    /// Machines that were made from one image may have the same id. Podman makes one up each time.
+    pub(super) fn identity(&self, is_podman: bool) -> String {
+        let id = if is_podman { "" } else { &self.id };
+        format!("{id} {}", self.name)
+    }
+}
+
 /// The answer to a create.
 #[derive(Deserialize)]
 pub(super) struct Created {

@@ -24,6 +24,7 @@ use super::failure::Failure;
 use super::{Intent, Member, Memory, Rollout, Step};
 use crate::container::{ContainerId, ImageId, Role, restart_policy_document};
 use crate::engine::{Engine, EngineError};
+use crate::hold::note_first_seen;
 
 /// What came of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +49,7 @@ pub async fn execute<E: Engine>(
     now: DateTime<Utc>,
 ) -> Result<Effect, Failure> {
     match step {
+        Step::NoteFirstSeen { image } => note_first_seen(engine, image, now).await?,
         // Pulls run in the background: see `Pulls`.
         Step::Pull { .. } => {}
         Step::Create {

@@ -17,16 +17,11 @@ impl At<'_> {
         let refused = candidate.history.start_refused.as_ref();
         let ended_until = candidate.finished_at.filter(|_| candidate.has_ended());
         let ended_until = ended_until.map(|finished| finished + RESTART_DELAY);
-        let renamed = self.rollout.renamed_predecessor.as_ref();
         let no_way_back = || Reason::NoFallback {
             verdict: candidate.health.to_string(),
         };
         match (&candidate.state, lost_policy, ended_until) {
-            // Somebody gave the one it was to replace another name: that one is a delegate of its own. Where it has ended, and
-            // this one lives, this one is what serves.
-            _ if renamed.is_some_and(|old| old.is_up() || !candidate.is_up()) => {
-                A1.see(self.let_go(candidate, None))
-            }
+            _ if self.rollout.gives_way(candidate) => A1.see(self.let_go(candidate, None)),
             (RunState::Running, ..) if is_superseded => A2.act(Step::promote(self.rollout, candidate)),
             (_, Some(policy), _) => A3.act(Step::set_policy(candidate, policy)),
             (.., Some(until)) if until > self.now => A4.wait(no_way_back(), until),

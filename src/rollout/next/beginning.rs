@@ -1,24 +1,79 @@
-//! When a replacement may begin (S25): what the administrator and the owner of a delegate say about it.
+//! When a replacement may begin (S25 to S27): what the administrator and the owner of a delegate say about it.
 
 use chrono::{DateTime, Utc};
 
-use super::At;
+use super::{At, span};
+use crate::hold::Holds;
 use crate::image::ImageReference;
+use crate::rollout::Row::{S25, S26, S27};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Intent, Member};
+use crate::rollout::{Decided, Fact, Intent, Member, Step};
+
+/// What keeps a replacement from beginning.
+enum Holdup {
+    /// It is not to begin, or not yet.
+    Reason(Reason),
+    /// What the engine remembers has to be read first.
+    Unread,
+    /// This image was never seen here before, which is to be remembered.
+    Unseen(String),
+}
 
 impl At<'_> {
-    /// Why a replacement by this image may not begin yet, if so; of several reasons the one that ends last. An operator
-    /// who names a delegate waits for no time, but a pin is about the image.
+    /// What keeps a replacement by this image from beginning, if anything.
     pub(super) fn may_not_begin(
         &self,
         serving: &Member,
         reference: &ImageReference,
         intent: Intent,
-    ) -> Option<Reason> {
+    ) -> Option<Decided> {
+        Some(match self.holdup(serving, reference, intent)? {
+            Holdup::Reason(reason) => S25.rest(reason),
+            Holdup::Unread => S26.learn(Fact::Holds),
+            Holdup::Unseen(image) => S27.act(Step::NoteFirstSeen { image }),
+        })
+    }
+
+    /// Of several reasons it is the one that ends last. An operator who names a delegate waits for no time, but a pin is
+    /// about the image.
+    fn holdup(&self, serving: &Member, reference: &ImageReference, intent: Intent) -> Option<Holdup> {
         if intent == Intent::Rollback {
             return None;
         }
+        if let Some(reason) = self.is_not_wanted(reference) {
+            return Some(Holdup::Reason(reason));
+        }
+        if intent == Intent::Retry {
+            return None;
+        }
+        let timing = &self.policy.timing;
+        let is_staged = !timing.delay.is_zero() || timing.wave.is_some();
+        let mut reasons: Vec<Reason> = self.snoozed(reference).into_iter().collect();
+        reasons.extend(self.outside_window(serving, reference));
+        // When an image was first seen is noted at once, whatever else holds it back.
+        if reasons.is_empty() || is_staged {
+            match &self.facts.holds {
+                None => return Some(Holdup::Unread),
+                Some(Err(problem)) if is_staged => {
+                    return Some(Holdup::Reason(Reason::FirstSeenUnknown {
+                        image: reference.to_string(),
+                        problem: problem.clone(),
+                    }));
+                }
+                // A pause that cannot be read is none.
+                Some(Err(_)) => {}
+                Some(Ok(holds)) if is_staged && holds.first_seen.is_none() && !self.facts.is_plan => {
+                    return Some(Holdup::Unseen(holds.image.clone()));
+                }
+                Some(Ok(holds)) => reasons.extend(self.held_back(serving, reference, holds)),
+            }
+        }
+        let end = |reason: &Reason| reason.ends_at().unwrap_or(DateTime::<Utc>::MAX_UTC);
+        reasons.into_iter().max_by_key(end).map(Holdup::Reason)
+    }
+
+    /// Why its owner does not want this image at all, or may not.
+    fn is_not_wanted(&self, reference: &ImageReference) -> Option<Reason> {
         let limits = &self.rollout.limits;
         let image = || reference.to_string();
         if let Some(label) = limits.invalid.clone() {
@@ -34,22 +89,52 @@ impl At<'_> {
                 pin: pin.clone(),
             });
         }
-        let snooze = limits.snooze_until.filter(|until| *until > self.now);
-        let snoozed = snooze.map(|until| Reason::Snoozed {
+        None
+    }
+
+    fn snoozed(&self, reference: &ImageReference) -> Option<Reason> {
+        let snooze = self.rollout.limits.snooze_until;
+        snooze
+            .filter(|until| *until > self.now)
+            .map(|until| Reason::Snoozed {
+                image: reference.to_string(),
+                until,
+            })
+    }
+
+    /// What the engine remembers: a pause, and since when the image has been seen here.
+    fn held_back(&self, serving: &Member, reference: &ImageReference, holds: &Holds) -> Vec<Reason> {
+        let timing = &self.policy.timing;
+        let image = || reference.to_string();
+        let pause = holds.pause.filter(|pause| pause.lasts(self.now));
+        let paused = pause.map(|pause| Reason::Paused {
             image: image(),
-            until,
+            until: pause.until,
         });
-        let reasons = snoozed.into_iter().chain(self.outside_window(serving, reference));
-        let waits = reasons.filter(|_| intent == Intent::Upgrade);
-        waits.max_by_key(|reason| reason.ends_at().unwrap_or(DateTime::<Utc>::MAX_UTC))
+        let first_seen = holds.first_seen.unwrap_or(self.now);
+        let delayed_until = first_seen + span(timing.delay);
+        let delayed = (delayed_until > self.now).then(|| Reason::Delayed {
+            image: image(),
+            first_seen,
+            until: delayed_until,
+        });
+        let wave = timing.wave.filter(|_| !self.is_urgent(serving));
+        let awaiting_wave = wave.and_then(|wave| {
+            let until = delayed_until + wave.wait(holds.place);
+            (until > self.now).then(|| Reason::AwaitingWave {
+                image: image(),
+                wave,
+                until,
+            })
+        });
+        paused.into_iter().chain(delayed).chain(awaiting_wave).collect()
     }
 
     /// The owner's window goes before the administrator's. One whose version has come to the end of its life may wait for none.
     fn outside_window(&self, serving: &Member, reference: &ImageReference) -> Option<Reason> {
         let timing = &self.policy.timing;
         let window = self.rollout.limits.window.as_ref().or(timing.window.as_ref())?;
-        let is_urgent = timing.now_if_expired && self.is_expired(serving);
-        if is_urgent || window.is_open(self.now) {
+        if self.is_urgent(serving) || window.is_open(self.now) {
             return None;
         }
         Some(Reason::OutsideWindow {
@@ -59,8 +144,10 @@ impl At<'_> {
         })
     }
 
-    fn is_expired(&self, serving: &Member) -> bool {
+    /// Whether it waits neither for a window nor for a wave, since its version is past its end of life.
+    fn is_urgent(&self, serving: &Member) -> bool {
         let expiry = serving.image.expiry();
-        expiry.is_some_and(|expiry| self.now.date_naive() > expiry.life_ends)
+        let is_expired = expiry.is_some_and(|expiry| self.now.date_naive() > expiry.life_ends);
+        self.policy.timing.now_if_expired && is_expired
     }
 }

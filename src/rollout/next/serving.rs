@@ -8,7 +8,7 @@ use crate::container::ImageId;
 use crate::image::ImageReference;
 use crate::rollout::Row::{
     S1, S2, S3, S4, S5, S6, S7, S8, S9, S10, S11, S12, S13, S14, S15, S16, S17, S18, S19, S20, S21, S22, S23,
-    S24, S25,
+    S24,
 };
 use crate::rollout::reason::Reason;
 use crate::rollout::{
@@ -83,9 +83,9 @@ impl At<'_> {
                 S8.wait(reason, self.now + self.proof_interval())
             }
             (_, _, Some(obstacle), _) => S9.rest(Reason::Obstacle(obstacle.clone())),
-            _ if let Some(reason) = self.may_not_begin(serving, reference, intent) => S25.rest(reason),
-            (None, .., UpdateOrder::Blocked(reason)) => S10.rest(reason.clone()),
             (None, ..) if self.facts.is_pulling => S11.wait(pulling(reference), self.soon()),
+            _ if let Some(decided) = self.may_not_begin(serving, reference, intent) => decided,
+            (None, .., UpdateOrder::Blocked(reason)) => S10.rest(reason.clone()),
             (None, ..) if self.facts.hidden_obstacle.is_none() => S12.learn(Fact::HiddenObstacle),
             (None, Some(rejected), ..) => S13.rest(rejected),
             (None, ..) => S14.act(Step::pull(reference)),

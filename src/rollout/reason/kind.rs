@@ -27,6 +27,9 @@ impl ReasonKind {
             | Self::HeldBack
             | Self::Pinned
             | Self::Snoozed
+            | Self::Paused
+            | Self::Delayed
+            | Self::AwaitingWave
             | Self::OutsideWindow
             | Self::RolledBack
             | Self::WaitingForReplica
@@ -38,6 +41,7 @@ impl ReasonKind {
             Self::ImageNotComparable
             | Self::NotPinned
             | Self::InvalidLabel
+            | Self::FirstSeenUnknown
             | Self::TargetUnknown
             | Self::DigestUnknown
             | Self::PullFailed

@@ -14,10 +14,11 @@ use super::{FailureCause, HeldBack, InvalidLabel};
 use crate::document::{Obstacle, SingleInstance};
 use crate::image::{MaxVersion, Pin};
 use crate::manager::ManagerError;
+use crate::schedule::wave::Wave;
 use crate::text::{size, time};
 
 pub(crate) use words::count;
-use words::{after, attempts, health_only, is_published, since, times, unfinished, whole};
+use words::{after, attempts, health_only, is_published, since, times, unfinished, until_when, whole};
 
 /// Why a delegate is left as it is, for now or for good. An image is named by its reference, a problem is in the
 /// engine's words, and a verdict is the health at the last observation.
@@ -108,6 +109,30 @@ pub enum Reason {
         window: String,
         until: DateTime<Utc>,
     },
+    #[error("{image} is published, but changes are paused on this host {}; see `delegate-upgrader resume`", until_when(*.until))]
+    Paused {
+        image: String,
+        /// Until when, where that was said.
+        until: Option<DateTime<Utc>>,
+    },
+    #[error("{image} is published; with UPGRADE_DELAY it begins at {}, since it was first seen at {}", time::text(*.until), time::text(*.first_seen))]
+    Delayed {
+        image: String,
+        first_seen: DateTime<Utc>,
+        until: DateTime<Utc>,
+    },
+    #[error("{image} is published; by its place in UPGRADE_WAVE={wave} this host begins at {}", time::text(*.until))]
+    AwaitingWave {
+        image: String,
+        /// As it was given.
+        wave: Wave,
+        until: DateTime<Utc>,
+    },
+    /// `UPGRADE_DELAY` and `UPGRADE_WAVE` begin then.
+    #[error(
+        "{image} is published, but when it was first seen here cannot be known: {problem}; see `delegate-upgrader doctor`"
+    )]
+    FirstSeenUnknown { image: String, problem: String },
     /// What its owner wants is not known.
     #[error("{image} is published, but {label}; recreate the delegate with a right one, or without it")]
     InvalidLabel { image: String, label: InvalidLabel },
@@ -367,7 +392,10 @@ impl Reason {
     /// When it ends by itself, where that is known.
     pub fn ends_at(&self) -> Option<DateTime<Utc>> {
         match self {
+            Self::Paused { until, .. } => *until,
             Self::Snoozed { until, .. }
+            | Self::Delayed { until, .. }
+            | Self::AwaitingWave { until, .. }
             | Self::OutsideWindow { until, .. }
             | Self::Quarantined { until, .. }
             | Self::AwaitingRetry { until, .. }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use crate::rollout::quarantine;
-use crate::text::duration;
+use crate::text::{duration, time};
 
 /// An answer mostly takes less than a second, which is not worth a word.
 pub(super) fn since(waited: Duration, last_error: Option<&str>) -> String {
@@ -12,6 +14,13 @@ pub(super) fn since(waited: Duration, last_error: Option<&str>) -> String {
         0 => error,
         _ => format!(" for {}{error}", whole(waited)),
     }
+}
+
+pub(super) fn until_when(until: Option<DateTime<Utc>>) -> String {
+    until.map_or_else(
+        || "until somebody resumes them".to_owned(),
+        |until| format!("until {}", time::text(until)),
+    )
 }
 
 pub(super) fn is_published(image: Option<&str>) -> String {

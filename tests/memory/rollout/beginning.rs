@@ -15,7 +15,7 @@ fn with_window(text: &str) -> Host {
     let window = UpgradeWindow::parse(text, Zone::utc()).unwrap();
     let timing = Timing {
         window: Some(window),
-        now_if_expired: false,
+        ..Timing::default()
     };
     Host {
         timing,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use delegate_upgrader::container::{ContainerId, Role, RunState};
 use serde_json::Value;
 
-use super::situation::{Situation, is_being_restarted, is_running, is_up, was_started_by_engine};
+use super::situation::{Situation, is_being_restarted, is_running, is_up};
 use super::world::World;
 use kit::twin::{Glance, OperatorAction};
 
@@ -425,10 +425,7 @@ impl Claims {
             Role::Standby if situation.serving().is_none() => line.fate = Fate::Any,
             Role::Draining { .. } => {
                 line.names.insert(to.to_owned());
-                // One that nobody has asked to stop, and that the engine gave another life, is theirs; or may be, for all
-                // that is known.
-                let is_theirs = target.policy != "no" && was_started_by_engine(world, target);
-                if is_theirs || is_forgotten {
+                if is_forgotten || situation.is_on_its_own(world, target) {
                     line.fate = Fate::Any;
                 }
                 if situation.serving().is_some() {

@@ -57,7 +57,8 @@ impl Claims {
 
     /// The engine alone was restarted: it starts what is always to run, even if someone stopped it, and has forgotten to
     /// end what is still up.
-    pub(super) fn engine_restarted(&mut self, glance: &[Glance]) {
+    pub(super) fn engine_restarted(&mut self, world: &World) {
+        let glance = world.twin.glance();
         let lives_on = |id: &ContainerId| glance.iter().any(|other| other.id == *id && is_up(other));
         for line in 0..self.lines.len() {
             let Line {
@@ -68,6 +69,14 @@ impl Claims {
                 ..
             } = &self.lines[line];
             let policy = expected["HostConfig"]["RestartPolicy"]["Name"].as_str();
+            // What was to start again has no engine that does it.
+            let situation = self.situation(line, &glance);
+            let serving = situation.serving();
+            if *fate == Fate::Serves && serving.is_some_and(|serving| is_being_restarted(world, serving)) {
+                let since = *since;
+                self.becomes(line, Fate::Any, since);
+                continue;
+            }
             let may_start = unsure.contains(&Part::Policy) || policy == Some("always");
             if matches!(fate, Fate::Down(id) if may_start || lives_on(id)) {
                 let since = *since;

@@ -154,7 +154,7 @@ async fn perform(world: &Arc<World>, act: Act, random: &mut Random, manager_back
                 _ => world.twin.kill_engine(downtime),
             }
             if kind == 1 {
-                world.book().claims.engine_restarted(&world.twin.glance());
+                world.book().claims.engine_restarted(world);
             } else {
                 world.book().containers_ended(world);
             }

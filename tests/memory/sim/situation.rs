@@ -39,11 +39,17 @@ pub(super) fn is_being_restarted(world: &World, container: &Glance) -> bool {
 }
 
 /// Whether its present life began when the engine was started again.
-pub(super) fn was_started_by_engine(world: &World, container: &Glance) -> bool {
+fn was_started_by_engine(world: &World, container: &Glance) -> bool {
     let events = world.twin.events();
     let is_start = |event: &&Event| event.id == container.id.as_str() && event.what == Happened::Started;
     let last = events.iter().rev().find(is_start);
     last.is_some_and(|event| event.cause == Cause::Engine)
+}
+
+/// The container that this one was made to replace.
+fn replaces(world: &World, container: &Glance) -> Option<String> {
+    let document = world.twin.document(container.id.as_str())?;
+    Some(document["Config"]["Labels"][label::REPLACES].as_str()?.to_owned())
 }
 
 impl Situation {
@@ -84,12 +90,18 @@ impl Situation {
 
     /// Whether a candidate was to replace another one than that in service, which somebody made anew since.
     pub(super) fn is_nobodys(&self, world: &World, candidate: &Glance) -> bool {
-        let document = world.twin.document(candidate.id.as_str());
-        let label =
-            |it: serde_json::Value| Some(it["Config"]["Labels"][label::REPLACES].as_str()?.to_owned());
-        let old = document.and_then(label);
+        let old = replaces(world, candidate);
         let serving = self.serving();
         serving.is_some_and(|serving| old.is_some_and(|old| old != serving.id.as_str()))
+    }
+
+    /// Whether the engine or somebody has made an old one that drains independent: nobody has asked it to stop and the engine
+    /// gave it another life, or somebody made what has its name anew.
+    pub(super) fn is_on_its_own(&self, world: &World, old: &Glance) -> bool {
+        let lives_again = old.policy != "no" && was_started_by_engine(world, old);
+        let serving = self.serving();
+        let is_strangers = |serving: &Glance| replaces(world, serving).as_deref() != Some(old.id.as_str());
+        lives_again || serving.is_some_and(is_strangers)
     }
 
     /// Whether a candidate that was given up is still up.

@@ -333,6 +333,8 @@ fn the_redacted_settings_show_what_is_in_effect() {
     let settings = settings(&[
         ("MAX_VERSION", "26.3"),
         ("UPGRADE_WINDOW", " Mon-Fri 02:00-05:00 "),
+        ("UPGRADE_DELAY", "72h"),
+        ("UPGRADE_WAVE", " 12.50 % "),
         ("CONTAINER_STOP_TIMEOUT", "5400"),
         ("MANAGER_HOST_AND_PORT", "https://app.harness.io/"),
         ("HTTPS_PROXY", "http://me:hunter2-hunter2@proxy.example:3128"),
@@ -361,6 +363,8 @@ fn the_redacted_settings_show_what_is_in_effect() {
             "TZ=UTC",
             "SCHEDULE_JITTER=0s",
             "UPGRADE_WINDOW=Mon-Fri 02:00-05:00",
+            "UPGRADE_DELAY=3d",
+            "UPGRADE_WAVE=12.5%",
             "UPGRADE_NOW_IF_EXPIRED=false",
             "RUN_ON_START=false",
             "DISABLE_AUTO_UPGRADE=false",

@@ -125,12 +125,19 @@ fn each_wrong_environment_is_reported_completely() {
         (
             &[
                 ("UPGRADE_WINDOW", "Mo-Fr 02:00-05:00"),
+                ("UPGRADE_DELAY", "two days"),
+                ("UPGRADE_WAVE", "0%"),
                 ("UPGRADE_NOW_IF_EXPIRED", "now"),
             ],
             &[
                 (
                     "UPGRADE_WINDOW",
                     r#""Mo-Fr 02:00-05:00" ("Mo-Fr" is no day of the week"#,
+                ),
+                ("UPGRADE_DELAY", r#""two days"; expected seconds, or a duration"#),
+                (
+                    "UPGRADE_WAVE",
+                    r#""0%"; expected auto, or the percentage of hosts that follow each day, such as 20%"#,
                 ),
                 ("UPGRADE_NOW_IF_EXPIRED", r#""now"; expected true or false"#),
             ],
@@ -337,13 +344,7 @@ fn each_wrong_environment_is_reported_completely() {
 
 #[test]
 fn unsupported_settings_are_refused() {
-    for name in [
-        "SELF_IMAGE",
-        "SELF_UPGRADE",
-        "SWARM",
-        "UPGRADE_DELAY",
-        "UPGRADE_WAVE",
-    ] {
+    for name in ["SELF_IMAGE", "SELF_UPGRADE", "SWARM"] {
         assert_eq!(
             errors(&[(name, "hunter2-hunter2")]).to_string(),
             format!("{name}: not supported yet; expected no value")

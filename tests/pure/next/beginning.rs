@@ -41,7 +41,7 @@ fn nothing_begins_outside_of_the_window() {
     assert_eq!(now(), at("2027-01-15T08:00:00Z"));
     let timing = |text| Timing {
         window: Some(window(text)),
-        now_if_expired: false,
+        ..Timing::default()
     };
     assert_eq!(base().next(), "pull harness/delegate:26.02.1");
     assert_eq!(host(timing(OPEN)).next(), "pull harness/delegate:26.02.1");
@@ -68,7 +68,7 @@ fn nothing_begins_outside_of_the_window() {
 fn what_was_begun_is_finished_at_any_time() {
     let timing = Timing {
         window: Some(window(CLOSED)),
-        now_if_expired: false,
+        ..Timing::default()
     };
     let begun = scene().serving(old()).candidate(new()).pulled(V2);
     let begun = begun.policy(|policy| policy.timing = timing);
@@ -87,6 +87,7 @@ fn an_expired_version_waits_for_no_window_where_that_is_set() {
     let timing = |now_if_expired| Timing {
         window: Some(window(CLOSED)),
         now_if_expired,
+        ..Timing::default()
     };
     let runs = |image: &str, now_if_expired| {
         let scene = scene().serving(old().image(image)).published(V2);

@@ -1,6 +1,8 @@
 //! Rows that the walk does not reach, each with a scene that does: the walk varies what the containers are to each
 //! other, and knows all else. These are about what else there is to know.
 
+use std::time::Duration;
+
 use delegate_upgrader::config::Strategy;
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::document::{DependencyKind, Obstacle};
@@ -150,6 +152,21 @@ fn all_rows() -> Vec<(Row, Scene)> {
             serving()
                 .published(V2)
                 .with(|rollout| rollout.limits.snooze_until = Some(ago(-60))),
+        ),
+        (
+            Row::S26,
+            serving().published(V2).knowing(|facts| facts.holds = None),
+        ),
+        (
+            Row::S27,
+            serving()
+                .published(V2)
+                .policy(|policy| policy.timing.delay = Duration::from_secs(60))
+                .knowing(|facts| {
+                    if let Some(Ok(holds)) = &mut facts.holds {
+                        holds.first_seen = None;
+                    }
+                }),
         ),
         (
             Row::S9,

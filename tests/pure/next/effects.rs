@@ -14,6 +14,11 @@ impl Scene {
         let moment = now();
         let rollout = &mut self.rollout;
         match step {
+            Step::NoteFirstSeen { .. } => {
+                if let Some(Ok(holds)) = &mut self.facts.holds {
+                    holds.first_seen = Some(moment);
+                }
+            }
             Step::Pull { reference } => {
                 self.desired = Desired::Image {
                     reference: reference.clone(),

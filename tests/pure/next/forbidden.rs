@@ -156,6 +156,7 @@ impl Scene {
             Step::CreateAttemptMarker { candidate, .. } => {
                 rollout.attempt.is_none() && self.member(candidate).auto_remove
             }
+            Step::NoteFirstSeen { .. } => rollout.candidate.is_none(),
             // The pull shows whether another image could replace the only container.
             Step::Pull { .. } if rollout.sole_candidate().is_some() => true,
             Step::Pull { .. } | Step::Create { .. } => {

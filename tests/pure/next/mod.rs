@@ -11,6 +11,7 @@ mod effects;
 mod facts;
 mod forbidden;
 mod health;
+mod holding;
 mod ids;
 mod operators;
 mod people;

@@ -8,12 +8,14 @@ use delegate_upgrader::container::RunState;
 use delegate_upgrader::container::{ContainerId, ImageId, Role};
 use delegate_upgrader::document::SingleInstance;
 use delegate_upgrader::health::{Health, HealthStatus, Probe, Work};
+use delegate_upgrader::hold::Holds;
 use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{
     CommonCause, Condition, Decided, Decision, Desired, Facts, History, Intent, Member, OwnerLimits, Policy,
     Reach, Rollout, Step, StoppedBy, Stopper, UnhealthyPeer, next,
 };
+use delegate_upgrader::schedule::wave::Place;
 use delegate_upgrader::text::duration;
 
 pub const V1: &str = "harness/delegate:26.01.1";
@@ -250,6 +252,16 @@ pub struct Scene {
     pub facts: Facts,
 }
 
+/// Nothing is paused, and the image was first seen an hour ago.
+pub fn holds() -> Holds {
+    Holds {
+        pause: None,
+        image: "harness/delegate:26.02.1".to_owned(),
+        first_seen: Some(ago(3600)),
+        place: Place::of("host", "image"),
+    }
+}
+
 impl Scene {
     /// No container; nothing new is wished for.
     pub fn new() -> Self {
@@ -294,6 +306,7 @@ impl Scene {
                 hidden_obstacle: Some(Ok(())),
                 removed_by: Some(StoppedBy::Nobody),
                 manager: Some(Reach::Reachable),
+                holds: Some(Ok(holds())),
                 ..Facts::default()
             },
         }
@@ -420,6 +433,7 @@ impl Scene {
             Decision::Act(step) => step,
         };
         match step {
+            Step::NoteFirstSeen { image } => format!("note that {image} is first seen"),
             Step::Reject { id, to, cause, .. } => format!("reject {id} as {to}: {cause}"),
             Step::SetAside { id, to, .. } => format!("set {id} aside as {to}"),
             Step::Rename { id, to } => format!("rename {id} back to {to}"),

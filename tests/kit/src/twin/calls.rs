@@ -38,6 +38,10 @@ impl Call {
 pub enum Operation {
     Info,
     Storage,
+    Identity,
+    Volumes,
+    CreateVolume,
+    RemoveVolume,
     Containers,
     Inspect,
     InspectImage,
@@ -68,6 +72,8 @@ impl Operation {
             self,
             Self::Info
                 | Self::Storage
+                | Self::Identity
+                | Self::Volumes
                 | Self::Containers
                 | Self::Inspect
                 | Self::InspectImage

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use delegate_upgrader::container::{ContainerId, ContainerSummary, ImageId, Inspected, RunState};
-use delegate_upgrader::engine::{Engine, EngineError, EngineInfo, HostEvent, PullProgress, Storage};
+use delegate_upgrader::engine::{Engine, EngineError, EngineInfo, HostEvent, PullProgress, Storage, Volume};
 use delegate_upgrader::image::ImageReference;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -160,6 +160,41 @@ impl Engine for Twin {
                 os: "linux".to_owned(),
                 architecture: "amd64".to_owned(),
             })
+        })
+        .await
+    }
+
+    async fn identity(&self) -> Result<String, EngineError> {
+        self.call(
+            Operation::Identity,
+            "",
+            String::new(),
+            |_| Ok("a host".to_owned()),
+        )
+        .await
+    }
+
+    async fn volumes(&self, label: &str) -> Result<Vec<Volume>, EngineError> {
+        let has_it = |volume: &&Volume| volume.labels.contains_key(label);
+        self.call(Operation::Volumes, "", label.to_owned(), |state| {
+            Ok(state.volumes.values().filter(has_it).cloned().collect())
+        })
+        .await
+    }
+
+    async fn create_volume(&self, volume: &Volume) -> Result<(), EngineError> {
+        self.call(Operation::CreateVolume, &volume.name, String::new(), |state| {
+            let name = volume.name.clone();
+            state.volumes.entry(name).or_insert_with(|| volume.clone());
+            Ok(())
+        })
+        .await
+    }
+
+    async fn remove_volume(&self, name: &str) -> Result<(), EngineError> {
+        self.call(Operation::RemoveVolume, name, String::new(), |state| {
+            state.volumes.remove(name);
+            Ok(())
         })
         .await
     }

@@ -1,11 +1,11 @@
 //! The twin's host: everything on it, and how it changes with time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, TimeZone, Utc};
 use delegate_upgrader::container::ApiVersion;
-use delegate_upgrader::engine::Storage;
+use delegate_upgrader::engine::{Storage, Volume};
 use serde_json::Value;
 
 use super::calls::{Call, FaultHook};
@@ -50,6 +50,8 @@ pub(super) struct State {
     pub images: Images,
     pub networks: BTreeSet<String>,
     pub storage: Storage,
+    /// By name.
+    pub volumes: BTreeMap<String, Volume>,
     pub manager_reachable: bool,
     /// The engine is down until then.
     pub down_until: Option<At>,
@@ -83,6 +85,7 @@ impl State {
             containers: Vec::new(),
             images: Images::default(),
             storage: Storage::new("/var/lib/docker", "overlay2", &[]),
+            volumes: BTreeMap::new(),
             networks: ["bridge", "host", "none"].map(str::to_owned).into(),
             manager_reachable: true,
             down_until: None,

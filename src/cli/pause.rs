@@ -1,0 +1,64 @@
+//! `pause` and `resume`: whether anything may begin on this host. The engine remembers it, and every upgrader of the host
+//! reads it before something would begin.
+
+use chrono::{DateTime, Utc};
+
+use super::run::made;
+use super::{Exit, fail, print};
+use crate::app;
+use crate::config::Settings;
+use crate::engine::EngineError;
+use crate::hold;
+use crate::schedule::moment;
+use crate::text::time;
+
+pub(super) async fn pause(settings: &Settings, until: Option<&str>) -> Result<Exit, Exit> {
+    let now = Utc::now();
+    let until = until.map(|text| parse(text, settings, now)).transpose()?;
+    let engine = made(app::engine(settings))?;
+    hold::pause(&engine, now, until).await.map_err(unavailable)?;
+    let end = until.map_or_else(
+        || "until `delegate-upgrader resume`".to_owned(),
+        |until| format!("until {}, or until `delegate-upgrader resume`", time::text(until)),
+    );
+    Ok(print(&format!(
+        "No replacement begins on this host {end}. What was begun is finished, and health checks go on."
+    )))
+}
+
+pub(super) async fn resume(settings: &Settings) -> Result<Exit, Exit> {
+    let engine = made(app::engine(settings))?;
+    let was_paused = hold::resume(&engine).await.map_err(unavailable)?;
+    Ok(print(if was_paused {
+        "Replacements may begin again on this host."
+    } else {
+        "This host was not paused."
+    }))
+}
+
+fn parse(text: &str, settings: &Settings, now: DateTime<Utc>) -> Result<DateTime<Utc>, Exit> {
+    let until = moment::parse(text, settings.schedule.zone()).ok_or_else(|| {
+        fail(
+            format!("--until {text}: expected {}", moment::ACCEPTED),
+            Exit::Usage,
+        )
+    })?;
+    if until <= now {
+        let message = format!("--until {text}: {} is over already", time::text(until));
+        return Err(fail(message, Exit::Usage));
+    }
+    Ok(until)
+}
+
+fn unavailable(error: EngineError) -> Exit {
+    let advice = match &error {
+        EngineError::Refused {
+            status: 401 | 403, ..
+        } => "; a socket proxy has to permit GET, POST and DELETE of /volumes for this",
+        _ => "",
+    };
+    fail(
+        format!("cannot reach this host's engine: {error}{advice}"),
+        Exit::Unavailable,
+    )
+}

@@ -1,0 +1,195 @@
+//! The volumes in which an engine remembers what holds replacements back.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use ring::digest::{SHA256, digest};
+
+use crate::engine::{Engine, EngineError, Volume};
+
+/// The label of all such volumes; its value says what it is.
+pub const RECORD: &str = "io.delegate-upgrader.record";
+/// The value of [`RECORD`] for a pause.
+pub(super) const PAUSE: &str = "pause";
+/// The value of [`RECORD`] for an image that was seen.
+const FIRST_SEEN: &str = "first-seen";
+/// Since when.
+pub(super) const SINCE: &str = "io.delegate-upgrader.since";
+/// Until when, where that is known.
+pub(super) const UNTIL: &str = "io.delegate-upgrader.until";
+/// The image that was seen.
+const IMAGE: &str = "io.delegate-upgrader.image";
+/// What was seen longer ago is forgotten when another image is noted.
+const REMEMBERED: TimeDelta = TimeDelta::days(90);
+
+/// A pause. What was begun is finished all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Paused {
+    /// Since when.
+    pub since: DateTime<Utc>,
+    /// Until when; without an end, until `resume`.
+    pub until: Option<DateTime<Utc>>,
+}
+
+impl Paused {
+    /// Whether it is not over.
+    pub fn lasts(&self, now: DateTime<Utc>) -> bool {
+        self.until.is_none_or(|until| now < until)
+    }
+}
+
+/// What the volumes of a host say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HostRecords {
+    /// Whether changes are paused.
+    pub pause: Option<Paused>,
+    /// When each image was first seen.
+    first_seen: BTreeMap<String, DateTime<Utc>>,
+}
+
+impl HostRecords {
+    /// When this image was first seen here.
+    pub fn first_seen(&self, image: &str) -> Option<DateTime<Utc>> {
+        self.first_seen.get(image).copied()
+    }
+
+    fn of(volumes: &[Volume]) -> Self {
+        let mut records = Self::default();
+        for volume in volumes {
+            let Some(since) = moment(volume, SINCE) else {
+                continue;
+            };
+            match volume.labels.get(RECORD).map(String::as_str) {
+                Some(PAUSE) => {
+                    let until = moment(volume, UNTIL);
+                    let pause = Paused { since, until };
+                    // Another one may be about to take its place.
+                    records.pause = records.pause.max(Some(pause));
+                }
+                Some(FIRST_SEEN) => {
+                    let image = volume.labels.get(IMAGE).cloned().unwrap_or_default();
+                    let first = records.first_seen.entry(image).or_insert(since);
+                    *first = since.min(*first);
+                }
+                _ => {}
+            }
+        }
+        records
+    }
+}
+
+/// Reads what the engine remembers.
+///
+/// # Errors
+/// The engine did not answer, or something between refuses the question.
+pub async fn read_records<E: Engine>(engine: &E) -> Result<HostRecords, EngineError> {
+    Ok(HostRecords::of(&engine.volumes(RECORD).await?))
+}
+
+/// Has the engine remember that this image was first seen now, and forget those of long ago. Noted already: success.
+///
+/// # Errors
+/// The engine did not do it.
+pub async fn note_first_seen<E: Engine>(
+    engine: &E,
+    image: &str,
+    now: DateTime<Utc>,
+) -> Result<(), EngineError> {
+    for old in engine.volumes(RECORD).await? {
+        let is_old = moment(&old, SINCE).is_some_and(|since| now - since > REMEMBERED);
+        let is_seen = old.labels.get(RECORD).is_some_and(|record| record == FIRST_SEEN);
+        if is_old && is_seen && old.labels.get(IMAGE).is_none_or(|other| other != image) {
+            engine.remove_volume(&old.name).await?;
+        }
+    }
+    let mut name = "delegate-upgrader.seen-".to_owned();
+    for byte in &digest(&SHA256, image.as_bytes()).as_ref()[..8] {
+        let _ = write!(name, "{byte:02x}");
+    }
+    let labels = [
+        (RECORD, FIRST_SEEN.to_owned()),
+        (IMAGE, image.to_owned()),
+        (SINCE, text(now)),
+    ];
+    engine.create_volume(&volume(name, labels)).await
+}
+
+pub(super) fn volume<const N: usize>(name: String, labels: [(&str, String); N]) -> Volume {
+    let labels = labels.into_iter().map(|(key, value)| (key.to_owned(), value));
+    Volume {
+        name,
+        labels: labels.collect(),
+    }
+}
+
+pub(super) fn text(moment: DateTime<Utc>) -> String {
+    moment.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+fn moment(volume: &Volume, label: &str) -> Option<DateTime<Utc>> {
+    let moment = DateTime::parse_from_rfc3339(volume.labels.get(label)?).ok()?;
+    Some(moment.to_utc())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> DateTime<Utc> {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn volumes_of_others_and_labels_that_cannot_be_read_say_nothing() {
+        let noon = || "2026-12-01T12:00:00Z".to_owned();
+        let of = |labels: [(&str, String); 3]| volume("v".to_owned(), labels);
+        let volumes = [
+            of([
+                (RECORD, PAUSE.to_owned()),
+                (SINCE, "noon".to_owned()),
+                (UNTIL, noon()),
+            ]),
+            of([
+                (RECORD, "something newer".to_owned()),
+                (SINCE, noon()),
+                (UNTIL, noon()),
+            ]),
+            of([("theirs", PAUSE.to_owned()), (SINCE, noon()), (UNTIL, noon())]),
+        ];
+        assert_eq!(HostRecords::of(&volumes), HostRecords::default());
+    }
+
+    #[test]
+    fn the_last_pause_and_the_first_sight_count() {
+        let pause = |since: &str, until: &str| {
+            let labels = [
+                (RECORD, PAUSE.to_owned()),
+                (SINCE, since.to_owned()),
+                (UNTIL, until.to_owned()),
+            ];
+            volume(since.to_owned(), labels)
+        };
+        let seen = |since: &str| {
+            let labels = [
+                (RECORD, FIRST_SEEN.to_owned()),
+                (SINCE, since.to_owned()),
+                (IMAGE, "a:1".to_owned()),
+            ];
+            volume(since.to_owned(), labels)
+        };
+        let records = HostRecords::of(&[
+            pause("2026-12-01T12:00:01Z", ""),
+            pause("2026-12-01T12:00:00Z", "2026-12-02T00:00:00Z"),
+            seen("2026-12-01T08:00:00Z"),
+            seen("2026-12-01T07:00:00Z"),
+        ]);
+        let last = Paused {
+            since: at("2026-12-01T12:00:01Z"),
+            until: None,
+        };
+        assert_eq!(records.pause, Some(last));
+        assert_eq!(records.first_seen("a:1"), Some(at("2026-12-01T07:00:00Z")));
+        assert_eq!(records.first_seen("a:2"), None);
+    }
+}
