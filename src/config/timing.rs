@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::reader::Reader;
 use super::variables::Environment;
-use crate::schedule::wave::{self, Wave};
+use crate::schedule::wave::Wave;
 use crate::schedule::window::UpgradeWindow;
 use crate::schedule::zone::Zone;
 
@@ -27,9 +27,7 @@ pub(super) fn timing(reader: &mut Reader, env: &Environment, zone: &Zone) -> Tim
     Timing {
         window: reader.read(&env.upgrade_window, parse),
         delay: reader.duration(&env.upgrade_delay, Duration::ZERO),
-        wave: reader.read(&env.upgrade_wave, |text| {
-            text.parse().map_err(|()| format!("expected {}", wave::ACCEPTED))
-        }),
+        wave: reader.read(&env.upgrade_wave, |text| text.parse().map_err(|()| String::new())),
         now_if_expired: reader.flag(&env.upgrade_now_if_expired),
     }
 }

@@ -12,6 +12,7 @@ mod faults;
 mod health_command;
 mod health_restarts;
 mod heartbeat;
+mod holding;
 pub mod host;
 mod idle;
 mod inconclusive;

@@ -15,6 +15,7 @@ mod restarts;
 mod steps;
 mod stops;
 mod tar;
+mod volumes;
 
 pub use engine::*;
 pub use events::*;
@@ -26,6 +27,7 @@ pub use people::*;
 pub use records::*;
 pub use restarts::*;
 pub use stops::*;
+pub use volumes::*;
 
 /// Passes the names of all rules to a macro that makes a test of each, so that one list serves both engines.
 #[macro_export]
@@ -34,6 +36,9 @@ macro_rules! each_rule {
         $tests! {
             the_engine_reports_its_version,
             the_engine_reports_where_it_keeps_images_and_how_big_they_are,
+            volumes_are_found_by_a_label_and_keep_theirs,
+            an_engine_remembers_a_pause_and_when_an_image_was_first_seen,
+            an_engine_says_what_tells_its_host_apart,
             a_name_is_a_mutex,
             a_rename_goes_by_id_and_keeps_the_id,
             a_rename_to_a_taken_name_is_a_conflict,

@@ -1,0 +1,79 @@
+//! Empty named volumes, in which an engine remembers what holds replacements back.
+
+use std::collections::BTreeMap;
+
+use chrono::{TimeDelta, Utc};
+use delegate_upgrader::engine::{Engine, Volume};
+use delegate_upgrader::hold::{note_first_seen, pause, read_records, resume};
+
+use super::lab::Lab;
+
+fn volume(name: &str, value: &str) -> Volume {
+    Volume {
+        name: name.to_owned(),
+        labels: BTreeMap::from([("contract.example/volumes".to_owned(), value.to_owned())]),
+    }
+}
+
+pub async fn volumes_are_found_by_a_label_and_keep_theirs<L: Lab>(lab: &L) {
+    let engine = lab.engine();
+    let found = || engine.volumes("contract.example/volumes");
+    engine
+        .remove_volume("contract-volume")
+        .await
+        .expect("none is there");
+    assert_eq!(found().await.expect("list"), []);
+    let first = volume("contract-volume", "1");
+    engine.create_volume(&first).await.expect("create");
+    assert_eq!(found().await.expect("list"), [first.clone()]);
+    // Created once more, it keeps its labels.
+    engine
+        .create_volume(&volume("contract-volume", "2"))
+        .await
+        .expect("create again");
+    assert_eq!(found().await.expect("list"), [first]);
+    assert_eq!(engine.volumes("contract.example/other").await.expect("list"), []);
+    engine.remove_volume("contract-volume").await.expect("remove");
+    assert_eq!(found().await.expect("list"), []);
+}
+
+pub async fn an_engine_remembers_a_pause_and_when_an_image_was_first_seen<L: Lab>(lab: &L) {
+    let engine = lab.engine();
+    let records = || async { read_records(engine).await.expect("read") };
+    let now = Utc::now();
+    resume(engine).await.expect("resume");
+    assert_eq!(records().await.pause, None);
+    assert!(!resume(engine).await.expect("resume"), "it was not paused");
+    pause(engine, now, None).await.expect("pause");
+    assert_eq!(records().await.pause.map(|pause| pause.until), Some(None));
+    // Another pause takes its place.
+    let until = now + TimeDelta::hours(1);
+    pause(engine, now + TimeDelta::seconds(1), Some(until))
+        .await
+        .expect("pause");
+    let read = records().await.pause.and_then(|pause| pause.until);
+    assert_eq!(read.map(|until| until.timestamp()), Some(until.timestamp()));
+    assert!(resume(engine).await.expect("resume"));
+    assert_eq!(records().await.pause, None);
+    // Noted again, the first time counts; what was seen long ago is forgotten.
+    let image = "contract.example/image:1";
+    let long_ago = now - TimeDelta::days(91);
+    note_first_seen(engine, "contract.example/old:1", long_ago)
+        .await
+        .expect("note");
+    note_first_seen(engine, image, now).await.expect("note");
+    note_first_seen(engine, image, until).await.expect("note");
+    let seen = records().await;
+    assert_eq!(
+        seen.first_seen(image).map(|seen| seen.timestamp()),
+        Some(now.timestamp())
+    );
+    assert_eq!(seen.first_seen("contract.example/old:1"), None);
+}
+
+pub async fn an_engine_says_what_tells_its_host_apart<L: Lab>(lab: &L) {
+    let engine = lab.engine();
+    let identity = engine.identity().await.expect("identity");
+    assert!(!identity.trim().is_empty());
+    assert_eq!(engine.identity().await.expect("identity"), identity, "it stays");
+}
