@@ -476,6 +476,23 @@ fn containers_of_other_managers_are_left_to_them() {
     }
 }
 
+/// Podman 5.4.2 shows all three for `--cpus`, and answers 500 to a create that has them.
+#[test]
+fn cpus_that_podman_shows_twice_are_asked_for_once() {
+    let asked = |shown: Value| {
+        let container = container(&json!({}), shown);
+        let created = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap();
+        let cpus = ["NanoCpus", "CpuPeriod", "CpuQuota"];
+        cpus.map(|field| created.body["HostConfig"][field].as_i64())
+    };
+    assert_eq!(
+        asked(json!({ "NanoCpus": 1_500_000_000, "CpuPeriod": 100_000, "CpuQuota": 150_000 })),
+        [None, Some(100_000), Some(150_000)]
+    );
+    let docker = json!({ "NanoCpus": 1_500_000_000, "CpuPeriod": 0, "CpuQuota": 0 });
+    assert_eq!(asked(docker), [Some(1_500_000_000), Some(0), Some(0)]);
+}
+
 #[test]
 fn a21_an_image_of_another_platform_is_refused() {
     let container = container(&json!({}), json!({}));
