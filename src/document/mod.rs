@@ -47,7 +47,7 @@ use serde_json::{Map, Value, json};
 pub use compare::{Difference, differences, verify};
 pub use dependencies::{Dependency, DependencyKind, dependencies, missing_for_create, missing_for_start};
 pub use networks::{missing_endpoints, swarm_network};
-pub use obstacle::{Obstacle, managed};
+pub use obstacle::{Obstacle, managed, podman_secret};
 pub use overrides::Overrides;
 pub(crate) use platform::{image_platform, platform};
 pub use single_instance::{SingleInstance, no_free_port, single_instance_reasons};
@@ -141,6 +141,6 @@ fn say_cpus_once(host_config: &mut Map<String, Value>) {
 /// Whether a container of this document can be recreated faithfully from one image to the other.
 fn check(old: &Inspected, images: Images<'_>) -> Result<(), Obstacle> {
     shape::check(old, images)?;
-    managed(old).map_or(Ok(()), Err)?;
+    managed(old).or_else(|| podman_secret(old)).map_or(Ok(()), Err)?;
     platform::check(images)
 }
