@@ -78,15 +78,17 @@ impl RunState {
     }
 }
 
+/// Podman up to 5.5 has words of its own, where newer ones use Docker's: seen on 5.4.2, which calls a container that
+/// finishes its tasks `stopping`.
 impl From<&str> for RunState {
     fn from(text: &str) -> Self {
         match text {
-            "created" => Self::Created,
-            "running" => Self::Running,
+            "created" | "initialized" => Self::Created,
+            "running" | "stopping" => Self::Running,
             "paused" => Self::Paused,
             "restarting" => Self::Restarting,
             "removing" => Self::Removing,
-            "exited" => Self::Exited,
+            "exited" | "stopped" => Self::Exited,
             "dead" => Self::Dead,
             other => Self::Other(other.to_owned()),
         }
@@ -106,4 +108,21 @@ pub struct ContainerSummary {
     pub labels: BTreeMap<String, String>,
     /// The ports of the host that lead to it, each with its protocol, `tcp`.
     pub host_ports: Vec<(u16, String)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RunState;
+
+    #[test]
+    fn podmans_words_mean_what_dockers_do() {
+        for (podman, docker) in [
+            ("initialized", "created"),
+            ("stopping", "running"),
+            ("stopped", "exited"),
+            ("unknown", "unknown"),
+        ] {
+            assert_eq!(RunState::from(podman).as_str(), docker);
+        }
+    }
 }

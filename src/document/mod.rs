@@ -47,10 +47,11 @@ use serde_json::{Map, Value, json};
 pub use compare::{Difference, differences, verify};
 pub use dependencies::{Dependency, DependencyKind, dependencies, missing_for_create, missing_for_start};
 pub use networks::{missing_endpoints, swarm_network};
-pub use obstacle::{Obstacle, managed};
+pub use obstacle::{Obstacle, managed, podman_secret};
 pub use overrides::Overrides;
 pub(crate) use platform::{image_platform, platform};
 pub use single_instance::{SingleInstance, no_free_port, single_instance_reasons};
+use unset::is_unset;
 
 use crate::container::json::object_at;
 use crate::container::{ApiVersion, Inspected};
@@ -108,6 +109,7 @@ pub fn create_request(
     defaults::subtract(&mut config, old_defaults, &host_config);
     names::drop_automatic(&mut config, old);
     volumes::keep_anonymous(&mut host_config, old);
+    say_cpus_once(&mut host_config);
     let endpoints = networks::endpoints(&mut config, old, api);
     overrides.apply_to_config(&mut config, old, images.new, &endpoints.connect);
     overrides.apply_to_host_config(&mut host_config, old);
@@ -127,9 +129,18 @@ pub fn create_request(
     })
 }
 
+/// Podman shows `--cpus` as a period and a quota, too, and refuses to create a container with all three. On Docker nobody
+/// can have set all of them.
+fn say_cpus_once(host_config: &mut Map<String, Value>) {
+    let fields = ["NanoCpus", "CpuPeriod", "CpuQuota"];
+    if !fields.iter().any(|field| is_unset(host_config.get(*field))) {
+        host_config.remove("NanoCpus");
+    }
+}
+
 /// Whether a container of this document can be recreated faithfully from one image to the other.
 fn check(old: &Inspected, images: Images<'_>) -> Result<(), Obstacle> {
     shape::check(old, images)?;
-    managed(old).map_or(Ok(()), Err)?;
+    managed(old).or_else(|| podman_secret(old)).map_or(Ok(()), Err)?;
     platform::check(images)
 }

@@ -1,5 +1,7 @@
 //! Why a container cannot be recreated faithfully by us.
 
+use serde_json::Value;
+
 use super::DependencyKind;
 use crate::container::Inspected;
 
@@ -49,6 +51,16 @@ pub enum Obstacle {
     CopiedFile {
         /// The file's path in the container.
         path: String,
+    },
+    /// A variable with the value of a Podman secret: inspect shows the secret's name, and neither the variable's nor the
+    /// value.
+    #[error(
+        "the Podman secret {secret} is one of its variables, which Podman does not show, so it would be lost; recreate the \
+         delegate with the variable in an --env-file"
+    )]
+    PodmanSecret {
+        /// The secret's name.
+        secret: String,
     },
     /// The image that it was created from is gone, and with it the defaults by which its owner's settings are recognized.
     #[error(
@@ -123,4 +135,13 @@ pub fn managed(container: &Inspected) -> Option<Obstacle> {
     let labels = container.object("/Config/Labels")?;
     let (label, manager) = MANAGERS.iter().find(|(label, _)| labels.contains_key(*label))?;
     Some(Obstacle::Managed { manager, label })
+}
+
+/// The first Podman secret among its variables: Podman shows `NAME_OF_THE_SECRET=*******` for each (seen on 5.4).
+pub fn podman_secret(container: &Inspected) -> Option<Obstacle> {
+    let mut variables = container.list("/Config/Env").iter().filter_map(Value::as_str);
+    let secret = variables.find_map(|variable| variable.strip_suffix("=*******"))?;
+    Some(Obstacle::PodmanSecret {
+        secret: secret.to_owned(),
+    })
 }

@@ -189,7 +189,9 @@ fn read_configuration(rollout: &mut Rollout, container: &Inspected, zone: &Zone)
         let network = document::swarm_network(container)?.to_owned();
         Some(Obstacle::SwarmNetwork { network })
     };
-    rollout.obstacle = document::managed(container).or_else(swarm_network);
+    rollout.obstacle = document::managed(container)
+        .or_else(|| document::podman_secret(container))
+        .or_else(swarm_network);
 }
 
 /// The name that a replacement of the delegate needs and a container of somebody else has.

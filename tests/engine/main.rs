@@ -33,6 +33,7 @@ mod private_registry;
 mod proxies_and_tls;
 mod proxy;
 mod pulls;
+mod quadlet;
 mod readme_command;
 mod replacements;
 mod reporting;

@@ -36,11 +36,7 @@ const REFUSED: [(&str, &str); 5] = [
 
 /// Rows whose option Podman shows together with another one, and whose create then answers 500, as for a fault of its
 /// own: the second such answer counts as a refusal.
-const SHOWN_WITH_ANOTHER: [(&str, &str); 3] = [
-    (
-        "cpus",
-        "it shows a period beside them, and refuses both: not upgraded",
-    ),
+const SHOWN_WITH_ANOTHER: [(&str, &str); 2] = [
     (
         "ipc host",
         "it shows a size of /dev/shm beside it, and refuses both: not upgraded",

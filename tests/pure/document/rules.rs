@@ -467,6 +467,7 @@ fn containers_of_other_managers_are_left_to_them() {
     for (label, kind) in [
         ("com.docker.swarm.task.id", Some("managed")),
         ("io.kubernetes.pod.uid", Some("managed")),
+        ("PODMAN_SYSTEMD_UNIT", Some("managed")),
         ("com.docker.compose.project", None),
     ] {
         let container = container(&json!({"Labels": {label: "x"}}), json!({}));
@@ -474,6 +475,37 @@ fn containers_of_other_managers_are_left_to_them() {
         assert_eq!(obstacle.as_ref().map(Obstacle::kind), kind, "{label}");
         assert!(obstacle.is_none_or(|obstacle| obstacle.to_string().contains(label)));
     }
+}
+
+/// Podman 5.4.2 shows the secret's name, whatever the variable's is.
+#[test]
+fn a_variable_that_is_a_secret_of_podmans_is_an_obstacle() {
+    let told = |env: Value| {
+        let container = container(&json!({ "Env": env }), json!({}));
+        let obstacle = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).err();
+        obstacle.map(|obstacle| (obstacle.kind(), obstacle.to_string()))
+    };
+    let (kind, told_of_it) = told(json!(["A=1", "delegate-token=*******"])).expect("an obstacle");
+    assert_eq!(kind, "podman_secret");
+    assert!(told_of_it.starts_with("the Podman secret delegate-token is one of its variables"));
+    assert_eq!(told(json!(["A=1", "STARS=**", "DELEGATE_TOKEN=x*******"])), None);
+}
+
+/// Podman 5.4.2 shows all three for `--cpus`, and answers 500 to a create that has them.
+#[test]
+fn cpus_that_podman_shows_twice_are_asked_for_once() {
+    let asked = |shown: Value| {
+        let container = container(&json!({}), shown);
+        let created = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap();
+        let cpus = ["NanoCpus", "CpuPeriod", "CpuQuota"];
+        cpus.map(|field| created.body["HostConfig"][field].as_i64())
+    };
+    assert_eq!(
+        asked(json!({ "NanoCpus": 1_500_000_000, "CpuPeriod": 100_000, "CpuQuota": 150_000 })),
+        [None, Some(100_000), Some(150_000)]
+    );
+    let docker = json!({ "NanoCpus": 1_500_000_000, "CpuPeriod": 0, "CpuQuota": 0 });
+    assert_eq!(asked(docker), [Some(1_500_000_000), Some(0), Some(0)]);
 }
 
 #[test]

@@ -111,7 +111,9 @@ impl Engine {
                 assert_eq!(missing_endpoints(&container, &inspected(&shown), self.api), []);
                 (!has_no_command(&shown)).then_some((made, shown))
             }
-            Err(Obstacle::Managed { .. } | Obstacle::OtherPlatform { .. }) => None,
+            Err(
+                Obstacle::Managed { .. } | Obstacle::PodmanSecret { .. } | Obstacle::OtherPlatform { .. },
+            ) => None,
             Err(obstacle) => panic!("an engine could show this: {obstacle}"),
         }
     }
