@@ -24,6 +24,7 @@ mod pages;
 mod people;
 mod permissions;
 mod redact;
+mod reference;
 mod rollout;
 mod schedule;
 mod schemas;
