@@ -9,6 +9,7 @@
     reason = "clippy knows tests by their attribute only, and this is all test code"
 )]
 
+mod book;
 mod configuration;
 mod corpus;
 mod document;
