@@ -38,6 +38,23 @@ fn a_chapter_links_to_chapters_and_files() {
     }
 }
 
+/// The picture names modules, and what is outside.
+#[test]
+fn each_box_of_the_architecture_is_a_module() {
+    let picture = include_str!("../../docs/development/architecture.svg");
+    let boxes = picture.split("class=\"name").skip(1);
+    let names = boxes.map(|part| part.split_once('>').unwrap().1.split('<').next().unwrap());
+    let names: BTreeSet<&str> = names.collect();
+    for name in &names {
+        let path = root().join("src").join(name.replace("::", "/"));
+        let is_module = path.is_dir() || path.with_extension("rs").is_file();
+        let is_part = root().join("src/rollout").join(name).is_dir();
+        let is_outside = ["environment", "Manager", "Docker"].contains(name);
+        assert!(is_module || is_part || is_outside, "{name}");
+    }
+    assert!(names.len() > 12, "{names:?}");
+}
+
 fn book() -> PathBuf {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     target.join("book")
