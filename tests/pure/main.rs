@@ -10,6 +10,7 @@
 )]
 
 mod book;
+mod commands;
 mod configuration;
 mod corpus;
 mod document;
