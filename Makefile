@@ -2,9 +2,10 @@
 
 TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
 export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
+MDBOOK := 0.5.4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check hooks matrix fidelity sim mutants fuzz lint bench image docs man deb packages release reproducible dockerfile engines static clean
+.PHONY: help demo test check hooks matrix fidelity sim mutants fuzz lint bench image docs book man deb packages release reproducible dockerfile engines static clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 14
@@ -45,7 +46,7 @@ lint: ## check formatting, clippy; cargo-deny and shellcheck if they are install
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	@if command -v cargo-deny >/dev/null; then .ci/deny; else echo 'cargo-deny is not installed: skipped'; fi
-	@if command -v shellcheck >/dev/null; then shellcheck -x $$(grep -rlE '^#!(/usr/bin/env bash|/bin/sh)$$' .ci examples fuzz/run packaging tests); else echo 'shellcheck is not installed: skipped'; fi
+	@if command -v shellcheck >/dev/null; then shellcheck -x $$(grep -rlE '^#!(/usr/bin/env bash|/bin/sh)$$' .ci docs examples fuzz/run packaging tests); else echo 'shellcheck is not installed: skipped'; fi
 
 bench: static ## measure size, memory and the time to the first call, on a real engine
 	tests/lab/run tests/lab/bench
@@ -55,6 +56,12 @@ image: static ## build delegate-upgrader:dev on the engine at DOCKER_HOST or the
 
 docs: ## build the API documentation; a warning is an error
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps
+
+book: ## make target/book of the pages, with a search; mdBook is installed into target/tools the first time, in some minutes
+	@[ "$$(PATH=$(TARGET_DIR)/tools/bin mdbook --version 2>/dev/null)" = "mdbook v$(MDBOOK)" ] || \
+		cargo install mdbook --locked --version $(MDBOOK) --no-default-features --features search --root $(TARGET_DIR)/tools
+	@PATH="$(TARGET_DIR)/tools/bin:$$PATH" docs/build $(TARGET_DIR)/book
+	cargo test --locked --quiet --test pure -- book:: --include-ignored
 
 man: ## write the man page to target/man and the completions of bash, zsh and fish to target/completions
 	cargo run --locked --quiet --package manual -- $(TARGET_DIR)

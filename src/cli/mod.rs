@@ -93,7 +93,7 @@ enum Command {
 }
 
 /// How a command ended, as its exit code says (sysexits where there is a code for it).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::VariantArray)]
 pub enum Exit {
     /// Done, or nothing to do.
     Ok,

@@ -16,7 +16,9 @@ pub(super) async fn pause(settings: &Settings, until: Option<&str>) -> Result<Ex
     let now = Utc::now();
     let until = until.map(|text| parse(text, settings, now)).transpose()?;
     let engine = made(app::engine(settings))?;
-    hold::pause(&engine, now, until).await.map_err(unavailable)?;
+    hold::pause(&engine, now, until)
+        .await
+        .map_err(|error| unavailable(&error))?;
     let end = until.map_or_else(
         || "until `delegate-upgrader resume`".to_owned(),
         |until| format!("until {}, or until `delegate-upgrader resume`", time::text(until)),
@@ -28,7 +30,7 @@ pub(super) async fn pause(settings: &Settings, until: Option<&str>) -> Result<Ex
 
 pub(super) async fn resume(settings: &Settings) -> Result<Exit, Exit> {
     let engine = made(app::engine(settings))?;
-    let was_paused = hold::resume(&engine).await.map_err(unavailable)?;
+    let was_paused = hold::resume(&engine).await.map_err(|error| unavailable(&error))?;
     Ok(print(if was_paused {
         "Replacements may begin again on this host."
     } else {
@@ -50,8 +52,8 @@ fn parse(text: &str, settings: &Settings, now: DateTime<Utc>) -> Result<DateTime
     Ok(until)
 }
 
-fn unavailable(error: EngineError) -> Exit {
-    let advice = match &error {
+fn unavailable(error: &EngineError) -> Exit {
+    let advice = match error {
         EngineError::Refused {
             status: 401 | 403, ..
         } => "; a socket proxy has to permit GET, POST and DELETE of /volumes for this",

@@ -209,7 +209,7 @@ variables! {
             "Newer versions are reported (`held_back`) and not taken; `26.03` is all of March 2026. A tag without a version is not \
              taken either.");
         registry_username = row("REGISTRY_USERNAME", Unset, "the user name for REGISTRY_PASSWORD",
-            "The login for [private registries](#private-registries).");
+            "The login for [private registries](private-registries.md).");
         registry_password = row("REGISTRY_PASSWORD", Unset, "the password for REGISTRY_USERNAME",
             "Goes with `REGISTRY_USERNAME`.").secret();
         registry_password_file = row("REGISTRY_PASSWORD_FILE", Unset,
@@ -278,7 +278,7 @@ variables! {
              publish the port.");
         status_hosts = row("STATUS_HOSTS", Unset, "host names separated by commas, without ports",
             "Names with a dot by which you ask there, such as `upgrader.example.com`. IP addresses, names without a dot, \
-             `….internal` and the host's own name [need no mention](commands.md#http).");
+             `….internal` and the host's own name [need no mention](monitoring.md#the-port).");
         log_level = row("LOG_LEVEL", Value("info"), "error, warn, info, debug or trace",
             "`debug` logs every engine call. Libraries log warnings at most: their debug lines hold secrets.");
         log_format = row("LOG_FORMAT", Value("text"), "text or json", "`json` is one object a line.");

@@ -6,7 +6,7 @@ use super::docker::messages;
 use crate::text::duration;
 
 /// Why the engine did not do what it was asked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum EngineError {
     /// 404: an observation rather than a failure.

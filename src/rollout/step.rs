@@ -13,7 +13,7 @@ use crate::text::duration;
 
 /// The one thing to do next. Each is safe to repeat. A container has its id, and the name that it has before the step;
 /// `to` is the name that it gets.
-#[derive(Clone, Debug, PartialEq, strum::IntoStaticStr)]
+#[derive(Clone, Debug, PartialEq, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "snake_case")]
 #[allow(missing_docs, reason = "most fields are what they are called")]
 pub enum Step {

@@ -26,6 +26,7 @@ mod manager_faults;
 mod operator;
 mod originals;
 mod page;
+mod pauses;
 mod people;
 mod permissions;
 mod pins;

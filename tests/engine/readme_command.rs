@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::local_manager::{ACCOUNT, KEY};
+use kit::commands::{Block, assignment, blocks, words};
 use kit::lab::{
     Lab, V1, V2, docker, eventually, expect, follow, image, image_of, life, logs, project, static_binary,
 };
@@ -45,6 +46,36 @@ fn manager_with(lab: &Lab, further: &[&str]) -> (String, String) {
 
 pub(crate) fn publish(manager: &str, reference: &str) {
     expect(Command::new(static_binary("manager")).args(["publish", "--at", manager, reference]));
+}
+
+/// Runs the `docker run` of the README with this number, as it stands there, but for the values, the image, the name, and the
+/// label by which the test cleans up. Its settings are exactly those that have a value here.
+fn run_as_shown(lab: &Lab, number: usize, values: &[(&str, &str)], image: &str) -> String {
+    let readme = std::fs::read_to_string(project().join("README.md")).expect("the README");
+    let commands = blocks(&readme)
+        .iter()
+        .flat_map(Block::commands)
+        .collect::<Vec<_>>();
+    let mut shown = commands
+        .iter()
+        .filter(|command| command.starts_with("docker run "));
+    let command = shown.nth(number).expect("a docker run");
+    // A placeholder such as <delegate token> is one word.
+    let command = command.replace("<delegate token>", "<token>");
+    let mut left: BTreeMap<&str, &str> = values.iter().copied().collect();
+    let mut arguments: Vec<String> = words(&command).split_off(2);
+    for argument in &mut arguments {
+        if let Some((name, _)) = assignment(argument)
+            && let Some(value) = left.remove(name)
+        {
+            *argument = format!("{name}={value}");
+        }
+    }
+    assert!(left.is_empty(), "the README does not set {left:?}: {command}");
+    assert_eq!(arguments.pop().as_deref(), Some("delegate-upgrader:latest"));
+    arguments.push(image.to_owned());
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    lab.container(&format!("upgrader{number}"), &arguments)
 }
 
 /// Looks ten times a second and keeps the fewest delegates that were in service at once.
@@ -86,30 +117,14 @@ fn the_documented_command_upgrades_two_delegates_without_a_moment_with_fewer() {
     let foreign = lab.container("foreign", &["--entrypoint", "/delegate", &image(V1)]);
     let strangers = [&other, &foreign].map(|name| life(name));
 
-    // As documented, but for the names, a quick schedule, and the label by which the test cleans up.
-    let variables: BTreeMap<&str, String> = [
-        ("ACCOUNT_ID", ACCOUNT.to_owned()),
-        ("MANAGER_HOST_AND_PORT", manager_url.clone()),
-        ("UPGRADER_WORKLOAD_NAME", lab.name.clone()),
-        ("UPGRADER_TOKEN", TOKEN.to_owned()),
-        ("SCHEDULE", "*/10 * * * * *".to_owned()),
-    ]
-    .into();
-    let settings: Vec<String> = variables
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
-    let mut arguments = vec![
-        "--cpus=0.1",
-        "--memory=100m",
-        "-v",
-        "/var/run/docker.sock:/var/run/docker.sock",
+    let values = [
+        ("ACCOUNT_ID", ACCOUNT),
+        ("MANAGER_HOST_AND_PORT", &manager_url),
+        ("UPGRADER_WORKLOAD_NAME", &lab.name),
+        ("UPGRADER_TOKEN", TOKEN),
+        ("SCHEDULE", "*/10 * * * * *"),
     ];
-    for setting in &settings {
-        arguments.extend(["-e", setting]);
-    }
-    arguments.push(&upgrader_image);
-    let upgrader = lab.container("upgrader", &arguments);
+    let upgrader = run_as_shown(&lab, 0, &values, &upgrader_image);
     eventually(
         "the delegates are seen to be current",
         Duration::from_secs(40),
@@ -123,7 +138,7 @@ fn the_documented_command_upgrades_two_delegates_without_a_moment_with_fewer() {
         "both run version 2 and the old ones are gone",
         Duration::from_secs(400),
         || {
-            lab.names() == ["1", "2", "foreign", "manager", "other", "upgrader"]
+            lab.names() == ["1", "2", "foreign", "manager", "other", "upgrader0"]
                 && names.iter().all(|name| image_of(name) == image(V2))
         },
     );
@@ -174,6 +189,43 @@ fn the_documented_command_upgrades_two_delegates_without_a_moment_with_fewer() {
     for image in [upgrader_image, format!("{}-manager:dev", lab.name)] {
         let _ = Command::new("docker").args(["rmi", "--force", &image]).output();
     }
+}
+
+#[test]
+fn the_documented_command_for_health_only_reports_and_touches_nothing() {
+    let lab = Lab::new("documented-health");
+    let upgrader_image = format!("{}-upgrader:dev", lab.name);
+    expect(Command::new(project().join("tests/lab/upgrader-image")).arg(&upgrader_image));
+    let name = lab.delegate("1", V1, &[]);
+    let before = life(&name);
+    let values = [("UPGRADER_WORKLOAD_NAME", lab.name.as_str())];
+    let upgrader = run_as_shown(&lab, 1, &values, &upgrader_image);
+    eventually("it reports", Duration::from_secs(40), || {
+        logs(&upgrader).contains("delegate is healthy")
+    });
+    let log = logs(&upgrader);
+    assert!(log.contains("mode=\"health-only\""), "{log}");
+    assert_eq!(life(&name), before);
+    docker(&["rm", "--force", &upgrader]);
+    docker(&["rmi", "--force", &upgrader_image]);
+}
+
+#[test]
+fn the_command_that_finds_delegates_finds_one() {
+    let lab = Lab::new("documented-search");
+    let name = lab.delegate("1", V1, &[]);
+    let page = std::fs::read_to_string(project().join("docs/usage/troubleshooting.md")).expect("the page");
+    let commands = blocks(&page).iter().flat_map(Block::commands).collect::<Vec<_>>();
+    let command = commands.iter().find(|command| command.starts_with("docker ps "));
+    // Containers of other tests may end between the two calls.
+    eventually("it finds it", Duration::from_secs(40), || {
+        let found = Command::new("sh")
+            .args(["-c", command.expect("the command")])
+            .output();
+        let found = String::from_utf8_lossy(&found.expect("it runs").stdout).into_owned();
+        let variable = format!("DELEGATE_NAME={}\n", lab.name);
+        found.contains(&format!("/{name} ")) && found.contains(&variable)
+    });
 }
 
 #[test]

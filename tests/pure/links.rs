@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// Every page, by its path from the root.
-fn pages() -> BTreeMap<PathBuf, String> {
+pub(crate) fn pages() -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root().to_owned()];
     while let Some(folder) = folders.pop() {
@@ -50,8 +50,13 @@ fn anchors(page: &str) -> BTreeSet<String> {
     headings.map(anchor).collect()
 }
 
+/// Whether a link leads to a file of this project.
+pub(crate) fn is_ours(link: &str) -> bool {
+    !link.contains("://") && !link.starts_with("mailto:")
+}
+
 /// What stands between `](` and `)`.
-fn links(page: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn links(page: &str) -> impl Iterator<Item = &str> {
     prose(page).flat_map(|line| {
         let parts = line.split("](").skip(1);
         parts.filter_map(|part| part.split_once(')').map(|(link, _)| link))
@@ -59,7 +64,7 @@ fn links(page: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The path without `..`.
-fn resolved(from: &Path, link: &str) -> PathBuf {
+pub(crate) fn resolved(from: &Path, link: &str) -> PathBuf {
     let mut path = PathBuf::new();
     for part in from.parent().unwrap().join(link).components() {
         match part {
@@ -78,7 +83,7 @@ fn every_link_leads_to_a_file_and_a_heading() {
     let mut checked = 0;
     let mut dead = Vec::new();
     for (page, text) in &pages {
-        for link in links(text).filter(|link| !link.contains("://") && !link.starts_with("mailto:")) {
+        for link in links(text).filter(|link| is_ours(link)) {
             checked += 1;
             let (file, heading) = link.split_once('#').unwrap_or((link, ""));
             let target = if file.is_empty() {

@@ -9,6 +9,8 @@
     reason = "clippy knows tests by their attribute only, and this is all test code"
 )]
 
+mod book;
+mod commands;
 mod configuration;
 mod corpus;
 mod document;
@@ -24,6 +26,7 @@ mod pages;
 mod people;
 mod permissions;
 mod redact;
+mod reference;
 mod rollout;
 mod schedule;
 mod schemas;

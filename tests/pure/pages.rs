@@ -3,7 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGES: [&str; 2] = ["docs/development/reliability.md", "docs/development/fidelity.md"];
+const PAGES: [&str; 3] = [
+    "docs/development/fidelity.md",
+    "docs/development/reliability.md",
+    "docs/development/testing.md",
+];
 /// The test binaries that pages name, and where their modules are; a test's path comes after its binary.
 const BINARIES: [(&str, &str); 5] = [
     ("pure", "tests/pure"),

@@ -1,6 +1,5 @@
 //! The nouns of a rollout: what its containers are to each other, what is remembered of them, and the words for reasons.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -449,31 +448,6 @@ fn each_kind_of_reason_is_classified() {
         kinds(ReasonKind::runs_the_target),
         ["up_to_date", "same_image", "rolled_back"]
     );
-    let normal = kinds(|kind| !kind.is_failure());
-    let listed: BTreeMap<&str, bool> = listed_reasons();
-    assert_eq!(listed.len(), ReasonKind::VARIANTS.len());
-    for (word, is_normal) in listed {
-        assert_eq!(normal.contains(&word), is_normal, "{word}");
-    }
-}
-
-/// The reasons of the command page, and whether each is in the table of the normal ones.
-fn listed_reasons() -> BTreeMap<&'static str, bool> {
-    let page = include_str!("../../docs/usage/commands.md");
-    let reasons = page
-        .split("\n## Reasons")
-        .nth(1)
-        .unwrap()
-        .split("### Causes")
-        .next()
-        .unwrap();
-    let (normal, failures) = reasons.split_once("could not be served").unwrap();
-    let words = |text: &'static str| {
-        let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
-        rows.filter_map(|row| row.split('`').next())
-    };
-    let normal = words(normal).map(|word| (word, true));
-    normal.chain(words(failures).map(|word| (word, false))).collect()
 }
 
 #[test]

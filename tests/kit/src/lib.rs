@@ -8,6 +8,7 @@
 //! | [`lab`] | tests of the program on a real engine: images, delegates, the upgrader's process, servers |
 //! | [`manager`] | tests of the Manager client: its settings, and a server that sends any bytes |
 //! | [`document`] | what an engine makes of a create body, as a model |
+//! | [`commands`] | the commands that pages show |
 //! | [`page`] | pages of docs/ that say what the code says |
 //! | [`schema`] | the JSON schemas of docs/reference that say what the types say |
 //! | [`checks`] | what must hold of each fuzz target's input |
@@ -24,6 +25,7 @@
 )]
 
 pub mod checks;
+pub mod commands;
 pub mod contract;
 pub mod document;
 pub mod lab;

@@ -30,9 +30,9 @@ pub fn has(page: &str, mark: &str, expected: &str) {
     }
 }
 
-/// The names of the metrics that `docs/usage/commands.md` lists.
+/// The names of the metrics that `docs/reference/metrics.md` lists.
 pub fn metrics() -> Vec<String> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/usage/commands.md");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/metrics.md");
     let page = fs::read_to_string(file).unwrap();
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
     let names = rows.filter_map(|row| row.split('`').next());

@@ -1,0 +1,69 @@
+//! A host that somebody pauses, and one that waits for its time, by the commands that they use.
+
+use kit::lab::{Lab, V1, V2, image, image_of, life};
+
+#[test]
+fn a_paused_host_begins_nothing_until_it_is_resumed() {
+    let lab = Lab::new("pause");
+    let name = lab.delegate("1", V1, &[]);
+    let before = life(&name);
+    let upgrader = lab.upgrader(V2);
+    let said = |command: &[&str], code: i32, words: &str| {
+        let run = upgrader.run(command);
+        assert_eq!(run.code, Some(code), "{command:?}: {}", run.text);
+        assert!(run.text.contains(words), "{command:?}: {}", run.text);
+    };
+    said(&["resume"], 0, "This host was not paused.");
+    said(
+        &["pause", "--until", "tomorrow"],
+        2,
+        "--until tomorrow: expected a date such as",
+    );
+    said(&["pause", "--until", "2026-01-01"], 2, "is over already");
+    said(
+        &["pause", "--until", "2126-12-01"],
+        0,
+        "No replacement begins on this host until 2126-12-01T00:00:00Z",
+    );
+    said(
+        &["plan"],
+        0,
+        "changes are paused on this host until 2126-12-01T00:00:00Z",
+    );
+    said(
+        &["once"],
+        0,
+        "changes are paused on this host until 2126-12-01T00:00:00Z",
+    );
+    said(&["doctor"], 0, "changes are paused on this host since");
+    said(&["pause"], 0, "until `delegate-upgrader resume`");
+    said(
+        &["plan"],
+        0,
+        "changes are paused on this host until somebody resumes them",
+    );
+    assert_eq!((life(&name), lab.names()), (before, vec!["1".to_owned()]));
+    said(&["resume"], 0, "Replacements may begin again on this host.");
+    said(&["once"], 0, "replaced");
+    assert_eq!(image_of(&name), image(V2));
+}
+
+#[test]
+fn an_image_waits_for_its_delay_and_the_engine_remembers_since_when() {
+    let lab = Lab::new("delay");
+    let name = lab.delegate("1", V1, &[]);
+    let run = |delay: &str| lab.upgrader(V2).with("UPGRADE_DELAY", delay).run(&["once"]);
+    let waits = run("1h");
+    assert_eq!(waits.code, Some(0), "{}", waits.text);
+    assert!(
+        waits.text.contains("with UPGRADE_DELAY it begins at"),
+        "{}",
+        waits.text
+    );
+    assert_eq!(image_of(&name), image(V1));
+    // Another process, some seconds later.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let done = run("2s");
+    assert_eq!(done.code, Some(0), "{}", done.text);
+    assert_eq!(image_of(&name), image(V2));
+}

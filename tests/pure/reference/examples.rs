@@ -1,0 +1,215 @@
+//! An example of every reason, as a delegate may have it.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use delegate_upgrader::document::{DependencyKind, Obstacle, SingleInstance};
+use delegate_upgrader::manager::ManagerError;
+use delegate_upgrader::rollout::reason::{Awaited, Reason, ReasonKind};
+use delegate_upgrader::rollout::{FailureCause, HeldBack, InvalidLabel};
+use delegate_upgrader::schedule::wave::Wave;
+
+pub(super) const OLD: &str = "harness/delegate:26.02.88404";
+pub(super) const NEW: &str = "harness/delegate:26.03.88501";
+const UNHEALTHY: &str = "unhealthy: http://172.17.0.2:3460/api/health answers 503";
+
+fn at(time: &str) -> DateTime<Utc> {
+    format!("2026-11-24T{time}Z").parse().unwrap()
+}
+
+pub(super) fn not_healthy_in_time() -> FailureCause {
+    FailureCause::NotHealthyInTime {
+        needed: Duration::from_secs(60),
+        within: Duration::from_secs(600),
+        health: UNHEALTHY.trim_start_matches("unhealthy: ").to_owned(),
+    }
+}
+
+pub(super) fn example(kind: ReasonKind) -> Reason {
+    let image = NEW.to_owned();
+    let problem = "no space left on device".to_owned();
+    let verdict = UNHEALTHY.to_owned();
+    let draining = "delegate-1.draining-1795377506".to_owned();
+    let until = at("05:00:00");
+    match kind {
+        ReasonKind::UpToDate => Reason::UpToDate { image },
+        ReasonKind::SameImage => Reason::SameImage { image },
+        ReasonKind::AwaitingSchedule => Reason::AwaitingSchedule {
+            published: Some(image),
+        },
+        ReasonKind::HealthOnly => Reason::HealthOnly {
+            published: Ok(Some(image)),
+        },
+        ReasonKind::OptedOut => Reason::OptedOut {
+            label: delegate_upgrader::container::label::ENABLE,
+        },
+        ReasonKind::NotRunning => Reason::NotRunning {
+            state: "exited".to_owned(),
+        },
+        ReasonKind::AskedToStop => Reason::AskedToStop,
+        ReasonKind::Removed => Reason::Removed,
+        ReasonKind::CustomImage => Reason::CustomImage {
+            image: "registry.example/team/our-delegate:26.02.88404".to_owned(),
+        },
+        ReasonKind::HeldBack => Reason::HeldBack {
+            image,
+            max: "26.02".parse().unwrap(),
+        },
+        ReasonKind::NotPinned => Reason::NotPinned { image },
+        ReasonKind::Pinned => Reason::Pinned {
+            image,
+            pin: "26.02".parse().unwrap(),
+        },
+        ReasonKind::Snoozed => Reason::Snoozed { image, until },
+        ReasonKind::OutsideWindow => Reason::OutsideWindow {
+            image,
+            window: "Mon-Fri 02:00-05:00".to_owned(),
+            until: at("02:00:00"),
+        },
+        ReasonKind::Paused => Reason::Paused {
+            image,
+            until: Some(until),
+        },
+        ReasonKind::Delayed => Reason::Delayed {
+            image,
+            first_seen: at("02:00:00"),
+            until,
+        },
+        ReasonKind::AwaitingWave => Reason::AwaitingWave {
+            image,
+            wave: Wave::Auto,
+            until,
+        },
+        ReasonKind::FirstSeenUnknown => Reason::FirstSeenUnknown {
+            image,
+            problem: "the engine refused (403): forbidden".to_owned(),
+        },
+        ReasonKind::InvalidLabel => Reason::InvalidLabel {
+            image,
+            label: InvalidLabel {
+                label: delegate_upgrader::container::label::PIN,
+                value: "newest".to_owned(),
+                accepted: delegate_upgrader::image::pin::ACCEPTED,
+            },
+        },
+        ReasonKind::ImageNotComparable => Reason::ImageNotComparable {
+            image: "sha256:9be2…".to_owned(),
+            problem: "it is an image id, not a reference".to_owned(),
+        },
+        ReasonKind::TargetUnknown => Reason::TargetUnknown(ManagerError::TokenRevoked),
+        ReasonKind::AwaitingAnswer => Reason::AwaitingAnswer {
+            from: Awaited::Manager,
+            waited: Duration::from_secs(8),
+            last_error: None,
+        },
+        ReasonKind::AwaitingDrains => Reason::AwaitingDrains { image, drains: 2 },
+        ReasonKind::DigestUnknown => Reason::DigestUnknown {
+            image: "harness/delegate:latest".to_owned(),
+            problem: "the engine did not answer within 30s".to_owned(),
+        },
+        ReasonKind::Pulling => Reason::Pulling { image },
+        ReasonKind::PullFailed => Reason::PullFailed { image, problem },
+        ReasonKind::TooLittleDisk => Reason::TooLittleDisk {
+            image,
+            needed: 1_400 << 20,
+            available: 900 << 20,
+        },
+        ReasonKind::WrongPlatform => Reason::WrongPlatform {
+            image,
+            offered: "linux/arm64".to_owned(),
+            needed: "linux/amd64".to_owned(),
+        },
+        ReasonKind::Quarantined => Reason::Quarantined {
+            image,
+            attempt: 2,
+            until,
+        },
+        ReasonKind::Obstacle => Reason::Obstacle(Obstacle::HasDependent {
+            container: "vpn".to_owned(),
+            kind: DependencyKind::Network,
+        }),
+        ReasonKind::CannotStartFirst => Reason::CannotStartFirst(SingleInstance::HostNetwork),
+        ReasonKind::NameTaken => Reason::NameTaken {
+            name: "delegate-1.candidate".to_owned(),
+        },
+        ReasonKind::CreateRefused => Reason::CreateRefused { problem },
+        ReasonKind::ConfigurationMismatch => Reason::ConfigurationMismatch {
+            differences: "/HostConfig/Memory: 2147483648 expected, 0 found".to_owned(),
+        },
+        ReasonKind::SettingsChanged => Reason::SettingsChanged {
+            differences: "/HostConfig/Memory: 2147483648 expected, 0 found".to_owned(),
+        },
+        ReasonKind::Rejected => Reason::Rejected {
+            image,
+            cause: not_healthy_in_time(),
+        },
+        ReasonKind::AwaitingRetry => Reason::AwaitingRetry {
+            image,
+            attempt: 1,
+            until,
+        },
+        ReasonKind::Confirming => Reason::Confirming {
+            image,
+            cause: not_healthy_in_time(),
+        },
+        ReasonKind::Inconclusive => Reason::Inconclusive {
+            image,
+            cause: not_healthy_in_time(),
+            common_cause: "the Manager is unreachable".to_owned(),
+            attempts: 0,
+        },
+        ReasonKind::CandidateVanished => Reason::CandidateVanished {
+            image,
+            cause: FailureCause::Vanished { problem: None },
+        },
+        ReasonKind::RolledBack => Reason::RolledBack {
+            image,
+            to: OLD.to_owned(),
+        },
+        ReasonKind::WaitingForReplica => Reason::WaitingForReplica {
+            name: "delegate-1".to_owned(),
+        },
+        ReasonKind::Halted => Reason::Halted {
+            name: "delegate-1".to_owned(),
+            because: not_healthy_in_time().to_string(),
+        },
+        ReasonKind::Proving => Reason::Proving {
+            healthy_for: Duration::from_secs(41),
+            needed: Duration::from_secs(60),
+            verdict: "healthy: http://172.17.0.4:3460/api/health answers 200".to_owned(),
+        },
+        ReasonKind::WaitingForIdle => Reason::WaitingForIdle { tasks: 3, until },
+        ReasonKind::Draining => Reason::Draining {
+            name: draining,
+            tasks: Some(3),
+            until,
+        },
+        ReasonKind::Stopping => Reason::Stopping {
+            name: "delegate-1.failed-1".to_owned(),
+        },
+        ReasonKind::RemovalStuck => Reason::RemovalStuck { name: draining },
+        ReasonKind::SuccessorUnhealthy => Reason::SuccessorUnhealthy { verdict },
+        ReasonKind::NoFallback => Reason::NoFallback { verdict },
+        ReasonKind::NoContainer => Reason::NoContainer,
+        ReasonKind::RestartBackoff => Reason::RestartBackoff {
+            failures: 3,
+            verdict,
+            attempt: 2,
+            until,
+        },
+        ReasonKind::RestartHeldBack => Reason::RestartHeldBack {
+            failures: 3,
+            verdict,
+            because: HeldBack::MostUnhealthy { unhealthy: 2, all: 3 },
+        },
+        ReasonKind::Restarting => Reason::Restarting {
+            name: "delegate-1".to_owned(),
+            tasks: Some(3),
+            until,
+        },
+        ReasonKind::EngineError => Reason::EngineError {
+            step: "creating the candidate with harness/delegate:26.03.88501".to_owned(),
+            problem: "the engine did not answer within 1m".to_owned(),
+        },
+    }
+}

@@ -1,0 +1,67 @@
+//! `docs/reference/labels.md`: the labels that owners set, and those that the upgrader writes.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use delegate_upgrader::container::label;
+use kit::page;
+
+const PAGE: &str = "docs/reference/labels.md";
+
+/// What an owner may set: the label, its values, and what it does.
+#[rustfmt::skip]
+const OWNERS: &[(&str, &str, &str)] = &[
+    (label::ENABLE, "`false`, `no`, `off`, `0`", "never upgrade this delegate; its health is still reported"),
+    (label::WATCHTOWER_ENABLE, "the same", "the same, where the label above is missing"),
+    (label::STRATEGY, "as `UPGRADE_STRATEGY`", "overrides the setting; any other value is ignored with a warning"),
+    (label::PIN, "a version or a month, such as `26.03.88501` or `26.03`", "it is upgraded to that version only, or to the versions of that month; others wait ([`pinned`](reasons.md#pinned))"),
+    (label::SNOOZE_UNTIL, "a date or a time in `TZ`, such as `2026-12-01` or `2026-12-01T08:00`, or one with its offset", "no upgrade begins before then ([`snoozed`](reasons.md#snoozed))"),
+    (label::WINDOW, "as [`UPGRADE_WINDOW`](../usage/configuration.md#upgrade-windows)", "its own window, instead of that"),
+    (label::STOP_TIMEOUT, "a duration", "overrides `CONTAINER_STOP_TIMEOUT` and `--stop-timeout`; any other value is ignored with a warning"),
+];
+
+/// What the upgrader writes: the label, what it is on, and its value.
+#[rustfmt::skip]
+const WRITTEN: &[(&str, &str, &str)] = &[
+    (label::REPLACES, "all", "the full id of the container it replaces"),
+    (label::NAME, "all", "the name it was created to take"),
+    (label::RELEASE, "all but a standby of an owner's container", "how many times this delegate was replaced"),
+    (label::PREVIOUS_IMAGE, "the same", "the image reference of the previous container"),
+    (label::PREVIOUS_IMAGE_ID, "the same", "the id of that image"),
+    (label::RESTART_POLICY, "all but an attempt marker", "the restart policy of the previous container, to be restored with it"),
+    (label::PREDECESSOR_CONDITION, "a candidate", "`unhealthy` or `crashing`, if the previous container was that when this one was created"),
+    (label::AUTO_REMOVE, "a standby", "`true`: a copy without `--rm` of a delegate that has it"),
+    (label::NETWORKS, "a standby", "the networks it is still to be connected to"),
+    (label::COPY, "a standby, and what is recreated from it", "`true`: it has the history of its original, and is no release of its own"),
+    (label::IMAGE, "where the image had to be named by its id", "the image reference"),
+    (label::ROLLED_BACK_FROM, "what `rollback` made", "the image reference that `rollback` left"),
+    (label::ROLLED_BACK_FROM_ID, "what `rollback` made", "the id of that image"),
+];
+
+/// The labels in the source, where each is a constant.
+fn known() -> BTreeSet<&'static str> {
+    let source = include_str!("../../../src/container/label.rs");
+    let constants = source.lines().filter_map(|line| line.split_once(": &str = \""));
+    constants
+        .map(|(_, rest)| rest.split('"').next().unwrap())
+        .collect()
+}
+
+fn table(head: &str, rows: &[(&str, &str, &str)]) -> String {
+    let mut table = format!("{head}\n|---|---|---|\n");
+    for (label, second, third) in rows {
+        let _ = writeln!(table, "| `{label}` | {second} | {third} |");
+    }
+    table
+}
+
+#[test]
+fn the_page_has_every_label() {
+    let names = |rows: &[(&'static str, &str, &str)]| -> BTreeSet<&'static str> {
+        rows.iter().map(|(name, ..)| *name).collect()
+    };
+    assert_eq!(names(WRITTEN), label::OURS.into());
+    assert_eq!(&names(OWNERS) | &names(WRITTEN), known());
+    page::has(PAGE, "owners", &table("| label | values | meaning |", OWNERS));
+    page::has(PAGE, "written", &table("| label | on | value |", WRITTEN));
+}

@@ -1,0 +1,169 @@
+//! `docs/reference/metrics.md`: every metric, with the name that Prometheus knows it by, and the values of its labels.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use delegate_upgrader::engine::API_CALLS;
+use delegate_upgrader::engine::EngineError;
+use delegate_upgrader::events::Action;
+use delegate_upgrader::health::Probe;
+use delegate_upgrader::rollout::Step;
+use delegate_upgrader::status::metrics;
+use kit::page;
+use strum::{VariantArray as _, VariantNames as _};
+
+use super::as_code;
+use crate::status::with_every_metric;
+
+const PAGE: &str = "docs/reference/metrics.md";
+
+/// What the pages say of each metric, without the prefix.
+#[rustfmt::skip]
+const WORDS: &[(&str, &str)] = &[
+    ("build_info", "1"),
+    ("config_hash", "the same number on hosts where `config` prints the same; of a secret it knows only whether it is set"),
+    ("newer_version_available", "1 if the Manager publishes a newer version of the upgrader's own image; missing where it runs in no container, or the two images have no versions of one repository"),
+    ("start_timestamp_seconds", "Unix time of the program's start"),
+    ("engine_up", "1 if the engine answered at the last observation"),
+    ("delegate_healthy", "1 if healthy; `probe` says by what"),
+    ("delegate_reason", "1 for the current [reason](reasons.md); `cause` where the reason has [several kinds](reasons.md#causes)"),
+    ("delegate_support_ends_timestamp_seconds", "Unix time at which Harness's support of its version ends, if its tag is a version (`yy.mm.verno`: six months after that month)"),
+    ("delegate_tasks", "tasks that it executes, if it [says so](../usage/replacement.md#tasks)"),
+    ("delegate_drain_tasks", "tasks left to its containers that are to stop, if they say so"),
+    ("delegate_drain_remaining_seconds", "time left to the last of them"),
+    ("delegates_failed", "delegates that could not be served"),
+    ("last_observation_timestamp_seconds", "Unix time of the last observation"),
+    ("next_run_timestamp_seconds", "Unix time of the next scheduled run"),
+    ("last_success_timestamp_seconds", "Unix time at which a scheduled run last succeeded: there are delegates, none has failed or still waits for an answer, and each new container is proven. 0 before the first one since the start"),
+    ("success_due_timestamp_seconds", "Unix time by which the next scheduled run should have succeeded: that of the second one after the last success, or after the start"),
+    ("manager_last_response_timestamp_seconds", "Unix time of the Manager's last answer, for the delegate that has waited longest for one; after 90 minutes without an answer its UI shows AUTO UPGRADE OFF. Only if there is a Manager"),
+    ("manager_requests_total", "requests to the Manager since the start, each attempt by itself"),
+    ("engine_requests_total", "calls to the engine since the start. The results `not_found`, `conflict` and `refused` are often as expected"),
+    ("engine_request_duration_seconds", "how long the engine took for a call"),
+    ("steps_total", "steps tried since the start"),
+    ("outcomes_total", "outcomes since the start, by [action](events.md#actions)"),
+    ("pull_seconds", "how long pulls took that led to an outcome"),
+    ("proof_seconds", "from a candidate's start until it was proven"),
+    ("drain_seconds", "from when an old container was to stop until it had"),
+    ("downtime_seconds", "stop-first: how long no container took tasks"),
+    ("audit_records_missing", "outcomes that could not be written to [the audit log](../usage/audit-log.md)"),
+    ("webhook_deliveries_total", "[events](../usage/notifications.md) that were `delivered`, `given_up` or `dropped`, and attempts that `failed`, since the start. Only with `WEBHOOK_URL`"),
+    ("webhook_queue_length", "events that wait for the receiver. Only with `WEBHOOK_URL`"),
+    ("deadman_requests_total", "requests to `DEADMAN_URL` since the start. Only with `DEADMAN_URL`"),
+    ("log_lines_dropped_total", "log lines dropped since the start, because nobody read standard output"),
+];
+
+const PREFIX: &str = "delegate_upgrader_";
+
+/// The labels of a metric's series, without those of the histogram's buckets.
+fn labels(exposed: &str, name: &str) -> Vec<String> {
+    let series = exposed.lines().filter(|line| !line.starts_with('#'));
+    let labels = series.filter_map(|line| {
+        let (found, rest) = line.split_once('{')?;
+        let base = ["_bucket", "_sum", "_count"]
+            .iter()
+            .find_map(|end| found.strip_suffix(end));
+        (found == name || base == Some(name)).then(|| rest.split_once('}').unwrap().0)
+    });
+    let mut names = Vec::new();
+    for pair in labels.flat_map(|labels| labels.split("\",")) {
+        let label = pair.split('=').next().unwrap();
+        if label != "le" && !names.iter().any(|name| name == label) {
+            names.push(label.to_owned());
+        }
+    }
+    names
+}
+
+#[test]
+fn the_page_has_every_metric() {
+    let mut status = with_every_metric();
+    let exposed = metrics::text(&status);
+    // The label `cause` is there where a reason has one.
+    for delegate in &mut status.report.as_mut().unwrap().delegates {
+        delegate.cause = Some("crash_loop".into());
+    }
+    let with_causes = metrics::text(&status);
+    let types = exposed.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let types: Vec<(&str, &str)> = types.map(|line| line.split_once(' ').unwrap()).collect();
+    let described: BTreeSet<String> = WORDS.iter().map(|(name, _)| format!("{PREFIX}{name}")).collect();
+    let exported: BTreeSet<String> = types.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(described, exported);
+    assert_eq!(described.len(), WORDS.len());
+    let mut table = String::from("| metric | type | labels | meaning |\n|---|---|---|---|\n");
+    for (name, words) in WORDS {
+        let name = format!("{PREFIX}{name}");
+        let (_, kind) = types.iter().find(|(found, _)| *found == name).unwrap();
+        let labels = labels(&with_causes, &name);
+        let labels = as_code(labels.iter().map(String::as_str));
+        let _ = writeln!(table, "| `{name}` | {kind} | {labels} | {words} |");
+    }
+    page::has(PAGE, "metrics", &table);
+}
+
+#[test]
+fn the_page_has_the_values_of_the_labels() {
+    let mut operations: Vec<&str> = Vec::new();
+    for call in API_CALLS {
+        if !operations.contains(&call.operation) {
+            operations.push(call.operation);
+        }
+    }
+    let actions = Action::VARIANTS.iter().map(|action| action.as_str());
+    let steps = as_code(Step::VARIANTS.iter().copied());
+    let results = as_code(EngineError::VARIANTS.iter().copied());
+    let mut table = String::from("| label | of | values |\n|---|---|---|\n");
+    for (label, of, values) in [
+        (
+            "`container`, `workload`",
+            "all of a delegate",
+            "the container's name, and its `DELEGATE_NAME`".to_owned(),
+        ),
+        (
+            "`image`",
+            "`delegate_healthy`",
+            "the image's reference".to_owned(),
+        ),
+        (
+            "`probe`",
+            "`delegate_healthy`",
+            as_code(Probe::VARIANTS.iter().copied()),
+        ),
+        (
+            "`reason`, `cause`",
+            "`delegate_reason`",
+            "[the reasons](reasons.md) and [their causes](reasons.md#causes)".to_owned(),
+        ),
+        (
+            "`operation`",
+            "`engine_requests_total`, `engine_request_duration_seconds`",
+            as_code(operations),
+        ),
+        ("`result`", "`engine_requests_total`", format!("`ok`, {results}")),
+        (
+            "`result`",
+            "`manager_requests_total`",
+            "`ok`, or [a cause](reasons.md#causes) of `target_unknown`".to_owned(),
+        ),
+        (
+            "`result`",
+            "`webhook_deliveries_total`",
+            "`delivered`, `failed`, `given_up`, `dropped`".to_owned(),
+        ),
+        (
+            "`result`",
+            "`deadman_requests_total`",
+            "`succeeded`, `failed`".to_owned(),
+        ),
+        ("`step`", "`steps_total`", steps),
+        ("`action`", "`outcomes_total`", as_code(actions)),
+        (
+            "`version`",
+            "`build_info`",
+            "the version of the program".to_owned(),
+        ),
+    ] {
+        let _ = writeln!(table, "| {label} | {of} | {values} |");
+    }
+    page::has(PAGE, "labels", &table);
+}

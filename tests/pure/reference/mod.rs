@@ -1,0 +1,28 @@
+//! The pages of `docs/reference` are written from the code: `UPDATE_DOCS=1 cargo test --test pure reference` writes them.
+//!
+//! The words that the code does not have, such as what to do about a reason, are in these files, in a `match` that the
+//! compiler asks to be complete, or in a list that a test compares with the code.
+
+mod causes;
+mod events;
+mod examples;
+mod exit_codes;
+mod labels;
+mod metrics;
+mod reasons;
+mod troubleshooting;
+
+use delegate_upgrader::rollout::reason::ReasonKind;
+use strum::VariantNames as _;
+
+/// Every reason.
+fn kinds() -> impl Iterator<Item = ReasonKind> {
+    let words = ReasonKind::VARIANTS.iter();
+    words.map(|word| serde_json::from_value((*word).into()).unwrap())
+}
+
+/// Words of a list, each as code.
+fn as_code<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let words: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
+    words.join(", ")
+}

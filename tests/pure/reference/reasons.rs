@@ -1,0 +1,142 @@
+//! `docs/reference/reasons.md`: every reason with an example, what it means, what to do, and where to look.
+
+use std::fmt::Write as _;
+
+use delegate_upgrader::rollout::reason::ReasonKind as Kind;
+use kit::page;
+
+use super::examples::example;
+use super::kinds;
+
+const PAGE: &str = "docs/reference/reasons.md";
+
+/// What a reason means, what to do about it, and where more is said.
+pub(super) struct Words(&'static str, &'static str, &'static str);
+
+const NOTHING: &str = "nothing.";
+const UPGRADE: &str = "[What happens to a delegate](../usage/replacement.md)";
+const REPLICAS: &str = "[Replicas](../usage/replacement.md#replicas)";
+const RESTARTS: &str =
+    "[Restarts of unhealthy delegates](../usage/replacement.md#restarts-of-unhealthy-delegates)";
+const STOP_FIRST: &str = "[Stop-first](../usage/replacement.md#stop-first)";
+const START_FIRST: &str = "[Start-first](../usage/replacement.md#start-first)";
+const TARGET: &str = "[The target image](../usage/configuration.md#the-target-image)";
+const WAVES: &str = "[Delay and waves](../usage/configuration.md#delay-and-waves)";
+const LABELS: &str = "[Labels](labels.md)";
+const BLAME: &str = "[When it is not the image](../usage/replacement.md#when-it-is-not-the-image)";
+const FAILS: &str = "[When it fails](../usage/replacement.md#when-it-fails)";
+const PEOPLE: &str = "[When people work on the host](../usage/replacement.md#when-people-work-on-the-host)";
+const REGISTRIES: &str = "[Private registries](../usage/private-registries.md); `delegate-upgrader doctor`";
+const BY_HAND: &str = "[By hand](../usage/replacement.md#by-hand)";
+
+#[rustfmt::skip]
+pub(super) fn words(kind: Kind) -> Words {
+    match kind {
+        Kind::UpToDate => Words("It runs the published image.", NOTHING, UPGRADE),
+        Kind::SameImage => Words("Another reference is published, but it refers to the image that runs.", NOTHING, UPGRADE),
+        Kind::AwaitingSchedule => Words("Changes are made in scheduled runs only.", "wait, run `delegate-upgrader once`, or set `RUN_ON_START=true`.", "[Schedules](../usage/configuration.md#schedules)"),
+        Kind::AwaitingAnswer => Words("The Manager, or the registry of a mutable tag, has not answered yet. What is in progress goes on.", "nothing; if it lasts, see the last error in the line.", "[The Manager does not answer](../usage/troubleshooting.md#the-manager-does-not-answer); [the causes](#causes)"),
+        Kind::AwaitingDrains => Words("Two containers of it, old ones or candidates that were given up, are still finishing their tasks.", "wait; each has up to its stop timeout.", REPLICAS),
+        Kind::WaitingForIdle => Words("Stop-first: it works on a task, and no delegate would work until that is finished. `tasks` says on how many, `deadline` when it is replaced at the latest.", "nothing; `IDLE_WAIT` is how long it waits.", STOP_FIRST),
+        Kind::HealthOnly => Words("`DISABLE_AUTO_UPGRADE` is true.", "nothing; if the line says that the published image is unknown, it says why: as for [`target_unknown`](#target_unknown) and [`digest_unknown`](#digest_unknown).", "[Health](../usage/health.md)"),
+        Kind::OptedOut => Words("Its owner set `io.delegate-upgrader.enable=false`, or Watchtower's label of that kind; the line names it.", NOTHING, LABELS),
+        Kind::NotRunning => Words("It is stopped, paused or was never started.", "start it, if it should be upgraded.", UPGRADE),
+        Kind::AskedToStop => Words("Somebody stops it, or recreates it with Compose, or stops its replacement. The new container is withdrawn.", "nothing: the next scheduled run looks again.", PEOPLE),
+        Kind::Removed => Words("Somebody removed it while it was being replaced, or stopped it where it was started with `--rm`. Its replacement is removed, too.", NOTHING, PEOPLE),
+        Kind::CustomImage => Words("Its image is not `harness/delegate`.", "set `IMAGE_REPOSITORY` to the repository of your build.", TARGET),
+        Kind::HeldBack => Words("The published image is newer than `MAX_VERSION`.", "nothing, or change `MAX_VERSION`.", "[Images and registries](../usage/configuration.md#images-and-registries)"),
+        Kind::OutsideWindow => Words("Another image is published, and the window for upgrades is closed. `until` says when it opens.", "nothing; `delegate-upgrader retry NAME` does not wait.", "[Upgrade windows](../usage/configuration.md#upgrade-windows)"),
+        Kind::Pinned => Words("Another version is published than its owner's label `pin` permits.", "nothing; to let it go, recreate it without the label.", LABELS),
+        Kind::Snoozed => Words("Its owner's label `snooze-until` is not over. `until` says when it is.", "nothing; `delegate-upgrader retry NAME` does not wait.", LABELS),
+        Kind::Paused => Words("Somebody lets nothing begin on this host. `until` says when that ends, where they said it.", "`delegate-upgrader resume`; `delegate-upgrader retry NAME` does not wait.", "[pause and resume](../usage/commands.md#pause-and-resume)"),
+        Kind::Delayed => Words("This host has not known of the image for `UPGRADE_DELAY` yet. `until` says when it has.", "nothing; `delegate-upgrader retry NAME` does not wait.", WAVES),
+        Kind::AwaitingWave => Words("Other hosts come first, by `UPGRADE_WAVE`. `until` says when this one begins.", "nothing; `delegate-upgrader retry NAME` does not wait.", WAVES),
+        Kind::RolledBack => Words("An operator rolled back from the published image.", "nothing; another published image upgrades it, or `delegate-upgrader retry NAME`.", "[Rolling back](../usage/replacement.md#rolling-back)"),
+        Kind::WaitingForReplica => Words("Another replica is being replaced.", "wait.", REPLICAS),
+        Kind::Pulling => Words("The image is being pulled.", "wait; `status` shows how far it is.", "[Before anything happens](../usage/replacement.md#before-anything-happens)"),
+        Kind::Proving => Words("The new container is proving itself.", "wait; the line has its health.", START_FIRST),
+        Kind::Confirming => Words("The new container failed, and the upgrader checks that the Manager is reachable before it rejects it.", "wait, ten seconds at most.", BLAME),
+        Kind::Draining => Words("The old container is finishing its tasks.", "wait; the line has the end of its time.", "[The old delegate does not go away](../usage/troubleshooting.md#the-old-delegate-does-not-go-away)"),
+        Kind::Stopping => Words("A container that was asked to stop has to be gone first.", "wait.", START_FIRST),
+
+        Kind::TargetUnknown => Words("The Manager did not say which image is published.", "check what the line says: the address, the token, the account, the clock, the proxy.", "[The Manager does not answer](../usage/troubleshooting.md#the-manager-does-not-answer); [the causes](#causes)"),
+        Kind::ImageNotComparable => Words("Its image cannot be compared with the published one: an image id, say, a target that is not a valid reference, or a tag without a version beside `MAX_VERSION`.", "create it from a reference with a repository and a tag.", TARGET),
+        Kind::NotPinned => Words("`REQUIRE_DIGEST` is true, and the target has no digest of its own.", "publish the image with its digest.", "[Images and registries](../usage/configuration.md#images-and-registries)"),
+        Kind::InvalidLabel => Words("A label of its owner, `pin`, `snooze-until` or `window`, cannot be read, so what they want is not known.", "recreate the delegate with a right one; the line says what is accepted.", LABELS),
+        Kind::FirstSeenUnknown => Words("The engine, or a proxy before it, does not say when this host first knew of the image, which `UPGRADE_DELAY` and `UPGRADE_WAVE` need.", "permit the calls of `/volumes` in the socket proxy.", "[Permissions](../usage/permissions.md)"),
+        Kind::DigestUnknown => Words("The registry did not say which image a mutable tag refers to.", "check the registry and its login.", REGISTRIES),
+        Kind::PullFailed => Words("The image could not be pulled, or no data arrived for two minutes.", "check that it is there, the mirror, the login, the network between engine and registry; `doctor` does most of that.", REGISTRIES),
+        Kind::TooLittleDisk => Words("The image is not pulled, since it may not fit on the engine's disk.", "make room there: `docker image prune`.", "[Before anything happens](../usage/replacement.md#before-anything-happens)"),
+        Kind::WrongPlatform => Words("The image is for another platform.", "publish one for this host's.", TARGET),
+        Kind::Quarantined => Words("The image was rejected here; it is tried again later.", "read its evidence in `status`; publish another image, or try it again: `delegate-upgrader retry NAME`.", "[An image was rejected](../usage/troubleshooting.md#an-image-was-rejected)"),
+        Kind::Obstacle => Words("It cannot be recreated as it is. The line says why, and `cause` is the kind.", "let its manager upgrade it, or recreate the delegate without the obstacle, as the line says.", "[What is carried over, and what is not](../usage/replacement.md#what-is-carried-over-and-what-is-not); [the causes](#causes)"),
+        Kind::CannotStartFirst => Words("`start-first` is required, but two instances cannot run at once.", "use `auto` or `stop-first`, or remove the conflict.", "[Stop-first](../usage/replacement.md#stop-first); [the causes](#causes)"),
+        Kind::NameTaken => Words("Another container has the name `NAME.candidate`.", "rename that one.", "[Names](../usage/replacement.md#names-and-labels)"),
+        Kind::CreateRefused => Words("The engine refused to create the candidate.", "read the engine's words in the line.", FAILS),
+        Kind::ConfigurationMismatch => Words("The candidate's configuration would differ. The line names the differences, without secrets.", "report it, please: this program is at fault.", FAILS),
+        Kind::SettingsChanged => Words("Somebody changed the delegate, with `docker update` or `docker network connect`, say, while its replacement was being prepared. The old container runs again, as it was set last.", "nothing; the next scheduled run replaces it with these settings.", PEOPLE),
+        Kind::Rejected => Words("The candidate failed.", "read its last log lines in the log or in `status`; all of them: `docker logs NAME.failed-1`. For an `--rm` delegate `NAME.failed-1` was never started and has no log.", "[An image was rejected](../usage/troubleshooting.md#an-image-was-rejected); [the causes](#causes)"),
+        Kind::Inconclusive => Words("The candidate could not prove itself while the Manager was unreachable, the old container did no better, or other delegates lost their health too: that says nothing about its image. The line has the common cause.", "nothing; a later scheduled run tries again.", "[When it is not the image](../usage/replacement.md#when-it-is-not-the-image); [the causes](#causes)"),
+        Kind::AwaitingRetry => Words("The same as `inconclusive`, in an earlier run; `NAME.inconclusive-1` says so.", "find out why the delegates are unhealthy; publish another image, or try again: `delegate-upgrader retry NAME`.", BLAME),
+        Kind::CandidateVanished => Words("The candidate is gone, and the upgrader did not remove it: somebody else did. One with `--rm` that exited is `rejected` instead.", "ask who removed it; the next scheduled run tries again.", PEOPLE),
+        Kind::Halted => Words("Another replica failed.", "the same as for that replica.", REPLICAS),
+        Kind::RestartBackoff => Words("The delegate failed its health checks, and its last start is not long enough ago for a restart.", "nothing; its message says when the restart follows.", RESTARTS),
+        Kind::RestartHeldBack => Words("The delegate failed its health checks and is not restarted; `cause` says why.", "mend what the line names.", "[When it is not restarted](../usage/replacement.md#restarts-of-unhealthy-delegates); [the causes](#causes)"),
+        Kind::Restarting => Words("The delegate failed its health checks, and finishes its tasks before it is started again.", "nothing; its deadline is shown.", RESTARTS),
+        Kind::RemovalStuck => Words("Docker has been removing a container for over ten minutes.", "restart Docker.", UPGRADE),
+        Kind::SuccessorUnhealthy => Words("The old container is kept until the new one is healthy.", "read the new one's log.", FAILS),
+        Kind::NoFallback => Words("The new container is unhealthy, and someone removed the old one, so the new one is kept.", "read its log. It is replaced once another image is published, if it stays up long enough to be seen running; otherwise remove it and recreate the delegate.", FAILS),
+        Kind::NoContainer => Words("No container has the name, and none is left to restore.", "recreate the delegate, or remove what is left of it.", BY_HAND),
+        Kind::EngineError => Words("A call to the engine failed, or a container of the delegate cannot be inspected. It is retried after two seconds, later each time.", "if it stays: the line has the engine's words.", "[The engine cannot be reached](../usage/troubleshooting.md#the-engine-cannot-be-reached)"),
+    }
+}
+
+/// The text in lines of at most 125 characters, all but the first behind this indent.
+fn wrapped(text: &str, indent: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().unwrap();
+        if line.trim().is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= 125 {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(format!("{indent}{word}"));
+        }
+    }
+    lines.join("\n")
+}
+
+fn sections(is_failure: bool) -> String {
+    let mut text = String::new();
+    for kind in kinds().filter(|kind| kind.is_failure() == is_failure) {
+        let Words(meaning, action, place) = words(kind);
+        let sentence = example(kind).to_string();
+        assert_eq!(example(kind).kind(), kind);
+        let word = kind.as_str();
+        let meaning = wrapped(meaning, "");
+        let action = wrapped(&format!("- **What to do:** {action}"), "  ");
+        let place = wrapped(&format!("- **Where to look:** {place}"), "  ");
+        let _ = write!(
+            text,
+            "\n### `{word}`\n\n    {sentence}\n\n{meaning}\n\n{action}\n{place}\n"
+        );
+    }
+    text + "\n"
+}
+
+#[test]
+fn the_page_has_every_reason() {
+    page::has(PAGE, "normal", &sections(false));
+    page::has(PAGE, "failures", &sections(true));
+}
+
+#[test]
+fn each_reason_says_what_it_means_what_to_do_and_where_to_look() {
+    for kind in kinds() {
+        let Words(meaning, action, place) = words(kind);
+        assert!(meaning.ends_with('.') && action.ends_with('.'), "{kind}");
+        assert!(place.contains("]("), "{kind}: {place}");
+    }
+}
