@@ -7,6 +7,7 @@ mod by_hand;
 mod combinations;
 mod common_causes;
 mod companions;
+mod doubt;
 mod effects;
 mod facts;
 mod forbidden;
