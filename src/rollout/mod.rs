@@ -171,6 +171,11 @@ impl Rollout {
             .filter(|candidate| !others && !self.gives_way(candidate))
     }
 
+    /// Whether a container that was given up has the restart policy of an old one on its label that is still to come back.
+    fn remembers_policy(&self, given_up: &Member) -> bool {
+        self.draining.iter().any(|old| given_up.is_successor_of(old))
+    }
+
     /// Whether somebody gave the container that this candidate was to replace another name: that one is a delegate of its
     /// own. Where it has ended, and the candidate lives, the candidate is what serves.
     fn gives_way(&self, candidate: &Member) -> bool {

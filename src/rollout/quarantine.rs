@@ -67,9 +67,11 @@ impl Rollout {
         loop {
             let role = role(attempt);
             match self.failed.iter().find(|other| other.role == role) {
-                Some(holder) if holder.is_removable() => return Err(holder),
+                Some(holder) if holder.is_removable() && !self.remembers_policy(holder) => {
+                    return Err(holder);
+                }
                 None if !self.is_taken(role) => return Ok(role.name(&self.name)),
-                // Somebody else has that name, or an older one is still stopping.
+                // Somebody else has that name, or an older one is still stopping, or remembers what an old one is owed.
                 _ => attempt = attempt.saturating_add(1),
             }
         }

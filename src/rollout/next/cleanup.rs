@@ -28,8 +28,7 @@ impl At<'_> {
         let pairs = serving.flat_map(|serving| rollout.given_up().map(move |other| (serving, other)));
         let owed = pairs.filter_map(|(serving, other)| self.restore_lost_policy(serving, other));
         let is_removable = |member: &&Member| member.is_removable();
-        let is_needed = |member: &Member| rollout.draining.iter().any(|old| member.is_successor_of(old));
-        let is_done = move |member: &&Member| rollout.serving.is_some() || !is_needed(member);
+        let is_done = move |member: &&Member| rollout.serving.is_some() || !rollout.remembers_policy(member);
         let superseded = failed.iter().rev().skip(1).rev();
         let superseded = superseded.filter(is_removable).filter(is_done);
         let done = withdrawn.iter().filter(is_removable).filter(is_done);

@@ -2,7 +2,7 @@
 
 use delegate_upgrader::rollout::{Member, StoppedBy};
 
-use super::scene::{Change, Scene, V2, new, old};
+use super::scene::{Change, Scene, V2, V3, new, old};
 
 fn scene() -> Scene {
     Scene::new()
@@ -78,4 +78,29 @@ fn what_was_done_to_a_marker_was_not_done_to_its_candidate() {
         beside.host_network().next(),
         "withdraw mark as d.withdrawn-now: inconclusive"
     );
+}
+
+/// A candidate for a successor that failed meanwhile fails, too, while the old one is still to come back.
+#[test]
+fn a_rejected_one_that_remembers_the_policy_of_the_old_one_keeps_its_name() {
+    let first = |replaces: &str| new().policy("no").exited(50).replaces(replaces);
+    let base = |replaces: &str| {
+        let candidate = new()
+            .id("third")
+            .image(V3)
+            .replaces("new")
+            .running(90, 0)
+            .exited(30);
+        let candidate = candidate.stopped_by(StoppedBy::Nobody);
+        let scene = scene()
+            .host_network()
+            .draining(900, old().policy("no").exited(60));
+        scene.failed(1, first(replaces)).candidate(candidate).next()
+    };
+    assert!(
+        base("old").starts_with("reject third as d.failed-2"),
+        "{}",
+        base("old")
+    );
+    assert_eq!(base("another"), "remove d.failed-1 (new)");
 }
