@@ -35,7 +35,6 @@ pub mod document;
 pub mod engine;
 pub mod events;
 pub mod health;
-pub mod hold;
 pub mod host;
 pub mod image;
 pub mod manager;

@@ -8,11 +8,13 @@ use super::{Exit, fail, print};
 use crate::app;
 use crate::config::Settings;
 use crate::engine::EngineError;
-use crate::hold;
+use crate::host::hold;
+use crate::reconcile::operator::OperatorError;
 use crate::schedule::moment;
 use crate::text::time;
 
 pub(super) async fn pause(settings: &Settings, until: Option<&str>) -> Result<Exit, Exit> {
+    may_change(settings)?;
     let now = Utc::now();
     let until = until.map(|text| parse(text, settings, now)).transpose()?;
     let engine = made(app::engine(settings))?;
@@ -29,6 +31,7 @@ pub(super) async fn pause(settings: &Settings, until: Option<&str>) -> Result<Ex
 }
 
 pub(super) async fn resume(settings: &Settings) -> Result<Exit, Exit> {
+    may_change(settings)?;
     let engine = made(app::engine(settings))?;
     let was_paused = hold::resume(&engine).await.map_err(|error| unavailable(&error))?;
     Ok(print(if was_paused {
@@ -36,6 +39,14 @@ pub(super) async fn resume(settings: &Settings) -> Result<Exit, Exit> {
     } else {
         "This host was not paused."
     }))
+}
+
+/// With health checks only, the engine receives no request that changes anything.
+fn may_change(settings: &Settings) -> Result<(), Exit> {
+    if settings.disable_auto_upgrade {
+        return Err(fail(OperatorError::HealthOnly, Exit::Config));
+    }
+    Ok(())
 }
 
 fn parse(text: &str, settings: &Settings, now: DateTime<Utc>) -> Result<DateTime<Utc>, Exit> {
@@ -60,7 +71,7 @@ fn unavailable(error: &EngineError) -> Exit {
         _ => "",
     };
     fail(
-        format!("cannot reach this host's engine: {error}{advice}"),
+        format!("cannot change whether this host is paused: {error}{advice}"),
         Exit::Unavailable,
     )
 }

@@ -34,7 +34,14 @@ pub const AUTO_REMOVE: &str = "io.delegate-upgrader.auto-remove";
 /// On a standby: the networks it is connected to after it was made, with the endpoints' settings. Its original may
 /// vanish before that is done.
 pub const NETWORKS: &str = "io.delegate-upgrader.networks";
-/// On a container we created by an image's id, since its reference is gone or another image now: the reference.
+/// On an empty volume, which is a record of ours: `pause` or `first-seen`.
+pub const RECORD: &str = "io.delegate-upgrader.record";
+/// On such a volume: when it was made.
+pub const SINCE: &str = "io.delegate-upgrader.since";
+/// On the record of a pause: when it ends, where that is known.
+pub const UNTIL: &str = "io.delegate-upgrader.until";
+/// On a container we created by an image's id, since its reference is gone or another image now: the reference. On the
+/// record of an image that was seen: what tells it apart from all others.
 pub const IMAGE: &str = "io.delegate-upgrader.image";
 /// On a container that `rollback` made: the image reference it went back from. That image is not taken up as
 /// long as it is the published one.

@@ -12,8 +12,8 @@ use crate::engine::{
     API_CALLS, ApiCall, DockerEngine, Engine as _, EngineError, HEALTH_ACTION_RESTART, HEALTH_PROBE_EXEC,
     MUTABLE_TAGS, Purpose,
 };
-use crate::hold::read_records;
 use crate::host::capacity::{Disk, Room};
+use crate::host::hold::read_records;
 use crate::image::is_mutable_tag;
 use crate::observe::{Observer, Scope};
 use crate::rollout::{Memory, Rollout};

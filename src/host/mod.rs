@@ -1,6 +1,7 @@
-//! The host this program runs on, and its own container there.
+//! The host this program runs on, its own container there, and what holds replacements back on it.
 
 pub mod capacity;
+pub mod hold;
 pub mod proc;
 
 use std::fs;

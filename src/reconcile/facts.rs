@@ -252,7 +252,7 @@ async fn memory_for_two<E: Engine>(
 }
 
 /// Whether asking again is useless: a socket proxy refuses the call, which an upgrade does not need otherwise.
-fn is_for_good(error: &EngineError) -> bool {
+pub(super) fn is_for_good(error: &EngineError) -> bool {
     matches!(
         error,
         EngineError::Refused {

@@ -3,9 +3,10 @@
 use tracing::warn;
 
 use super::Reconciler;
-use crate::engine::{Engine, EngineError};
+use super::facts::is_for_good;
+use crate::engine::Engine;
 use crate::health::HealthEndpoint;
-use crate::hold::{Holds, HostRecords, read_records};
+use crate::host::hold::{Holds, HostRecords, read_records};
 use crate::manager::ImageSource;
 use crate::rollout::Rollout;
 use crate::schedule::wave::Place;
@@ -53,7 +54,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         };
         let read = match read.await {
             Ok(records) => Ok(records),
-            Err(error @ EngineError::Refused { .. }) => Err(error.to_string()),
+            Err(error) if is_for_good(&error) => Err(error.to_string()),
             Err(error) => {
                 let now = self.now();
                 self.backoff(rollout, READ_HOLDS, error.to_string(), now);

@@ -3,7 +3,7 @@
 use super::{Backoff, StoppedBy};
 use crate::container::ContainerId;
 use crate::document::{Obstacle, SingleInstance};
-use crate::hold::Holds;
+use crate::host::hold::Holds;
 
 /// What [`next`](super::next()) takes into account beside the containers. What is not known yet is `None`; where a
 /// decision hangs on it, the answer is [`Decision::Learn`](super::Decision::Learn).

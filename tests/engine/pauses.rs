@@ -43,6 +43,11 @@ fn a_paused_host_begins_nothing_until_it_is_resumed() {
         "changes are paused on this host until somebody resumes them",
     );
     assert_eq!((life(&name), lab.names()), (before, vec!["1".to_owned()]));
+    let health_only = lab
+        .upgrader(V2)
+        .with("DISABLE_AUTO_UPGRADE", "true")
+        .run(&["resume"]);
+    assert_eq!(health_only.code, Some(78), "{}", health_only.text);
     said(&["resume"], 0, "Replacements may begin again on this host.");
     said(&["once"], 0, "replaced");
     assert_eq!(image_of(&name), image(V2));

@@ -24,7 +24,7 @@ use super::failure::Failure;
 use super::{Intent, Member, Memory, Rollout, Step};
 use crate::container::{ContainerId, ImageId, Role, restart_policy_document};
 use crate::engine::{Engine, EngineError};
-use crate::hold::note_first_seen;
+use crate::host::hold::note_first_seen;
 
 /// What came of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]

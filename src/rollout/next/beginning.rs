@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::{At, span};
-use crate::hold::Holds;
+use crate::host::hold::Holds;
 use crate::image::ImageReference;
 use crate::rollout::Row::{S25, S26, S27};
 use crate::rollout::reason::Reason;

@@ -1,7 +1,7 @@
 //! What the engine remembers holds a replacement back: a pause, and when an image was first seen.
 
 use delegate_upgrader::config::Timing;
-use delegate_upgrader::hold::{Holds, Paused};
+use delegate_upgrader::host::hold::{Holds, Paused};
 use delegate_upgrader::rollout::Intent;
 use delegate_upgrader::schedule::wave::{Place, Wave};
 

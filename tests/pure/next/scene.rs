@@ -8,7 +8,7 @@ use delegate_upgrader::container::RunState;
 use delegate_upgrader::container::{ContainerId, ImageId, Role};
 use delegate_upgrader::document::SingleInstance;
 use delegate_upgrader::health::{Health, HealthStatus, Probe, Work};
-use delegate_upgrader::hold::Holds;
+use delegate_upgrader::host::hold::Holds;
 use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{

@@ -40,7 +40,7 @@ const COMMANDS: &[(&[&str], [&str; 5])] = &[
     (&["once"], ["done, or nothing to do", "a delegate could not be served, or the run was interrupted", "wrong command line", "the engine is unreachable", "wrong configuration"]),
     (&["plan"], ["each delegate could be served", "a delegate could not be served", "wrong command line", "the engine is unreachable", "wrong configuration"]),
     (&["retry", "rollback"], ["the delegate runs the requested image", "it does not, the request was refused, or it was interrupted; the output says why", "wrong command line, or no such delegate or release", "the engine is unreachable", "wrong configuration, or `DISABLE_AUTO_UPGRADE=true`"]),
-    (&["pause", "resume"], ["done", "", "wrong command line, or `--until` is no time, or is over", "the engine is unreachable or refuses it", "wrong configuration"]),
+    (&["pause", "resume"], ["done", "", "wrong command line, or `--until` is no time, or is over", "the engine is unreachable or refuses it", "wrong configuration, or `DISABLE_AUTO_UPGRADE=true`"]),
     (&["history"], ["printed", "", "wrong command line, or a delegate that neither the host nor the audit log knows", "the engine is unreachable", "wrong configuration"]),
     (&["status"], ["answered", "", "wrong command line", "the daemon is unreachable", "wrong `LISTEN_ADDR`"]),
     (&["doctor"], ["no check fails", "a check fails, also if the engine is unreachable", "wrong command line", "the output is closed", "wrong configuration"]),

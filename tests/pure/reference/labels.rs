@@ -38,6 +38,14 @@ const WRITTEN: &[(&str, &str, &str)] = &[
     (label::ROLLED_BACK_FROM_ID, "what `rollback` made", "the id of that image"),
 ];
 
+/// What the upgrader writes on empty volumes: the label, what it is on, and its value.
+#[rustfmt::skip]
+const RECORDS: &[(&str, &str, &str)] = &[
+    (label::RECORD, "an empty volume", "`pause` or `first-seen`: what the engine remembers of [a pause](../usage/commands.md#pause-and-resume), or of [an image](../usage/configuration.md#delay-and-waves), which `io.delegate-upgrader.image` names"),
+    (label::SINCE, "such a volume", "when it was made"),
+    (label::UNTIL, "that of a pause", "when it ends, where that is known"),
+];
+
 /// The labels in the source, where each is a constant.
 fn known() -> BTreeSet<&'static str> {
     let source = include_str!("../../../src/container/label.rs");
@@ -61,7 +69,9 @@ fn the_page_has_every_label() {
         rows.iter().map(|(name, ..)| *name).collect()
     };
     assert_eq!(names(WRITTEN), label::OURS.into());
-    assert_eq!(&names(OWNERS) | &names(WRITTEN), known());
+    let of_containers = &names(OWNERS) | &names(WRITTEN);
+    assert_eq!(&of_containers | &names(RECORDS), known());
     page::has(PAGE, "owners", &table("| label | values | meaning |", OWNERS));
+    page::has(PAGE, "records", &table("| label | on | value |", RECORDS));
     page::has(PAGE, "written", &table("| label | on | value |", WRITTEN));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{TimeDelta, Utc};
 use delegate_upgrader::engine::{Engine, Volume};
-use delegate_upgrader::hold::{note_first_seen, pause, read_records, resume};
+use delegate_upgrader::host::hold::{note_first_seen, pause, read_records, resume};
 
 use super::lab::Lab;
 

@@ -8,7 +8,7 @@ mod record;
 use chrono::{DateTime, Utc};
 
 pub use pause::{pause, resume};
-pub use record::{HostRecords, Paused, RECORD, note_first_seen, read_records};
+pub use record::{HostRecords, Paused, note_first_seen, read_records};
 
 use crate::schedule::wave::Place;
 

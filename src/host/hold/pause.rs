@@ -2,7 +2,8 @@
 
 use chrono::{DateTime, Utc};
 
-use super::record::{PAUSE, RECORD, SINCE, UNTIL, text, volume};
+use super::record::{PAUSE, text, volume};
+use crate::container::label::{RECORD, SINCE, UNTIL};
 use crate::engine::{Engine, EngineError, Volume};
 
 /// Pauses the host, in place of an earlier pause.

@@ -6,20 +6,13 @@ use std::fmt::Write as _;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use ring::digest::{SHA256, digest};
 
+use crate::container::label::{IMAGE, RECORD, SINCE, UNTIL};
 use crate::engine::{Engine, EngineError, Volume};
 
-/// The label of all such volumes; its value says what it is.
-pub const RECORD: &str = "io.delegate-upgrader.record";
 /// The value of [`RECORD`] for a pause.
 pub(super) const PAUSE: &str = "pause";
 /// The value of [`RECORD`] for an image that was seen.
 const FIRST_SEEN: &str = "first-seen";
-/// Since when.
-pub(super) const SINCE: &str = "io.delegate-upgrader.since";
-/// Until when, where that is known.
-pub(super) const UNTIL: &str = "io.delegate-upgrader.until";
-/// The image that was seen.
-const IMAGE: &str = "io.delegate-upgrader.image";
 /// What was seen longer ago is forgotten when another image is noted.
 const REMEMBERED: TimeDelta = TimeDelta::days(90);
 
