@@ -188,3 +188,26 @@ async fn a_plan_shows_what_holds_it_back_and_notes_nothing() {
         ("leave", Some("paused"))
     );
 }
+
+/// An engine that fails says nothing of a pause, so that is asked again.
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_fails_to_list_its_volumes_does_not_end_a_pause() {
+    let host = Host::new();
+    host.run("dd");
+    pause(&host.twin, host.twin.wall_clock(), None).await.unwrap();
+    let mut failures = 3;
+    host.twin.set_faults(move |call| {
+        if call.operation == Operation::Volumes && failures > 0 {
+            failures -= 1;
+            return Fault::Refuse(500);
+        }
+        Fault::None
+    });
+    assert_eq!(row(&host.once(NEW).await, "dd").reason.as_str(), "paused");
+    assert_eq!(
+        calls(&host, Operation::Volumes),
+        5,
+        "by pause, three in vain, and once more"
+    );
+    assert_eq!(calls(&host, Operation::Pull), 0);
+}
