@@ -378,7 +378,7 @@ fn the_patterns_let_no_other_call_through() {
         ("POST", "/exec/x/start"),
         ("GET", "/v1.41/containers/x/archive"),
         ("PUT", "/v1.41/containers/x/archive"),
-        ("POST", "/v1.41/volumes/create"),
+        ("GET", "/v1.41/volumes/x"),
         ("DELETE", "/v1.41/volumes/x"),
         ("POST", "/v1.41/build"),
         ("GET", "/v1.41/secrets"),

@@ -1,5 +1,5 @@
-//! Finds out whether a call is permitted by one that does nothing: about a container, an image or a network that does
-//! not exist. The engine answers that it is not there; a proxy that refuses the call never asks the engine.
+//! Finds out whether a call is permitted by one that does nothing: about a container, an image, a network or a volume
+//! that does not exist. The engine answers that it is not there; a proxy that refuses the call never asks the engine.
 
 use std::time::Duration;
 
@@ -16,6 +16,8 @@ use crate::engine::permissions::ApiCall;
 const NOBODY: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 /// No image and no network can have this name, with capitals, so no registry is asked for it.
 const NOTHING: &str = "delegate-upgrader/ASKS-FOR-NOTHING";
+/// No volume can have this name, with a tilde; a proxy that permits the upgrader's own volumes permits it.
+const NO_VOLUME: &str = "delegate-upgrader.asks-for-nothing~";
 const LIMIT: Duration = Duration::from_secs(10);
 
 impl DockerEngine {
@@ -49,6 +51,7 @@ fn request(http: &HttpClient, api: ApiVersion, call: &ApiCall) -> Request {
         .filter(|segment| !segment.is_empty())
         .flat_map(|segment| match segment {
             "{id}" => vec![NOBODY],
+            "{name}" if call.path == "/volumes/{name}" => vec![NO_VOLUME],
             "{name}" => NOTHING.split('/').collect(),
             other => vec![other],
         })
@@ -82,8 +85,7 @@ fn body(path: &str) -> Option<Value> {
         "/containers/create" => Some(json!({ "Image": NOTHING })),
         "/containers/{id}/update" | "/exec/{id}/start" => Some(json!({})),
         "/containers/{id}/exec" => Some(json!({ "Cmd": ["true"] })),
-        // No volume can have this name.
-        "/volumes/create" => Some(json!({ "Name": NOTHING })),
+        "/volumes/create" => Some(json!({ "Name": NO_VOLUME })),
         "/networks/{name}/connect" => Some(json!({ "Container": NOBODY })),
         _ => None,
     }
