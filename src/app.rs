@@ -73,11 +73,28 @@ pub(crate) enum SetupError {
 }
 
 /// The configured source of published images.
-pub(crate) enum ConfiguredSource {
+pub(crate) struct ConfiguredSource {
+    published: Published,
+    /// `SELF_IMAGE`, about which nobody is asked.
+    self_image: Option<ImageReference>,
+}
+
+/// Who says which image is published for delegates.
+enum Published {
     /// A Manager.
     Manager(Box<HttpManager>),
     /// `PUBLISHED_IMAGE`.
     Fixed(FixedImage),
+}
+
+impl ConfiguredSource {
+    /// This host's clock minus the Manager's, in seconds, where that is known.
+    pub(crate) fn skew_seconds(&self) -> Option<i64> {
+        match &self.published {
+            Published::Manager(manager) => manager.skew_seconds(),
+            Published::Fixed(_) => None,
+        }
+    }
 }
 
 impl ImageSource for ConfiguredSource {
@@ -86,9 +103,9 @@ impl ImageSource for ConfiguredSource {
         current: &ImageReference,
         delegate: &str,
     ) -> Result<ImageReference, ManagerError> {
-        match self {
-            Self::Manager(manager) => manager.published(current, delegate).await,
-            Self::Fixed(fixed) => fixed.published(current, delegate).await,
+        match &self.published {
+            Published::Manager(manager) => manager.published(current, delegate).await,
+            Published::Fixed(fixed) => fixed.published(current, delegate).await,
         }
     }
 
@@ -96,30 +113,28 @@ impl ImageSource for ConfiguredSource {
         &self,
         current: &ImageReference,
     ) -> Option<Result<ImageReference, ManagerError>> {
-        match self {
-            Self::Manager(manager) => manager.published_upgrader(current).await,
-            Self::Fixed(fixed) => fixed.published_upgrader(current).await,
+        match (&self.self_image, &self.published) {
+            (Some(image), _) => Some(Ok(image.clone())),
+            (None, Published::Manager(manager)) => manager.published_upgrader(current).await,
+            (None, Published::Fixed(_)) => None,
         }
     }
 
     fn needs_check_in(&self) -> bool {
-        match self {
-            Self::Manager(manager) => manager.needs_check_in(),
-            Self::Fixed(fixed) => fixed.needs_check_in(),
-        }
+        matches!(self.published, Published::Manager(_))
     }
 
     fn last_error(&self) -> Option<ManagerError> {
-        match self {
-            Self::Manager(manager) => manager.last_error(),
-            Self::Fixed(fixed) => fixed.last_error(),
+        match &self.published {
+            Published::Manager(manager) => manager.last_error(),
+            Published::Fixed(fixed) => fixed.last_error(),
         }
     }
 
     fn requests(&self) -> ManagerRequests {
-        match self {
-            Self::Manager(manager) => manager.requests(),
-            Self::Fixed(fixed) => fixed.requests(),
+        match &self.published {
+            Published::Manager(manager) => manager.requests(),
+            Published::Fixed(fixed) => fixed.requests(),
         }
     }
 }
@@ -131,7 +146,10 @@ pub(crate) async fn upgrader(
     clock: Clock,
 ) -> Result<Upgrader, SetupError> {
     let engine = engine(settings)?;
-    let scope = scope(settings);
+    let scope = Scope {
+        replaces_itself: settings.self_upgrade.then_some(settings.listen),
+        ..scope(settings)
+    };
     let endpoint = health_endpoint(&engine, &scope).await?;
     let source = source(settings, reports_upgrader)?;
     let settings = reconcile::Settings {
@@ -180,7 +198,7 @@ pub(crate) fn records(settings: &Settings) -> impl Iterator<Item = Event> + use<
         .flat_map(|(path, max_files)| audit::read(&path, max_files))
 }
 
-/// What to observe. Only beside the engine are this host's memory and disk the delegates'.
+/// What to observe, without the upgrader itself. Only beside the engine are this host's memory and disk the delegates'.
 pub(crate) fn scope(settings: &Settings) -> Scope {
     let is_local = matches!(settings.engine, EngineHost::Unix(_));
     Scope {
@@ -188,6 +206,7 @@ pub(crate) fn scope(settings: &Settings) -> Scope {
         health: settings.health.clone(),
         stop_timeout: settings.stop_timeout,
         own_id: host::own_container(),
+        replaces_itself: None,
         free_memory: Arc::new(move || is_local.then(capacity::free_memory).flatten()),
         free_disk: Arc::new(move |root, container| {
             is_local.then(|| capacity::free_disk(root, container)).flatten()
@@ -216,14 +235,18 @@ pub(crate) fn source(
     settings: &Settings,
     reports_upgrader: bool,
 ) -> Result<Option<ConfiguredSource>, SetupError> {
-    Ok(match &settings.source {
-        Source::None => None,
-        Source::Fixed(image) => Some(ConfiguredSource::Fixed(FixedImage(image.clone()))),
+    let published = match &settings.source {
+        Source::None => return Ok(None),
+        Source::Fixed(image) => Published::Fixed(FixedImage(image.clone())),
         Source::Manager(manager) => {
             let config = manager_config(manager, &settings.egress, reports_upgrader)?;
-            Some(ConfiguredSource::Manager(Box::new(HttpManager::new(config)?)))
+            Published::Manager(Box::new(HttpManager::new(config)?))
         }
-    })
+    };
+    Ok(Some(ConfiguredSource {
+        published,
+        self_image: settings.target.self_image.clone(),
+    }))
 }
 
 /// Who hears of outcomes elsewhere.

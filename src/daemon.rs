@@ -146,10 +146,12 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint, T>(
             biased;
             ended = &mut shutdown => break ended,
             Some(tick) = trigger.next() => {
-                due = Some(time::text(tick.due));
-                is_running = true;
-                status.send_modify(|status| status.last_run = Some(Utc::now()));
-                reconciler.start_run(scheduled);
+                if !reconciler.stands_by() {
+                    due = Some(time::text(tick.due));
+                    is_running = true;
+                    status.send_modify(|status| status.last_run = Some(Utc::now()));
+                    reconciler.start_run(scheduled);
+                }
             }
             // Without the engine, an answer is of no use yet.
             () = reconciler.answered(), if is_reachable => {}

@@ -64,6 +64,8 @@ pub struct Settings {
     pub idle_wait: Duration,
     /// The periodic health check.
     pub health: HealthSettings,
+    /// `SELF_UPGRADE`: whether the upgrader replaces its own container; nothing but reports with `disable_auto_upgrade`.
+    pub self_upgrade: bool,
     /// `HEALTH_ACTION`; nothing but reports with `disable_auto_upgrade`.
     pub health_action: HealthAction,
     /// `REGISTRY_USERNAME` and `REGISTRY_PASSWORD`.

@@ -9,8 +9,10 @@ use super::problems::{ConfigErrors, Problems};
 use super::reader::Reader;
 use super::timing::timing;
 use super::variables::{Environment, Variable};
-use super::{HealthAction, HealthSettings, LogSettings, ProbeKind, Settings, audit, connections, parse};
-use crate::image::{ImagePolicy, MaxVersion, TargetSettings};
+use super::{
+    HealthAction, HealthSettings, LogSettings, ProbeKind, Settings, Source, audit, connections, parse,
+};
+use crate::image::{ImagePolicy, ImageReference, MaxVersion, TargetSettings};
 use crate::schedule::Schedule;
 use crate::schedule::zone::Zone;
 use crate::text::duration;
@@ -37,6 +39,15 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
     check_deadline(&mut reader, env, healthy_time, healthy_deadline);
     let idle_wait = reader.duration(&env.idle_wait, Duration::ZERO);
     let target = target(&mut reader, env);
+    let self_upgrade = reader.flag(&env.self_upgrade);
+    if self_upgrade {
+        check_writes(&mut reader, &env.self_upgrade, disable_auto_upgrade);
+        if matches!(source, Some(Source::Fixed(_))) && target.self_image.is_none() {
+            let given =
+                "not set, and PUBLISHED_IMAGE says nothing of the upgrader, which SELF_UPGRADE is about";
+            reader.problems.wrong(env.self_image.row, given);
+        }
+    }
     let registry = connections::registry(&mut reader, env);
     let docker_config = connections::docker_config(&mut reader, env);
     let health = health(&mut reader, env, disable_auto_upgrade);
@@ -75,6 +86,7 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
             healthy_deadline,
             idle_wait,
             health,
+            self_upgrade,
             health_action,
             registry,
             docker_config,
@@ -148,6 +160,10 @@ fn target(reader: &mut Reader, env: &Environment) -> TargetSettings {
     TargetSettings {
         registry_mirror,
         image_repository,
+        self_image: reader.read(&env.self_image, |text| {
+            text.parse::<ImageReference>()
+                .map_err(|error| error.problem().to_string())
+        }),
         policy: ImagePolicy {
             require_digest: reader.flag(&env.require_digest),
             max_version: reader.read(&env.max_version, |text| {

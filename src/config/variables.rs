@@ -204,6 +204,10 @@ variables! {
         require_digest = row("REQUIRE_DIGEST", Value("false"), BOOL,
             "`true`: take only an image that is published with its digest (`repository:tag@sha256:…`). Otherwise the delegate is \
              not upgraded (`not_pinned`), nor is a custom image or a variant, whose digest is another.");
+        self_upgrade = row("SELF_UPGRADE", Value("false"), BOOL,
+            "`true`: the upgrader replaces [its own container](self-upgrade.md), too.");
+        self_image = row("SELF_IMAGE", Derived("what the Manager publishes for upgraders"), "an image reference such as registry.example/delegate-upgrader:1.2.0",
+            "The image that the upgrader's own container should run. Another one is [reported](self-upgrade.md), and replaced with `SELF_UPGRADE=true`.");
         max_version = row("MAX_VERSION", Unset,
             "a month or a version of the delegate such as 26.03 or 26.03.88501",
             "Newer versions are reported (`held_back`) and not taken; `26.03` is all of March 2026. A tag without a version is not \
@@ -316,8 +320,7 @@ pub(super) fn documented() -> impl Iterator<Item = &'static Row> {
 }
 
 /// Planned settings, refused until they work, so that nobody relies on them: a variable, or one value of it.
-pub(super) const UNSUPPORTED: &[(&str, Option<&str>)] =
-    &[("SELF_IMAGE", None), ("SELF_UPGRADE", None), ("SWARM", None)];
+pub(super) const UNSUPPORTED: &[(&str, Option<&str>)] = &[("SWARM", None)];
 
 #[cfg(test)]
 mod tests {

@@ -254,6 +254,12 @@ impl Inspected {
         })
     }
 
+    /// When the last probe of its HEALTHCHECK ended, as the engine writes it.
+    pub fn last_probe_end(&self) -> Option<&str> {
+        let last = self.list("/State/Health/Log").last()?;
+        last.get("End")?.as_str()
+    }
+
     /// The engine's verdict on its HEALTHCHECK; `None` where it has none.
     pub fn health(&self) -> Option<Healthcheck> {
         let status = match self.text("/State/Health/Status") {

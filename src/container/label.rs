@@ -80,3 +80,12 @@ pub const HISTORY: [&str; 5] = [
     ROLLED_BACK_FROM,
     ROLLED_BACK_FROM_ID,
 ];
+
+/// Whether a container with these labels bears all marks of one that this program created for `base`: an owner may write one
+/// label, or copy it, but hardly all of them, and hardly the whole id of a container.
+pub(crate) fn are_ours<'a>(label: impl Fn(&str) -> Option<&'a str>, base: &str) -> bool {
+    let is_id = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    label(NAME) == Some(base)
+        && label(REPLACES).is_some_and(is_id)
+        && [RESTART_POLICY, RELEASE].iter().any(|name| label(name).is_some())
+}

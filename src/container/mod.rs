@@ -16,3 +16,7 @@ pub use state::{ApiVersion, ContainerSummary, RunState};
 
 /// The environment variable by which a container says which delegate it is a replica of.
 pub const DELEGATE_NAME_VARIABLE: &str = "DELEGATE_NAME";
+
+/// What stands for it where the containers are those of the upgrader itself. The setting separates names by commas, so this
+/// names no delegate.
+pub const OWN_WORKLOAD: &str = "the upgrader, itself";

@@ -152,10 +152,7 @@ fn check_answers(
 }
 
 fn check_clock(source: &ConfiguredSource, checks: &mut Checks) {
-    let ConfiguredSource::Manager(manager) = source else {
-        return;
-    };
-    let Some(skew) = manager.skew_seconds() else {
+    let Some(skew) = source.skew_seconds() else {
         return;
     };
     match clock_problem(skew) {

@@ -371,6 +371,7 @@ fn standing(kind: ReasonKind) -> Standing {
         | Kind::AwaitingDrains
         | Kind::OutsideWindow
         | Kind::AwaitingRetry
+        | Kind::StandingBy
         | Kind::WaitingForReplica
         | Kind::Pulling
         | Kind::Confirming

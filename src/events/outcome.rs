@@ -238,6 +238,7 @@ impl At<'_> {
             (true, ..) => Action::Restored,
             (false, 0, _) => return None,
             (false, _, Some(_)) => Action::RolledBack,
+            (false, _, None) if rollout.is_upgrader() => Action::SelfUpgraded,
             (false, _, None) => Action::Upgraded,
         };
         let id = [serving.id.as_str()];

@@ -7,6 +7,7 @@ mod work;
 use std::fmt;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -192,11 +193,46 @@ pub fn question(
         (ProbeKind::Exec, _) => return Ok(Question::Exec(ExecProbe::new(container, &settings.command))),
         (ProbeKind::Http, _) | (ProbeKind::Auto, None) => {}
     }
-    Ok(Question::Http(Addresses {
+    Ok(ask_http(container, settings, host))
+}
+
+fn ask_http(container: &Inspected, settings: &HealthSettings, host: Option<IpAddr>) -> Question {
+    Question::Http(Addresses {
         sockets: sockets(container, settings, host),
         path: settings.path.clone(),
         probe: settings.probe,
-    }))
+    })
+}
+
+/// The same for an upgrader, which says itself whether it is ready: its HEALTHCHECK, where it has one, says only that it is
+/// alive.
+pub fn readiness(
+    container: &Inspected,
+    listen: SocketAddr,
+    host: Option<IpAddr>,
+) -> Result<Question, Health> {
+    let can_be_reached = !listen.ip().is_loopback();
+    let settings = HealthSettings {
+        interval: Duration::ZERO,
+        probe: match container.health() {
+            Some(_) => ProbeKind::Engine,
+            None if can_be_reached => ProbeKind::Auto,
+            None => ProbeKind::Running,
+        },
+        port: listen.port(),
+        path: "/readyz".to_owned(),
+        command: Vec::new(),
+    };
+    match question(container, &settings, host) {
+        Err(health) if health.probe == Probe::Engine && health.is_healthy() && can_be_reached => {
+            let settings = HealthSettings {
+                probe: ProbeKind::Auto,
+                ..settings
+            };
+            Ok(ask_http(container, &settings, host))
+        }
+        other => other,
+    }
 }
 
 impl Question {

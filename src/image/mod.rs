@@ -16,5 +16,6 @@ pub use reference::{ImageReference, ReferenceError, ReferenceProblem};
 pub use support::Expiry;
 pub use target::{
     Target, TargetSettings, check_mirror, check_repository, is_mutable_tag, manager_reference, resolve,
+    resolve_upgrader,
 };
 pub use version::Version;

@@ -1,6 +1,6 @@
 //! From the published image to the target: what a delegate should run.
 
-use super::{ImagePolicy, ImageReference, MaxVersion, ReferenceError, Violation, compose};
+use super::{ImagePolicy, ImageReference, MaxVersion, ReferenceError, Version, Violation, compose};
 
 /// The registry and the path of Harness's own delegate image.
 const STOCK_REGISTRY: &str = super::DEFAULT_REGISTRY;
@@ -21,6 +21,8 @@ pub struct TargetSettings {
     pub registry_mirror: Option<String>,
     /// `IMAGE_REPOSITORY`: the repository of your own build of the delegate, without tag.
     pub image_repository: Option<String>,
+    /// `SELF_IMAGE`: what the upgrader itself runs; without it, what is published for upgraders.
+    pub self_image: Option<ImageReference>,
     /// `REQUIRE_DIGEST` and `MAX_VERSION`: the images that are permitted.
     pub policy: ImagePolicy,
 }
@@ -80,6 +82,52 @@ pub fn resolve(published: &ImageReference, current: &ImageReference, settings: &
     match wanted(published, current, settings, stock) {
         Ok(wanted) => apply_policy(compare(wanted, current), &settings.policy),
         Err(reason) => Target::Unresolvable(reason),
+    }
+}
+
+/// What an upgrader that runs `current` should run: `SELF_IMAGE`, or what is `published` for upgraders, where that is of
+/// the same repository and a later version. It stays in the registry it came from. `MAX_VERSION` is about delegates.
+pub fn resolve_upgrader(
+    published: &ImageReference,
+    current: &ImageReference,
+    settings: &TargetSettings,
+) -> Target {
+    let wanted = match &settings.self_image {
+        Some(image) => image.clone(),
+        None => match later_upgrader(published, current, settings) {
+            Ok(Some(image)) => image,
+            Ok(None) => return Target::Current,
+            Err(problem) => return Target::Unresolvable(problem),
+        },
+    };
+    let policy = ImagePolicy {
+        max_version: None,
+        ..settings.policy.clone()
+    };
+    apply_policy(compare(wanted, current), &policy)
+}
+
+/// The published image in the repository of the current one, where it is later.
+fn later_upgrader(
+    published: &ImageReference,
+    current: &ImageReference,
+    settings: &TargetSettings,
+) -> Result<Option<ImageReference>, String> {
+    let own = manager_reference(current, settings);
+    if (own.registry(), own.path()) != (published.registry(), published.path()) {
+        return Err(format!(
+            "{published} is published, which is another repository; SELF_IMAGE can name the image to take"
+        ));
+    }
+    match (Version::of(&own), Version::of(published)) {
+        (Some(own), Some(version)) if own >= version => Ok(None),
+        (Some(_), Some(_)) => compose(current.written_name(), published.tag(), published.digest())
+            .parse()
+            .map(Some)
+            .map_err(|error: ReferenceError| error.to_string()),
+        _ => Err(format!(
+            "{published} is published, and one of the two tags has no version; SELF_IMAGE can name the image to take"
+        )),
     }
 }
 

@@ -27,6 +27,15 @@ impl UpgraderImage {
             newer_version_available: own_version < version,
         })
     }
+
+    /// The same where `SELF_IMAGE` says which image it should be: any other one is to be replaced.
+    pub fn set(own: &ImageReference, image: &ImageReference) -> Self {
+        Self {
+            image: own.to_string(),
+            published: image.to_string(),
+            newer_version_available: own.normalised() != image.normalised(),
+        }
+    }
 }
 
 #[cfg(test)]

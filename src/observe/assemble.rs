@@ -10,12 +10,15 @@ use tracing::{info, warn};
 use super::probes::Probes;
 use super::read::Part;
 use super::{Scope, labels};
-use crate::container::{ContainerId, ContainerSummary, Inspected, Role, RunState};
+use crate::container::{ContainerId, ContainerSummary, Inspected, OWN_WORKLOAD, Role, RunState};
 use crate::document::{self, Obstacle, SingleInstance};
 use crate::engine::Engine;
 use crate::health::{Health, HealthEndpoint, HealthStatus, Probe, Question};
 use crate::rollout::{Check, Member, Memory, OwnerLimits, Rollout, Seen};
 use crate::schedule::zone::Zone;
+
+/// Docker's own time for a stop: a process that has just begun may not hear of it.
+const UPGRADER_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What is known of one container's health.
 pub(super) struct Checked {
@@ -132,6 +135,13 @@ fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked) -> 
     let Checked { health, check, seen } = checked;
     let history = memory.history(&container.id());
     let before = history.last_health().map(|health| health.status);
+    let probe = container
+        .last_probe_end()
+        .filter(|_| health.probe == Probe::Engine);
+    let check = match probe {
+        Some(ended) if check == Check::Done && !history.checks.note_probe(ended) => Check::Repeated,
+        _ => check,
+    };
     history.record(
         seen,
         &health,
@@ -149,8 +159,14 @@ fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked) -> 
     if let Some(is_well) = history.checks.take_outcome() {
         log_outcome(container, is_well, &health);
     }
-    let own = container.stop_timeout().unwrap_or_default();
-    let stop_timeout = labels::stop_timeout(container).unwrap_or_else(|| scope.stop_timeout.max(own));
+    let own = container.stop_timeout();
+    // An upgrader has no task to finish, and ends at once when it hears of it.
+    let at_least = if part.workload == OWN_WORKLOAD {
+        own.unwrap_or(UPGRADER_STOP_TIMEOUT)
+    } else {
+        scope.stop_timeout.max(own.unwrap_or_default())
+    };
+    let stop_timeout = labels::stop_timeout(container).unwrap_or(at_least);
     let mut member = Member::read(container, *role, health, stop_timeout, history.clone());
     member.work = history
         .work
@@ -242,10 +258,11 @@ pub(super) fn ask<E: Engine, H: HealthEndpoint>(
         {
             probes.ask(engine, &part.container, question);
         }
-        let has_tasks = matches!(
-            part.role,
-            Role::Serving | Role::Draining { .. } | Role::Withdrawn { .. }
-        );
+        let has_tasks = part.workload != OWN_WORKLOAD
+            && matches!(
+                part.role,
+                Role::Serving | Role::Draining { .. } | Role::Withdrawn { .. }
+            );
         if has_tasks && !was_asked_for_work(part, parts, scope, memory, now) {
             probes.ask_for_work(&part.container, &scope.health);
         }
@@ -345,7 +362,10 @@ fn question_of<H: HealthEndpoint>(
                 failed_checks: 0,
             })
         }
-        _ => probes.question(&part.container, &scope.health),
+        _ => match scope.replaces_itself.filter(|_| part.workload == OWN_WORKLOAD) {
+            Some(listen) => probes.readiness(&part.container, listen),
+            None => probes.question(&part.container, &scope.health),
+        },
     }
 }
 

@@ -4,10 +4,13 @@ mod adopt;
 mod assemble;
 mod dependencies;
 mod labels;
+mod own;
 mod probes;
 mod read;
 mod requests;
+mod turn;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +28,7 @@ use crate::schedule::zone::Zone;
 use assemble::{Moment, ReadAt};
 use probes::Probes;
 use read::Identities;
+pub use turn::Turn;
 
 /// Which containers are managed, and the settings they are observed with.
 #[derive(Clone)]
@@ -35,8 +39,10 @@ pub struct Scope {
     pub health: HealthSettings,
     /// `CONTAINER_STOP_TIMEOUT`.
     pub stop_timeout: Duration,
-    /// This program's own container, if it runs in one: never touched.
+    /// This program's own container, if it runs in one: never touched, unless it replaces itself.
     pub own_id: Option<ContainerId>,
+    /// `SELF_UPGRADE`: it does, and this is its `LISTEN_ADDR`, where an instance says whether it is ready.
+    pub replaces_itself: Option<SocketAddr>,
     /// Memory for a second container.
     pub free_memory: FreeMemory,
     /// Room on the disk for another image.
@@ -46,6 +52,11 @@ pub struct Scope {
 }
 
 impl Scope {
+    /// This program's own container, where it is to be replaced like a delegate.
+    fn own_to_replace(&self) -> Option<&ContainerId> {
+        self.own_id.as_ref().filter(|_| self.replaces_itself.is_some())
+    }
+
     /// How the room for another image is measured.
     pub fn disk(&self) -> Disk {
         Disk {
@@ -60,6 +71,8 @@ impl Scope {
 pub struct Observer<H> {
     probes: Probes<H>,
     identities: Identities,
+    /// Whose turn it was at the last observation; `None` where that was never known.
+    turn: Option<Turn>,
 }
 
 impl<H: HealthEndpoint> Observer<H> {
@@ -68,7 +81,13 @@ impl<H: HealthEndpoint> Observer<H> {
         Self {
             probes: Probes::new(endpoint),
             identities: Identities::default(),
+            turn: None,
         }
+    }
+
+    /// Whether this instance of the upgrader acts, by the last observation.
+    pub fn turn(&self) -> &Turn {
+        self.turn.as_ref().unwrap_or(&Turn::Acts)
     }
 
     /// Observes all delegates of the scope: one list, and one inspect for each of their containers and for each
@@ -83,7 +102,11 @@ impl<H: HealthEndpoint> Observer<H> {
         memory: &mut Memory,
         now: DateTime<Utc>,
     ) -> Result<Vec<Rollout>, EngineError> {
-        let Self { probes, identities } = self;
+        let Self {
+            probes,
+            identities,
+            turn: known_turn,
+        } = self;
         let begun = Moment {
             time: now,
             instant: Instant::now(),
@@ -92,6 +115,7 @@ impl<H: HealthEndpoint> Observer<H> {
             containers,
             mut families,
             uninspected,
+            own: own_family,
             begun: reading_since,
             ..
         } = read::read(engine.as_ref(), scope, identities).await?;
@@ -108,6 +132,13 @@ impl<H: HealthEndpoint> Observer<H> {
             }
         };
         adopt::adopt(&mut families, known);
+        *known_turn = match scope.own_to_replace().filter(|_| !own_family.is_empty()) {
+            None => Some(Turn::Acts),
+            // Where the engine cannot show it, it is as it was; at first, nothing is done.
+            Some(own) => turn::turn(&families, own)
+                .or(known_turn.take())
+                .or(Some(Turn::StandsBy(own.short().to_owned()))),
+        };
         let mut errors = read::inspect_errors(uninspected, &mut families, identities)?;
         for parts in families.values() {
             assemble::ask(engine, probes, scope, memory, now, parts);

@@ -1,6 +1,7 @@
 //! What the delegates' own endpoints say: their health, and the work they do.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -43,6 +44,11 @@ impl<H: HealthEndpoint> Probes<H> {
         settings: &HealthSettings,
     ) -> Result<Question, Health> {
         health::question(container, settings, self.endpoint.host_address())
+    }
+
+    /// The same for an instance of this program, which listens there.
+    pub(super) fn readiness(&self, container: &Inspected, listen: SocketAddr) -> Result<Question, Health> {
+        health::readiness(container, listen, self.endpoint.host_address())
     }
 
     /// Asks a container for its health, unless it is being asked.

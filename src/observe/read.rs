@@ -8,7 +8,10 @@ use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
 
 use super::Scope;
-use crate::container::{ContainerId, ContainerSummary, DELEGATE_NAME_VARIABLE, Inspected, Role, label};
+use super::own::OwnFamily;
+use crate::container::{
+    ContainerId, ContainerSummary, DELEGATE_NAME_VARIABLE, Inspected, OWN_WORKLOAD, Role, label,
+};
 use crate::document::{self, Dependency};
 use crate::engine::{Engine, EngineError};
 
@@ -75,8 +78,10 @@ pub(super) type Families = BTreeMap<String, Vec<Part>>;
 pub(super) struct Reading {
     /// All containers of the engine.
     pub(super) containers: Vec<ContainerSummary>,
-    /// Those of delegates.
+    /// Those of delegates, and of the upgrader where it replaces itself.
     pub(super) families: Families,
+    /// Which containers are the upgrader's own, in the latter case.
+    pub(super) own: OwnFamily,
     /// Those that could not be inspected, while the engine answers otherwise.
     pub(super) uninspected: Vec<(ContainerSummary, EngineError)>,
     /// When it began.
@@ -118,16 +123,20 @@ async fn read_once<E: Engine>(
     let begun = Instant::now();
     let containers = engine.containers().await?;
     identities.keep(|id| containers.iter().any(|container| container.id == *id));
+    let own = scope.own_to_replace();
+    let own = own.map_or_else(OwnFamily::default, |own| OwnFamily::of(own, &containers));
     let mut reading = Reading {
         containers: Vec::new(),
         families: Families::new(),
+        own,
         uninspected: Vec::new(),
         begun,
         is_torn: false,
     };
     let is_asked = |summary: &&ContainerSummary| {
         let workload = identities.workloads.get(&summary.id);
-        workload != Some(&None) && scope.own_id.as_ref() != Some(&summary.id)
+        let is_delegate = workload != Some(&None) && scope.own_id.as_ref() != Some(&summary.id);
+        reading.own.has(&summary.id) || is_delegate
     };
     let asked: Vec<&ContainerSummary> = containers.iter().filter(is_asked).collect();
     let is_hung = |summary: &&&ContainerSummary| identities.is_hung(&summary.id);
@@ -149,7 +158,8 @@ async fn read_once<E: Engine>(
         identities.note_hung(&summary.id, hangs);
         time_outs += usize::from(hangs);
         answers += usize::from(!hangs);
-        match identify(scope, identities, &containers, summary, inspected) {
+        let is_own = reading.own.has(&summary.id);
+        match identify(scope, identities, &containers, (summary, is_own), inspected) {
             Ok(Seen::Stranger) => {}
             Ok(Seen::Gone) => reading.is_torn = true,
             Ok(Seen::Delegate(container, workload)) => {
@@ -214,10 +224,11 @@ fn identify(
     scope: &Scope,
     identities: &mut Identities,
     containers: &[ContainerSummary],
-    summary: &ContainerSummary,
+    (summary, is_own): (&ContainerSummary, bool),
     inspected: Result<Inspected, EngineError>,
 ) -> Result<Seen, EngineError> {
-    let known = identities.workloads.get(&summary.id).cloned();
+    let own = is_own.then(|| Some(OWN_WORKLOAD.to_owned()));
+    let known = own.or_else(|| identities.workloads.get(&summary.id).cloned());
     let container = match inspected {
         Ok(container) => container,
         // It was never seen to belong to a delegate, so none misses it.
@@ -225,7 +236,7 @@ fn identify(
         Err(EngineError::NotFound(_)) => return Ok(Seen::Gone),
         Err(error) => return Err(error),
     };
-    let is_new = known.is_none();
+    let is_new = !identities.workloads.contains_key(&summary.id);
     let workload = known.flatten().or_else(|| {
         let name = container.env(DELEGATE_NAME_VARIABLE)?;
         let mut managed = scope.workload_names.iter();
@@ -275,15 +286,9 @@ fn base_and_role(container: &Inspected) -> (String, Role) {
     }
 }
 
-/// Whether a container bears all marks of one that this program created for the delegate `base`: an owner may write one
-/// label, or copy it, but hardly all of them, and hardly the whole id of a container.
+/// Whether a container is one that this program created for the delegate `base`: see [`label::are_ours`].
 pub(super) fn is_ours(container: &Inspected, base: &str) -> bool {
-    let is_id = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    container.label(label::NAME) == Some(base)
-        && container.label(label::REPLACES).is_some_and(is_id)
-        && [label::RESTART_POLICY, label::RELEASE]
-            .iter()
-            .any(|label| container.label(label).is_some())
+    label::are_ours(|name| container.label(name), base)
 }
 
 /// Whether a container was made to be an attempt marker: unlike all others of ours it is no copy of a delegate, whose

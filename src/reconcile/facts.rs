@@ -1,9 +1,12 @@
 //! Facts that a decision needs beside the containers: what is known of them, and how they are learned.
 
+use std::borrow::Cow;
+
 use chrono::{DateTime, Utc};
 use tracing::{debug, warn};
 
 use super::{Reconciler, Stalled};
+use crate::config::Strategy;
 use crate::container::{ContainerId, RunState};
 use crate::document::{Obstacle, SingleInstance};
 use crate::engine::{Engine, EngineError, HostEvent};
@@ -12,7 +15,8 @@ use crate::image::manager_reference;
 use crate::manager::{ImageSource, Query};
 use crate::rollout::reason::Reason;
 use crate::rollout::{
-    Desired, Fact, Facts, Failure, Member, Rollout, StoppedBy, Stopper, UpdateOrder, prepare_candidate,
+    Desired, Fact, Facts, Failure, Member, Policy, Reach, Rollout, StoppedBy, Stopper, UpdateOrder,
+    prepare_candidate,
 };
 
 /// The label that Compose puts on its containers. Only Compose is known to copy files into a container before it
@@ -36,7 +40,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         now: DateTime<Utc>,
     ) -> Facts {
         let tracked = self.tracked.get(&rollout.name);
-        let in_use = all.iter().filter_map(|rollout| rollout.serving.as_ref());
+        let delegates = all.iter().filter(|rollout| !rollout.is_upgrader());
+        let in_use = delegates.filter_map(|rollout| rollout.serving.as_ref());
         let in_use = in_use.filter(|serving| serving.is_in_use());
         let is_unhealthy = |serving: &&Member| serving.health.status == HealthStatus::Unhealthy;
         Facts {
@@ -58,7 +63,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             removed_by: tracked
                 .and_then(|tracked| tracked.removed_by)
                 .filter(|_| rollout.serving.is_none()),
-            manager: self.manager.reach(now),
+            // Whether the upgrader is ready does not hang on the Manager.
+            manager: if rollout.is_upgrader() {
+                Some(Reach::Reachable)
+            } else {
+                self.manager.reach(now)
+            },
             stalled_replica: match desired {
                 Desired::Keep(Reason::WaitingForReplica { name }) => stalled.get(name).cloned(),
                 _ => None,
@@ -74,7 +84,20 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             no_free_port: self.memory.no_free_port(&rollout.name),
             ..Facts::default()
         };
-        rollout.update_order(&self.settings.policy, &facts)
+        rollout.update_order(&self.policy(rollout), &facts)
+    }
+
+    /// What the operator allows for one delegate. The settings of how delegates are replaced are not about the upgrader.
+    pub(super) fn policy(&self, rollout: &Rollout) -> Cow<'_, Policy> {
+        let policy = &self.settings.policy;
+        if !rollout.is_upgrader() {
+            return Cow::Borrowed(policy);
+        }
+        Cow::Owned(Policy {
+            strategy: Strategy::StartFirst,
+            restarts_unhealthy: false,
+            ..policy.clone()
+        })
     }
 
     /// Learns a fact that a decision needs.

@@ -58,7 +58,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     pub(super) async fn add_evidence(&mut self, report: &mut Report, rollouts: &[Rollout]) {
         self.evidence.forget_absent(rollouts);
-        for delegate in &mut report.delegates {
+        let upgrader = report.upgrader.as_deref_mut();
+        for delegate in report.delegates.iter_mut().chain(upgrader) {
             if let Some(rollout) = rollouts.iter().find(|rollout| rollout.name == delegate.container) {
                 delegate.evidence = self.evidence.latest(self.engine.as_ref(), rollout).await;
             }
@@ -88,7 +89,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         let line = match reason {
             Reason::AwaitingAnswer { waited, .. } if *waited < WORTH_A_WORD => {
-                report.delegates.push(DelegateReport::new(rollout, reason, until));
+                report.enter(rollout, DelegateReport::new(rollout, reason, until));
                 return;
             }
             // It lasts for seconds, and comes again every minute while the Manager is unreachable.
@@ -96,7 +97,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 because: HeldBack::AskingManager,
                 ..
             } => {
-                report.delegates.push(DelegateReport::new(rollout, reason, until));
+                report.enter(rollout, DelegateReport::new(rollout, reason, until));
                 return;
             }
             Reason::AwaitingAnswer { from, .. } => format!("waiting for {from}"),
@@ -116,7 +117,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if let Reason::Pulling { image } = reason {
             delegate.pull = self.pulls.progress(image);
         }
-        report.delegates.push(delegate);
+        report.enter(rollout, delegate);
     }
 
     /// Logs how many tasks are left to those whose end is waited for: on change, and not more often than once a minute.
@@ -147,7 +148,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// Warns of versions that are unsupported, or will be soon: once, and again when the notice changes.
     pub(super) fn log_expiry(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
-        for rollout in rollouts {
+        for rollout in rollouts.iter().filter(|rollout| !rollout.is_upgrader()) {
             let Some(serving) = &rollout.serving else { continue };
             let Some(notice) = serving
                 .image

@@ -49,7 +49,8 @@ impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
     /// Notes which delegates there are to check in for, each with the image to ask about.
     pub(super) fn note_delegates(&mut self, rollouts: &[Rollout], target: &TargetSettings) {
         self.queries.clear();
-        for rollout in rollouts.iter().filter(|rollout| rollout.opted_out.is_none()) {
+        let is_asked_about = |rollout: &&Rollout| rollout.opted_out.is_none() && !rollout.is_upgrader();
+        for rollout in rollouts.iter().filter(is_asked_about) {
             // In the middle of a replacement, too: a delegate is there all the time, whichever container serves.
             if let Some(Ok(image)) = rollout.representative().map(|member| member.image.reference()) {
                 self.queries
@@ -107,14 +108,13 @@ impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
         self.heartbeat.keep(&self.queries);
     }
 
-    /// Checks in with the Manager where the last answer is long ago, and asks which image is published for the upgrader in
-    /// this container.
+    /// Checks in with the Manager where the last answer is long ago, and asks which image is published for the upgrader.
     pub(super) fn check_in(&mut self, own: Option<&ContainerId>, target: &TargetSettings) {
+        self.upgrader.collect();
+        if let Some(source) = &self.source {
+            self.upgrader.ask(&self.engine, source, own, target);
+        }
         if self.has_manager() {
-            self.upgrader.collect();
-            if let (Some(source), Some(own)) = (&self.source, own) {
-                self.upgrader.ask(&self.engine, source, own, target);
-            }
             for query in self.heartbeat.due(&self.queries) {
                 self.ask(&Question::Published(query));
             }

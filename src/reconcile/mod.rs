@@ -13,6 +13,7 @@ pub mod operator;
 pub(crate) mod questions;
 mod reachability;
 mod resolve;
+mod standing_by;
 mod tracked;
 pub mod upgrade_run;
 mod upgrader_check;
@@ -75,6 +76,8 @@ pub struct Reconciler<E, M, H> {
     run: UpgradeRun,
     /// The run that starts with the next observation.
     starting: Option<Mode>,
+    /// Another instance of this upgrader acted at the last observation.
+    stood_by: bool,
     pulls: Pulls,
     holds: KnownHolds,
     /// What is remembered of each delegate, by container name.
@@ -97,6 +100,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             memory: Memory::default(),
             run: UpgradeRun::default(),
             starting: None,
+            stood_by: false,
             pulls: Pulls::default(),
             holds: KnownHolds::default(),
             tracked: HashMap::new(),
@@ -145,7 +149,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         rollouts: &[Rollout],
         now: DateTime<Utc>,
     ) -> UpgradeRun {
-        if rollouts.is_empty() {
+        if rollouts.iter().all(Rollout::is_upgrader) {
             warn!("{}", none_found(&self.settings.scope.workload_names));
         }
         self.log_expiry(rollouts, now);
@@ -194,12 +198,18 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// Checks in with the Manager where the last answer is long ago, in the background. Changes nothing on the host.
     pub fn check_in(&mut self) {
+        if self.stands_by() {
+            return;
+        }
         let Settings { scope, target, .. } = &self.settings;
         self.manager.check_in(scope.own_id.as_ref(), target);
     }
 
     /// How long until [`Self::check_in`] has something to do.
     pub fn next_check_in(&self) -> Duration {
+        if self.stands_by() {
+            return Duration::MAX;
+        }
         self.manager.next_check_in()
     }
 
@@ -231,6 +241,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     pub async fn reconcile(&mut self) -> Result<Report, EngineError> {
         for _ in 0..MAX_STEPS {
             let (rollouts, now) = self.observe().await?;
+            if let Some(report) = self.stand_by(&rollouts, now) {
+                return Ok(report);
+            }
             self.ledger.observe(&rollouts, now).await;
             self.collect_pulls(now);
             self.ask_and_answer(&rollouts, now).await;
@@ -257,7 +270,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 step: "run".to_owned(),
                 problem: "more to do".to_owned(),
             };
-            report.delegates.push(DelegateReport::new(rollout, &reason, None));
+            report.enter(rollout, DelegateReport::new(rollout, &reason, None));
         }
         Ok(report)
     }
@@ -379,14 +392,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         facts.is_plan = true;
         facts.free_memory.get_or_insert(Ok(()));
         facts.manager.get_or_insert(Reach::Reachable);
-        next(rollout, &desired, &self.settings.policy, &facts, now).decision
+        next(rollout, &desired, &self.policy(rollout), &facts, now).decision
     }
 
     /// What is decided on one delegate, of all there are.
     fn decide(&self, rollout: &Rollout, all: &[Rollout], stalled: &Stalled, now: DateTime<Utc>) -> Decided {
         let desired = self.run.desired(rollout, all);
         let facts = self.facts(rollout, all, &desired, stalled, now);
-        next(rollout, &desired, &self.settings.policy, &facts, now)
+        next(rollout, &desired, &self.policy(rollout), &facts, now)
     }
 
     /// What is wrong with one replica is known before anything is decided on another one.

@@ -23,6 +23,8 @@ const MAX_OPEN: usize = 8;
 pub(crate) enum Question {
     /// Which image does the Manager publish?
     Published(Query),
+    /// Which image is published for upgraders, of which one runs this?
+    Upgrader(ImageReference),
     /// Does a mutable tag, at its registry, stand for the image that runs?
     IsCurrent {
         /// The tag.
@@ -37,6 +39,8 @@ pub(crate) enum Question {
 pub(crate) enum Answer {
     /// The published image, or why it is not known.
     Published(Result<ImageReference, ManagerError>),
+    /// The image that is published for upgraders; `None` where nobody publishes such images.
+    Upgrader(Option<Result<ImageReference, ManagerError>>),
     /// Whether it does, or the registry's problem.
     IsCurrent(Result<Currency, Reason>),
 }
@@ -103,6 +107,7 @@ impl Questions {
                 Question::Published(query) => {
                     Answer::Published(source.published(&query.image, &query.workload).await)
                 }
+                Question::Upgrader(current) => Answer::Upgrader(source.published_upgrader(current).await),
                 Question::IsCurrent { reference, running } => {
                     Answer::IsCurrent(is_current(engine.as_ref(), reference, running).await)
                 }

@@ -5,7 +5,9 @@ use tokio::time::Instant;
 
 use super::questions::{Answer, Currency, Question};
 use crate::container::ImageId;
-use crate::image::{ImageName, ImageReference, Target, TargetSettings, manager_reference, resolve};
+use crate::image::{
+    ImageName, ImageReference, Target, TargetSettings, manager_reference, resolve, resolve_upgrader,
+};
 use crate::manager::Query;
 use crate::rollout::reason::{Awaited, Reason};
 use crate::rollout::{Member, Rollout};
@@ -75,10 +77,7 @@ impl Resolution {
         let member = rollout.replaceable().filter(|_| rollout.opted_out.is_none())?;
         Some(match member.image.reference() {
             Ok(current) => Self::Open(Box::new(Open {
-                question: Question::Published(Query {
-                    workload: rollout.workload.clone(),
-                    image: manager_reference(current, settings),
-                }),
+                question: question(rollout, manager_reference(current, settings)),
                 since: Instant::now(),
                 image_id: member.image_id.clone(),
                 image: member.image.clone(),
@@ -122,7 +121,7 @@ impl Open {
     pub(super) fn reason(&self, last_error: Option<&String>) -> Reason {
         let waited = self.since.elapsed();
         match &self.question {
-            Question::Published(_) => Reason::AwaitingAnswer {
+            Question::Published(_) | Question::Upgrader(_) => Reason::AwaitingAnswer {
                 from: Awaited::Manager,
                 waited,
                 last_error: last_error.cloned(),
@@ -141,42 +140,54 @@ impl Open {
         answer: &Answer,
         settings: &TargetSettings,
     ) -> Result<Result<TargetImage, Reason>, Box<Question>> {
-        let image = || self.image.to_string();
-        Ok(match (answer, &self.question) {
-            (Answer::Published(Ok(published)), _) => match resolve(published, &self.current, settings) {
-                Target::Replace(reference) => Ok(TargetImage {
-                    reference,
-                    is_mutable: false,
-                    digest: None,
-                }),
-                // A mutable tag remains the same reference; only the registry knows whether it is the same image.
-                Target::CheckDigest(reference) => {
-                    return Err(Box::new(Question::IsCurrent {
-                        reference,
-                        running: self.image_id.clone(),
-                    }));
-                }
-                Target::Current => Err(up_to_date(&self.image)),
-                Target::HeldBack(image, max) => Err(Reason::HeldBack {
-                    image: image.to_string(),
-                    max,
-                }),
-                Target::NotPinned(image) => Err(Reason::NotPinned {
-                    image: image.to_string(),
-                }),
-                Target::CustomImage => Err(Reason::CustomImage { image: image() }),
-                Target::Unresolvable(problem) => Err(not_comparable(&self.image, problem)),
-            },
-            (Answer::Published(Err(error)), _) => Err(Reason::TargetUnknown(error.clone())),
-            (Answer::IsCurrent(Ok(Currency::Behind { digest })), Question::IsCurrent { reference, .. }) => {
-                Ok(TargetImage::behind_the_same(
-                    reference.clone(),
-                    Some(digest.clone()),
-                ))
+        let target = match answer {
+            Answer::Published(Ok(published)) => resolve(published, &self.current, settings),
+            Answer::Upgrader(Some(Ok(published))) => resolve_upgrader(published, &self.current, settings),
+            Answer::Upgrader(None) => {
+                Target::Unresolvable("nobody publishes the upgrader's image".to_owned())
             }
-            (Answer::IsCurrent(Ok(_)), _) => Err(up_to_date(&self.image)),
-            (Answer::IsCurrent(Err(reason)), _) => Err(reason.clone()),
+            Answer::Published(Err(error)) | Answer::Upgrader(Some(Err(error))) => {
+                return Ok(Err(Reason::TargetUnknown(error.clone())));
+            }
+            Answer::IsCurrent(answer) => return Ok(self.digest_target(answer)),
+        };
+        Ok(match target {
+            Target::Replace(reference) => Ok(TargetImage {
+                reference,
+                is_mutable: false,
+                digest: None,
+            }),
+            // A mutable tag remains the same reference; only the registry knows whether it is the same image.
+            Target::CheckDigest(reference) => {
+                return Err(Box::new(Question::IsCurrent {
+                    reference,
+                    running: self.image_id.clone(),
+                }));
+            }
+            Target::Current => Err(up_to_date(&self.image)),
+            Target::HeldBack(image, max) => Err(Reason::HeldBack {
+                image: image.to_string(),
+                max,
+            }),
+            Target::NotPinned(image) => Err(Reason::NotPinned {
+                image: image.to_string(),
+            }),
+            Target::CustomImage => Err(Reason::CustomImage {
+                image: self.image.to_string(),
+            }),
+            Target::Unresolvable(problem) => Err(not_comparable(&self.image, problem)),
         })
+    }
+
+    /// The target behind a mutable tag, by what its registry says.
+    fn digest_target(&self, answer: &Result<Currency, Reason>) -> Result<TargetImage, Reason> {
+        match (answer, &self.question) {
+            (Ok(Currency::Behind { digest }), Question::IsCurrent { reference, .. }) => Ok(
+                TargetImage::behind_the_same(reference.clone(), Some(digest.clone())),
+            ),
+            (Ok(_), _) => Err(up_to_date(&self.image)),
+            (Err(reason), _) => Err(reason.clone()),
+        }
     }
 }
 
@@ -212,6 +223,17 @@ impl Resolved {
             target => target.as_ref().map_err(Clone::clone),
         }
     }
+}
+
+/// What is asked about a delegate that runs this image, or about the upgrader itself.
+fn question(rollout: &Rollout, image: ImageReference) -> Question {
+    if rollout.is_upgrader() {
+        return Question::Upgrader(image);
+    }
+    Question::Published(Query {
+        workload: rollout.workload.clone(),
+        image,
+    })
 }
 
 /// No answer is about the image that it runs.

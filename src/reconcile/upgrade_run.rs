@@ -101,9 +101,10 @@ impl UpgradeRun {
     /// A run that asks nobody, and so upgrades nothing.
     pub(super) fn without_source(rollouts: &[Rollout]) -> Self {
         let workload = |rollout: &Rollout| (rollout.name.clone(), rollout.workload.clone());
+        let delegates = rollouts.iter().filter(|rollout| !rollout.is_upgrader());
         let rejected = rollouts.iter().flat_map(|rollout| &rollout.failed);
         Self {
-            at_start: rollouts.iter().map(workload).collect(),
+            at_start: delegates.map(workload).collect(),
             rejections: rejected.map(|rejected| rejected.id.clone()).collect(),
             ..Self::default()
         }
@@ -202,7 +203,8 @@ impl UpgradeRun {
     }
 
     /// The delegates that it is about: first those whose replacement is in progress, so that a canary is decided on
-    /// before the next replica, then those that work, the one with the fewest tasks first, then by name.
+    /// before the next replica, then those that work, the one with the fewest tasks first, then by name. The upgrader
+    /// itself comes last.
     pub(super) fn in_order<'a>(&self, rollouts: &'a [Rollout]) -> Vec<&'a Rollout> {
         let only = self.only.as_ref();
         let mut ordered: Vec<&Rollout> = rollouts
@@ -218,6 +220,7 @@ impl UpgradeRun {
         };
         ordered.sort_by_key(|rollout| {
             (
+                rollout.is_upgrader(),
                 !rollout.blocks_replicas(),
                 !works(rollout),
                 tasks(rollout),
@@ -309,10 +312,11 @@ impl UpgradeRun {
                 because: because.failure(),
             });
         }
+        // The upgrader replaces itself while no delegate's replacement has to prove itself.
+        let is_awaited = |other: &&Rollout| rollout.is_upgrader() || other.workload == rollout.workload;
         all.iter()
-            .find(|other| {
-                other.name != rollout.name && other.workload == rollout.workload && other.blocks_replicas()
-            })
+            .filter(is_awaited)
+            .find(|other| other.name != rollout.name && other.blocks_replicas())
             .map(|other| Reason::WaitingForReplica {
                 name: other.name.clone(),
             })

@@ -1,4 +1,4 @@
-//! Whether a newer version of the upgrader itself is published: asked in the background, and only reported.
+//! Whether a newer version of the upgrader itself is published: asked in the background, to be reported.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +9,14 @@ use tracing::{debug, info};
 
 use crate::container::ContainerId;
 use crate::engine::Engine;
-use crate::image::{TargetSettings, manager_reference};
+use crate::image::{ImageReference, TargetSettings, manager_reference};
 use crate::manager::{ImageSource, UpgraderImage};
 
 /// How often the Manager is asked.
 const INTERVAL: Duration = Duration::from_secs(3600);
+
+/// What a service calls the image that it might be.
+const SERVICE: &str = "harness/upgrader";
 
 /// The question for the image that is published for upgraders, and its last answer. Dropping this ends it at once.
 #[derive(Debug, Default)]
@@ -28,12 +31,12 @@ pub(super) struct UpgraderCheck {
 type Answer = Option<UpgraderImage>;
 
 impl UpgraderCheck {
-    /// Asks for the image of this container, the upgrader's own, unless that was done in the last hour.
+    /// Asks for the upgrader, in this container if in any, unless that was done in the last hour.
     pub(super) fn ask<E: Engine, M: ImageSource>(
         &mut self,
         engine: &Arc<E>,
         source: &Arc<M>,
-        container: &ContainerId,
+        container: Option<&ContainerId>,
         target: &TargetSettings,
     ) {
         if self.asked.is_some_and(|asked| asked.elapsed() < INTERVAL) {
@@ -41,9 +44,9 @@ impl UpgraderCheck {
         }
         self.asked = Some(Instant::now());
         let (engine, source) = (Arc::clone(engine), Arc::clone(source));
-        let (container, target) = (container.clone(), target.clone());
+        let (container, target) = (container.cloned(), target.clone());
         self.task
-            .spawn(async move { answer(engine.as_ref(), source.as_ref(), &container, &target).await });
+            .spawn(async move { answer(engine.as_ref(), source.as_ref(), container, &target).await });
     }
 
     /// Takes in the answer, if it is there. Without one, what was known stays known.
@@ -72,12 +75,31 @@ impl UpgraderCheck {
 async fn answer<E: Engine, M: ImageSource>(
     engine: &E,
     source: &M,
-    container: &ContainerId,
+    container: Option<ContainerId>,
     target: &TargetSettings,
 ) -> Option<Answer> {
-    let document = engine.inspect(container).await.ok()?;
-    let own = manager_reference(&document.image_reference().parse().ok()?, target);
-    let published = source.published_upgrader(&own).await?;
-    debug!(%own, ?published, "the Manager's answer for upgraders");
-    Some(UpgraderImage::compare(&own, &published.ok()?))
+    let asked_about = match &container {
+        Some(container) => {
+            let document = engine.inspect(container).await.ok()?;
+            manager_reference(&document.image_reference().parse().ok()?, target)
+        }
+        None => of_version(&SERVICE.parse().ok()?)?,
+    };
+    let published = source.published_upgrader(&asked_about).await?;
+    debug!(%asked_about, ?published, "the answer for upgraders");
+    let published = published.ok()?;
+    let own = match container {
+        Some(_) => asked_about,
+        None => of_version(&published)?,
+    };
+    Some(match &target.self_image {
+        Some(image) => Some(UpgraderImage::set(&own, image)),
+        None => UpgraderImage::compare(&own, &published),
+    })
+}
+
+/// The image of that repository with this program's version: a service has no image, but is of a version.
+fn of_version(repository: &ImageReference) -> Option<ImageReference> {
+    let version = env!("CARGO_PKG_VERSION");
+    format!("{}:{version}", repository.repository()).parse().ok()
 }

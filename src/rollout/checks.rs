@@ -24,8 +24,11 @@ pub struct Checks {
     pub refused: Option<String>,
     /// Whether one has passed in its present life.
     pub has_passed: bool,
-    /// When the last one was made.
+    /// When the last one was made. The engine makes those of a HEALTHCHECK, so that is when it was first seen; of the first
+    /// one that this process sees it is not known.
     pub last_at: Option<DateTime<Utc>>,
+    /// When the last probe of a HEALTHCHECK ended, as the engine writes it.
+    last_probe: Option<String>,
     /// When its present life began.
     life: Option<DateTime<Utc>>,
     /// Since when checks have passed in a row.
@@ -57,9 +60,18 @@ impl Checks {
         }
     }
 
-    /// Takes in a check of the present life. After so long without a failure its restarts are forgotten.
-    pub(super) fn note(&mut self, at: DateTime<Utc>, health: &Health) {
-        self.last_at = Some(at);
+    /// Takes in when the last probe of its HEALTHCHECK ended: whether it is another one than before.
+    pub fn note_probe(&mut self, ended: &str) -> bool {
+        let before = self.last_probe.replace(ended.to_owned());
+        before.is_some_and(|before| before != ended)
+    }
+
+    /// Takes in a check of the present life, and whether it was made just now. After so long without a failure its
+    /// restarts are forgotten.
+    pub(super) fn note(&mut self, at: DateTime<Utc>, health: &Health, is_new: bool) {
+        if is_new {
+            self.last_at = Some(at);
+        }
         if health.is_healthy() {
             self.failed = 0;
             self.has_passed = true;
@@ -167,7 +179,7 @@ mod tests {
             (2, health(Probe::Engine, 4)),
         ] {
             checks.note_life(Some(at(life)));
-            checks.note(at(9), &health);
+            checks.note(at(9), &health, true);
             counts.push(checks.failed);
         }
         assert_eq!(counts, [1, 2, 0, 1, 1, 4, 4]);
@@ -177,20 +189,20 @@ mod tests {
     fn one_that_was_not_reached_has_neither_failed_nor_passed() {
         let mut checks = Checks::default();
         checks.note_life(Some(at(1)));
-        checks.note(at(2), &health(Probe::Http, 1));
+        checks.note(at(2), &health(Probe::Http, 1), true);
         let unreached = Health {
             status: HealthStatus::Unhealthy,
             ..health(Probe::Http, 0)
         };
-        checks.note(at(3), &unreached);
+        checks.note(at(3), &unreached, true);
         assert_eq!(checks.failed, 1);
     }
 
     #[test]
     fn the_pause_doubles_up_to_an_hour_and_is_forgotten_after_some_time_in_good_health() {
         let mut checks = Checks::default();
-        checks.note(at(0), &health(Probe::Http, 0));
-        checks.note(at(1), &health(Probe::Http, 1));
+        checks.note(at(0), &health(Probe::Http, 0), true);
+        checks.note(at(1), &health(Probe::Http, 1), true);
         let mut pauses = Vec::new();
         for _ in 0..8 {
             pauses.push(checks.pause(TimeDelta::minutes(10)).num_minutes());
@@ -198,7 +210,7 @@ mod tests {
         }
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
         let healthy_time = Duration::from_secs(60);
-        checks.note(at(100), &health(Probe::Http, 0));
+        checks.note(at(100), &health(Probe::Http, 0), true);
         checks.forget_restarts(at(159), healthy_time);
         assert_eq!(checks.restarts, 8);
         checks.forget_restarts(at(160), healthy_time);
@@ -210,9 +222,9 @@ mod tests {
         let mut checks = Checks::default();
         let deadline = TimeDelta::minutes(10);
         checks.note_life(Some(at(1)));
-        checks.note(at(2), &health(Probe::Http, 1));
+        checks.note(at(2), &health(Probe::Http, 1), true);
         assert_eq!(checks.pause(deadline), deadline);
-        checks.note(at(3), &health(Probe::Http, 0));
+        checks.note(at(3), &health(Probe::Http, 0), true);
         assert_eq!(checks.pause(deadline).num_minutes(), 1);
         checks.note_life(Some(at(4)));
         assert_eq!(checks.pause(deadline), deadline);
@@ -223,13 +235,13 @@ mod tests {
         for (failures, is_well) in [(0, true), (3, false)] {
             let mut checks = Checks::default();
             checks.note_life(Some(at(1)));
-            checks.note(at(2), &health(Probe::Engine, 3));
+            checks.note(at(2), &health(Probe::Engine, 3), true);
             assert_eq!(checks.take_outcome(), None, "it was not restarted");
             checks.note_restart(at(5), Duration::ZERO);
             assert_eq!(checks.take_outcome(), None, "it is the same life");
             checks.note_life(Some(at(6)));
             assert_eq!(checks.take_outcome(), None, "nothing is known of the new one");
-            checks.note(at(7), &health(Probe::Engine, failures));
+            checks.note(at(7), &health(Probe::Engine, failures), true);
             assert_eq!(checks.take_outcome(), Some(is_well));
             assert_eq!(checks.take_outcome(), None, "it was said");
         }

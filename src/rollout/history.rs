@@ -111,6 +111,8 @@ impl From<DateTime<Utc>> for Seen {
 pub enum Check {
     /// The container was checked just now.
     Done,
+    /// The engine says what the last probe of its HEALTHCHECK found, which was known, or is of an unknown age.
+    Repeated,
     /// It was checked so recently that it was not checked again.
     Recent,
     /// It has been asked and has not answered: the observation vouches for nothing.
@@ -275,9 +277,10 @@ impl History {
             self.unhealthy_since.get_or_insert(from);
             self.healthy_since = None;
         }
-        if check == Check::Done {
-            self.checks.note(until, verdict);
-            self.is_check_due = false;
+        if matches!(check, Check::Done | Check::Repeated) {
+            let is_new = check == Check::Done;
+            self.checks.note(until, verdict, is_new);
+            self.is_check_due &= !is_new;
             let (at, life, health) = (until, started_at, verdict.clone());
             self.verdict = Some(Verdict { at, life, health });
         }

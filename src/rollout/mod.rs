@@ -51,7 +51,7 @@ pub use stopped_by::{StoppedBy, Stopper};
 pub use work_seen::WorkSeen;
 
 use crate::config::{Strategy, Timing};
-use crate::container::{ContainerId, ImageId, Role};
+use crate::container::{ContainerId, ImageId, OWN_WORKLOAD, Role};
 use crate::document::{Obstacle, SingleInstance};
 use crate::image::ImageReference;
 use crate::rollout::reason::Reason;
@@ -132,6 +132,11 @@ impl Vanished {
 }
 
 impl Rollout {
+    /// Whether it is not a delegate, but the upgrader itself.
+    pub fn is_upgrader(&self) -> bool {
+        self.workload == OWN_WORKLOAD
+    }
+
     /// Whether something was begun that has to be finished.
     pub fn is_in_progress(&self) -> bool {
         self.candidate.is_some()

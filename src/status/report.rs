@@ -21,6 +21,9 @@ pub struct Report {
     pub observed_at: DateTime<Utc>,
     /// One row per delegate, by name.
     pub delegates: Vec<DelegateReport>,
+    /// The upgrader's own container, where it replaces itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgrader: Option<Box<DelegateReport>>,
     /// When to observe again, while something is in progress.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub next_check: Option<DateTime<Utc>>,
@@ -130,7 +133,22 @@ impl Report {
         Self {
             observed_at,
             delegates: Vec::new(),
+            upgrader: None,
             next_check: None,
+        }
+    }
+
+    /// All rows: the delegates', then the upgrader's own.
+    pub fn rows(&self) -> impl Iterator<Item = &DelegateReport> + Clone {
+        self.delegates.iter().chain(self.upgrader.as_deref())
+    }
+
+    /// Enters a row.
+    pub fn enter(&mut self, rollout: &Rollout, row: DelegateReport) {
+        if rollout.is_upgrader() {
+            self.upgrader = Some(Box::new(row));
+        } else {
+            self.delegates.push(row);
         }
     }
 
@@ -163,6 +181,7 @@ impl Report {
                         | ReasonKind::Proving
                         | ReasonKind::Confirming
                         | ReasonKind::WaitingForReplica
+                        | ReasonKind::StandingBy
                 )
         };
         !self.delegates.is_empty() && self.delegates.iter().all(is_well)
@@ -241,7 +260,7 @@ impl DelegateReport {
             image: member.image.to_string(),
             release: member.release,
             previous_image: member.previous_image.as_ref().map(ToString::to_string),
-            expiry: member.image.expiry(),
+            expiry: member.image.expiry().filter(|_| !rollout.is_upgrader()),
             health: member.health.status,
             health_probe: member.health.probe,
             health_detail: member.health.detail.clone(),

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use crate::rollout::reason::count;
 use crate::status::evidence::Evidence;
-use crate::status::report::DelegateReport;
+use crate::status::report::{DelegateReport, Report};
 use crate::status::table::{Look, Table};
 use crate::status::view::{Headline, Tone, ago, rough, soon};
 use crate::status::{Mode, Status};
@@ -33,16 +33,16 @@ pub fn text(status: &Status, look: Look, now: DateTime<Utc>) -> String {
     {
         lines.extend(painted(Tone::Bad, "  ", &manager.to_string()));
     }
-    let delegates = || status.report.iter().flat_map(|report| &report.delegates);
-    if delegates().next().is_some() {
+    let rows = || status.report.iter().flat_map(Report::rows);
+    if rows().next().is_some() {
         let mut table = Table::new(&["CONTAINER", "IMAGE", "HEALTH", "STATUS"]);
-        for delegate in delegates() {
+        for delegate in rows() {
             table.row(Tone::of(delegate), cells(delegate, now));
         }
         lines.push(String::new());
         lines.extend(table.lines(look));
     }
-    for delegate in delegates() {
+    for delegate in rows() {
         lines.extend(details(delegate, look, now));
     }
     lines.join("\n")

@@ -21,6 +21,7 @@ mod health;
 mod health_only;
 mod idle;
 mod inconclusive;
+mod itself;
 mod local_manager;
 mod manager_faults;
 mod operator;

@@ -25,6 +25,10 @@ pub(crate) enum Treatment {
     Silence,
     /// The first half of the engine's answer, and nothing more.
     Halved,
+    /// The process that makes it is killed before the engine hears of it.
+    KilledBefore,
+    /// The process that makes it is killed once the engine has answered.
+    KilledAfter,
 }
 
 /// A proxy in front of the engine's socket.
@@ -92,7 +96,11 @@ impl Proxy {
             told.lock().expect("the calls").push(call.clone());
             let treatment = treatment(method, path);
             match treatment {
-                Treatment::LetThrough | Treatment::Halved => {}
+                Treatment::LetThrough | Treatment::Halved | Treatment::KilledAfter => {}
+                Treatment::KilledBefore => {
+                    kit::lab::kill_peer(client.get_ref());
+                    return;
+                }
                 Treatment::Silence => return held.push(client.into_inner()),
                 Treatment::Refused => {
                     refusals.lock().expect("the refusals").push(call);
@@ -108,6 +116,11 @@ impl Proxy {
                 return;
             }
             let mut client = client.into_inner();
+            if treatment == Treatment::KilledAfter {
+                let mut answer = Vec::new();
+                let _ = engine.read_to_end(&mut answer);
+                return kit::lab::kill_peer(&client);
+            }
             if treatment == Treatment::Halved {
                 let mut answer = Vec::new();
                 let _ = engine.read_to_end(&mut answer);

@@ -46,6 +46,7 @@ fn daemon(twin: &Twin, health_interval: Duration) -> Liveness {
             },
             stop_timeout: SECOND * 3600,
             own_id: None,
+            replaces_itself: None,
             free_memory: Arc::new(|| None),
             free_disk: Arc::new(|_, _| None),
             zone: Zone::utc(),

@@ -11,6 +11,7 @@ use delegate_upgrader::health::{HealthStatus, Probe};
 use delegate_upgrader::image::Expiry;
 use delegate_upgrader::manager::{ManagerRequests, ManagerStatus, UpgraderImage};
 
+use delegate_upgrader::container::OWN_WORKLOAD;
 use delegate_upgrader::rollout::PullState;
 use delegate_upgrader::rollout::reason::ReasonKind;
 use delegate_upgrader::status::evidence::Evidence;
@@ -165,6 +166,7 @@ fn the_schema_of_status_describes_each_field() {
         report: Some(Report {
             observed_at: at(),
             delegates: vec![delegate(), DelegateReport::gone("delegate-2", "docker-delegate")],
+            upgrader: Some(Box::new(DelegateReport::gone("delegate-upgrader", OWN_WORKLOAD))),
             next_check: Some(at()),
         }),
         steps: BTreeMap::from([("pull".into(), 1)]),

@@ -169,10 +169,24 @@ impl AuditFile {
                 of_container.push(event);
             }
         }
-        // An empty file was not written to since it was made.
-        let made = self.file.metadata().and_then(|metadata| metadata.modified());
-        known.begins = known.begins.or(made.ok().map(Into::into));
+        // Its first record may be younger than what it should have recorded. Not all file systems know when a file was made;
+        // an empty one was not written to since.
+        let made = fs::metadata(self.oldest()).and_then(|metadata| match metadata.created() {
+            Err(_) if known.begins.is_none() => metadata.modified(),
+            created => created,
+        });
+        known.begins = known.begins.into_iter().chain(made.ok().map(Into::into)).min();
         known
+    }
+
+    /// The file with the earliest records.
+    fn oldest(&self) -> PathBuf {
+        let mut predecessors = (1..self.rotation.max_files)
+            .rev()
+            .map(|number| predecessor(&self.path, number));
+        predecessors
+            .find(|path| path.exists())
+            .unwrap_or_else(|| self.path.clone())
     }
 }
 

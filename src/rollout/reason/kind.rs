@@ -32,6 +32,7 @@ impl ReasonKind {
             | Self::AwaitingWave
             | Self::OutsideWindow
             | Self::RolledBack
+            | Self::StandingBy
             | Self::WaitingForReplica
             | Self::Pulling
             | Self::Proving

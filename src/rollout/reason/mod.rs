@@ -257,6 +257,9 @@ pub enum Reason {
          is run"
     )]
     RolledBack { image: String, to: String },
+    /// Another instance of this upgrader acts; this one takes over once it is that one's successor, or outlives it.
+    #[error("{name} acts on this host; this upgrader stands by")]
+    StandingBy { name: String },
     /// Another replica of the same delegate is being replaced: one at a time.
     #[error("waiting for {name}: replicas are replaced one at a time")]
     WaitingForReplica { name: String },

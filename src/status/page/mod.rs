@@ -11,7 +11,7 @@ use crate::events::Event;
 use crate::events::history::History;
 use crate::status::Status;
 use crate::status::evidence::Evidence;
-use crate::status::report::{DelegateReport, Drain};
+use crate::status::report::{DelegateReport, Drain, Report};
 use crate::status::view::{Headline, Tone, ago, rough, soon};
 use crate::text::time;
 
@@ -47,7 +47,7 @@ pub fn html(status: &Status, now: DateTime<Utc>) -> String {
     for problem in problems.chain(manager.map(ToString::to_string)) {
         let _ = write!(page, "<p class=\"problem bad\">{}</p>", escaped(&problem));
     }
-    for delegate in status.report.iter().flat_map(|report| &report.delegates) {
+    for delegate in status.report.iter().flat_map(Report::rows) {
         article(&mut page, delegate, &status.events, now);
     }
     recently(&mut page, &status.events, now);

@@ -68,6 +68,30 @@ fn lives(host: &Host, id: &ContainerId) -> Vec<Duration> {
     starts.map(|event| event.at).collect()
 }
 
+/// An engine says for as long as the interval of a HEALTHCHECK that it failed, and an upgrader that has just started does
+/// not know how long ago that was.
+#[tokio::test(start_paused = true)]
+async fn one_that_may_have_recovered_is_not_restarted_before_its_next_healthcheck() {
+    for recovers in [true, false] {
+        let host = host(&if recovers {
+            Behaviour::drains(DRAIN)
+        } else {
+            ailing()
+        });
+        host.run_with("dd", |body| {
+            let interval = 60_000_000_000_u64;
+            body["Healthcheck"] = json!({ "Test": ["CMD", "/probe"], "Interval": interval, "Retries": 1 });
+        });
+        live(&host, &mut host.upgrader(OLD), 4 * MINUTE).await;
+        host.twin.set_manager_reachable(false);
+        tokio::time::sleep(10 * MINUTE + Duration::from_secs(5)).await;
+        host.twin.set_manager_reachable(true);
+        let report = live(&host, &mut host.upgrader(OLD), 3 * MINUTE).await;
+        let restarts = restarts(&host, "dd");
+        assert_eq!(restarts.is_empty(), recovers, "{:?}", row(&report, "dd"));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn three_failed_checks_lead_to_one_restart_which_is_logged_with_what_came_of_it() {
     let host = host(&ailing());

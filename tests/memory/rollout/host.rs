@@ -32,6 +32,8 @@ pub const READY: Duration = Duration::from_secs(5);
 /// How long an old delegate needs to finish its tasks.
 pub const DRAIN: Duration = Duration::from_secs(60);
 pub const STOP_TIMEOUT: Duration = Duration::from_secs(3600);
+/// Where an upgrader in a container of the host listens.
+pub const OWN_LISTENER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 9464);
 pub const HOUR: Duration = Duration::from_secs(3600);
 
 pub type Upgrader = Reconciler<Twin, Source, Endpoint>;
@@ -39,6 +41,7 @@ pub type Upgrader = Reconciler<Twin, Source, Endpoint>;
 /// A Manager that publishes one image, where it can be reached.
 pub struct Source {
     published: ImageReference,
+    published_upgrader: Option<ImageReference>,
     twin: Twin,
     asked: Asked,
     refused: BTreeSet<String>,
@@ -79,6 +82,13 @@ impl ImageSource for Source {
             tokio::time::sleep(Duration::from_secs(1)).await;
             Err(ManagerError::Unreachable("connection refused".to_owned()))
         }
+    }
+
+    async fn published_upgrader(
+        &self,
+        _current: &ImageReference,
+    ) -> Option<Result<ImageReference, ManagerError>> {
+        self.published_upgrader.clone().map(Ok)
     }
 }
 
@@ -137,6 +147,8 @@ pub struct Host {
     pub further: Vec<String>,
     /// Those of which the Manager wants to hear nothing.
     pub refused: BTreeSet<String>,
+    /// What the Manager publishes for upgraders.
+    pub published_upgrader: Option<&'static str>,
     pub mood: Arc<Mutex<Mood>>,
     pub slow: Arc<Mutex<SlowProbe>>,
     pub tasks: Tasks,
@@ -163,6 +175,7 @@ impl Host {
             asked: Asked::default(),
             further: Vec::new(),
             refused: BTreeSet::new(),
+            published_upgrader: None,
             mood: Arc::default(),
             slow: Arc::new(Mutex::new(|_| None)),
             tasks: |_, _| None,
@@ -191,6 +204,13 @@ impl Host {
 
     /// A process that knows nothing yet.
     pub fn upgrader(&self, published: &str) -> Upgrader {
+        self.instance(published, None)
+    }
+
+    /// The same, in a container of this host that it replaces, too.
+    pub fn instance(&self, published: &str, own: Option<(ContainerId, usize)>) -> Upgrader {
+        let client = own.as_ref().map_or(0, |(_, client)| *client);
+        let twin = self.twin.client(client);
         let (free_memory, free_disk) = (self.free_memory, self.free_disk);
         let settings = Settings {
             scope: Scope {
@@ -203,7 +223,8 @@ impl Host {
                     command: ["/bin/sh", "-c", self.health_command].map(str::to_owned).into(),
                 },
                 stop_timeout: STOP_TIMEOUT,
-                own_id: None,
+                replaces_itself: own.as_ref().map(|_| OWN_LISTENER),
+                own_id: own.map(|(id, _)| id),
                 free_memory: Arc::new(move || free_memory),
                 free_disk: Arc::new(move |_, _| free_disk),
                 zone: Zone::utc(),
@@ -221,9 +242,10 @@ impl Host {
         };
         let clock = self.twin.clone();
         Reconciler::new(
-            self.twin.clone(),
+            twin,
             Some(Source {
                 published: published.parse().unwrap(),
+                published_upgrader: self.published_upgrader.map(|image| image.parse().unwrap()),
                 twin: self.twin.clone(),
                 asked: Arc::clone(&self.asked),
                 refused: self.refused.clone(),

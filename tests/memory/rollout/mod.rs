@@ -18,6 +18,7 @@ mod idle;
 mod inconclusive;
 mod inspect_errors;
 mod interference;
+mod itself;
 mod left_alone;
 mod log;
 mod obstacles;

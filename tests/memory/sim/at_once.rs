@@ -59,7 +59,20 @@ impl Judge<'_> {
                     && began.at < signalled.at
                     && Role::parse(&calls[stop].subject).1 != Role::Serving)
         });
-        self.is_crowded_out(serving) || was_stopped || found_it_taken || came_late
+        // It crashed in the moment in which somebody started one that was given up, which has the port.
+        let crowds_out = |other: &Event| {
+            let (base, role) = Role::parse(&other.name);
+            (&other.what, other.cause) == (&Happened::Started, Cause::OperatorAction)
+                && role != Role::Serving
+                && claims.line_of(base) == Some(self.index)
+                && ended.is_some_and(|ended| {
+                    ended.cause == Cause::Itself
+                        && ended.at <= other.at
+                        && other.at < ended.at + Duration::from_secs(1)
+                })
+        };
+        let between_lives = is_stop_first && events.iter().any(crowds_out);
+        self.is_crowded_out(serving) || was_stopped || found_it_taken || came_late || between_lives
     }
 
     /// Whether someone made a second one of what cannot run twice, which has the port.

@@ -46,8 +46,7 @@ impl Claims {
                 Fate::Serves => is_sure && policy == Some("always"),
                 Fate::Down(_) => is_sure && policy != Some("always") && !is_forgotten,
                 Fate::Paused(_) => false,
-                Fate::Gone => !self.always_starts(line, &glance),
-                Fate::Any => true,
+                Fate::Gone | Fate::Any => true,
             };
             if !stays {
                 let since = *since;
@@ -79,26 +78,11 @@ impl Claims {
                 continue;
             }
             let may_start = unsure.contains(&Part::Policy) || policy == Some("always");
-            let starts = match fate {
-                Fate::Down(id) => may_start || lives_on(id),
-                Fate::Gone => self.always_starts(line, &glance),
-                _ => false,
-            };
-            if starts {
+            if matches!(fate, Fate::Down(id) if may_start || lives_on(id)) {
                 let since = *since;
                 self.becomes(line, Fate::Any, since);
             }
         }
-    }
-
-    /// Whether an old one is left, under a name that somebody gave it, which somebody set to start with the engine.
-    fn always_starts(&self, line: usize, glance: &[Glance]) -> bool {
-        glance.iter().any(|kept| {
-            let (base, _) = Role::parse(&kept.name);
-            let mut touches = self.touches.iter();
-            let is_set = touches.any(|touch| touch.id == kept.id && touch.part == Part::Policy);
-            is_set && kept.policy == "always" && self.lines[line].names.contains(base)
-        })
     }
 
     /// With what they remove goes what they had set on it while it drained; what was set before, its successor has.

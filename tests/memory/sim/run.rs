@@ -198,6 +198,12 @@ fn story(seed: u64) {
     let _context = runtime.enter();
     let scenario = People::as_asked_for().scenario(seed);
     println!("{scenario:#?}");
+    if std::env::var_os("LOG").is_some() {
+        tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::DEBUG)
+            .with_ansi(false)
+            .init();
+    }
     let world = runtime.block_on(play(scenario, true));
     world.twin.clear_faults();
     let mut lines = std::mem::take(&mut world.book().lines);

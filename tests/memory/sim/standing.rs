@@ -265,7 +265,8 @@ impl Judge<'_> {
             Fate::Any => {}
             Fate::Gone if self.was_being_replaced() => {}
             Fate::Gone => {
-                for (_, container) in up {
+                // What somebody keeps under another name is another delegate, which may be started.
+                for (_, container) in up.into_iter().filter(|(_, it)| !it.name.contains("-kept-")) {
                     problems.push(format!("{} is up, though it was removed", container.name));
                 }
             }

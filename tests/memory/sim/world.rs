@@ -146,6 +146,7 @@ impl World {
                 },
                 stop_timeout: self.scenario.stop_timeout,
                 own_id: None,
+                replaces_itself: None,
                 free_memory: Arc::new(|| None),
                 free_disk: Arc::new(|_, _| None),
                 zone: Zone::utc(),

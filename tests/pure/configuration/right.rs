@@ -376,6 +376,8 @@ fn the_redacted_settings_show_what_is_in_effect() {
             "REGISTRY_MIRROR=(unset)",
             "IMAGE_REPOSITORY=(unset)",
             "REQUIRE_DIGEST=false",
+            "SELF_UPGRADE=false",
+            "SELF_IMAGE=(unset)",
             "MAX_VERSION=26.03",
             "REGISTRY_USERNAME=me",
             "REGISTRY_PASSWORD=(set)",

@@ -166,6 +166,9 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
             image,
             to: OLD.to_owned(),
         },
+        ReasonKind::StandingBy => Reason::StandingBy {
+            name: "delegate-upgrader".to_owned(),
+        },
         ReasonKind::WaitingForReplica => Reason::WaitingForReplica {
             name: "delegate-1".to_owned(),
         },

@@ -7,12 +7,14 @@ pub mod servers;
 pub mod wire;
 
 use std::collections::BTreeMap;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
+use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Pid, kill_process};
 use serde_json::Value;
 
@@ -80,6 +82,12 @@ pub fn send(signal: Signal, id: &str) {
         .and_then(Pid::from_raw)
         .expect("the id of a process");
     kill_process(process, signal).unwrap_or_else(|error| panic!("{signal:?} to {id}: {error}"));
+}
+
+/// Kills the process at the other end of a socket, in whichever container it is.
+pub fn kill_peer(socket: &UnixStream) {
+    let peer = socket_peercred(socket).expect("whose socket it is");
+    let _ = kill_process(peer.pid, Signal::KILL);
 }
 
 /// A static binary, as `make static` left it.

@@ -73,6 +73,14 @@ impl Moments<'_> {
         if is_new_life && self.another(event, is_proven) {
             return;
         }
+        // Or another upgrader gave it this life meanwhile.
+        let by_another = match (event.cause, shadow.started_by) {
+            (Cause::Call(stop), Cause::Call(start)) => self.calls[stop].client != self.calls[start].client,
+            _ => false,
+        };
+        if is_new_life && by_another {
+            return;
+        }
         // Without a policy, nobody can tell whether a call that failed was the one that asked it to stop.
         if is_off && is_recent(self.observation_age() + RETRY_PAUSE) {
             return;
@@ -148,6 +156,9 @@ impl Moments<'_> {
         if is_recent && self.world.twin.events().iter().any(is_given_up) {
             return;
         }
+        if self.was_given_up_since(event) {
+            return;
+        }
         let claims = &self.book.claims;
         let line = claims.line_of(Role::parse(&event.name).0);
         let is_double = line.is_some_and(|line| claims.lines[line].is_double)
@@ -185,6 +196,27 @@ impl Moments<'_> {
             let name = delegate.name.clone();
             self.violated(event, &format!("two containers of {name} run at once"));
         }
+    }
+
+    /// Whether another upgrader gave up the container that this one starts, after this one looked for the last time: an
+    /// engine that is slow to answer makes that long ago.
+    fn was_given_up_since(&self, started: &Event) -> bool {
+        let Cause::Call(index) = started.cause else {
+            return false;
+        };
+        let client = self.calls[index].client;
+        let looked = self.calls[..index]
+            .iter()
+            .rposition(|call| call.client == client && call.operation == Operation::Containers);
+        let is_given_up = |other: &Event| match (&other.what, other.cause, Role::parse(&other.name).1) {
+            (
+                Happened::Renamed { .. },
+                Cause::Call(by),
+                Role::Withdrawn { .. } | Role::Failed { .. } | Role::Inconclusive { .. },
+            ) => other.id == started.id && self.calls[by].client != client && looked < Some(by) && by < index,
+            _ => false,
+        };
+        self.world.twin.events().iter().any(is_given_up)
     }
 
     /// A container that served may be removed only while its successor works.

@@ -1,0 +1,49 @@
+//! The upgrader's own containers, where it replaces itself.
+
+use std::collections::HashSet;
+
+use crate::container::{ContainerId, ContainerSummary, Role, label};
+
+/// The containers of one list that are instances of this upgrader, and what is left of former ones.
+#[derive(Debug, Default)]
+pub(super) struct OwnFamily(HashSet<ContainerId>);
+
+impl OwnFamily {
+    /// The family of this container: it, those that were made for its name, and those that they were to replace.
+    pub(super) fn of(own: &ContainerId, containers: &[ContainerSummary]) -> Self {
+        let Some(summary) = containers.iter().find(|container| container.id == *own) else {
+            // The engine is another one than this program's own.
+            return Self::default();
+        };
+        let base = base(summary);
+        let ours = containers.iter().filter(|container| is_made_for(container, base));
+        let replaced = ours
+            .clone()
+            .filter_map(|container| container.labels.get(label::REPLACES))
+            .map(ContainerId::new);
+        let ids = ours.map(|container| container.id.clone());
+        Self(ids.chain(replaced).chain([own.clone()]).collect())
+    }
+
+    /// Whether this program's own container is not on this engine.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn has(&self, id: &ContainerId) -> bool {
+        self.0.contains(id)
+    }
+}
+
+/// The name that an instance of the upgrader has once it is in service.
+fn base(summary: &ContainerSummary) -> &str {
+    match Role::parse(&summary.name) {
+        (base, Role::Draining { .. }) => base,
+        (base, _) if is_made_for(summary, base) => base,
+        _ => &summary.name,
+    }
+}
+
+fn is_made_for(summary: &ContainerSummary, base: &str) -> bool {
+    label::are_ours(|name| summary.labels.get(name).map(String::as_str), base)
+}

@@ -1,0 +1,48 @@
+//! Two instances of an upgrader that replaces itself: the one whose turn it is not watches, and takes over when it is.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tracing::info;
+
+use super::Reconciler;
+use crate::engine::Engine;
+use crate::health::HealthEndpoint;
+use crate::manager::ImageSource;
+use crate::observe::Turn;
+use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
+use crate::rollout::Rollout;
+use crate::rollout::reason::Reason;
+use crate::status::report::Report;
+
+/// How soon one that stands by notices that the other one is gone.
+const INTERVAL: TimeDelta = TimeDelta::seconds(2);
+
+impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
+    /// Whether another instance of this upgrader acts, by the last observation.
+    pub fn stands_by(&self) -> bool {
+        matches!(self.observer.turn(), Turn::StandsBy(_))
+    }
+
+    /// The report of one that stands by; `None` where it is this one's turn.
+    ///
+    /// What it was asked or answered before is of no use when it takes over: that run reports only, and the schedule begins
+    /// the next one.
+    pub(super) fn stand_by(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) -> Option<Report> {
+        let Turn::StandsBy(name) = self.observer.turn().clone() else {
+            if std::mem::take(&mut self.stood_by) {
+                info!("this upgrader acts on this host from now on");
+            }
+            return None;
+        };
+        self.stood_by = true;
+        self.starting = Some(Mode::ReportOnly);
+        self.run = UpgradeRun::default();
+        let mut report = Report::new(now);
+        report.check_by(now + INTERVAL);
+        let reason = Reason::StandingBy { name };
+        for rollout in rollouts {
+            self.report(&mut report, rollout, &reason, None);
+        }
+        report.delegates.sort_by(|a, b| a.container.cmp(&b.container));
+        Some(report)
+    }
+}

@@ -1,0 +1,397 @@
+//! The upgrader replaces its own container, on a real engine: who serves meanwhile, who is left, and what becomes of it when
+//! either of the two is killed at any call.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::proxy::{Proxy, Treatment};
+use kit::lab::{Lab, V1, V2, docker, env, eventually, expect, image, inspect, logs, project};
+
+const FIRST: &str = "1.0.0";
+const SECOND: &str = "1.1.0";
+/// It ends at once.
+const CRASHES: &str = "1.2.0";
+/// It lives, but never sees an engine.
+const NEVER_READY: &str = "1.3.0";
+/// As long as no upgrader may be out of reach: a container takes that long to be started and to listen.
+const LONGEST_GAP: Duration = Duration::from_millis(900);
+
+fn upgrader_image(version: &str) -> String {
+    format!("{}/harness/upgrader:{version}", env("LAB_REGISTRY"))
+}
+
+/// Builds the images, once, and leaves all but the first to the registry.
+fn build() {
+    static BUILT: OnceLock<()> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let first = upgrader_image(FIRST);
+        expect(Command::new(project().join("tests/lab/upgrader-image")).arg(&first));
+        docker(&["push", "--quiet", &first]);
+        for (version, change) in [
+            (SECOND, "LABEL version=1.1.0"),
+            (
+                CRASHES,
+                r#"ENTRYPOINT ["/delegate-upgrader", "config", "--nonsense"]"#,
+            ),
+            (NEVER_READY, "ENV DOCKER_HOST=unix:///nowhere.sock"),
+        ] {
+            let tag = upgrader_image(version);
+            let mut build = Command::new("docker")
+                .args(["build", "--quiet", "--tag", &tag, "-"])
+                .env("DOCKER_BUILDKIT", "0")
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("docker");
+            let file = format!("FROM {first}\n{change}\n");
+            let mut input = build.stdin.take().expect("its input");
+            input.write_all(file.as_bytes()).expect("a Dockerfile");
+            drop(input);
+            assert!(build.wait().expect("docker").success(), "{version}");
+            docker(&["push", "--quiet", &tag]);
+            docker(&["rmi", &tag]);
+        }
+    });
+}
+
+/// An upgrader in a container of this test, which wants to run that version, and reaches the engine by this socket.
+fn run(lab: &Lab, wanted: &str, socket: &str, arguments: &[&str]) -> String {
+    build();
+    let socket = format!("{socket}:/var/run/docker.sock");
+    let workload = format!("UPGRADER_WORKLOAD_NAME={}", lab.name);
+    let published = format!("PUBLISHED_IMAGE={}", image(V2));
+    let wanted = format!("SELF_IMAGE={}", upgrader_image(wanted));
+    let first = upgrader_image(FIRST);
+    let mut all = vec![
+        "--restart",
+        "unless-stopped",
+        "--health-interval",
+        "1s",
+        "--volume",
+        &socket,
+        "--env",
+        &workload,
+        "--env",
+        &published,
+        "--env",
+        &wanted,
+    ];
+    for variable in [
+        "SELF_UPGRADE=true",
+        "LISTEN_ADDR=0.0.0.0:9464",
+        "SCHEDULE=*/5 * * * * *",
+        "HEALTHY_TIME=2s",
+        "HEALTHY_DEADLINE=15s",
+        "HEALTH_INTERVAL=1s",
+    ] {
+        all.extend(["--env", variable]);
+    }
+    all.extend(arguments);
+    all.push(&first);
+    lab.container("upgrader", &all)
+}
+
+fn engine_socket() -> String {
+    env("DOCKER_HOST").replace("unix://", "")
+}
+
+/// Whether the container of that name runs that version; between two renames there is none.
+fn runs(name: &str, version: &str) -> bool {
+    let named = format!("name=^/{name}$");
+    docker(&["ps", "--filter", &named, "--format", "{{.Image}}"]) == upgrader_image(version)
+}
+
+/// The status and the body of an answer, if one comes.
+fn get(address: &str, path: &str) -> Option<(u16, String)> {
+    let mut stream = TcpStream::connect((address, 9464)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+    )
+    .ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let code = answer.split(' ').nth(1)?.parse().ok()?;
+    let body = answer.split_once("\r\n\r\n")?.1.to_owned();
+    Some((code, body))
+}
+
+/// The addresses of containers that run.
+fn addresses(filter: &str) -> Vec<String> {
+    let ids = docker(&["ps", "--quiet", "--filter", filter]);
+    let address = |id| {
+        let format = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
+        let inspect = Command::new("docker")
+            .args(["inspect", "--format", format, id])
+            .output();
+        String::from_utf8_lossy(&inspect.expect("docker").stdout)
+            .trim()
+            .to_owned()
+    };
+    ids.lines()
+        .map(address)
+        .filter(|address| !address.is_empty())
+        .collect()
+}
+
+/// Asks all upgraders of a test whether they are alive, all the time.
+struct Watch {
+    ends: Arc<AtomicBool>,
+    /// The longest time in which none said so.
+    watcher: thread::JoinHandle<Duration>,
+}
+
+impl Watch {
+    fn begin(lab: &Lab) -> Self {
+        let ends = Arc::new(AtomicBool::new(false));
+        let (end, named) = (Arc::clone(&ends), format!("name=^/{}-upgrader", lab.name));
+        let watcher = thread::spawn(move || {
+            let (mut last, mut longest) = (Instant::now(), Duration::ZERO);
+            while !end.load(Ordering::Relaxed) {
+                for address in addresses(&named) {
+                    if get(&address, "/livez").is_some_and(|(code, _)| code == 200) {
+                        longest = longest.max(last.elapsed());
+                        last = Instant::now();
+                    }
+                }
+                thread::sleep(Duration::from_millis(20));
+            }
+            longest.max(last.elapsed())
+        });
+        Self { ends, watcher }
+    }
+
+    fn longest_gap(self) -> Duration {
+        self.ends.store(true, Ordering::Relaxed);
+        self.watcher.join().expect("the watch")
+    }
+}
+
+/// What a successor may not change.
+fn settings(document: &Value) -> Value {
+    let mut host = document["HostConfig"].clone();
+    // The engine fills them in as it starts one.
+    for field in ["ContainerIDFile", "Annotations"] {
+        host.as_object_mut().expect("an object").remove(field);
+    }
+    serde_json::json!([
+        host,
+        document["Config"]["Env"],
+        document["Config"]["Healthcheck"],
+        document["Mounts"]
+    ])
+}
+
+/// What the upgrader of that name says of itself; nothing between two renames.
+fn status(name: &str) -> Value {
+    let addresses = addresses(&format!("name=^/{name}$"));
+    let answer = addresses.first().and_then(|address| get(address, "/status"));
+    let json = answer.and_then(|(_, body)| serde_json::from_str(&body).ok());
+    json.unwrap_or_default()
+}
+
+#[test]
+fn the_new_one_proves_itself_and_takes_over_and_somebody_serves_at_every_moment() {
+    let lab = Lab::new("itself");
+    let delegate = lab.delegate("1", V1, &["--restart", "unless-stopped"]);
+    let upgrader = run(&lab, SECOND, &engine_socket(), &[]);
+    let before = settings(&inspect(&upgrader));
+    let watch = Watch::begin(&lab);
+    eventually("it has replaced itself", Duration::from_secs(90), || {
+        runs(&upgrader, SECOND)
+    });
+    eventually("only the new one is left", Duration::from_secs(30), || {
+        lab.names() == ["1", "upgrader"]
+    });
+    let gap = watch.longest_gap();
+    assert!(
+        gap < LONGEST_GAP,
+        "no upgrader was alive for {gap:?}:\n{}",
+        logs(&upgrader)
+    );
+    assert_eq!(settings(&inspect(&upgrader)), before);
+    assert_eq!(
+        docker(&["inspect", "--format", "{{.Config.Image}}", &delegate]),
+        image(V2)
+    );
+    // The new one reports it, and goes on with the delegates.
+    eventually("it is reported", Duration::from_secs(20), || {
+        let events = &status(&upgrader)["events"];
+        events
+            .as_array()
+            .is_some_and(|events| events.iter().any(|event| event["action"] == "self_upgraded"))
+    });
+    let status = status(&upgrader);
+    assert_eq!(status["report"]["upgrader"]["reason"], "up_to_date", "{status}");
+    assert_eq!(
+        status["report"]["delegates"].as_array().map(Vec::len),
+        Some(1),
+        "{status}"
+    );
+}
+
+#[test]
+fn a_bad_one_ends_with_the_old_one_in_charge() {
+    for bad in [CRASHES, NEVER_READY] {
+        let lab = Lab::new(&format!("itself-bad-{bad}"));
+        let upgrader = run(&lab, bad, &engine_socket(), &[]);
+        let first = inspect(&upgrader)["Id"].clone();
+        let watch = Watch::begin(&lab);
+        eventually("the bad one is rejected", Duration::from_secs(90), || {
+            lab.names() == ["upgrader", "upgrader.failed-1"]
+        });
+        eventually("its image is in quarantine", Duration::from_secs(20), || {
+            status(&upgrader)["report"]["upgrader"]["reason"] == "quarantined"
+        });
+        let gap = watch.longest_gap();
+        assert!(
+            gap < LONGEST_GAP,
+            "no upgrader was alive for {gap:?}:\n{}",
+            logs(&upgrader)
+        );
+        assert_eq!(inspect(&upgrader)["Id"], first);
+        assert!(runs(&upgrader, FIRST));
+    }
+}
+
+#[test]
+fn one_with_a_port_of_the_host_says_why_it_stays() {
+    let lab = Lab::new("itself-port");
+    let port = kit::lab::servers::free_port();
+    let port = format!("127.0.0.1:{port}:9464");
+    let upgrader = run(&lab, SECOND, &engine_socket(), &["--publish", &port]);
+    eventually("it says so", Duration::from_secs(60), || {
+        status(&upgrader)["report"]["upgrader"]["reason"] == "cannot_start_first"
+    });
+    // A port that the engine chooses is none that two would want.
+    let lab = Lab::new("itself-any-port");
+    let upgrader = run(&lab, SECOND, &engine_socket(), &["--publish", "9464"]);
+    eventually("it has replaced itself", Duration::from_secs(90), || {
+        runs(&upgrader, SECOND)
+    });
+}
+
+/// What a point of the matrix came to: the calls, and the story where it went wrong.
+fn killed_at(point: usize, is_after: bool) -> (Vec<String>, Option<String>) {
+    let lab = Lab::new(&format!(
+        "itself-kill-{point}-{}",
+        if is_after { "after" } else { "before" }
+    ));
+    let begun = AtomicBool::new(false);
+    let count = AtomicUsize::new(0);
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&calls);
+    let proxy = Proxy::that_treats(move |method, path| {
+        // The HEALTHCHECK of the image asks nobody.
+        if method == "POST" && path.ends_with("/containers/create") {
+            begun.store(true, Ordering::Relaxed);
+        }
+        if !begun.load(Ordering::Relaxed) {
+            return Treatment::LetThrough;
+        }
+        told.lock().expect("the calls").push(format!("{method} {path}"));
+        match (count.fetch_add(1, Ordering::Relaxed) == point, is_after) {
+            (false, _) => Treatment::LetThrough,
+            (true, false) => Treatment::KilledBefore,
+            (true, true) => Treatment::KilledAfter,
+        }
+    });
+    let upgrader = run(&lab, SECOND, &proxy.host().replace("unix://", ""), &[]);
+    let limit = Instant::now() + Duration::from_secs(120);
+    let is_done = || runs(&upgrader, SECOND) && lab.names() == ["upgrader"];
+    while !is_done() && Instant::now() < limit {
+        thread::sleep(Duration::from_millis(200));
+    }
+    let policy = docker(&[
+        "inspect",
+        "--format",
+        "{{.HostConfig.RestartPolicy.Name}}",
+        &upgrader,
+    ]);
+    let story = (!is_done() || policy != "unless-stopped").then(|| {
+        let containers = docker(&["ps", "--all", "--filter", &format!("name=^/{}-", lab.name)]);
+        format!("{policy}\n{containers}\n{}", logs(&upgrader))
+    });
+    let calls = calls.lock().expect("the calls").clone();
+    (calls, story)
+}
+
+/// Tries these points, four at once.
+fn try_all(points: Vec<(usize, bool)>) {
+    let total = points.len();
+    let (points, failed) = (Arc::new(Mutex::new(points)), Arc::new(Mutex::new(Vec::new())));
+    let workers = (0..4).map(|_| {
+        let (points, failed) = (Arc::clone(&points), Arc::clone(&failed));
+        thread::spawn(move || {
+            while let Some((point, is_after)) = { points.lock().expect("the points").pop() } {
+                let (calls, story) = killed_at(point, is_after);
+                let when = if is_after { "after" } else { "before" };
+                let call = calls
+                    .get(point)
+                    .cloned()
+                    .unwrap_or_else(|| "was not made".to_owned());
+                eprintln!(
+                    "killed {when} call {point}, {call}: {}",
+                    if story.is_some() { "FAILED" } else { "passed" }
+                );
+                if let Some(story) = story {
+                    failed
+                        .lock()
+                        .expect("the failures")
+                        .push(format!("{when} {point} {call}\n{story}"));
+                }
+            }
+        })
+    });
+    for worker in workers.collect::<Vec<_>>() {
+        worker.join().expect("a worker");
+    }
+    let failed = failed.lock().expect("the failures");
+    assert!(
+        failed.is_empty(),
+        "{} of {total} failed:\n{}",
+        failed.len(),
+        failed.join("\n\n")
+    );
+    eprintln!("{total} of {total} passed");
+}
+
+/// The calls of an exchange in which nobody is killed.
+fn clean() -> Vec<String> {
+    let (calls, story) = killed_at(usize::MAX, false);
+    assert_eq!(story, None);
+    let last = calls
+        .iter()
+        .rposition(|call| call.starts_with("DELETE /"))
+        .expect("the old one goes");
+    calls[..=last + 2].to_vec()
+}
+
+/// Either of the two is killed at each call that changes something.
+#[test]
+fn whoever_is_killed_at_a_write_it_is_finished() {
+    let calls = clean();
+    let writes = (0..calls.len()).filter(|call| !calls[*call].starts_with("GET "));
+    try_all(writes.flat_map(|call| [(call, false), (call, true)]).collect());
+}
+
+/// The same at each call, which takes some minutes. Run by `make matrix`.
+#[test]
+#[ignore = "make matrix runs it"]
+fn whoever_is_killed_at_any_call_it_is_finished() {
+    let calls = clean();
+    try_all(
+        (0..calls.len())
+            .flat_map(|call| [(call, false), (call, true)])
+            .collect(),
+    );
+}
