@@ -5,7 +5,7 @@ export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 MDBOOK := 0.5.4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check hooks matrix fidelity sim mutants fuzz lint bench image docs book man deb packages release reproducible dockerfile engines static clean
+.PHONY: help demo test check hooks matrix itself fidelity sim mutants fuzz lint bench image docs book man deb packages release reproducible dockerfile engines static clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 14
@@ -29,6 +29,9 @@ hooks: ## make git run `check` before each push
 
 matrix: static ## try every fault at every call of an upgrade, on a real engine; MATRIX='start-first kill' selects
 	MATRIX_SHARE=$(or $(MATRIX_SHARE),all) tests/lab/run cargo test --locked --workspace --test matrix -- $(MATRIX)
+
+itself: static ## kill the upgrader or its successor at every call of their exchange, on a real engine
+	tests/lab/run cargo test --locked --workspace --test engine itself::whoever_is_killed_at_any_call -- --ignored --nocapture
 
 fidelity: static ## take every option of a container through an upgrade, on each engine; FIDELITY='mount' selects
 	FIDELITY='$(or $(FIDELITY),all)' tests/lab/fidelity

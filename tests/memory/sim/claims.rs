@@ -401,51 +401,6 @@ impl Claims {
         }
     }
 
-    fn rename(&mut self, world: &World, situation: &Situation, role: Role, target: &Glance, to: &str) {
-        let (faults, upgraders) = (&world.scenario.faults, &world.scenario.upgraders);
-        // Only the process that asked it to stop knows that it drains, where it has no policy that could be off.
-        let had_no_policy =
-            self.lines[situation.line].expected["HostConfig"]["RestartPolicy"]["Name"] == "no";
-        let is_forgotten = had_no_policy && (faults.kill + faults.power > 0 || upgraders.len() > 1);
-        self.given.insert(to.to_owned(), situation.line);
-        let line = &mut self.lines[situation.line];
-        // What was given up under the old name is no part of it any more.
-        line.is_double |= matches!(role, Role::Serving | Role::Candidate) && situation.has_given_up();
-        match role {
-            Role::Serving if situation.is_calm() => {
-                line.names.remove(&target.name);
-                self.given.insert(target.name.clone(), situation.line);
-                line.names.insert(to.to_owned());
-            }
-            // They had made anew what it was to replace: it is no part of that one, and theirs under this name.
-            Role::Candidate if situation.is_nobodys(world, target) => line.is_double = true,
-            Role::Serving | Role::Candidate => {
-                line.names.insert(to.to_owned());
-            }
-            Role::Standby if situation.serving().is_none() => line.fate = Fate::Any,
-            Role::Draining { .. } => {
-                line.names.insert(to.to_owned());
-                if is_forgotten || situation.is_on_its_own(world, target) {
-                    line.fate = Fate::Any;
-                }
-                if situation.serving().is_some() {
-                    return;
-                }
-                // Without a successor, or in a life that somebody gave it, it is theirs.
-                // Nor does anybody know what ended before what, if the clock was set back.
-                if situation.candidate().is_none() || line.was_restarted || self.clock_went_back {
-                    line.fate = Fate::Any;
-                }
-            }
-            // It may still be up when another one takes over.
-            Role::Withdrawn { .. } | Role::Failed { .. } | Role::Inconclusive { .. } if is_up(target) => {
-                line.fate = Fate::Any;
-                line.is_double = true;
-            }
-            _ => {}
-        }
-    }
-
     /// Someone removed an image, or gave its name to another one: without it no old container can be made anew, and what
     /// comes back of one with `--rm` is its copy.
     pub(super) fn image_changed(&mut self, world: &World) {
