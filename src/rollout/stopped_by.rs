@@ -150,7 +150,15 @@ impl Rollout {
             let left = left.filter(|left| left.id == event.id);
             left.is_some_and(|left| left.retired_at().is_none() || event.kind == EventKind::Renamed)
         };
-        let begin = events.iter().position(is_begin).unwrap_or_default();
+        let Some(begin) = events.iter().position(is_begin) else {
+            // An engine forgets all events when it ends. As it comes back, it asks what still lives to stop, and tells that
+            // as it tells what somebody does.
+            return if events.len() >= SURELY_ALL {
+                StoppedBy::Unknown
+            } else {
+                StoppedBy::Engine
+            };
+        };
         let had_name = |event: &HostEvent| event.name == self.name && self.member(&event.id).is_none();
         let gone: HashSet<&ContainerId> = events
             .iter()
@@ -378,7 +386,8 @@ mod tests {
         };
         let gone = |name, kind| event("gone", name, kind);
         let (other, renamed) = (EventKind::Other, EventKind::Renamed);
-        for (events, by) in [
+        let created = event("c", "dd.candidate", other.clone());
+        for (mut events, by) in [
             (
                 vec![gone("dd", signal("9")), gone("dd", other.clone())],
                 StoppedBy::Somebody,
@@ -401,14 +410,15 @@ mod tests {
                 vec![gone("dd", signal("15")), gone("dd.draining-5", renamed)],
                 StoppedBy::Nobody,
             ),
-            // It is there.
-            (vec![event("c", "dd", signal("15"))], StoppedBy::Nobody),
             // It is being removed.
             (
                 vec![gone("dd", signal("9")), gone("", EventKind::Disconnected)],
                 StoppedBy::Somebody,
             ),
         ] {
+            // An engine that does not know of the candidate's creation ended since, and ends what lived when it comes back.
+            assert_eq!(rollout.who_removed(&events), StoppedBy::Engine, "{events:?}");
+            events.insert(0, created.clone());
             assert_eq!(rollout.who_removed(&events), by, "{events:?}");
         }
     }
