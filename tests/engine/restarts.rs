@@ -182,6 +182,41 @@ fn an_image_whose_candidate_ended_with_a_killed_engine_is_not_judged() {
     no_image_is_judged("proof-killed", Signal::KILL);
 }
 
+/// An engine that comes back removes what still runs with `--rm`, and tells that as it tells of somebody's `docker rm`.
+fn one_with_auto_remove_comes_back(test: &str, configuration: &str, signal: Signal) {
+    Engine::with(configuration, |engine| {
+        let lab = Lab::new(test);
+        let name = lab.delegate("1", V1, &["--rm"]);
+        let upgrader = lab
+            .upgrader(V2)
+            .with("HEALTHY_TIME", "10s")
+            .with("HEALTHY_DEADLINE", "40s");
+        let mut once = upgrader.begin("once");
+        once.says("reason=\"proving\"", PATIENCE);
+        once.signal(Signal::KILL);
+        engine.restart(signal);
+        // What was begun comes to its end, and then there is a scheduled run.
+        let log: String = (0..2).map(|_| upgrader.run(&["once"]).text).collect();
+        assert_eq!(
+            (image_of(&name), lab.names()),
+            (image(V2), vec!["1".to_owned()]),
+            "{log}"
+        );
+    });
+}
+
+#[test]
+#[ignore = "restarts the engine; make test runs it in a lab of its own"]
+fn one_with_auto_remove_comes_back_after_its_engine_was_killed() {
+    one_with_auto_remove_comes_back("rm-killed", "{}", Signal::KILL);
+}
+
+#[test]
+#[ignore = "restarts the engine; make test runs it in a lab of its own"]
+fn one_with_auto_remove_comes_back_after_a_restart_with_live_restore() {
+    one_with_auto_remove_comes_back("rm-live", r#"{"live-restore": true}"#, Signal::TERM);
+}
+
 /// Whether a container runs; one that is gone does not.
 fn runs(id: &str) -> bool {
     let seen = Command::new("docker")

@@ -75,10 +75,17 @@ impl State {
         self.down_until = None;
         // What became of its containers meanwhile, the engine that went away did not tell this one.
         self.forgotten_events = self.events.len();
-        if self.down == Down::Killed {
-            self.end_all(Some(RESTORE_PATIENCE));
-        }
         self.cause = Cause::Engine;
+        if self.down == Down::Killed {
+            // It tells this as it tells what somebody asks for.
+            for index in 0..self.containers.len() {
+                if self.containers[index].life().is_some() {
+                    self.log(index, Happened::SignalledAgain);
+                }
+            }
+            self.end_all(Some(RESTORE_PATIENCE));
+            self.cause = Cause::Engine;
+        }
         let mut index = 0;
         while let Some(container) = self.containers.get_mut(index) {
             // With live-restore; a container that ended meanwhile is noticed in a moment.
