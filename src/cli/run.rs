@@ -227,7 +227,10 @@ fn log_warnings(settings: &Settings) {
 pub(super) async fn once(settings: &Settings) -> Result<Exit, Exit> {
     let listeners = make_listeners(settings)?;
     let ledger = made(app::ledger(settings, &listeners))?;
-    let mut upgrader = single_run(settings, ledger).await?;
+    // A container that ends after its run needs no successor.
+    let mut settings = settings.clone();
+    settings.self_upgrade = false;
+    let mut upgrader = single_run(&settings, ledger).await?;
     until_shutdown(Box::pin(async {
         let report = daemon::once(&mut upgrader).await;
         listeners.finish(LAST_EVENTS).await;
