@@ -5,7 +5,7 @@ export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 MDBOOK := 0.5.4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check hooks matrix itself fidelity sim mutants fuzz lint bench image docs book man deb packages release reproducible dockerfile engines static clean
+.PHONY: help demo test check hooks matrix itself fidelity sim mutants fuzz lint bench image docs book recording man deb packages release reproducible dockerfile engines static clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 14
@@ -65,6 +65,9 @@ book: ## make target/book of the pages, with a search; mdBook is installed into 
 		cargo install mdbook --locked --version $(MDBOOK) --no-default-features --features search --root $(TARGET_DIR)/tools
 	@PATH="$(TARGET_DIR)/tools/bin:$$PATH" docs/build $(TARGET_DIR)/book
 	cargo test --locked --quiet --test pure -- book:: --include-ignored
+
+recording: static ## record the demo anew as docs/demo.svg, which the README shows; asciinema and svg-term are fetched
+	docs/record docs/demo.svg
 
 man: ## write the man page to target/man and the completions of bash, zsh and fish to target/completions
 	cargo run --locked --quiet --package manual -- $(TARGET_DIR)
