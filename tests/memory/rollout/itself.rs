@@ -300,6 +300,28 @@ async fn one_that_cannot_run_twice_says_why_it_is_not_replaced() {
     assert_eq!(own.reason.as_str(), "cannot_start_first", "{}", own.message);
 }
 
+/// A service has no container, but is of a version.
+#[tokio::test(start_paused = true)]
+async fn a_service_reports_a_newer_version() {
+    let mut host = Host::new();
+    for (published, is_newer) in [("team/upgrader:99.1.0", true), ("team/upgrader:0.0.1", false)] {
+        host.published_upgrader = Some(published);
+        let mut service = host.upgrader(NEW);
+        service.check_in();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        service.check_in();
+        let known = service.upgrader_image().expect("an answer");
+        assert_eq!(
+            (known.published.as_str(), known.newer_version_available),
+            (published, is_newer)
+        );
+        assert_eq!(
+            known.image,
+            concat!("docker.io/team/upgrader:", env!("CARGO_PKG_VERSION"))
+        );
+    }
+}
+
 /// Every call of the exchange, whoever makes it, is the last one of its process: before it, or after it.
 #[tokio::test(start_paused = true)]
 async fn whoever_crashes_whenever_it_is_finished() {

@@ -2,7 +2,7 @@
 
 use delegate_upgrader::image::{
     ImagePolicy, ImageReference, Target, TargetSettings, check_mirror, check_repository, manager_reference,
-    resolve,
+    resolve, resolve_upgrader,
 };
 
 const A: &str = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
@@ -336,5 +336,34 @@ fn wrong_mirrors_and_repositories_are_refused() {
         &format!("d@{A}"),
     ] {
         assert!(check_repository(repository).is_err(), "{repository}");
+    }
+}
+
+#[test]
+#[rustfmt::skip]
+fn an_upgrader_takes_later_versions_of_its_own_repository_or_what_it_is_told_to() {
+    let plain = TargetSettings::default();
+    let mirrored = mirror("mirror.corp/hub");
+    let told = TargetSettings { self_image: Some(reference("r.corp/own:1.2.0")), ..plain.clone() };
+    // A month of the delegate is no version of the upgrader; a digest is asked of both.
+    let policy = ImagePolicy { max_version: "26.01".parse().ok(), require_digest: true };
+    let strict = TargetSettings { policy, ..plain.clone() };
+    for (current, published, settings, expected) in [
+        ("team/upgrader:1.2.0", "team/upgrader:1.10.0", &plain, "replace team/upgrader:1.10.0"),
+        ("team/upgrader:1.2.0", "team/upgrader:1.2.0", &plain, "current"),
+        ("team/upgrader:1.3.0", "team/upgrader:1.2.9", &plain, "current"),
+        ("team/upgrader:1.2.0", "harness/upgrader:1.3.0", &plain, "unresolvable"),
+        ("team/upgrader:latest", "team/upgrader:1.3.0", &plain, "unresolvable"),
+        // It stays in the registry it came from.
+        ("mirror.corp/hub/team/upgrader:1.2.0", "team/upgrader:1.3.0", &mirrored,
+            "replace mirror.corp/hub/team/upgrader:1.3.0"),
+        // What is set is right, be it older or of another repository.
+        ("team/upgrader:1.3.0", "r.corp/own:1.2.0", &told, "replace r.corp/own:1.2.0"),
+        ("r.corp/own:1.2.0", "r.corp/own:1.2.0", &told, "current"),
+        ("team/upgrader:1.0.0", "team/upgrader:99.1.0", &strict, "not pinned team/upgrader:99.1.0"),
+        ("team/upgrader:1.0.0", "team/upgrader:99.1.0@A", &strict, "replace team/upgrader:99.1.0@A"),
+    ] {
+        let found = resolve_upgrader(&reference(published), &reference(current), settings);
+        assert_eq!(outcome(&found), expand(expected), "published {published}, current {current}");
     }
 }
