@@ -154,7 +154,7 @@ fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked) -> 
     history.ended_in_service = *role == Role::Serving && has_ended;
     history.note_policy(&container.restart_policy_text());
     if matches!(role, Role::Serving) && check != Check::Awaited {
-        log_health_change(container, before, &health);
+        log_health_change(part, before, &health);
     }
     if let Some(is_well) = history.checks.take_outcome() {
         log_outcome(container, is_well, &health);
@@ -379,16 +379,22 @@ fn log_outcome(container: &Inspected, is_well: bool, health: &Health) {
     }
 }
 
-fn log_health_change(container: &Inspected, before: Option<HealthStatus>, health: &Health) {
+fn log_health_change(part: &Part, before: Option<HealthStatus>, health: &Health) {
     if before == Some(health.status) {
         return;
     }
+    let what = if part.workload == OWN_WORKLOAD {
+        "upgrader"
+    } else {
+        "delegate"
+    };
+    let container = &part.container;
     let (name, container_id, probe) = (container.name(), container.id(), health.probe.as_str());
     let detail = health.detail.as_str();
     if health.status == HealthStatus::Unhealthy {
-        warn!(container = name, %container_id, probe, detail, "delegate is unhealthy");
+        warn!(container = name, %container_id, probe, detail, "{what} is unhealthy");
     } else {
         let state = health.status.as_str();
-        info!(container = name, %container_id, probe, detail, "delegate is {state}");
+        info!(container = name, %container_id, probe, detail, "{what} is {state}");
     }
 }
