@@ -11,7 +11,7 @@ use kit::twin::{Behaviour, Cause, Fault, Happened, Operation};
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, LocalSet};
 
-use super::host::{HOUR, Host, NEW, OWN_LISTENER, good};
+use super::host::{HOUR, Host, NEW, OLD, OWN_LISTENER, good};
 
 const FIRST: &str = "harness/upgrader:1.0.0";
 const SECOND: &str = "harness/upgrader:1.1.0";
@@ -214,14 +214,20 @@ fn assert_only_one_acted(world: &World) {
                 _ => {}
             }
         }
-        let holder = known.iter().find(|(_, (name, lives))| *name == NAME && *lives);
-        if let Some((holder, _)) = holder {
-            assert_eq!(
-                *holder,
-                own.as_str(),
-                "{call:?} is of another one than the one that has the name"
-            );
-        }
+        // The one that has the name, else the one that gave it up last, else the new one.
+        let rank = |name: &str| match Role::parse(name) {
+            (NAME, Role::Serving) => Some((2, 0)),
+            (NAME, Role::Draining { since }) => Some((1, since)),
+            (NAME, Role::Candidate) => Some((0, 0)),
+            _ => None,
+        };
+        let living = known.iter().filter(|(_, (_, lives))| *lives);
+        let ranked = living.filter_map(|(id, (name, _))| Some((rank(name)?, *id)));
+        let turn = ranked.max().map(|(_, id)| id);
+        assert!(
+            turn.is_none_or(|turn| turn == own.as_str()),
+            "{call:?} is of another one than the one whose turn it is: {known:?}"
+        );
     }
 }
 
@@ -266,6 +272,19 @@ async fn the_new_one_proves_itself_beside_the_old_one_and_takes_over() {
     let own = report.upgrader.expect("a row of its own");
     assert_eq!(own.reason.as_str(), "up_to_date", "{}", own.message);
     assert_at_rest(&world, SECOND, "");
+}
+
+/// What came meanwhile waits for the schedule.
+#[tokio::test(start_paused = true)]
+async fn the_new_one_begins_no_run_when_it_takes_over() {
+    let mut world = World::new(ready());
+    world.run_for(Duration::from_secs(15)).await;
+    world.host.run("dd");
+    world.run_for(Duration::from_secs(85)).await;
+    assert_at_rest(&world, SECOND, "");
+    assert_eq!(world.host.find("dd").image, OLD, "no run was due");
+    world.run_for(Duration::from_secs(150)).await;
+    assert_eq!(world.host.find("dd").image, NEW);
 }
 
 /// One that is not ready is given up; the old one stays, and tries it again later and later.
