@@ -44,7 +44,7 @@ pub fn text(status: &Status) -> String {
         register(
             &mut registry,
             "newer_version_available",
-            "Whether the Manager publishes a newer version of the upgrader, where the two can be compared",
+            "Whether a newer version of the upgrader is published, where the two can be compared",
             upgrader.newer_version_available.into(),
         );
     }

@@ -55,7 +55,7 @@ pub struct Status {
     /// The Manager's last answers, where there is a Manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manager: Option<ManagerStatus>,
-    /// The upgrader's own image and the published one, where it runs in a container and the two can be compared.
+    /// The upgrader's own image and the published one, where the two can be compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgrader_image: Option<UpgraderImage>,
     /// Why the engine could not be reached the last time, if so.

@@ -20,7 +20,7 @@ const SECOND: &str = "1.1.0";
 const CRASHES: &str = "1.2.0";
 /// It lives, but never sees an engine.
 const NEVER_READY: &str = "1.3.0";
-/// As long as no upgrader may be out of reach: a container takes that long to be started and to listen.
+/// Each look at all upgraders takes a while on a busy machine; between two in a row one must have answered.
 const LONGEST_GAP: Duration = Duration::from_millis(900);
 
 fn upgrader_image(version: &str) -> String {

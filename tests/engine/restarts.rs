@@ -138,20 +138,26 @@ fn the_old_one_does_not_come_back(test: &str, signal: Signal) {
     });
 }
 
+/// A delegate whose candidate is proving itself, and the upgrader that was killed meanwhile: in a container it ends with
+/// the engine.
+fn while_proving(lab: &Lab, arguments: &[&str]) -> (String, Upgrader) {
+    let name = lab.delegate("1", V1, arguments);
+    let upgrader = lab
+        .upgrader(V2)
+        .with("HEALTHY_TIME", "10s")
+        .with("HEALTHY_DEADLINE", "40s");
+    let mut once = upgrader.begin("once");
+    once.says("reason=\"proving\"", PATIENCE);
+    once.signal(Signal::KILL);
+    (name, upgrader)
+}
+
 /// The engine goes in the middle of a proof, and its policy may not bring the candidate back.
 fn no_image_is_judged(test: &str, signal: Signal) {
     Engine::with("{}", |engine| {
         for policy in ["no", "on-failure"] {
             let lab = Lab::new(&format!("{test}-{policy}"));
-            let name = lab.delegate("1", V1, &["--restart", policy]);
-            let upgrader = lab
-                .upgrader(V2)
-                .with("HEALTHY_TIME", "10s")
-                .with("HEALTHY_DEADLINE", "40s");
-            let mut once = upgrader.begin("once");
-            once.says("reason=\"proving\"", PATIENCE);
-            // In a container it ends with the engine.
-            once.signal(Signal::KILL);
+            let (name, upgrader) = while_proving(&lab, &["--restart", policy]);
             engine.restart(signal);
             docker(&["start", &name]);
             // What was begun comes to its end, and then there is a scheduled run.
@@ -186,14 +192,7 @@ fn an_image_whose_candidate_ended_with_a_killed_engine_is_not_judged() {
 fn one_with_auto_remove_comes_back(test: &str, configuration: &str, signal: Signal) {
     Engine::with(configuration, |engine| {
         let lab = Lab::new(test);
-        let name = lab.delegate("1", V1, &["--rm"]);
-        let upgrader = lab
-            .upgrader(V2)
-            .with("HEALTHY_TIME", "10s")
-            .with("HEALTHY_DEADLINE", "40s");
-        let mut once = upgrader.begin("once");
-        once.says("reason=\"proving\"", PATIENCE);
-        once.signal(Signal::KILL);
+        let (name, upgrader) = while_proving(&lab, &["--rm"]);
         engine.restart(signal);
         // What was begun comes to its end, and then there is a scheduled run.
         let log: String = (0..2).map(|_| upgrader.run(&["once"]).text).collect();
