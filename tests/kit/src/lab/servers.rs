@@ -23,7 +23,21 @@ pub struct Server {
 
 impl Server {
     /// Starts a command once its configuration is written, for a port that is free, and waits until it listens there.
+    /// Somebody else can take the port before the command does: one that ends is started anew, with another port.
     pub fn start(configure: impl Fn(&Path, u16) -> Command) -> Self {
+        let mut ends = String::new();
+        for _ in 0..3 {
+            match Self::listening(&configure) {
+                Ok(server) => return server,
+                Err(end) => ends.push_str(&end),
+            }
+        }
+        panic!("{ends}")
+    }
+
+    /// # Errors
+    /// The command ended, or does not listen: what it wrote.
+    fn listening(configure: impl Fn(&Path, u16) -> Command) -> Result<Self, String> {
         let directory = tempfile::tempdir().expect("a directory");
         // squid gives up being root before it writes its log.
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777))
@@ -45,14 +59,13 @@ impl Server {
         let begun = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             let ended = server.child.try_wait().expect("a process");
-            assert!(
-                ended.is_none() && begun.elapsed() < Duration::from_secs(30),
-                "{command:?} does not listen: {ended:?}\n{}",
-                server.read("output")
-            );
+            if ended.is_some() || begun.elapsed() > Duration::from_secs(30) {
+                let written = ["output", "cache.log"].map(|name| server.read(name)).concat();
+                return Err(format!("{command:?} does not listen: {ended:?}\n{written}\n"));
+            }
             std::thread::sleep(Duration::from_millis(50));
         }
-        server
+        Ok(server)
     }
 
     /// A file that it writes.
