@@ -33,6 +33,11 @@ pub use notifications::{Notifications, SigningKey, WebhookFormat, WebhookSetting
 pub use problems::{ConfigErrors, Problem};
 pub use timing::Timing;
 
+/// Reads a value of `LISTEN_ADDR`; `None` where it is none.
+pub(crate) fn listen_address(text: &str) -> Option<SocketAddr> {
+    parse::listen_address(text).ok()
+}
+
 /// Everything that can be set, checked: a field for each variable or group of variables.
 #[derive(Clone, Debug)]
 pub struct Settings {

@@ -17,6 +17,9 @@ pub use state::{ApiVersion, ContainerSummary, RunState};
 /// The environment variable by which a container says which delegate it is a replica of.
 pub const DELEGATE_NAME_VARIABLE: &str = "DELEGATE_NAME";
 
+/// The environment variable that says where an upgrader listens.
+pub const LISTEN_ADDR_VARIABLE: &str = "LISTEN_ADDR";
+
 /// What stands for it where the containers are those of the upgrader itself. The setting separates names by commas, so this
 /// names no delegate.
 pub const OWN_WORKLOAD: &str = "the upgrader, itself";

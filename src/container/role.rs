@@ -37,6 +37,12 @@ pub enum Role {
     /// `NAME.attempt`: the attempt marker of an `--rm` candidate, a container of its image that is never started. It
     /// says that the image was tried, whatever becomes of the candidate.
     Attempt,
+    /// `NAME.helper`, and `NAME.helper-ready` once it has said that it is: an upgrader of the new image that makes the
+    /// exchange where two upgraders cannot run at once.
+    Helper {
+        /// Whether it has observed the host, and could write to the engine.
+        is_ready: bool,
+    },
 }
 
 impl Role {
@@ -53,6 +59,10 @@ impl Role {
             }
             if suffix == "attempt" {
                 return (base, Self::Attempt);
+            }
+            if matches!(suffix, "helper" | "helper-ready") {
+                let is_ready = suffix == "helper-ready";
+                return (base, Self::Helper { is_ready });
             }
             if let Some(since) = suffix.strip_prefix("draining-").and_then(second) {
                 return (base, Self::Draining { since });
@@ -81,6 +91,8 @@ impl Role {
             Self::Failed { attempt } => format!("{base}.failed-{attempt}"),
             Self::Inconclusive { attempt } => format!("{base}.inconclusive-{attempt}"),
             Self::Attempt => format!("{base}.attempt"),
+            Self::Helper { is_ready: false } => format!("{base}.helper"),
+            Self::Helper { is_ready: true } => format!("{base}.helper-ready"),
         }
     }
 }
@@ -105,6 +117,8 @@ mod tests {
             Role::Failed { attempt: 3 },
             Role::Inconclusive { attempt: 2 },
             Role::Attempt,
+            Role::Helper { is_ready: false },
+            Role::Helper { is_ready: true },
         ] {
             let name = role.name("docker-delegate");
             assert_eq!(Role::parse(&name), ("docker-delegate", role), "{name}");
@@ -122,6 +136,7 @@ mod tests {
             "candidate",
             "a.draining-1x",
             "a.withdrawn-",
+            "a.helper-",
         ] {
             assert_eq!(Role::parse(name), (name, Role::Serving), "{name}");
         }

@@ -13,6 +13,7 @@
 //! | endpoints keep only what may be set | `networks` |
 //! | anonymous volumes come along with their data | `volumes` |
 //! | the image, our labels, and what makes a copy a standby are ours | `overrides` |
+//! | the helper of an upgrader shares nothing with it that only one can have | `helper` |
 //!
 //! Inspect does not show these, so that nobody can keep them:
 //! - a value the owner gave that is just what the old image says: it is taken for the image's;
@@ -30,6 +31,7 @@
 mod compare;
 mod defaults;
 mod dependencies;
+mod helper;
 mod names;
 mod networks;
 mod obstacle;
@@ -46,6 +48,7 @@ use serde_json::{Map, Value, json};
 
 pub use compare::{Difference, differences, verify};
 pub use dependencies::{Dependency, DependencyKind, dependencies, missing_for_create, missing_for_start};
+pub use helper::of_helper;
 pub use networks::{missing_endpoints, swarm_network};
 pub use obstacle::{Obstacle, managed, podman_secret};
 pub use overrides::Overrides;

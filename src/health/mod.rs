@@ -12,8 +12,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use crate::config::{HealthSettings, ProbeKind};
-use crate::container::{HealthcheckStatus, Inspected, RunState};
+use crate::config::{self, HealthSettings, ProbeKind};
+use crate::container::{HealthcheckStatus, Inspected, LISTEN_ADDR_VARIABLE, RunState};
 use crate::engine::is_abandoned_start;
 use crate::text::redact::Redactor;
 use crate::text::shortened;
@@ -205,12 +205,14 @@ fn ask_http(container: &Inspected, settings: &HealthSettings, host: Option<IpAdd
 }
 
 /// The same for an upgrader, which says itself whether it is ready: its HEALTHCHECK, where it has one, says only that it is
-/// alive.
+/// alive. It listens where its environment says, or else where this one does.
 pub fn readiness(
     container: &Inspected,
     listen: SocketAddr,
     host: Option<IpAddr>,
 ) -> Result<Question, Health> {
+    let own = container.env(LISTEN_ADDR_VARIABLE);
+    let listen = own.and_then(config::listen_address).unwrap_or(listen);
     let can_be_reached = !listen.ip().is_loopback();
     let settings = HealthSettings {
         interval: Duration::ZERO,
@@ -233,6 +235,21 @@ pub fn readiness(
         }
         other => other,
     }
+}
+
+/// The health of this upgrader, which is ready once it has observed the host: that need not be asked.
+pub fn of_itself() -> Health {
+    Health::new(HealthStatus::Healthy, Probe::Running, "it observes the host")
+}
+
+/// The health of an upgrader's helper that runs: its name says whether it has observed the host.
+pub fn of_helper(is_ready: bool) -> Health {
+    let (status, detail) = if is_ready {
+        (HealthStatus::Healthy, "it says that it is ready")
+    } else {
+        (HealthStatus::Starting, "it has not said that it is ready")
+    };
+    Health::new(status, Probe::Running, detail)
 }
 
 impl Question {

@@ -13,7 +13,7 @@ use super::{Scope, labels};
 use crate::container::{ContainerId, ContainerSummary, Inspected, OWN_WORKLOAD, Role, RunState};
 use crate::document::{self, Obstacle, SingleInstance};
 use crate::engine::Engine;
-use crate::health::{Health, HealthEndpoint, HealthStatus, Probe, Question};
+use crate::health::{self, Health, HealthEndpoint, HealthStatus, Probe, Question};
 use crate::rollout::{Check, Member, Memory, OwnerLimits, Rollout, Seen};
 use crate::schedule::zone::Zone;
 
@@ -90,6 +90,7 @@ pub(super) fn assemble<H: HealthEndpoint>(
         standby: None,
         failed: Vec::new(),
         attempt: None,
+        helper: None,
         opted_out: None,
         limits: OwnerLimits::default(),
         single_instance: None,
@@ -114,6 +115,7 @@ pub(super) fn assemble<H: HealthEndpoint>(
             Role::Withdrawn { .. } => rollout.withdrawn.push(member),
             Role::Standby => rollout.standby = Some(member),
             Role::Attempt => rollout.attempt = Some(member),
+            Role::Helper { .. } => rollout.helper = Some(member),
         }
     }
     for stopping in [&mut rollout.draining, &mut rollout.withdrawn] {
@@ -216,6 +218,9 @@ pub(super) fn name_conflict(name: &str, parts: &[Part], containers: &[ContainerS
     let vanishes = serving.any(|part| part.container.auto_remove());
     let candidate = Role::Candidate.name(name);
     let others = [Role::Standby, Role::Attempt].into_iter().filter(|_| vanishes);
+    let is_upgrader = parts.iter().any(|part| part.workload == OWN_WORKLOAD);
+    let helpers = [false, true].map(|is_ready| Role::Helper { is_ready });
+    let others = others.chain(helpers.into_iter().filter(|_| is_upgrader));
     let others = others.map(|role| role.name(name));
     std::iter::once(candidate).chain(others).find(|needed| {
         let holder = containers.iter().find(|container| container.name == *needed);
@@ -362,8 +367,14 @@ fn question_of<H: HealthEndpoint>(
                 failed_checks: 0,
             })
         }
+        Role::Helper { is_ready } if part.container.state() == RunState::Running => {
+            Err(health::of_helper(is_ready))
+        }
         _ => match scope.replaces_itself.filter(|_| part.workload == OWN_WORKLOAD) {
-            Some(listen) => probes.readiness(&part.container, listen),
+            Some(listen) => match probes.readiness(&part.container, listen) {
+                Ok(_) if scope.own_id.as_ref() == Some(&part.container.id()) => Err(health::of_itself()),
+                question => question,
+            },
             None => probes.question(&part.container, &scope.health),
         },
     }

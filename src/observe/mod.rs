@@ -137,7 +137,7 @@ impl<H: HealthEndpoint> Observer<H> {
             // Where the engine cannot show it, it is as it was; at first, nothing is done.
             Some(own) => turn::turn(&families, own)
                 .or(known_turn.take())
-                .or(Some(Turn::StandsBy(own.short().to_owned()))),
+                .or_else(|| Some(Turn::behind(own.short()))),
         };
         let mut errors = read::inspect_errors(uninspected, &mut families, identities)?;
         for parts in families.values() {

@@ -94,7 +94,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             return Cow::Borrowed(policy);
         }
         Cow::Owned(Policy {
-            strategy: Strategy::StartFirst,
+            strategy: Strategy::Auto,
             restarts_unhealthy: false,
             ..policy.clone()
         })

@@ -241,7 +241,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     pub async fn reconcile(&mut self) -> Result<Report, EngineError> {
         for _ in 0..MAX_STEPS {
             let (rollouts, now) = self.observe().await?;
-            if let Some(report) = self.stand_by(&rollouts, now) {
+            if let Some(report) = self.stand_by(&rollouts, now).await {
                 return Ok(report);
             }
             self.ledger.observe(&rollouts, now).await;

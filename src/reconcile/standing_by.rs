@@ -1,7 +1,7 @@
 //! Two instances of an upgrader that replaces itself: the one whose turn it is not watches, and takes over when it is.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use tracing::info;
+use tracing::{info, warn};
 
 use super::Reconciler;
 use crate::engine::Engine;
@@ -19,15 +19,15 @@ const INTERVAL: TimeDelta = TimeDelta::seconds(2);
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Whether another instance of this upgrader acts, by the last observation.
     pub fn stands_by(&self) -> bool {
-        matches!(self.observer.turn(), Turn::StandsBy(_))
+        matches!(self.observer.turn(), Turn::StandsBy { .. })
     }
 
     /// The report of one that stands by; `None` where it is this one's turn.
     ///
     /// What it was asked or answered before is of no use when it takes over: that run reports only, and the schedule begins
     /// the next one.
-    pub(super) fn stand_by(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) -> Option<Report> {
-        let Turn::StandsBy(name) = self.observer.turn().clone() else {
+    pub(super) async fn stand_by(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) -> Option<Report> {
+        let Turn::StandsBy { behind, says_ready } = self.observer.turn().clone() else {
             if std::mem::take(&mut self.stood_by) {
                 info!("this upgrader acts on this host from now on");
             }
@@ -36,13 +36,28 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.stood_by = true;
         self.starting = Some(Mode::ReportOnly);
         self.run = UpgradeRun::default();
+        if let Some(name) = says_ready {
+            self.say_ready(&name).await;
+        }
         let mut report = Report::new(now);
         report.check_by(now + INTERVAL);
-        let reason = Reason::StandingBy { name };
+        let reason = Reason::StandingBy { name: behind };
         for rollout in rollouts {
             self.report(&mut report, rollout, &reason, None);
         }
         report.delegates.sort_by(|a, b| a.container.cmp(&b.container));
         Some(report)
+    }
+
+    /// A helper has observed the host. Its new name says so, and that it can write to the engine: only now does the old one
+    /// trust it. Where it cannot, it tries again.
+    async fn say_ready(&self, name: &str) {
+        let Some(own) = &self.settings.scope.own_id else {
+            return;
+        };
+        match self.engine.rename(own, name).await {
+            Ok(()) => info!(container = name, "this helper is ready to make the exchange"),
+            Err(error) => warn!(container = name, %error, "this helper cannot say that it is ready"),
+        }
     }
 }

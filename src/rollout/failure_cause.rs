@@ -32,6 +32,9 @@ pub enum FailureCause {
     UnhealthyAfterCommit { lasting: Duration, health: String },
     #[error("delegates with another image became unhealthy with it, for the second time: {peer}")]
     HarmsOthers { peer: String },
+    /// Of an upgrader of which two cannot run at once.
+    #[error("the helper, an upgrader with this image that was to replace the old one, failed: {cause}")]
+    HelperFailed { cause: Box<FailureCause> },
     /// Only the process that rejected it knows.
     #[error("another delegate-upgrader rejected it; its log has the cause")]
     RejectedByAnother,
@@ -58,7 +61,7 @@ impl FailureCause {
     pub(super) fn may_be_the_manager(&self) -> bool {
         !matches!(
             self,
-            Self::StartRefused { .. } | Self::Vanished { problem: Some(_) }
+            Self::StartRefused { .. } | Self::HelperFailed { .. } | Self::Vanished { problem: Some(_) }
         )
     }
 

@@ -80,6 +80,8 @@ pub struct Rollout {
     pub failed: Vec<Member>,
     /// The attempt marker of an `--rm` candidate.
     pub attempt: Option<Member>,
+    /// The one that makes the exchange of an upgrader of which two cannot run at once.
+    pub helper: Option<Member>,
     /// The label by which its owner opted it out, if so.
     pub opted_out: Option<&'static str>,
     /// When its owner lets a replacement begin.
@@ -142,6 +144,7 @@ impl Rollout {
         self.candidate.is_some()
             || self.serving.is_none()
             || self.standby.is_some()
+            || self.helper.is_some()
             || !self.draining.is_empty()
             || !self.withdrawn.is_empty()
     }
@@ -158,6 +161,7 @@ impl Rollout {
         let named = self.serving.iter().chain(&self.candidate).chain(&self.standby);
         named
             .chain(&self.attempt)
+            .chain(&self.helper)
             .chain(&self.draining)
             .chain(&self.withdrawn)
             .chain(&self.failed)
@@ -365,6 +369,12 @@ impl Rollout {
         match (self.strategy.unwrap_or(policy.strategy), single_instance) {
             (Strategy::StartFirst | Strategy::Auto, None) => UpdateOrder::StartFirst,
             (Strategy::StartFirst, Some(conflict)) => {
+                UpdateOrder::Blocked(Reason::CannotStartFirst(conflict.clone()))
+            }
+            // Its helper would need that memory as well.
+            (Strategy::Auto, Some(conflict @ SingleInstance::TooLittleMemory { .. }))
+                if self.is_upgrader() =>
+            {
                 UpdateOrder::Blocked(Reason::CannotStartFirst(conflict.clone()))
             }
             (Strategy::Auto, Some(_)) | (Strategy::StopFirst, _) => UpdateOrder::StopFirst,

@@ -41,6 +41,7 @@ rows! {
     P1 P2 P3 P4 P5 P6 P7 P8
     G1 G2 G3 G4 G5 G6
     E1 E2 E3 E4
+    J1 J2 J3 J4 J5 J6 J7 J8
     L1 L2
     X1 X2 X3 X4 X5 X6 X7 X8 X9 X10 X11 X12
     M1 M2

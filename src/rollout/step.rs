@@ -41,6 +41,8 @@ pub enum Step {
     /// Make `NAME.attempt`, a container of the candidate's image that is never started, since the candidate itself
     /// vanishes by stopping.
     CreateAttemptMarker { candidate: ContainerId, image: String },
+    /// Make `NAME.helper` from the upgrader in service and the image of its candidate.
+    CreateHelper { from: ContainerId, image: String },
     /// Start a candidate, or an old one that is restored.
     Start { id: ContainerId, name: String },
     /// Half of the commit: the old one gives up the name. In a stop-first replacement, its beginning.
@@ -215,6 +217,9 @@ impl fmt::Display for Step {
                     "marking {image} as tried before starting the candidate ({candidate})"
                 )
             }
+            Self::CreateHelper { image, .. } => {
+                write!(f, "creating the helper with {image}")
+            }
             Self::Start { id, name } => write!(f, "starting {name} ({id})"),
             Self::Retire { id, to } => write!(f, "retiring the old container ({id}) as {to}"),
             Self::Withdraw { id, to, .. } => write!(f, "withdrawing the candidate ({id}) as {to}"),
@@ -256,6 +261,7 @@ impl Step {
             Self::CreateStandby { .. } => "created the standby copy".to_owned(),
             Self::Recreate { .. } => "recreated the old container".to_owned(),
             Self::CreateAttemptMarker { .. } => "created the attempt marker".to_owned(),
+            Self::CreateHelper { .. } => "created the helper".to_owned(),
             Self::Start { name, .. } => format!("started {name}"),
             Self::Retire { to, .. } | Self::Restore { to, .. } => {
                 format!("renamed the old container to {to}")

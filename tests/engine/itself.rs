@@ -20,6 +20,8 @@ const SECOND: &str = "1.1.0";
 const CRASHES: &str = "1.2.0";
 /// It lives, but never sees an engine.
 const NEVER_READY: &str = "1.3.0";
+/// It works, but its HEALTHCHECK says that it does not.
+const UNHEALTHY: &str = "1.4.0";
 /// Each look at all upgraders takes a while on a busy machine; between two in a row one must have answered.
 const LONGEST_GAP: Duration = Duration::from_millis(900);
 
@@ -41,6 +43,10 @@ fn build() {
                 r#"ENTRYPOINT ["/delegate-upgrader", "config", "--nonsense"]"#,
             ),
             (NEVER_READY, "ENV DOCKER_HOST=unix:///nowhere.sock"),
+            (
+                UNHEALTHY,
+                r#"HEALTHCHECK --interval=1s CMD ["/delegate-upgrader", "config", "--nonsense"]"#,
+            ),
         ] {
             let tag = upgrader_image(version);
             let mut build = Command::new("docker")
@@ -265,21 +271,71 @@ fn a_bad_one_ends_with_the_old_one_in_charge() {
     }
 }
 
-#[test]
-fn one_with_a_port_of_the_host_says_why_it_stays() {
-    let lab = Lab::new("itself-port");
+/// A port of the host that nobody else has.
+fn own_port() -> [String; 2] {
     let port = kit::lab::servers::free_port();
-    let port = format!("127.0.0.1:{port}:9464");
-    let upgrader = run(&lab, SECOND, &engine_socket(), &["--publish", &port]);
-    eventually("it says so", Duration::from_secs(60), || {
-        status(&upgrader)["report"]["upgrader"]["reason"] == "cannot_start_first"
-    });
+    ["--publish".to_owned(), format!("127.0.0.1:{port}:9464")]
+}
+
+/// Two of it would want that port, or that network.
+#[test]
+fn a_helper_makes_the_exchange_where_two_cannot_run_at_once() {
+    let listen = format!("LISTEN_ADDR=127.0.0.1:{}", kit::lab::servers::free_port());
+    let ways = [
+        own_port().to_vec(),
+        ["--network", "host", "--env", &listen]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    for (way, arguments) in ways.iter().enumerate() {
+        let lab = Lab::new(&format!("itself-helper-{way}"));
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let upgrader = run(&lab, SECOND, &engine_socket(), &arguments);
+        let before = settings(&inspect(&upgrader));
+        eventually("it has replaced itself", Duration::from_secs(90), || {
+            runs(&upgrader, SECOND)
+        });
+        eventually("only the new one is left", Duration::from_secs(30), || {
+            lab.names() == ["upgrader"]
+        });
+        assert_eq!(settings(&inspect(&upgrader)), before);
+        let log = logs(&upgrader);
+        assert!(
+            log.contains("this upgrader acts on this host from now on"),
+            "{log}"
+        );
+    }
     // A port that the engine chooses is none that two would want.
     let lab = Lab::new("itself-any-port");
     let upgrader = run(&lab, SECOND, &engine_socket(), &["--publish", "9464"]);
     eventually("it has replaced itself", Duration::from_secs(90), || {
         runs(&upgrader, SECOND)
     });
+    assert!(!logs(&upgrader).contains("helper"), "{}", logs(&upgrader));
+}
+
+/// Two of them fail as helpers, and the old one never stops. The third one fails where it has the port, and the helper brings
+/// the old one back.
+#[test]
+fn a_bad_one_ends_with_the_old_one_in_charge_where_two_cannot_run_at_once() {
+    for bad in [CRASHES, NEVER_READY, UNHEALTHY] {
+        let lab = Lab::new(&format!("itself-helper-bad-{bad}"));
+        let port = own_port();
+        let upgrader = run(&lab, bad, &engine_socket(), &[&port[0], &port[1]]);
+        let first = inspect(&upgrader);
+        eventually("the bad one is rejected", Duration::from_secs(120), || {
+            lab.names() == ["upgrader", "upgrader.failed-1"]
+        });
+        eventually("its image is in quarantine", Duration::from_secs(20), || {
+            status(&upgrader)["report"]["upgrader"]["reason"] == "quarantined"
+        });
+        let now = inspect(&upgrader);
+        assert_eq!(now["Id"], first["Id"]);
+        assert!(runs(&upgrader, FIRST));
+        assert_eq!(settings(&now), settings(&first));
+        let has_stopped = now["State"]["StartedAt"] != first["State"]["StartedAt"];
+        assert_eq!(has_stopped, bad == UNHEALTHY, "{bad}");
+    }
 }
 
 /// Which calls are counted, by their method.
@@ -287,7 +343,12 @@ type Counted = fn(&str) -> bool;
 
 /// What comes of it when whoever makes that call of those that are counted is killed, before the engine hears of it or after
 /// it has answered: the calls, and the story where it went wrong.
-fn killed_at(is_counted: Counted, point: usize, is_after: bool) -> (Vec<String>, Option<String>) {
+fn killed_at(
+    has_port: bool,
+    is_counted: Counted,
+    point: usize,
+    is_after: bool,
+) -> (Vec<String>, Option<String>) {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let lab = Lab::new(&format!("itself-kill-{number}"));
@@ -309,7 +370,9 @@ fn killed_at(is_counted: Counted, point: usize, is_after: bool) -> (Vec<String>,
             (true, true) => Treatment::KilledAfter,
         }
     });
-    let upgrader = run(&lab, SECOND, &proxy.host().replace("unix://", ""), &[]);
+    let port = own_port();
+    let port: Vec<&str> = port.iter().map(String::as_str).filter(|_| has_port).collect();
+    let upgrader = run(&lab, SECOND, &proxy.host().replace("unix://", ""), &port);
     let limit = Instant::now() + Duration::from_secs(120);
     let is_done = || runs(&upgrader, SECOND) && lab.names() == ["upgrader"];
     while !is_done() && Instant::now() < limit {
@@ -330,8 +393,8 @@ fn killed_at(is_counted: Counted, point: usize, is_after: bool) -> (Vec<String>,
 }
 
 /// Tries all points of an exchange, four at once.
-fn try_all(is_counted: Counted) {
-    let clean = clean(is_counted).len();
+fn try_all(has_port: bool, is_counted: Counted) {
+    let clean = clean(has_port, is_counted).len();
     let points: Vec<(usize, bool)> = (0..clean)
         .flat_map(|call| [(call, false), (call, true)])
         .collect();
@@ -341,7 +404,7 @@ fn try_all(is_counted: Counted) {
         let (points, failed) = (Arc::clone(&points), Arc::clone(&failed));
         thread::spawn(move || {
             while let Some((point, is_after)) = { points.lock().expect("the points").pop() } {
-                let (calls, story) = killed_at(is_counted, point, is_after);
+                let (calls, story) = killed_at(has_port, is_counted, point, is_after);
                 let when = if is_after { "after" } else { "before" };
                 let call = calls.get(point).cloned();
                 let story = story.or_else(|| call.is_none().then(|| "it was not made".to_owned()));
@@ -371,8 +434,8 @@ fn try_all(is_counted: Counted) {
 }
 
 /// The calls of an exchange in which nobody is killed.
-fn clean(is_counted: Counted) -> Vec<String> {
-    let (calls, story) = killed_at(is_counted, usize::MAX, false);
+fn clean(has_port: bool, is_counted: Counted) -> Vec<String> {
+    let (calls, story) = killed_at(has_port, is_counted, usize::MAX, false);
     assert_eq!(story, None);
     let last = calls.iter().rposition(|call| call.starts_with("DELETE /"));
     calls[..=last.expect("the old one goes")].to_vec()
@@ -381,12 +444,20 @@ fn clean(is_counted: Counted) -> Vec<String> {
 /// Either of the two is killed at each call that changes something.
 #[test]
 fn whoever_is_killed_at_a_write_it_is_finished() {
-    try_all(|method| method != "GET");
+    try_all(false, |method| method != "GET");
+}
+
+/// The same, with a helper.
+#[test]
+fn whoever_is_killed_at_a_write_a_helper_finishes_it() {
+    try_all(true, |method| method != "GET");
 }
 
 /// The same at each call, which takes some minutes. Run by `make itself`.
 #[test]
 #[ignore = "it takes minutes: make itself runs it"]
 fn whoever_is_killed_at_any_call_it_is_finished() {
-    try_all(|_| true);
+    for has_port in [false, true] {
+        try_all(has_port, |_| true);
+    }
 }

@@ -92,6 +92,30 @@ pub(super) async fn copy<E: Engine>(
     create(engine, original, wanted).await
 }
 
+/// An upgrader of the candidate's image, which is configured as the one in service, but shares nothing with it that only one
+/// can have. It is told from a successor as an attempt marker is: it remembers no restart policy.
+pub(super) async fn create_helper<E: Engine>(
+    engine: &E,
+    rollout: &Rollout,
+    from: &ContainerId,
+    candidate: &Member,
+) -> Result<ContainerId, Failure> {
+    let serving = engine.inspect(from).await?;
+    let wanted = NewContainer {
+        name: Role::Helper { is_ready: false }.name(&rollout.name),
+        image: &candidate.image_id,
+        reference: candidate.image.to_string(),
+        by_id: true,
+        is_standby: true,
+        labels: vec![
+            (label::REPLACES, from.as_str().to_owned()),
+            (label::NAME, rollout.name.clone()),
+            (label::RELEASE, candidate.release.to_string()),
+        ],
+    };
+    create(engine, &document::of_helper(&serving), wanted).await
+}
+
 pub(super) async fn create<E: Engine>(
     engine: &E,
     old: &Inspected,

@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use tracing::debug;
 use tracing::field::display;
 
-use self::create::{NewContainer, copy, create, create_attempt_marker, labels};
+use self::create::{NewContainer, copy, create, create_attempt_marker, create_helper, labels};
 use self::prepare::{
     IMAGE_REMOVED, check_companions, connect_standby, not_prepared, prepare_candidate, prepare_standby,
     return_policy, unstarted_candidate,
@@ -110,6 +110,12 @@ pub async fn execute<E: Engine>(
                     }
                     marked => marked?,
                 }
+            }
+        }
+        Step::CreateHelper { from, .. } => {
+            if let Some(candidate) = &rollout.candidate {
+                let id = create_helper(engine, rollout, from, candidate).await?;
+                return Ok(Effect::Created(id));
             }
         }
         Step::Start { id, .. } => return start(engine, rollout, id, memory, now).await,

@@ -148,7 +148,7 @@ pub(super) async fn connect_standby<E: Engine>(engine: &E, id: &ContainerId) -> 
         match engine.connect(network, id, endpoint).await {
             // A delegate without it is better than none.
             Err(EngineError::NotFound(problem)) => {
-                warn!(container_id = %id, problem, "network no longer exists; standby starts without it");
+                warn!(container_id = %id, problem, "network no longer exists; the copy starts without it");
             }
             other => other?,
         }

@@ -124,7 +124,8 @@ async fn start_again<E: Engine>(
     id: &ContainerId,
     memory: &mut Memory,
 ) -> Result<Effect, Failure> {
-    if rollout.standby.as_ref().is_some_and(|standby| standby.id == *id) {
+    let mut copies = rollout.standby.iter().chain(&rollout.helper);
+    if copies.any(|copy| copy.id == *id) {
         connect_standby(engine, id).await?;
     }
     match engine.start(id).await {

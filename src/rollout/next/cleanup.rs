@@ -47,5 +47,6 @@ impl At<'_> {
             .chain(superseded.map(|member| F4.act(Step::remove(member))))
             .chain(done.map(|member| F5.act(Step::remove(member))))
             .chain(attempt)
+            .chain(self.remove_helper())
     }
 }

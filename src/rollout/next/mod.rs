@@ -8,6 +8,7 @@ mod beginning;
 mod cleanup;
 mod drain;
 mod health;
+mod helper;
 mod proof;
 mod rejecting;
 mod removed;

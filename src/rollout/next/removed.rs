@@ -28,7 +28,7 @@ impl At<'_> {
             (_, Situation::Alone { candidate } | Situation::NameIsFree { candidate, .. }) => {
                 V2.see(self.withdraw(candidate, Some(Reason::Removed)))
             }
-            (_, Situation::FallingBack { standby }) => V3.see(self.remove_standby(standby)),
+            (_, Situation::FallingBack { standby }) => V3.see(self.remove_copy(standby)),
             (_, Situation::Restoring { old }) => match old.state {
                 RunState::Removing => V4.see(self.wait_for_removal(old)),
                 _ if old.is_up() => V5.see(self.stop(old)),

@@ -161,6 +161,7 @@ impl At<'_> {
             _ if is_paused || asked.iter().any(is_asked) => {
                 G2.see(self.withdraw(candidate, Some(Reason::AskedToStop)))
             }
+            _ if let Some(helper) = self.ensure_helper(serving, candidate) => helper,
             (_, Some(_)) if let Some(name) = &self.rollout.name_conflict => {
                 let name = name.clone();
                 G3.see(self.withdraw(candidate, Some(Reason::NameTaken { name })))
@@ -224,8 +225,12 @@ impl At<'_> {
             old.state == RunState::Paused && !was_asked
         };
         let paused = (candidate.is_created() && old.is_some_and(is_paused)).then_some(Reason::AskedToStop);
+        // Nobody would go on once it has stopped.
+        let is_left_alone =
+            candidate.is_created() && old.is_some_and(|old| old.is_up()) && self.lacks_helper();
         let is_wanted = settings_changed.is_none()
             && paused.is_none()
+            && !is_left_alone
             && !self.rollout.is_marked_as_rejected(candidate)
             && self.rollout.renamed_predecessor.is_none();
         let (row, proof) = self.prove(candidate, is_wanted);
@@ -288,7 +293,7 @@ impl At<'_> {
                 // By a clock that was set back, a new one is older, too.
                 let is_of_now = standby.history.copied_settings == Some(old.settings);
                 let is_older = standby.created_at < candidate.created_at && !is_of_now;
-                is_older.then(|| N2.see(self.remove_standby(standby)))
+                is_older.then(|| N2.see(self.remove_copy(standby)))
             }
             None => Some(N3.act(Step::CreateStandby { from: old.id.clone() })),
         }

@@ -21,10 +21,10 @@ impl At<'_> {
         let mut old_ones = self.rollout.draining.iter();
         match lost {
             _ if standby.is_successor_of(serving) => match self.in_service(serving) {
-                decided if decided.decision.is_rest() => B1.see(self.remove_standby(standby)),
+                decided if decided.decision.is_rest() => B1.see(self.remove_copy(standby)),
                 decided => decided,
             },
-            _ if !replaced && !restored => B2.see(self.remove_standby(standby)),
+            _ if !replaced && !restored => B2.see(self.remove_copy(standby)),
             _ if old_ones.any(|old| !old.removal_is_stuck(self.now)) => B3.see(self.in_service(serving)),
             // An engine may never get done with a removal, as when the container ended while it was renamed.
             _ if serving.removal_is_stuck(self.now) && !standby.is_up() => {
@@ -34,12 +34,12 @@ impl At<'_> {
             _ if serving.works() => {
                 match self.rollout.outdated_image(serving, standby).filter(|_| replaced) {
                     Some(id) => B6.act(Step::RemoveImage { id }),
-                    None => B7.see(self.remove_standby(standby)),
+                    None => B7.see(self.remove_copy(standby)),
                 }
             }
             Some(failure) if replaced => B8.see(self.fail(serving, failure)),
             // It runs as it did before: the standby could only bring back the same once more.
-            Some(_) if serving.is_up() => B9.see(self.remove_standby(standby)),
+            Some(_) if serving.is_up() => B9.see(self.remove_copy(standby)),
             _ => B10.wait(successor_unhealthy(serving), self.now + self.proof_interval()),
         }
     }
@@ -49,8 +49,8 @@ impl At<'_> {
         Some(match &self.rollout.standby {
             _ if !serving.auto_remove => return None,
             Some(own) if own.is_successor_of(serving) && own.is_created() => return None,
-            Some(own) if own.is_successor_of(serving) => E1.see(self.remove_standby(own)),
-            Some(other) if serving.works() => E2.see(self.remove_standby(other)),
+            Some(own) if own.is_successor_of(serving) => E1.see(self.remove_copy(own)),
+            Some(other) if serving.works() => E2.see(self.remove_copy(other)),
             Some(_) => E3.wait(successor_unhealthy(serving), self.now + self.proof_interval()),
             None => E4.act(Step::CreateStandby {
                 from: serving.id.clone(),
@@ -58,11 +58,12 @@ impl At<'_> {
         })
     }
 
-    pub(super) fn remove_standby(&self, standby: &Member) -> Decided {
-        match standby.state {
-            RunState::Removing => K1.see(self.wait_for_removal(standby)),
-            _ if standby.is_up() => K2.see(self.stop(standby)),
-            _ => K3.act(Step::remove(standby)),
+    /// A standby, or the helper of an upgrader.
+    pub(super) fn remove_copy(&self, copy: &Member) -> Decided {
+        match copy.state {
+            RunState::Removing => K1.see(self.wait_for_removal(copy)),
+            _ if copy.is_up() => K2.see(self.stop(copy)),
+            _ => K3.act(Step::remove(copy)),
         }
     }
 
@@ -90,7 +91,7 @@ impl At<'_> {
         let is_taken = self.rollout.name_conflict.is_some();
         let was_tried = vanished.is_some() || standby.history.recreate_refused || is_taken;
         match still_up {
-            _ if self.rollout.renamed_predecessor.is_some() => Y1.see(self.remove_standby(standby)),
+            _ if self.rollout.renamed_predecessor.is_some() => Y1.see(self.remove_copy(standby)),
             Some(other) => Y2.see(self.wait_for_removal(other)),
             // It will end, and no policy would bring it back: only a new life is certain.
             None if standby.is_up() && standby.history.stop_requested_at.is_some() => {

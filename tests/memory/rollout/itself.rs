@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use delegate_upgrader::container::{ContainerId, Role, RunState};
+use delegate_upgrader::container::{ContainerId, Role, RunState, label};
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::status::report::Report;
-use kit::twin::{Behaviour, Cause, Fault, Happened, Operation};
+use kit::twin::{Behaviour, Call, Cause, Fault, Happened, Operation};
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, LocalSet};
 
@@ -214,15 +214,24 @@ fn assert_only_one_acted(world: &World) {
                 _ => {}
             }
         }
-        // The one that has the name, else the one that gave it up last, else the new one.
+        // The one that has the name, else the one that gave it up last, else the helper, else the new one.
         let rank = |name: &str| match Role::parse(name) {
-            (NAME, Role::Serving) => Some((2, 0)),
-            (NAME, Role::Draining { since }) => Some((1, since)),
+            (NAME, Role::Serving) => Some((3, 0)),
+            (NAME, Role::Draining { since }) => Some((2, since)),
+            (NAME, Role::Helper { .. }) => Some((1, 0)),
             (NAME, Role::Candidate) => Some((0, 0)),
             _ => None,
         };
         let living = known.iter().filter(|(_, (_, lives))| *lives);
         let ranked = living.filter_map(|(id, (name, _))| Some((rank(name)?, *id)));
+        // A helper says that it is ready.
+        let says_ready = call.operation == Operation::Rename
+            && known
+                .get(own.as_str())
+                .is_some_and(|(name, _)| Role::parse(name).1 == Role::Helper { is_ready: false });
+        if says_ready {
+            continue;
+        }
         let turn = ranked.max().map(|(_, id)| id);
         assert!(
             turn.is_none_or(|turn| turn == own.as_str()),
@@ -307,16 +316,72 @@ async fn a_bad_one_is_rejected_and_the_old_one_stays() {
     }
 }
 
-/// Two of it would want one port of the host.
+/// Two of it would want one port of the host, or its network.
+fn cannot_run_twice(body: &mut Value) {
+    body["HostConfig"]["NetworkMode"] = json!("host");
+}
+
 #[tokio::test(start_paused = true)]
-async fn one_that_cannot_run_twice_says_why_it_is_not_replaced() {
+async fn where_two_cannot_run_at_once_a_helper_makes_the_exchange() {
+    let mut world = World::with(ready(), cannot_run_twice);
+    let first = world.host.find(NAME).id;
+    world.run_for(EXCHANGE).await;
+    assert_at_rest(&world, SECOND, "host network");
+    assert_ne!(world.host.find(NAME).id, first);
+    let own = world.report(NAME).upgrader.expect("a row of its own");
+    assert_eq!(own.reason.as_str(), "up_to_date", "{}", own.message);
+    let names = world.host.twin.events().into_iter().map(|event| event.name);
+    let names: Vec<String> = names.filter(|name| name.contains(".helper")).collect();
+    assert!(
+        names.iter().any(|name| name.ends_with(".helper-ready")),
+        "{names:?}"
+    );
+}
+
+/// A label of the owner.
+#[tokio::test(start_paused = true)]
+async fn an_owner_who_wants_two_side_by_side_hears_why_that_cannot_be() {
     let mut world = World::with(ready(), |body| {
-        body["HostConfig"]["NetworkMode"] = json!("host");
+        cannot_run_twice(body);
+        body["Labels"][label::STRATEGY] = json!("start-first");
     });
     world.run_for(Duration::from_secs(600)).await;
     assert_at_rest(&world, FIRST, "host network");
     let own = world.report(NAME).upgrader.expect("a row of its own");
     assert_eq!(own.reason.as_str(), "cannot_start_first", "{}", own.message);
+}
+
+/// The helper has the new image, too, so most bad ones show before the old one has stopped.
+#[tokio::test(start_paused = true)]
+async fn a_bad_one_is_rejected_by_its_helper_s_end_before_the_old_one_stops() {
+    let mut world = World::with(Behaviour::exits(Duration::from_secs(2), 1), cannot_run_twice);
+    let first = world.host.find(NAME);
+    let began = world.host.twin.document(first.id.as_str()).unwrap()["State"]["StartedAt"].clone();
+    world.run_for(HOUR / 2).await;
+    assert_at_rest(&world, FIRST, "it exits");
+    let now = world.host.twin.document(NAME).unwrap();
+    assert_eq!(
+        (&now["Id"], &now["State"]["StartedAt"]),
+        (&json!(first.id.as_str()), &began)
+    );
+    let own = world.report(NAME).upgrader.expect("a row of its own");
+    assert_eq!(own.reason.as_str(), "quarantined", "{}", own.message);
+}
+
+/// One that only fails where it has the port: the helper brings the old one back.
+#[tokio::test(start_paused = true)]
+async fn a_bad_one_whose_helper_is_ready_ends_with_the_old_one_in_charge() {
+    let never = Behaviour {
+        port: OWN_LISTENER.port(),
+        ..Behaviour::never_healthy()
+    };
+    let mut world = World::with(never, cannot_run_twice);
+    let first = world.host.find(NAME).id;
+    world.run_for(HOUR / 2).await;
+    assert_at_rest(&world, FIRST, "never ready");
+    assert_eq!(world.host.find(NAME).id, first);
+    let own = world.report(NAME).upgrader.expect("a row of its own");
+    assert_eq!(own.reason.as_str(), "quarantined", "{}", own.message);
 }
 
 /// A service has no container, but is of a version.
@@ -341,22 +406,31 @@ async fn a_service_reports_a_newer_version() {
     }
 }
 
-/// Every call of the exchange, whoever makes it, is the last one of its process: before it, or after it.
-#[tokio::test(start_paused = true)]
-async fn whoever_crashes_whenever_it_is_finished() {
-    let mut clean = World::new(ready());
+/// Crashes between two writes leave the host as one of them does, so these will do where a story is long.
+fn is_write(call: &Call) -> bool {
+    call.operation.is_write()
+}
+
+/// Every call of the exchange that counts, whoever makes it, is the last one of its process: before it, or after it.
+async fn crash_at_each_call(
+    second: impl Fn() -> Behaviour,
+    change: fn(&mut Value),
+    image: &str,
+    is_counted: fn(&Call) -> bool,
+) {
+    let mut clean = World::with(second(), change);
     clean.run_for(EXCHANGE).await;
-    assert_at_rest(&clean, SECOND, "clean");
+    assert_at_rest(&clean, image, "clean");
     let calls = clean.host.twin.calls();
     let created = calls.iter().position(|call| call.operation == Operation::Create);
     let last = calls.iter().rposition(|call| call.operation == Operation::Remove);
     let (created, last) = (created.expect("a candidate"), last.expect("the old one goes"));
     let mut points = 0;
     let during = calls.iter().enumerate().take(last + 2).skip(created - 1);
-    for (index, call) in during {
+    for (index, call) in during.filter(|(_, call)| is_counted(call)) {
         for fault in [Fault::Hang, Fault::HangAfter] {
             let story = format!("{fault:?} at call {index}: {call:?}");
-            let mut world = World::new(ready());
+            let mut world = World::with(second(), change);
             let crash = Arc::clone(&world.crash);
             world.host.twin.set_faults(move |call| {
                 if call.index != index {
@@ -366,9 +440,29 @@ async fn whoever_crashes_whenever_it_is_finished() {
                 fault.clone()
             });
             world.run_for(EXCHANGE).await;
-            assert_at_rest(&world, SECOND, &story);
+            assert_at_rest(&world, image, &story);
             points += 1;
         }
     }
     println!("{points} crashes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_crashes_whenever_it_is_finished() {
+    crash_at_each_call(ready, |_| (), SECOND, |_| true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_crashes_whenever_a_helper_finishes_it() {
+    crash_at_each_call(ready, cannot_run_twice, SECOND, is_write).await;
+}
+
+/// The new one is never ready, so the exchange is undone.
+#[tokio::test(start_paused = true)]
+async fn whoever_crashes_whenever_a_helper_undoes_it() {
+    let never = || Behaviour {
+        port: OWN_LISTENER.port(),
+        ..Behaviour::never_healthy()
+    };
+    crash_at_each_call(never, cannot_run_twice, FIRST, is_write).await;
 }

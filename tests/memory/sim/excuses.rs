@@ -134,7 +134,7 @@ impl Excuses {
                     Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. } => {
                         excuse.policy_is_lost |= old;
                     }
-                    Role::Attempt => {}
+                    Role::Attempt | Role::Helper { .. } => {}
                     Role::Draining { .. } => {
                         // Under another name it keeps the ports, and only the copy may start one day.
                         excuse.copy_serves |= vanishes;

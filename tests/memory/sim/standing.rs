@@ -402,7 +402,11 @@ impl Judge<'_> {
                 _ if container.state == RunState::Removing => false,
                 Role::Failed { .. } | Role::Inconclusive { .. } => runs,
                 Role::Withdrawn { .. } => runs || !flaps && works,
-                Role::Draining { .. } | Role::Attempt | Role::Candidate | Role::Standby => works,
+                Role::Draining { .. }
+                | Role::Attempt
+                | Role::Candidate
+                | Role::Standby
+                | Role::Helper { .. } => works,
             };
             if is_left {
                 problems.push(format!(

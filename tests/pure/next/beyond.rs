@@ -12,7 +12,7 @@ use delegate_upgrader::rollout::{
 };
 
 use super::health::{changed, unhealthy};
-use super::scene::{Change, DEADLINE, Scene, V1, V2, V3, ago, image_id, new, old, standby};
+use super::scene::{Change, DEADLINE, Scene, V1, V2, V3, ago, helper, image_id, new, old, standby};
 
 /// The same while two old ones of it finish their tasks.
 fn crowded(scene: &Scene) -> Scene {
@@ -99,6 +99,8 @@ fn all_rows() -> Vec<(Row, Scene)> {
     let refused =
         |member: Member| member.change(|m| m.history.start_refused = Some("no such file".to_owned()));
     let recreated = || old().id("candidate").replaces("standby").auto_remove();
+    let exchange = || scene().upgrader().serving(old()).candidate(new()).pulled(V2);
+    let ended = || helper().running(90, 80).exited(20);
     let retired = || scene().draining(90, old().exited(70));
     vec![
         // What the engine failed at, and what its owner or the operator wants left alone.
@@ -472,6 +474,27 @@ fn all_rows() -> Vec<(Row, Scene)> {
                 m.history.checks.last_at = Some(ago(5));
                 m.history.is_check_due = true;
             }),
+        ),
+        // An upgrader of which two cannot run at once.
+        (Row::J1, exchange()),
+        (Row::J2, exchange().helper(helper().image(V3))),
+        (Row::J3, exchange().helper(helper())),
+        (Row::J4, exchange().ready_helper(ended().stopped_by_whom())),
+        (
+            Row::J5,
+            exchange().ready_helper(ended().stopped_by(StoppedBy::Somebody)),
+        ),
+        (
+            Row::J6,
+            exchange().ready_helper(ended().stopped_by(StoppedBy::Nobody)),
+        ),
+        (Row::J7, exchange().helper(helper().unhealthy(20, 20))),
+        (
+            Row::J8,
+            scene()
+                .upgrader()
+                .serving(old())
+                .ready_helper(helper().running(90, 80)),
         ),
         // The one that had the name is gone.
         (

@@ -6,7 +6,7 @@ use delegate_upgrader::health::HealthStatus;
 use delegate_upgrader::rollout::{Desired, Intent, Member, Step};
 
 use super::combinations::mark;
-use super::scene::{Change, Scene, image_id, new, now, old, standby};
+use super::scene::{Change, Scene, helper, image_id, new, now, old, standby};
 
 impl Scene {
     /// Changes the scene as an engine would.
@@ -41,6 +41,11 @@ impl Scene {
                 member.role = Role::Candidate;
                 member.name = Role::Candidate.name("d");
                 rollout.candidate = Some(member);
+            }
+            Step::CreateHelper { .. } => {
+                assert!(rollout.helper.is_none(), "two helpers");
+                let made = helper().id("made-helper").created();
+                *self = self.clone().helper(made);
             }
             Step::CreateStandby { from } => {
                 let made = standby().replaces(from.as_str());
@@ -112,7 +117,10 @@ impl Scene {
     fn pull_out(&mut self, id: &ContainerId) -> Member {
         let rollout = &mut self.rollout;
         let slots = [&mut rollout.serving, &mut rollout.candidate, &mut rollout.standby];
-        for slot in slots.into_iter().chain([&mut rollout.attempt]) {
+        for slot in slots
+            .into_iter()
+            .chain([&mut rollout.attempt, &mut rollout.helper])
+        {
             if let Some(member) = slot.take_if(|member| member.id == *id) {
                 return member;
             }
@@ -140,7 +148,7 @@ impl Scene {
             Role::Withdrawn { .. } => rollout.withdrawn.push(member),
             Role::Failed { .. } | Role::Inconclusive { .. } => rollout.failed.push(member),
             Role::Candidate => assert!(rollout.candidate.replace(member).is_none()),
-            Role::Standby | Role::Attempt => panic!("{to}"),
+            Role::Standby | Role::Attempt | Role::Helper { .. } => panic!("{to}"),
         }
         rollout
             .draining
@@ -158,6 +166,7 @@ pub(super) fn change(scene: &mut Scene, id: &ContainerId, change: impl FnOnce(&m
         .iter_mut()
         .chain(&mut rollout.candidate)
         .chain(&mut rollout.standby)
+        .chain(&mut rollout.helper)
         .chain(&mut rollout.draining)
         .chain(&mut rollout.withdrawn)
         .chain(&mut rollout.failed)

@@ -82,8 +82,21 @@ impl Scene {
             }
             // Someone else started it.
             Role::Standby => self.rollout.serving.is_some(),
+            Role::Helper { .. } => self.may_lose_helper(),
             Role::Attempt => false,
         }
+    }
+
+    /// Whether nothing has to be finished for which the helper was made. One that was made for another candidate makes way.
+    fn may_lose_helper(&self) -> bool {
+        let rollout = &self.rollout;
+        let is_of = |candidate: &Member| {
+            let helper = rollout.helper.as_ref();
+            helper.is_some_and(|helper| {
+                helper.image_id == candidate.image_id && helper.replaces == candidate.replaces
+            })
+        };
+        rollout.serving.is_some() && !rollout.candidate.as_ref().is_some_and(is_of)
     }
 
     /// Whether there are other containers than the candidate.
@@ -143,6 +156,7 @@ impl Scene {
             Role::Candidate => !self.has_others(),
             Role::Draining { .. } => !self.successor_works(),
             Role::Withdrawn { .. } | Role::Failed { .. } | Role::Inconclusive { .. } => false,
+            Role::Helper { .. } => !self.may_lose_helper(),
             // What was tried and may be to blame is rejected instead.
             Role::Attempt => self.tried_by(member).is_none() && self.rollout.candidate.is_none(),
         };
@@ -167,6 +181,10 @@ impl Scene {
                 rollout.candidate.is_none()
                     && rollout.serving.as_ref().is_some_and(Member::is_up)
                     && (matches!(step, Step::Pull { .. }) || !vanishes || rollout.standby.is_some())
+            }
+            Step::CreateHelper { from, .. } => {
+                let serves = self.member(from).role == Role::Serving;
+                rollout.helper.is_none() && rollout.candidate.is_some() && serves && rollout.is_upgrader()
             }
             Step::CreateStandby { from } => {
                 rollout.standby.is_none() && self.member(from).auto_remove && self.member(from).is_up()

@@ -12,6 +12,7 @@ mod effects;
 mod facts;
 mod forbidden;
 mod health;
+mod helper;
 mod holding;
 mod ids;
 mod operators;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::config::{Strategy, Timing};
 use delegate_upgrader::container::RunState;
-use delegate_upgrader::container::{ContainerId, ImageId, Role};
+use delegate_upgrader::container::{ContainerId, ImageId, OWN_WORKLOAD, Role};
 use delegate_upgrader::document::SingleInstance;
 use delegate_upgrader::health::{Health, HealthStatus, Probe, Work};
 use delegate_upgrader::host::hold::Holds;
@@ -99,6 +99,14 @@ pub fn new() -> Member {
     member.previous_image_id = Some(image_id(V1));
     member.predecessor_policy = Some("unless-stopped".to_owned());
     member.created_at = ago(1000);
+    member.created()
+}
+
+/// An upgrader of the new image, which is to make the exchange; never started.
+pub fn helper() -> Member {
+    let mut member = delegate("helper", V2);
+    member.replaces = Some(ContainerId::new("old"));
+    member.created_at = ago(999);
     member.created()
 }
 
@@ -276,6 +284,7 @@ impl Scene {
                 standby: None,
                 failed: Vec::new(),
                 attempt: None,
+                helper: None,
                 opted_out: None,
                 limits: OwnerLimits::default(),
                 single_instance: None,
@@ -356,6 +365,25 @@ impl Scene {
     pub fn attempt(mut self, member: Member) -> Self {
         self.rollout.attempt = Some(named(member, Role::Attempt));
         self
+    }
+
+    pub fn helper(mut self, member: Member) -> Self {
+        let role = Role::Helper { is_ready: false };
+        self.rollout.helper = Some(named(member, role));
+        self
+    }
+
+    /// The helper says that it is ready.
+    pub fn ready_helper(mut self, member: Member) -> Self {
+        let role = Role::Helper { is_ready: true };
+        self.rollout.helper = Some(named(member, role));
+        self
+    }
+
+    /// Not a delegate, but an upgrader of which two cannot run at once.
+    pub fn upgrader(self) -> Self {
+        self.host_network()
+            .with(|rollout| OWN_WORKLOAD.clone_into(&mut rollout.workload))
     }
 
     /// The published image, not pulled yet in this run.
@@ -456,6 +484,7 @@ impl Scene {
             Step::CreateAttemptMarker { candidate, image } => format!("mark {image} as tried by {candidate}"),
             Step::Retire { id, to } => format!("retire {id} as {}", relative(&to)),
             Step::Pull { reference } => format!("pull {reference}"),
+            Step::CreateHelper { from, image } => format!("make a helper of {from} with {image}"),
             Step::CreateStandby { from } => format!("make a standby copy of the old container ({from})"),
             Step::Recreate { from } => format!("create the old container again, from {from}"),
             Step::Start { id, name } => format!("start {} ({id})", relative(&name)),

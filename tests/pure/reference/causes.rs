@@ -146,7 +146,7 @@ fn manager_errors() -> Vec<ManagerError> {
     ]
 }
 
-fn failures() -> [FailureCause; 9] {
+fn failures() -> [FailureCause; 10] {
     let ending = || "exited with code 3".to_owned();
     let health = "http://172.17.0.2:3460/api/health answers 503".to_owned();
     [
@@ -166,6 +166,9 @@ fn failures() -> [FailureCause; 9] {
         },
         FailureCause::HarmsOthers {
             peer: "delegate-2".to_owned(),
+        },
+        FailureCause::HelperFailed {
+            cause: Box::new(FailureCause::Exited { ending: ending() }),
         },
         FailureCause::RejectedByAnother,
         FailureCause::Vanished { problem: None },

@@ -152,6 +152,15 @@ impl Container {
         self.body.host_config["NetworkMode"].as_str().unwrap_or_default()
     }
 
+    /// The port of its process; `None` for an upgrader that is to take any free one.
+    pub(super) fn listens_on(&self) -> Option<u16> {
+        let variables = self.body.config["Env"].as_array();
+        let mut variables = variables.into_iter().flatten().filter_map(Value::as_str);
+        let is_any =
+            variables.any(|variable| variable.starts_with("LISTEN_ADDR=") && variable.ends_with(":0"));
+        (!is_any).then_some(self.behaviour.port)
+    }
+
     pub(super) fn policy(&self) -> &str {
         self.body.host_config["RestartPolicy"]["Name"]
             .as_str()

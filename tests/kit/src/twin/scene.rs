@@ -203,7 +203,7 @@ impl Twin {
         let state = self.state();
         let host = address.is_loopback() || matches!(address, IpAddr::V4(v4) if v4.octets()[3] == 1);
         let listener = state.containers.iter().find(|container| {
-            container.behaviour.port == port
+            container.listens_on() == Some(port)
                 && container.life().is_some_and(|life| !life.collides)
                 && if host {
                     container.network_mode() == "host"

@@ -69,7 +69,7 @@ impl State {
             self.log(index, Happened::NotStarted);
             return refused(400, reason);
         }
-        let collides = mode == "host" && taken.contains(&container.behaviour.port);
+        let collides = mode == "host" && container.listens_on().is_some_and(|port| taken.contains(&port));
         let now = self.now;
         let container = &mut self.containers[index];
         container.addresses = addresses;
@@ -92,7 +92,7 @@ impl State {
             };
             ports.extend(&container.ports);
             if container.network_mode() == "host" && !life.collides {
-                ports.insert(container.behaviour.port);
+                ports.extend(container.listens_on());
             }
         }
         ports
