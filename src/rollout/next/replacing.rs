@@ -226,8 +226,7 @@ impl At<'_> {
         };
         let paused = (candidate.is_created() && old.is_some_and(is_paused)).then_some(Reason::AskedToStop);
         // Nobody would go on once it has stopped.
-        let is_left_alone =
-            candidate.is_created() && old.is_some_and(|old| old.is_up()) && self.lacks_helper();
+        let is_left_alone = candidate.is_created() && old.is_some_and(Member::is_up) && self.lacks_helper();
         let is_wanted = settings_changed.is_none()
             && paused.is_none()
             && !is_left_alone
