@@ -245,9 +245,9 @@ pub fn of_itself() -> Health {
 /// The health of an upgrader's helper that runs: its name says whether it has observed the host.
 pub fn of_helper(is_ready: bool) -> Health {
     let (status, detail) = if is_ready {
-        (HealthStatus::Healthy, "it says that it is ready")
+        (HealthStatus::Healthy, "the helper says that it is ready")
     } else {
-        (HealthStatus::Starting, "it has not said that it is ready")
+        (HealthStatus::Starting, "the helper has not said that it is ready")
     };
     Health::new(status, Probe::Running, detail)
 }
