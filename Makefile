@@ -15,9 +15,9 @@ demo: static ## upgrade two delegates before your eyes; DEMO=private-registry or
 
 test: static ## run all tests, including those on a real engine and a real registry
 	cargo test --locked --workspace --no-run
-	@# The tests that restart the engine get an engine of their own and run beside the others. Most tests spend their time
+	@# The tests that restart or pause the engine get an engine of their own and run beside the others. Most tests spend their time
 	@# waiting, so four at once are not too many for two processors.
-	@tests/lab/run cargo test --locked --workspace --test engine restarts:: -- --ignored >$(TARGET_DIR)/restarts.log 2>&1 & restarts=$$!; \
+	@tests/lab/run cargo test --locked --workspace --test engine -- --ignored restarts:: pauses:: >$(TARGET_DIR)/restarts.log 2>&1 & restarts=$$!; \
 	code=0; RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} LAB_BROWSER=1 LAB_COMPOSE=1 LAB_PROXY=1 LAB_SYSTEMD=1 LAB_QUADLET=1 tests/lab/run cargo test --locked --workspace || code=$$?; \
 	wait $$restarts || code=$$?; cat $(TARGET_DIR)/restarts.log; exit $$code
 

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::scope;
 use std::time::Duration;
 
@@ -18,14 +18,19 @@ use kit::lab::{
 /// Enough for a replacement up to its commit, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Lets one test at a time have the whole engine.
+pub(crate) fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The lab's engine, for one test at a time.
 struct Engine(PathBuf);
 
 impl Engine {
     /// Runs a test with the engine configured so.
     fn with(configuration: &str, test: impl FnOnce(&Self)) {
-        static TURN: Mutex<()> = Mutex::new(());
-        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = turn();
         let directory = PathBuf::from(std::env::var("LAB_DIR").expect("LAB_DIR: run this with `make test`"));
         if !directory.join("start-engine").exists() {
             eprintln!("skipped: this engine is not the lab's own; LAB_ENGINE=own brings one up");
