@@ -111,6 +111,12 @@ impl Claims {
             }
             // They had made anew what it was to replace: it is no part of that one, and theirs under this name.
             Role::Candidate if situation.is_nobodys(world, target) => line.is_double = true,
+            // They had made it anew while an old one drained. It is known by its name alone: that one comes back beside it, as
+            // it was.
+            Role::Serving if situation.is_unknown(world, target) => {
+                line.is_double = true;
+                line.fate = Fate::Any;
+            }
             Role::Serving | Role::Candidate => {
                 line.names.insert(to.to_owned());
             }

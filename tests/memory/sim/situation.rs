@@ -95,6 +95,11 @@ impl Situation {
         serving.is_some_and(|serving| old.is_some_and(|old| old != serving.id.as_str()))
     }
 
+    /// Whether somebody made this one anew while an old one drained: nothing on it says whose successor it is.
+    pub(super) fn is_unknown(&self, world: &World, serving: &Glance) -> bool {
+        self.draining().is_some() && replaces(world, serving).is_none()
+    }
+
     /// Whether the engine or somebody has made an old one that drains independent: nobody has asked it to stop and the engine
     /// gave it another life, or somebody made what has its name anew.
     pub(super) fn is_on_its_own(&self, world: &World, old: &Glance) -> bool {

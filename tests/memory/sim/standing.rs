@@ -450,6 +450,7 @@ impl Judge<'_> {
                     && is_of(&touch.part)
                     && (was_renamed(world, &touch.id, touch.at, touch.at + age)
                         || self.was_started_at_once(touch)
+                        || self.was_retired_at_once(touch)
                         || self.vanished_unseen(touch, &now.id()))
             };
             if !self.line.unsure.iter().any(is_of) && !touches.any(is_late) {
