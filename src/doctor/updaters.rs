@@ -15,6 +15,41 @@ const KNOWN: [(&str, &str); 3] = [
     ("harness/upgrader", "Harness's own upgrader"),
 ];
 
+/// The options of Watchtower that take no value, from its flags.go. What follows another one is its value.
+const SWITCHES: [&str; 28] = [
+    "--cleanup",
+    "--debug",
+    "--enable-lifecycle-hooks",
+    "--health-check",
+    "--http-api-metrics",
+    "--http-api-periodic-polls",
+    "--http-api-update",
+    "--include-restarting",
+    "--include-stopped",
+    "--label-enable",
+    "--label-take-precedence",
+    "--monitor-only",
+    "--no-color",
+    "--no-pull",
+    "--no-restart",
+    "--no-startup-message",
+    "--notification-email-server-tls-skip-verify",
+    "--notification-gotify-tls-skip-verify",
+    "--notification-log-stdout",
+    "--notification-msteams-data",
+    "--notification-report",
+    "--notification-skip-title",
+    "--remove-volumes",
+    "--revive-stopped",
+    "--rolling-restart",
+    "--run-once",
+    "--tlsverify",
+    "--trace",
+];
+
+/// Its options of one letter that take a value.
+const SHORT_WITH_VALUE: &str = "Hailnstx";
+
 /// Warns of each that runs. What cannot be inspected says nothing here.
 pub(super) async fn check(engine: &DockerEngine, scope: &Scope, rollouts: &[Rollout], checks: &mut Checks) {
     let Ok(containers) = engine.containers().await else {
@@ -120,10 +155,39 @@ fn watches(watchtower: &Inspected, delegate: &Inspected) -> bool {
             .unwrap_or("none")
             == scope
     });
+    let disabled = value_of("--disable-containers", "WATCHTOWER_DISABLE_CONTAINERS").unwrap_or_default();
+    let is_disabled = disabled
+        .split([',', ' '])
+        .any(|name| name.trim_start_matches('/') == delegate.name());
+    let names = names(&arguments);
+    let is_named = names.is_empty() || names.contains(&delegate.name());
     !is_excluded
         && is_in_scope
+        && is_named
+        && !is_disabled
         && !is_on("--monitor-only", "WATCHTOWER_MONITOR_ONLY")
         && (is_included || !is_on("--label-enable", "WATCHTOWER_LABEL_ENABLE"))
+}
+
+/// The containers that a Watchtower's arguments name; none where it watches all of them.
+fn names<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    let mut is_value = false;
+    for argument in arguments {
+        let is_option = argument.starts_with('-');
+        if !is_option && !is_value {
+            names.push(argument.trim_start_matches('/'));
+        }
+        is_value = is_option
+            && match argument.strip_prefix('-') {
+                Some(long) if long.starts_with('-') => {
+                    !argument.contains('=') && !SWITCHES.contains(argument)
+                }
+                Some(short) => short.len() == 1 && SHORT_WITH_VALUE.contains(short),
+                None => false,
+            };
+    }
+    names
 }
 
 #[cfg(test)]
@@ -171,6 +235,15 @@ mod tests {
             (&[], &["WATCHTOWER_SCOPE=web"], &[(scope, "db")], false),
             (&["--scope", "none"], &[], &[], true),
             (&["--cleanup"], &[], &[(scope, "web")], true),
+            (&["c"], &[], &[], true),
+            (&["web", "db"], &[], &[], false),
+            (&["--cleanup", "--interval", "30", "web"], &[], &[], false),
+            (&["--interval", "30"], &[], &[], true),
+            (&["-i", "30", "--debug", "web", "/c"], &[], &[], true),
+            (&["--schedule=@daily", "-c", "db"], &[], &[], false),
+            (&["--disable-containers", "web,c"], &[], &[], false),
+            (&[], &["WATCHTOWER_DISABLE_CONTAINERS=web"], &[], true),
+            (&[], &["WATCHTOWER_DISABLE_CONTAINERS=web,c"], &[], false),
         ] {
             let watchtower = container("containrrr/watchtower", command, env, &[]);
             let delegate = container("harness/delegate:26.03.1", &[], &[], labels);
