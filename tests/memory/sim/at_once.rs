@@ -147,8 +147,8 @@ impl Judge<'_> {
         touch.is_draining && events.iter().any(is_started)
     }
 
-    /// Whether someone set it on the candidate of a delegate that vanishes, in the moment in which the old one was retired:
-    /// nothing compares the two after that, so either may be what they set.
+    /// Whether someone set it on the candidate in the moment in which the old one was retired: nothing compares the two
+    /// after that, so either may be what they set.
     pub(super) fn was_retired_at_once(&self, touch: &Touch) -> bool {
         let until = touch.at + observation_age(self.world);
         let is_retirement = |event: &Event| {
@@ -162,8 +162,7 @@ impl Judge<'_> {
                 && touch.at <= event.at
                 && event.at <= until
         };
-        self.world.scenario.delegates[self.index].auto_remove
-            && self.world.twin.events().iter().any(|event| is_retirement(event))
+        self.world.twin.events().iter().any(|event| is_retirement(event))
     }
 
     /// Whether it was set on a draining one with `--rm`, which took it along when it ended, before an upgrader looked
