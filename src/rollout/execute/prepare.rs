@@ -64,7 +64,11 @@ pub(crate) async fn prepare_candidate<E: Engine>(
         // Another process has gone on meanwhile.
         return Ok(false);
     }
-    let is_untouched = |serving: &Member| serving.history.original_policy.is_none();
+    // The label of the candidate is all that remembers a policy that another process took off.
+    let lost_its_policy =
+        |serving: &Member| serving.restart_is_off() && candidate.predecessor_restarts().is_some();
+    let is_untouched =
+        |serving: &Member| serving.history.original_policy.is_none() && !lost_its_policy(serving);
     if rollout.serving.as_ref().is_some_and(is_untouched) && candidate.is_created() {
         // It was not tried.
         if let Some(attempt) = rollout.attempt_of(candidate) {

@@ -88,6 +88,8 @@ pub struct Claims {
     pub lines: Vec<Line>,
     pub downs: Vec<Down>,
     pub touches: Vec<Touch>,
+    /// The old ones that someone paused while they drained.
+    pub paused_in_drain: Vec<ContainerId>,
     /// Names that people gave to containers, with the line of each.
     pub given: BTreeMap<String, usize>,
     /// Names of images that someone gave to others.
@@ -229,6 +231,11 @@ impl Claims {
                 _ => None,
             },
             OperatorAction::Pause(_) => match role {
+                // If its successor fails, it comes back as they left it.
+                Role::Draining { .. } if has_serving => {
+                    self.paused_in_drain.push(target.id.clone());
+                    None
+                }
                 Role::Serving if has_fallback => Some(Fate::Any),
                 Role::Serving if is_ending || lives_again => None,
                 Role::Serving => Some(Fate::Paused(target.id.clone())),

@@ -108,6 +108,12 @@ impl Claims {
                 line.names.remove(&target.name);
                 self.given.insert(target.name.clone(), situation.line);
                 line.names.insert(to.to_owned());
+                // Under its own name it is plain that its owner stopped it. Under another one, beside a rejected successor,
+                // only the process that saw it end knows, where no policy could have been taken off.
+                if is_forgotten && !is_up(target) && situation.has_failed() {
+                    let since = world.twin.elapsed();
+                    self.becomes(situation.line, Fate::Any, since);
+                }
             }
             // They had made anew what it was to replace: it is no part of that one, and theirs under this name.
             Role::Candidate if situation.is_nobodys(world, target) => line.is_double = true,

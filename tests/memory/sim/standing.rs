@@ -357,8 +357,11 @@ impl Judge<'_> {
         };
         let kind = self.world.scenario.images[image].kind;
         let runs = serving.state == RunState::Running;
+        let is_left_paused =
+            serving.state == RunState::Paused && self.book.claims.paused_in_drain.contains(&serving.id);
         if !runs
             && kind.serves()
+            && !is_left_paused
             && !ended_by_its_image(self.world, delegate)
             && !self.is_down_by_hand(serving)
         {
