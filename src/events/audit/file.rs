@@ -12,6 +12,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
 use super::reader::{lines_from, predecessor, read};
 use crate::events::event::{Action, Event, EventId};
@@ -171,11 +172,12 @@ impl AuditFile {
         }
         // Its first record may be younger than what it should have recorded. Not all file systems know when a file was made;
         // an empty one was not written to since.
-        let made = fs::metadata(self.oldest()).and_then(|metadata| match metadata.created() {
-            Err(_) if known.begins.is_none() => metadata.modified(),
-            created => created,
+        let oldest = self.oldest();
+        let made = made_at(&oldest).or_else(|| {
+            let modified = fs::metadata(&oldest).and_then(|metadata| metadata.modified());
+            modified.ok().filter(|_| known.begins.is_none()).map(Into::into)
         });
-        known.begins = known.begins.into_iter().chain(made.ok().map(Into::into)).min();
+        known.begins = known.begins.into_iter().chain(made).min();
         known
     }
 
@@ -188,6 +190,14 @@ impl AuditFile {
             .find(|path| path.exists())
             .unwrap_or_else(|| self.path.clone())
     }
+}
+
+/// When a file was made, where its file system knows. The standard library does not ask on musl.
+fn made_at(path: &Path) -> Option<DateTime<Utc>> {
+    let status = statx(CWD, path, AtFlags::empty(), StatxFlags::BTIME).ok()?;
+    let made = status.stx_btime;
+    let is_known = status.stx_mask & StatxFlags::BTIME.bits() != 0;
+    DateTime::from_timestamp(made.tv_sec, made.tv_nsec).filter(|_| is_known)
 }
 
 /// Keeps the last events, for whoever wants a look.
@@ -238,5 +248,19 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         let _ = self.0.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn when_a_file_was_made_is_known_on_every_libc() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let created = fs::metadata(file.path()).unwrap().created().ok();
+        file.write_all(b"written later").unwrap();
+        assert_eq!(made_at(file.path()), created.map(Into::into));
+        assert_eq!(made_at(Path::new("/nowhere")), None);
     }
 }

@@ -6,7 +6,7 @@ use delegate_upgrader::container::{ImageId, RunState};
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 
 use crate::rollout::host::{DRAIN, Host, NEW, OLD, auto_remove, good, host_network, row};
-use kit::twin::{Behaviour, Fault, Operation};
+use kit::twin::{Fault, Operation};
 
 fn is_there(host: &Host, image: &ImageId) -> bool {
     host.twin.images().contains(image)
@@ -84,40 +84,6 @@ async fn the_new_image_is_removed_between_create_and_start() {
         assert_eq!(host.find("aa").image, NEW);
         assert_eq!(host.find("bb").image, NEW);
     }
-}
-
-/// Between two lives it loses its policy before its name. Its candidate's label remembers that, also for another process.
-#[tokio::test(start_paused = true)]
-async fn the_old_image_is_removed_after_a_crashing_one_was_stopped() {
-    let host = Host::new();
-    host.publish(OLD, Behaviour::exits(Duration::from_secs(5), 2));
-    host.run_with("aa", host_network);
-    host.publish(NEW, good());
-    let image = host.twin.document("aa").unwrap()["Image"]
-        .as_str()
-        .map(ImageId::new)
-        .unwrap();
-    tokio::time::sleep(Duration::from_secs(600)).await;
-    // The process ends before it sees the answer.
-    host.twin.set_faults(|call| match call.operation {
-        Operation::Stop => Fault::HangAfter,
-        _ => Fault::None,
-    });
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade);
-    let _ = host.go_on(&mut upgrader, Duration::from_secs(1)).await;
-    drop(upgrader);
-    host.twin.clear_faults();
-    let old = host.twin.document("aa").unwrap();
-    assert_eq!(old["HostConfig"]["RestartPolicy"]["Name"], "no");
-    assert!(host.names().contains(&"aa.candidate".to_owned()));
-    host.twin.force_remove_image(&image);
-    let report = host.once(NEW).await;
-    assert!(!report.has_failures(), "{report:?}");
-    assert_eq!(host.names(), ["aa"]);
-    let new = host.twin.document("aa").unwrap();
-    assert_eq!(new["HostConfig"]["RestartPolicy"]["Name"], "unless-stopped");
-    assert_eq!(host.find("aa").image, NEW);
 }
 
 #[tokio::test(start_paused = true)]
