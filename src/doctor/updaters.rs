@@ -48,7 +48,7 @@ const SWITCHES: [&str; 28] = [
 ];
 
 /// Its options of one letter that take a value.
-const SHORT_WITH_VALUE: &str = "Hailnstx";
+const SHORT_WITH_VALUE: &str = "HPailnstx";
 
 /// Warns of each that runs. What cannot be inspected says nothing here.
 pub(super) async fn check(engine: &DockerEngine, scope: &Scope, rollouts: &[Rollout], checks: &mut Checks) {
@@ -121,9 +121,9 @@ fn watches(watchtower: &Inspected, delegate: &Inspected) -> bool {
         .flatten()
         .filter_map(Value::as_str)
         .collect();
-    let value_of = |flag: &str, variable: &str| {
+    let value_of = |flags: &[&str], variable: &str| {
         let mut given = arguments.iter().enumerate().filter_map(|(at, argument)| {
-            let rest = argument.strip_prefix(flag)?;
+            let rest = flags.iter().find_map(|flag| argument.strip_prefix(flag))?;
             match rest.strip_prefix('=') {
                 Some(value) => Some(value.to_owned()),
                 None if rest.is_empty() => {
@@ -136,10 +136,10 @@ fn watches(watchtower: &Inspected, delegate: &Inspected) -> bool {
             .next()
             .or_else(|| watchtower.env(variable).map(str::to_owned))
     };
-    let is_on = |flag: &str, variable: &str| {
+    let is_on = |flag: &str, short: &str, variable: &str| {
         let is_flag = arguments
             .iter()
-            .any(|argument| *argument == flag || *argument == format!("{flag}=true"));
+            .any(|argument| [flag, short].contains(argument) || *argument == format!("{flag}=true"));
         is_flag
             || watchtower
                 .env(variable)
@@ -148,14 +148,15 @@ fn watches(watchtower: &Inspected, delegate: &Inspected) -> bool {
     let enable = delegate.label(label::WATCHTOWER_ENABLE);
     let is_excluded = enable.is_some_and(|value| value.eq_ignore_ascii_case("false"));
     let is_included = enable.is_some_and(|value| value.eq_ignore_ascii_case("true"));
-    let scope = value_of("--scope", "WATCHTOWER_SCOPE");
+    let scope = value_of(&["--scope"], "WATCHTOWER_SCOPE");
     let is_in_scope = scope.is_none_or(|scope| {
         delegate
             .label("com.centurylinklabs.watchtower.scope")
             .unwrap_or("none")
             == scope
     });
-    let disabled = value_of("--disable-containers", "WATCHTOWER_DISABLE_CONTAINERS").unwrap_or_default();
+    let disabled =
+        value_of(&["--disable-containers", "-x"], "WATCHTOWER_DISABLE_CONTAINERS").unwrap_or_default();
     let is_disabled = disabled
         .split([',', ' '])
         .any(|name| name.trim_start_matches('/') == delegate.name());
@@ -165,8 +166,8 @@ fn watches(watchtower: &Inspected, delegate: &Inspected) -> bool {
         && is_in_scope
         && is_named
         && !is_disabled
-        && !is_on("--monitor-only", "WATCHTOWER_MONITOR_ONLY")
-        && (is_included || !is_on("--label-enable", "WATCHTOWER_LABEL_ENABLE"))
+        && !is_on("--monitor-only", "-m", "WATCHTOWER_MONITOR_ONLY")
+        && (is_included || !is_on("--label-enable", "-e", "WATCHTOWER_LABEL_ENABLE"))
 }
 
 /// The containers that a Watchtower's arguments name; none where it watches all of them.
@@ -241,7 +242,11 @@ mod tests {
             (&["--interval", "30"], &[], &[], true),
             (&["-i", "30", "--debug", "web", "/c"], &[], &[], true),
             (&["--schedule=@daily", "-c", "db"], &[], &[], false),
+            (&["--porcelain", "v1", "-P", "v1"], &[], &[], true),
             (&["--disable-containers", "web,c"], &[], &[], false),
+            (&["-x", "web,c", "--cleanup"], &[], &[], false),
+            (&["-m"], &[], &[], false),
+            (&["-e"], &[], &[], false),
             (&[], &["WATCHTOWER_DISABLE_CONTAINERS=web"], &[], true),
             (&[], &["WATCHTOWER_DISABLE_CONTAINERS=web,c"], &[], false),
         ] {

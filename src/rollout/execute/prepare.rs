@@ -64,9 +64,11 @@ pub(crate) async fn prepare_candidate<E: Engine>(
         // Another process has gone on meanwhile.
         return Ok(false);
     }
-    // The label of the candidate is all that remembers a policy that another process took off.
-    let lost_its_policy =
-        |serving: &Member| serving.restart_is_off() && candidate.predecessor_restarts().is_some();
+    // Between two lives it loses its policy before its name. Where another process took it off, the label of the candidate is
+    // all that remembers it. Of one that runs, somebody may have taken it off.
+    let lost_its_policy = |serving: &Member| {
+        serving.has_ended() && serving.restart_is_off() && candidate.predecessor_restarts().is_some()
+    };
     let is_untouched =
         |serving: &Member| serving.history.original_policy.is_none() && !lost_its_policy(serving);
     if rollout.serving.as_ref().is_some_and(is_untouched) && candidate.is_created() {

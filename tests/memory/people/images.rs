@@ -6,7 +6,7 @@ use delegate_upgrader::container::{ImageId, RunState};
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 
 use crate::rollout::host::{DRAIN, Host, NEW, OLD, auto_remove, good, host_network, row};
-use kit::twin::{Fault, Operation};
+use kit::twin::{Behaviour, Fault, Operation};
 
 fn is_there(host: &Host, image: &ImageId) -> bool {
     host.twin.images().contains(image)
@@ -84,6 +84,53 @@ async fn the_new_image_is_removed_between_create_and_start() {
         assert_eq!(host.find("aa").image, NEW);
         assert_eq!(host.find("bb").image, NEW);
     }
+}
+
+/// Between two lives it loses its policy before its name. Its candidate's label remembers that, also for another process.
+#[tokio::test(start_paused = true)]
+async fn the_old_image_is_removed_after_a_crashing_one_was_stopped() {
+    let host = Host::new();
+    host.twin
+        .set_behaviour(OLD, &Behaviour::exits(Duration::from_secs(5), 2));
+    host.run_with("aa", host_network);
+    let document = host.twin.document("aa").unwrap();
+    let image = document["Image"].as_str().map(ImageId::new).unwrap();
+    host.publish(NEW, good());
+    // By then there is a minute between two lives, of five seconds each.
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    for _ in 0..10 {
+        if host.find("aa").state != RunState::Restarting {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+    assert_eq!(host.find("aa").state, RunState::Restarting);
+    // The process ends while it waits for the answer.
+    host.twin.set_faults(|call| match call.operation {
+        Operation::Stop => Fault::HangAfter,
+        _ => Fault::None,
+    });
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::Upgrade);
+    let work = host.go_on(&mut upgrader, Duration::from_secs(300));
+    let ended = tokio::time::timeout(Duration::from_secs(30), work).await;
+    assert!(ended.is_err(), "{ended:?}");
+    drop(upgrader);
+    host.twin.clear_faults();
+    assert_eq!(host.names(), ["aa", "aa.candidate"]);
+    assert_eq!(policy_of(&host, "aa"), "no");
+    assert_eq!(host.find("aa.candidate").state, RunState::Created);
+    host.twin.force_remove_image(&image);
+    let report = host.once(NEW).await;
+    assert!(!report.has_failures(), "{report:?}");
+    assert_eq!(host.names(), ["aa"]);
+    assert_eq!(host.find("aa").image, NEW);
+    assert_ne!(policy_of(&host, "aa"), "no");
+}
+
+fn policy_of(host: &Host, name: &str) -> String {
+    let document = host.twin.document(name).unwrap();
+    let policy = document["HostConfig"]["RestartPolicy"]["Name"].as_str();
+    policy.unwrap_or_default().to_owned()
 }
 
 #[tokio::test(start_paused = true)]

@@ -162,7 +162,7 @@ impl Judge<'_> {
                 && touch.at <= event.at
                 && event.at <= until
         };
-        self.world.twin.events().iter().any(is_retirement)
+        !touch.is_draining && self.world.twin.events().iter().any(is_retirement)
     }
 
     /// Whether it was set on a draining one with `--rm`, which took it along when it ended, before an upgrader looked
