@@ -166,15 +166,19 @@ fn service_and_proxy() -> (String, String, Arc<Mutex<Vec<String>>>) {
     let service = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = service.local_addr().unwrap();
     let config = Arc::new(tls(SERVER, true));
+    // Each connection has a thread of its own: that of a daemon which ended in the middle of a request stays open in
+    // the proxy, and must not hold up the next daemon's.
     std::thread::spawn(move || {
         for stream in service.incoming().flatten() {
             let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
-            let mut stream = StreamOwned::new(connection, stream);
-            if stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {
-                let _ = stream.write_all(answer_text(200, "", "").as_bytes());
-            }
-            stream.conn.send_close_notify();
-            let _ = stream.flush();
+            std::thread::spawn(move || {
+                let mut stream = StreamOwned::new(connection, stream);
+                if stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {
+                    let _ = stream.write_all(answer_text(200, "", "").as_bytes());
+                }
+                stream.conn.send_close_notify();
+                let _ = stream.flush();
+            });
         }
     });
     let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
