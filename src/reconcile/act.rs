@@ -75,6 +75,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     fn note_failure(&mut self, rollout: &Rollout, step: &Step, failure: Failure, now: DateTime<Utc>) {
+        if let (Step::Stop { id, .. }, Failure::Engine(_)) = (step, &failure) {
+            self.memory.history(id).stop_may_have_arrived = true;
+        }
         match (step, failure) {
             // What is in progress needs it, so it is tried until it succeeds, and whatever the run wants.
             (Step::CreateStandby { .. } | Step::Recreate { .. } | Step::Stop { .. }, failure)

@@ -27,6 +27,8 @@ pub struct History {
     pub unhealthy_since: Option<DateTime<Utc>>,
     /// When this process asked it to stop.
     pub stop_requested_at: Option<DateTime<Utc>>,
+    /// Whether a request of this process that it stop failed, and may have reached it all the same.
+    pub stop_may_have_arrived: bool,
     /// Whether it lives again after this process asked it to stop.
     pub restarted_since_stop: bool,
     /// Whether this process has started it again.
@@ -190,6 +192,7 @@ impl History {
             self.restarted_since_stop = false;
             self.restarted_by_us = false;
             self.policy_returned = false;
+            self.stop_may_have_arrived = false;
         }
     }
 
@@ -203,9 +206,10 @@ impl History {
         self.ended_in_service && self.started_at == started_at
     }
 
-    /// Whether this process has asked it to stop in the life that began then, or is about to end that one's rest.
+    /// Whether this process may have asked it to stop in the life that began then, or is about to end that one's rest.
     pub fn was_drained(&self, started_at: Option<DateTime<Utc>>) -> bool {
-        (self.stop_requested_at.is_some() || self.policy_returned) && self.started_at == started_at
+        let was_asked = self.stop_requested_at.is_some() || self.stop_may_have_arrived;
+        (was_asked || self.policy_returned) && self.started_at == started_at
     }
 
     /// Notes its restart policy at an observation. Once it has one again, that is its owner's.
@@ -249,6 +253,7 @@ impl History {
         if self.started_at != started_at {
             self.restarted_since_stop = self.stop_requested_at.take().is_some();
             self.policy_returned = false;
+            self.stop_may_have_arrived = false;
         }
         // Somebody restarted it, or the engine when it came back: the time that it has begins anew. Not for ever, should
         // an engine not count what its policy does.

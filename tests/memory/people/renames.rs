@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::rollout::host::{
     DRAIN, HOUR, Host, NEW, NEWER, OLD, Upgrader, auto_remove, good, host_network, row,
 };
-use kit::twin::{Behaviour, Happened, OnStop, OperatorAction};
+use kit::twin::{Behaviour, Fault, Happened, OnStop, Operation, OperatorAction};
 
 const KEPT: &str = "kept";
 
@@ -78,6 +78,36 @@ async fn the_old_one_while_it_drains_or_after_it_has_ended() {
             assert_eq!(host.names(), ["dd", KEPT]);
         }
     }
+}
+
+/// It drains because of a request that this process never had an answer to, and no policy shows that.
+#[tokio::test(start_paused = true)]
+async fn the_old_one_whose_request_to_stop_had_no_answer() {
+    let host = Host::new();
+    host.twin.set_behaviour(OLD, &Behaviour::drains(10 * DRAIN));
+    let old = host.run_with("dd", |body| {
+        host_network(body);
+        body["HostConfig"]["RestartPolicy"] = json!({ "Name": "no", "MaximumRetryCount": 0 });
+    });
+    host.twin.set_faults(|call| match call.operation {
+        Operation::Stop => Fault::HangAfter,
+        _ => Fault::None,
+    });
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::Upgrade);
+    // It gives that request up after a minute.
+    assert!(host.go_on(&mut upgrader, DRAIN / 2).await.is_none());
+    rename(&host, &draining(&host), KEPT);
+    host.twin.clear_faults();
+    let report = host.finish(&mut upgrader).await;
+    assert!(!row(&report, "dd").failed, "{report:?}");
+    assert_eq!(running(&host), one("dd", NEW));
+    assert_eq!(
+        (host.find(KEPT).id, host.find(KEPT).state),
+        (old.clone(), RunState::Exited)
+    );
+    let (told, ended, _) = host.end_of(&old).unwrap();
+    assert_eq!(ended - told, 10 * DRAIN);
 }
 
 /// The same with a bad image: it comes back, with the policy that it had.

@@ -29,6 +29,8 @@ pub struct Book {
     pub endless: bool,
     /// The times when the delegates could not reach the Manager, from and to.
     pub outages: Vec<(Duration, Duration)>,
+    /// When the engine restarted: it forgets its events.
+    pub engine_restarts: Vec<Duration>,
     /// The index of the image that is published.
     pub published: usize,
     /// When all faults ended.

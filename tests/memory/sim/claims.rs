@@ -6,6 +6,7 @@ use std::time::Duration;
 use delegate_upgrader::container::{ContainerId, Role, RunState};
 use serde_json::Value;
 
+use super::scenario::Way;
 use super::situation::{Situation, is_being_restarted, is_running, is_up};
 use super::world::World;
 use kit::twin::{Glance, OperatorAction};
@@ -240,8 +241,10 @@ impl Claims {
                 Role::Serving if is_ending || lives_again => None,
                 Role::Serving => Some(Fate::Paused(target.id.clone())),
                 Role::Draining { .. } if !has_serving => Some(Fate::Any),
-                // It may be promoted in that moment.
-                Role::Candidate if !has_serving && situation.draining().is_none() => Some(Fate::Any),
+                // It may be promoted in that moment. With `--rm`, the old one may just be vanishing.
+                Role::Candidate if !has_serving && (auto_remove || situation.draining().is_none()) => {
+                    Some(Fate::Any)
+                }
                 _ => None,
             },
             OperatorAction::Start(_) | OperatorAction::Restart(_) | OperatorAction::Unpause(_) => {
@@ -454,6 +457,14 @@ impl Claims {
         }
         line.expected = document;
         line.unsure.clear();
-        self.becomes(situation.line, Fate::Serves, world.twin.elapsed());
+        // Started beside a candidate, it may find its port taken, and without a policy nothing starts it a second time.
+        let has_no_policy =
+            self.lines[situation.line].expected["HostConfig"]["RestartPolicy"]["Name"] == "no";
+        let is_beside = |other: &Glance| other.name == Role::Candidate.name(name) && is_up(other);
+        let may_collide = has_no_policy
+            && world.scenario.delegates[situation.line].way == Way::StopFirst
+            && world.twin.glance().iter().any(is_beside);
+        let fate = if may_collide { Fate::Any } else { Fate::Serves };
+        self.becomes(situation.line, fate, world.twin.elapsed());
     }
 }

@@ -153,10 +153,14 @@ async fn perform(world: &Arc<World>, act: Act, random: &mut Random, manager_back
                 1 => world.twin.restart_engine_live(downtime),
                 _ => world.twin.kill_engine(downtime),
             }
-            if kind == 1 {
-                world.book().claims.engine_restarted(world);
-            } else {
-                world.book().containers_ended(world);
+            {
+                let mut book = world.book();
+                book.engine_restarts.push(world.twin.elapsed());
+                if kind == 1 {
+                    book.claims.engine_restarted(world);
+                } else {
+                    book.containers_ended(world);
+                }
             }
             sleep(downtime).await;
         }

@@ -85,6 +85,14 @@ impl Moments<'_> {
         if is_off && is_recent(self.observation_age() + RETRY_PAUSE) {
             return;
         }
+        // Nor can anybody once the engine, which restarted in that moment, has forgotten its events.
+        let is_forgotten = |at: &Duration| {
+            let mut restarts = self.book.engine_restarts.iter();
+            restarts.any(|restart| at <= restart && *restart < *at + self.observation_age())
+        };
+        if is_off && taken_away.is_some_and(is_forgotten) {
+            return;
+        }
         // An --rm delegate has no policy that could show this; its standby takes its place.
         let standby = self.another(event, |role, other| {
             role == Role::Standby && other.running.is_none()
