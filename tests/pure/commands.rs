@@ -195,7 +195,7 @@ fn whatever_is_no_command_is_known_data() {
     #[rustfmt::skip]
     let begins = [
         "{", "INFO ", "  INFO ", "FAIL ", "  Manager: ", "SCHEDULE: ", "Status: ", "LoadCredential=", "import ", "command:", "",
-        "stateDiagram", "loop {", "(what", "UPGRADER_TOKEN=", "UPGRADE_WINDOW=", "UPGRADE_DELAY=", "[Service]", "--group-add ",
+        "loop {", "(what", "UPGRADER_TOKEN=", "UPGRADE_WINDOW=", "UPGRADE_DELAY=", "[Service]", "--group-add ",
     ];
     for (page, text) in shown() {
         for block in blocks(&text).iter().filter(|block| block.commands().is_empty()) {
