@@ -5,7 +5,7 @@ export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 MDBOOK := 0.5.4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check hooks matrix itself fidelity sim mutants fuzz lint bench image docs book recording man deb packages release reproducible dockerfile engines static clean
+.PHONY: help demo test check hooks matrix itself fidelity sim mutants fuzz lint bench image docs book recording man deb packages release reproducible newcomer dockerfile engines static clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 14
@@ -88,6 +88,9 @@ release: ## build the files of a release in target/dist: binaries, packages, SBO
 
 reproducible: ## build the release of the last commit twice, in two directories, and compare every file
 	packaging/reproducible
+
+newcomer: ## try the page for newcomers with a stopwatch: every command, on bases made of Debian's packages
+	tests/lab/newcomer
 
 dockerfile: ## build all stages of the Dockerfile, on a base made of Debian's packages and this machine's Rust
 	tests/lab/dockerfile

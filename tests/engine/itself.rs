@@ -14,24 +14,33 @@ use serde_json::Value;
 use crate::proxy::{Proxy, Treatment};
 use kit::lab::{Lab, V1, V2, docker, env, eventually, expect, image, inspect, logs, project};
 
-const FIRST: &str = "1.0.0";
-const SECOND: &str = "1.1.0";
+pub(crate) const FIRST: &str = "1.0.0";
+pub(crate) const SECOND: &str = "1.1.0";
 /// It ends at once.
-const CRASHES: &str = "1.2.0";
+pub(crate) const CRASHES: &str = "1.2.0";
 /// It lives, but never sees an engine.
 const NEVER_READY: &str = "1.3.0";
 /// It works, but its HEALTHCHECK says that it does not.
-const UNHEALTHY: &str = "1.4.0";
+pub(crate) const UNHEALTHY: &str = "1.4.0";
+/// What shortens the times of an upgrader that replaces itself.
+pub(crate) const SHORT: [&str; 6] = [
+    "SELF_UPGRADE=true",
+    "LISTEN_ADDR=0.0.0.0:9464",
+    "SCHEDULE=*/5 * * * * *",
+    "HEALTHY_TIME=2s",
+    "HEALTHY_DEADLINE=15s",
+    "HEALTH_INTERVAL=1s",
+];
 /// A look may find one that ends in this moment, and miss the one that has just begun. How long a look takes says nothing but
 /// how busy the machine is, so looks are counted, and not the time.
-const MOST_MISSES: u32 = 2;
+pub(crate) const MOST_MISSES: u32 = 2;
 
-fn upgrader_image(version: &str) -> String {
+pub(crate) fn upgrader_image(version: &str) -> String {
     format!("{}/harness/upgrader:{version}", env("LAB_REGISTRY"))
 }
 
 /// Builds the images, once, and leaves all but the first to the registry.
-fn build() {
+pub(crate) fn build() {
     static BUILT: OnceLock<()> = OnceLock::new();
     BUILT.get_or_init(|| {
         let first = upgrader_image(FIRST);
@@ -69,8 +78,9 @@ fn build() {
     });
 }
 
-/// An upgrader in a container of this test, which wants to run that version, and reaches the engine by this socket.
-fn run(lab: &Lab, wanted: &str, socket: &str, arguments: &[&str]) -> String {
+/// An upgrader in a container of this test, which wants to run that version, and reaches the engine by this socket. The engine
+/// starts it again when it ends, unless it has `--rm`.
+pub(crate) fn run(lab: &Lab, wanted: &str, socket: &str, arguments: &[&str]) -> String {
     build();
     let socket = format!("{socket}:/var/run/docker.sock");
     let workload = format!("UPGRADER_WORKLOAD_NAME={}", lab.name);
@@ -78,8 +88,6 @@ fn run(lab: &Lab, wanted: &str, socket: &str, arguments: &[&str]) -> String {
     let wanted = format!("SELF_IMAGE={}", upgrader_image(wanted));
     let first = upgrader_image(FIRST);
     let mut all = vec![
-        "--restart",
-        "unless-stopped",
         "--health-interval",
         "1s",
         "--volume",
@@ -91,27 +99,23 @@ fn run(lab: &Lab, wanted: &str, socket: &str, arguments: &[&str]) -> String {
         "--env",
         &wanted,
     ];
-    for variable in [
-        "SELF_UPGRADE=true",
-        "LISTEN_ADDR=0.0.0.0:9464",
-        "SCHEDULE=*/5 * * * * *",
-        "HEALTHY_TIME=2s",
-        "HEALTHY_DEADLINE=15s",
-        "HEALTH_INTERVAL=1s",
-    ] {
+    for variable in SHORT {
         all.extend(["--env", variable]);
+    }
+    if !arguments.contains(&"--rm") {
+        all.extend(["--restart", "unless-stopped"]);
     }
     all.extend(arguments);
     all.push(&first);
     lab.container("upgrader", &all)
 }
 
-fn engine_socket() -> String {
+pub(crate) fn engine_socket() -> String {
     env("DOCKER_HOST").replace("unix://", "")
 }
 
 /// Whether the container of that name runs that version; between two renames there is none.
-fn runs(name: &str, version: &str) -> bool {
+pub(crate) fn runs(name: &str, version: &str) -> bool {
     let named = format!("name=^/{name}$");
     docker(&["ps", "--filter", &named, "--format", "{{.Image}}"]) == upgrader_image(version)
 }
@@ -153,14 +157,14 @@ fn addresses(filter: &str) -> Vec<String> {
 }
 
 /// Asks all upgraders of a test whether they are alive, all the time.
-struct Watch {
+pub(crate) struct Watch {
     ends: Arc<AtomicBool>,
     /// How many looks in a row at most found none that said so.
     watcher: thread::JoinHandle<u32>,
 }
 
 impl Watch {
-    fn begin(lab: &Lab) -> Self {
+    pub(crate) fn begin(lab: &Lab) -> Self {
         let ends = Arc::new(AtomicBool::new(false));
         let (end, named) = (Arc::clone(&ends), format!("name=^/{}-upgrader", lab.name));
         let watcher = thread::spawn(move || {
@@ -177,14 +181,14 @@ impl Watch {
         Self { ends, watcher }
     }
 
-    fn most_misses(self) -> u32 {
+    pub(crate) fn most_misses(self) -> u32 {
         self.ends.store(true, Ordering::Relaxed);
         self.watcher.join().expect("the watch")
     }
 }
 
 /// What a successor may not change.
-fn settings(document: &Value) -> Value {
+pub(crate) fn settings(document: &Value) -> Value {
     let mut host = document["HostConfig"].clone();
     // The engine fills them in as it starts one.
     for field in ["ContainerIDFile", "Annotations"] {
@@ -199,7 +203,7 @@ fn settings(document: &Value) -> Value {
 }
 
 /// What the upgrader of that name says of itself; nothing between two renames.
-fn status(name: &str) -> Value {
+pub(crate) fn status(name: &str) -> Value {
     let addresses = addresses(&format!("name=^/{name}$"));
     let answer = addresses.first().and_then(|address| get(address, "/status"));
     let json = answer.and_then(|(_, body)| serde_json::from_str(&body).ok());
@@ -271,7 +275,7 @@ fn a_bad_one_ends_with_the_old_one_in_charge() {
 }
 
 /// A port of the host that nobody else has.
-fn own_port() -> [String; 2] {
+pub(crate) fn own_port() -> [String; 2] {
     let port = kit::lab::servers::free_port();
     ["--publish".to_owned(), format!("127.0.0.1:{port}:9464")]
 }

@@ -22,6 +22,7 @@ mod health_only;
 mod idle;
 mod inconclusive;
 mod itself;
+mod itself_elsewhere;
 mod local_manager;
 mod manager_faults;
 mod operator;

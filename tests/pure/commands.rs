@@ -78,6 +78,7 @@ const FATES: &[(&str, &str, Fate)] = &[
     ("run.md", "", Like("`engine` `ways::the_hardened_docker_run_upgrades_a_delegate`, with the same script")),
     ("systemd.md", "systemctl reload", Like("`engine` `systemd::`")),
     ("systemd.md", "", Like("`tests/lab/systemd`, into the root of another systemd")),
+    ("try.md", "", Run("`tests/lab/newcomer`, which CI does not run: it compiles for minutes")),
     ("troubleshooting.md", "docker ps", Run("`engine` `readme_command::`")),
     ("troubleshooting.md", "docker", Like("`engine` `failures::`")),
     ("troubleshooting.md", "", Like("`engine` `doctor::`, `engine` `reporting::`")),

@@ -69,8 +69,11 @@ impl At<'_> {
     pub(super) fn remove_helper(&self) -> Option<Decided> {
         let rollout = self.rollout;
         let helper = rollout.helper.as_ref()?;
+        // One with `--rm` that has ended is as good as gone.
+        let serves = |serving: &Member| serving.is_up() || !serving.auto_remove;
+        let has_none = !rollout.serving.as_ref().is_some_and(serves);
         let is_awaited = rollout.candidate.is_some()
-            || rollout.serving.is_none() && (!rollout.draining.is_empty() || rollout.standby.is_some())
+            || has_none && (!rollout.draining.is_empty() || rollout.standby.is_some())
             || rollout.draining.iter().any(|old| !old.removal_is_stuck(self.now));
         (!is_awaited).then(|| J8.see(self.remove_copy(helper)))
     }

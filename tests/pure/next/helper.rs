@@ -5,7 +5,7 @@ use delegate_upgrader::container::RunState;
 use delegate_upgrader::document::SingleInstance;
 use delegate_upgrader::rollout::StoppedBy;
 
-use super::scene::{Change, DEADLINE, Scene, V2, V3, helper, new, old};
+use super::scene::{Change, DEADLINE, Scene, V2, V3, helper, new, old, standby};
 
 /// Its candidate was created.
 fn exchange() -> Scene {
@@ -114,6 +114,18 @@ fn the_helper_stays_until_nothing_could_have_to_be_undone() {
         .draining(50, old_one())
         .ready_helper(up());
     assert_eq!(promoted.next(), "remove d.draining-50 (old)");
+}
+
+/// Docker has not removed it yet. Only the helper can create it once more.
+#[test]
+fn the_helper_stays_where_what_was_started_with_rm_has_ended() {
+    let gone = || new().auto_remove().state(RunState::Removing);
+    let scene = Scene::new()
+        .upgrader()
+        .serving(gone())
+        .standby(standby())
+        .ready_helper(helper().running(90, 80));
+    assert!(scene.next().starts_with("wait"), "{}", scene.next());
 }
 
 #[test]

@@ -1,0 +1,210 @@
+//! Upgraders that were not started by a plain `docker run` replace themselves, on a real engine: one that Compose made, and one
+//! with `--rm`.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::compose::compose_command;
+use crate::itself::{
+    CRASHES, FIRST, MOST_MISSES, SECOND, SHORT, UNHEALTHY, Watch, build, engine_socket, own_port, run, runs,
+    settings, status, upgrader_image,
+};
+use kit::lab::{Lab, V2, docker, eventually, expect, image, image_of, inspect, logs};
+
+/// A compose file with an upgrader that wants to run the second version.
+struct Project {
+    lab: Lab,
+    file: PathBuf,
+}
+
+impl Project {
+    fn new(lab: Lab, lines: &str) -> Self {
+        build();
+        let file = std::env::temp_dir().join(format!("{}.yml", lab.name));
+        let project = Self { lab, file };
+        project.write(FIRST, lines);
+        project
+    }
+
+    fn write(&self, version: &str, lines: &str) {
+        let variables = [
+            format!("UPGRADER_WORKLOAD_NAME={}", self.lab.name),
+            format!("PUBLISHED_IMAGE={}", image(V2)),
+            format!("SELF_IMAGE={}", upgrader_image(SECOND)),
+        ];
+        let variables: Vec<&str> = variables.iter().map(String::as_str).chain(SHORT).collect();
+        let text = format!(
+            "services:\n  upgrader:\n    image: {}\n    labels: ['{}']\n    restart: unless-stopped\n    \
+             volumes: ['{}:/var/run/docker.sock']\n    healthcheck: {{interval: 1s}}\n    environment: {variables:?}\n{lines}",
+            upgrader_image(version),
+            self.lab.label(),
+            engine_socket(),
+        );
+        fs::write(&self.file, text).expect("a compose file");
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = compose_command();
+        command
+            .args(["--project-name", &self.lab.name, "--file"])
+            .arg(&self.file)
+            .args(arguments);
+        command
+    }
+
+    fn compose(&self, arguments: &[&str]) -> String {
+        expect(&mut self.command(arguments))
+    }
+
+    /// The ids of the containers that Compose takes for its own.
+    fn container(&self) -> String {
+        self.compose(&["ps", "--quiet", "upgrader"])
+    }
+
+    /// The ids of all containers of this test, whatever Compose knows of them.
+    fn all(&self) -> String {
+        let filter = format!("label={}", self.lab.label());
+        docker(&["ps", "--all", "--quiet", "--no-trunc", "--filter", &filter])
+    }
+
+    /// Waits until the upgrader is of the second version, and alone.
+    fn is_replaced(&self) -> String {
+        eventually("it has replaced itself", Duration::from_secs(120), || {
+            let all = self.all();
+            !all.contains('\n')
+                && docker(&[
+                    "ps",
+                    "--all",
+                    "--quiet",
+                    "--no-trunc",
+                    "--filter",
+                    &format!("ancestor={}", upgrader_image(SECOND)),
+                ])
+                .contains(&all)
+        });
+        self.all()
+    }
+}
+
+impl Drop for Project {
+    fn drop(&mut self) {
+        let _ = self.command(&["down"]).output();
+        let _ = fs::remove_file(&self.file);
+    }
+}
+
+fn name_of(id: &str) -> String {
+    docker(&["inspect", "--format", "{{.Name}}", id])
+        .trim_start_matches('/')
+        .to_owned()
+}
+
+/// What Compose knows its containers by.
+fn labels_of_compose(document: &Value) -> Vec<(String, Value)> {
+    let labels = document["Config"]["Labels"].as_object().expect("labels");
+    let of_compose = labels
+        .iter()
+        .filter(|(name, _)| name.starts_with("com.docker.compose."));
+    of_compose
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+#[test]
+fn one_that_compose_made_replaces_itself_and_compose_still_knows_it() {
+    let ports = own_port();
+    let ports = format!("    ports: ['{}']\n", ports[1]);
+    for (way, lines) in ["", &ports].into_iter().enumerate() {
+        let project = Project::new(Lab::new(&format!("itself-compose-{way}")), lines);
+        project.compose(&["up", "--detach"]);
+        let old = inspect(&project.container());
+        let new = project.is_replaced();
+        assert_ne!(Value::from(new.as_str()), old["Id"]);
+        assert_eq!(project.container(), new, "Compose knows it");
+        let document = inspect(&new);
+        assert_eq!(document["Name"], old["Name"]);
+        assert_eq!(settings(&document), settings(&old));
+        assert_eq!(labels_of_compose(&document), labels_of_compose(&old));
+        // The file still names the old image, and so do the labels: there is nothing to do.
+        project.compose(&["up", "--detach"]);
+        assert_eq!((project.container(), project.all()), (new.clone(), new.clone()));
+        project.compose(&["stop"]);
+        assert_eq!(
+            docker(&["inspect", "--format", "{{.State.Status}}", &new]),
+            "exited"
+        );
+        project.compose(&["start"]);
+        eventually("it goes on", Duration::from_secs(20), || {
+            status(&name_of(&new))["report"]["upgrader"]["reason"] == "up_to_date" || way == 1
+        });
+        // When Compose makes it anew, it is of the image of the file, and replaces itself again.
+        project.compose(&["up", "--detach", "--force-recreate"]);
+        let anew = project.container();
+        assert_ne!(anew, new);
+        assert_eq!(image_of(&anew), upgrader_image(FIRST));
+        let again = project.is_replaced();
+        // The new image is in the file, too, one day.
+        project.write(SECOND, lines);
+        project.compose(&["up", "--detach"]);
+        let by_compose = project.container();
+        assert_ne!(by_compose, again);
+        assert_eq!(image_of(&by_compose), upgrader_image(SECOND));
+        assert_eq!(project.all(), by_compose);
+    }
+}
+
+/// Whoever ends such a container removes it, so the old one asks for a copy before anything else.
+#[test]
+fn one_with_rm_replaces_itself_too() {
+    for has_port in [false, true] {
+        let lab = Lab::new(&format!("itself-rm-{has_port}"));
+        let port = own_port();
+        let mut arguments = vec!["--rm"];
+        arguments.extend(port.iter().map(String::as_str).filter(|_| has_port));
+        let upgrader = run(&lab, SECOND, &engine_socket(), &arguments);
+        let before = settings(&inspect(&upgrader));
+        let watch = (!has_port).then(|| Watch::begin(&lab));
+        eventually("it has replaced itself", Duration::from_secs(120), || {
+            runs(&upgrader, SECOND)
+        });
+        eventually("only the new one is left", Duration::from_secs(60), || {
+            lab.names() == ["upgrader"]
+        });
+        let misses = watch.map_or(0, Watch::most_misses);
+        assert!(
+            misses <= MOST_MISSES,
+            "{misses} looks in a row found none:\n{}",
+            logs(&upgrader)
+        );
+        let after = inspect(&upgrader);
+        assert_eq!(settings(&after), before);
+        assert_eq!(after["HostConfig"]["AutoRemove"], true);
+    }
+}
+
+#[test]
+fn one_with_rm_stays_where_the_new_one_is_bad() {
+    for (bad, has_port) in [(CRASHES, false), (CRASHES, true), (UNHEALTHY, true)] {
+        let lab = Lab::new(&format!("itself-rm-bad-{bad}-{has_port}"));
+        let port = own_port();
+        let mut arguments = vec!["--rm"];
+        arguments.extend(port.iter().map(String::as_str).filter(|_| has_port));
+        let upgrader = run(&lab, bad, &engine_socket(), &arguments);
+        let before = inspect(&upgrader);
+        eventually("the bad one is rejected", Duration::from_secs(120), || {
+            lab.names() == ["upgrader", "upgrader.failed-1"] && runs(&upgrader, FIRST)
+        });
+        eventually("its image is in quarantine", Duration::from_secs(30), || {
+            status(&upgrader)["report"]["upgrader"]["reason"] == "quarantined"
+        });
+        let after = inspect(&upgrader);
+        assert_eq!(settings(&after), settings(&before));
+        assert_eq!(after["HostConfig"]["AutoRemove"], true);
+        // Only where it had to stop for the port is it another one.
+        assert_eq!(after["Id"] != before["Id"], bad == UNHEALTHY, "{bad}");
+    }
+}

@@ -1,0 +1,327 @@
+//! A host on which upgraders in containers replace themselves: one process for each of its containers that runs, and each
+//! may crash.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use delegate_upgrader::container::{ContainerId, Role, RunState};
+use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::status::report::Report;
+use kit::twin::{Behaviour, Cause, Glance, Happened, Operation, Twin};
+use serde_json::{Value, json};
+use tokio::task::{JoinHandle, LocalSet};
+
+use super::host::{Host, NEW, OWN_LISTENER, auto_remove, good};
+
+pub(super) const FIRST: &str = "harness/upgrader:1.0.0";
+pub(super) const SECOND: &str = "harness/upgrader:1.1.0";
+pub(super) const NAME: &str = "upgrader";
+/// How often the world looks after its processes.
+const TICK: Duration = Duration::from_millis(100);
+/// As long as an exchange takes, whoever crashes: the run after the next one is over.
+pub(super) const EXCHANGE: Duration = Duration::from_secs(500);
+/// After that nobody waits for a removal any more.
+pub(super) const REMOVAL: Duration = Duration::from_secs(660);
+
+pub(super) fn ready() -> Behaviour {
+    Behaviour {
+        port: OWN_LISTENER.port(),
+        ready_after: Duration::from_secs(1),
+        ..Behaviour::drains(Duration::from_millis(100))
+    }
+}
+
+/// A host with one upgrader in a container, and what it may run.
+pub(super) struct World {
+    pub(super) host: Arc<Host>,
+    tasks: LocalSet,
+    /// The process in each container that runs, with the client that it is, and when its container started.
+    processes: BTreeMap<ContainerId, Process>,
+    /// The container that each client is in.
+    clients: BTreeMap<usize, ContainerId>,
+    /// The last report of each client.
+    reports: Arc<Mutex<BTreeMap<usize, Report>>>,
+    /// The client that crashes now.
+    pub(super) crash: Arc<Mutex<Option<usize>>>,
+    /// Whether the one that crashed was the last one that nobody had asked to stop, and nothing starts it again.
+    pub(super) is_extinct: bool,
+    /// Whether its owner gave it `--rm`.
+    auto_remove: bool,
+}
+
+struct Process {
+    client: usize,
+    started_at: Value,
+    task: JoinHandle<()>,
+}
+
+impl World {
+    pub(super) fn new(second: Behaviour) -> Self {
+        Self::with(second, |_| ())
+    }
+
+    pub(super) fn with(second: Behaviour, change: impl FnOnce(&mut Value)) -> Self {
+        let mut host = Host::new();
+        host.published_upgrader = Some(SECOND);
+        host.twin.add_image(FIRST, host.twin.image(ready()));
+        host.publish(SECOND, second);
+        host.publish(NEW, good());
+        let mut body = json!({
+            "Image": FIRST,
+            "Env": ["SELF_UPGRADE=true"],
+            "Labels": {},
+            "HostConfig": { "RestartPolicy": { "Name": "unless-stopped", "MaximumRetryCount": 0 } },
+        });
+        change(&mut body);
+        host.twin.run(NAME, &body);
+        let auto_remove = host.auto_remove(NAME);
+        Self {
+            host: Arc::new(host),
+            tasks: LocalSet::new(),
+            processes: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            reports: Arc::default(),
+            crash: Arc::default(),
+            is_extinct: false,
+            auto_remove,
+        }
+    }
+
+    /// The process of this client crashes, and its container with it.
+    fn crash(&mut self, client: usize) {
+        let twin = &self.host.twin;
+        let mut processes = self.processes.iter();
+        let Some((id, process)) = processes.find(|(_, process)| process.client == client) else {
+            return;
+        };
+        process.task.abort();
+        let Some(crashed) = own(twin).find(|it| it.id == *id && it.state == RunState::Running) else {
+            return;
+        };
+        twin.crash(id, 137);
+        self.is_extinct |= self.auto_remove && !goes_on(twin, &crashed);
+    }
+
+    /// Starts a process in each container of an upgrader that was started, and ends those of containers that ended.
+    fn look_after(&mut self) {
+        let victim = self.crash.lock().unwrap().take();
+        if let Some(client) = victim {
+            self.crash(client);
+        }
+        let twin = &self.host.twin;
+        let running: BTreeMap<ContainerId, Value> = running(twin)
+            .map(|id| {
+                let document = twin.document(id.as_str()).unwrap();
+                (id, document["State"]["StartedAt"].clone())
+            })
+            .collect();
+        self.processes.retain(|id, process| {
+            let lives = running.get(id) == Some(&process.started_at);
+            if !lives {
+                process.task.abort();
+            }
+            lives
+        });
+        for (id, started_at) in running {
+            if !self.processes.contains_key(&id) {
+                let client = self.clients.len() + 1;
+                self.clients.insert(client, id.clone());
+                let task = self.tasks.spawn_local(live(
+                    Arc::clone(&self.host),
+                    id.clone(),
+                    client,
+                    Arc::clone(&self.reports),
+                ));
+                let process = Process {
+                    client,
+                    started_at,
+                    task,
+                };
+                self.processes.insert(id, process);
+            }
+        }
+    }
+
+    pub(super) async fn run_for(&mut self, time: Duration) {
+        let end = self.host.twin.elapsed() + time;
+        while self.host.twin.elapsed() < end {
+            self.look_after();
+            self.tasks.run_until(tokio::time::sleep(TICK)).await;
+        }
+    }
+
+    /// The container of that name with its image, and that it runs.
+    pub(super) fn states(&self) -> Vec<(String, String, String)> {
+        let all = self.host.containers().into_iter();
+        let own = all.filter(|(name, ..)| Role::parse(name).0 == NAME);
+        own.map(|(name, state, image)| (name, state.as_str().to_owned(), image))
+            .collect()
+    }
+
+    /// The report of the process in the container of that name.
+    pub(super) fn report(&self, name: &str) -> Report {
+        let id = self.host.find(name).id;
+        self.reports.lock().unwrap()[&self.processes[&id].client].clone()
+    }
+}
+
+/// The upgrader's containers.
+fn own(twin: &Twin) -> impl Iterator<Item = Glance> {
+    let all = twin.glance().into_iter();
+    all.filter(|it| Role::parse(&it.name).0 == NAME)
+}
+
+/// Those of them that run.
+fn running(twin: &Twin) -> impl Iterator<Item = ContainerId> {
+    let running = own(twin).filter(|it| it.state == RunState::Running);
+    running.map(|it| it.id)
+}
+
+/// Whether one of them is left, after this one has crashed, that nobody has asked to stop.
+fn goes_on(twin: &Twin, crashed: &Glance) -> bool {
+    // A helper does not start what its owner gave `--rm` and what crashes in service, as nobody else would.
+    let is_the_old_one = crashed.name == NAME && crashed.image == FIRST;
+    let helps = |it: &Glance| !is_the_old_one || !matches!(Role::parse(&it.name).1, Role::Helper { .. });
+    let events = twin.events();
+    let is_asked_to_stop = |it: &Glance| {
+        let of_it = events.iter().filter(|event| event.id == it.id.as_str());
+        of_it.fold(false, |asked, event| match event.what {
+            Happened::Signalled => true,
+            Happened::Started => false,
+            _ => asked,
+        })
+    };
+    let lives = |it: &Glance| matches!(it.state, RunState::Running | RunState::Restarting);
+    own(twin).any(|it| lives(&it) && helps(&it) && !is_asked_to_stop(&it))
+}
+
+/// A daemon: a run at the start reports only, and one comes ten seconds later, and every two minutes.
+async fn live(
+    host: Arc<Host>,
+    own: ContainerId,
+    client: usize,
+    reports: Arc<Mutex<BTreeMap<usize, Report>>>,
+) {
+    let mut upgrader = host.instance(NEW, Some((own, client)));
+    upgrader.start_run(Mode::ReportOnly);
+    let mut next_run = host.twin.elapsed() + Duration::from_secs(10);
+    loop {
+        if host.twin.elapsed() >= next_run {
+            next_run += Duration::from_secs(120);
+            if !upgrader.stands_by() {
+                upgrader.start_run(Mode::Upgrade);
+            }
+        }
+        let outcome = upgrader.reconcile().await;
+        let wait = match outcome {
+            Ok(report) => {
+                let wake = report
+                    .next_check
+                    .map(|at| (at - host.twin.wall_clock()).to_std().unwrap_or_default());
+                reports.lock().unwrap().insert(client, report);
+                wake.unwrap_or(Duration::from_secs(60))
+            }
+            Err(_) => Duration::from_secs(5),
+        };
+        let wait = wait.min(next_run.saturating_sub(host.twin.elapsed()));
+        tokio::select! {
+            () = upgrader.answered() => {}
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+/// By the names and states of each write's moment: the one that made it had the name, or nobody else that lived had.
+pub(super) fn assert_only_one_acted(world: &World) {
+    let events = world.host.twin.events();
+    for call in world.host.twin.writes() {
+        let Some(own) = world.clients.get(&call.client) else {
+            continue;
+        };
+        let mut known = BTreeMap::<&str, (&str, bool)>::new();
+        for event in &events {
+            if event.at >= call.at || event.cause == Cause::Call(call.index) {
+                break;
+            }
+            let (name, lives) = known.entry(&event.id).or_default();
+            *name = &event.name;
+            match event.what {
+                Happened::Started => *lives = true,
+                Happened::Exited { .. } | Happened::Removed => *lives = false,
+                _ => {}
+            }
+        }
+        // The one that has the name, else the one that gave it up last, else the helper, else the new one.
+        let rank = |name: &str| match Role::parse(name) {
+            (NAME, Role::Serving) => Some((3, 0)),
+            (NAME, Role::Draining { since }) => Some((2, since)),
+            (NAME, Role::Helper { .. }) => Some((1, 0)),
+            (NAME, Role::Candidate) => Some((0, 0)),
+            _ => None,
+        };
+        let living = known.iter().filter(|(_, (_, lives))| *lives);
+        let ranked = living.filter_map(|(id, (name, _))| Some((rank(name)?, *id)));
+        // A helper says that it is ready.
+        let says_ready = call.operation == Operation::Rename
+            && known
+                .get(own.as_str())
+                .is_some_and(|(name, _)| Role::parse(name).1 == Role::Helper { is_ready: false });
+        if says_ready {
+            continue;
+        }
+        let turn = ranked.max().map(|(_, id)| id);
+        assert!(
+            turn.is_none_or(|turn| turn == own.as_str()),
+            "{call:?} is of another one than the one whose turn it is: {known:?}"
+        );
+    }
+}
+
+/// What has to hold in the end, whatever happened: one upgrader, which runs this image, and nothing beside it but what
+/// was rejected.
+pub(super) fn assert_at_rest(world: &World, image: &str, story: &str) {
+    let states = world.states();
+    // An engine never gets done with the removal of one that was renamed in the moment when it ended.
+    let is_over =
+        |(name, state, _): &&(String, String, String)| name.contains(".failed-") || state == "removing";
+    let others: Vec<_> = states.iter().filter(|it| !is_over(it)).cloned().collect();
+    assert_eq!(
+        others,
+        [(NAME.to_owned(), "running".to_owned(), image.to_owned())],
+        "{story}: {states:?}"
+    );
+    let policy = if world.auto_remove { "no" } else { "unless-stopped" };
+    assert_eq!(world.host.restart_policy(NAME), policy, "{story}");
+    assert_eq!(world.host.auto_remove(NAME), world.auto_remove, "{story}");
+    assert_only_one_acted(world);
+}
+
+/// Two of it would want one port of the host, or its network.
+pub(super) fn cannot_run_twice(body: &mut Value) {
+    body["HostConfig"]["NetworkMode"] = json!("host");
+}
+
+/// Whether one of its containers, the helper too, ran at every moment.
+pub(super) fn assert_one_always_ran(world: &World) {
+    let mut running = BTreeSet::new();
+    let mut begun = false;
+    for event in world.host.twin.events() {
+        if Role::parse(&event.name).0 != NAME {
+            continue;
+        }
+        match event.what {
+            Happened::Started => running.insert(event.id.clone()),
+            Happened::Exited { .. } | Happened::Removed => running.remove(&event.id),
+            _ => false,
+        };
+        begun |= !running.is_empty();
+        assert!(!begun || !running.is_empty(), "{event:?} left none");
+    }
+    assert!(begun);
+}
+
+pub(super) fn vanishes_and_cannot_run_twice(body: &mut Value) {
+    auto_remove(body);
+    cannot_run_twice(body);
+}
