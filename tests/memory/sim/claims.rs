@@ -6,7 +6,7 @@ use std::time::Duration;
 use delegate_upgrader::container::{ContainerId, Role, RunState};
 use serde_json::Value;
 
-use super::scenario::Way;
+use super::scenario::{Delegate, Way};
 use super::situation::{Situation, is_being_restarted, is_running, is_up};
 use super::world::World;
 use kit::twin::{Glance, OperatorAction};
@@ -164,7 +164,7 @@ impl Claims {
         let line = situation.line;
         let now = world.twin.elapsed();
         let has_serving = situation.serving().is_some();
-        let auto_remove = world.scenario.delegates[line].auto_remove;
+        let Delegate { auto_remove, way, .. } = world.scenario.delegates[line];
         if situation.is_kept(role, target) {
             match hand {
                 OperatorAction::Rename(_, to) => {
@@ -225,6 +225,8 @@ impl Claims {
                 Role::Serving => Some(Fate::Down(target.id.clone())),
                 Role::Draining { .. } if !has_serving => Some(Fate::Any),
                 Role::Candidate if !has_serving && situation.draining().is_none() => Some(Fate::Any),
+                // Or it has proven itself, and is promoted in this moment.
+                Role::Candidate if !has_serving && way == Way::StartFirst => Some(Fate::Any),
                 // A crashing one may be given up for it in the same moment.
                 Role::Candidate if !is_running(situation.serving()) && situation.draining().is_none() => {
                     Some(Fate::Any)

@@ -52,22 +52,21 @@ fn was_named_just_now(world: &World, removed: &Event, age: Duration) -> bool {
     })
 }
 
-/// Whether an upgrader renamed or restarted that container within the same moment, or by a call that was on its way then.
+/// Whether an upgrader renamed or restarted that container within the same moment, or by a call that was on its way then,
+/// however slow it was.
 pub(super) fn was_changed_at_once(world: &World, down: &Down) -> bool {
-    let calls = world.twin.calls();
+    let (calls, soon) = (world.twin.calls(), down.from + Duration::from_secs(1));
     let was_on_its_way = world
         .twin
         .events()
         .iter()
         .any(|event| match (&event.what, event.cause) {
             (Happened::Renamed { .. }, Cause::Call(index)) => {
-                event.id == down.id.as_str() && event.at >= down.from && calls[index].at <= down.from
+                event.id == down.id.as_str() && event.at >= down.from && calls[index].at <= soon
             }
             _ => false,
         });
-    was_on_its_way
-        || was_renamed(world, &down.id, down.from, down.from + Duration::from_secs(1))
-        || was_restarted_at_once(world, down)
+    was_on_its_way || was_restarted_at_once(world, down)
 }
 
 /// Whether an upgrader asked for a restart of that container in that moment.
