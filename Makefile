@@ -5,7 +5,7 @@ export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 MDBOOK := 0.5.4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check hooks matrix itself fidelity sim mutants fuzz lint bench image docs book recording man deb packages release reproducible newcomer dockerfile engines static clean
+.PHONY: help demo test check hooks matrix itself swarm fidelity sim mutants fuzz lint bench image docs book recording man deb packages release reproducible newcomer dockerfile engines static clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 14
@@ -15,9 +15,11 @@ demo: static ## upgrade two delegates before your eyes; DEMO=private-registry or
 
 test: static ## run all tests, including those on a real engine and a real registry
 	cargo test --locked --workspace --no-run
-	@# The tests that restart or pause the engine get an engine of their own and run beside the others. Most tests spend their time
-	@# waiting, so four at once are not too many for two processors.
-	@tests/lab/run cargo test --locked --workspace --test engine -- --ignored restarts:: pauses:: >$(TARGET_DIR)/restarts.log 2>&1 & restarts=$$!; \
+	@# The tests that restart or pause the engine, and those that make it a Swarm, get an engine of their own each and run beside
+	@# the others. Most tests spend their time waiting, so four at once are not too many for two processors.
+	@{ tests/lab/run cargo test --locked --workspace --test engine -- --ignored restarts:: pauses:: && \
+		LAB_ENGINE=own tests/lab/run cargo test --locked --workspace --test engine -- --ignored swarm:: swarm_kills::an_ swarm_kills::a_; \
+	} >$(TARGET_DIR)/restarts.log 2>&1 & restarts=$$!; \
 	code=0; RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} LAB_BROWSER=1 LAB_COMPOSE=1 LAB_PROXY=1 LAB_SYSTEMD=1 LAB_QUADLET=1 tests/lab/run cargo test --locked --workspace || code=$$?; \
 	wait $$restarts || code=$$?; cat $(TARGET_DIR)/restarts.log; exit $$code
 
@@ -32,6 +34,9 @@ matrix: static ## try every fault at every call of an upgrade, on a real engine;
 
 itself: static ## kill the upgrader or its successor at every call of their exchange, on a real engine
 	tests/lab/run cargo test --locked --workspace --test engine itself::whoever_is_killed_at_any_call -- --ignored --nocapture
+
+swarm: static ## kill the upgrader at every call of a service's update, on a real Swarm
+	LAB_ENGINE=own tests/lab/run cargo test --locked --workspace --test engine swarm_kills::whoever -- --ignored --nocapture
 
 fidelity: static ## take every option of a container through an upgrade, on each engine; FIDELITY='mount' selects
 	FIDELITY='$(or $(FIDELITY),all)' tests/lab/fidelity

@@ -164,6 +164,7 @@ pub(crate) async fn upgrader(
             timing: settings.timing.clone(),
         },
         target: settings.target.clone(),
+        swarm: settings.swarm,
     };
     Ok(Reconciler::new(engine, source, endpoint, settings, clock))
 }

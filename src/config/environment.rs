@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::environment_file;
 use super::problems::Problems;
-use super::variables::{Environment, Row, TABLE, Texts, UNSUPPORTED, Variable};
+use super::variables::{Environment, Row, TABLE, Texts, Variable};
 
 /// Other programs' variables that look like slips of ours.
 const FOREIGN: [&str; 2] = ["ALL_PROXY", "FTP_PROXY"];
@@ -25,7 +25,7 @@ impl Environment {
         for (name, value) in file(&vars, problems).into_iter().chain(vars) {
             let Some(name) = name.to_str() else { continue };
             let Some((row, is_exact)) = row(name) else {
-                foreign.push((name.to_owned(), !value.to_string_lossy().trim().is_empty()));
+                foreign.push(name.to_owned());
                 continue;
             };
             match value.into_string() {
@@ -41,13 +41,8 @@ impl Environment {
             texts.entry(name).or_insert(text);
         }
 
-        for (name, is_set) in foreign {
-            let mut unsupported = UNSUPPORTED.iter().filter(|(_, value)| value.is_none());
-            if let Some((unsupported, _)) = unsupported.find(|(unsupported, _)| *unsupported == name) {
-                if is_set {
-                    problems.unsupported(unsupported);
-                }
-            } else if let Some(meant) = meant(&name).filter(|meant| !texts.contains_key(meant)) {
+        for name in foreign {
+            if let Some(meant) = meant(&name).filter(|meant| !texts.contains_key(meant)) {
                 problems.hint(format!("{name}: unknown variable; did you mean {meant}?"));
             }
         }

@@ -69,6 +69,8 @@ pub struct Settings {
     pub idle_wait: Duration,
     /// The periodic health check.
     pub health: HealthSettings,
+    /// `SWARM`: whether the services of a Swarm are delegates, too.
+    pub swarm: bool,
     /// `SELF_UPGRADE`: whether the upgrader replaces its own container; nothing but reports with `disable_auto_upgrade`.
     pub self_upgrade: bool,
     /// `HEALTH_ACTION`; nothing but reports with `disable_auto_upgrade`.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::mem;
 
-use super::variables::{Row, TABLE, UNSUPPORTED, Variable};
+use super::variables::{Row, TABLE, Variable};
 use crate::text::quoted;
 
 /// One wrong variable.
@@ -52,12 +52,8 @@ impl Problems {
 
     /// A wrong value that may be shown, and why it is wrong, unless it speaks for itself.
     pub(super) fn wrong_value(&mut self, row: &'static Row, value: &str, why: &str) {
-        let is_unsupported = UNSUPPORTED.iter().any(|(name, unsupported)| {
-            *name == row.name && unsupported.is_some_and(|text| text.eq_ignore_ascii_case(value))
-        });
         let shown = quoted(&without_userinfo(value), 100);
         let given = match why {
-            _ if is_unsupported => format!("{shown} (not supported yet)"),
             "" => shown,
             why => format!("{shown} ({why})"),
         };
@@ -85,11 +81,6 @@ impl Problems {
         if !self.names(row) {
             self.wrong(row, format!("not set, although {} is", other.row.name));
         }
-    }
-
-    /// A variable that no value makes right.
-    pub(super) fn unsupported(&mut self, name: &'static str) {
-        self.push(name, "not supported yet".to_owned(), "no value");
     }
 
     fn push(&mut self, variable: &'static str, given: String, accepted: &'static str) {

@@ -48,6 +48,14 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
             reader.problems.wrong(env.self_image.row, given);
         }
     }
+    let on_or_off = |text: &str| match text {
+        "auto" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(String::new()),
+    };
+    let swarm = reader.read_as(&env.swarm, on_or_off, |is_on| {
+        if *is_on { "auto" } else { "off" }.to_owned()
+    });
     let registry = connections::registry(&mut reader, env);
     let docker_config = connections::docker_config(&mut reader, env);
     let health = health(&mut reader, env, disable_auto_upgrade);
@@ -86,6 +94,7 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
             healthy_deadline,
             idle_wait,
             health,
+            swarm: swarm.unwrap_or_default(),
             self_upgrade,
             health_action,
             registry,

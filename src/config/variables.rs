@@ -221,6 +221,8 @@ variables! {
             "The password as a file. One line break at the end is dropped.");
         docker_config = row("DOCKER_CONFIG", Derived("`$HOME/.docker`"), "the directory of Docker's config.json",
             "Registry logins; without `DOCKER_CERT_PATH` the engine's certificates, too.");
+        swarm = row("SWARM", Value("auto"), "auto or off",
+            "`auto`: on a manager of a Swarm, [its services](swarm.md) are delegates, too.");
     }
     health {
         health_interval = row("HEALTH_INTERVAL", Value("1m"), POSITIVE_DURATION, "The longest time between two health checks.");
@@ -319,9 +321,6 @@ pub(super) fn documented() -> impl Iterator<Item = &'static Row> {
         .flat_map(|(_, rows)| *rows)
 }
 
-/// Planned settings, refused until they work, so that nobody relies on them: a variable, or one value of it.
-pub(super) const UNSUPPORTED: &[(&str, Option<&str>)] = &[("SWARM", None)];
-
 #[cfg(test)]
 mod tests {
     use std::fmt::Write as _;
@@ -347,15 +346,5 @@ mod tests {
             }
             page::has(PAGE, section, &table);
         }
-    }
-
-    #[test]
-    fn the_page_lists_what_is_not_supported() {
-        let mut table = String::from("| variable | refused |\n|---|---|\n");
-        for (name, value) in UNSUPPORTED {
-            let refused = value.map_or("any value".to_owned(), |value| format!("`{value}`"));
-            let _ = writeln!(table, "| `{name}` | {refused} |");
-        }
-        page::has(PAGE, "unsupported", &table);
     }
 }

@@ -38,6 +38,11 @@ pub enum HealthcheckStatus {
 }
 
 impl Inspected {
+    /// The name of the Swarm service whose task it is, if so.
+    pub fn service(&self) -> Option<&str> {
+        self.label("com.docker.swarm.service.name")
+    }
+
     /// Takes a document; `None` unless it has an id.
     pub fn new(document: Value) -> Option<Self> {
         document.get("Id")?.as_str().filter(|id| !id.is_empty())?;

@@ -110,6 +110,16 @@ pub struct ContainerSummary {
     pub host_ports: Vec<(u16, String)>,
 }
 
+/// On each container of a Swarm: the id of the task that it is.
+pub const SWARM_TASK: &str = "com.docker.swarm.task.id";
+
+impl ContainerSummary {
+    /// Whether it is a task of a Swarm's service.
+    pub fn is_task(&self) -> bool {
+        self.labels.contains_key(SWARM_TASK)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::RunState;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use chrono::Utc;
 
-use super::{Checks, updaters};
+use super::{Checks, swarm, updaters};
 use crate::app;
 use crate::config::{HealthAction, ProbeKind, Settings, Source};
 use crate::container::ApiVersion;
 use crate::engine::{
     API_CALLS, ApiCall, DockerEngine, Engine as _, EngineError, HEALTH_ACTION_RESTART, HEALTH_PROBE_EXEC,
-    MUTABLE_TAGS, Purpose,
+    MUTABLE_TAGS, Purpose, SWARM,
 };
 use crate::host::capacity::{Disk, Room};
 use crate::host::hold::read_records;
@@ -75,7 +75,9 @@ pub(super) async fn check(
     }
     let scope = app::scope(settings);
     let observed = delegates(engine, &scope).await;
+    let services = swarm::services(engine.as_ref(), settings).await;
     let needs = Needs {
+        swarm: services.is_some(),
         upgrades: !settings.disable_auto_upgrade,
         compares_tags: !matches!(settings.source, Source::None)
             && observed.as_ref().is_ok_and(|rollouts| has_mutable_tag(rollouts)),
@@ -99,9 +101,11 @@ pub(super) async fn check(
             });
         }
     };
-    if rollouts.is_empty() {
+    swarm::check(services.as_deref().unwrap_or_default(), settings, checks).await;
+    let has_services = services.is_some_and(|services| !services.is_empty());
+    if rollouts.is_empty() && !has_services {
         checks.warn("delegates", none_found(&settings.workload_names));
-    } else {
+    } else if !rollouts.is_empty() {
         let names: Vec<&str> = rollouts.iter().map(|rollout| rollout.name.as_str()).collect();
         checks.ok("delegates", names.join(", "));
     }
@@ -150,6 +154,8 @@ async fn delegates(engine: &Arc<DockerEngine>, scope: &Scope) -> Result<Vec<Roll
 /// The uses of the engine on this host.
 #[derive(Clone, Copy)]
 struct Needs {
+    /// It is a manager of a Swarm, whose services are delegates.
+    swarm: bool,
     upgrades: bool,
     compares_tags: bool,
     /// The settings that need calls of their own.
@@ -159,7 +165,7 @@ struct Needs {
 fn has_mutable_tag(rollouts: &[Rollout]) -> bool {
     let mut images = rollouts
         .iter()
-        .filter(|rollout| rollout.opted_out.is_none())
+        .filter(|rollout| rollout.left_alone().is_none())
         .filter_map(|rollout| rollout.replaceable()?.image.reference().ok());
     images.any(is_mutable_tag)
 }
@@ -202,6 +208,7 @@ fn is_needed(call: &ApiCall, needs: Needs, api: ApiVersion) -> bool {
     let is_needed = match call.purpose {
         Purpose::HealthChecks => true,
         Purpose::Setting(setting) => needs.settings.contains(&Some(setting)),
+        Purpose::Optional(SWARM) => needs.swarm && (needs.upgrades || call.method == "GET"),
         Purpose::Upgrades | Purpose::Optional(_) => needs.upgrades || compares_tags,
     };
     is_needed && (!is_versioned || api >= ApiVersion::new(1, 52))
@@ -267,6 +274,7 @@ mod tests {
     fn health_checks_of_mutable_tags_go_on_without_the_two_calls_that_compare_them() {
         let health_only = |compares_tags| {
             calls(Needs {
+                swarm: false,
                 upgrades: false,
                 compares_tags,
                 settings: [None; 2],
@@ -284,6 +292,7 @@ mod tests {
     fn upgrades_of_mutable_tags_need_the_registry_and_other_upgrades_do_without() {
         let registry = |compares_tags| {
             let needs = Needs {
+                swarm: false,
                 upgrades: true,
                 compares_tags,
                 settings: [None; 2],

@@ -82,7 +82,7 @@ fn check_delegate(
     };
     let stopped = rollout.serving.as_ref().filter(|serving| !serving.is_in_use());
     let reason = match (desired, stopped) {
-        _ if let Some(label) = rollout.opted_out => Reason::OptedOut { label },
+        _ if let Some(reason) = rollout.left_alone() => reason,
         (Desired::Keep(reason), stopped) if stopped.is_none() || reason.is_failure() => reason,
         (_, Some(stopped)) => Reason::NotRunning {
             state: stopped.state.as_str().to_owned(),

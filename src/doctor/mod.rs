@@ -6,6 +6,7 @@
 mod engine;
 mod manager;
 mod registry;
+mod swarm;
 mod updaters;
 
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Checks;
 use super::engine::Host;
-use crate::document::{image_platform, platform};
+use crate::document::{image_platform, offered_platforms};
 use crate::engine::{DockerEngine, Engine as _, EngineError};
 use crate::image::ImageReference;
 use crate::rollout::Rollout;
@@ -95,17 +95,6 @@ async fn missing_platform(
         }
     }
     None
-}
-
-/// The platforms of the image in the registry, in the words of [`image_platform`]; `None` where it names none.
-fn offered_platforms(distribution: &Value) -> Option<Vec<String>> {
-    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-    let platforms = distribution.get("Platforms")?.as_array()?;
-    let offered: Vec<String> = platforms
-        .iter()
-        .filter_map(|entry| platform(&text(entry, "os")?, &text(entry, "architecture")?))
-        .collect();
-    Some(offered).filter(|offered| !offered.is_empty())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::DependencyKind;
-use crate::container::Inspected;
+use crate::container::{Inspected, SWARM_TASK};
 
 /// Why a container cannot be recreated faithfully by us.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr, strum::VariantNames)]
@@ -120,7 +120,7 @@ fn dependency_missing(kind: DependencyKind, container: &str) -> String {
 ///
 /// Compose is not among them: it accepts a container that was recreated with its labels.
 const MANAGERS: [(&str, &str); 8] = [
-    ("com.docker.swarm.task.id", "Docker Swarm"),
+    (SWARM_TASK, "Docker Swarm"),
     ("com.docker.swarm.service.id", "Docker Swarm"),
     ("io.kubernetes.pod.uid", "Kubernetes"),
     ("com.amazonaws.ecs.task-arn", "Amazon ECS"),

@@ -34,6 +34,17 @@ pub(crate) fn platform(os: &str, architecture: &str) -> Option<String> {
     is_known.then(|| one_line(&format!("{os}/{architecture}"), MAX_PLATFORM))
 }
 
+/// The platforms of the image in the registry, in the words of [`image_platform`]; `None` where it names none.
+pub(crate) fn offered_platforms(distribution: &Value) -> Option<Vec<String>> {
+    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    let platforms = distribution.get("Platforms")?.as_array()?;
+    let offered: Vec<String> = platforms
+        .iter()
+        .filter_map(|entry| platform(&text(entry, "os")?, &text(entry, "architecture")?))
+        .collect();
+    Some(offered).filter(|offered| !offered.is_empty())
+}
+
 /// The platform of the container's manifest, with its variant. Only stores that keep several platforms show one
 /// (API 1.48).
 pub(super) fn stored(container: &Inspected) -> Option<String> {

@@ -8,6 +8,7 @@ mod docker;
 mod error;
 mod events;
 mod permissions;
+mod service;
 mod storage;
 mod volume;
 
@@ -23,7 +24,10 @@ pub use docker::DockerEngine;
 pub(crate) use docker::messages::is_abandoned_start;
 pub use error::EngineError;
 pub use events::{EventKind, HostEvent};
-pub use permissions::{API_CALLS, ApiCall, HEALTH_ACTION_RESTART, HEALTH_PROBE_EXEC, MUTABLE_TAGS, Purpose};
+pub use permissions::{
+    API_CALLS, ApiCall, HEALTH_ACTION_RESTART, HEALTH_PROBE_EXEC, MUTABLE_TAGS, Purpose, SWARM,
+};
+pub use service::ServiceUpdate;
 pub use storage::Storage;
 pub use volume::Volume;
 
@@ -213,6 +217,40 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Removes a volume, never by force. Gone already: success.
     fn remove_volume(&self, name: &str) -> impl Future<Output = Result<(), EngineError>> + Send;
+
+    /// What the registry has for a reference now, asked through the engine: its digest, and the platforms it is for.
+    fn distribution(
+        &self,
+        reference: &ImageReference,
+    ) -> impl Future<Output = Result<Value, EngineError>> + Send {
+        let _ = reference;
+        std::future::ready(Err(EngineError::NotFound("no registry".to_owned())))
+    }
+
+    /// The Swarm's services, each with its whole document and how many tasks it has; `None` where the engine is no manager.
+    fn services(&self) -> impl Future<Output = Result<Option<Vec<Value>>, EngineError>> + Send {
+        std::future::ready(Ok(None))
+    }
+
+    /// The documents of all tasks of these services, those of some earlier specs included.
+    fn tasks(&self, services: &[&str]) -> impl Future<Output = Result<Vec<Value>, EngineError>> + Send {
+        let _ = services;
+        std::future::ready(Ok(Vec::new()))
+    }
+
+    /// The documents of the Swarm's nodes.
+    fn nodes(&self) -> impl Future<Output = Result<Vec<Value>, EngineError>> + Send {
+        std::future::ready(Ok(Vec::new()))
+    }
+
+    /// Changes a service. [`EngineError::Conflict`] where it has another version by now.
+    fn update_service(
+        &self,
+        update: ServiceUpdate<'_>,
+    ) -> impl Future<Output = Result<(), EngineError>> + Send {
+        let _ = update;
+        std::future::ready(Err(EngineError::NotFound("no Swarm".to_owned())))
+    }
 
     /// The digest that the registry has for a reference now, asked through the engine.
     fn registry_digest(

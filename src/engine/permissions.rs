@@ -87,8 +87,11 @@ pub const HEALTH_PROBE_EXEC: &str = "HEALTH_PROBE=exec";
 /// The commands and settings that leave something on the engine, which others read before a replacement begins.
 pub(super) const PAUSE_AND_DELAY: &str = "`pause`, `UPGRADE_DELAY`, `UPGRADE_WAVE`";
 
+/// What the calls are for that concern a Swarm. Only a manager of one is asked more than the first.
+pub const SWARM: &str = "services of a Swarm";
+
 /// Every call. No other is made.
-pub const API_CALLS: [ApiCall; 29] = [
+pub const API_CALLS: [ApiCall; 33] = [
     call("GET", "/version", "version", Purpose::HealthChecks),
     call("GET", "/containers/json", "list", Purpose::HealthChecks),
     call("GET", "/containers/{id}/json", "inspect", Purpose::HealthChecks),
@@ -207,6 +210,15 @@ pub const API_CALLS: [ApiCall; 29] = [
         "/v1.51/containers/{id}/json",
         "inspect",
         Purpose::Optional("a MAC address that the owner chose, from API 1.52"),
+    ),
+    call("GET", "/services", "services", Purpose::Optional(SWARM)),
+    call("GET", "/tasks", "tasks", Purpose::Optional(SWARM)),
+    call("GET", "/nodes", "nodes", Purpose::Optional(SWARM)),
+    call(
+        "POST",
+        "/services/{id}/update",
+        "update_service",
+        Purpose::Optional(SWARM),
     ),
 ];
 

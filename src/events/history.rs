@@ -2,13 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::event::{Action, Actor, Event};
+use super::managed::outcomes_of_managed;
 use super::note::Notes;
-use super::outcome::{Origin, outcomes};
+use super::outcome::{Origin, Outcome, outcomes};
+use crate::managed::Managed;
 use crate::rollout::Rollout;
 use crate::text::{duration, time};
 
@@ -50,6 +53,82 @@ pub struct Release {
 }
 
 const ORIGINAL: &str = "original";
+
+/// What a delegate that is there shows of itself.
+#[derive(Clone, Debug)]
+pub struct Present {
+    workload: String,
+    /// What came of things, each at the time when what shows it was made: nobody knows better.
+    shown: Vec<Event>,
+    serving: Option<Serving>,
+}
+
+/// What is in service.
+#[derive(Clone, Debug)]
+struct Serving {
+    release: u64,
+    image: String,
+    image_id: Option<String>,
+    since: Option<DateTime<Utc>>,
+}
+
+impl From<&Rollout> for Present {
+    fn from(rollout: &Rollout) -> Self {
+        let outcomes = outcomes(
+            rollout,
+            &BTreeSet::new(),
+            &Notes::default(),
+            &origin(),
+            DateTime::default(),
+        );
+        let serving = rollout.serving.as_ref().map(|serving| Serving {
+            release: serving.release,
+            image: serving.image.to_string(),
+            image_id: Some(serving.image_id.as_str().to_owned()),
+            since: Some(serving.created_at),
+        });
+        Self {
+            workload: rollout.workload.clone(),
+            shown: at_their_time(outcomes),
+            serving,
+        }
+    }
+}
+
+impl From<&Managed> for Present {
+    fn from(managed: &Managed) -> Self {
+        // An update is complete once all tasks run, for however short a time.
+        let outcomes = outcomes_of_managed(managed, Duration::ZERO, &origin(), DateTime::<Utc>::MAX_UTC);
+        Self {
+            workload: managed.workload.clone(),
+            shown: at_their_time(outcomes),
+            serving: Some(Serving {
+                release: managed.release(),
+                image: managed.image.to_string(),
+                image_id: None,
+                since: managed.record.attempt.as_ref().map(|attempt| attempt.since),
+            }),
+        }
+    }
+}
+
+fn origin() -> Origin {
+    Origin {
+        host: crate::host::name(),
+        actor: Actor::System,
+    }
+}
+
+fn at_their_time(outcomes: Vec<Outcome>) -> Vec<Event> {
+    let outcomes = outcomes
+        .into_iter()
+        .filter(|outcome| outcome.since > DateTime::UNIX_EPOCH);
+    let at_since = outcomes.map(|outcome| Event {
+        time: outcome.since,
+        ..outcome.event
+    });
+    at_since.collect()
+}
 
 impl Release {
     /// Whether the delegate ran it, so that it can go back there.
@@ -107,7 +186,7 @@ fn took(event: &Event) -> String {
     for (part, seconds) in parts {
         let Some(seconds) = seconds else { continue };
         let begin = if text.is_empty() { " (" } else { ", " };
-        let took = std::time::Duration::try_from_secs_f64(seconds.round()).unwrap_or_default();
+        let took = Duration::try_from_secs_f64(seconds.round()).unwrap_or_default();
         let _ = write!(text, "{begin}{part} {}", duration::text(took));
     }
     if !text.is_empty() {
@@ -117,16 +196,18 @@ fn took(event: &Event) -> String {
 }
 
 impl History {
-    /// From the records of one delegate and its containers; `None` for those of a delegate that is gone.
-    pub fn of(container: &str, rollout: Option<&Rollout>, records: Vec<Event>) -> Self {
-        let shown = rollout.map_or_else(Vec::new, shown);
+    /// From the records of one delegate and what it shows; `None` for those of a delegate that is gone.
+    pub fn of(container: &str, present: Option<Present>, records: Vec<Event>) -> Self {
+        let (workload, shown, serving) = match present {
+            Some(present) => (Some(present.workload), present.shown, present.serving),
+            None => (None, Vec::new(), None),
+        };
         let is_recorded = |event: &Event| records.iter().any(|record| record.id == event.id);
         let shown: Vec<Event> = shown.into_iter().filter(|event| !is_recorded(event)).collect();
         let mut events = records;
         events.extend(shown);
         // The clock may have been set, so records stay in the order in which they were written.
         events.sort_by_key(|event| event.time);
-        let workload = rollout.map(|rollout| rollout.workload.clone());
         let workload = workload.or_else(|| events.last().map(|event| event.workload.clone()));
         let mut history = Self {
             container: container.to_owned(),
@@ -134,11 +215,11 @@ impl History {
             releases: Vec::new(),
             events,
         };
-        history.releases = history.releases_of(rollout);
+        history.releases = history.releases_of(serving);
         history
     }
 
-    fn releases_of(&self, rollout: Option<&Rollout>) -> Vec<Release> {
+    fn releases_of(&self, serving: Option<Serving>) -> Vec<Release> {
         let mut releases: Vec<Release> = Vec::new();
         for event in &self.events {
             let Some(release) = Release::of(event) else {
@@ -156,7 +237,7 @@ impl History {
             }
             releases.push(release);
         }
-        let Some(serving) = rollout.and_then(|rollout| rollout.serving.as_ref()) else {
+        let Some(serving) = serving else {
             return releases;
         };
         if latest(&releases).is_some_and(|latest| latest > serving.release) {
@@ -166,9 +247,9 @@ impl History {
             let is_original = serving.release == 0;
             releases.push(Release {
                 release: serving.release,
-                image: serving.image.to_string(),
-                image_id: Some(serving.image_id.as_str().to_owned()),
-                time: Some(serving.created_at),
+                image: serving.image,
+                image_id: serving.image_id,
+                time: serving.since,
                 outcome: if is_original {
                     ORIGINAL
                 } else {
@@ -207,24 +288,4 @@ fn latest(releases: &[Release]) -> Option<u64> {
     let mut latest_first = releases.iter().rev();
     let served = latest_first.find(|release| release.was_served());
     served.map(|release| release.release)
-}
-
-/// What the containers show, each at the time when its container was made: nobody knows better.
-fn shown(rollout: &Rollout) -> Vec<Event> {
-    let origin = Origin {
-        host: crate::host::name(),
-        actor: Actor::System,
-    };
-    let outcomes = outcomes(
-        rollout,
-        &BTreeSet::new(),
-        &Notes::default(),
-        &origin,
-        DateTime::default(),
-    );
-    let at_since = outcomes.into_iter().map(|outcome| Event {
-        time: outcome.since,
-        ..outcome.event
-    });
-    at_since.collect()
 }

@@ -15,10 +15,14 @@ use super::audit::{AuditLog, Known, Unwritten, remember};
 use super::durations::Durations;
 use super::event::{Action, Actor, Event, EventId};
 use super::listeners::Listeners;
+use super::managed::outcomes_of_managed;
 use super::note::Notes;
-use super::outcome::{Origin, Outcome, outcome_of_retired, outcomes, recorded_before, restarted, restored};
+use super::outcome::{
+    Origin, Outcome, Subject, outcome_of_retired, outcomes, recorded_before, restarted, restored,
+};
 use crate::container::ImageId;
 use crate::health::HealthStatus;
+use crate::managed::Managed;
 use crate::rollout::reason::{Reason, ReasonKind};
 use crate::rollout::{Effect, Rollout, Step};
 
@@ -129,8 +133,15 @@ impl Ledger {
         self.audit.as_ref().map(AuditLog::unwritten).unwrap_or_default()
     }
 
-    /// Takes in an observation, before anything is decided on it.
-    pub async fn observe(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
+    /// Takes in an observation, before anything is decided on it. `healthy_time`: how long the tasks of an orchestrator have
+    /// to run before an upgrade is one.
+    pub async fn observe<'a>(
+        &mut self,
+        rollouts: &[Rollout],
+        managed: impl Iterator<Item = &'a Managed>,
+        healthy_time: Duration,
+        now: DateTime<Utc>,
+    ) {
         self.notes.note_rollouts(rollouts);
         if let Some(audit) = &self.audit {
             audit.retry();
@@ -138,6 +149,7 @@ impl Ledger {
         let found: Vec<Outcome> = rollouts
             .iter()
             .flat_map(|rollout| outcomes(rollout, &self.seen, &self.notes, &self.origin, now))
+            .chain(managed.flat_map(|managed| outcomes_of_managed(managed, healthy_time, &self.origin, now)))
             .collect();
         if self.is_first {
             self.is_first = false;
@@ -225,7 +237,7 @@ impl Ledger {
             let message = format!("removed the image {id}, two releases old");
             let mut event = self
                 .origin
-                .event(rollout, (Action::ImageRemoved, &what), now, message);
+                .event(rollout.into(), (Action::ImageRemoved, &what), now, message);
             event.image_id = Some(id.as_str().to_owned());
             self.report(event).await;
         }
@@ -237,12 +249,12 @@ impl Ledger {
     }
 
     /// Takes in why nothing more happens to a delegate: that it cannot be served, and that it can again.
-    pub async fn note_reason(&mut self, rollout: &Rollout, reason: &Reason, now: DateTime<Utc>) {
+    pub async fn note_reason(&mut self, subject: Subject<'_>, reason: &Reason, now: DateTime<Utc>) {
         if !self.reports_states {
             return;
         }
         let kind = reason.kind();
-        let open = self.open.entry(rollout.name.clone()).or_default();
+        let open = self.open.entry(subject.name.to_owned()).or_default();
         let word = kind.as_str();
         let (message, is_over) = match (standing(kind), &open.skipped) {
             (Standing::Skipped, Some(before)) if before == word => return,
@@ -258,18 +270,17 @@ impl Ledger {
             _ => return,
         };
         let at = now.to_rfc3339();
-        let what = [rollout.name.as_str(), word, at.as_str()];
-        let mut event = self.origin.event(rollout, (Action::Skipped, &what), now, message);
+        let what = [subject.name, word, at.as_str()];
+        let mut event = self.origin.event(subject, (Action::Skipped, &what), now, message);
         event.reason = Some(word.to_owned());
         event.resolved = is_over;
-        event.from = rollout.representative().map(|member| member.image.to_string());
+        event.from = subject.image.map(str::to_owned);
         self.report(event).await;
     }
 
     /// Forgets delegates that are gone.
-    pub fn forget_absent(&mut self, rollouts: &[Rollout]) {
-        self.open
-            .retain(|name, _| rollouts.iter().any(|rollout| rollout.name == *name));
+    pub fn forget_absent(&mut self, is_there: impl Fn(&str) -> bool) {
+        self.open.retain(|name, _| is_there(name));
     }
 
     async fn note_health(&mut self, rollout: &Rollout, now: DateTime<Utc>) {
@@ -296,7 +307,7 @@ impl Ledger {
         open.is_unhealthy = action == Action::HealthLost;
         let at = now.to_rfc3339();
         let what = [serving.id.as_str(), at.as_str()];
-        let mut event = self.origin.event(rollout, (action, &what), now, message);
+        let mut event = self.origin.event(rollout.into(), (action, &what), now, message);
         event.container_id = Some(serving.id.as_str().to_owned());
         event.to = Some(serving.image.to_string());
         event.image_id = Some(serving.image_id.as_str().to_owned());
@@ -346,6 +357,7 @@ fn standing(kind: ReasonKind) -> Standing {
         | Kind::ConfigurationMismatch
         | Kind::SettingsChanged
         | Kind::RemovalStuck
+        | Kind::UpdatePaused
         | Kind::NoContainer
         | Kind::EngineError => Standing::Skipped,
         Kind::UpToDate
@@ -365,6 +377,9 @@ fn standing(kind: ReasonKind) -> Standing {
         | Kind::RolledBack
         | Kind::Proving
         | Kind::WaitingForIdle
+        | Kind::TaskOfService
+        | Kind::NotUpgradable
+        | Kind::NotVerified
         | Kind::Draining => Standing::Served,
         Kind::AwaitingSchedule
         | Kind::AwaitingAnswer
@@ -383,6 +398,9 @@ fn standing(kind: ReasonKind) -> Standing {
         | Kind::Halted
         | Kind::SuccessorUnhealthy
         | Kind::NoFallback
+        | Kind::RollingOut
+        | Kind::RollingBack
+        | Kind::UpdatedElsewhere
         | Kind::Restarting
         | Kind::RestartBackoff
         | Kind::RestartHeldBack => Standing::Open,

@@ -11,6 +11,7 @@ pub mod event;
 pub mod history;
 pub mod ledger;
 mod listeners;
+mod managed;
 pub mod note;
 pub mod outcome;
 mod receiver;

@@ -8,6 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::event::{Action, Actor, Event, EventId, Seconds, seconds};
 use super::note::Notes;
 use crate::container::Role;
+use crate::managed::Managed;
 use crate::rollout::{Member, Rollout};
 
 /// An outcome that the containers show.
@@ -19,6 +20,37 @@ pub struct Outcome {
     pub is_fresh: bool,
     /// When the container was created that shows it: it is no older than that.
     pub since: DateTime<Utc>,
+}
+
+/// What an event is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The name of its container, or of its service.
+    pub name: &'a str,
+    /// Its `DELEGATE_NAME`.
+    pub workload: &'a str,
+    /// The image that it runs, where it does.
+    pub image: Option<&'a str>,
+}
+
+impl<'a> From<&'a Rollout> for Subject<'a> {
+    fn from(rollout: &'a Rollout) -> Self {
+        Self {
+            name: &rollout.name,
+            workload: &rollout.workload,
+            image: rollout.representative().map(|member| member.image.as_str()),
+        }
+    }
+}
+
+impl<'a> From<&'a Managed> for Subject<'a> {
+    fn from(managed: &'a Managed) -> Self {
+        Self {
+            name: &managed.name,
+            workload: &managed.workload,
+            image: Some(managed.image.as_str()),
+        }
+    }
 }
 
 /// What is the same in all events of a process.
@@ -34,7 +66,7 @@ impl Origin {
     /// An event about a delegate, of which nothing more is known yet.
     pub(super) fn event(
         &self,
-        rollout: &Rollout,
+        subject: Subject<'_>,
         (action, id): (Action, &[&str]),
         now: DateTime<Utc>,
         message: String,
@@ -46,8 +78,8 @@ impl Origin {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             actor: Actor::System,
             action,
-            workload: rollout.workload.clone(),
-            container: rollout.name.clone(),
+            workload: subject.workload.to_owned(),
+            container: subject.name.to_owned(),
             container_id: None,
             from: None,
             to: None,
@@ -143,7 +175,7 @@ pub fn restarted(
         to: Some(unhealthy.image.to_string()),
         image_id: Some(unhealthy.image_id.as_str().to_owned()),
         release: Some(unhealthy.release).filter(|release| *release > 0),
-        ..origin.event(rollout, (Action::Restarted, &id), now, message)
+        ..origin.event(rollout.into(), (Action::Restarted, &id), now, message)
     }
 }
 
@@ -182,7 +214,9 @@ impl At<'_> {
         Event {
             container_id: Some(member.id.as_str().to_owned()),
             release: Some(member.release).filter(|release| *release > 0),
-            ..self.origin.event(self.rollout, (action, id), self.now, message)
+            ..self
+                .origin
+                .event(self.rollout.into(), (action, id), self.now, message)
         }
     }
 

@@ -92,6 +92,7 @@ pub(super) fn assemble<H: HealthEndpoint>(
         attempt: None,
         helper: None,
         opted_out: None,
+        task_of: None,
         limits: OwnerLimits::default(),
         single_instance: None,
         no_free_port: None,
@@ -199,9 +200,10 @@ fn note_vanished(rollout: &mut Rollout, memory: &mut Memory, parts: &[Part]) {
 }
 
 fn read_configuration(rollout: &mut Rollout, container: &Inspected, zone: &Zone) {
-    rollout.opted_out = labels::opted_out(container);
+    rollout.task_of = container.service().map(str::to_owned);
+    rollout.opted_out = labels::opted_out(|name| container.label(name));
     rollout.strategy = labels::strategy(container);
-    rollout.limits = labels::limits(container, zone);
+    rollout.limits = labels::limits(|name| container.label(name), zone);
     rollout.single_instance = document::single_instance_reasons(container).into_iter().next();
     let swarm_network = || {
         let network = document::swarm_network(container)?.to_owned();

@@ -12,12 +12,10 @@ use crate::schedule::zone::Zone;
 use crate::schedule::{moment, window};
 use crate::text::duration;
 
-/// The label by which the owner excludes it from upgrades, if so.
-pub(super) fn opted_out(container: &Inspected) -> Option<&'static str> {
+/// The label by which the owner excludes what has these labels from upgrades, if so.
+pub(crate) fn opted_out<'a>(label: impl Fn(&str) -> Option<&'a str>) -> Option<&'static str> {
     let named = [label::ENABLE, label::WATCHTOWER_ENABLE];
-    let mut set = named
-        .into_iter()
-        .filter_map(|name| Some((name, container.label(name)?)));
+    let mut set = named.into_iter().filter_map(|name| Some((name, label(name)?)));
     let (name, value) = set.next()?;
     is_no(value).then_some(name)
 }
@@ -37,22 +35,18 @@ pub(super) fn stop_timeout(container: &Inspected) -> Option<Duration> {
     duration::parse(container.label(label::STOP_TIMEOUT)?).filter(|timeout| !timeout.is_zero())
 }
 
-/// When its owner lets a replacement begin.
-pub(super) fn limits(container: &Inspected, zone: &Zone) -> OwnerLimits {
+/// When the owner of what has these labels lets a replacement begin.
+pub(crate) fn limits<'a>(labels: impl Fn(&str) -> Option<&'a str>, zone: &Zone) -> OwnerLimits {
     let mut invalid = None;
     let mut note = |label, accepted| {
-        let value = container.label(label).unwrap_or_default().to_owned();
+        let value = labels(label).unwrap_or_default().to_owned();
         invalid.get_or_insert(InvalidLabel {
             label,
             value,
             accepted,
         });
     };
-    let text = |label| {
-        container
-            .label(label)
-            .filter(|text: &&str| !text.trim().is_empty())
-    };
+    let text = |label| labels(label).filter(|text: &&str| !text.trim().is_empty());
     let pin = text(label::PIN).map(str::parse);
     let snooze = text(label::SNOOZE_UNTIL).map(|text| moment::parse(text, zone));
     let window = text(label::WINDOW).map(|text| window::UpgradeWindow::parse(text, zone.clone()));

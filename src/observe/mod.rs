@@ -26,6 +26,7 @@ use crate::rollout::{Member, Memory, Rollout};
 use crate::schedule::zone::Zone;
 
 use assemble::{Moment, ReadAt};
+pub(crate) use labels::{limits as limits_by, opted_out as opted_out_by};
 use probes::Probes;
 use read::Identities;
 pub use turn::Turn;

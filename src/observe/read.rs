@@ -10,7 +10,7 @@ use tracing::{debug, warn};
 use super::Scope;
 use super::own::OwnFamily;
 use crate::container::{
-    ContainerId, ContainerSummary, DELEGATE_NAME_VARIABLE, Inspected, OWN_WORKLOAD, Role, label,
+    ContainerId, ContainerSummary, DELEGATE_NAME_VARIABLE, Inspected, OWN_WORKLOAD, Role, RunState, label,
 };
 use crate::document::{self, Dependency};
 use crate::engine::{Engine, EngineError};
@@ -138,6 +138,15 @@ async fn read_once<E: Engine>(
         let is_delegate = workload != Some(&None) && scope.own_id.as_ref() != Some(&summary.id);
         reading.own.has(&summary.id) || is_delegate
     };
+    // A Swarm keeps the containers of earlier tasks.
+    let is_over = |summary: &ContainerSummary| {
+        let is_up = matches!(
+            summary.state,
+            RunState::Running | RunState::Restarting | RunState::Paused
+        );
+        summary.is_task() && !is_up
+    };
+    let is_asked = |summary: &&ContainerSummary| is_asked(summary) && !is_over(summary);
     let asked: Vec<&ContainerSummary> = containers.iter().filter(is_asked).collect();
     let is_hung = |summary: &&&ContainerSummary| identities.is_hung(&summary.id);
     let hung: HashSet<ContainerId> = asked

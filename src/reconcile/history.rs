@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::Reconciler;
-use super::operator::{OperatorError, find_delegate};
+use super::operator::{Found, OperatorError};
 use crate::engine::Engine;
 use crate::events::Event;
-use crate::events::history::History;
+use crate::events::history::{History, Present};
 use crate::health::HealthEndpoint;
 use crate::manager::ImageSource;
-use crate::rollout::Rollout;
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// The histories of all delegates, or of one, by container name. `records` are those of the audit log, which may
@@ -23,17 +22,23 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         records: impl IntoIterator<Item = Event>,
     ) -> Result<Vec<History>, OperatorError> {
         let (rollouts, _) = self.observe().await?;
-        let mut by_name: BTreeMap<String, (Option<&Rollout>, Vec<Event>)> = rollouts
+        self.find_services().await?;
+        let services = self.services.managed();
+        let services = services.map(|managed| (managed.name.clone(), Present::from(managed)));
+        let containers = rollouts
             .iter()
-            .map(|rollout| (rollout.name.clone(), (Some(rollout), Vec::new())))
+            .map(|rollout| (rollout.name.clone(), Present::from(rollout)));
+        let mut by_name: BTreeMap<String, (Option<Present>, Vec<Event>)> = services
+            .chain(containers)
+            .map(|(name, present)| (name, (Some(present), Vec::new())))
             .collect();
         for event in records {
             by_name.entry(event.container.clone()).or_default().1.push(event);
         }
         if let Some(container) = container {
-            let workload_names = &self.settings.scope.workload_names;
-            let name = match find_delegate(container, &rollouts, workload_names) {
-                Ok(rollout) => rollout.name.clone(),
+            let name = match self.find(container, &rollouts) {
+                Ok(Found::Container(rollout)) => rollout.name.clone(),
+                Ok(Found::Service(managed)) => managed.name,
                 Err(_) if by_name.contains_key(container) => container.to_owned(),
                 Err(error) => return Err(error),
             };
@@ -41,7 +46,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         let histories = by_name.into_iter();
         let mut histories: Vec<History> = histories
-            .map(|(name, (rollout, records))| History::of(&name, rollout, records))
+            .map(|(name, (present, records))| History::of(&name, present, records))
             .collect();
         self.note_images(&mut histories).await?;
         Ok(histories)

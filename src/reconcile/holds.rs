@@ -4,7 +4,7 @@ use tracing::warn;
 
 use super::Reconciler;
 use super::facts::is_for_good;
-use crate::engine::Engine;
+use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::host::hold::{Holds, HostRecords, read_records};
 use crate::manager::ImageSource;
@@ -44,6 +44,14 @@ impl KnownHolds {
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Reads what the engine remembers. Where a proxy refuses that, nothing is known to be paused.
     pub(super) async fn learn_holds(&mut self, rollout: &Rollout) {
+        let now = self.now();
+        if let Err(error) = self.read_holds().await {
+            self.backoff(rollout, READ_HOLDS, error.to_string(), now);
+        }
+    }
+
+    /// The same, for whoever waits after an error by itself.
+    pub(super) async fn read_holds(&mut self) -> Result<(), EngineError> {
         let engine = self.engine.as_ref();
         let has_wave = self.settings.policy.timing.wave.is_some();
         let read = async {
@@ -55,11 +63,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let read = match read.await {
             Ok(records) => Ok(records),
             Err(error) if is_for_good(&error) => Err(error.to_string()),
-            Err(error) => {
-                let now = self.now();
-                self.backoff(rollout, READ_HOLDS, error.to_string(), now);
-                return;
-            }
+            Err(error) => return Err(error),
         };
         if let Err(problem) = &read
             && !std::mem::replace(&mut self.holds.was_refused, true)
@@ -70,8 +74,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             );
         }
         self.holds.read = Some((self.holds.observations, read));
+        Ok(())
     }
 }
 
 /// What failed where that is unknown.
-const READ_HOLDS: &str = "find out whether changes are paused on this host";
+pub(super) const READ_HOLDS: &str = "find out whether changes are paused on this host";

@@ -148,7 +148,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// Warns of versions that are unsupported, or will be soon: once, and again when the notice changes.
     pub(super) fn log_expiry(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
-        for rollout in rollouts.iter().filter(|rollout| !rollout.is_upgrader()) {
+        for rollout in rollouts {
+            if rollout.is_upgrader() || rollout.task_of.is_some() {
+                continue;
+            }
             let Some(serving) = &rollout.serving else { continue };
             let Some(notice) = serving
                 .image
@@ -177,7 +180,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let present: HashSet<&str> = rollouts.iter().map(|rollout| rollout.name.as_str()).collect();
         self.tracked.retain(|name, tracked| {
             let is_present = present.contains(name.as_str());
-            if !is_present && tracked.last_logged.is_some() {
+            if !is_present && !tracked.is_task && tracked.last_logged.is_some() {
                 info!(
                     container = name,
                     workload = tracked.workload(),

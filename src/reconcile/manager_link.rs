@@ -13,6 +13,7 @@ use super::upgrader_check::UpgraderCheck;
 use crate::container::ContainerId;
 use crate::engine::Engine;
 use crate::image::{TargetSettings, manager_reference};
+use crate::managed::Managed;
 use crate::manager::heartbeat::{Heartbeat, ManagerStatus, Queries};
 use crate::manager::{ImageSource, ManagerError, ManagerRequests, Query, UpgraderImage};
 use crate::rollout::{Reach, Rollout};
@@ -47,14 +48,25 @@ impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
     }
 
     /// Notes which delegates there are to check in for, each with the image to ask about.
-    pub(super) fn note_delegates(&mut self, rollouts: &[Rollout], target: &TargetSettings) {
+    pub(super) fn note_delegates<'a>(
+        &mut self,
+        rollouts: &[Rollout],
+        services: impl Iterator<Item = &'a Managed>,
+        target: &TargetSettings,
+    ) {
         self.queries.clear();
-        let is_asked_about = |rollout: &&Rollout| rollout.opted_out.is_none() && !rollout.is_upgrader();
-        for rollout in rollouts.iter().filter(is_asked_about) {
+        let is_asked_about = |rollout: &&Rollout| rollout.left_alone().is_none() && !rollout.is_upgrader();
+        let containers = rollouts.iter().filter(is_asked_about).filter_map(|rollout| {
             // In the middle of a replacement, too: a delegate is there all the time, whichever container serves.
-            if let Some(Ok(image)) = rollout.representative().map(|member| member.image.reference()) {
+            Some((&rollout.workload, &rollout.representative()?.image))
+        });
+        let services = services
+            .filter(|managed| managed.opted_out.is_none() && managed.unsupported.is_none())
+            .map(|managed| (&managed.workload, &managed.image));
+        for (workload, image) in containers.chain(services) {
+            if let Ok(image) = image.reference() {
                 self.queries
-                    .entry(rollout.workload.clone())
+                    .entry(workload.clone())
                     .or_insert_with(|| manager_reference(image, target));
             }
         }

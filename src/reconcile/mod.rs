@@ -13,12 +13,13 @@ pub mod operator;
 pub(crate) mod questions;
 mod reachability;
 mod resolve;
+mod services;
 mod standing_by;
 mod tracked;
 pub mod upgrade_run;
 mod upgrader_check;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +36,7 @@ use crate::observe::{Observer, Scope};
 use crate::reconcile::clock::{Clock, Timekeeper};
 use crate::reconcile::holds::KnownHolds;
 use crate::reconcile::manager_link::ManagerLink;
+use crate::reconcile::services::Services;
 use crate::reconcile::tracked::Tracked;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
 use crate::rollout::reason::Reason;
@@ -59,6 +61,8 @@ pub struct Settings {
     pub policy: Policy,
     /// Where images come from.
     pub target: TargetSettings,
+    /// Whether the services of a Swarm are delegates, too.
+    pub swarm: bool,
 }
 
 /// Drives the rollouts of all delegates on a host.
@@ -74,6 +78,7 @@ pub struct Reconciler<E, M, H> {
     /// What was seen of each container, and done to it.
     memory: Memory,
     run: UpgradeRun,
+    services: Services,
     /// The run that starts with the next observation.
     starting: Option<Mode>,
     /// Another instance of this upgrader acted at the last observation.
@@ -99,6 +104,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             timekeeper: Timekeeper::new(clock),
             memory: Memory::default(),
             run: UpgradeRun::default(),
+            services: Services::default(),
             starting: None,
             stood_by: false,
             pulls: Pulls::default(),
@@ -149,7 +155,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         rollouts: &[Rollout],
         now: DateTime<Utc>,
     ) -> UpgradeRun {
-        if rollouts.iter().all(Rollout::is_upgrader) {
+        if rollouts.iter().all(Rollout::is_upgrader) && self.services.managed().next().is_none() {
             warn!("{}", none_found(&self.settings.scope.workload_names));
         }
         self.log_expiry(rollouts, now);
@@ -165,6 +171,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Begins the run that is to start, takes in the answers that have come, and asks what is to be asked.
     async fn ask_and_answer(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         if let Some(mode) = self.starting.take() {
+            self.start_services(mode, Intent::Upgrade).await;
             self.run = self.upgrade_run(mode, Intent::Upgrade, rollouts, now);
             self.ask_open();
             // An image that is fixed needs no waiting.
@@ -172,8 +179,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         while let Some(answered) = self.manager.next_answer(now) {
             self.run.note(&answered, &self.settings.target, now);
+            self.services.note(&answered, &self.settings.target);
         }
         self.ask_open();
+        self.ask_about_services();
         let last_error = self.manager.last_error();
         self.run
             .note_last_error(last_error.map(|error| error.to_string()));
@@ -231,7 +240,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     fn track(&mut self, rollout: &Rollout) -> &mut Tracked {
         self.tracked
             .entry(rollout.name.clone())
-            .or_insert_with(|| Tracked::new(&rollout.workload))
+            .or_insert_with(|| Tracked::new(rollout))
     }
 
     /// Takes all steps that can be taken now. The report says when to call it again.
@@ -244,19 +253,33 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             if let Some(report) = self.stand_by(&rollouts, now).await {
                 return Ok(report);
             }
-            self.ledger.observe(&rollouts, now).await;
+            self.observe_services().await;
+            let healthy_time = self.settings.policy.healthy_time;
+            self.ledger
+                .observe(&rollouts, self.services.managed(), healthy_time, now)
+                .await;
             self.collect_pulls(now);
             self.ask_and_answer(&rollouts, now).await;
             self.note_failures(&rollouts, now);
             let Some(mut report) = self.step_or_report(&rollouts, now).await else {
                 continue;
             };
+            if self.step_services(&mut report, now).await {
+                continue;
+            }
             if let Some(until) = self.next_word(now) {
                 report.check_by(until);
             }
             self.forget_answers(&rollouts);
             self.forget_absent(&rollouts);
-            self.ledger.forget_absent(&rollouts);
+            let services: HashSet<&str> = self
+                .services
+                .managed()
+                .map(|managed| managed.name.as_str())
+                .collect();
+            self.ledger.forget_absent(|name| {
+                services.contains(name) || rollouts.iter().any(|rollout| rollout.name == name)
+            });
             self.report_gone(&mut report, &rollouts);
             self.add_evidence(&mut report, &rollouts).await;
             report.delegates.sort_by(|a, b| a.container.cmp(&b.container));
@@ -296,13 +319,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     self.note_inconclusive(rollout, &reason);
                     // A failure that is waited out may pass.
                     if !reason.is_failure() {
-                        self.ledger.note_reason(rollout, &reason, now).await;
+                        self.ledger.note_reason(rollout.into(), &reason, now).await;
                     }
                 }
                 Decision::Rest(reason) => {
                     self.report(&mut report, rollout, &reason, None);
                     self.note_inconclusive(rollout, &reason);
-                    self.ledger.note_reason(rollout, &reason, now).await;
+                    self.ledger.note_reason(rollout.into(), &reason, now).await;
                     if reason.is_failure() {
                         stalled.insert(rollout.name.clone(), reason.failure());
                     }
@@ -314,7 +337,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// When to report again what is waited for; `None` where nothing is.
     fn next_word(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let waited = self.run.longest_wait()?;
+        let waited = self.run.longest_wait().or(self.service_wait())?;
         let wait = WORTH_A_WORD.checked_sub(waited).unwrap_or(WAITING_INTERVAL);
         Some(now + TimeDelta::from_std(wait).unwrap_or_default())
     }
@@ -330,6 +353,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             let (rollouts, now) = self.observe().await?;
             self.ask_and_answer(&rollouts, now).await;
             let Some(reason) = self.run.awaited() else {
+                if self.services.is_waiting() {
+                    self.manager.answered().await;
+                    continue;
+                }
                 if has_settled || !self.observer.is_waiting() {
                     return Ok((rollouts, now));
                 }
@@ -376,13 +403,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             let no_free_port = rollout.no_free_port.take();
             rollout.single_instance = rollout.single_instance.take().or(no_free_port);
         }
-        Ok(rollouts
-            .iter()
-            .map(|rollout| {
-                let decision = self.planned(rollout, &rollouts, now);
-                Planned::new(rollout, &decision, &self.update_order(rollout))
-            })
-            .collect())
+        let services = self.plan_services(now).await;
+        let containers = rollouts.iter().map(|rollout| {
+            let decision = self.planned(rollout, &rollouts, now);
+            Planned::new(rollout, &decision, &self.update_order(rollout))
+        });
+        Ok(containers.chain(services).collect())
     }
 
     /// What would be decided if nothing came up: a plan asks neither the Manager again nor for the host's memory.

@@ -55,6 +55,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             memory,
             manager,
             holds,
+            services,
             ..
         } = self;
         holds.note_observation();
@@ -74,7 +75,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             checks.forget_restarts(now, settings.policy.healthy_time);
         }
         note_unhealthy_peers(&mut rollouts, memory, patience, now);
-        manager.note_delegates(&rollouts, &settings.target);
+        manager.note_delegates(&rollouts, services.managed(), &settings.target);
         self.note_inspect_errors(&rollouts, now);
         Ok(rollouts)
     }

@@ -10,6 +10,7 @@ use crate::events::Event;
 use crate::events::history::History;
 use crate::health::HealthEndpoint;
 use crate::image::{ImageName, ImageReference};
+use crate::managed::Managed;
 use crate::manager::ImageSource;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
 use crate::rollout::{Intent, Member, Rollout};
@@ -106,26 +107,17 @@ pub(crate) struct RollbackTarget {
     pub(crate) image: ImageId,
 }
 
-/// Finds a delegate by its container name, or by four or more characters that its container id starts with.
-pub(crate) fn find_delegate<'a>(
-    container: &str,
-    rollouts: &'a [Rollout],
-    workload_names: &[String],
-) -> Result<&'a Rollout, OperatorError> {
-    let is_it = |rollout: &&Rollout| {
-        let serving = rollout.serving.as_ref();
-        let by_id =
-            container.len() >= 4 && serving.is_some_and(|serving| serving.id.as_str().starts_with(container));
-        rollout.name == container.trim_start_matches('/') || by_id
-    };
-    rollouts
-        .iter()
-        .find(is_it)
-        .ok_or_else(|| OperatorError::NoSuchDelegate {
-            container: container.to_owned(),
-            delegates: rollouts.iter().map(|rollout| rollout.name.clone()).collect(),
-            workload_names: workload_names.to_vec(),
-        })
+/// What an operator named.
+pub(super) enum Found<'a> {
+    /// A delegate that is a container.
+    Container(&'a Rollout),
+    /// A delegate that is a service.
+    Service(Box<Managed>),
+}
+
+/// Whether an operator means this one: by its name, or by four or more characters that its id starts with.
+fn is_named(given: &str, name: &str, id: Option<&str>) -> bool {
+    name == given.trim_start_matches('/') || given.len() >= 4 && id.is_some_and(|id| id.starts_with(given))
 }
 
 /// The previous image, which the labels of the container name. The host must still have it.
@@ -168,7 +160,7 @@ async fn release_target<E: Engine>(
         return Err(OperatorError::AlreadyThere { name, release });
     }
     let records = records.into_iter().filter(|event| event.container == name);
-    let history = History::of(&name, Some(rollout), records.collect());
+    let history = History::of(&name, Some(rollout.into()), records.collect());
     let found = history.release(release);
     let Some((image, id)) = found.and_then(|found| Some((&found.image, found.image_id.as_ref()?))) else {
         let mut known = history.numbers();
@@ -215,7 +207,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// There is no such delegate, it is being replaced, or nothing may be changed.
     pub async fn retry(&mut self, container: &str) -> Result<(), OperatorError> {
         let (rollouts, _) = self.observe().await?;
-        let rollout = self.named(container, &rollouts)?;
+        let rollout = match self.named(container, &rollouts).await? {
+            Found::Container(rollout) => rollout,
+            Found::Service(service) => return self.retry_service(&service).await,
+        };
         if rollout.serving.is_none() {
             return Err(OperatorError::InProgress(rollout.name.clone()));
         }
@@ -231,7 +226,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// There is no such delegate or no previous image, it is being replaced, or nothing may be changed.
     pub async fn rollback(&mut self, container: &str) -> Result<(), OperatorError> {
         let (rollouts, _) = self.observe().await?;
-        let rollout = self.named(container, &rollouts)?;
+        let rollout = match self.named(container, &rollouts).await? {
+            Found::Container(rollout) => rollout,
+            Found::Service(service) => return self.roll_back_service(&service),
+        };
         let back = rollback_target(self.engine.as_ref(), rollout).await?;
         self.start_rollback(rollout, back);
         Ok(())
@@ -248,7 +246,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         records: impl IntoIterator<Item = Event>,
     ) -> Result<(), OperatorError> {
         let (rollouts, _) = self.observe().await?;
-        let rollout = self.named(container, &rollouts)?;
+        let rollout = match self.named(container, &rollouts).await? {
+            Found::Container(rollout) => rollout,
+            Found::Service(service) => return self.roll_back_service_to(&service, release, records),
+        };
         let back = release_target(self.engine.as_ref(), rollout, release, records).await?;
         self.start_rollback(rollout, back);
         Ok(())
@@ -261,10 +262,33 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.run = UpgradeRun::rollback(rollout, back.reference, back.image, now);
     }
 
-    fn named<'a>(&self, container: &str, rollouts: &'a [Rollout]) -> Result<&'a Rollout, OperatorError> {
+    async fn named<'a>(&mut self, given: &str, rollouts: &'a [Rollout]) -> Result<Found<'a>, OperatorError> {
         if self.settings.policy.health_only {
             return Err(OperatorError::HealthOnly);
         }
-        find_delegate(container, rollouts, &self.settings.scope.workload_names)
+        self.find_services().await?;
+        self.find(given, rollouts)
+    }
+
+    /// Finds a delegate among the containers and the services that were observed.
+    pub(super) fn find<'a>(&self, given: &str, rollouts: &'a [Rollout]) -> Result<Found<'a>, OperatorError> {
+        let is_it = |rollout: &&Rollout| {
+            let serving = rollout.serving.as_ref();
+            is_named(given, &rollout.name, serving.map(|serving| serving.id.as_str()))
+        };
+        if let Some(rollout) = rollouts.iter().find(is_it) {
+            return Ok(Found::Container(rollout));
+        }
+        let mut services = self.services.managed();
+        if let Some(service) = services.find(|managed| is_named(given, &managed.name, Some(&managed.id))) {
+            return Ok(Found::Service(Box::new(service.clone())));
+        }
+        let services = self.services.managed().map(|managed| managed.name.clone());
+        let containers = rollouts.iter().map(|rollout| rollout.name.clone());
+        Err(OperatorError::NoSuchDelegate {
+            container: given.to_owned(),
+            delegates: containers.chain(services).collect(),
+            workload_names: self.settings.scope.workload_names.clone(),
+        })
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::container::ImageId;
-use crate::engine::Engine;
+use crate::engine::{Engine, EngineError};
 use crate::image::ImageReference;
 use crate::manager::{ImageSource, ManagerError, Query};
 use crate::rollout::reason::Reason;
@@ -25,6 +25,8 @@ pub(crate) enum Question {
     Published(Query),
     /// Which image is published for upgraders, of which one runs this?
     Upgrader(ImageReference),
+    /// What does the registry have for this reference?
+    Distribution(ImageReference),
     /// Does a mutable tag, at its registry, stand for the image that runs?
     IsCurrent {
         /// The tag.
@@ -41,6 +43,8 @@ pub(crate) enum Answer {
     Published(Result<ImageReference, ManagerError>),
     /// The image that is published for upgraders; `None` where nobody publishes such images.
     Upgrader(Option<Result<ImageReference, ManagerError>>),
+    /// Its digest and its platforms, or the registry's problem.
+    Distribution(Result<serde_json::Value, Reason>),
     /// Whether it does, or the registry's problem.
     IsCurrent(Result<Currency, Reason>),
 }
@@ -108,6 +112,14 @@ impl Questions {
                     Answer::Published(source.published(&query.image, &query.workload).await)
                 }
                 Question::Upgrader(current) => Answer::Upgrader(source.published_upgrader(current).await),
+                Question::Distribution(reference) => {
+                    let answer = engine.distribution(reference).await;
+                    let problem = |error: EngineError| Reason::DigestUnknown {
+                        image: reference.to_string(),
+                        problem: error.explain(reference.registry()),
+                    };
+                    Answer::Distribution(answer.map_err(problem))
+                }
                 Question::IsCurrent { reference, running } => {
                     Answer::IsCurrent(is_current(engine.as_ref(), reference, running).await)
                 }

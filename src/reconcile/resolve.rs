@@ -74,7 +74,7 @@ impl TargetImage {
 impl Resolution {
     /// The first question about a delegate; `None` where nothing is asked about it.
     pub(super) fn of(rollout: &Rollout, settings: &TargetSettings, now: DateTime<Utc>) -> Option<Self> {
-        let member = rollout.replaceable().filter(|_| rollout.opted_out.is_none())?;
+        let member = rollout.replaceable().filter(|_| rollout.left_alone().is_none())?;
         Some(match member.image.reference() {
             Ok(current) => Self::Open(Box::new(Open {
                 question: question(rollout, manager_reference(current, settings)),
@@ -126,11 +126,13 @@ impl Open {
                 waited,
                 last_error: last_error.cloned(),
             },
-            Question::IsCurrent { reference, .. } => Reason::AwaitingAnswer {
-                from: Awaited::Registry(reference.registry().to_owned()),
-                waited,
-                last_error: None,
-            },
+            Question::IsCurrent { reference, .. } | Question::Distribution(reference) => {
+                Reason::AwaitingAnswer {
+                    from: Awaited::Registry(reference.registry().to_owned()),
+                    waited,
+                    last_error: None,
+                }
+            }
         }
     }
 
@@ -150,6 +152,8 @@ impl Open {
                 return Ok(Err(Reason::TargetUnknown(error.clone())));
             }
             Answer::IsCurrent(answer) => return Ok(self.digest_target(answer)),
+            // Nobody asks that about a container.
+            Answer::Distribution(_) => Target::Unresolvable("an answer to another question".to_owned()),
         };
         Ok(match target {
             Target::Replace(reference) => Ok(TargetImage {

@@ -12,6 +12,8 @@ use crate::rollout::{Backoff, Rollout, Row, StoppedBy};
 #[derive(Debug, Default)]
 pub(super) struct Tracked {
     workload: String,
+    /// Whether it is a task of a service, which comes and goes.
+    pub(super) is_task: bool,
     /// The last call to the engine for it failed.
     pub(super) backoff: Option<Backoff>,
     /// Whether the host has the memory for a second container; known until its replacement is over.
@@ -33,9 +35,10 @@ pub(super) struct Tracked {
 }
 
 impl Tracked {
-    pub(super) fn new(workload: &str) -> Self {
+    pub(super) fn new(rollout: &Rollout) -> Self {
         Self {
-            workload: workload.to_owned(),
+            workload: rollout.workload.clone(),
+            is_task: rollout.task_of.is_some(),
             ..Self::default()
         }
     }

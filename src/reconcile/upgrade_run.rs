@@ -101,7 +101,9 @@ impl UpgradeRun {
     /// A run that asks nobody, and so upgrades nothing.
     pub(super) fn without_source(rollouts: &[Rollout]) -> Self {
         let workload = |rollout: &Rollout| (rollout.name.clone(), rollout.workload.clone());
-        let delegates = rollouts.iter().filter(|rollout| !rollout.is_upgrader());
+        // A Swarm starts others in the place of tasks.
+        let is_one = |rollout: &&Rollout| !rollout.is_upgrader() && rollout.task_of.is_none();
+        let delegates = rollouts.iter().filter(is_one);
         let rejected = rollouts.iter().flat_map(|rollout| &rollout.failed);
         Self {
             at_start: delegates.map(workload).collect(),
@@ -128,6 +130,19 @@ impl UpgradeRun {
             ..Self::without_source(std::slice::from_ref(rollout))
         }
         .limited_to(rollout)
+    }
+
+    /// A run that is about the delegate of this name alone, and asks nobody.
+    pub(super) fn only(name: &str) -> Self {
+        Self {
+            only: Some(name.to_owned()),
+            ..Self::default()
+        }
+    }
+
+    /// Whether it is about the delegate of this name.
+    pub(super) fn is_about(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only == name)
     }
 
     /// The same run, which leaves all other delegates as they are.
@@ -206,10 +221,9 @@ impl UpgradeRun {
     /// before the next replica, then those that work, the one with the fewest tasks first, then by name. The upgrader
     /// itself comes last.
     pub(super) fn in_order<'a>(&self, rollouts: &'a [Rollout]) -> Vec<&'a Rollout> {
-        let only = self.only.as_ref();
         let mut ordered: Vec<&Rollout> = rollouts
             .iter()
-            .filter(|rollout| only.is_none_or(|only| rollout.name == *only))
+            .filter(|rollout| self.is_about(&rollout.name))
             .collect();
         // One that was broken before says little about an image, so it is not the canary.
         let works = |rollout: &Rollout| rollout.serving.as_ref().is_some_and(Member::works);

@@ -44,6 +44,7 @@ pub use history::{Check, History, Memory, Seen};
 pub use limits::{InvalidLabel, OwnerLimits};
 pub use member::{Condition, Member, RolledBackImage};
 pub use next::next;
+pub(crate) use next::{Beginning, Holdup};
 pub use quarantine::quarantine;
 pub use row::Row;
 pub use step::Step;
@@ -84,6 +85,8 @@ pub struct Rollout {
     pub helper: Option<Member>,
     /// The label by which its owner opted it out, if so.
     pub opted_out: Option<&'static str>,
+    /// The Swarm service whose task it is, if so.
+    pub task_of: Option<String>,
     /// When its owner lets a replacement begin.
     pub limits: OwnerLimits,
     /// Why two of it cannot run at once, if so.
@@ -134,6 +137,15 @@ impl Vanished {
 }
 
 impl Rollout {
+    /// Why it is none of our business, where its owner says so, or it belongs to a service.
+    pub fn left_alone(&self) -> Option<Reason> {
+        let task = self
+            .task_of
+            .clone()
+            .map(|service| Reason::TaskOfService { service });
+        task.or_else(|| self.opted_out.map(|label| Reason::OptedOut { label }))
+    }
+
     /// Whether it is not a delegate, but the upgrader itself.
     pub fn is_upgrader(&self) -> bool {
         self.workload == OWN_WORKLOAD
@@ -287,7 +299,7 @@ pub enum Desired {
 
 impl Desired {
     /// The image that should run, where it is another one; or why that is not known.
-    fn published(&self) -> Result<Option<String>, String> {
+    pub(crate) fn published(&self) -> Result<Option<String>, String> {
         match self {
             Self::Image { reference, .. } => Ok(Some(reference.to_string())),
             Self::Keep(Reason::AwaitingSchedule { published }) => Ok(published.clone()),

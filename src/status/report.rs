@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::health::{HealthStatus, Probe};
 use crate::image::{Expiry, Version};
+use crate::managed::{self, Managed};
 use crate::rollout::reason::{Reason, ReasonKind};
 use crate::rollout::{Decision, Member, PullState, Rollout, Step, UpdateOrder};
 use crate::status::evidence::Evidence;
@@ -274,6 +275,24 @@ impl DelegateReport {
         }
     }
 
+    /// The row of a workload of an orchestrator.
+    pub fn of_managed(managed: &Managed, reason: &Reason, next_check: Option<DateTime<Utc>>) -> Self {
+        Self {
+            container_id: managed.id.get(..12).unwrap_or(&managed.id).to_owned(),
+            image: managed.image.to_string(),
+            release: managed.release(),
+            previous_image: managed.previous_image().map(str::to_owned),
+            expiry: managed.image.expiry(),
+            health: managed.health(),
+            health_detail: managed.tasks.to_string(),
+            health_since: managed.tasks.complete_since(),
+            until: reason.ends_at(),
+            in_progress: managed.is_in_progress(),
+            next_check,
+            ..Self::without_container(&managed.name, &managed.workload, reason)
+        }
+    }
+
     /// The row of a delegate whose containers are all gone.
     pub fn gone(container: &str, workload: &str) -> Self {
         Self::without_container(container, workload, &Reason::NoContainer)
@@ -341,6 +360,36 @@ pub struct Planned {
 }
 
 impl Planned {
+    /// The row of a workload of an orchestrator.
+    pub fn of_managed(managed: &Managed, decision: &managed::Decision) -> Self {
+        use managed::{Decision, Step};
+        let image = managed.image.to_string();
+        let (action, message, reason) = match decision {
+            Decision::Act(Step::Begin { to, .. } | Step::Apply { to }) => {
+                let message = format!("have {} replace {image} with {to}", managed.orchestrator.name());
+                ("replace", message, None)
+            }
+            Decision::Rest(reason) | Decision::Wait { reason, .. } => {
+                ("leave", reason.to_string(), Some(reason))
+            }
+            Decision::Act(step) => ("continue", step.to_string(), None),
+            Decision::LearnHolds => ("continue", String::new(), None),
+        };
+        Self {
+            container: managed.name.clone(),
+            workload: managed.workload.clone(),
+            image,
+            health: managed.health(),
+            action,
+            message,
+            update_order: None,
+            failed: reason.is_some_and(Reason::is_failure),
+            reason: reason.map(Reason::kind),
+            until: reason.and_then(Reason::ends_at),
+            cause: reason.and_then(Reason::cause),
+        }
+    }
+
     /// The row of one delegate.
     pub fn new(rollout: &Rollout, decision: &Decision, update_order: &UpdateOrder) -> Self {
         let representative = rollout.representative();

@@ -45,5 +45,7 @@ mod slow_answers;
 mod slow_delegates;
 mod slow_engine;
 mod socket_proxies;
+mod swarm;
+mod swarm_kills;
 mod systemd;
 mod ways;

@@ -60,6 +60,7 @@ fn daemon(twin: &Twin, health_interval: Duration) -> Liveness {
             restarts_unhealthy: false,
             timing: Timing::default(),
         },
+        swarm: true,
         target: TargetSettings::default(),
     };
     let schedule = Schedule::parse("0 0 1 1 *", Zone::utc()).unwrap();

@@ -76,6 +76,7 @@ const FATES: &[(&str, &str, Fate)] = &[
     ("run.md", "systemctl", Like("`engine` `quadlet::`")),
     ("run.md", "install -D", Like("`engine` `quadlet::`")),
     ("run.md", "", Like("`engine` `ways::the_hardened_docker_run_upgrades_a_delegate`, with the same script")),
+    ("swarm.md", "", Like("`engine` `swarm::`")),
     ("systemd.md", "systemctl reload", Like("`engine` `systemd::`")),
     ("systemd.md", "", Like("`tests/lab/systemd`, into the root of another systemd")),
     ("try.md", "", Run("`tests/lab/newcomer`, which CI does not run: it compiles for minutes")),
@@ -280,7 +281,7 @@ impl Checks {
 
     fn docker(&self, words: &[&str]) -> Result<(), String> {
         let (name, rest) = match words {
-            ["compose" | "network", second, rest @ ..] => (vec![words[0], *second], rest),
+            ["compose" | "network" | "service", second, rest @ ..] => (vec![words[0], *second], rest),
             [first, rest @ ..] => (vec![*first], rest),
             [] => return Err("docker alone".to_owned()),
         };

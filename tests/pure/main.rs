@@ -20,6 +20,7 @@ mod host;
 mod image;
 mod layers;
 mod links;
+mod managed;
 mod monitoring;
 mod next;
 mod pages;

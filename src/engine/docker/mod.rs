@@ -15,6 +15,7 @@ mod probe;
 mod pull;
 mod registry;
 mod responses;
+mod services;
 mod session;
 mod stop;
 mod tls;
@@ -45,7 +46,8 @@ use self::session::Session;
 use self::stop::{kills_when_the_client_leaves, stays_stopped_when_the_client_leaves, whole_seconds};
 use super::credentials::Credentials;
 use super::{
-    Engine, EngineCalls, EngineError, EngineHost, EngineInfo, HostEvent, PullProgress, Storage, Volume,
+    Engine, EngineCalls, EngineError, EngineHost, EngineInfo, HostEvent, PullProgress, ServiceUpdate,
+    Storage, Volume,
 };
 use crate::container::{ContainerId, ContainerSummary, ImageId, Inspected};
 use crate::image::ImageReference;
@@ -464,6 +466,26 @@ impl Engine for DockerEngine {
 
     async fn remove_volume(&self, name: &str) -> Result<(), EngineError> {
         self.delete_volume(name).await
+    }
+
+    async fn distribution(&self, reference: &ImageReference) -> Result<Value, EngineError> {
+        self.ask_distribution(reference).await
+    }
+
+    async fn services(&self) -> Result<Option<Vec<Value>>, EngineError> {
+        self.list_services().await
+    }
+
+    async fn tasks(&self, services: &[&str]) -> Result<Vec<Value>, EngineError> {
+        self.list_tasks(services).await
+    }
+
+    async fn nodes(&self) -> Result<Vec<Value>, EngineError> {
+        self.list_nodes().await
+    }
+
+    async fn update_service(&self, update: ServiceUpdate<'_>) -> Result<(), EngineError> {
+        self.change_service(update).await
     }
 
     async fn registry_digest(&self, reference: &ImageReference) -> Result<String, EngineError> {

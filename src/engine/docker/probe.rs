@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::DockerEngine;
 use super::http::{HttpClient, Request};
+use super::messages::NO_MANAGER;
 use crate::container::ApiVersion;
 use crate::engine::EngineError;
 use crate::engine::permissions::ApiCall;
@@ -28,6 +29,8 @@ impl DockerEngine {
         let api = self.session().await?.info.api;
         let request = request(&self.shared.http, api, call);
         match self.track_session(self.shared.http.send(request).await).await {
+            // The engine itself says so, of the calls about a Swarm.
+            Err(EngineError::Refused { message, .. }) if message.contains(NO_MANAGER) => Ok(None),
             Err(EngineError::Refused {
                 status: status @ (401 | 403 | 405 | 501 | 502 | 503),
                 message,
@@ -76,6 +79,7 @@ fn query(path: &str) -> &'static [(&'static str, &'static str)] {
         "/containers/{id}/logs" => &[("stdout", "1"), ("tail", "1")],
         "/containers/{id}/stats" => &[("stream", "false")],
         "/containers/{id}/archive" => &[("path", "/")],
+        "/services/{id}/update" => &[("version", "0")],
         _ => &[],
     }
 }
@@ -83,7 +87,7 @@ fn query(path: &str) -> &'static [(&'static str, &'static str)] {
 fn body(path: &str) -> Option<Value> {
     match path {
         "/containers/create" => Some(json!({ "Image": NOTHING })),
-        "/containers/{id}/update" | "/exec/{id}/start" => Some(json!({})),
+        "/containers/{id}/update" | "/exec/{id}/start" | "/services/{id}/update" => Some(json!({})),
         "/containers/{id}/exec" => Some(json!({ "Cmd": ["true"] })),
         "/volumes/create" => Some(json!({ "Name": NO_VOLUME })),
         "/networks/{name}/connect" => Some(json!({ "Container": NOBODY })),

@@ -11,7 +11,7 @@ use crate::image::ImageReference;
 
 impl DockerEngine {
     /// What the registry has for a reference: its digest, and the platforms it is for.
-    pub async fn distribution(&self, reference: &ImageReference) -> Result<Value, EngineError> {
+    pub(super) async fn ask_distribution(&self, reference: &ImageReference) -> Result<Value, EngineError> {
         let name = reference.to_string();
         let lookup = self.look_up_login(reference).await;
         let answer = self

@@ -3,14 +3,33 @@
 use chrono::{DateTime, Utc};
 
 use super::{At, span};
+use crate::config::Timing;
 use crate::host::hold::Holds;
-use crate::image::ImageReference;
+use crate::image::{Expiry, ImageReference};
 use crate::rollout::Row::{S25, S26, S27};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Decided, Fact, Intent, Member, Step};
+use crate::rollout::{Decided, Fact, Intent, Member, OwnerLimits, Step};
 
-/// What keeps a replacement from beginning.
-enum Holdup {
+/// What is known of when another image may begin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beginning<'a> {
+    /// What its owner's labels say.
+    pub(crate) limits: &'a OwnerLimits,
+    /// What the administrator says.
+    pub(crate) timing: &'a Timing,
+    /// What the engine remembers, where that was read; or why it cannot be.
+    pub(crate) holds: Option<&'a Result<Holds, String>>,
+    /// Whether this is a plan, which notes nothing.
+    pub(crate) is_plan: bool,
+    /// How long the version that runs is supported.
+    pub(crate) expiry: Option<Expiry>,
+    /// The present moment.
+    pub(crate) now: DateTime<Utc>,
+}
+
+/// What keeps another image from beginning.
+#[derive(Debug)]
+pub(crate) enum Holdup {
     /// It is not to begin, or not yet.
     Reason(Reason),
     /// What the engine remembers has to be read first.
@@ -27,16 +46,26 @@ impl At<'_> {
         reference: &ImageReference,
         intent: Intent,
     ) -> Option<Decided> {
-        Some(match self.holdup(serving, reference, intent)? {
+        let beginning = Beginning {
+            limits: &self.rollout.limits,
+            timing: &self.policy.timing,
+            holds: self.facts.holds.as_ref(),
+            is_plan: self.facts.is_plan,
+            expiry: serving.image.expiry(),
+            now: self.now,
+        };
+        Some(match beginning.holdup(reference, intent)? {
             Holdup::Reason(reason) => S25.rest(reason),
             Holdup::Unread => S26.learn(Fact::Holds),
             Holdup::Unseen(image) => S27.act(Step::NoteFirstSeen { image }),
         })
     }
+}
 
+impl Beginning<'_> {
     /// Of several reasons it is the one that ends last. An operator who names a delegate waits for no time, but a pin is
     /// about the image.
-    fn holdup(&self, serving: &Member, reference: &ImageReference, intent: Intent) -> Option<Holdup> {
+    pub(crate) fn holdup(&self, reference: &ImageReference, intent: Intent) -> Option<Holdup> {
         if intent == Intent::Rollback {
             return None;
         }
@@ -46,13 +75,13 @@ impl At<'_> {
         if intent == Intent::Retry {
             return None;
         }
-        let timing = &self.policy.timing;
+        let timing = self.timing;
         let is_staged = !timing.delay.is_zero() || timing.wave.is_some();
         let mut reasons: Vec<Reason> = self.snoozed(reference).into_iter().collect();
-        reasons.extend(self.outside_window(serving, reference));
+        reasons.extend(self.outside_window(reference));
         // When an image was first seen is noted at once, whatever else holds it back.
         if reasons.is_empty() || is_staged {
-            match &self.facts.holds {
+            match self.holds {
                 None => return Some(Holdup::Unread),
                 Some(Err(problem)) if is_staged => {
                     return Some(Holdup::Reason(Reason::FirstSeenUnknown {
@@ -62,10 +91,10 @@ impl At<'_> {
                 }
                 // A pause that cannot be read is none.
                 Some(Err(_)) => {}
-                Some(Ok(holds)) if is_staged && holds.first_seen.is_none() && !self.facts.is_plan => {
+                Some(Ok(holds)) if is_staged && holds.first_seen.is_none() && !self.is_plan => {
                     return Some(Holdup::Unseen(holds.image.clone()));
                 }
-                Some(Ok(holds)) => reasons.extend(self.held_back(serving, reference, holds)),
+                Some(Ok(holds)) => reasons.extend(self.held_back(reference, holds)),
             }
         }
         let end = |reason: &Reason| reason.ends_at().unwrap_or(DateTime::<Utc>::MAX_UTC);
@@ -74,7 +103,7 @@ impl At<'_> {
 
     /// Why its owner does not want this image at all, or may not.
     fn is_not_wanted(&self, reference: &ImageReference) -> Option<Reason> {
-        let limits = &self.rollout.limits;
+        let limits = self.limits;
         let image = || reference.to_string();
         if let Some(label) = limits.invalid.clone() {
             return Some(Reason::InvalidLabel {
@@ -93,7 +122,7 @@ impl At<'_> {
     }
 
     fn snoozed(&self, reference: &ImageReference) -> Option<Reason> {
-        let snooze = self.rollout.limits.snooze_until;
+        let snooze = self.limits.snooze_until;
         snooze
             .filter(|until| *until > self.now)
             .map(|until| Reason::Snoozed {
@@ -103,8 +132,8 @@ impl At<'_> {
     }
 
     /// What the engine remembers: a pause, and since when the image has been seen here.
-    fn held_back(&self, serving: &Member, reference: &ImageReference, holds: &Holds) -> Vec<Reason> {
-        let timing = &self.policy.timing;
+    fn held_back(&self, reference: &ImageReference, holds: &Holds) -> Vec<Reason> {
+        let timing = self.timing;
         let image = || reference.to_string();
         let pause = holds.pause.filter(|pause| pause.lasts(self.now));
         let paused = pause.map(|pause| Reason::Paused {
@@ -118,7 +147,7 @@ impl At<'_> {
             first_seen,
             until: delayed_until,
         });
-        let wave = timing.wave.filter(|_| !self.is_urgent(serving));
+        let wave = timing.wave.filter(|_| !self.is_urgent());
         let awaiting_wave = wave.and_then(|wave| {
             let until = delayed_until + wave.wait(holds.place);
             (until > self.now).then(|| Reason::AwaitingWave {
@@ -131,10 +160,10 @@ impl At<'_> {
     }
 
     /// The owner's window goes before the administrator's. One whose version has come to the end of its life may wait for none.
-    fn outside_window(&self, serving: &Member, reference: &ImageReference) -> Option<Reason> {
-        let timing = &self.policy.timing;
-        let window = self.rollout.limits.window.as_ref().or(timing.window.as_ref())?;
-        if self.is_urgent(serving) || window.is_open(self.now) {
+    fn outside_window(&self, reference: &ImageReference) -> Option<Reason> {
+        let timing = self.timing;
+        let window = self.limits.window.as_ref().or(timing.window.as_ref())?;
+        if self.is_urgent() || window.is_open(self.now) {
             return None;
         }
         Some(Reason::OutsideWindow {
@@ -145,9 +174,9 @@ impl At<'_> {
     }
 
     /// Whether it waits neither for a window nor for a wave, since its version is past its end of life.
-    fn is_urgent(&self, serving: &Member) -> bool {
-        let expiry = serving.image.expiry();
+    fn is_urgent(&self) -> bool {
+        let expiry = self.expiry.as_ref();
         let is_expired = expiry.is_some_and(|expiry| self.now.date_naive() > expiry.life_ends);
-        self.policy.timing.now_if_expired && is_expired
+        self.timing.now_if_expired && is_expired
     }
 }

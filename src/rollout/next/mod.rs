@@ -18,6 +18,8 @@ mod serving;
 mod standby;
 mod stop;
 
+pub(crate) use beginning::{Beginning, Holdup};
+
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -163,7 +165,7 @@ impl At<'_> {
             _ if self.policy.health_only => Q4.rest(Reason::HealthOnly {
                 published: self.desired.published(),
             }),
-            _ if let Some(label) = self.rollout.opted_out => Q5.rest(Reason::OptedOut { label }),
+            _ if let Some(reason) = self.rollout.left_alone() => Q5.rest(reason),
             _ if let Some(renamed) = self.renamed_candidate() => {
                 Q6.act(Step::rename(renamed, Role::Candidate.name(&self.rollout.name)))
             }

@@ -38,6 +38,11 @@ impl ReasonKind {
             | Self::Proving
             | Self::Confirming
             | Self::Draining
+            | Self::TaskOfService
+            | Self::NotUpgradable
+            | Self::RollingOut
+            | Self::NotVerified
+            | Self::UpdatedElsewhere
             | Self::Stopping => false,
             Self::ImageNotComparable
             | Self::NotPinned
@@ -67,6 +72,8 @@ impl ReasonKind {
             | Self::RestartBackoff
             | Self::RestartHeldBack
             | Self::Restarting
+            | Self::RollingBack
+            | Self::UpdatePaused
             | Self::EngineError => true,
         }
     }

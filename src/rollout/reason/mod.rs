@@ -338,6 +338,41 @@ pub enum Reason {
         tasks: Option<u64>,
         until: DateTime<Utc>,
     },
+    /// Its service is the delegate.
+    #[error("it is a task of the Swarm service {service}, which is upgraded as a whole, on a manager")]
+    TaskOfService { service: String },
+    /// It is a thing of an orchestrator that is never upgraded.
+    #[error("never upgraded, since it is {kind}")]
+    NotUpgradable { kind: &'static str },
+    /// The orchestrator replaces its tasks.
+    #[error("{orchestrator} is rolling out {image}: {running} of {wanted} run")]
+    RollingOut {
+        orchestrator: &'static str,
+        image: String,
+        /// How many tasks run that image.
+        running: u64,
+        /// How many are to run.
+        wanted: u64,
+    },
+    /// The orchestrator goes back to the image before.
+    #[error("{image} failed; {orchestrator} is rolling back to {to}")]
+    RollingBack {
+        orchestrator: &'static str,
+        image: String,
+        to: String,
+    },
+    /// It was given the image, and no task is to run.
+    #[error("updated to {image}, which is not verified: it is scaled to 0")]
+    NotVerified { image: String },
+    /// Somebody else changes it.
+    #[error("{orchestrator} is carrying out an update by somebody else; waiting for its end")]
+    UpdatedElsewhere { orchestrator: &'static str },
+    /// It stopped in the middle of an update that is not ours, or on its way back.
+    #[error("{orchestrator} has paused its update ({message}), and somebody has to look after that")]
+    UpdatePaused {
+        orchestrator: &'static str,
+        message: String,
+    },
     /// The engine failed to do what it was asked; it is tried again.
     #[error("{step}: {problem}")]
     EngineError { step: String, problem: String },

@@ -238,6 +238,7 @@ impl Host {
                 restarts_unhealthy: self.restarts_unhealthy,
                 timing: self.timing.clone(),
             },
+            swarm: true,
             target: TargetSettings::default(),
         };
         let clock = self.twin.clone();

@@ -160,6 +160,7 @@ impl World {
                 restarts_unhealthy: self.scenario.restarts_unhealthy,
                 timing: Timing::default(),
             },
+            swarm: true,
             target: TargetSettings::default(),
         }
     }

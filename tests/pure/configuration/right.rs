@@ -383,6 +383,7 @@ fn the_redacted_settings_show_what_is_in_effect() {
             "REGISTRY_PASSWORD=(set)",
             "REGISTRY_PASSWORD_FILE=(unset)",
             "DOCKER_CONFIG=/home/me/.docker",
+            "SWARM=auto",
             "HEALTH_INTERVAL=1m",
             "HEALTH_PROBE=auto",
             "HEALTH_PORT=3460",

@@ -343,16 +343,6 @@ fn each_wrong_environment_is_reported_completely() {
 }
 
 #[test]
-fn unsupported_settings_are_refused() {
-    assert_eq!(
-        errors(&[("SWARM", "hunter2-hunter2")]).to_string(),
-        "SWARM: not supported yet; expected no value"
-    );
-    // Empty means unset here, too.
-    settings(&[("SWARM", " ")]);
-}
-
-#[test]
 fn an_environment_wrong_in_every_way_is_reported_in_one_go() {
     let vars: Vec<(&str, &str)> = vec![
         ("ACCOUNT_ID", "a b"),

@@ -1022,8 +1022,12 @@ fn opting_out_and_health_only_rest_even_during_a_replacement() {
         health_only.policy.health_only = true;
         assert_eq!(health_only.next(), "rest: health_only");
         assert_eq!(
-            base.with(|r| r.opted_out = Some("a label")).next(),
+            base.clone().with(|r| r.opted_out = Some("a label")).next(),
             "rest: opted_out"
+        );
+        assert_eq!(
+            base.with(|r| r.task_of = Some("a service".to_owned())).next(),
+            "rest: task_of_service"
         );
     }
 }

@@ -286,6 +286,7 @@ impl Scene {
                 attempt: None,
                 helper: None,
                 opted_out: None,
+                task_of: None,
                 limits: OwnerLimits::default(),
                 single_instance: None,
                 no_free_port: None,

@@ -190,6 +190,31 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
         ReasonKind::Stopping => Reason::Stopping {
             name: "delegate-1.failed-1".to_owned(),
         },
+        ReasonKind::TaskOfService => Reason::TaskOfService {
+            service: "docker-delegate".to_owned(),
+        },
+        ReasonKind::NotUpgradable => Reason::NotUpgradable {
+            kind: "a Swarm job, which starts again with each update",
+        },
+        ReasonKind::RollingOut => Reason::RollingOut {
+            orchestrator: "Swarm",
+            image,
+            running: 1,
+            wanted: 2,
+        },
+        ReasonKind::RollingBack => Reason::RollingBack {
+            orchestrator: "Swarm",
+            image,
+            to: OLD.to_owned(),
+        },
+        ReasonKind::NotVerified => Reason::NotVerified { image },
+        ReasonKind::UpdatedElsewhere => Reason::UpdatedElsewhere {
+            orchestrator: "Swarm",
+        },
+        ReasonKind::UpdatePaused => Reason::UpdatePaused {
+            orchestrator: "Swarm",
+            message: "update paused due to failure or early termination of task x3f2".to_owned(),
+        },
         ReasonKind::RemovalStuck => Reason::RemovalStuck { name: draining },
         ReasonKind::SuccessorUnhealthy => Reason::SuccessorUnhealthy { verdict },
         ReasonKind::NoFallback => Reason::NoFallback { verdict },

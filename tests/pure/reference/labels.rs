@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use delegate_upgrader::container::label;
+use delegate_upgrader::managed::label as record;
 use kit::page;
 
 const PAGE: &str = "docs/reference/labels.md";
@@ -46,9 +47,23 @@ const RECORDS: &[(&str, &str, &str)] = &[
     (label::UNTIL, "that of a pause", "when it ends, where that is known"),
 ];
 
-/// The labels in the source, where each is a constant.
-fn known() -> BTreeSet<&'static str> {
-    let source = include_str!("../../../src/container/label.rs");
+/// What the upgrader writes on services: the label, and its value.
+#[rustfmt::skip]
+const OF_SERVICES: &[(&str, &str)] = &[
+    (record::ATTEMPT_IMAGE, "the image that was tried last"),
+    (record::ATTEMPT_FROM, "the image before that one"),
+    (record::ATTEMPT_SINCE, "when that was begun"),
+    (record::ATTEMPT_INTENT, "`upgrade`, `retry` or `rollback`"),
+    (record::ATTEMPT_APPLIED, "`true` once the service was given the image"),
+    (record::ATTEMPT_FAILED, "why the image was taken away again, where Swarm did not do that itself"),
+    (record::FAILED_IMAGE, "the image that failed last"),
+    (record::FAILED_ATTEMPTS, "how many times in a row"),
+    (record::FAILED_AT, "when it failed last"),
+    (record::FAILED_CAUSE, "why"),
+];
+
+/// The labels in a source file, where each is a constant.
+fn known(source: &'static str) -> BTreeSet<&'static str> {
     let constants = source.lines().filter_map(|line| line.split_once(": &str = \""));
     constants
         .map(|(_, rest)| rest.split('"').next().unwrap())
@@ -70,7 +85,15 @@ fn the_page_has_every_label() {
     };
     assert_eq!(names(WRITTEN), label::OURS.into());
     let of_containers = &names(OWNERS) | &names(WRITTEN);
-    assert_eq!(&of_containers | &names(RECORDS), known());
+    let known_of_containers = known(include_str!("../../../src/container/label.rs"));
+    assert_eq!(&of_containers | &names(RECORDS), known_of_containers);
+    let of_services: BTreeSet<&str> = OF_SERVICES.iter().map(|(name, _)| *name).collect();
+    assert_eq!(of_services, known(include_str!("../../../src/managed/label.rs")));
+    let rows = OF_SERVICES
+        .iter()
+        .map(|(label, value)| format!("| `{label}` | {value} |\n"));
+    let table_of_services = format!("| label | value |\n|---|---|\n{}", rows.collect::<String>());
+    page::has(PAGE, "services", &table_of_services);
     page::has(PAGE, "owners", &table("| label | values | meaning |", OWNERS));
     page::has(PAGE, "records", &table("| label | on | value |", RECORDS));
     page::has(PAGE, "written", &table("| label | on | value |", WRITTEN));

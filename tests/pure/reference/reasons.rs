@@ -27,6 +27,7 @@ const BLAME: &str = "[When it is not the image](../usage/replacement.md#when-it-
 const FAILS: &str = "[When it fails](../usage/replacement.md#when-it-fails)";
 const PEOPLE: &str = "[When people work on the host](../usage/replacement.md#when-people-work-on-the-host)";
 const REGISTRIES: &str = "[Private registries](../usage/private-registries.md); `delegate-upgrader doctor`";
+const SWARM: &str = "[Docker Swarm](../usage/swarm.md)";
 const BY_HAND: &str = "[By hand](../usage/replacement.md#by-hand)";
 
 #[rustfmt::skip]
@@ -59,6 +60,11 @@ pub(super) fn words(kind: Kind) -> Words {
         Kind::Confirming => Words("The new container failed, and the upgrader checks that the Manager is reachable before it rejects it.", "wait, ten seconds at most.", BLAME),
         Kind::Draining => Words("The old container is finishing its tasks.", "wait; the line has the end of its time.", "[The old delegate does not go away](../usage/troubleshooting.md#the-old-delegate-does-not-go-away)"),
         Kind::Stopping => Words("A container that was asked to stop has to be gone first.", "wait.", START_FIRST),
+        Kind::TaskOfService => Words("It is a container of a Swarm, and its service is the delegate.", "look at the service, in `status` on a manager.", SWARM),
+        Kind::NotUpgradable => Words("It is a job of a Swarm, which each update would run again, or another thing that an update harms.", NOTHING, SWARM),
+        Kind::RollingOut => Words("The orchestrator replaces its tasks.", "wait; the line has how many run.", SWARM),
+        Kind::NotVerified => Words("It was given the published image while it is scaled to 0, so nothing has shown yet that the image works.", "look at it when you scale it up.", SWARM),
+        Kind::UpdatedElsewhere => Words("Somebody else's update of it is in progress, which is neither undone nor judged.", "wait.", "[When somebody else works on it](../usage/swarm.md#when-somebody-else-works-on-it)"),
 
         Kind::TargetUnknown => Words("The Manager did not say which image is published.", "check what the line says: the address, the token, the account, the clock, the proxy.", "[The Manager does not answer](../usage/troubleshooting.md#the-manager-does-not-answer); [the causes](#causes)"),
         Kind::ImageNotComparable => Words("Its image cannot be compared with the published one: an image id, say, a target that is not a valid reference, or a tag without a version beside `MAX_VERSION`.", "create it from a reference with a repository and a tag.", TARGET),
@@ -84,6 +90,8 @@ pub(super) fn words(kind: Kind) -> Words {
         Kind::RestartBackoff => Words("The delegate failed its health checks, and its last start is not long enough ago for a restart.", "nothing; its message says when the restart follows.", RESTARTS),
         Kind::RestartHeldBack => Words("The delegate failed its health checks and is not restarted; `cause` says why.", "mend what the line names.", "[When it is not restarted](../usage/replacement.md#restarts-of-unhealthy-delegates); [the causes](#causes)"),
         Kind::Restarting => Words("The delegate failed its health checks, and finishes its tasks before it is started again.", "nothing; its deadline is shown.", RESTARTS),
+        Kind::RollingBack => Words("Its tasks failed with the new image, and the orchestrator goes back to the one before.", "wait; the image is in quarantine then.", "[When it fails](../usage/swarm.md#when-it-fails)"),
+        Kind::UpdatePaused => Words("An update that the upgrader did not begin, or a rollback, has stopped in the middle. The line has the orchestrator's words.", "find out why: `docker service ps NAME`; then `docker service update NAME` or `docker service rollback NAME`.", "[When somebody else works on it](../usage/swarm.md#when-somebody-else-works-on-it)"),
         Kind::RemovalStuck => Words("Docker has been removing a container for over ten minutes.", "restart Docker.", UPGRADE),
         Kind::SuccessorUnhealthy => Words("The old container is kept until the new one is healthy.", "read the new one's log.", FAILS),
         Kind::NoFallback => Words("The new container is unhealthy, and someone removed the old one, so the new one is kept.", "read its log. It is replaced once another image is published, if it stays up long enough to be seen running; otherwise remove it and recreate the delegate.", FAILS),

@@ -1,0 +1,61 @@
+//! The services of a Swarm that are delegates: what a run would do to each, and what can hurt.
+
+use std::sync::Arc;
+
+use chrono::Utc;
+use tracing::debug;
+
+use super::{Checks, Severity};
+use crate::app;
+use crate::config::Settings;
+use crate::engine::{DockerEngine, Engine as _};
+use crate::swarm::{self, Defaults, Service};
+
+/// The services that are delegates; `None` where the engine is no manager, or may not be asked.
+pub(super) async fn services(engine: &DockerEngine, settings: &Settings) -> Option<Vec<Service>> {
+    if !settings.swarm {
+        return None;
+    }
+    let documents = engine.services().await.ok().flatten()?;
+    let scope = app::scope(settings);
+    let services = documents.into_iter().filter_map(|document| {
+        Some(Service {
+            managed: swarm::read(&document, &[], &scope.workload_names, &scope.zone)?,
+            document,
+        })
+    });
+    Some(services.collect())
+}
+
+/// Checks each of them.
+pub(super) async fn check(services: &[Service], settings: &Settings, checks: &mut Checks) {
+    if services.is_empty() {
+        return;
+    }
+    let names: Vec<&str> = services
+        .iter()
+        .map(|service| service.managed.name.as_str())
+        .collect();
+    checks.ok("services", names.join(", "));
+    let defaults = Defaults {
+        monitor: settings.healthy_time,
+        stop_grace_period: settings.stop_timeout,
+    };
+    for Service { managed, document } in services {
+        for warning in swarm::warnings(&document["Spec"], defaults) {
+            checks.warn(&managed.name, warning);
+        }
+    }
+    let planned = async {
+        let mut upgrader = app::upgrader(settings, false, Arc::new(Utc::now)).await.ok()?;
+        upgrader.plan(|reason| debug!("{reason}")).await.ok()
+    };
+    let planned = planned.await.unwrap_or_default();
+    for row in planned
+        .iter()
+        .filter(|row| names.contains(&row.container.as_str()))
+    {
+        let severity = if row.failed { Severity::Fail } else { Severity::Ok };
+        checks.add(severity, &row.container, row.message.clone());
+    }
+}

@@ -1,0 +1,77 @@
+//! The services of a Swarm, as a manager has them.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::messages::NO_MANAGER;
+use super::{DockerEngine, READ, WRITE};
+use crate::engine::credentials::header;
+use crate::engine::{EngineError, ServiceUpdate};
+
+/// What a manager answers to an update that names another version than the service has: see swarmkit's manager/state/store.
+const OUT_OF_SEQUENCE: &str = "update out of sequence";
+impl DockerEngine {
+    pub(super) async fn list_services(&self) -> Result<Option<Vec<Value>>, EngineError> {
+        let found = self
+            .json(|http, api| {
+                http.request(Method::GET, Some(api), &["services"], READ)
+                    .query("status", "true")
+            })
+            .await;
+        match found {
+            Ok(services) => Ok(Some(services)),
+            // Podman has no such thing, or something between refuses the question.
+            Err(
+                EngineError::NotFound(_)
+                | EngineError::Refused {
+                    status: 401 | 403, ..
+                },
+            ) => Ok(None),
+            Err(EngineError::Refused { message, .. }) if message.contains(NO_MANAGER) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) async fn list_tasks(&self, services: &[&str]) -> Result<Vec<Value>, EngineError> {
+        let filters = json!({ "service": services }).to_string();
+        self.json(|http, api| {
+            http.request(Method::GET, Some(api), &["tasks"], READ)
+                .query("filters", &filters)
+        })
+        .await
+    }
+
+    pub(super) async fn list_nodes(&self) -> Result<Vec<Value>, EngineError> {
+        self.json(|http, api| http.request(Method::GET, Some(api), &["nodes"], READ))
+            .await
+    }
+
+    pub(super) async fn change_service(&self, update: ServiceUpdate<'_>) -> Result<(), EngineError> {
+        let version = update.version.to_string();
+        let lookup = match update.image {
+            Some(image) => Some(self.look_up_login(image).await),
+            None => None,
+        };
+        let login = lookup.as_ref().and_then(|lookup| lookup.login.as_ref());
+        let path = ["services", update.id, "update"];
+        let changed = self.send(|http, api| {
+            let mut request = http
+                .request(Method::POST, Some(api), &path, WRITE)
+                .query("version", &version)
+                .body(update.spec);
+            if update.rollback {
+                request = request.query("rollback", "previous");
+            }
+            match login {
+                Some(login) => request.header(header::HEADER, login.header()),
+                None => request.query("registryAuthFrom", "spec"),
+            }
+        });
+        match changed.await {
+            Err(EngineError::Refused { message, .. }) if message.contains(OUT_OF_SEQUENCE) => {
+                Err(EngineError::Conflict(message))
+            }
+            other => other.map(|_| ()),
+        }
+    }
+}

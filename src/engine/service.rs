@@ -1,0 +1,21 @@
+//! A change of a Swarm service.
+
+use serde_json::Value;
+
+use crate::image::ImageReference;
+
+/// What a service is to become.
+#[derive(Clone, Copy, Debug)]
+pub struct ServiceUpdate<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// The version that was observed: the update is refused if it has another one by now.
+    pub version: u64,
+    /// The whole new spec.
+    pub spec: &'a Value,
+    /// Go back to the spec before instead, which Swarm keeps.
+    pub rollback: bool,
+    /// The image that is new in the spec: its registry's login goes along, where there is one. Without one Swarm keeps the
+    /// login that it has.
+    pub image: Option<&'a ImageReference>,
+}

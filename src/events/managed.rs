@@ -1,0 +1,79 @@
+//! From what a workload of an orchestrator shows to what came of it.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::event::{Action, Actor, Event};
+use super::outcome::{Origin, Outcome};
+use crate::managed::{Managed, Progress};
+use crate::rollout::Intent;
+
+/// What a workload shows. `healthy_time`: how long its tasks have to run.
+pub(super) fn outcomes_of_managed(
+    managed: &Managed,
+    healthy_time: Duration,
+    origin: &Origin,
+    now: DateTime<Utc>,
+) -> Vec<Outcome> {
+    let image = managed.image.as_str();
+    let record = &managed.record;
+    let event = |action, id: &[&str], message: String| Event {
+        container_id: Some(managed.id.clone()),
+        ..origin.event(managed.into(), (action, id), now, message)
+    };
+    let mut outcomes = Vec::new();
+    let healthy_time = TimeDelta::from_std(healthy_time).unwrap_or_default();
+    let lasting = managed
+        .tasks
+        .complete_since()
+        .filter(|since| now - *since >= healthy_time);
+    if let Some(attempt) = record.attempt.as_ref().filter(|attempt| attempt.to == image)
+        && let (Progress::Settled { .. }, Some(since)) = (&managed.progress, lasting)
+    {
+        let (action, done) = match attempt.intent {
+            Intent::Rollback => (Action::RolledBack, "rolled back"),
+            Intent::Upgrade | Intent::Retry => (Action::Upgraded, "upgraded"),
+        };
+        let begun = attempt.since.to_rfc3339();
+        let message = format!("{done} from {} to {image}", attempt.from);
+        let mut event = event(action, &[&managed.id, image, &begun], message);
+        event.from = Some(attempt.from.clone());
+        event.to = Some(image.to_owned());
+        event.release = Some(managed.release());
+        if attempt.intent != Intent::Upgrade {
+            event.actor = Actor::Operator;
+        }
+        outcomes.push(Outcome {
+            event,
+            is_fresh: now - since < healthy_time * 2,
+            since: attempt.since,
+        });
+    }
+    if let Some(failed) = &record.failed {
+        let at = failed.at.to_rfc3339();
+        let message = format!("{} was rejected: {}", failed.image, failed.cause);
+        let mut event = event(Action::Rejected, &[&managed.id, &failed.image, &at], message);
+        event.from = Some(image.to_owned());
+        event.to = Some(failed.image.clone());
+        event.reason = Some("rollout_failed".to_owned());
+        outcomes.push(Outcome {
+            event,
+            is_fresh: now - failed.at < healthy_time,
+            since: failed.at,
+        });
+    }
+    if let (Some(from), None) = (&record.rolled_back_from, &record.attempt) {
+        let message = format!("somebody rolled back from {from} to {image}");
+        let mut event = event(Action::RolledBack, &[&managed.id, from, image], message);
+        event.from = Some(from.clone());
+        event.to = Some(image.to_owned());
+        event.actor = Actor::Operator;
+        outcomes.push(Outcome {
+            event,
+            is_fresh: false,
+            since: DateTime::UNIX_EPOCH,
+        });
+    }
+    outcomes
+}

@@ -1,0 +1,22 @@
+//! The names under which a record is written, beside those that containers have, too.
+
+/// The image that was tried last.
+pub const ATTEMPT_IMAGE: &str = "io.delegate-upgrader.attempt-image";
+/// The image before that one.
+pub const ATTEMPT_FROM: &str = "io.delegate-upgrader.attempt-from";
+/// When that was begun.
+pub const ATTEMPT_SINCE: &str = "io.delegate-upgrader.attempt-since";
+/// `upgrade`, `retry` or `rollback`.
+pub const ATTEMPT_INTENT: &str = "io.delegate-upgrader.attempt-intent";
+/// `true` once the workload was given the image; written together with it.
+pub const ATTEMPT_APPLIED: &str = "io.delegate-upgrader.attempt-applied";
+/// Why the image was taken away again; written together with the one before, where that is done by hand.
+pub const ATTEMPT_FAILED: &str = "io.delegate-upgrader.attempt-failed";
+/// The image that failed last.
+pub const FAILED_IMAGE: &str = "io.delegate-upgrader.failed-image";
+/// How many times in a row.
+pub const FAILED_ATTEMPTS: &str = "io.delegate-upgrader.failed-attempts";
+/// When it failed last.
+pub const FAILED_AT: &str = "io.delegate-upgrader.failed-at";
+/// Why, in a sentence.
+pub const FAILED_CAUSE: &str = "io.delegate-upgrader.failed-cause";

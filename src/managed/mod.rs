@@ -1,0 +1,234 @@
+//! A workload whose containers an orchestrator replaces: a Swarm service or a Kubernetes Deployment.
+//!
+//! The rollout belongs to the orchestrator. What is added here: whether the published image is wanted here and now,
+//! whether it did become healthy, the way back, and the memory of images that failed. As for a container there is no
+//! state file: [`Record`] is read from the labels of the service, or the annotations of the Deployment, at every
+//! observation, and [`next`] decides.
+
+mod cause;
+pub mod label;
+mod next;
+mod record;
+mod step;
+
+use std::fmt;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+pub use cause::RolloutFailure;
+pub use next::{Decided, Decision, Facts, Row, next};
+pub use record::{Attempt, FailedImage, Record};
+pub use step::Step;
+
+use crate::health::HealthStatus;
+use crate::image::ImageName;
+use crate::rollout::{Intent, OwnerLimits};
+
+/// Who replaces the containers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Orchestrator {
+    /// Docker Swarm.
+    Swarm,
+    /// Kubernetes.
+    Kubernetes,
+}
+
+impl Orchestrator {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Swarm => "Swarm",
+            Self::Kubernetes => "Kubernetes",
+        }
+    }
+}
+
+/// A service or a Deployment, as it was observed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Managed {
+    /// Who replaces its containers.
+    pub orchestrator: Orchestrator,
+    /// Its id, which no other one ever has.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its `DELEGATE_NAME`.
+    pub workload: String,
+    /// The image that it is to run.
+    pub image: ImageName,
+    /// How far the orchestrator is.
+    pub progress: Progress,
+    /// What runs of it.
+    pub tasks: Tasks,
+    /// What earlier runs wrote there.
+    pub record: Record,
+    /// The label by which its owner opted it out, if so.
+    pub opted_out: Option<&'static str>,
+    /// When its owner lets an upgrade begin.
+    pub limits: OwnerLimits,
+    /// What it is, where such a thing is never upgraded: a job starts again with each update.
+    pub unsupported: Option<&'static str>,
+    /// How long the orchestrator itself waits from one task to the next.
+    pub pace: Duration,
+}
+
+/// How far the orchestrator is with what it was last asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It has nothing to do. Where it says so, since when.
+    Settled {
+        /// When the last update was complete.
+        completed_at: Option<DateTime<Utc>>,
+    },
+    /// It replaces tasks.
+    Updating,
+    /// It has stopped in the middle: after a failure, or since somebody paused it.
+    Paused {
+        /// Whether a failure stopped it, and not a person.
+        by_failure: bool,
+        /// In its own words.
+        message: String,
+    },
+    /// It goes back to what was before.
+    RollingBack,
+    /// It went back to what was before: after a failure, or since somebody asked for that. It does not say which.
+    RolledBack {
+        /// In its own words.
+        message: String,
+    },
+    /// It failed on its way back, and does nothing more.
+    RollbackPaused {
+        /// In its own words.
+        message: String,
+    },
+}
+
+/// What runs of a workload.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tasks {
+    /// How many are to run.
+    pub wanted: u64,
+    /// How many of these run what the workload is to run.
+    pub running: u64,
+    /// When the last one of these began to run.
+    pub last_started_at: Option<DateTime<Utc>>,
+    /// The last one that failed, of any image.
+    pub last_failure: Option<TaskFailure>,
+}
+
+/// A task that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskFailure {
+    /// When.
+    pub at: DateTime<Utc>,
+    /// The image that it was to run.
+    pub image: String,
+    /// In the orchestrator's words.
+    pub error: String,
+}
+
+impl Tasks {
+    /// Whether all of them run.
+    pub fn are_complete(&self) -> bool {
+        self.running >= self.wanted
+    }
+
+    /// Since when all of them run; `None` where not all do, or none is to.
+    pub fn complete_since(&self) -> Option<DateTime<Utc>> {
+        self.last_started_at
+            .filter(|_| self.are_complete() && self.wanted > 0)
+    }
+}
+
+impl fmt::Display for Tasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} tasks run", self.running, self.wanted)?;
+        match self.last_failure.as_ref().filter(|_| !self.are_complete()) {
+            Some(failure) => write!(f, "; the last one that failed: {}", failure.error),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Managed {
+    /// The last attempt, where it is to run its image.
+    fn applied(&self) -> Option<&Attempt> {
+        let attempt = self.record.attempt.as_ref();
+        attempt.filter(|attempt| attempt.to == self.image.as_str())
+    }
+
+    /// Whether the orchestrator is at work, or is about to be, for whomever.
+    pub fn is_in_progress(&self) -> bool {
+        let is_begun = |attempt: &Attempt| !attempt.is_applied && attempt.from == self.image.as_str();
+        matches!(self.progress, Progress::Updating | Progress::RollingBack)
+            || self.record.attempt.as_ref().is_some_and(is_begun)
+    }
+
+    /// Its health, as far as the orchestrator sees it.
+    pub fn health(&self) -> HealthStatus {
+        if self.tasks.are_complete() {
+            HealthStatus::Healthy
+        } else if self.is_in_progress() {
+            HealthStatus::Starting
+        } else {
+            HealthStatus::Unhealthy
+        }
+    }
+
+    /// How many times it was upgraded.
+    pub fn release(&self) -> u64 {
+        self.record.release + u64::from(self.applied().is_some())
+    }
+
+    /// The image before the present one, where this program replaced that.
+    pub fn previous_image(&self) -> Option<&str> {
+        match self.applied() {
+            Some(attempt) => Some(&attempt.from),
+            None => self.record.previous_image.as_deref(),
+        }
+    }
+
+    /// What is to be written before this image is tried.
+    pub fn begin(&self, to: &str, intent: Intent, now: DateTime<Utc>) -> Record {
+        let from = self.image.to_string();
+        Record {
+            release: self.release(),
+            previous_image: self.previous_image().map(str::to_owned),
+            rolled_back_from: (intent == Intent::Rollback).then(|| from.clone()),
+            attempt: Some(Attempt {
+                from,
+                to: to.to_owned(),
+                since: now,
+                intent,
+                is_applied: false,
+                failed: None,
+            }),
+            failed: self.record.failed.clone(),
+        }
+    }
+
+    /// What is to be written once this image has failed, and nothing is updating.
+    pub fn quarantined(&self, image: &str, cause: &str, now: DateTime<Utc>) -> Record {
+        let last = self.record.failed.as_ref().filter(|failed| failed.image == image);
+        Record {
+            attempt: None,
+            failed: Some(FailedImage {
+                image: image.to_owned(),
+                attempts: last.map_or(1, |failed| failed.attempts.saturating_add(1)),
+                at: now,
+                cause: cause.to_owned(),
+            }),
+            ..self.record.clone()
+        }
+    }
+
+    /// What is to be written once somebody went back from this image.
+    pub fn rolled_back(&self, from: &str) -> Record {
+        Record {
+            attempt: None,
+            rolled_back_from: Some(from.to_owned()),
+            ..self.record.clone()
+        }
+    }
+}

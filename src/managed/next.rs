@@ -1,0 +1,372 @@
+//! What to do about a workload of an orchestrator: one table, pure.
+//!
+//! Whoever else works on a service or a Deployment is right: what somebody else began is never adopted, never undone, and
+//! never taken for a verdict on an image.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{Attempt, Managed, Progress, RolloutFailure, Step};
+use crate::host::hold::Holds;
+use crate::image::ImageReference;
+use crate::rollout::reason::Reason;
+use crate::rollout::{Backoff, Beginning, Desired, Holdup, Intent, Policy, quarantine};
+
+/// How often a workload is observed while its orchestrator is at work.
+const POLL: TimeDelta = TimeDelta::seconds(2);
+
+/// A row of the table in docs/development/managed.md, by its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "the page says what each row is about")]
+pub enum Row {
+    I1,
+    I2,
+    I3,
+    I4,
+    I5,
+    I6,
+    I7,
+    I8,
+    I9,
+    I10,
+    I11,
+    I12,
+    I13,
+    I14,
+    I15,
+    I16,
+    I17,
+    I18,
+    I19,
+    I20,
+    I21,
+    I22,
+}
+
+/// What to do now.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// Take this step, and observe again.
+    Act(Step),
+    /// Find out what the engine remembers that holds upgrades back, and decide again.
+    LearnHolds,
+    /// Nothing yet: decide again at that time.
+    Wait {
+        /// What is waited for.
+        reason: Reason,
+        /// When to decide again, at the latest.
+        until: DateTime<Utc>,
+    },
+    /// Nothing, for this reason, until something changes.
+    Rest(Reason),
+}
+
+/// A decision, and the row that leads to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decided {
+    /// The row.
+    pub row: Row,
+    /// What to do.
+    pub decision: Decision,
+}
+
+/// What is known beside the workload itself.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// The last call for this workload failed.
+    pub backoff: Option<Backoff>,
+    /// What the engine remembers, where that was read; or why it cannot be.
+    pub holds: Option<Result<Holds, String>>,
+    /// Whether this is a plan, which changes nothing.
+    pub is_plan: bool,
+    /// Why this process asked the orchestrator to go back, if it did.
+    pub rollback_cause: Option<String>,
+}
+
+impl Row {
+    fn act(self, step: Step) -> Decided {
+        self.decide(Decision::Act(step))
+    }
+
+    fn wait(self, reason: Reason, until: DateTime<Utc>) -> Decided {
+        self.decide(Decision::Wait { reason, until })
+    }
+
+    fn rest(self, reason: Reason) -> Decided {
+        self.decide(Decision::Rest(reason))
+    }
+
+    fn decide(self, decision: Decision) -> Decided {
+        Decided { row: self, decision }
+    }
+}
+
+/// Decides.
+pub fn next(
+    managed: &Managed,
+    desired: &Desired,
+    policy: &Policy,
+    facts: &Facts,
+    now: DateTime<Utc>,
+) -> Decided {
+    At {
+        managed,
+        desired,
+        policy,
+        facts,
+        now,
+    }
+    .decide()
+}
+
+struct At<'a> {
+    managed: &'a Managed,
+    desired: &'a Desired,
+    policy: &'a Policy,
+    facts: &'a Facts,
+    now: DateTime<Utc>,
+}
+
+impl At<'_> {
+    fn decide(&self) -> Decided {
+        let managed = self.managed;
+        if let Some(Backoff { reason, retry_at, .. }) = &self.facts.backoff
+            && *retry_at > self.now
+        {
+            return Row::I1.wait(reason.clone(), *retry_at);
+        }
+        if let Some(kind) = managed.unsupported {
+            return Row::I2.rest(Reason::NotUpgradable { kind });
+        }
+        if let Some(label) = managed.opted_out {
+            return Row::I3.rest(Reason::OptedOut { label });
+        }
+        if self.policy.health_only {
+            return Row::I4.rest(Reason::HealthOnly {
+                published: self.desired.published(),
+            });
+        }
+        let image = managed.image.as_str();
+        let attempt = managed.record.attempt.as_ref();
+        match attempt {
+            Some(attempt) if attempt.to == image => self.at_target(attempt),
+            Some(attempt) if attempt.from == image => self.at_start(attempt),
+            // Somebody gave it a third image since.
+            _ => self.settled(),
+        }
+    }
+
+    /// It has the image that was tried last.
+    fn at_target(&self, attempt: &Attempt) -> Decided {
+        let Managed { progress, tasks, .. } = self.managed;
+        let roll_back = |row: Row, cause| {
+            row.act(Step::RollBack {
+                to: attempt.from.clone(),
+                cause,
+            })
+        };
+        let orchestrator = self.managed.orchestrator.name();
+        // Nothing goes on for ever: a task that finds no node waits without an end.
+        let got_on = tasks
+            .last_started_at
+            .map_or(attempt.since, |at| at.max(attempt.since));
+        let deadline = got_on + span(self.policy.healthy_deadline) + span(self.managed.pace);
+        let too_late = || RolloutFailure::NotRunningInTime {
+            running: tasks.running,
+            wanted: tasks.wanted,
+            within: self.policy.healthy_deadline,
+            problem: self.last_failure_of(attempt),
+        };
+        match progress {
+            Progress::Updating if self.now < deadline => Row::I5.wait(self.rolling_out(), self.now + POLL),
+            Progress::Updating => roll_back(Row::I6, too_late()),
+            Progress::Paused {
+                by_failure: true,
+                message,
+            } => roll_back(
+                Row::I7,
+                RolloutFailure::Stopped {
+                    orchestrator,
+                    message: self.explained(message, attempt),
+                },
+            ),
+            Progress::Settled { .. } if tasks.wanted == 0 => Row::I8.rest(Reason::NotVerified {
+                image: attempt.to.clone(),
+            }),
+            // What happens long after it was complete is no verdict on the image.
+            Progress::Settled { completed_at } if !self.is_over(completed_at.unwrap_or(attempt.since)) => {
+                match tasks.complete_since() {
+                    Some(since) if self.now >= since + span(self.policy.healthy_time) => self.settled(),
+                    Some(since) => Row::I9.wait(self.proving(since), since + span(self.policy.healthy_time)),
+                    None if self.now < deadline => Row::I10.wait(self.rolling_out(), self.now + POLL),
+                    None => roll_back(Row::I11, too_late()),
+                }
+            }
+            _ => self.settled(),
+        }
+    }
+
+    /// Whether an update that was complete then is judged no more.
+    fn is_over(&self, completed_at: DateTime<Utc>) -> bool {
+        let judged = span(self.policy.healthy_deadline) * 2 + span(self.managed.pace);
+        self.now >= completed_at + judged
+    }
+
+    /// It has the image before the one that was tried last: not given that yet, or not any more.
+    fn at_start(&self, attempt: &Attempt) -> Decided {
+        let failed = |row: Row, cause: String| {
+            row.act(Step::Quarantine {
+                image: attempt.to.clone(),
+                cause,
+            })
+        };
+        let orchestrator = self.managed.orchestrator.name();
+        match (&self.managed.progress, &attempt.failed) {
+            // Somebody asked for that, as long as nothing has failed.
+            (Progress::RollingBack, None)
+                if self.facts.rollback_cause.is_none() && self.last_failure_of(attempt).is_none() =>
+            {
+                Row::I15.wait(Reason::UpdatedElsewhere { orchestrator }, self.now + POLL)
+            }
+            (Progress::RollingBack, _) | (Progress::Updating, Some(_)) => Row::I12.wait(
+                Reason::RollingBack {
+                    orchestrator,
+                    image: attempt.to.clone(),
+                    to: attempt.from.clone(),
+                },
+                self.now + POLL,
+            ),
+            (_, Some(cause)) => failed(Row::I13, cause.clone()),
+            (Progress::RolledBack { .. } | Progress::RollbackPaused { .. }, None)
+                if let Some(cause) = &self.facts.rollback_cause =>
+            {
+                failed(Row::I13, cause.clone())
+            }
+            // The orchestrator does that by itself only after a task has failed.
+            (Progress::RolledBack { message } | Progress::RollbackPaused { message }, None)
+                if self.last_failure_of(attempt).is_some() =>
+            {
+                let cause = RolloutFailure::RolledBack {
+                    orchestrator,
+                    message: self.explained(message, attempt),
+                };
+                failed(Row::I13, cause.to_string())
+            }
+            // Its owner went back: that counts for more than what is published.
+            (Progress::RolledBack { .. } | Progress::RollbackPaused { .. }, None) => {
+                Row::I14.act(Step::NoteRollback {
+                    from: attempt.to.clone(),
+                })
+            }
+            (_, None) if attempt.is_applied => Row::I14.act(Step::NoteRollback {
+                from: attempt.to.clone(),
+            }),
+            (Progress::Settled { .. }, None) if matches!(self.desired, Desired::Image { reference, .. } if reference.to_string() == attempt.to) => {
+                self.begin(|to, _| Step::Apply { to })
+            }
+            _ => self.settled(),
+        }
+    }
+
+    /// No attempt of ours is in progress.
+    fn settled(&self) -> Decided {
+        let managed = self.managed;
+        match &managed.progress {
+            Progress::Settled { .. } | Progress::RolledBack { .. } => {}
+            Progress::Updating | Progress::RollingBack => {
+                return Row::I15.wait(
+                    Reason::UpdatedElsewhere {
+                        orchestrator: managed.orchestrator.name(),
+                    },
+                    self.now + span(self.policy.healthy_time),
+                );
+            }
+            Progress::Paused { message, .. } | Progress::RollbackPaused { message } => {
+                return Row::I16.rest(Reason::UpdatePaused {
+                    orchestrator: managed.orchestrator.name(),
+                    message: message.clone(),
+                });
+            }
+        }
+        self.begin(|to, intent| Step::Begin { to, intent })
+    }
+
+    /// Whether the desired image may be tried now.
+    fn begin(&self, step: impl FnOnce(ImageReference, Intent) -> Step) -> Decided {
+        let (reference, intent) = match self.desired {
+            Desired::Keep(reason) => return Row::I17.rest(reason.clone()),
+            Desired::Image {
+                reference, intent, ..
+            } => (reference, *intent),
+        };
+        let (image, record) = (reference.to_string(), &self.managed.record);
+        let is_asked_for = intent != Intent::Upgrade;
+        if !is_asked_for && record.rolled_back_from.as_ref() == Some(&image) {
+            return Row::I18.rest(Reason::RolledBack {
+                image,
+                to: self.managed.image.to_string(),
+            });
+        }
+        if !is_asked_for && let Some(failed) = record.failed.as_ref().filter(|failed| failed.image == image) {
+            let until = failed.at + span(quarantine(failed.attempts));
+            if self.now < until {
+                return Row::I19.rest(Reason::Quarantined {
+                    image,
+                    attempt: failed.attempts,
+                    until,
+                });
+            }
+        }
+        let beginning = Beginning {
+            limits: &self.managed.limits,
+            timing: &self.policy.timing,
+            holds: self.facts.holds.as_ref(),
+            is_plan: self.facts.is_plan,
+            expiry: self.managed.image.expiry(),
+            now: self.now,
+        };
+        match beginning.holdup(reference, intent) {
+            Some(Holdup::Reason(reason)) => Row::I20.rest(reason),
+            Some(Holdup::Unread) => Row::I20.decide(Decision::LearnHolds),
+            Some(Holdup::Unseen(image)) => Row::I21.act(Step::NoteFirstSeen { image }),
+            None => Row::I22.act(step(reference.clone(), intent)),
+        }
+    }
+
+    fn rolling_out(&self) -> Reason {
+        let tasks = &self.managed.tasks;
+        Reason::RollingOut {
+            orchestrator: self.managed.orchestrator.name(),
+            image: self.managed.image.to_string(),
+            running: tasks.running,
+            wanted: tasks.wanted,
+        }
+    }
+
+    fn proving(&self, since: DateTime<Utc>) -> Reason {
+        let tasks = &self.managed.tasks;
+        Reason::Proving {
+            healthy_for: (self.now - since).to_std().unwrap_or_default(),
+            needed: self.policy.healthy_time,
+            verdict: format!("{} of {} run", tasks.running, tasks.wanted),
+        }
+    }
+
+    /// The orchestrator's words, and those of the task that failed.
+    fn explained(&self, message: &str, attempt: &Attempt) -> String {
+        match self.last_failure_of(attempt) {
+            Some(failure) => format!("{message} ({failure})"),
+            None => message.to_owned(),
+        }
+    }
+
+    fn last_failure_of(&self, attempt: &Attempt) -> Option<String> {
+        let failure = self.managed.tasks.last_failure.as_ref()?;
+        (failure.image == attempt.to && failure.at >= attempt.since).then(|| failure.error.clone())
+    }
+}
+
+fn span(duration: Duration) -> TimeDelta {
+    TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX / 4)
+}

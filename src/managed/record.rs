@@ -1,0 +1,130 @@
+//! What is written on a workload, and read from it: the labels of a service, the annotations of a Deployment. They
+//! restart nothing.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+
+use super::label::{
+    ATTEMPT_APPLIED, ATTEMPT_FAILED, ATTEMPT_FROM, ATTEMPT_IMAGE, ATTEMPT_INTENT, ATTEMPT_SINCE, FAILED_AT,
+    FAILED_ATTEMPTS, FAILED_CAUSE, FAILED_IMAGE,
+};
+use crate::container::label::{PREVIOUS_IMAGE, RELEASE, ROLLED_BACK_FROM};
+use crate::rollout::Intent;
+
+/// What earlier runs wrote on a workload.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Record {
+    /// How many upgrades there were before the last attempt.
+    pub release: u64,
+    /// The image before the one that ran when the last attempt began.
+    pub previous_image: Option<String>,
+    /// What was tried last, until it has failed.
+    pub attempt: Option<Attempt>,
+    /// The image that failed last.
+    pub failed: Option<FailedImage>,
+    /// The image from which somebody went back.
+    pub rolled_back_from: Option<String>,
+}
+
+/// An image that is tried, or was.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attempt {
+    /// The image before.
+    pub from: String,
+    /// The image.
+    pub to: String,
+    /// When it was begun.
+    pub since: DateTime<Utc>,
+    /// Who wanted it.
+    pub intent: Intent,
+    /// Whether the workload was given the image.
+    pub is_applied: bool,
+    /// Why the image was taken away again, where this program did that by hand.
+    pub failed: Option<String>,
+}
+
+/// An image that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedImage {
+    /// The image.
+    pub image: String,
+    /// How many times in a row.
+    pub attempts: u32,
+    /// When it failed last.
+    pub at: DateTime<Utc>,
+    /// Why, in a sentence.
+    pub cause: String,
+}
+
+impl Record {
+    /// Reads it. What cannot be read was not written here, and says nothing.
+    pub fn read<'a>(text: impl Fn(&str) -> Option<&'a str>) -> Self {
+        let owned = |name| text(name).map(str::to_owned);
+        let moment = |name| {
+            let moment = DateTime::parse_from_rfc3339(text(name)?);
+            moment.ok().map(|moment| moment.to_utc())
+        };
+        let attempt = || {
+            Some(Attempt {
+                from: owned(ATTEMPT_FROM)?,
+                to: owned(ATTEMPT_IMAGE)?,
+                since: moment(ATTEMPT_SINCE)?,
+                intent: match text(ATTEMPT_INTENT)? {
+                    "retry" => Intent::Retry,
+                    "rollback" => Intent::Rollback,
+                    _ => Intent::Upgrade,
+                },
+                is_applied: text(ATTEMPT_APPLIED) == Some("true"),
+                failed: owned(ATTEMPT_FAILED),
+            })
+        };
+        let failed = || {
+            Some(FailedImage {
+                image: owned(FAILED_IMAGE)?,
+                attempts: text(FAILED_ATTEMPTS)?.parse().ok()?,
+                at: moment(FAILED_AT)?,
+                cause: owned(FAILED_CAUSE)?,
+            })
+        };
+        Self {
+            release: text(RELEASE)
+                .and_then(|text| text.parse().ok())
+                .unwrap_or_default(),
+            previous_image: owned(PREVIOUS_IMAGE),
+            attempt: attempt(),
+            failed: failed(),
+            rolled_back_from: owned(ROLLED_BACK_FROM),
+        }
+    }
+
+    /// All names, each with its value, or without one where it is to be taken away.
+    pub fn write(&self) -> Vec<(&'static str, Option<String>)> {
+        let moment = |moment: DateTime<Utc>| moment.to_rfc3339_opts(SecondsFormat::Secs, true);
+        let attempt = self.attempt.as_ref();
+        let failed = self.failed.as_ref();
+        let intent = |attempt: &Attempt| match attempt.intent {
+            Intent::Upgrade => "upgrade",
+            Intent::Retry => "retry",
+            Intent::Rollback => "rollback",
+        };
+        vec![
+            (RELEASE, (self.release > 0).then(|| self.release.to_string())),
+            (PREVIOUS_IMAGE, self.previous_image.clone()),
+            (ROLLED_BACK_FROM, self.rolled_back_from.clone()),
+            (ATTEMPT_IMAGE, attempt.map(|attempt| attempt.to.clone())),
+            (ATTEMPT_FROM, attempt.map(|attempt| attempt.from.clone())),
+            (ATTEMPT_SINCE, attempt.map(|attempt| moment(attempt.since))),
+            (ATTEMPT_INTENT, attempt.map(|attempt| intent(attempt).to_owned())),
+            (
+                ATTEMPT_APPLIED,
+                attempt
+                    .filter(|attempt| attempt.is_applied)
+                    .map(|_| "true".to_owned()),
+            ),
+            (ATTEMPT_FAILED, attempt.and_then(|attempt| attempt.failed.clone())),
+            (FAILED_IMAGE, failed.map(|failed| failed.image.clone())),
+            (FAILED_ATTEMPTS, failed.map(|failed| failed.attempts.to_string())),
+            (FAILED_AT, failed.map(|failed| moment(failed.at))),
+            (FAILED_CAUSE, failed.map(|failed| failed.cause.clone())),
+        ]
+    }
+}

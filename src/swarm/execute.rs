@@ -1,0 +1,70 @@
+//! Takes the steps.
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+use super::{Defaults, Service, with_image, with_record};
+use crate::engine::{Engine, EngineError, ServiceUpdate};
+use crate::host::hold::note_first_seen;
+use crate::image::ImageReference;
+use crate::managed::{Attempt, Record, Step};
+
+/// Takes a step. Swarm refuses it where the service is not as it was observed any more.
+///
+/// # Errors
+/// The engine's; [`EngineError::Conflict`] where the service has changed meanwhile.
+pub async fn execute<E: Engine>(
+    engine: &E,
+    service: &Service,
+    step: &Step,
+    defaults: Defaults,
+    now: DateTime<Utc>,
+) -> Result<(), EngineError> {
+    let spec = &service.document["Spec"];
+    let managed = &service.managed;
+    let label = |record: &Record| with_record(spec, record, defaults);
+    let (spec, image, rollback) = match step {
+        Step::NoteFirstSeen { image } => return note_first_seen(engine, image, now).await,
+        Step::Begin { to, intent } => (label(&managed.begin(&to.to_string(), *intent, now)), None, false),
+        Step::Apply { to } => {
+            let record = with_attempt(&managed.record, |attempt| attempt.is_applied = true);
+            let spec = with_image(&label(&record), &to.to_string(), defaults);
+            (spec, Some(to.clone()), false)
+        }
+        Step::RollBack { to, .. } if previous_image(service) == Some(to) => (spec.clone(), None, true),
+        Step::RollBack { to, cause } => {
+            let record = with_attempt(&managed.record, |attempt| {
+                attempt.failed = Some(cause.to_string());
+            });
+            let image = to.parse::<ImageReference>().ok();
+            (with_image(&label(&record), to, defaults), image, false)
+        }
+        Step::Quarantine { image, cause } => (label(&managed.quarantined(image, cause, now)), None, false),
+        Step::NoteRollback { from } => (label(&managed.rolled_back(from)), None, false),
+    };
+    let update = ServiceUpdate {
+        id: &managed.id,
+        version: service.version(),
+        spec: &spec,
+        rollback,
+        image: image.as_ref(),
+    };
+    engine.update_service(update).await
+}
+
+fn with_attempt(record: &Record, change: impl FnOnce(&mut Attempt)) -> Record {
+    let mut record = record.clone();
+    record.attempt.as_mut().map(change);
+    record
+}
+
+/// The image that Swarm itself would go back to.
+fn previous_image(service: &Service) -> Option<&String> {
+    match service
+        .document
+        .pointer("/PreviousSpec/TaskTemplate/ContainerSpec/Image")?
+    {
+        Value::String(image) => Some(image),
+        _ => None,
+    }
+}

@@ -1,0 +1,122 @@
+//! From a service's documents to what they say.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+use crate::image::ImageName;
+use crate::managed::{Managed, Orchestrator, Progress, Record, TaskFailure, Tasks};
+use crate::observe;
+use crate::schedule::zone::Zone;
+
+/// The pause between two tasks, in nanoseconds, and how long each is watched, where the spec says nothing: see
+/// swarmkit's api/defaults/service.go.
+const DEFAULT_MONITOR: u64 = 5_000_000_000;
+
+/// What a service is, where it is one of these workloads. `tasks` are those of all services.
+pub fn read(service: &Value, tasks: &[Value], workloads: &[String], zone: &Zone) -> Option<Managed> {
+    let text = |path: &str| service.pointer(path).and_then(Value::as_str);
+    let env = service
+        .pointer("/Spec/TaskTemplate/ContainerSpec/Env")?
+        .as_array()?;
+    let mut variables = env.iter().filter_map(Value::as_str);
+    let workload = variables.find_map(|variable| variable.strip_prefix("DELEGATE_NAME="))?;
+    let workload = workloads.iter().find(|ours| *ours == workload)?;
+    let id = text("/ID")?;
+    let image = text("/Spec/TaskTemplate/ContainerSpec/Image")?;
+    let labels = service.pointer("/Spec/Labels").and_then(Value::as_object);
+    let label = |name: &str| labels?.get(name)?.as_str();
+    let mode = service.pointer("/Spec/Mode").and_then(Value::as_object);
+    let is = |kind: &str| mode.is_some_and(|mode| mode.contains_key(kind));
+    let own = tasks.iter().filter(|task| task["ServiceID"].as_str() == Some(id));
+    Some(Managed {
+        orchestrator: Orchestrator::Swarm,
+        id: id.to_owned(),
+        name: text("/Spec/Name")?.to_owned(),
+        workload: workload.clone(),
+        image: ImageName::from(image),
+        progress: progress(service),
+        tasks: tasks_of(service, image, own),
+        record: Record::read(label),
+        opted_out: observe::opted_out_by(label),
+        limits: observe::limits_by(label, zone),
+        unsupported: (is("ReplicatedJob") || is("GlobalJob"))
+            .then_some("a Swarm job, which starts again with each update"),
+        pace: pace(service),
+    })
+}
+
+/// How long Swarm itself takes from one task to the next.
+fn pace(service: &Value) -> Duration {
+    let nanoseconds = |name: &str| service.pointer(&format!("/Spec/UpdateConfig/{name}"))?.as_u64();
+    let delay = nanoseconds("Delay").unwrap_or_default();
+    let monitor = nanoseconds("Monitor").unwrap_or(DEFAULT_MONITOR);
+    Duration::from_nanos(delay.saturating_add(monitor))
+}
+
+fn progress(service: &Value) -> Progress {
+    let status = &service["UpdateStatus"];
+    let message = || status["Message"].as_str().unwrap_or_default().to_owned();
+    // Each update but a rollback takes it away at first.
+    match status["State"].as_str().unwrap_or_default() {
+        "updating" => Progress::Updating,
+        "paused" => {
+            let message = message();
+            Progress::Paused {
+                by_failure: message.contains("failure"),
+                message,
+            }
+        }
+        "rollback_started" => Progress::RollingBack,
+        "rollback_paused" => Progress::RollbackPaused { message: message() },
+        "rollback_completed" => Progress::RolledBack { message: message() },
+        _ => Progress::Settled {
+            completed_at: moment(&status["CompletedAt"]),
+        },
+    }
+}
+
+fn tasks_of<'a>(service: &Value, image: &str, own: impl Iterator<Item = &'a Value> + Clone) -> Tasks {
+    let state = |task: &Value| task["Status"]["State"].as_str().unwrap_or_default().to_owned();
+    let is_desired = |task: &&Value| task["DesiredState"].as_str() == Some("running");
+    let image_of = |task: &Value| {
+        task.pointer("/Spec/ContainerSpec/Image")
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    let running = own
+        .clone()
+        .filter(is_desired)
+        .filter(|task| state(task) == "running" && image_of(task).as_deref() == Some(image));
+    let count = |path: &str| service.pointer(path).and_then(Value::as_u64);
+    let wanted = count("/Spec/Mode/Replicated/Replicas")
+        .or_else(|| count("/ServiceStatus/DesiredTasks"))
+        .unwrap_or_else(|| own.clone().filter(is_desired).count() as u64);
+    let failures = own.filter_map(|task| {
+        let state = state(task);
+        let has_failed = matches!(state.as_str(), "failed" | "rejected" | "orphaned" | "complete");
+        let error = task["Status"]["Err"]
+            .as_str()
+            .or(task["Status"]["Message"].as_str());
+        has_failed.then_some(())?;
+        Some(TaskFailure {
+            at: moment(&task["Status"]["Timestamp"])?,
+            image: image_of(task)?,
+            error: error.unwrap_or(&state).to_owned(),
+        })
+    });
+    Tasks {
+        wanted,
+        running: running.clone().count() as u64,
+        last_started_at: running
+            .filter_map(|task| moment(&task["Status"]["Timestamp"]))
+            .max(),
+        last_failure: failures.max_by_key(|failure| failure.at),
+    }
+}
+
+fn moment(value: &Value) -> Option<DateTime<Utc>> {
+    let moment = DateTime::parse_from_rfc3339(value.as_str()?).ok()?;
+    Some(moment.to_utc())
+}

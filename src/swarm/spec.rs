@@ -1,0 +1,112 @@
+//! The next spec of a service, made of the present one: raw JSON in, raw JSON out, so that fields which nobody here knows
+//! survive.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::managed::Record;
+
+/// What is set where the owner of a service set nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Defaults {
+    /// How long a new task is watched.
+    pub monitor: Duration,
+    /// How long an old task may finish its work.
+    pub stop_grace_period: Duration,
+}
+
+fn nanoseconds(duration: Duration) -> Value {
+    json!(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
+}
+
+fn object<'a>(parent: &'a mut Value, name: &str) -> Option<&'a mut Map<String, Value>> {
+    let child = parent.as_object_mut()?.entry(name).or_insert(Value::Null);
+    if child.is_null() {
+        *child = json!({});
+    }
+    child.as_object_mut()
+}
+
+/// The same spec with this record in its labels, and with what its owner left unset about updates. Neither restarts a task.
+pub fn with_record(spec: &Value, record: &Record, defaults: Defaults) -> Value {
+    let mut spec = spec.clone();
+    if let Some(labels) = object(&mut spec, "Labels") {
+        for (name, value) in record.write() {
+            match value {
+                Some(value) => labels.insert(name.to_owned(), Value::String(value)),
+                None => labels.remove(name),
+            };
+        }
+    }
+    let order = if has_host_port(&spec) {
+        "stop-first"
+    } else {
+        "start-first"
+    };
+    if let Some(update) = object(&mut spec, "UpdateConfig") {
+        let unset = [
+            ("Parallelism", json!(1)),
+            ("FailureAction", json!("rollback")),
+            ("Monitor", nanoseconds(defaults.monitor)),
+            ("Order", json!(order)),
+        ];
+        for (name, value) in unset {
+            update.entry(name).or_insert(value);
+        }
+    }
+    spec
+}
+
+/// The same spec with another image, and with the time that its owner left unset for the old tasks. This replaces the tasks.
+pub fn with_image(spec: &Value, image: &str, defaults: Defaults) -> Value {
+    let mut spec = spec.clone();
+    if let Some(container) = spec
+        .pointer_mut("/TaskTemplate/ContainerSpec")
+        .and_then(Value::as_object_mut)
+    {
+        container.insert("Image".to_owned(), json!(image));
+        container
+            .entry("StopGracePeriod")
+            .or_insert_with(|| nanoseconds(defaults.stop_grace_period));
+    }
+    spec
+}
+
+/// Whether it has a port of the host, of which a node has one only.
+fn has_host_port(spec: &Value) -> bool {
+    let ports = spec.pointer("/EndpointSpec/Ports").and_then(Value::as_array);
+    let mut ports = ports.into_iter().flatten();
+    ports.any(|port| port["PublishMode"].as_str() == Some("host"))
+}
+
+/// What its owner set that can hurt, each in a sentence.
+pub fn warnings(spec: &Value, defaults: Defaults) -> Vec<String> {
+    let text = |path: &str| spec.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let mut warnings = Vec::new();
+    if text("/UpdateConfig/Order") == "start-first" && has_host_port(spec) {
+        warnings.push(
+            "its update order is start-first, but it publishes a port in host mode, which a node has only once: new tasks may \
+             find no node"
+                .to_owned(),
+        );
+    }
+    if matches!(text("/UpdateConfig/FailureAction"), "pause" | "continue") {
+        warnings.push(format!(
+            "its FailureAction is {}, so Swarm itself does not roll back; delegate-upgrader does, after HEALTHY_DEADLINE",
+            text("/UpdateConfig/FailureAction")
+        ));
+    }
+    let grace = spec
+        .pointer("/TaskTemplate/ContainerSpec/StopGracePeriod")
+        .and_then(Value::as_u64)
+        .map(Duration::from_nanos);
+    if let Some(grace) = grace.filter(|grace| *grace < defaults.stop_grace_period) {
+        warnings.push(format!(
+            "its StopGracePeriod of {} is shorter than CONTAINER_STOP_TIMEOUT ({}): tasks may be cut short",
+            crate::text::duration::text(grace),
+            crate::text::duration::text(defaults.stop_grace_period)
+        ));
+    }
+    warnings
+}

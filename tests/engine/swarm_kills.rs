@@ -1,0 +1,108 @@
+//! A process that updates a service is killed at a call, and the next run finishes what it began.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kit::lab::{CRASHES, V1, V2, eventually, image};
+
+use crate::proxy::{Proxy, Treatment};
+use crate::swarm::{PATIENCE, Service};
+
+/// The upgrader's calls that are tried.
+type Counted = fn(&str) -> bool;
+
+/// Runs until it is killed at this call, of those that are counted. Whether it came to that.
+fn killed_at(service: &Service, published: &str, counted: Counted, point: usize, how: Treatment) -> bool {
+    let made = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&made);
+    let proxy = Proxy::that_treats(move |method, _| {
+        if counted(method) && count.fetch_add(1, Ordering::SeqCst) == point {
+            how
+        } else {
+            Treatment::LetThrough
+        }
+    });
+    let host = proxy.host();
+    service
+        .upgrader(published)
+        .with("DOCKER_HOST", &host)
+        .run(&["once"]);
+    assert!(Path::new(host.trim_start_matches("unix://")).exists());
+    made.load(Ordering::SeqCst) > point
+}
+
+/// Each point of an upgrade from one image to the other, and back, and so on.
+fn an_upgrade(counted: Counted) {
+    let service = Service::with_replicas("swarm-kills", 1);
+    let (mut tried, mut wanted, mut other) = (0, V2, V1);
+    for point in 0.. {
+        let mut came_to_it = false;
+        for how in [Treatment::KilledBefore, Treatment::KilledAfter] {
+            let is_killed = killed_at(&service, wanted, counted, point, how);
+            let run = service.upgrader(wanted).run(&["once"]);
+            assert_eq!(run.code, Some(0), "point {point}: {}", run.text);
+            assert_eq!(service.running(), [image(wanted)], "point {point}: {}", run.text);
+            assert!(service.image().starts_with(&image(wanted)));
+            assert_eq!(service.label("attempt-image"), Some(service.image()));
+            assert_eq!(service.label("failed-image"), None);
+            came_to_it |= is_killed;
+            tried += usize::from(is_killed);
+            std::mem::swap(&mut wanted, &mut other);
+        }
+        if !came_to_it {
+            break;
+        }
+    }
+    eprintln!("{tried} kills");
+    assert!(tried > 3);
+}
+
+/// Each point of an update that fails.
+fn a_failure(counted: Counted) {
+    let service = Service::with_replicas("swarm-kills-failure", 1);
+    let before = service.image();
+    let mut tried = 0;
+    for point in 0.. {
+        let mut came_to_it = false;
+        for how in [Treatment::KilledBefore, Treatment::KilledAfter] {
+            let is_killed = killed_at(&service, CRASHES, counted, point, how);
+            let run = service.upgrader(CRASHES).run(&["once"]);
+            assert_eq!(run.code, Some(1), "point {point}: {}", run.text);
+            assert_eq!(service.image(), before, "point {point}: {}", run.text);
+            eventually("the old one runs again", PATIENCE, || {
+                service.running() == [image(V1)]
+            });
+            let failed = service.label("failed-image").expect("it is in quarantine");
+            assert!(failed.starts_with(&image(CRASHES)), "{failed}");
+            service.forget("failed-image");
+            came_to_it |= is_killed;
+            tried += usize::from(is_killed);
+        }
+        if !came_to_it {
+            break;
+        }
+    }
+    eprintln!("{tried} kills");
+    assert!(tried > 3);
+}
+
+#[test]
+#[ignore = "needs an engine of its own"]
+fn an_upgrade_whose_process_is_killed_at_a_write_is_finished() {
+    an_upgrade(|method| method != "GET");
+}
+
+#[test]
+#[ignore = "needs an engine of its own"]
+fn a_failure_whose_process_is_killed_at_a_write_is_undone() {
+    a_failure(|method| method != "GET");
+}
+
+/// The same at each call, which takes half an hour. Run by `make swarm`.
+#[test]
+#[ignore = "it takes half an hour: make swarm runs it"]
+fn whoever_is_killed_at_any_call() {
+    an_upgrade(|_| true);
+    a_failure(|_| true);
+}

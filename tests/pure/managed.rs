@@ -1,0 +1,378 @@
+//! The table of what an orchestrator rolls out: one state of a workload to a line.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use delegate_upgrader::config::{Strategy, Timing};
+use delegate_upgrader::image::ImageName;
+use delegate_upgrader::managed::{
+    Attempt, Decision, Facts, FailedImage, Managed, Orchestrator, Progress, Record, Step, TaskFailure, Tasks,
+    next,
+};
+use delegate_upgrader::rollout::reason::{Reason, ReasonKind};
+use delegate_upgrader::rollout::{Desired, Intent, OwnerLimits, Policy};
+
+const OLD: &str =
+    "harness/delegate:26.01.1@sha256:1111111111111111111111111111111111111111111111111111111111111111";
+const NEW: &str =
+    "harness/delegate:26.02.2@sha256:2222222222222222222222222222222222222222222222222222222222222222";
+const THIRD: &str =
+    "harness/delegate:26.03.3@sha256:3333333333333333333333333333333333333333333333333333333333333333";
+
+fn now() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_800_000_000, 0).unwrap()
+}
+
+fn ago(seconds: i64) -> DateTime<Utc> {
+    now() - TimeDelta::seconds(seconds)
+}
+
+fn policy() -> Policy {
+    Policy {
+        health_only: false,
+        strategy: Strategy::Auto,
+        healthy_time: Duration::from_secs(60),
+        healthy_deadline: Duration::from_secs(600),
+        idle_wait: Duration::ZERO,
+        restarts_unhealthy: false,
+        timing: Timing::default(),
+    }
+}
+
+/// Two tasks that have run the old image for an hour.
+fn service() -> Managed {
+    Managed {
+        orchestrator: Orchestrator::Swarm,
+        id: "id".to_owned(),
+        name: "delegate".to_owned(),
+        workload: "docker-delegate".to_owned(),
+        image: ImageName::from(OLD),
+        progress: Progress::Settled { completed_at: None },
+        tasks: Tasks {
+            wanted: 2,
+            running: 2,
+            last_started_at: Some(ago(3600)),
+            last_failure: None,
+        },
+        record: Record::default(),
+        opted_out: None,
+        limits: OwnerLimits::default(),
+        unsupported: None,
+        pace: Duration::from_secs(60),
+    }
+}
+
+fn attempt(is_applied: bool) -> Attempt {
+    Attempt {
+        from: OLD.to_owned(),
+        to: NEW.to_owned(),
+        since: ago(100),
+        intent: Intent::Upgrade,
+        is_applied,
+        failed: None,
+    }
+}
+
+/// The same, while the new image is tried.
+fn tried(progress: Progress) -> Managed {
+    Managed {
+        image: ImageName::from(NEW),
+        progress,
+        record: Record {
+            attempt: Some(attempt(true)),
+            ..Record::default()
+        },
+        tasks: Tasks {
+            wanted: 2,
+            running: 1,
+            last_started_at: Some(ago(50)),
+            last_failure: None,
+        },
+        ..service()
+    }
+}
+
+/// The same, after the old image came back.
+fn back(progress: Progress, is_applied: bool) -> Managed {
+    Managed {
+        record: Record {
+            attempt: Some(attempt(is_applied)),
+            ..Record::default()
+        },
+        progress,
+        ..service()
+    }
+}
+
+fn wanted(image: &str) -> Desired {
+    Desired::Image {
+        reference: image.parse().unwrap(),
+        id: None,
+        intent: Intent::Upgrade,
+    }
+}
+
+fn facts() -> Facts {
+    Facts {
+        // Nothing holds back what is not paused on this host.
+        holds: Some(Err("not read".to_owned())),
+        ..Facts::default()
+    }
+}
+
+fn decide(managed: &Managed, desired: &Desired) -> Decision {
+    next(managed, desired, &policy(), &facts(), now()).decision
+}
+
+fn reason(managed: &Managed, desired: &Desired) -> ReasonKind {
+    match decide(managed, desired) {
+        Decision::Wait { reason, .. } | Decision::Rest(reason) => reason.kind(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn step(managed: &Managed, desired: &Desired) -> Step {
+    match decide(managed, desired) {
+        Decision::Act(step) => step,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn keep() -> Desired {
+    Desired::Keep(Reason::AwaitingSchedule { published: None })
+}
+
+#[test]
+fn what_is_tried_is_written_down_before_it_is_tried() {
+    assert!(matches!(step(&service(), &wanted(NEW)), Step::Begin { .. }));
+    let begun = back(Progress::Settled { completed_at: None }, false);
+    assert!(matches!(step(&begun, &wanted(NEW)), Step::Apply { .. }));
+    // Another image is published by now.
+    assert!(matches!(step(&begun, &wanted(THIRD)), Step::Begin { .. }));
+    assert_eq!(reason(&begun, &keep()), ReasonKind::AwaitingSchedule);
+}
+
+#[test]
+fn what_its_owner_or_the_administrator_says_comes_first() {
+    let opted_out = Managed {
+        opted_out: Some("io.delegate-upgrader.enable"),
+        ..service()
+    };
+    assert_eq!(reason(&opted_out, &wanted(NEW)), ReasonKind::OptedOut);
+    let job = Managed {
+        unsupported: Some("a Swarm job"),
+        ..service()
+    };
+    assert_eq!(reason(&job, &wanted(NEW)), ReasonKind::NotUpgradable);
+    let health_only = Policy {
+        health_only: true,
+        ..policy()
+    };
+    for managed in [service(), tried(Progress::Updating)] {
+        let decided = next(&managed, &wanted(NEW), &health_only, &facts(), now());
+        assert!(
+            matches!(decided.decision, Decision::Rest(Reason::HealthOnly { .. })),
+            "{decided:?}"
+        );
+    }
+}
+
+#[test]
+fn a_rollout_is_followed_to_its_end_and_beyond() {
+    assert_eq!(
+        reason(&tried(Progress::Updating), &keep()),
+        ReasonKind::RollingOut
+    );
+    let complete = |started: i64, completed: i64| Managed {
+        tasks: Tasks {
+            wanted: 2,
+            running: 2,
+            last_started_at: Some(ago(started)),
+            last_failure: None,
+        },
+        ..tried(Progress::Settled {
+            completed_at: Some(ago(completed)),
+        })
+    };
+    assert_eq!(reason(&complete(30, 20), &keep()), ReasonKind::Proving);
+    assert_eq!(reason(&complete(60, 20), &keep()), ReasonKind::AwaitingSchedule);
+    // Complete, and then one of its tasks ended: it has until the deadline to run again.
+    let lame = |got_on: i64, completed: i64| {
+        let mut managed = tried(Progress::Settled {
+            completed_at: Some(ago(completed)),
+        });
+        managed.tasks.last_started_at = Some(ago(got_on));
+        managed.record.attempt.as_mut().unwrap().since = ago(10_000);
+        managed
+    };
+    assert_eq!(reason(&lame(50, 40), &keep()), ReasonKind::RollingOut);
+    assert!(matches!(step(&lame(700, 690), &keep()), Step::RollBack { to, .. } if to == OLD));
+    // Long after it was complete that says nothing of the image.
+    assert_eq!(reason(&lame(9000, 8000), &keep()), ReasonKind::AwaitingSchedule);
+    let scaled_to_zero = Managed {
+        tasks: Tasks::default(),
+        ..tried(Progress::Settled { completed_at: None })
+    };
+    assert_eq!(reason(&scaled_to_zero, &keep()), ReasonKind::NotVerified);
+}
+
+#[test]
+fn a_rollout_that_does_not_get_on_is_rolled_back() {
+    let mut stuck = tried(Progress::Updating);
+    for (got_on, expected) in [(659, false), (660, true)] {
+        stuck.tasks.last_started_at = Some(ago(got_on));
+        stuck.record.attempt.as_mut().unwrap().since = ago(10_000);
+        let decision = decide(&stuck, &keep());
+        assert_eq!(
+            matches!(decision, Decision::Act(Step::RollBack { .. })),
+            expected,
+            "{got_on}"
+        );
+    }
+    let paused = tried(Progress::Paused {
+        by_failure: true,
+        message: "update paused due to failure".to_owned(),
+    });
+    assert!(matches!(step(&paused, &keep()), Step::RollBack { to, .. } if to == OLD));
+    // A person did that.
+    let paused = tried(Progress::Paused {
+        by_failure: false,
+        message: String::new(),
+    });
+    assert_eq!(reason(&paused, &keep()), ReasonKind::UpdatePaused);
+}
+
+#[test]
+fn an_image_that_failed_is_put_in_quarantine_once_nothing_updates() {
+    let failure = TaskFailure {
+        at: ago(50),
+        image: NEW.to_owned(),
+        error: "task: non-zero exit (2)".to_owned(),
+    };
+    let rolled_back = || Progress::RolledBack {
+        message: "rollback completed".to_owned(),
+    };
+    // Somebody asked for that: nothing has failed.
+    let mut going_back = back(Progress::RollingBack, false);
+    assert_eq!(reason(&going_back, &keep()), ReasonKind::UpdatedElsewhere);
+    going_back.tasks.last_failure = Some(failure.clone());
+    assert_eq!(reason(&going_back, &keep()), ReasonKind::RollingBack);
+    let mut failed = back(rolled_back(), false);
+    failed.tasks.last_failure = Some(failure.clone());
+    let Step::Quarantine { image, cause } = step(&failed, &wanted(NEW)) else {
+        panic!("{:?}", step(&failed, &wanted(NEW)));
+    };
+    assert_eq!(image, NEW);
+    assert!(cause.contains("task: non-zero exit (2)"), "{cause}");
+    // A failure of an earlier attempt is none of this one.
+    failed.tasks.last_failure = Some(TaskFailure {
+        at: ago(500),
+        ..failure
+    });
+    assert!(matches!(step(&failed, &wanted(NEW)), Step::NoteRollback { .. }));
+    // This process asked for it, since no task found a node.
+    let facts = Facts {
+        rollback_cause: Some("0 of 2 ran".to_owned()),
+        ..facts()
+    };
+    let decided = next(&failed, &wanted(NEW), &policy(), &facts, now());
+    assert!(
+        matches!(decided.decision, Decision::Act(Step::Quarantine { .. })),
+        "{decided:?}"
+    );
+}
+
+#[test]
+fn whoever_goes_back_by_hand_is_right() {
+    // By `docker service rollback`, and by `docker service update --image`.
+    let by_rollback = back(
+        Progress::RolledBack {
+            message: "rollback completed".to_owned(),
+        },
+        false,
+    );
+    let by_update = back(Progress::Settled { completed_at: None }, true);
+    for managed in [by_rollback, by_update] {
+        let noted = step(&managed, &wanted(NEW));
+        assert_eq!(noted, Step::NoteRollback { from: NEW.to_owned() });
+        let managed = Managed {
+            record: managed.rolled_back(NEW),
+            progress: Progress::Settled { completed_at: None },
+            ..managed
+        };
+        assert_eq!(reason(&managed, &wanted(NEW)), ReasonKind::RolledBack);
+        assert!(matches!(step(&managed, &wanted(THIRD)), Step::Begin { .. }));
+    }
+}
+
+#[test]
+fn what_somebody_else_began_is_left_to_them() {
+    for (progress, expected) in [
+        (Progress::Updating, ReasonKind::UpdatedElsewhere),
+        (Progress::RollingBack, ReasonKind::UpdatedElsewhere),
+        (
+            Progress::RollbackPaused {
+                message: String::new(),
+            },
+            ReasonKind::UpdatePaused,
+        ),
+    ] {
+        let managed = Managed {
+            progress,
+            ..service()
+        };
+        assert_eq!(reason(&managed, &wanted(NEW)), expected);
+    }
+    // They gave it a third image while ours was tried.
+    let managed = Managed {
+        image: ImageName::from(THIRD),
+        ..tried(Progress::Updating)
+    };
+    assert_eq!(reason(&managed, &wanted(NEW)), ReasonKind::UpdatedElsewhere);
+}
+
+#[test]
+fn quarantine_doubles_and_ends() {
+    let mut managed = service();
+    let mut pauses = Vec::new();
+    for _ in 0..3 {
+        managed.record = managed.quarantined(NEW, "it failed", now());
+        let Decision::Rest(Reason::Quarantined { attempt, until, .. }) = decide(&managed, &wanted(NEW))
+        else {
+            panic!("{:?}", decide(&managed, &wanted(NEW)));
+        };
+        pauses.push((attempt, (until - now()).num_hours()));
+    }
+    assert_eq!(pauses, [(1, 1), (2, 2), (3, 4)]);
+    assert!(matches!(step(&managed, &wanted(THIRD)), Step::Begin { .. }));
+    managed.record.failed.as_mut().unwrap().at = ago(4 * 3600);
+    assert!(matches!(step(&managed, &wanted(NEW)), Step::Begin { .. }));
+}
+
+#[test]
+fn a_record_reads_as_it_was_written() {
+    let record = Record {
+        release: 3,
+        previous_image: Some("harness/delegate:25.12.1".to_owned()),
+        attempt: Some(Attempt {
+            failed: Some("it failed".to_owned()),
+            intent: Intent::Retry,
+            ..attempt(true)
+        }),
+        failed: Some(FailedImage {
+            image: THIRD.to_owned(),
+            attempts: 2,
+            at: ago(7),
+            cause: "it failed".to_owned(),
+        }),
+        rolled_back_from: Some(THIRD.to_owned()),
+    };
+    for record in [record, Record::default()] {
+        let written = record.write();
+        let text = |name: &str| {
+            let found = written.iter().find(|(written, _)| *written == name);
+            found.and_then(|(_, value)| value.as_deref())
+        };
+        assert_eq!(Record::read(text), record);
+    }
+}
