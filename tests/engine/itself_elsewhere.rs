@@ -143,9 +143,13 @@ fn one_that_compose_made_replaces_itself_and_compose_still_knows_it() {
         });
         // When Compose makes it anew, it is of the image of the file, and replaces itself again.
         project.compose(&["up", "--detach", "--force-recreate"]);
+        // It may have begun by now.
         let anew = project.container();
-        assert_ne!(anew, new);
-        assert_eq!(image_of(&anew), upgrader_image(FIRST));
+        assert!(!anew.contains(&new), "{anew}");
+        assert!(
+            anew.lines().any(|id| image_of(id) == upgrader_image(FIRST)),
+            "{anew}"
+        );
         let again = project.is_replaced();
         // The new image is in the file, too, one day.
         project.write(SECOND, lines);

@@ -31,6 +31,12 @@ pub(crate) enum Treatment {
     KilledAfter,
 }
 
+/// Refused calls, but for the question for services of a Swarm: where that is refused, there are none.
+pub(crate) fn without_services(refused: Vec<String>) -> Vec<String> {
+    let is_other = |call: &String| !call.contains("/services");
+    refused.into_iter().filter(is_other).collect()
+}
+
 /// A proxy in front of the engine's socket.
 pub(crate) struct Proxy {
     socket: PathBuf,

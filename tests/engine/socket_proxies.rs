@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use delegate_upgrader::engine::{API_CALLS, Purpose};
 
 use crate::permissions::one_of_each_kind;
-use crate::proxy::Proxy;
+use crate::proxy::{Proxy, without_services};
 use kit::lab::{Lab, V2, env, eventually, image, image_of, inspect, project};
 
 const PAGE: &str = "docs/usage/permissions.md";
@@ -236,7 +236,7 @@ fn ours(allows: impl Fn(&str, &str) -> bool + Send + 'static) -> Front {
     let proxy = Proxy::with_rules(allows);
     Front {
         host: proxy.host(),
-        refused: Box::new(move || proxy.refused()),
+        refused: Box::new(move || without_services(proxy.refused())),
     }
 }
 
@@ -347,7 +347,7 @@ fn a_real_haproxy_with_these_rules_is_stood_in_front_of_the_engine() {
         let proxy = Haproxy::start(&Sections::documented("linuxserver", purpose)).expect("haproxy");
         Front {
             host: proxy.host(),
-            refused: Box::new(move || proxy.refused()),
+            refused: Box::new(move || without_services(proxy.refused())),
         }
     });
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use delegate_upgrader::engine::{API_CALLS, MUTABLE_TAGS, Purpose};
+use delegate_upgrader::engine::{API_CALLS, MUTABLE_TAGS, Purpose, SWARM};
 use kit::page;
 
 /// One pattern for each method, as wollomatic's socket-proxy takes them.
@@ -69,6 +69,6 @@ fn the_documentation_has_the_patterns_of_every_call() {
         "watch",
         &patterns(|purpose| purpose == Purpose::HealthChecks),
     );
-    let is_needed = |purpose| !matches!(purpose, Purpose::Setting(_));
+    let is_needed = |purpose| !matches!(purpose, Purpose::Setting(_) | Purpose::Optional(SWARM));
     page::has(PAGE, "upgrade", &patterns(is_needed));
 }

@@ -134,6 +134,15 @@ impl Claims {
         }
     }
 
+    /// Someone starts what they had stopped, whatever is certain of its delegate.
+    fn takes_back(&mut self, id: &ContainerId, now: Duration) {
+        for down in &mut self.downs {
+            if down.id == *id && down.until.is_none() {
+                down.until = Some(now);
+            }
+        }
+    }
+
     pub(super) fn becomes(&mut self, line: usize, fate: Fate, now: Duration) {
         for down in &mut self.downs {
             if down.line == line && down.until.is_none() {
@@ -250,6 +259,9 @@ impl Claims {
                 _ => None,
             },
             OperatorAction::Start(_) | OperatorAction::Restart(_) | OperatorAction::Unpause(_) => {
+                if !matches!(hand, OperatorAction::Unpause(_)) {
+                    self.takes_back(&target.id, now);
+                }
                 if role == Role::Standby {
                     self.lines[line].unsure.insert(Part::AutoRemove);
                 }
