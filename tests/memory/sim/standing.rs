@@ -367,7 +367,9 @@ impl Judge<'_> {
             problems.push(format!("it does not run: {}", serving.state.as_str()));
         }
         let works = self.world.twin.health(&serving.id) == Some(true);
-        if runs && kind.serves() && !works {
+        // Two of these cannot work side by side, and somebody made that two.
+        let collides = delegate.way == Way::StopFirst && self.line.is_double;
+        if runs && kind.serves() && !works && !collides {
             problems.push("it does not work".to_owned());
         }
         self.left_over(family, works && !delegate.is_broken, problems);
