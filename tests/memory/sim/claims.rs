@@ -134,7 +134,7 @@ impl Claims {
         }
     }
 
-    /// Someone starts what they had stopped, whatever is certain of its delegate.
+    /// Someone starts what they had stopped, or lets it go on, whatever is certain of its delegate.
     fn takes_back(&mut self, id: &ContainerId, now: Duration) {
         for down in &mut self.downs {
             if down.id == *id && down.until.is_none() {
@@ -259,7 +259,7 @@ impl Claims {
                 _ => None,
             },
             OperatorAction::Start(_) | OperatorAction::Restart(_) | OperatorAction::Unpause(_) => {
-                if !matches!(hand, OperatorAction::Unpause(_)) {
+                if !(is_ending && matches!(hand, OperatorAction::Unpause(_))) {
                     self.takes_back(&target.id, now);
                 }
                 if role == Role::Standby {
