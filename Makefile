@@ -4,7 +4,7 @@ TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
 export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 MDBOOK := 0.5.4
 
-# The stories in memory take a third of the time then, which is far more than it costs to compile them so.
+# The stories in memory take less than half of the time then, which is more than it costs to compile them so.
 test itself swarm matrix fidelity book: export CARGO_PROFILE_DEV_OPT_LEVEL := 1
 
 .DEFAULT_GOAL := help

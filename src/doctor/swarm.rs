@@ -11,7 +11,7 @@ use crate::config::Settings;
 use crate::engine::{DockerEngine, Engine as _};
 use crate::swarm::{self, Defaults, Service};
 
-/// The services that are delegates; `None` where the engine is no manager, or may not be asked.
+/// The services that are delegates; `None` if the engine is not a manager, or a proxy refuses the question.
 pub(super) async fn services(engine: &DockerEngine, settings: &Settings) -> Option<Vec<Service>> {
     if !settings.swarm {
         return None;

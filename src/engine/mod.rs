@@ -227,7 +227,7 @@ pub trait Engine: Send + Sync + 'static {
         std::future::ready(Err(EngineError::NotFound("no registry".to_owned())))
     }
 
-    /// The Swarm's services, each with its whole document and how many tasks it has; `None` where the engine is no manager.
+    /// The documents of the Swarm's services, with their numbers of tasks; `None` if the engine is not a manager.
     fn services(&self) -> impl Future<Output = Result<Option<Vec<Value>>, EngineError>> + Send {
         std::future::ready(Ok(None))
     }

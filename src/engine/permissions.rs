@@ -87,7 +87,7 @@ pub const HEALTH_PROBE_EXEC: &str = "HEALTH_PROBE=exec";
 /// The commands and settings that leave something on the engine, which others read before a replacement begins.
 pub(super) const PAUSE_AND_DELAY: &str = "`pause`, `UPGRADE_DELAY`, `UPGRADE_WAVE`";
 
-/// What the calls are for that concern a Swarm. Only a manager of one is asked more than the first.
+/// The purpose of the calls about a Swarm. Only a manager gets more than the first of them.
 pub const SWARM: &str = "services of a Swarm";
 
 /// Every call. No other is made.

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::image::ImageReference;
 
-/// What a service is to become.
+/// A service's new spec.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceUpdate<'a> {
     /// Its id.
@@ -13,8 +13,6 @@ pub struct ServiceUpdate<'a> {
     pub version: u64,
     /// The whole new spec.
     pub spec: &'a Value,
-    /// Go back to the spec before instead, which Swarm keeps.
-    pub rollback: bool,
     /// The image that is new in the spec: its registry's login goes along, where there is one. Without one Swarm keeps the
     /// login that it has.
     pub image: Option<&'a ImageReference>,

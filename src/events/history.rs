@@ -54,16 +54,16 @@ pub struct Release {
 
 const ORIGINAL: &str = "original";
 
-/// What a delegate that is there shows of itself.
+/// A delegate's history, as its containers or its service show it.
 #[derive(Clone, Debug)]
 pub struct Present {
     workload: String,
-    /// What came of things, each at the time when what shows it was made: nobody knows better.
+    /// Its outcomes, each dated with the creation of what shows it, for want of a better time.
     shown: Vec<Event>,
     serving: Option<Serving>,
 }
 
-/// What is in service.
+/// The release in service.
 #[derive(Clone, Debug)]
 struct Serving {
     release: u64,

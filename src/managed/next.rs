@@ -80,8 +80,6 @@ pub struct Facts {
     pub holds: Option<Result<Holds, String>>,
     /// Whether this is a plan, which changes nothing.
     pub is_plan: bool,
-    /// Why this process asked the orchestrator to go back, if it did.
-    pub rollback_cause: Option<String>,
 }
 
 impl Row {
@@ -224,9 +222,7 @@ impl At<'_> {
         let orchestrator = self.managed.orchestrator.name();
         match (&self.managed.progress, &attempt.failed) {
             // Somebody asked for that, as long as nothing has failed.
-            (Progress::RollingBack, None)
-                if self.facts.rollback_cause.is_none() && self.last_failure_of(attempt).is_none() =>
-            {
+            (Progress::RollingBack, None) if self.last_failure_of(attempt).is_none() => {
                 Row::I15.wait(Reason::UpdatedElsewhere { orchestrator }, self.now + POLL)
             }
             (Progress::RollingBack, _) | (Progress::Updating, Some(_)) => Row::I12.wait(
@@ -238,11 +234,6 @@ impl At<'_> {
                 self.now + POLL,
             ),
             (_, Some(cause)) => failed(Row::I13, cause.clone()),
-            (Progress::RolledBack { .. } | Progress::RollbackPaused { .. }, None)
-                if let Some(cause) = &self.facts.rollback_cause =>
-            {
-                failed(Row::I13, cause.clone())
-            }
             // The orchestrator does that by itself only after a task has failed.
             (Progress::RolledBack { message } | Progress::RollbackPaused { message }, None)
                 if self.last_failure_of(attempt).is_some() =>

@@ -1,13 +1,11 @@
 //! Takes the steps.
 
-use chrono::{DateTime, Utc};
-use serde_json::Value;
-
 use super::{Defaults, Service, with_image, with_record};
 use crate::engine::{Engine, EngineError, ServiceUpdate};
 use crate::host::hold::note_first_seen;
 use crate::image::ImageReference;
 use crate::managed::{Attempt, Record, Step};
+use chrono::{DateTime, Utc};
 
 /// Takes a step. Swarm refuses it where the service is not as it was observed any more.
 ///
@@ -23,30 +21,29 @@ pub async fn execute<E: Engine>(
     let spec = &service.document["Spec"];
     let managed = &service.managed;
     let label = |record: &Record| with_record(spec, record, defaults);
-    let (spec, image, rollback) = match step {
+    let (spec, image) = match step {
         Step::NoteFirstSeen { image } => return note_first_seen(engine, image, now).await,
-        Step::Begin { to, intent } => (label(&managed.begin(&to.to_string(), *intent, now)), None, false),
+        Step::Begin { to, intent } => (label(&managed.begin(&to.to_string(), *intent, now)), None),
         Step::Apply { to } => {
             let record = with_attempt(&managed.record, |attempt| attempt.is_applied = true);
             let spec = with_image(&label(&record), &to.to_string(), defaults);
-            (spec, Some(to.clone()), false)
+            (spec, Some(to.clone()))
         }
-        Step::RollBack { to, .. } if previous_image(service) == Some(to) => (spec.clone(), None, true),
+        // Not by Swarm's own rollback: it restores the labels of before, too, and so would forget the cause.
         Step::RollBack { to, cause } => {
             let record = with_attempt(&managed.record, |attempt| {
                 attempt.failed = Some(cause.to_string());
             });
             let image = to.parse::<ImageReference>().ok();
-            (with_image(&label(&record), to, defaults), image, false)
+            (with_image(&label(&record), to, defaults), image)
         }
-        Step::Quarantine { image, cause } => (label(&managed.quarantined(image, cause, now)), None, false),
-        Step::NoteRollback { from } => (label(&managed.rolled_back(from)), None, false),
+        Step::Quarantine { image, cause } => (label(&managed.quarantined(image, cause, now)), None),
+        Step::NoteRollback { from } => (label(&managed.rolled_back(from)), None),
     };
     let update = ServiceUpdate {
         id: &managed.id,
         version: service.version(),
         spec: &spec,
-        rollback,
         image: image.as_ref(),
     };
     engine.update_service(update).await
@@ -56,15 +53,4 @@ fn with_attempt(record: &Record, change: impl FnOnce(&mut Attempt)) -> Record {
     let mut record = record.clone();
     record.attempt.as_mut().map(change);
     record
-}
-
-/// The image that Swarm itself would go back to.
-fn previous_image(service: &Service) -> Option<&String> {
-    match service
-        .document
-        .pointer("/PreviousSpec/TaskTemplate/ContainerSpec/Image")?
-    {
-        Value::String(image) => Some(image),
-        _ => None,
-    }
 }

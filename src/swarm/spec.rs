@@ -110,3 +110,53 @@ pub fn warnings(spec: &Value, defaults: Defaults) -> Vec<String> {
     }
     warnings
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEFAULTS: Defaults = Defaults {
+        monitor: Duration::from_secs(60),
+        stop_grace_period: Duration::from_secs(3600),
+    };
+
+    #[test]
+    fn what_its_owner_left_unset_is_set_and_nothing_else() {
+        let spec =
+            json!({ "Name": "d", "Labels": null, "UpdateConfig": { "Order": "stop-first" }, "Unknown": 1.5 });
+        let written = with_record(&spec, &Record::default(), DEFAULTS);
+        assert_eq!(
+            written,
+            json!({
+                "Name": "d", "Labels": {}, "Unknown": 1.5,
+                "UpdateConfig": {
+                    "Order": "stop-first", "Parallelism": 1, "FailureAction": "rollback", "Monitor": 60_000_000_000_u64,
+                },
+            })
+        );
+        assert_eq!(with_record(&written, &Record::default(), DEFAULTS), written);
+        let spec = json!({ "TaskTemplate": { "ContainerSpec": { "Image": "a:1", "StopGracePeriod": 5 } } });
+        let given = with_image(&spec, "a:2", DEFAULTS);
+        assert_eq!(
+            given["TaskTemplate"]["ContainerSpec"],
+            json!({ "Image": "a:2", "StopGracePeriod": 5 })
+        );
+    }
+
+    #[test]
+    fn a_port_of_the_host_is_not_wanted_twice() {
+        let port = json!({ "TargetPort": 3460, "PublishedPort": 3460, "PublishMode": "host" });
+        let mut spec = json!({ "EndpointSpec": { "Ports": [port] } });
+        let order =
+            |spec: &Value| with_record(spec, &Record::default(), DEFAULTS)["UpdateConfig"]["Order"].clone();
+        assert_eq!(order(&spec), "stop-first");
+        assert!(warnings(&spec, DEFAULTS).is_empty());
+        spec["UpdateConfig"] = json!({ "Order": "start-first", "FailureAction": "continue" });
+        assert_eq!(order(&spec), "start-first");
+        let warnings = warnings(&spec, DEFAULTS);
+        assert!(
+            warnings[0].contains("only once") && warnings[1].contains("continue"),
+            "{warnings:?}"
+        );
+    }
+}

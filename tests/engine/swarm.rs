@@ -35,12 +35,17 @@ impl Service {
         Self::create(test, replicas, &[])
     }
 
-    fn create(test: &str, replicas: u32, arguments: &[&str]) -> Self {
+    /// Makes the engine a Swarm, once, and the images.
+    fn prepare() {
         static SWARM: Once = Once::new();
         SWARM.call_once(|| {
             build_images();
             docker(&["swarm", "init", "--advertise-addr", "127.0.0.1"]);
         });
+    }
+
+    fn create(test: &str, replicas: u32, arguments: &[&str]) -> Self {
+        Self::prepare();
         let lab = Lab::new(test);
         let name = format!("{}-service", lab.name);
         let variable = format!("DELEGATE_NAME={}", lab.name);
@@ -571,4 +576,50 @@ fn a_job_is_left_alone() {
     assert!(run.text.contains("a Swarm job"), "{}", run.text);
     assert_eq!(job.document()["Version"], version);
     drop(service);
+}
+
+#[test]
+#[ignore = "needs an engine of its own"]
+fn two_upgraders_at_once_do_no_harm() {
+    let service = Service::new("swarm-two", &[]);
+    let mut both = [(); 2].map(|()| service.upgrader(V2).begin("once"));
+    for upgrader in &mut both {
+        let run = upgrader.wait();
+        assert_eq!(run.code, Some(0), "{}", run.text);
+    }
+    assert_eq!(service.running(), [image(V2), image(V2)]);
+    assert_eq!(service.label("attempt-image"), Some(service.image()));
+    assert_eq!(service.label("release"), None, "it was upgraded once");
+}
+
+/// The file has the image of before, and none of our labels.
+#[test]
+#[ignore = "needs an engine of its own"]
+fn a_stack_that_is_deployed_anew_is_upgraded_again() {
+    let lab = Lab::new("swarm-stack");
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let text = format!(
+        "version: '3.8'\nservices:\n  delegate:\n    image: {}\n    environment: ['DELEGATE_NAME={}']\n    deploy: {{replicas: 1}}\n",
+        image(V1),
+        lab.name
+    );
+    std::fs::write(file.path(), text).expect("the file");
+    let path = file.path().to_str().expect("a path");
+    let name = format!("{}_delegate", lab.name);
+    Service::prepare();
+    let deploy = || docker(&["stack", "deploy", "--compose-file", path, &lab.name]);
+    deploy();
+    let stack = lab.name.clone();
+    let service = Service {
+        lab: Lab::new("swarm-stack"),
+        name,
+    };
+    let workload = |published: &str| service.upgrader(published).with("UPGRADER_WORKLOAD_NAME", &stack);
+    for _ in 0..2 {
+        eventually("the stack runs", PATIENCE, || service.running() == [image(V1)]);
+        let run = workload(V2).run(&["once"]);
+        assert_eq!(run.code, Some(0), "{}", run.text);
+        assert_eq!(service.running(), [image(V2)]);
+        docker(&["stack", "deploy", "--compose-file", path, &stack]);
+    }
 }

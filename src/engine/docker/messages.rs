@@ -26,7 +26,7 @@ pub(in crate::engine) fn is_leftover_endpoint(message: &str) -> bool {
     message.contains("endpoint with name") && message.contains("already exists in network")
 }
 
-/// What an engine answers to a question about a Swarm of which it is no manager, with 503 or 406.
+/// In the engine's answer, with status 503 or 406, if it is not a manager of a Swarm.
 pub(super) const NO_MANAGER: &str = "not a swarm manager";
 
 /// Whether a start failed because a port of the host that the container publishes is taken: all ports of a range are,

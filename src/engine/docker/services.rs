@@ -8,8 +8,9 @@ use super::{DockerEngine, READ, WRITE};
 use crate::engine::credentials::header;
 use crate::engine::{EngineError, ServiceUpdate};
 
-/// What a manager answers to an update that names another version than the service has: see swarmkit's manager/state/store.
+/// In a manager's answer to an update of another version than the present one; from swarmkit's manager/state/store.
 const OUT_OF_SEQUENCE: &str = "update out of sequence";
+
 impl DockerEngine {
     pub(super) async fn list_services(&self) -> Result<Option<Vec<Value>>, EngineError> {
         let found = self
@@ -55,13 +56,10 @@ impl DockerEngine {
         let login = lookup.as_ref().and_then(|lookup| lookup.login.as_ref());
         let path = ["services", update.id, "update"];
         let changed = self.send(|http, api| {
-            let mut request = http
+            let request = http
                 .request(Method::POST, Some(api), &path, WRITE)
                 .query("version", &version)
                 .body(update.spec);
-            if update.rollback {
-                request = request.query("rollback", "previous");
-            }
             match login {
                 Some(login) => request.header(header::HEADER, login.header()),
                 None => request.query("registryAuthFrom", "spec"),

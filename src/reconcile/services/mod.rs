@@ -64,7 +64,6 @@ struct Tracked {
     backoff: Option<Backoff>,
     /// The version that was last changed here: an older one is not read any more.
     changed: Option<u64>,
-    rollback_cause: Option<String>,
     last_logged: Option<String>,
     was_warned: bool,
 }
@@ -303,7 +302,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 .holds
                 .of(&target.map(|target| target.to_string()).unwrap_or_default()),
             is_plan,
-            rollback_cause: tracked.and_then(|tracked| tracked.rollback_cause.clone()),
         }
     }
 
@@ -336,16 +334,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             Ok(()) => {
                 tracked.backoff = None;
                 tracked.changed = (!matches!(step, Step::NoteFirstSeen { .. })).then(|| service.version());
-                match step {
-                    Step::RollBack { cause, .. } => tracked.rollback_cause = Some(cause.to_string()),
-                    Step::Begin { .. } => tracked.rollback_cause = None,
-                    Step::Quarantine { cause, .. } => {
-                        self.services
-                            .run
-                            .halted
-                            .insert(workload.clone(), (name.clone(), cause.clone()));
-                    }
-                    _ => {}
+                if let Step::Quarantine { cause, .. } = step {
+                    let failed = (name.clone(), cause.clone());
+                    self.services.run.halted.insert(workload.clone(), failed);
                 }
             }
             // Somebody else was faster: what is wanted now follows from what is there now.
