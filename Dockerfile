@@ -1,6 +1,7 @@
 # The image has the static binary and the CA certificates, and nothing else.
 #
-#   docker build -t delegate-upgrader .     compiles in a container
+#   docker build -t delegate-upgrader .     compiles in a container; for a cluster with
+#       --build-arg FEATURES="--no-default-features --features kubernetes" --build-arg IMAGE_USER=65532:65532
 #   make image                              uses a binary that is already built; pulls nothing
 #   make dockerfile                         compiles in a container, on a local base; pulls nothing
 #
@@ -14,7 +15,9 @@ LABEL org.opencontainers.image.title="delegate-upgrader" \
       org.opencontainers.image.description="Keeps Harness Docker delegates healthy and current" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}"
-# It runs as root because it needs access to the Docker socket that is mounted into it.
+# On a host it runs as root, because it needs access to the Docker socket that is mounted into it.
+ARG IMAGE_USER=0:0
+USER ${IMAGE_USER}
 HEALTHCHECK --interval=30s --timeout=5s --start-period=10s CMD ["/delegate-upgrader", "healthcheck"]
 ENTRYPOINT ["/delegate-upgrader"]
 
@@ -29,9 +32,10 @@ COPY examples examples
 COPY tests tests
 # `lab` compiles in half the time, and makes a larger binary.
 ARG PROFILE=release
+ARG FEATURES
 # Only with an explicit target do the flags leave build scripts and procedural macros alone, which cannot be static with glibc.
 RUN target=$(rustc -vV | sed -n 's/^host: //p') && \
-    RUSTFLAGS='-C target-feature=+crt-static' cargo build --profile "$PROFILE" --locked --bin delegate-upgrader --target "$target" && \
+    RUSTFLAGS='-C target-feature=+crt-static' cargo build --profile "$PROFILE" --locked --bin delegate-upgrader $FEATURES --target "$target" && \
     cp "target/$target/$PROFILE/delegate-upgrader" /delegate-upgrader
 
 FROM runtime

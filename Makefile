@@ -5,13 +5,13 @@ export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 MDBOOK := 0.5.4
 
 # The stories in memory take less than half of the time then, which is more than it costs to compile them so.
-test itself swarm matrix fidelity book: export CARGO_PROFILE_DEV_OPT_LEVEL := 1
+test itself swarm kubernetes matrix fidelity book: export CARGO_PROFILE_DEV_OPT_LEVEL := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check hooks matrix itself swarm fidelity sim mutants fuzz lint bench image docs book recording man deb packages release reproducible newcomer dockerfile engines static clean
+.PHONY: help demo test check hooks matrix itself swarm kubernetes fidelity sim mutants fuzz lint bench image image-kubernetes docs book recording man deb packages release reproducible newcomer dockerfile engines static static-kubernetes clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 20
 
 demo: static ## upgrade two delegates before your eyes; DEMO=private-registry or DEMO=air-gapped shows such a site
 	tests/lab/run examples/$(or $(DEMO),demo)
@@ -41,6 +41,12 @@ itself: static ## kill the upgrader or its successor at every call of their exch
 swarm: static ## kill the upgrader at every call of a service's update, on a real Swarm
 	LAB_ENGINE=own tests/lab/run cargo test --locked --workspace --test engine swarm_kills::whoever -- --ignored --nocapture
 
+kubernetes: static static-kubernetes ## upgrade Deployments of a real cluster, which is built from Debian's source the first time
+	cargo test --locked --features kubernetes --test kubernetes --no-run
+	LAB_KUBERNETES_UPGRADER=$(DELEGATE_UPGRADER_STATIC)/delegate-upgrader-kubernetes \
+		tests/lab/kubernetes run cargo test --locked --features kubernetes --test kubernetes -- --include-ignored --test-threads 4
+	tests/lab/kubernetes-examples
+
 fidelity: static ## take every option of a container through an upgrade, on each engine; FIDELITY='mount' selects
 	FIDELITY='$(or $(FIDELITY),all)' tests/lab/fidelity
 
@@ -55,7 +61,7 @@ fuzz: ## try random inputs, guided by the code they reach; FUZZ=document selects
 
 lint: ## check formatting, clippy; cargo-deny and shellcheck if they are installed
 	cargo fmt --all --check
-	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked --workspace --all-targets --features delegate-upgrader/kubernetes -- -D warnings
 	@if command -v cargo-deny >/dev/null; then .ci/deny; else echo 'cargo-deny is not installed: skipped'; fi
 	@if command -v shellcheck >/dev/null; then shellcheck -x $$(grep -rlE '^#!(/usr/bin/env bash|/bin/sh)$$' .ci docs examples fuzz/run packaging tests); else echo 'shellcheck is not installed: skipped'; fi
 
@@ -64,6 +70,9 @@ bench: static ## measure size, memory and the time to the first call, on a real 
 
 image: static ## build delegate-upgrader:dev on the engine at DOCKER_HOST or the usual socket, without pulling
 	tests/lab/upgrader-image delegate-upgrader:dev
+
+image-kubernetes: static-kubernetes ## build delegate-upgrader-kubernetes:dev, the image for clusters, in the same way
+	FOR=kubernetes tests/lab/upgrader-image delegate-upgrader-kubernetes:dev
 
 docs: ## build the API documentation; a warning is an error
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps
@@ -108,6 +117,9 @@ engines: ## prepare Docker engines of other versions, and Podman, for tests/lab/
 
 static: ## build the static binaries for the images
 	tests/lab/static
+
+static-kubernetes: ## build the static binary for the image of clusters
+	tests/lab/static kubernetes
 
 clean: ## remove all build results
 	cargo clean

@@ -27,6 +27,7 @@ use crate::manager::{
     ClientError, ClientIdentity, Connection, FixedImage, HttpManager, ImageSource, ManagerConfig,
     ManagerError, ManagerRequests, ManagerSetupError,
 };
+use crate::net::certificates;
 use crate::observe::Scope;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::{self, Reconciler};
@@ -154,19 +155,24 @@ pub(crate) async fn upgrader(
     let source = source(settings, reports_upgrader)?;
     let settings = reconcile::Settings {
         scope,
-        policy: Policy {
-            health_only: settings.disable_auto_upgrade,
-            strategy: settings.strategy,
-            healthy_time: settings.healthy_time,
-            healthy_deadline: settings.healthy_deadline,
-            idle_wait: settings.idle_wait,
-            restarts_unhealthy: settings.health_action == HealthAction::Restart,
-            timing: settings.timing.clone(),
-        },
+        policy: policy(settings),
         target: settings.target.clone(),
         swarm: settings.swarm,
     };
     Ok(Reconciler::new(engine, source, endpoint, settings, clock))
+}
+
+/// What the operator allows.
+pub(crate) fn policy(settings: &Settings) -> Policy {
+    Policy {
+        health_only: settings.disable_auto_upgrade,
+        strategy: settings.strategy,
+        healthy_time: settings.healthy_time,
+        healthy_deadline: settings.healthy_deadline,
+        idle_wait: settings.idle_wait,
+        restarts_unhealthy: settings.health_action == HealthAction::Restart,
+        timing: settings.timing.clone(),
+    }
 }
 
 /// Records and reports outcomes.
@@ -321,7 +327,7 @@ fn connection(egress: &Egress, url: &str) -> Result<Connection, SetupError> {
     Ok(Connection {
         proxy: settings.map(|settings| proxy(settings, egress)).transpose()?,
         proxy_is_plain: settings.is_some_and(|proxy| proxy.url.starts_with("http://")),
-        ca_bundle: ca_bundle.map(|path| read("CA_BUNDLE", path)).transpose()?,
+        ca_bundle: ca_bundle.map(bundle).transpose()?,
         client_identity,
     })
 }
@@ -341,10 +347,18 @@ fn proxy(settings: &ProxySettings, egress: &Egress) -> Result<reqwest::Proxy, Se
     Ok(proxy.no_proxy(exceptions))
 }
 
+fn bundle(path: &Path) -> Result<Vec<u8>, SetupError> {
+    certificates::read_bundle(path).map_err(|error| unreadable("CA_BUNDLE", path, error))
+}
+
 fn read(variable: &'static str, path: &Path) -> Result<Vec<u8>, SetupError> {
-    fs::read(path).map_err(|error| SetupError::File {
+    fs::read(path).map_err(|error| unreadable(variable, path, error))
+}
+
+fn unreadable(variable: &'static str, path: &Path, error: std::io::Error) -> SetupError {
+    SetupError::File {
         variable,
         path: path.display().to_string(),
         error,
-    })
+    }
 }

@@ -12,16 +12,13 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
-use crate::engine::{Engine, EngineError};
 use crate::events::audit;
 use crate::events::durations::Durations;
 use crate::events::ledger::Ledger;
 use crate::events::webhook::Webhook;
 use crate::events::{DeadMan, Event, Listeners};
-use crate::health::HealthEndpoint;
-use crate::manager::ImageSource;
-use crate::reconcile::Reconciler;
 use crate::reconcile::clock::Clock;
+use crate::reconcile::controller::Controller;
 use crate::reconcile::upgrade_run::Mode;
 use crate::rollout::reason::ReasonKind;
 use crate::schedule::Schedule;
@@ -31,11 +28,11 @@ use crate::status::report::{DelegateReport, Report};
 use crate::status::{DeadManStatus, Publisher, Status, Unwritten, WebhookStatus};
 use crate::text::{duration, time};
 
-/// How soon an engine that cannot be reached is tried again.
-const ENGINE_RETRY: Duration = Duration::from_secs(5);
+/// How soon an engine or an API server that cannot be reached is tried again.
+const API_RETRY: Duration = Duration::from_secs(5);
 
-/// How long a single run waits for an engine that has become unreachable.
-const ENGINE_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long a single run waits for one that has become unreachable.
+const API_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How long the end of the process waits for events to be delivered.
 const LAST_EVENTS: Duration = Duration::from_secs(2);
@@ -68,8 +65,8 @@ pub fn clock_of_the_loop(clock: Clock, liveness: Liveness) -> Clock {
 ///
 /// Work in progress is dropped at once then. That is safe at every point, because all that was begun is on the
 /// containers and none of it in this process: the next start resumes it.
-pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint, T>(
-    mut reconciler: Reconciler<E, M, H>,
+pub async fn run<C: Controller, T>(
+    mut reconciler: C,
     mut trigger: Trigger,
     options: Options,
     status: Publisher,
@@ -87,7 +84,7 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint, T>(
     } else {
         Mode::ReportOnly
     });
-    let mut engine_error = None;
+    let mut api_error = None;
     // When the scheduled run was due whose outcome is not logged yet.
     let mut due = None;
     let mut is_running = false;
@@ -100,7 +97,7 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint, T>(
             ended = &mut shutdown => break ended,
             outcome = reconciler.reconcile() => outcome,
         };
-        log_engine(&mut engine_error, outcome.as_ref().err());
+        log_reach::<C>(&mut api_error, outcome.as_ref().err());
         let is_reachable = outcome.is_ok();
         if let Ok(report) = &outcome {
             log_run(&mut due, report);
@@ -112,7 +109,7 @@ pub async fn run<E: Engine, M: ImageSource, H: HealthEndpoint, T>(
         }
         let mut wait = match &outcome {
             Ok(report) => until(report.next_check).min(options.health_interval),
-            Err(_) => ENGINE_RETRY,
+            Err(_) => API_RETRY,
         };
         // Checking health is not auto upgrade, and the Manager should not show it as such.
         if !options.health_only {
@@ -260,18 +257,15 @@ fn log_run(due: &mut Option<String>, report: &Report) {
     }
 }
 
-/// Logs that the engine is unreachable, and that it is back, once each.
-fn log_engine(before: &mut Option<String>, now: Option<&EngineError>) {
+/// Logs that nothing can be observed, and that it can again, once each.
+fn log_reach<C: Controller>(before: &mut Option<String>, now: Option<&C::Error>) {
     let now = now.map(ToString::to_string);
     if *before != now {
         if let Some(problem) = &now {
-            let interval = duration::text(ENGINE_RETRY);
-            error!(
-                problem,
-                "cannot reach the Docker engine; retrying every {interval}"
-            );
+            let interval = duration::text(API_RETRY);
+            error!(problem, "cannot reach {}; retrying every {interval}", C::API);
         } else {
-            info!("the Docker engine is answering again");
+            info!("{} is answering again", C::API);
         }
         *before = now;
     }
@@ -283,9 +277,7 @@ fn log_engine(before: &mut Option<String>, now: Option<&EngineError>) {
 /// # Errors
 /// The engine was unreachable at the start, or for two minutes later on. A shorter outage, as while it restarts, is
 /// waited for.
-pub async fn once<E: Engine, M: ImageSource, H: HealthEndpoint>(
-    reconciler: &mut Reconciler<E, M, H>,
-) -> Result<Report, EngineError> {
+pub async fn once<C: Controller>(reconciler: &mut C) -> Result<Report, C::Error> {
     reconciler.start_run(Mode::Upgrade);
     let first = reconciler.reconcile().await?;
     completed(reconciler, Ok(first), true).await
@@ -295,20 +287,18 @@ pub async fn once<E: Engine, M: ImageSource, H: HealthEndpoint>(
 ///
 /// # Errors
 /// The engine was unreachable for two minutes.
-pub async fn run_to_completion<E: Engine, M: ImageSource, H: HealthEndpoint>(
-    reconciler: &mut Reconciler<E, M, H>,
-) -> Result<Report, EngineError> {
+pub async fn run_to_completion<C: Controller>(reconciler: &mut C) -> Result<Report, C::Error> {
     let first = reconciler.reconcile().await;
     completed(reconciler, first, false).await
 }
 
 /// Goes on from the first report until nothing is in progress. With `recheck`, delegates that were not in service when
 /// the run started are asked for once they are.
-async fn completed<E: Engine, M: ImageSource, H: HealthEndpoint>(
-    reconciler: &mut Reconciler<E, M, H>,
-    first: Result<Report, EngineError>,
+async fn completed<C: Controller>(
+    reconciler: &mut C,
+    first: Result<Report, C::Error>,
     recheck: bool,
-) -> Result<Report, EngineError> {
+) -> Result<Report, C::Error> {
     let mut outcome = first;
     let mut may_recheck = recheck;
     let mut gone = Vec::new();
@@ -342,11 +332,11 @@ async fn completed<E: Engine, M: ImageSource, H: HealthEndpoint>(
             }
             Err(error) => {
                 let since = *unreachable_since.get_or_insert_with(Instant::now);
-                if since.elapsed() > ENGINE_TIMEOUT {
+                if since.elapsed() > API_TIMEOUT {
                     return Err(error);
                 }
-                warn!(%error, "cannot reach the Docker engine; retrying");
-                ENGINE_RETRY
+                warn!(%error, "cannot reach {}; retrying", C::API);
+                API_RETRY
             }
         };
         tokio::select! {

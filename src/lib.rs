@@ -24,6 +24,14 @@
 //! `docs/development/architecture.md` has the layers, the glossary and the decisions; `docs/development/rollout.md` has
 //! the tables that [`rollout::next()`] implements.
 #![warn(missing_docs)]
+#![cfg_attr(
+    not(feature = "docker"),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "what only a Docker host needs is left to the linker"
+    )
+)]
 
 mod app;
 pub mod cli;
@@ -37,6 +45,8 @@ pub mod events;
 pub mod health;
 pub mod host;
 pub mod image;
+#[cfg(feature = "kubernetes")]
+pub mod kubernetes;
 pub mod managed;
 pub mod manager;
 mod net;

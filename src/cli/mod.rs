@@ -1,6 +1,8 @@
 //! The commands: the command line, what each command prints, and its exit code.
 
 mod history;
+#[cfg(feature = "kubernetes")]
+mod kubernetes;
 mod operator;
 mod pause;
 mod plan;
@@ -90,6 +92,22 @@ enum Command {
     Config,
     /// Exit with 0 if the running daemon is alive (for HEALTHCHECK)
     Healthcheck,
+    /// The same for the Deployments of a Kubernetes cluster
+    #[cfg(feature = "kubernetes")]
+    Kubernetes {
+        /// The configuration file, instead of /etc/config/config.yaml
+        #[arg(long, value_name = "FILE", global = true)]
+        config: Option<std::path::PathBuf>,
+        #[command(subcommand)]
+        command: kubernetes::Command,
+    },
+    /// Say which program has the commands for clusters
+    #[cfg(not(feature = "kubernetes"))]
+    #[command(hide = true)]
+    Kubernetes {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        rest: Vec<String>,
+    },
 }
 
 /// How a command ended, as its exit code says (sysexits where there is a code for it).
@@ -132,7 +150,7 @@ pub fn main() -> Exit {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let exit = match runtime {
         Ok(runtime) => {
-            let ended = runtime.block_on(dispatch(cli.command.unwrap_or(Command::Run)));
+            let ended = runtime.block_on(dispatch(cli.command.unwrap_or_else(default_command)));
             // A thread may still be looking up a name; the process does not wait for it.
             runtime.shutdown_background();
             ended.unwrap_or_else(|exit| exit)
@@ -143,6 +161,19 @@ pub fn main() -> Exit {
     exit
 }
 
+/// What is done where no command is given: in a pod that the documented manifest or the chart made, one run over the
+/// Deployments.
+fn default_command() -> Command {
+    #[cfg(feature = "kubernetes")]
+    if kubernetes::is_chosen() || cfg!(not(feature = "docker")) {
+        return Command::Kubernetes {
+            config: None,
+            command: kubernetes::Command::Once,
+        };
+    }
+    Command::Run
+}
+
 /// `Err` is the exit of a command that cannot go on, its error printed.
 async fn dispatch(command: Command) -> Result<Exit, Exit> {
     // The clients of a running daemon need no settings but its address.
@@ -150,8 +181,23 @@ async fn dispatch(command: Command) -> Result<Exit, Exit> {
         Command::Healthcheck => return Ok(status::healthcheck().await),
         Command::Status { watch: true, .. } => return Ok(status::watch().await),
         Command::Status { json, .. } => return status::status(json).await,
+        #[cfg(feature = "kubernetes")]
+        Command::Kubernetes { config, command } => {
+            return Box::pin(kubernetes::dispatch(command, config)).await;
+        }
+        #[cfg(not(feature = "kubernetes"))]
+        Command::Kubernetes { .. } => {
+            let problem = "this program is for Docker hosts; the image delegate-upgrader-kubernetes has the commands for clusters";
+            return Err(fail(problem, Exit::Usage));
+        }
         _ => {}
     }
+    on_host(command).await
+}
+
+/// The commands for a Docker host.
+#[cfg(feature = "docker")]
+async fn on_host(command: Command) -> Result<Exit, Exit> {
     let settings = Settings::from_process_env().map_err(|errors| fail(errors, Exit::Config))?;
     match command {
         Command::Once => run::once(&settings).await,
@@ -161,10 +207,18 @@ async fn dispatch(command: Command) -> Result<Exit, Exit> {
         Command::Resume => pause::resume(&settings).await,
         Command::History { container, json } => history::history(&settings, container.as_deref(), json).await,
         Command::Plan { json } => plan::plan(&settings, json).await,
-        Command::Doctor { json } => Ok(doctor(&settings, json).await),
+        Command::Doctor { json } => Ok(print_checks(&run_checks(&settings).await, json)),
         Command::Config => Ok(config(&settings)),
-        Command::Run | Command::Status { .. } | Command::Healthcheck => Box::pin(run::run(settings)).await,
+        _ => Box::pin(run::run(settings)).await,
     }
+}
+
+/// Without them, the program of a cluster's image is smaller.
+#[cfg(not(feature = "docker"))]
+async fn on_host(_: Command) -> Result<Exit, Exit> {
+    let problem = "this program is for clusters: see `delegate-upgrader kubernetes --help`; the image delegate-upgrader is the \
+                   one for Docker hosts";
+    Err(fail(problem, Exit::Usage))
 }
 
 /// Prints an error. Standard error may be closed; the exit code says it all the same.
@@ -187,8 +241,7 @@ fn print_json(value: &impl serde::Serialize) -> Exit {
     }
 }
 
-async fn doctor(settings: &Settings, json: bool) -> Exit {
-    let checks = run_checks(settings).await;
+fn print_checks(checks: &[Check], json: bool) -> Exit {
     let printed = if json {
         print_json(&checks)
     } else {

@@ -23,20 +23,25 @@ pub(super) async fn plan(settings: &Settings, json: bool) -> Result<Exit, Exit> 
     };
     let plan = upgrader.plan(waiting).await;
     let plan = plan.map_err(|error| fail(error, Exit::Unavailable))?;
+    Ok(show(&plan, json, &none_found(&settings.workload_names)))
+}
+
+/// Prints a plan; `nothing` says that there is no delegate.
+pub(super) fn show(plan: &[Planned], json: bool, nothing: &str) -> Exit {
     let printed = if json {
         print_json(&plan)
     } else {
-        print(&text(&plan, &settings.workload_names))
+        print(&text(plan, nothing))
     };
-    Ok(match printed {
+    match printed {
         Exit::Ok if plan.iter().any(|planned| planned.failed) => Exit::NotServed,
         exit => exit,
-    })
+    }
 }
 
-fn text(plan: &[Planned], workload_names: &[String]) -> String {
+fn text(plan: &[Planned], nothing: &str) -> String {
     if plan.is_empty() {
-        return none_found(workload_names);
+        return nothing.to_owned();
     }
     let mut table = Table::new(&["CONTAINER", "HEALTH", "ACTION", "WHAT"]);
     for planned in plan {

@@ -16,10 +16,13 @@ use super::{Exit, fail};
 use crate::app::{self, SetupError, Upgrader};
 use crate::config::{Settings, Source};
 use crate::daemon;
+use crate::engine::EngineCalls;
 use crate::events::Listeners;
 use crate::events::ledger::Ledger;
 use crate::host;
+use crate::manager::ManagerRequests;
 use crate::reconcile::clock::Clock;
+use crate::reconcile::controller::Controller;
 use crate::schedule::trigger::{self, Trigger};
 use crate::status::hosts::Hosts;
 use crate::status::liveness::Liveness;
@@ -39,7 +42,7 @@ pub(super) async fn run(settings: Settings) -> Result<Exit, Exit> {
     let mut shutdown = pin!(shutdown()?);
     let mut hang_ups = hang_ups()?;
     let started_at = Utc::now();
-    let mut daemon = Daemon::new(settings, None)
+    let mut daemon = upgrader(settings, None)
         .await
         .map_err(|problem| fail(problem, Exit::Config))?;
     loop {
@@ -62,22 +65,66 @@ pub(super) async fn run(settings: Settings) -> Result<Exit, Exit> {
     }
 }
 
+/// The same for another controller, which has no settings to read again.
+#[cfg(feature = "kubernetes")]
+pub(super) async fn serve<C: Controller>(
+    settings: Settings,
+    make: impl FnOnce(Parts) -> Result<C, Exit>,
+) -> Result<Exit, Exit> {
+    let shutdown = shutdown()?;
+    let make = async |_: &Settings, parts| {
+        let controller = make(parts).map_err(|_| "see above".to_owned())?;
+        Ok((controller, EngineCalls::default(), ManagerRequests::default()))
+    };
+    let daemon = Daemon::new(settings, None, make).await;
+    let daemon = daemon.map_err(|problem| fail(problem, Exit::Config))?;
+    Box::pin(daemon.run(Utc::now(), shutdown)).await;
+    info!("shutting down; an unfinished upgrade is followed by whoever starts next");
+    Ok(Exit::Ok)
+}
+
+/// What a controller is given.
+pub(super) struct Parts {
+    pub(super) clock: Clock,
+    pub(super) ledger: Ledger,
+}
+
 /// A daemon with its settings, before it runs.
-struct Daemon {
+struct Daemon<C> {
     settings: Settings,
     listener: Arc<TcpListener>,
-    upgrader: Upgrader,
+    controller: C,
+    engine_calls: EngineCalls,
+    manager_requests: ManagerRequests,
     trigger: Trigger,
     liveness: Liveness,
     listeners: Arc<Listeners>,
 }
 
-impl Daemon {
+/// The daemon of a Docker host.
+async fn upgrader(
+    settings: Settings,
+    listener: Option<Arc<TcpListener>>,
+) -> Result<Daemon<Upgrader>, String> {
+    let make = async |settings: &Settings, Parts { clock, ledger }| {
+        let upgrader = app::upgrader(settings, !settings.disable_auto_upgrade, clock).await;
+        let upgrader = upgrader.map_err(|error| error.to_string())?.with_ledger(ledger);
+        let counts = (upgrader.engine_calls(), upgrader.manager_requests());
+        Ok((upgrader, counts.0, counts.1))
+    };
+    Daemon::new(settings, listener, make).await
+}
+
+impl<C: Controller> Daemon<C> {
     /// Puts everything together, with this listener or a new one.
     ///
     /// # Errors
     /// What is wrong with the settings.
-    async fn new(settings: Settings, listener: Option<Arc<TcpListener>>) -> Result<Self, String> {
+    async fn new(
+        settings: Settings,
+        listener: Option<Arc<TcpListener>>,
+        make: impl AsyncFnOnce(&Settings, Parts) -> Result<(C, EngineCalls, ManagerRequests), String>,
+    ) -> Result<Self, String> {
         // Before anything else starts, so that a port that is in use is an error at start.
         let listener = if let Some(listener) = listener {
             listener
@@ -95,15 +142,16 @@ impl Daemon {
         let clock = daemon::clock_of_the_loop(Arc::new(Utc::now), liveness.clone());
         let listeners = Arc::new(app::listeners(&settings).map_err(text)?);
         let ledger = app::ledger(&settings, &listeners).map_err(text)?;
-        let upgrader = app::upgrader(&settings, !settings.disable_auto_upgrade, clock).await;
-        let upgrader = upgrader.map_err(text)?.with_ledger(ledger);
+        let (controller, engine_calls, manager_requests) = make(&settings, Parts { clock, ledger }).await?;
         let trigger = trigger::start(settings.schedule.clone(), settings.schedule_jitter)
             .await
             .map_err(|error| format!("cannot start the schedule: {error}"))?;
         Ok(Self {
             settings,
             listener,
-            upgrader,
+            controller,
+            engine_calls,
+            manager_requests,
             trigger,
             liveness,
             listeners,
@@ -115,15 +163,17 @@ impl Daemon {
         let Self {
             settings,
             listener,
-            upgrader,
+            controller,
+            engine_calls,
+            manager_requests,
             trigger,
             liveness,
             listeners,
         } = self;
         let state = Status {
             config_hash: settings.hash(),
-            engine_calls: upgrader.engine_calls(),
-            manager_requests: upgrader.manager_requests(),
+            engine_calls,
+            manager_requests,
             ..Status::new(mode(&settings), settings.schedule.as_str(), started_at)
         };
         let (publisher, reader) = watch::channel(state);
@@ -141,7 +191,7 @@ impl Daemon {
             health_only: settings.disable_auto_upgrade,
             listeners,
         };
-        let ended = daemon::run(upgrader, trigger, options, publisher, liveness, ended).await;
+        let ended = daemon::run(controller, trigger, options, publisher, liveness, ended).await;
         notifier.abort();
         server.abort();
         ended
@@ -149,7 +199,7 @@ impl Daemon {
 }
 
 /// A daemon with settings that were read again, as soon as that is asked for and they are right. Wrong ones change nothing.
-async fn reloaded(hang_ups: &mut Signal, now: &Settings, listener: &Arc<TcpListener>) -> Daemon {
+async fn reloaded(hang_ups: &mut Signal, now: &Settings, listener: &Arc<TcpListener>) -> Daemon<Upgrader> {
     loop {
         if hang_ups.recv().await.is_none() {
             pending::<()>().await;
@@ -159,7 +209,7 @@ async fn reloaded(hang_ups: &mut Signal, now: &Settings, listener: &Arc<TcpListe
         let next = match Settings::from_process_env() {
             Ok(settings) => {
                 let same = settings.listen == now.listen;
-                Daemon::new(settings, same.then(|| Arc::clone(listener))).await
+                upgrader(settings, same.then(|| Arc::clone(listener))).await
             }
             Err(errors) => Err(errors.to_string()),
         };

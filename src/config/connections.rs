@@ -121,7 +121,7 @@ pub(super) fn egress(
     let urls = manager.into_iter().chain(receivers.map(Secret::expose));
     let (https_proxy, http_proxy) = proxies(reader, env, &urls.collect::<Vec<_>>());
     let no_proxy = reader.text(&env.no_proxy);
-    let ca_bundle = reader.file(&env.ca_bundle, certificates::authorities);
+    let ca_bundle = reader.bundle(&env.ca_bundle, certificates::authorities);
     let (client_cert, client_key) = identity(reader, env).unzip();
     Egress {
         https_proxy,

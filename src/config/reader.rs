@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::parse;
 use super::problems::{ConfigErrors, Problems, hidden};
 use super::variables::{Environment, Preset, Variable, documented};
+use crate::net::certificates;
 use crate::text::duration;
 use crate::text::secret::Secret;
 
@@ -125,10 +126,32 @@ impl Reader {
         parse: impl FnOnce(&[u8]) -> Result<T, String>,
     ) -> Option<(PathBuf, T)> {
         let path = PathBuf::from(variable.get()?);
-        let parsed = open(&path).and_then(|()| {
-            let content = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-            parse(&content).map_err(|why| format!("{}: {why}", path.display()))
-        });
+        let content = open(&path)
+            .and_then(|()| fs::read(&path).map_err(|error| format!("{}: {error}", path.display())));
+        self.content(variable, path, content, parse)
+    }
+
+    /// As [`Self::file`], of a file with certificates or of all files of a directory.
+    pub(super) fn bundle<T>(
+        &mut self,
+        variable: &Variable,
+        parse: impl FnOnce(&[u8]) -> Result<T, String>,
+    ) -> Option<(PathBuf, T)> {
+        let path = PathBuf::from(variable.get()?);
+        let content = certificates::read_bundle(&path);
+        let content = content.map_err(|error| format!("{}: {error}", path.display()));
+        self.content(variable, path, content, parse)
+    }
+
+    fn content<T>(
+        &mut self,
+        variable: &Variable,
+        path: PathBuf,
+        content: Result<Vec<u8>, String>,
+        parse: impl FnOnce(&[u8]) -> Result<T, String>,
+    ) -> Option<(PathBuf, T)> {
+        let parsed =
+            content.and_then(|content| parse(&content).map_err(|why| format!("{}: {why}", path.display())));
         match parsed {
             Ok(value) => {
                 self.note(variable, path.display());

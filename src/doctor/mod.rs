@@ -43,10 +43,10 @@ pub(crate) struct Check {
 
 /// The checks made so far.
 #[derive(Debug, Default)]
-struct Checks(Vec<Check>);
+pub(crate) struct Checks(pub(crate) Vec<Check>);
 
 impl Checks {
-    fn add(&mut self, severity: Severity, subject: &str, message: impl Into<String>) {
+    pub(crate) fn add(&mut self, severity: Severity, subject: &str, message: impl Into<String>) {
         self.0.push(Check {
             severity,
             subject: subject.to_owned(),
@@ -54,15 +54,15 @@ impl Checks {
         });
     }
 
-    fn ok(&mut self, subject: &str, message: impl Into<String>) {
+    pub(crate) fn ok(&mut self, subject: &str, message: impl Into<String>) {
         self.add(Severity::Ok, subject, message);
     }
 
-    fn warn(&mut self, subject: &str, message: impl Into<String>) {
+    pub(crate) fn warn(&mut self, subject: &str, message: impl Into<String>) {
         self.add(Severity::Warn, subject, message);
     }
 
-    fn fail(&mut self, subject: &str, message: impl Into<String>) {
+    pub(crate) fn fail(&mut self, subject: &str, message: impl Into<String>) {
         self.add(Severity::Fail, subject, message);
     }
 }

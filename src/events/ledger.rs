@@ -359,6 +359,8 @@ fn standing(kind: ReasonKind) -> Standing {
         | Kind::RemovalStuck
         | Kind::UpdatePaused
         | Kind::NoContainer
+        | Kind::NoDeployment
+        | Kind::NoSuchContainer
         | Kind::EngineError => Standing::Skipped,
         Kind::UpToDate
         | Kind::SameImage
@@ -403,6 +405,7 @@ fn standing(kind: ReasonKind) -> Standing {
         | Kind::UpdatedElsewhere
         | Kind::Restarting
         | Kind::RestartBackoff
-        | Kind::RestartHeldBack => Standing::Open,
+        | Kind::RestartHeldBack
+        | Kind::DryRun => Standing::Open,
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{Attempt, Managed, Progress, RolloutFailure, Step};
+use super::{Attempt, Managed, Orchestrator, Progress, RolloutFailure, Step};
 use crate::host::hold::Holds;
 use crate::image::ImageReference;
 use crate::rollout::reason::Reason;
@@ -42,6 +42,7 @@ pub enum Row {
     I20,
     I21,
     I22,
+    I23,
 }
 
 /// What to do now.
@@ -150,9 +151,24 @@ impl At<'_> {
         match attempt {
             Some(attempt) if attempt.to == image => self.at_target(attempt),
             Some(attempt) if attempt.from == image => self.at_start(attempt),
-            // Somebody gave it a third image since.
+            // Somebody gave it a third image since: that counts for more than what is published.
+            Some(attempt)
+                if attempt.is_applied && attempt.failed.is_none() && self.is_wanted_again(attempt) =>
+            {
+                Row::I23.act(Step::NoteRollback {
+                    from: attempt.to.clone(),
+                })
+            }
             _ => self.settled(),
         }
+    }
+
+    /// Whether what was tried is still what is published, and nobody asks for more than that. A stack that is deployed anew
+    /// brings the image of its file to a service, and means nothing by it.
+    fn is_wanted_again(&self, attempt: &Attempt) -> bool {
+        self.managed.orchestrator == Orchestrator::Kubernetes
+            && matches!(self.desired, Desired::Image { reference, intent: Intent::Upgrade, .. } if reference.to_string() == attempt.to)
+            && matches!(self.managed.progress, Progress::Settled { .. })
     }
 
     /// It has the image that was tried last.

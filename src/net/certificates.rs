@@ -2,6 +2,7 @@
 //! and those of `DOCKER_CERT_PATH`. An error goes behind the name of the file, and does not repeat a part of it.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,6 +13,29 @@ use rustls::sign::{CertifiedKey, SigningKey};
 use rustls::{InconsistentKeys, RootCertStore};
 
 use super::pem;
+
+/// A file with certificates, or all files of a directory, one after the other. A volume of Kubernetes has directories of its
+/// own beside the files, whose names begin with a dot.
+pub(crate) fn read_bundle(path: &Path) -> io::Result<Vec<u8>> {
+    if !path.is_dir() {
+        return fs::read(path);
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        if !is_hidden && entry.path().is_file() {
+            files.push(entry.path());
+        }
+    }
+    files.sort();
+    let mut bundle = Vec::new();
+    for file in files {
+        bundle.extend(fs::read(file)?);
+        bundle.push(b'\n');
+    }
+    Ok(bundle)
+}
 
 /// The certificates to trust, at least one, each of which can be trusted as an authority.
 pub(crate) fn authorities(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {

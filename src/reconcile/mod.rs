@@ -3,6 +3,7 @@
 mod act;
 pub mod clock;
 pub(crate) mod common_cause;
+pub mod controller;
 mod facts;
 mod history;
 mod holds;
@@ -18,6 +19,7 @@ mod standing_by;
 mod tracked;
 pub mod upgrade_run;
 mod upgrader_check;
+pub(crate) mod wanted;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;

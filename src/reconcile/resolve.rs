@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
 use super::questions::{Answer, Currency, Question};
+use super::wanted::{Wanted, not_asked, not_comparable, up_to_date, wanted};
 use crate::container::ImageId;
 use crate::image::{
     ImageName, ImageReference, Target, TargetSettings, manager_reference, resolve, resolve_upgrader,
@@ -155,31 +156,20 @@ impl Open {
             // Nobody asks that about a container.
             Answer::Distribution(_) => Target::Unresolvable("an answer to another question".to_owned()),
         };
-        Ok(match target {
-            Target::Replace(reference) => Ok(TargetImage {
+        Ok(match wanted(target, &self.image) {
+            Ok(Wanted::Image(reference)) => Ok(TargetImage {
                 reference,
                 is_mutable: false,
                 digest: None,
             }),
             // A mutable tag remains the same reference; only the registry knows whether it is the same image.
-            Target::CheckDigest(reference) => {
+            Ok(Wanted::Digest(reference)) => {
                 return Err(Box::new(Question::IsCurrent {
                     reference,
                     running: self.image_id.clone(),
                 }));
             }
-            Target::Current => Err(up_to_date(&self.image)),
-            Target::HeldBack(image, max) => Err(Reason::HeldBack {
-                image: image.to_string(),
-                max,
-            }),
-            Target::NotPinned(image) => Err(Reason::NotPinned {
-                image: image.to_string(),
-            }),
-            Target::CustomImage => Err(Reason::CustomImage {
-                image: self.image.to_string(),
-            }),
-            Target::Unresolvable(problem) => Err(not_comparable(&self.image, problem)),
+            Err(reason) => Err(reason),
         })
     }
 
@@ -238,22 +228,4 @@ fn question(rollout: &Rollout, image: ImageReference) -> Question {
         workload: rollout.workload.clone(),
         image,
     })
-}
-
-/// No answer is about the image that it runs.
-pub(super) fn not_asked() -> Reason {
-    Reason::AwaitingSchedule { published: None }
-}
-
-fn up_to_date(image: &ImageName) -> Reason {
-    Reason::UpToDate {
-        image: image.to_string(),
-    }
-}
-
-fn not_comparable(image: &ImageName, problem: String) -> Reason {
-    Reason::ImageNotComparable {
-        image: image.to_string(),
-        problem,
-    }
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::questions::{Answer, Answered, Question, Questions};
-use super::resolve::{Open, Resolution, Resolved, not_asked};
+use super::resolve::{Open, Resolution, Resolved};
+use super::wanted::not_asked;
 use crate::container::{ContainerId, ImageId};
 use crate::engine::Engine;
 use crate::image::{ImageReference, TargetSettings};

@@ -298,6 +298,11 @@ impl DelegateReport {
         Self::without_container(container, workload, &Reason::NoContainer)
     }
 
+    /// The row of a workload of an orchestrator that is not there as it should be.
+    pub fn absent(name: &str, reason: &Reason) -> Self {
+        Self::without_container(name, name, reason)
+    }
+
     fn without_container(container: &str, workload: &str, reason: &Reason) -> Self {
         Self {
             container: container.to_owned(),
@@ -387,6 +392,23 @@ impl Planned {
             reason: reason.map(Reason::kind),
             until: reason.and_then(Reason::ends_at),
             cause: reason.and_then(Reason::cause),
+        }
+    }
+
+    /// The row of a workload of an orchestrator that is not there as it should be.
+    pub fn absent(name: &str, reason: &Reason) -> Self {
+        Self {
+            container: name.to_owned(),
+            workload: name.to_owned(),
+            image: String::new(),
+            health: HealthStatus::Unhealthy,
+            action: "leave",
+            message: reason.to_string(),
+            update_order: None,
+            failed: reason.is_failure(),
+            reason: Some(reason.kind()),
+            until: None,
+            cause: reason.cause(),
         }
     }
 

@@ -28,23 +28,11 @@ fn a_paused_host_begins_nothing_until_it_is_resumed() {
         0,
         "No replacement begins on this host until 2126-12-01T00:00:00Z",
     );
-    said(
-        &["plan"],
-        0,
-        "changes are paused on this host until 2126-12-01T00:00:00Z",
-    );
-    said(
-        &["once"],
-        0,
-        "changes are paused on this host until 2126-12-01T00:00:00Z",
-    );
+    said(&["plan"], 0, "changes are paused until 2126-12-01T00:00:00Z");
+    said(&["once"], 0, "changes are paused until 2126-12-01T00:00:00Z");
     said(&["doctor"], 0, "changes are paused on this host since");
     said(&["pause"], 0, "until `delegate-upgrader resume`");
-    said(
-        &["plan"],
-        0,
-        "changes are paused on this host until somebody resumes them",
-    );
+    said(&["plan"], 0, "changes are paused until somebody resumes them");
     assert_eq!((life(&name), lab.names()), (before, vec!["1".to_owned()]));
     let health_only = lab
         .upgrader(V2)

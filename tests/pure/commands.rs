@@ -76,6 +76,7 @@ const FATES: &[(&str, &str, Fate)] = &[
     ("run.md", "systemctl", Like("`engine` `quadlet::`")),
     ("run.md", "install -D", Like("`engine` `quadlet::`")),
     ("run.md", "", Like("`engine` `ways::the_hardened_docker_run_upgrades_a_delegate`, with the same script")),
+    ("kubernetes.md", "", Like("`kubernetes` `cluster::`, with `make kubernetes`")),
     ("swarm.md", "", Like("`engine` `swarm::`")),
     ("systemd.md", "systemctl reload", Like("`engine` `systemd::`")),
     ("systemd.md", "", Like("`tests/lab/systemd`, into the root of another systemd")),

@@ -4,9 +4,9 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::super::questions::{Answer, Question};
-use super::super::resolve::not_asked;
+use super::super::wanted::{Wanted, not_asked, not_comparable, up_to_date, wanted};
 use crate::document::offered_platforms;
-use crate::image::{ImageReference, Target, TargetSettings, manager_reference, resolve};
+use crate::image::{ImageReference, TargetSettings, manager_reference, resolve};
 use crate::managed::Managed;
 use crate::manager::Query;
 use crate::rollout::reason::{Awaited, Reason};
@@ -39,7 +39,7 @@ impl Resolution {
                 }),
                 since: Instant::now(),
             },
-            Err(problem) => State::Resolved(Err(not_comparable(managed, problem.to_string()))),
+            Err(problem) => State::Resolved(Err(not_comparable(&managed.image, problem.to_string()))),
         };
         Some(Self {
             image: managed.image.to_string(),
@@ -75,7 +75,7 @@ impl Resolution {
                 last_error: None,
             }),
             // It runs what it was to be given by then, or somebody gave it another image.
-            State::Resolved(Ok(target)) if managed.image.refers_to(target) => Err(up_to_date(managed)),
+            State::Resolved(Ok(target)) if managed.image.refers_to(target) => Err(up_to_date(&managed.image)),
             State::Resolved(Ok(target)) => Ok(target.clone()),
             State::Resolved(Err(reason)) if self.image == managed.image.as_str() => Err(reason.clone()),
             State::Resolved(Err(_)) => Err(not_asked()),
@@ -98,13 +98,15 @@ impl Resolution {
         };
         self.state = match (question, answer) {
             (_, Answer::Published(Err(error))) => State::Resolved(Err(Reason::TargetUnknown(error.clone()))),
-            (_, Answer::Published(Ok(published))) => match resolve(published, current, settings) {
-                Target::Replace(reference) | Target::CheckDigest(reference) => State::Open {
-                    question: Question::Distribution(reference),
-                    since: Instant::now(),
-                },
-                other => State::Resolved(Err(kept(managed, other))),
-            },
+            (_, Answer::Published(Ok(published))) => {
+                match wanted(resolve(published, current, settings), &managed.image) {
+                    Ok(Wanted::Image(reference) | Wanted::Digest(reference)) => State::Open {
+                        question: Question::Distribution(reference),
+                        since: Instant::now(),
+                    },
+                    Err(reason) => State::Resolved(Err(reason)),
+                }
+            }
             (Question::Distribution(reference), Answer::Distribution(answer)) => {
                 State::Resolved(pinned(managed, current, reference, answer, platforms))
             }
@@ -132,7 +134,7 @@ fn pinned(
     let digest = digest.ok_or_else(|| unknown("it answers without a digest"))?;
     if current.digest() == Some(digest) {
         return Err(if current.tag() == reference.tag() {
-            up_to_date(managed)
+            up_to_date(&managed.image)
         } else {
             Reason::SameImage { image: image() }
         });
@@ -151,34 +153,4 @@ fn pinned(
     format!("{name}@{digest}")
         .parse()
         .map_err(|_| unknown("its digest is not one"))
-}
-
-fn kept(managed: &Managed, target: Target) -> Reason {
-    match target {
-        Target::HeldBack(image, max) => Reason::HeldBack {
-            image: image.to_string(),
-            max,
-        },
-        Target::NotPinned(image) => Reason::NotPinned {
-            image: image.to_string(),
-        },
-        Target::CustomImage => Reason::CustomImage {
-            image: managed.image.to_string(),
-        },
-        Target::Unresolvable(problem) => not_comparable(managed, problem),
-        Target::Current | Target::CheckDigest(_) | Target::Replace(_) => up_to_date(managed),
-    }
-}
-
-fn up_to_date(managed: &Managed) -> Reason {
-    Reason::UpToDate {
-        image: managed.image.to_string(),
-    }
-}
-
-fn not_comparable(managed: &Managed, problem: String) -> Reason {
-    Reason::ImageNotComparable {
-        image: managed.image.to_string(),
-        problem,
-    }
 }

@@ -40,6 +40,7 @@ impl ReasonKind {
             | Self::Draining
             | Self::TaskOfService
             | Self::NotUpgradable
+            | Self::DryRun
             | Self::RollingOut
             | Self::NotVerified
             | Self::UpdatedElsewhere
@@ -74,6 +75,8 @@ impl ReasonKind {
             | Self::Restarting
             | Self::RollingBack
             | Self::UpdatePaused
+            | Self::NoDeployment
+            | Self::NoSuchContainer
             | Self::EngineError => true,
         }
     }

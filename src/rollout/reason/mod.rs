@@ -109,7 +109,7 @@ pub enum Reason {
         window: String,
         until: DateTime<Utc>,
     },
-    #[error("{image} is published, but changes are paused on this host {}; see `delegate-upgrader resume`", until_when(*.until))]
+    #[error("{image} is published, but changes are paused {}; see `delegate-upgrader resume`", until_when(*.until))]
     Paused {
         image: String,
         /// Until when, where that was said.
@@ -258,7 +258,7 @@ pub enum Reason {
     )]
     RolledBack { image: String, to: String },
     /// Another instance of this upgrader acts; this one takes over once it is that one's successor, or outlives it.
-    #[error("{name} acts on this host; this upgrader stands by")]
+    #[error("{name} acts here; this upgrader stands by")]
     StandingBy { name: String },
     /// Another replica of the same delegate is being replaced: one at a time.
     #[error("waiting for {name}: replicas are replaced one at a time")]
@@ -373,7 +373,28 @@ pub enum Reason {
         orchestrator: &'static str,
         message: String,
     },
-    /// The engine failed to do what it was asked; it is tried again.
+    /// There is nothing to upgrade under that name.
+    #[error(
+        "there is no Deployment {name} in the namespace {namespace}; workloadName has to be the name of the delegate's"
+    )]
+    NoDeployment { name: String, namespace: String },
+    /// A patch for that container would add one.
+    #[error(
+        "the Deployment {deployment} has no container {container:?} (it has {found}); correct containerName"
+    )]
+    NoSuchContainer {
+        deployment: String,
+        container: String,
+        /// The containers that it has.
+        found: String,
+    },
+    /// `dryRun: true`.
+    #[error("dryRun is true, so nothing is written; a run would go on with: {step}")]
+    DryRun {
+        /// The step.
+        step: String,
+    },
+    /// The engine or the API server failed to do what it was asked; it is tried again.
     #[error("{step}: {problem}")]
     EngineError { step: String, problem: String },
 }

@@ -51,7 +51,7 @@ fn nothing_begins_while_changes_are_paused() {
     assert_eq!(paused(None).next(), "rest: paused");
     assert_eq!(
         paused(None).reason().to_string(),
-        "harness/delegate:26.02.1 is published, but changes are paused on this host until somebody resumes them; see \
+        "harness/delegate:26.02.1 is published, but changes are paused until somebody resumes them; see \
          `delegate-upgrader resume`"
     );
     assert_eq!(paused(None).reason().ends_at(), None);

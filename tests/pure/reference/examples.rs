@@ -211,6 +211,18 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
         ReasonKind::UpdatedElsewhere => Reason::UpdatedElsewhere {
             orchestrator: "Swarm",
         },
+        ReasonKind::NoDeployment => Reason::NoDeployment {
+            name: "delegate".to_owned(),
+            namespace: "harness-delegate-ng".to_owned(),
+        },
+        ReasonKind::NoSuchContainer => Reason::NoSuchContainer {
+            deployment: "kubernetes-delegate".to_owned(),
+            container: "delegat".to_owned(),
+            found: "delegate, fluent-bit".to_owned(),
+        },
+        ReasonKind::DryRun => Reason::DryRun {
+            step: format!("updating it to {image}"),
+        },
         ReasonKind::UpdatePaused => Reason::UpdatePaused {
             orchestrator: "Swarm",
             message: "update paused due to failure or early termination of task x3f2".to_owned(),

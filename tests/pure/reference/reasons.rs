@@ -27,6 +27,7 @@ const BLAME: &str = "[When it is not the image](../usage/replacement.md#when-it-
 const FAILS: &str = "[When it fails](../usage/replacement.md#when-it-fails)";
 const PEOPLE: &str = "[When people work on the host](../usage/replacement.md#when-people-work-on-the-host)";
 const REGISTRIES: &str = "[Private registries](../usage/private-registries.md); `delegate-upgrader doctor`";
+const KUBERNETES: &str = "[Kubernetes](../usage/kubernetes.md)";
 const SWARM: &str = "[Docker Swarm](../usage/swarm.md)";
 const BY_HAND: &str = "[By hand](../usage/replacement.md#by-hand)";
 
@@ -91,6 +92,9 @@ pub(super) fn words(kind: Kind) -> Words {
         Kind::RestartHeldBack => Words("The delegate failed its health checks and is not restarted; `cause` says why.", "mend what the line names.", "[When it is not restarted](../usage/replacement.md#restarts-of-unhealthy-delegates); [the causes](#causes)"),
         Kind::Restarting => Words("The delegate failed its health checks, and finishes its tasks before it is started again.", "nothing; its deadline is shown.", RESTARTS),
         Kind::RollingBack => Words("Its tasks failed with the new image, and the orchestrator goes back to the one before.", "wait; the image is in quarantine then.", "[When it fails](../usage/swarm.md#when-it-fails)"),
+        Kind::NoDeployment => Words("`workloadName` and `namespace` name no Deployment.", "correct the two keys of `config.yaml`: `kubectl get deployments --all-namespaces` lists them.", KUBERNETES),
+        Kind::NoSuchContainer => Words("`containerName` names no container of the Deployment. A patch for it would add one, so nothing is patched.", "correct the key of `config.yaml`.", KUBERNETES),
+        Kind::DryRun => Words("`dryRun` is true in `config.yaml`. The line says what a run would do next.", "set it to false to have that done.", KUBERNETES),
         Kind::UpdatePaused => Words("An update that the upgrader did not begin, or a rollback, has stopped in the middle. The line has the orchestrator's words.", "find out why: `docker service ps NAME`; then `docker service update NAME` or `docker service rollback NAME`.", "[When somebody else works on it](../usage/swarm.md#when-somebody-else-works-on-it)"),
         Kind::RemovalStuck => Words("Docker has been removing a container for over ten minutes.", "restart Docker.", UPGRADE),
         Kind::SuccessorUnhealthy => Words("The old container is kept until the new one is healthy.", "read the new one's log.", FAILS),

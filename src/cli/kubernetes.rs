@@ -1,0 +1,308 @@
+//! `kubernetes`: the commands for the Deployments of a cluster.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::Utc;
+use clap::Subcommand;
+use tracing::{info, warn};
+
+use super::run::{LAST_EVENTS, Parts, made, make_listeners, serve};
+use super::shutdown::until_shutdown;
+use super::{Exit, fail, plan, print, print_checks};
+use crate::app::{self, ConfiguredSource};
+use crate::daemon;
+use crate::doctor::{Checks, Severity};
+use crate::events::ledger::Ledger;
+use crate::host;
+use crate::kubernetes::cluster::{Cluster, is_in_cluster};
+use crate::kubernetes::deployments::{Deployments, Settings};
+use crate::kubernetes::settings::ClusterSettings;
+use crate::kubernetes::{doctor, file, own};
+use crate::reconcile::clock::Clock;
+use crate::rollout::reason::ReasonKind;
+use crate::status::report::Report;
+use crate::telemetry;
+
+/// How long one run may take: the next one finds its time taken after an hour, and goes on where this one stopped.
+const LONGEST_RUN: Duration = Duration::from_secs(55 * 60);
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Run once, now, follow what was begun to its end, and exit: for a CronJob, which needs no command
+    Once,
+    /// Run on SCHEDULE, until stopped: for a Deployment of the upgrader
+    Run,
+    /// Show what a run would do, and why not, without changing anything
+    Plan {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check the permissions and everything else that an upgrade needs, and say what to do
+    Doctor {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Go back to the previous image, and stay there until another image is published
+    Rollback,
+    /// Upgrade now, ignoring the quarantine
+    Retry,
+    /// Let nothing begin
+    Pause {
+        /// Until then: a date or a time; without it, until `resume`
+        #[arg(long, value_name = "WHEN")]
+        until: Option<String>,
+    },
+    /// End the pause
+    Resume,
+}
+
+/// Whether the file of the documented manifest, and a cluster around this process, choose this mode.
+pub(super) fn is_chosen() -> bool {
+    is_in_cluster() && Path::new(file::PATH).exists()
+}
+
+pub(super) async fn dispatch(command: Command, config: Option<PathBuf>) -> Result<Exit, Exit> {
+    let is_named = config.is_some();
+    let path = config.unwrap_or_else(|| file::PATH.into());
+    let settings = ClusterSettings::read(&path, is_named, std::env::vars_os())
+        .map_err(|errors| fail(errors, Exit::Config))?;
+    let cluster = Cluster::connect()
+        .await
+        .map_err(|error| fail(error, Exit::Config))?;
+    let command_line = CommandLine { settings, cluster };
+    match command {
+        Command::Once => command_line.once().await,
+        Command::Run => command_line.run().await,
+        Command::Plan { json } => command_line.plan(json).await,
+        Command::Doctor { json } => command_line.doctor(json).await,
+        Command::Rollback => command_line.rollback().await,
+        Command::Retry => command_line.retry().await,
+        Command::Pause { until } => {
+            command_line
+                .pause(Some(until.unwrap_or_else(|| "true".to_owned())))
+                .await
+        }
+        Command::Resume => command_line.pause(None).await,
+    }
+}
+
+struct CommandLine {
+    settings: ClusterSettings,
+    cluster: Cluster,
+}
+
+impl CommandLine {
+    fn namespace(&self) -> String {
+        let namespace = self.settings.namespace.clone();
+        namespace.unwrap_or_else(|| self.cluster.namespace().to_owned())
+    }
+
+    fn start_log(&self) {
+        telemetry::start(&self.settings.common.log);
+        for warning in &self.settings.warnings {
+            warn!("{warning}");
+        }
+    }
+
+    fn source(&self, reports_upgrader: bool) -> Result<Option<ConfiguredSource>, Exit> {
+        made(app::source(&self.settings.common, reports_upgrader))
+    }
+
+    fn deployments(
+        &self,
+        reports_upgrader: bool,
+        clock: Clock,
+    ) -> Result<Deployments<ConfiguredSource>, Exit> {
+        let common = &self.settings.common;
+        let settings = Settings {
+            namespace: self.namespace(),
+            names: common.workload_names.clone(),
+            container: self.settings.container.clone(),
+            policy: app::policy(common),
+            target: common.target.clone(),
+            zone: common.schedule.zone().clone(),
+            dry_run: self.settings.dry_run,
+            holder: format!("{}/{}", host::name(), uuid::Uuid::new_v4().simple()),
+        };
+        let source = self.source(reports_upgrader)?;
+        Ok(Deployments::new(self.cluster.clone(), source, settings, clock))
+    }
+
+    fn upgrades(&self) -> bool {
+        !self.settings.common.disable_auto_upgrade
+    }
+
+    async fn once(self) -> Result<Exit, Exit> {
+        self.start_log();
+        let listeners = make_listeners(&self.settings.common)?;
+        let ledger = made(app::ledger(&self.settings.common, &listeners))?;
+        let mut deployments = self
+            .deployments(self.upgrades(), Arc::new(Utc::now))?
+            .with_ledger(ledger);
+        until_shutdown(Box::pin(async {
+            let ended = tokio::time::timeout(LONGEST_RUN, daemon::once(&mut deployments)).await;
+            self.follow_own().await;
+            listeners.finish(LAST_EVENTS).await;
+            match ended {
+                Ok(Ok(report)) => Ok(summary(&report)),
+                Ok(Err(error)) => Err(fail(error, Exit::Unavailable)),
+                Err(_) => {
+                    info!("this run has lasted 55 min; the next one goes on");
+                    Ok(Exit::Ok)
+                }
+            }
+        }))
+        .await
+    }
+
+    /// Has the CronJob follow the upgrader's own image, where that is wanted.
+    async fn follow_own(&self) {
+        if !self.settings.common.self_upgrade || self.settings.dry_run || !is_in_cluster() {
+            return;
+        }
+        if let Ok(Some(source)) = self.source(true) {
+            let target = &self.settings.common.target;
+            let place = (self.cluster.namespace(), host::name());
+            own::follow(&self.cluster, &source, target, (place.0, &place.1)).await;
+        }
+    }
+
+    async fn run(self) -> Result<Exit, Exit> {
+        self.start_log();
+        let common = self.settings.common.clone();
+        serve(common, |parts: Parts| {
+            let deployments = self.deployments(self.upgrades(), parts.clock)?;
+            Ok(deployments.with_ledger(parts.ledger))
+        })
+        .await
+    }
+
+    async fn plan(self, json: bool) -> Result<Exit, Exit> {
+        let mut deployments = self.deployments(false, Arc::new(Utc::now))?;
+        let planned = deployments.plan().await;
+        let planned = planned.map_err(|error| fail(error, Exit::Unavailable))?;
+        Ok(plan::show(&planned, json, "no Deployment"))
+    }
+
+    async fn doctor(self, json: bool) -> Result<Exit, Exit> {
+        let namespace = self.namespace();
+        let subject = doctor::Subject {
+            namespace: &namespace,
+            names: &self.settings.common.workload_names,
+            container: &self.settings.container,
+            self_upgrade: self.settings.common.self_upgrade,
+            reads_only: self.settings.dry_run || !self.upgrades(),
+        };
+        let mut checks = Checks::default();
+        for warning in &self.settings.warnings {
+            checks.warn("configuration", warning);
+        }
+        if self.settings.warnings.is_empty() {
+            checks.ok("configuration", "every key and every variable is understood");
+        }
+        doctor::check(&self.cluster, &subject, &mut checks).await;
+        let mut deployments = self.deployments(false, Arc::new(Utc::now))?;
+        match deployments.plan().await {
+            Ok(planned) => {
+                for row in &planned {
+                    let severity = if row.failed { Severity::Fail } else { Severity::Ok };
+                    checks.add(severity, &row.container, &row.message);
+                }
+            }
+            // The API server has its line already.
+            Err(error) => tracing::debug!(%error, "cannot plan"),
+        }
+        Ok(print_checks(&checks.0, json))
+    }
+
+    async fn retry(self) -> Result<Exit, Exit> {
+        self.start_log();
+        let (mut deployments, listeners) = self.for_operator()?;
+        until_shutdown(Box::pin(async {
+            deployments.start_retry();
+            let report = daemon::run_to_completion(&mut deployments).await;
+            listeners.finish(LAST_EVENTS).await;
+            report
+                .map(|report| done(&report))
+                .map_err(|error| fail(error, Exit::Unavailable))
+        }))
+        .await
+    }
+
+    async fn rollback(self) -> Result<Exit, Exit> {
+        self.start_log();
+        let (mut deployments, listeners) = self.for_operator()?;
+        until_shutdown(Box::pin(async {
+            if let Err(problem) = deployments.start_rollback().await {
+                return Err(fail(problem, Exit::NotServed));
+            }
+            let report = daemon::run_to_completion(&mut deployments).await;
+            listeners.finish(LAST_EVENTS).await;
+            report
+                .map(|report| done(&report))
+                .map_err(|error| fail(error, Exit::Unavailable))
+        }))
+        .await
+    }
+
+    fn for_operator(&self) -> Result<(Deployments<ConfiguredSource>, Arc<crate::events::Listeners>), Exit> {
+        let listeners = make_listeners(&self.settings.common)?;
+        let ledger: Ledger = made(app::ledger(&self.settings.common, &listeners))?.of_operator();
+        let deployments = self.deployments(self.upgrades(), Arc::new(Utc::now))?;
+        Ok((deployments.with_ledger(ledger), listeners))
+    }
+
+    async fn pause(self, paused: Option<String>) -> Result<Exit, Exit> {
+        let zone = self.settings.common.schedule.zone();
+        if let Some(text) = paused.as_deref().filter(|text| *text != "true")
+            && crate::schedule::moment::parse(text, zone).is_none()
+        {
+            let accepted = crate::schedule::moment::ACCEPTED;
+            return Err(fail(
+                format!("--until: {text:?}; expected {accepted}"),
+                Exit::Usage,
+            ));
+        }
+        let mut deployments = self.deployments(false, Arc::new(Utc::now))?;
+        deployments
+            .pause(paused.as_deref())
+            .await
+            .map_err(|error| fail(error, Exit::Unavailable))?;
+        if let Some((_, reason)) = deployments.absent().first() {
+            return Err(fail(reason, Exit::NotServed));
+        }
+        Ok(print(if paused.is_some() {
+            "paused: nothing begins; what was begun is finished"
+        } else {
+            "resumed"
+        }))
+    }
+}
+
+/// The exit of a run. An end that was handled is none that Kubernetes should try again: it would start up to six more pods.
+fn summary(report: &Report) -> Exit {
+    info!("{}", report.summary());
+    let is_unserved = report.delegates.iter().any(|delegate| {
+        matches!(
+            delegate.reason,
+            ReasonKind::EngineError | ReasonKind::NoDeployment | ReasonKind::NoSuchContainer
+        )
+    });
+    if is_unserved { Exit::NotServed } else { Exit::Ok }
+}
+
+/// The exit of what an operator asked for.
+fn done(report: &Report) -> Exit {
+    let mut exit = Exit::Ok;
+    for delegate in &report.delegates {
+        if !delegate.runs_the_target() {
+            warn!(deployment = delegate.container, "not done: {}", delegate.message);
+            exit = Exit::NotServed;
+        }
+    }
+    exit
+}

@@ -1,0 +1,162 @@
+//! `kubernetes doctor`: what the account of this pod may do, and what an upgrade would meet.
+
+use serde_json::{Value, json};
+
+use super::cluster::{Cluster, ClusterError};
+use super::{path, read};
+use crate::doctor::Checks;
+
+/// A call that the account should be permitted.
+struct Verb {
+    group: &'static str,
+    resource: &'static str,
+    verb: &'static str,
+    /// What is lost without it.
+    without: Without,
+}
+
+enum Without {
+    /// Nothing can be upgraded.
+    All,
+    /// This is less good.
+    This(&'static str),
+}
+
+use Without::{All, This};
+
+const PODS: &str = "reports do not say why pods fail";
+const LOGS: &str = "the last log lines of a pod that fails are not shown";
+const SELF: &str = "SELF_UPGRADE does nothing";
+
+const fn verb(group: &'static str, resource: &'static str, verb: &'static str, without: Without) -> Verb {
+    Verb {
+        group,
+        resource,
+        verb,
+        without,
+    }
+}
+
+const VERBS: [Verb; 6] = [
+    verb("apps", "deployments", "get", All),
+    verb("apps", "deployments", "patch", All),
+    verb("", "pods", "list", This(PODS)),
+    verb("", "pods/log", "get", This(LOGS)),
+    verb("batch", "cronjobs", "get", This(SELF)),
+    verb("batch", "cronjobs", "patch", This(SELF)),
+];
+
+/// What is checked.
+pub struct Subject<'a> {
+    /// The namespace of the Deployments.
+    pub namespace: &'a str,
+    /// Their names.
+    pub names: &'a [String],
+    /// The container whose image is followed.
+    pub container: &'a str,
+    /// `SELF_UPGRADE`.
+    pub self_upgrade: bool,
+    /// Nothing is to be written anyway.
+    pub reads_only: bool,
+}
+
+/// Checks the permissions and the Deployments.
+pub(crate) async fn check(cluster: &Cluster, subject: &Subject<'_>, checks: &mut Checks) {
+    match cluster.get("/version").await {
+        Ok(version) => {
+            let version = version["gitVersion"]
+                .as_str()
+                .unwrap_or("an unknown version")
+                .to_owned();
+            checks.ok("API server", format!("reachable, Kubernetes {version}"));
+        }
+        // Nobody has to be permitted to ask for that.
+        Err(ClusterError::Forbidden(_)) => checks.ok("API server", "reachable"),
+        Err(error) => {
+            checks.fail("API server", error.to_string());
+            return;
+        }
+    }
+    for name in subject.names {
+        check_verbs(cluster, subject, name, checks).await;
+        check_deployment(cluster, subject, name, checks).await;
+    }
+}
+
+async fn check_verbs(cluster: &Cluster, subject: &Subject<'_>, name: &str, checks: &mut Checks) {
+    let mut permitted = Vec::new();
+    for Verb {
+        group,
+        resource,
+        verb,
+        without,
+    } in VERBS
+    {
+        if (resource == "cronjobs" && !subject.self_upgrade) || (subject.reads_only && verb == "patch") {
+            continue;
+        }
+        let object = if resource == "deployments" { name } else { "" };
+        let what = format!("{verb} {resource}");
+        match (may(cluster, subject.namespace, (group, resource, verb, object)).await, without) {
+            (Ok(true), _) => permitted.push(what),
+            (Ok(false), All) => checks.fail(
+                "permissions",
+                format!(
+                    "the account may not {what} in {}: let its Role permit that, and look whether the RoleBinding names that \
+                     Role and this account",
+                    subject.namespace
+                ),
+            ),
+            (Ok(false), This(loss)) => {
+                checks.warn("permissions", format!("the account may not {what}: {loss}"));
+            }
+            (Err(error), _) => {
+                checks.warn("permissions", format!("cannot find out whether the account may {what}: {error}"));
+            }
+        }
+    }
+    if !permitted.is_empty() {
+        checks.ok("permissions", permitted.join(", "));
+    }
+}
+
+/// Whether this account may do that. Everybody may ask.
+async fn may(
+    cluster: &Cluster,
+    namespace: &str,
+    (group, resource, verb, name): (&str, &str, &str, &str),
+) -> Result<bool, ClusterError> {
+    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": { "resourceAttributes": {
+            "namespace": namespace, "group": group, "resource": resource, "subresource": subresource,
+            "verb": verb, "name": name,
+        } },
+    });
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let answer = cluster.create(path, &review).await?;
+    Ok(answer.pointer("/status/allowed").and_then(Value::as_bool) == Some(true))
+}
+
+async fn check_deployment(cluster: &Cluster, subject: &Subject<'_>, name: &str, checks: &mut Checks) {
+    let path = path("apps/v1", subject.namespace, "deployments", name);
+    let document = match cluster.get(&path).await {
+        Ok(document) => document,
+        // The run itself says so below.
+        Err(_) => return,
+    };
+    for warning in read::warnings(&document) {
+        checks.warn(name, warning);
+    }
+    if let Some(owner) = read::owner(&document) {
+        checks.warn(
+            name,
+            format!("{owner} has made it, and may write its own image back, which counts as a rollback: have it leave the image alone"),
+        );
+    }
+    if let Some(writer) = read::last_writer(&document, subject.container) {
+        checks.ok(name, format!("its image was written last by {writer}"));
+    }
+}

@@ -1,0 +1,109 @@
+//! The upgrader's own image, where a CronJob runs it: the next run is of the image that is published for upgraders.
+//!
+//! Nothing is rolled back here: a run of the new image proves it, or the CronJob's owner sees that it failed.
+
+use serde_json::{Value, json};
+use tracing::{debug, info, warn};
+
+use super::cluster::{Cluster, ClusterError};
+use super::path;
+use crate::image::{ImageReference, Target, TargetSettings, resolve_upgrader};
+use crate::manager::ImageSource;
+
+/// The versions of the API that have CronJobs, the newer first; 1.20 has the older one only, 1.25 the newer.
+const GROUPS: [&str; 2] = ["batch/v1", "batch/v1beta1"];
+
+/// Gives the CronJob of this pod the image that is published for upgraders. What is in the way is logged.
+pub async fn follow<M: ImageSource>(
+    cluster: &Cluster,
+    source: &M,
+    settings: &TargetSettings,
+    (namespace, pod): (&str, &str),
+) {
+    match update(cluster, source, settings, (namespace, pod)).await {
+        Ok(Some(image)) => info!(
+            image,
+            "the CronJob of this upgrader runs another image from its next run on"
+        ),
+        Ok(None) => {}
+        Err(problem) => warn!(problem, "SELF_UPGRADE: cannot follow the upgrader's own image"),
+    }
+}
+
+async fn update<M: ImageSource>(
+    cluster: &Cluster,
+    source: &M,
+    settings: &TargetSettings,
+    (namespace, pod): (&str, &str),
+) -> Result<Option<String>, String> {
+    let name = cronjob_of(pod).ok_or_else(|| format!("{pod} is no pod of a CronJob's job"))?;
+    let (path, document) = find(cluster, namespace, name).await?;
+    let Some((container, image)) = own_container(&document) else {
+        return Err(format!(
+            "the CronJob {name} has several containers, or none with an image"
+        ));
+    };
+    let current: ImageReference = image.parse().map_err(|error| format!("{image}: {error}"))?;
+    let published = match source.published_upgrader(&current).await {
+        Some(Ok(published)) => published,
+        Some(Err(error)) => return Err(error.to_string()),
+        None => return Err("nobody publishes the upgrader's image; SELF_IMAGE can name it".to_owned()),
+    };
+    let target = match resolve_upgrader(&published, &current, settings) {
+        Target::Replace(target) => target,
+        Target::Unresolvable(problem) => return Err(problem),
+        other => {
+            debug!(?other, "the upgrader's own image stays");
+            return Ok(None);
+        }
+    };
+    let target = target.to_string();
+    let patch = patch(&document, container, &image, &target);
+    cluster
+        .patch(&path, &patch)
+        .await
+        .map_err(|error| error.to_string())?;
+    Ok(Some(target))
+}
+
+/// The patch that gives a CronJob another image, guarded by its version.
+pub fn patch(document: &Value, container: &str, from: &str, to: &str) -> Value {
+    let containers = json!({ "containers": [{ "name": container, "image": to }] });
+    json!({
+        "metadata": {
+            "resourceVersion": document.pointer("/metadata/resourceVersion"),
+            "annotations": { crate::container::label::PREVIOUS_IMAGE: from },
+        },
+        "spec": { "jobTemplate": { "spec": { "template": { "spec": containers } } } },
+    })
+}
+
+async fn find(cluster: &Cluster, namespace: &str, name: &str) -> Result<(String, Value), String> {
+    let mut problem = String::new();
+    for group in GROUPS {
+        let path = path(group, namespace, "cronjobs", name);
+        match cluster.get(&path).await {
+            Ok(document) => return Ok((path, document)),
+            Err(ClusterError::NotFound(message)) if problem.is_empty() => problem = message,
+            Err(error) => problem = error.to_string(),
+        }
+    }
+    Err(problem)
+}
+
+/// The CronJob of a pod: both the job and the pod add a part to its name. A job that was made by hand says nothing of it.
+pub fn cronjob_of(pod: &str) -> Option<&str> {
+    let (job, _) = pod.rsplit_once('-')?;
+    let (name, minute) = job.rsplit_once('-')?;
+    let is_minute = minute.len() >= 8 && minute.bytes().all(|byte| byte.is_ascii_digit());
+    is_minute.then_some(name)
+}
+
+/// The only container of a CronJob, with its image.
+fn own_container(document: &Value) -> Option<(&str, String)> {
+    let containers = document.pointer("/spec/jobTemplate/spec/template/spec/containers")?;
+    match containers.as_array()?.as_slice() {
+        [only] => Some((only["name"].as_str()?, only["image"].as_str()?.to_owned())),
+        _ => None,
+    }
+}

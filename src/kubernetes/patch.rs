@@ -1,0 +1,99 @@
+//! From a step to the patch that takes it. Pure.
+//!
+//! Each patch names the version of the Deployment that was observed, so that the API server refuses it for any other one. So
+//! it may be repeated, and a container of that name is there: a strategic merge would add one. All of it is on the Deployment
+//! itself and never on the template of its pods, but the image.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value, json};
+
+use super::lock::Lock;
+use crate::managed::{Attempt, Managed, Record, Step};
+
+/// What `kubectl rollout history` shows.
+const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
+/// On a Deployment: the image that was seen last for the first time, and when.
+pub const FIRST_SEEN_IMAGE: &str = "io.delegate-upgrader.first-seen-image";
+/// See [`FIRST_SEEN_IMAGE`].
+pub const FIRST_SEEN_AT: &str = "io.delegate-upgrader.first-seen-at";
+/// On a Deployment: `true`, or until when nothing begins.
+pub const PAUSED: &str = "io.delegate-upgrader.paused";
+
+/// The patch that takes a step. `lock` says who takes it.
+pub fn patch(
+    (managed, document): (&Managed, &Value),
+    container: &str,
+    step: &Step,
+    lock: &Lock,
+    now: DateTime<Utc>,
+) -> Value {
+    let record = &managed.record;
+    let (annotations, image) = match step {
+        Step::NoteFirstSeen { image } => {
+            let at = crate::text::time::text(now);
+            return with(
+                document,
+                [(FIRST_SEEN_IMAGE, Some(image.clone())), (FIRST_SEEN_AT, Some(at))],
+            );
+        }
+        // What was, what is wanted and since when goes with the image: nothing can come between the two.
+        Step::Begin { to, intent } => {
+            let begun = managed.begin(&to.to_string(), *intent, now);
+            (applied(&begun), Some(to.to_string()))
+        }
+        Step::Apply { to } => (applied(record), Some(to.to_string())),
+        Step::RollBack { to, cause } => {
+            let failed = with_attempt(record, |attempt| attempt.failed = Some(cause.to_string()));
+            (failed, Some(to.clone()))
+        }
+        Step::Quarantine { image, cause } => (managed.quarantined(image, cause, now), None),
+        Step::NoteRollback { from } => (managed.rolled_back(from), None),
+    };
+    let mut annotations: Vec<_> = annotations.write();
+    annotations.extend(lock.write());
+    if let Some(image) = &image {
+        let cause = format!("delegate-upgrader: {} to {image}", managed.image);
+        annotations.push((CHANGE_CAUSE, Some(cause)));
+    }
+    let mut patch = with(document, annotations);
+    if let Some(image) = image {
+        patch["spec"] = json!({
+            "template": { "spec": { "containers": [{ "name": container, "image": image }] } },
+        });
+    }
+    patch
+}
+
+/// The patch that renews a lock.
+pub fn renewal(document: &Value, lock: &Lock) -> Value {
+    with(document, lock.write())
+}
+
+/// The patch that pauses a Deployment, or ends its pause.
+pub fn pause(document: &Value, paused: Option<String>) -> Value {
+    with(document, [(PAUSED, paused)])
+}
+
+fn with(document: &Value, annotations: impl IntoIterator<Item = (&'static str, Option<String>)>) -> Value {
+    let version = document.pointer("/metadata/resourceVersion").cloned();
+    let present = document
+        .pointer("/metadata/annotations")
+        .and_then(Value::as_object);
+    let is_there = |name: &str| present.is_some_and(|present| present.contains_key(name));
+    let annotations: Map<String, Value> = annotations
+        .into_iter()
+        .filter(|(name, value)| value.is_some() || is_there(name))
+        .map(|(name, value)| (name.to_owned(), value.map_or(Value::Null, Value::String)))
+        .collect();
+    json!({ "metadata": { "resourceVersion": version, "annotations": annotations } })
+}
+
+fn applied(record: &Record) -> Record {
+    with_attempt(record, |attempt| attempt.is_applied = true)
+}
+
+fn with_attempt(record: &Record, change: impl FnOnce(&mut Attempt)) -> Record {
+    let mut record = record.clone();
+    record.attempt.as_mut().map(change);
+    record
+}

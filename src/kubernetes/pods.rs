@@ -1,0 +1,146 @@
+//! Why pods fail: read from their documents, where they may be read. Pure.
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+use super::read::moment;
+use crate::managed::TaskFailure;
+use crate::text::one_line;
+use crate::text::redact::Redactor;
+
+/// The longest cause, in characters.
+const LONGEST: usize = 300;
+/// How many lines of a log are asked for.
+const LOG_LINES: usize = 10;
+
+/// The selector of a Deployment's pods, as the API server takes it in a query; `None` where it is no plain list of labels.
+pub fn selector(deployment: &Value) -> Option<String> {
+    let selector = deployment.pointer("/spec/selector")?;
+    let is_plain = selector["matchExpressions"].as_array().is_none_or(Vec::is_empty);
+    let labels = selector["matchLabels"].as_object().filter(|_| is_plain)?;
+    let pairs = labels
+        .iter()
+        .filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?)));
+    let pairs = pairs.collect::<Vec<_>>().join(",");
+    let encoded = percent_encoding::utf8_percent_encode(&pairs, percent_encoding::NON_ALPHANUMERIC);
+    Some(encoded.to_string())
+}
+
+/// A pod that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failing {
+    /// Its name.
+    pub pod: String,
+    /// How its container failed last.
+    pub failure: TaskFailure,
+    /// What its container has in its environment.
+    environment: Vec<(String, String)>,
+}
+
+/// The pod of these that failed last, of any image.
+pub fn last_failure(pods: &[Value], container: &str) -> Option<Failing> {
+    let failing = pods.iter().filter_map(|pod| {
+        Some(Failing {
+            pod: pod.pointer("/metadata/name")?.as_str()?.to_owned(),
+            failure: failure(pod, container)?,
+            environment: environment(pod, container),
+        })
+    });
+    failing.max_by_key(|failing| failing.failure.at)
+}
+
+impl Failing {
+    /// What to ask for its log, in this order: the life that failed is over by now, unless it has only just ended.
+    pub fn log_queries(&self, container: &str) -> [String; 2] {
+        let container = percent_encoding::utf8_percent_encode(container, percent_encoding::NON_ALPHANUMERIC);
+        let query = format!("container={container}&tailLines={LOG_LINES}");
+        [format!("{query}&previous=true"), query]
+    }
+
+    /// The lines of its log without the secrets of its environment.
+    pub fn redacted(&self, log: &str) -> Vec<String> {
+        let environment = self.environment.iter();
+        let redactor = Redactor::new(environment.map(|(name, value)| (name.as_str(), value.as_str())));
+        log.lines().map(|line| redactor.line(line)).collect()
+    }
+}
+
+fn environment(pod: &Value, container: &str) -> Vec<(String, String)> {
+    let containers = pod.pointer("/spec/containers").and_then(Value::as_array);
+    let mut containers = containers.into_iter().flatten();
+    let ours = containers.find(|other| other["name"].as_str() == Some(container));
+    let env = ours.and_then(|ours| ours["env"].as_array());
+    let pair = |variable: &Value| {
+        let value = variable["value"].as_str()?;
+        Some((variable["name"].as_str()?.to_owned(), value.to_owned()))
+    };
+    env.into_iter().flatten().filter_map(pair).collect()
+}
+
+fn failure(pod: &Value, container: &str) -> Option<TaskFailure> {
+    let named = |list: &'static str| {
+        let list = pod.pointer(list).and_then(Value::as_array);
+        list.into_iter()
+            .flatten()
+            .find(|entry| entry["name"].as_str() == Some(container))
+    };
+    let image = named("/spec/containers")?["image"].as_str()?;
+    let created = moment(&pod["metadata"]["creationTimestamp"]);
+    let of = |at: Option<DateTime<Utc>>, error: String| {
+        Some(TaskFailure {
+            at: at.or(created)?,
+            image: image.to_owned(),
+            error: one_line(&error, LONGEST),
+        })
+    };
+    if let Some(status) = named("/status/containerStatuses") {
+        let ended = [&status["state"]["terminated"], &status["lastState"]["terminated"]];
+        let ended = ended.into_iter().find(|ended| ended.is_object());
+        let waiting = &status["state"]["waiting"];
+        let reason = waiting["reason"].as_str().unwrap_or_default();
+        let is_failure = reason.ends_with("BackOff")
+            || reason.ends_with("Error")
+            || reason.starts_with("Err")
+            || reason.starts_with("Invalid");
+        if is_failure && (reason != "CrashLoopBackOff" || ended.is_none()) {
+            let message = waiting["message"].as_str().unwrap_or_default();
+            return of(ready_since(pod), format!("{reason}: {message}"));
+        }
+        if let Some(ended) = ended {
+            return of(moment(&ended["finishedAt"]), ending(ended));
+        }
+    }
+    let scheduled = condition(pod, "PodScheduled")?;
+    if scheduled["status"].as_str() != Some("False") {
+        return None;
+    }
+    let message = scheduled["message"].as_str().unwrap_or_default();
+    let reason = scheduled["reason"].as_str().unwrap_or("not scheduled");
+    of(
+        moment(&scheduled["lastTransitionTime"]),
+        format!("{reason}: {message}"),
+    )
+}
+
+/// How a container ended.
+fn ending(ended: &Value) -> String {
+    let code = ended["exitCode"].as_i64().unwrap_or_default();
+    let reason = match ended["reason"].as_str() {
+        Some("OOMKilled") => "it ran out of memory, ",
+        _ => "",
+    };
+    let message = ended["message"].as_str().map(|message| format!(": {message}"));
+    format!("{reason}exit code {code}{}", message.unwrap_or_default())
+}
+
+/// Since when a pod is ready, or is not.
+fn ready_since(pod: &Value) -> Option<DateTime<Utc>> {
+    moment(&condition(pod, "Ready")?["lastTransitionTime"])
+}
+
+fn condition<'a>(pod: &'a Value, kind: &str) -> Option<&'a Value> {
+    let conditions = pod.pointer("/status/conditions")?.as_array()?;
+    conditions
+        .iter()
+        .find(|condition| condition["type"].as_str() == Some(kind))
+}

@@ -1,0 +1,239 @@
+//! From a Deployment's document to what it says.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+use crate::image::ImageName;
+use crate::managed::{Managed, Orchestrator, Progress, Record, TaskFailure, Tasks};
+use crate::observe;
+use crate::rollout::reason::Reason;
+use crate::schedule::zone::Zone;
+
+/// The reason of the condition `Progressing` once all pods of the last change were available.
+const COMPLETE: &str = "NewReplicaSetAvailable";
+/// The same where nothing got on for `progressDeadlineSeconds`.
+const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
+
+/// What a Deployment is. `container` is the one whose image is followed; `workload` is its `DELEGATE_NAME`, where its
+/// environment does not say that itself.
+///
+/// # Errors
+/// It has no such container.
+pub fn read(document: &Value, container: &str, workload: &str, zone: &Zone) -> Result<Managed, Reason> {
+    let text = |path: &str| document.pointer(path).and_then(Value::as_str);
+    let name = text("/metadata/name").unwrap_or_default().to_owned();
+    let containers = document.pointer("/spec/template/spec/containers");
+    let containers = containers.and_then(Value::as_array).map(Vec::as_slice);
+    let containers = containers.unwrap_or_default();
+    let named = |container: &Value| container["name"].as_str().unwrap_or_default().to_owned();
+    let Some(ours) = containers.iter().find(|other| named(other) == container) else {
+        return Err(Reason::NoSuchContainer {
+            deployment: name,
+            container: container.to_owned(),
+            found: containers.iter().map(named).collect::<Vec<_>>().join(", "),
+        });
+    };
+    let image = ours["image"].as_str().unwrap_or_default();
+    let annotation = |name: &str| document.pointer("/metadata/annotations")?.get(name)?.as_str();
+    let set =
+        |name: &str| annotation(name).or_else(|| document.pointer("/metadata/labels")?.get(name)?.as_str());
+    Ok(Managed {
+        orchestrator: Orchestrator::Kubernetes,
+        id: text("/metadata/uid").unwrap_or_default().to_owned(),
+        workload: delegate_name(ours).unwrap_or(workload).to_owned(),
+        image: ImageName::from(image),
+        progress: progress(document),
+        tasks: tasks(document),
+        record: Record::read(annotation),
+        opted_out: observe::opted_out_by(set),
+        limits: observe::limits_by(set, zone),
+        unsupported: None,
+        pace: Duration::from_secs(count(document, "/spec/minReadySeconds").unwrap_or_default()),
+        name,
+    })
+}
+
+/// The `DELEGATE_NAME` of a container, where it stands there and not in a ConfigMap.
+fn delegate_name(container: &Value) -> Option<&str> {
+    let env = container["env"].as_array()?;
+    let variable = env
+        .iter()
+        .find(|variable| variable["name"].as_str() == Some("DELEGATE_NAME"))?;
+    variable["value"].as_str().filter(|value| !value.is_empty())
+}
+
+fn count(document: &Value, path: &str) -> Option<u64> {
+    document.pointer(path).and_then(Value::as_u64)
+}
+
+/// How many pods are to run; Kubernetes fills it in, as 1.
+fn replicas(document: &Value) -> u64 {
+    count(document, "/spec/replicas").unwrap_or(1)
+}
+
+fn condition<'a>(document: &'a Value, kind: &str) -> Option<&'a Value> {
+    let conditions = document.pointer("/status/conditions")?.as_array()?;
+    conditions
+        .iter()
+        .find(|condition| condition["type"].as_str() == Some(kind))
+}
+
+/// Whether the status says anything of the present spec yet.
+fn is_observed(document: &Value) -> bool {
+    let generation = count(document, "/metadata/generation").unwrap_or_default();
+    count(document, "/status/observedGeneration").is_some_and(|observed| observed >= generation)
+}
+
+fn progress(document: &Value) -> Progress {
+    if document.pointer("/spec/paused").and_then(Value::as_bool) == Some(true) {
+        return Progress::Paused {
+            by_failure: false,
+            message: "spec.paused is true".to_owned(),
+        };
+    }
+    // A condition may still be about the spec before.
+    if !is_observed(document) {
+        return Progress::Updating;
+    }
+    let progressing = condition(document, "Progressing");
+    let reason = progressing.and_then(|progressing| progressing["reason"].as_str());
+    match (reason, progressing) {
+        (Some(DEADLINE_EXCEEDED), Some(progressing)) => Progress::Paused {
+            by_failure: true,
+            message: progressing["message"]
+                .as_str()
+                .unwrap_or(DEADLINE_EXCEEDED)
+                .to_owned(),
+        },
+        // It stays so when a pod falls ill later.
+        (Some(COMPLETE), Some(progressing)) => Progress::Settled {
+            completed_at: moment(&progressing["lastUpdateTime"]),
+        },
+        // Without progressDeadlineSeconds there is no such condition.
+        (None, _) if is_complete(document) => Progress::Settled { completed_at: None },
+        _ => Progress::Updating,
+    }
+}
+
+/// Whether the status says that nothing has got on for `progressDeadlineSeconds`. It was seen to say so right after a change,
+/// when that was not true: whoever acts on it reads it twice.
+pub fn has_exceeded_its_deadline(document: &Value) -> bool {
+    matches!(progress(document), Progress::Paused { by_failure: true, .. })
+}
+
+/// As `kubectl rollout status` counts.
+fn is_complete(document: &Value) -> bool {
+    let status = |name: &str| count(document, &format!("/status/{name}")).unwrap_or_default();
+    let (updated, wanted) = (status("updatedReplicas"), replicas(document));
+    updated >= wanted && status("replicas") == updated && status("availableReplicas") >= updated
+}
+
+fn tasks(document: &Value) -> Tasks {
+    let status = |name: &str| count(document, &format!("/status/{name}")).unwrap_or_default();
+    // All that are available and not old are new.
+    let old = status("replicas").saturating_sub(status("updatedReplicas"));
+    let running = if is_observed(document) {
+        status("availableReplicas").saturating_sub(old)
+    } else {
+        0
+    };
+    let moment_of = |kind: &str, field: &str| moment(&condition(document, kind)?[field]);
+    // The former is when a pod last became available, or the last change was complete; the latter, when enough were again.
+    let last = [
+        moment_of("Progressing", "lastUpdateTime"),
+        moment_of("Available", "lastTransitionTime"),
+    ];
+    Tasks {
+        wanted: replicas(document),
+        running,
+        last_started_at: last.into_iter().flatten().max().filter(|_| is_observed(document)),
+        last_failure: None,
+    }
+}
+
+/// With why its pods failed last.
+#[must_use]
+pub fn with_failure(mut managed: Managed, failure: Option<TaskFailure>) -> Managed {
+    managed.tasks.last_failure = failure;
+    managed
+}
+
+pub(super) fn moment(value: &Value) -> Option<DateTime<Utc>> {
+    let moment = DateTime::parse_from_rfc3339(value.as_str()?).ok()?;
+    Some(moment.to_utc())
+}
+
+/// What may go wrong with this Deployment, each in a sentence, before it does.
+pub fn warnings(document: &Value) -> Vec<String> {
+    let text = |path: &str| document.pointer(path).and_then(Value::as_str);
+    let mut warnings = Vec::new();
+    if text("/spec/strategy/type") == Some("Recreate") {
+        warnings.push(
+            "its strategy is Recreate: all old pods stop before the first new one starts, so an image that fails is an outage \
+             until it is rolled back"
+                .to_owned(),
+        );
+    } else if let Some(unavailable) = document.pointer("/spec/strategy/rollingUpdate/maxUnavailable")
+        && at_most(unavailable, replicas(document)) >= replicas(document)
+        && replicas(document) > 0
+    {
+        warnings.push(format!(
+            "its maxUnavailable of {} lets all of its {} pods stop before a new one is ready, so an image that fails is an outage \
+             until it is rolled back",
+            unavailable.to_string().trim_matches('"'),
+            replicas(document),
+        ));
+    }
+    warnings
+}
+
+/// A number of pods, or a percentage of them, rounded down as Kubernetes does for `maxUnavailable`.
+fn at_most(value: &Value, of: u64) -> u64 {
+    let percentage = value
+        .as_str()
+        .and_then(|text| text.strip_suffix('%')?.parse::<u64>().ok());
+    match percentage {
+        Some(percentage) => of * percentage / 100,
+        None => value.as_u64().unwrap_or_default(),
+    }
+}
+
+/// Who else may write the image of this Deployment, by the marks that they leave.
+pub fn owner(document: &Value) -> Option<String> {
+    let metadata = &document["metadata"];
+    let mark = |name: &str| {
+        let of = |kind: &str| metadata[kind].get(name)?.as_str();
+        of("annotations").or_else(|| of("labels"))
+    };
+    if mark("argocd.argoproj.io/tracking-id").is_some() || mark("argocd.argoproj.io/instance").is_some() {
+        return Some("Argo CD".to_owned());
+    }
+    if mark("kustomize.toolkit.fluxcd.io/name").is_some() || mark("helm.toolkit.fluxcd.io/name").is_some() {
+        return Some("Flux".to_owned());
+    }
+    if mark("app.kubernetes.io/managed-by") == Some("Helm") {
+        let release = mark("meta.helm.sh/release-name");
+        return Some(release.map_or_else(
+            || "Helm".to_owned(),
+            |release| format!("the Helm release {release}"),
+        ));
+    }
+    None
+}
+
+/// Who wrote the image of this container last, as the API server remembers.
+pub fn last_writer(document: &Value, container: &str) -> Option<String> {
+    let fields = document.pointer("/metadata/managedFields")?.as_array()?;
+    let key = format!("k:{{\"name\":\"{container}\"}}");
+    let writes_image = |entry: &&Value| {
+        let containers = entry.pointer("/fieldsV1/f:spec/f:template/f:spec/f:containers");
+        containers
+            .and_then(|containers| containers.get(&key)?.get("f:image"))
+            .is_some()
+    };
+    let writers = fields.iter().filter(writes_image);
+    let last = writers.max_by_key(|entry| moment(&entry["time"]))?;
+    last["manager"].as_str().map(str::to_owned)
+}

@@ -1,0 +1,109 @@
+//! The configuration file and the environment → the settings of a run in a cluster, or every problem in them at once.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+use super::file::{self, File};
+use crate::config::{self, Problem};
+
+/// The container whose image is followed, where the file does not say: the chart's name of it.
+const CONTAINER: &str = "delegate";
+
+/// What a run in a cluster is to do.
+#[derive(Clone, Debug)]
+pub struct ClusterSettings {
+    /// What a host has, too.
+    pub common: config::Settings,
+    /// `namespace`; without it, that of the pod or of the kubeconfig.
+    pub namespace: Option<String>,
+    /// `containerName`.
+    pub container: String,
+    /// `dryRun`: nothing is written.
+    pub dry_run: bool,
+    /// What is allowed but looks odd.
+    pub warnings: Vec<String>,
+}
+
+/// Everything that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub struct ClusterSettingsError(pub Vec<String>);
+
+impl ClusterSettings {
+    /// Reads the file at this path, and the environment, which counts for more. Without a file the environment says it all.
+    ///
+    /// # Errors
+    /// Everything that is wrong in both.
+    pub fn read(
+        path: &Path,
+        is_needed: bool,
+        env: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Result<Self, ClusterSettingsError> {
+        let file = match fs::read_to_string(path) {
+            Ok(text) => file::parse(&text),
+            Err(_) if !is_needed && !path.exists() => File::default(),
+            Err(error) => {
+                let problem = format!("{}: {error}; {HINT}", path.display());
+                return Err(ClusterSettingsError(vec![problem]));
+            }
+        };
+        let mut env: Vec<(OsString, OsString)> = env.into_iter().collect();
+        if Path::new(file::CA_BUNDLE).is_dir() && !env.iter().any(|(name, _)| name == "CA_BUNDLE") {
+            env.push(("CA_BUNDLE".into(), file::CA_BUNDLE.into()));
+        }
+        Self::of(file, env, &path.display().to_string())
+    }
+
+    /// The same of a file that was read.
+    ///
+    /// # Errors
+    /// As for [`Self::read`].
+    pub fn of(file: File, env: Vec<(OsString, OsString)>, name: &str) -> Result<Self, ClusterSettingsError> {
+        let in_env = |variable: &str| {
+            env.iter()
+                .any(|(name, value)| name == variable && !value.to_string_lossy().trim().is_empty())
+        };
+        let place = |variable: &str| match file.places.get(variable) {
+            _ if in_env(variable) => None,
+            Some(place) => Some(format!("{name}, {place}")),
+            None => file::key_of(variable).map(|key| format!("{name}: {key}")),
+        };
+        let explain = |problem: &Problem| match place(problem.variable) {
+            Some(place) => format!("{place}: {}; expected {}", problem.given, problem.accepted),
+            None => problem.to_string(),
+        };
+        let pairs = file.variables.iter();
+        let pairs = pairs.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let common = config::Settings::from_env(env.iter().cloned().chain(pairs));
+        let in_file = |lines: &[String]| -> Vec<String> {
+            lines.iter().map(|line| format!("{name}, {line}")).collect()
+        };
+        let mut problems = in_file(&file.problems);
+        let mut warnings = in_file(&file.warnings);
+        match common {
+            Ok(common) if problems.is_empty() => {
+                warnings.extend(common.warnings.iter().cloned());
+                Ok(Self {
+                    common,
+                    namespace: file.namespace,
+                    container: file.container.unwrap_or_else(|| CONTAINER.to_owned()),
+                    dry_run: file.dry_run,
+                    warnings,
+                })
+            }
+            outcome => {
+                if let Err(errors) = outcome {
+                    problems.extend(errors.problems.iter().map(explain));
+                    warnings.extend(errors.warnings);
+                }
+                problems.extend(warnings.into_iter().map(|warning| format!("warning: {warning}")));
+                Err(ClusterSettingsError(problems))
+            }
+        }
+    }
+}
+
+/// What is wrong most often where the file is not there.
+const HINT: &str = "the pod has to mount the ConfigMap there; in the first documented manifest `name` and `mountPath` of the \
+                    volume mount are two items of the list, which have to be one";

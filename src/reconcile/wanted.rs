@@ -1,0 +1,54 @@
+//! From a target to what is done about it, or to the reason why an image stays.
+
+use crate::image::{ImageName, ImageReference, Target};
+use crate::rollout::reason::Reason;
+
+/// What is to run instead of the present image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// This.
+    Image(ImageReference),
+    /// The same reference, if its registry has another image for it by now.
+    Digest(ImageReference),
+}
+
+/// What a workload that runs `image` is to run.
+///
+/// # Errors
+/// Why it keeps its image.
+pub(crate) fn wanted(target: Target, image: &ImageName) -> Result<Wanted, Reason> {
+    Err(match target {
+        Target::Replace(reference) => return Ok(Wanted::Image(reference)),
+        Target::CheckDigest(reference) => return Ok(Wanted::Digest(reference)),
+        Target::Current => up_to_date(image),
+        Target::HeldBack(image, max) => Reason::HeldBack {
+            image: image.to_string(),
+            max,
+        },
+        Target::NotPinned(image) => Reason::NotPinned {
+            image: image.to_string(),
+        },
+        Target::CustomImage => Reason::CustomImage {
+            image: image.to_string(),
+        },
+        Target::Unresolvable(problem) => not_comparable(image, problem),
+    })
+}
+
+/// No answer is about the image that it runs.
+pub(crate) fn not_asked() -> Reason {
+    Reason::AwaitingSchedule { published: None }
+}
+
+pub(crate) fn up_to_date(image: &ImageName) -> Reason {
+    Reason::UpToDate {
+        image: image.to_string(),
+    }
+}
+
+pub(crate) fn not_comparable(image: &ImageName, problem: String) -> Reason {
+    Reason::ImageNotComparable {
+        image: image.to_string(),
+        problem,
+    }
+}

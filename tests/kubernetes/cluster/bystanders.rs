@@ -1,0 +1,122 @@
+//! Whoever else works on the same Deployment.
+
+use std::time::Duration;
+
+use kit::lab::eventually;
+
+use super::site::{A, B, C, PATIENCE, Site, image};
+
+#[test]
+#[ignore = "needs a cluster: make kubernetes"]
+fn two_at_once_write_the_image_once() {
+    let mut site = Site::new("two-at-once");
+    site.publish(B);
+    let mut processes = ["first", "second"].map(|name| site.start(&site.kubeconfig(), name, &["once"]));
+    for process in &mut processes {
+        let ended = process.wait().unwrap();
+        assert!(ended.success(), "{}{}", site.read("first"), site.read("second"));
+    }
+    assert_eq!(site.image(), image(B));
+    assert_eq!(site.images_written(), [image(B)]);
+    let both = site.read("first") + &site.read("second");
+    assert!(both.contains("acts here; this upgrader stands by"), "{both}");
+}
+
+#[test]
+#[ignore = "needs a cluster: make kubernetes"]
+fn who_follows_is_replaced_when_it_is_gone() {
+    let mut site = Site::new("follower-gone");
+    site.publish(B);
+    site.variables.push(("HEALTHY_TIME".to_owned(), "3m".to_owned()));
+    site.variables
+        .push(("HEALTHY_DEADLINE".to_owned(), "5m".to_owned()));
+    let mut first = site.start(&site.kubeconfig(), "first", &["once"]);
+    eventually("it has begun", PATIENCE, || site.image() == image(B));
+    first.kill().unwrap();
+    first.wait().unwrap();
+    site.variables.clear();
+    // Its lock counts for 90 s without a renewal.
+    let run = site.run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert!(run.text.contains("this upgrader stands by"), "{}", run.text);
+    assert!(run.text.contains("runs the published image"), "{}", run.text);
+    assert_eq!(site.images_written(), [image(B)]);
+}
+
+#[test]
+#[ignore = "needs a cluster: make kubernetes"]
+fn what_somebody_reverts_stays_reverted() {
+    let mut site = Site::new("reverted");
+    site.publish(B);
+    assert_eq!(site.run(&["once"]).code, Some(0));
+    site.kubectl(&[
+        "set",
+        "image",
+        "deployment/delegate",
+        &format!("delegate={}", image(A)),
+    ]);
+    for _ in 0..2 {
+        let run = site.run(&["once"]);
+        assert_eq!((run.code, site.image()), (Some(0), image(A)), "{}", run.text);
+        assert!(run.text.contains("rolled back from"), "{}", run.text);
+    }
+    assert_eq!(site.images_written(), [image(B)]);
+    assert_eq!(site.annotation("failed-image"), None);
+    // What comes next is taken up again.
+    site.publish("26.11.2");
+    site.variables
+        .push(("HEALTHY_DEADLINE".to_owned(), "10s".to_owned()));
+    let run = site.run(&["once"]);
+    assert_eq!(
+        site.images_written(),
+        [image(B), image("26.11.2"), image(A)],
+        "{}",
+        run.text
+    );
+}
+
+#[test]
+#[ignore = "needs a cluster: make kubernetes"]
+fn a_third_image_of_somebody_is_not_replaced_by_the_one_that_was_tried() {
+    let mut site = Site::new("third-image");
+    site.publish(B);
+    assert_eq!(site.run(&["once"]).code, Some(0));
+    site.kubectl(&[
+        "set",
+        "image",
+        "deployment/delegate",
+        &format!("delegate={}", image("26.10.1")),
+    ]);
+    site.kubectl(&[
+        "set",
+        "image",
+        "deployment/delegate",
+        &format!("delegate={}", image(C)),
+    ]);
+    let run = site.run(&["once"]);
+    assert_eq!((run.code, site.image()), (Some(0), image(C)), "{}", run.text);
+    assert_eq!(site.images_written(), [image(B)]);
+}
+
+#[test]
+#[ignore = "needs a cluster: make kubernetes"]
+fn an_api_server_that_is_away_for_a_while_is_waited_for() {
+    let mut site = Site::new("api-away");
+    site.publish(B);
+    let mut process = site.start(&site.kubeconfig(), "log", &["once"]);
+    eventually("it has begun", PATIENCE, || site.image() == image(B));
+    kit::lab::expect(std::process::Command::new("pkill").args(["-KILL", "kube-apiserver"]));
+    let ended = process.wait().unwrap();
+    assert!(ended.success(), "{}", site.read("log"));
+    eventually("the API server is back", PATIENCE, || {
+        std::thread::sleep(Duration::from_secs(1));
+        std::process::Command::new("kubectl")
+            .args(["get", "nodes"])
+            .output()
+            .unwrap()
+            .status
+            .success()
+    });
+    assert_eq!(site.image(), image(B));
+    assert_eq!(site.images_written(), [image(B)]);
+}

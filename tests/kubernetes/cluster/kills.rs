@@ -1,0 +1,89 @@
+//! A process that follows an upgrade is killed at a request, and the next one finishes what it began.
+
+use super::proxy::{Kill, Proxy};
+use super::site::{A, B, C, PATIENCE, Site, image};
+use kit::lab::eventually;
+
+/// The next process does not wait for the lock of the one that was killed.
+fn forget_the_lock(site: &Site) {
+    site.kubectl(&[
+        "annotate",
+        "deployment",
+        "delegate",
+        "io.delegate-upgrader.holder-",
+    ]);
+}
+
+fn site(test: &str) -> (Site, Proxy, std::path::PathBuf) {
+    let site = Site::new(test);
+    let proxy = Proxy::new(&site.kubeconfig());
+    let through = site.write("through", &proxy.kubeconfig());
+    (site, proxy, through)
+}
+
+#[test]
+#[ignore = "needs a cluster: make kubernetes"]
+fn killed_at_each_request_of_an_upgrade_the_next_run_finishes_it() {
+    let (mut site, proxy, through) = site("kills");
+    let (mut wanted, mut other) = (B, A);
+    let mut tried = 0;
+    for point in 0.. {
+        let mut came_to_it = false;
+        for how in [Kill::Before, Kill::After] {
+            site.publish(wanted);
+            let is_killed = proxy.kill_at(point, how, || site.start(&through, "killed", &["once"]));
+            forget_the_lock(&site);
+            let run = site.run(&["once"]);
+            assert_eq!(run.code, Some(0), "{how:?} {point}: {}", run.text);
+            assert_eq!(site.image(), image(wanted), "{how:?} {point}: {}", run.text);
+            assert_eq!(site.annotation("failed-image"), None, "{how:?} {point}");
+            assert_eq!(site.running(), [image(wanted)], "{how:?} {point}: {}", run.text);
+            came_to_it |= is_killed;
+            tried += usize::from(is_killed);
+            std::mem::swap(&mut wanted, &mut other);
+        }
+        if !came_to_it {
+            break;
+        }
+    }
+    eprintln!("{tried} kills");
+    assert!(tried > 6, "{tried}");
+}
+
+#[test]
+#[ignore = "needs a cluster: make kubernetes"]
+fn killed_at_each_write_of_an_upgrade_that_fails_the_next_run_goes_back() {
+    let (mut site, proxy, through) = site("kills-failure");
+    site.publish(C);
+    let mut tried = 0;
+    // The image, its failure, and the way back.
+    for point in [0, 1, 2, 3, 4, 8] {
+        for how in [Kill::Before, Kill::After] {
+            let is_killed = proxy.kill_at(point, how, || site.start(&through, "killed", &["once"]));
+            forget_the_lock(&site);
+            let run = site.run(&["once"]);
+            assert_eq!(
+                (run.code, site.image()),
+                (Some(0), image(A)),
+                "{how:?} {point}: {}",
+                run.text
+            );
+            assert_eq!(
+                site.annotation("failed-image"),
+                Some(image(C)),
+                "{how:?} {point}: {}",
+                run.text
+            );
+            eventually("the old one serves", PATIENCE, || site.running() == [image(A)]);
+            site.kubectl(&[
+                "annotate",
+                "deployment",
+                "delegate",
+                "io.delegate-upgrader.failed-image-",
+            ]);
+            tried += usize::from(is_killed);
+        }
+    }
+    eprintln!("{tried} kills");
+    assert!(tried > 6, "{tried}");
+}

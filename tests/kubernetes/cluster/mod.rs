@@ -1,0 +1,9 @@
+//! A real cluster, which `tests/lab/kubernetes run` starts: Deployments with real pods, and the documented Role's token only.
+
+mod bystanders;
+mod kills;
+mod pod;
+mod proxy;
+mod rights;
+mod rollouts;
+mod site;

@@ -1,0 +1,109 @@
+//! What the account may do, and what happens without each of it.
+
+use super::site::{A, B, Site, image};
+
+/// What the documented manifest permits.
+pub(crate) const DOCUMENTED: &str = "
+- {apiGroups: [batch, apps, extensions], resources: [cronjobs], verbs: [get, list, watch, update, patch]}
+- {apiGroups: [extensions, apps], resources: [deployments], verbs: [get, list, watch, create, update, patch]}
+";
+/// The least that an upgrade needs.
+const LEAST: &str = "
+- {apiGroups: [apps], resources: [deployments], resourceNames: [delegate], verbs: [get, patch]}
+";
+/// With what makes reports better.
+pub(crate) const DETAILED: &str = "
+- {apiGroups: [apps], resources: [deployments], resourceNames: [delegate], verbs: [get, patch]}
+- {apiGroups: [''], resources: [pods], verbs: [list]}
+- {apiGroups: [''], resources: [pods/log], verbs: [get]}
+";
+
+#[test]
+#[ignore = "needs a cluster: make kubernetes"]
+fn to_read_and_to_patch_the_deployment_is_enough() {
+    let mut site = Site::with("least", 1, LEAST);
+    site.publish(B);
+    let run = site.run(&["doctor"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert!(
+        run.text.contains("get deployments, patch deployments"),
+        "{}",
+        run.text
+    );
+    assert!(run.text.contains("may not list pods"), "{}", run.text);
+    let run = site.run(&["once"]);
+    assert_eq!((run.code, site.image()), (Some(0), image(B)), "{}", run.text);
+}
+
+#[test]
+#[ignore = "needs a cluster: make kubernetes"]
+fn without_one_of_them_the_missing_verb_is_named() {
+    for missing in ["get", "patch"] {
+        let rules = LEAST.replace(missing, "").replace("[, ", "[").replace(", ]", "]");
+        let mut site = Site::with(&format!("without-{missing}"), 1, &rules);
+        site.publish(B);
+        let run = site.run(&["once"]);
+        assert_eq!((run.code, site.image()), (Some(1), image(A)), "{}", run.text);
+        assert!(
+            run.text
+                .contains(&format!("cannot {missing} resource \"deployments\"")),
+            "{}",
+            run.text
+        );
+        let run = site.run(&["doctor"]);
+        assert_eq!(run.code, Some(1), "{}", run.text);
+        assert!(
+            run.text
+                .contains(&format!("may not {missing} deployments in without-{missing}")),
+            "{}",
+            run.text
+        );
+    }
+}
+
+#[test]
+#[ignore = "needs a cluster: make kubernetes"]
+fn what_is_not_there_as_it_should_be_is_named() {
+    let mut site = Site::with(
+        "not-as-it-should-be",
+        1,
+        "
+- {apiGroups: [apps], resources: [deployments, statefulsets], verbs: [get, patch]}
+",
+    );
+    site.publish(B);
+    let says = |site: &Site, code: i32, words: &str| {
+        let run = site.run(&["once"]);
+        assert_eq!(run.code, Some(code), "{}", run.text);
+        assert!(run.text.contains(words), "{words}\n{}", run.text);
+    };
+    site.workload = "nobody".to_owned();
+    says(
+        &site,
+        1,
+        "there is no Deployment nobody in the namespace not-as-it-should-be; workloadName has to be",
+    );
+    site.apply(
+        "apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: stateful}
+spec:
+  replicas: 0
+  serviceName: stateful
+  selector: {matchLabels: {app: stateful}}
+  template:
+    metadata: {labels: {app: stateful}}
+    spec: {containers: [{name: delegate, image: kubernetes-lab/busybox:1}]}
+",
+    );
+    site.workload = "stateful".to_owned();
+    says(&site, 0, "never upgraded, since it is a StatefulSet");
+    site.workload = "delegate".to_owned();
+    site.container = "delegat".to_owned();
+    says(
+        &site,
+        1,
+        "has no container \"delegat\" (it has delegate, sidecar); correct containerName",
+    );
+    assert_eq!(site.writes().len(), 0);
+}

@@ -1,0 +1,231 @@
+//! From one image to another, and back from one that fails.
+
+use kit::lab::eventually;
+use serde_json::Value;
+
+use super::site::{A, B, C, PATIENCE, REGISTRY, Site, image};
+
+#[test]
+#[ignore = "needs a cluster: make kubernetes"]
+fn a_published_image_is_rolled_out_and_nothing_else_is_written() {
+    let mut site = Site::with("rolled-out", 2, super::rights::DOCUMENTED);
+    site.publish(B);
+    let before = site.get();
+    let run = site.run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert_eq!(site.image(), image(B), "{}", run.text);
+    assert_eq!(site.running(), [image(B), image(B)]);
+    // One patch: what was, what is wanted and since when go with the image.
+    assert_eq!(site.images_written(), [image(B)], "{}", run.text);
+    assert_eq!(site.annotation("attempt-from"), Some(image(A)));
+    assert_eq!(site.annotation("attempt-image"), Some(image(B)));
+    let after = site.get();
+    let cause = &after["metadata"]["annotations"]["kubernetes.io/change-cause"];
+    assert_eq!(*cause, format!("delegate-upgrader: {} to {}", image(A), image(B)));
+    // But for the image, the spec is what it was.
+    let mut spec = after["spec"].clone();
+    spec["template"]["spec"]["containers"][0]["image"] = Value::from(image(A));
+    assert_eq!(spec, before["spec"]);
+    // It asks for nothing but the Deployment, and once for its pods, which it may not list.
+    let refused: Vec<String> = site
+        .requests()
+        .iter()
+        .filter(|request| request["responseStatus"]["code"] == 403)
+        .map(|request| {
+            request["objectRef"]["resource"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        })
+        .collect();
+    assert_eq!(refused, ["pods"]);
+    assert!(
+        run.text.contains("upgraded from") || run.text.contains("runs the published image"),
+        "{}",
+        run.text
+    );
+    assert!(site.asked().contains("kubernetes-delegate"), "{}", site.asked());
+
+    let writes = site.writes().len();
+    let run = site.run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert_eq!(site.writes().len(), writes, "{}", run.text);
+    assert!(
+        run.text
+            .contains(&format!("runs the published image {}", image(B))),
+        "{}",
+        run.text
+    );
+
+    let run = site.run(&["rollback"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert_eq!(site.image(), image(A));
+    // It stays there until something else is published.
+    let run = site.run(&["once"]);
+    assert_eq!((run.code, site.image()), (Some(0), image(A)), "{}", run.text);
+    assert!(
+        run.text.contains("reason=\"rolled_back\"") || run.text.contains("rolled back from"),
+        "{}",
+        run.text
+    );
+}
+
+#[test]
+#[ignore = "needs a cluster: make kubernetes"]
+fn a_broken_image_goes_back_and_stays_in_quarantine_over_three_runs() {
+    let mut site = Site::with("broken", 2, super::rights::DETAILED);
+    site.publish(C);
+    let run = site.run(&["once"]);
+    // Kubernetes would start six more pods for another exit code.
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert_eq!(site.image(), image(A), "{}", run.text);
+    assert_eq!(site.images_written(), [image(C), image(A)], "{}", run.text);
+    assert_eq!(site.annotation("failed-image"), Some(image(C)));
+    let cause = site.annotation("failed-cause").unwrap();
+    assert!(cause.contains("exit code 1"), "{cause}");
+    // The pod's own words, where they may be read.
+    assert!(
+        run.text
+            .contains("ERROR delegate 26.12.1 cannot start: no such class"),
+        "{}",
+        run.text
+    );
+    for _ in 0..2 {
+        let writes = site.writes().len();
+        let run = site.run(&["once"]);
+        assert_eq!(run.code, Some(0), "{}", run.text);
+        assert!(
+            run.text.contains("failed here once; next attempt after"),
+            "{}",
+            run.text
+        );
+        assert_eq!(site.writes().len(), writes, "{}", run.text);
+    }
+    eventually("both old pods serve", PATIENCE, || {
+        site.running() == [image(A), image(A)]
+    });
+    // An operator who knows better.
+    let run = site.run(&["retry"]);
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    assert_eq!(
+        site.annotation("failed-attempts"),
+        Some("2".to_owned()),
+        "{}",
+        run.text
+    );
+    assert_eq!(site.image(), image(A));
+}
+
+#[test]
+#[ignore = "needs a cluster: make kubernetes"]
+fn an_image_that_is_not_there_goes_back_at_our_deadline() {
+    let mut site = Site::new("not-there");
+    site.kubectl(&[
+        "patch",
+        "deployment",
+        "delegate",
+        "--patch",
+        r#"{"spec":{"progressDeadlineSeconds":600}}"#,
+    ]);
+    site.variables
+        .push(("HEALTHY_DEADLINE".to_owned(), "15s".to_owned()));
+    site.publish("26.99.1");
+    let run = site.run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert_eq!(site.image(), image(A), "{}", run.text);
+    assert_eq!(site.annotation("failed-image"), Some(image("26.99.1")));
+    assert_eq!(site.running(), [image(A)]);
+}
+
+#[test]
+#[ignore = "needs a cluster: make kubernetes"]
+fn dry_run_writes_nothing() {
+    let mut site = Site::new("dry-run");
+    site.publish(B);
+    site.dry_run = true;
+    let run = site.run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert!(
+        run.text.contains("dryRun is true, so nothing is written"),
+        "{}",
+        run.text
+    );
+    let run = site.run(&["plan"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert!(
+        run.text
+            .contains(&format!("have Kubernetes replace {} with {}", image(A), image(B))),
+        "{}",
+        run.text
+    );
+    assert_eq!(site.writes().len(), 0);
+    assert_eq!(site.image(), image(A));
+}
+
+#[test]
+#[ignore = "needs a cluster: make kubernetes"]
+fn a_paused_one_is_left_and_one_without_pods_is_not_verified() {
+    let mut site = Site::new("paused");
+    site.publish(B);
+    site.kubectl(&["rollout", "pause", "deployment/delegate"]);
+    let run = site.run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert!(run.text.contains("spec.paused is true"), "{}", run.text);
+    assert_eq!(site.writes().len(), 0);
+    site.kubectl(&["rollout", "resume", "deployment/delegate"]);
+    site.kubectl(&["scale", "deployment/delegate", "--replicas=0"]);
+    eventually("no pod is left", PATIENCE, || site.running().is_empty());
+    let run = site.run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert_eq!(site.image(), image(B), "{}", run.text);
+    assert!(run.text.contains("not verified"), "{}", run.text);
+    // A later scale-up with a bad image is seen by the next run.
+    site.publish(C);
+    let run = site.run(&["once"]);
+    assert_eq!((run.code, site.image()), (Some(0), image(C)), "{}", run.text);
+    site.kubectl(&["scale", "deployment/delegate", "--replicas=1"]);
+    let run = site.run(&["once"]);
+    assert_eq!((run.code, site.image()), (Some(0), image(B)), "{}", run.text);
+}
+
+#[test]
+#[ignore = "needs a cluster: make kubernetes"]
+fn the_windows_and_pauses_of_a_host_hold_here_too() {
+    let mut site = Site::new("held-back");
+    site.publish(B);
+    site.variables.push(("UPGRADE_DELAY".to_owned(), "1h".to_owned()));
+    let run = site.run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert!(
+        run.text.contains("with UPGRADE_DELAY it begins at"),
+        "{}",
+        run.text
+    );
+    assert_eq!(site.annotation("first-seen-image"), Some(image(B)));
+    site.variables.clear();
+    let run = site.run(&["pause", "--until", "2126-12-01"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = site.run(&["once"]);
+    assert!(
+        run.text.contains("changes are paused until 2126-12-01T00:00:00Z"),
+        "{}",
+        run.text
+    );
+    assert_eq!(site.image(), image(A));
+    assert_eq!(site.run(&["resume"]).code, Some(0));
+    let run = site.run(&["once"]);
+    assert_eq!((run.code, site.image()), (Some(0), image(B)), "{}", run.text);
+}
+
+#[test]
+#[ignore = "needs a cluster: make kubernetes"]
+fn a_custom_image_is_not_replaced_by_the_stock_one() {
+    let mut site = Site::new("custom");
+    site.publish(B);
+    let own = format!("{REGISTRY}/acme/delegate:1");
+    site.kubectl(&["set", "image", "deployment/delegate", &format!("delegate={own}")]);
+    let run = site.run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert!(run.text.contains("is a custom image"), "{}", run.text);
+    assert_eq!(site.writes().len(), 0);
+}

@@ -1,0 +1,180 @@
+//! `config.yaml`, as every version of the chart and the documented manifest write it.
+
+use std::ffi::OsString;
+
+use delegate_upgrader::config::Source;
+use delegate_upgrader::kubernetes::file::{File, parse};
+use delegate_upgrader::kubernetes::settings::ClusterSettings;
+
+/// As chart 1.0.0 to 1.0.22 and the documented manifest render it.
+const PLAIN: &str = "\
+mode: Delegate
+dryRun: false
+workloadName: kubernetes-delegate
+namespace: harness-delegate-ng
+containerName: delegate
+delegateConfig:
+  accountId: acct-TEST_000000000000
+  managerHost: https://app.harness.io
+";
+
+const TOKEN: (&str, &str) = ("UPGRADER_TOKEN", "000102030405060708090a0b0c0d0e0f");
+
+fn settings_in(text: &str, env: &[(&str, &str)]) -> Result<ClusterSettings, String> {
+    let env = env
+        .iter()
+        .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    ClusterSettings::of(parse(text), env.collect(), "config.yaml").map_err(|errors| errors.to_string())
+}
+
+fn variable<'a>(file: &'a File, name: &str) -> Option<&'a str> {
+    let mut variables = file.variables.iter();
+    variables.find_map(|(known, value)| (*known == name).then_some(value.as_str()))
+}
+
+#[test]
+fn the_documented_file_says_all_that_a_run_needs() {
+    let settings = settings_in(PLAIN, &[TOKEN]).unwrap();
+    assert_eq!(settings.namespace.as_deref(), Some("harness-delegate-ng"));
+    assert_eq!(settings.container, "delegate");
+    assert!(!settings.dry_run);
+    assert_eq!(settings.common.workload_names, ["kubernetes-delegate"]);
+    let Source::Manager(manager) = &settings.common.source else {
+        panic!("{:?}", settings.common.source)
+    };
+    assert_eq!(manager.base_url, "https://app.harness.io");
+    assert_eq!(manager.account_id, "acct-TEST_000000000000");
+    assert_eq!(settings.warnings, [""; 0]);
+}
+
+#[test]
+fn charts_from_1_0_23_on_name_a_mirror_and_a_client_certificate() {
+    let text = format!(
+        "{PLAIN}clientCertificateFilePath: /etc/mtls/client.crt
+clientCertificateKeyFilePath: /etc/mtls/client.key
+registryMirror: registry.example/mirror
+"
+    );
+    let file = parse(&text);
+    assert_eq!(file.problems, [""; 0]);
+    assert_eq!(variable(&file, "CLIENT_CERT"), Some("/etc/mtls/client.crt"));
+    assert_eq!(variable(&file, "CLIENT_KEY"), Some("/etc/mtls/client.key"));
+    assert_eq!(
+        variable(&file, "REGISTRY_MIRROR"),
+        Some("registry.example/mirror")
+    );
+}
+
+#[test]
+fn the_proxy_s_keys_are_known_in_both_places() {
+    let keys = [
+        ("proxyScheme", "http"),
+        ("proxyHost", "proxy.example"),
+        ("proxyPort", "3128"),
+        // Neither quotes nor types: a number, a word that YAML takes for true, a colon within.
+        ("proxyUser", "123"),
+        ("proxyPassword", "yes"),
+    ];
+    // 1.0.26 and 1.0.32 on; and 1.0.27 to 1.0.31.
+    for indent in ["", "  "] {
+        let lines: String = keys
+            .iter()
+            .map(|(key, value)| format!("{indent}{key}: {value}\n"))
+            .collect();
+        let settings = settings_in(&format!("{PLAIN}{lines}"), &[TOKEN]).unwrap();
+        let proxy = settings.common.egress.https_proxy.unwrap();
+        assert_eq!(proxy.url, "http://proxy.example:3128");
+        assert_eq!(proxy.username.as_deref(), Some("123"));
+        assert_eq!(proxy.password.unwrap().expose(), "yes");
+        assert_eq!(settings.warnings, [""; 0], "{indent:?}");
+    }
+}
+
+#[test]
+fn chart_1_0_26_writes_the_proxy_s_keys_without_values() {
+    let keys = [
+        "proxyScheme",
+        "proxyHost",
+        "proxyPort",
+        "proxyUser",
+        "proxyPassword",
+    ];
+    let lines: String = keys.iter().map(|key| format!("{key}:\n")).collect();
+    let settings = settings_in(&format!("{PLAIN}{lines}"), &[TOKEN]).unwrap();
+    assert_eq!(settings.common.egress.https_proxy, None);
+    assert_eq!(settings.warnings, [""; 0]);
+}
+
+#[test]
+fn proxy_manager_false_reaches_the_manager_directly() {
+    let proxied = |value: &str| {
+        let text = format!("{PLAIN}proxyHost: proxy.example\nproxyManager: {value}\n");
+        settings_in(&text, &[TOKEN])
+            .unwrap()
+            .common
+            .egress
+            .https_proxy
+            .is_some()
+    };
+    assert!(proxied("true"));
+    assert!(!proxied("false"));
+}
+
+#[test]
+fn dry_run_and_the_environment_count() {
+    let text = PLAIN.replace("dryRun: false", "dryRun: true");
+    assert!(settings_in(&text, &[TOKEN]).unwrap().dry_run);
+    let env = [
+        TOKEN,
+        ("UPGRADER_WORKLOAD_NAME", "another"),
+        ("HEALTHY_TIME", "2m"),
+    ];
+    let settings = settings_in(PLAIN, &env).unwrap();
+    assert_eq!(settings.common.workload_names, ["another"]);
+    assert_eq!(settings.common.healthy_time.as_secs(), 120);
+}
+
+#[test]
+fn all_that_is_wrong_is_told_at_once_with_its_line() {
+    let text = "\
+mode: Immutable
+dryRun: maybe
+workloadName: [a, b]
+delegateConfig:
+  accountID: acct
+  managerHost: ftp://app.harness.io
+containerName: delegate
+containerName: other
+";
+    let errors = settings_in(text, &[("UPGRADER_TOKEN", "short")]).unwrap_err();
+    let lines: Vec<&str> = errors.lines().collect();
+    for expected in [
+        "config.yaml, line 2: dryRun: \"maybe\"; expected true or false",
+        "config.yaml, line 3: workloadName: a list; expected a text",
+        "config.yaml, line 8: containerName: given in line 7 already",
+        "config.yaml: delegateConfig.accountId: not set; expected ",
+        "config.yaml, line 6: delegateConfig.managerHost: \"ftp://app.harness.io\" ",
+        "UPGRADER_TOKEN: its value (not shown) is not a token; expected ",
+        "warning: config.yaml, line 1: mode: \"Immutable\" is not used; Delegate is the only mode",
+        "warning: config.yaml, line 5: delegateConfig.accountID: unknown key, not used; did you mean delegateConfig.accountId?",
+    ] {
+        assert!(
+            lines.iter().any(|line| line.starts_with(expected)),
+            "{expected}\n\n{errors}"
+        );
+    }
+    assert!(!errors.contains("short"), "{errors}");
+}
+
+#[test]
+fn what_is_no_yaml_has_its_line() {
+    let errors = settings_in("mode: Delegate\n  dryRun: {\n", &[TOKEN]).unwrap_err();
+    assert!(errors.starts_with("config.yaml, line "), "{errors}");
+    let errors = settings_in("- mode\n", &[TOKEN]).unwrap_err();
+    assert!(
+        errors.contains("line 1: not a mapping of keys to values"),
+        "{errors}"
+    );
+    let errors = settings_in("", &[TOKEN]).unwrap_err();
+    assert!(errors.contains("config.yaml: workloadName: not set"), "{errors}");
+}

@@ -1,0 +1,195 @@
+//! From a step to the patch that takes it.
+
+use delegate_upgrader::kubernetes::lock::Lock;
+use delegate_upgrader::kubernetes::own;
+use delegate_upgrader::kubernetes::patch::patch;
+use delegate_upgrader::kubernetes::read::read;
+use delegate_upgrader::managed::{Managed, Record, RolloutFailure, Step};
+use delegate_upgrader::rollout::Intent;
+use delegate_upgrader::schedule::zone::Zone;
+use serde_json::{Value, json};
+
+use crate::read::{at, deployment};
+
+const A: &str = "harness/delegate:26.10.1";
+const B: &str = "harness/delegate:26.11.1";
+
+fn lock() -> Lock {
+    Lock {
+        holder: "pod/1".to_owned(),
+        renewed: 7,
+    }
+}
+
+fn of(document: &Value, step: &Step) -> Value {
+    let managed = read(document, "delegate", "delegate", &Zone::utc()).unwrap();
+    patch(
+        (&managed, document),
+        "delegate",
+        step,
+        &lock(),
+        at("2026-11-24T12:30:00Z"),
+    )
+}
+
+fn begin() -> Step {
+    Step::Begin {
+        to: B.parse().unwrap(),
+        intent: Intent::Upgrade,
+    }
+}
+
+/// The Deployment once it has this patch.
+fn patched(document: &Value, patch: &Value) -> Value {
+    let mut document = document.clone();
+    let annotations = document["metadata"]["annotations"].as_object_mut().unwrap();
+    for (name, value) in patch["metadata"]["annotations"].as_object().unwrap() {
+        match value {
+            Value::Null => annotations.remove(name),
+            value => annotations.insert(name.clone(), value.clone()),
+        };
+    }
+    if let Some(image) = patch.pointer("/spec/template/spec/containers/0/image") {
+        document["spec"]["template"]["spec"]["containers"][1]["image"] = image.clone();
+    }
+    document
+}
+
+fn record(document: &Value) -> (Managed, Record) {
+    let managed = read(document, "delegate", "delegate", &Zone::utc()).unwrap();
+    let record = managed.record.clone();
+    (managed, record)
+}
+
+#[test]
+fn one_patch_says_what_was_what_is_wanted_and_since_when() {
+    let patch = of(&deployment(), &begin());
+    assert_eq!(
+        patch,
+        json!({
+            "metadata": {
+                "resourceVersion": "41",
+                "annotations": {
+                    "io.delegate-upgrader.attempt-image": B,
+                    "io.delegate-upgrader.attempt-from": A,
+                    "io.delegate-upgrader.attempt-since": "2026-11-24T12:30:00Z",
+                    "io.delegate-upgrader.attempt-intent": "upgrade",
+                    "io.delegate-upgrader.attempt-applied": "true",
+                    "io.delegate-upgrader.holder": "pod/1",
+                    "io.delegate-upgrader.holder-renewed": "7",
+                    "kubernetes.io/change-cause": format!("delegate-upgrader: {A} to {B}"),
+                },
+            },
+            "spec": { "template": { "spec": { "containers": [{ "name": "delegate", "image": B }] } } },
+        })
+    );
+    let (managed, record) = record(&patched(&deployment(), &patch));
+    assert_eq!(managed.image.as_str(), B);
+    assert!(record.attempt.unwrap().is_applied);
+}
+
+#[test]
+fn neither_replicas_nor_the_template_but_for_the_image_are_ever_written() {
+    let begun = patched(&deployment(), &of(&deployment(), &begin()));
+    let cause = RolloutFailure::Stopped {
+        orchestrator: "Kubernetes",
+        message: "late".to_owned(),
+    };
+    let steps = [
+        begin(),
+        Step::RollBack {
+            to: A.to_owned(),
+            cause,
+        },
+        Step::Quarantine {
+            image: B.to_owned(),
+            cause: "late".to_owned(),
+        },
+        Step::NoteRollback { from: B.to_owned() },
+        Step::NoteFirstSeen { image: B.to_owned() },
+    ];
+    for step in steps {
+        let patch = of(&begun, &step);
+        assert_eq!(patch["metadata"]["resourceVersion"], "41", "{step}");
+        let spec = patch
+            .get("spec")
+            .cloned()
+            .unwrap_or(json!({ "template": { "spec": { "containers": [] } } }));
+        assert_eq!(spec.as_object().unwrap().len(), 1, "{step}");
+        assert_eq!(spec["template"].as_object().unwrap().len(), 1, "{step}");
+        assert_eq!(spec["template"]["spec"].as_object().unwrap().len(), 1, "{step}");
+        for container in spec["template"]["spec"]["containers"].as_array().unwrap() {
+            assert_eq!(
+                container.as_object().unwrap().keys().collect::<Vec<_>>(),
+                ["image", "name"],
+                "{step}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_way_back_carries_its_cause_and_ends_in_quarantine() {
+    let begun = patched(&deployment(), &of(&deployment(), &begin()));
+    let cause = RolloutFailure::Stopped {
+        orchestrator: "Kubernetes",
+        message: "late".to_owned(),
+    };
+    let back = patched(
+        &begun,
+        &of(
+            &begun,
+            &Step::RollBack {
+                to: A.to_owned(),
+                cause,
+            },
+        ),
+    );
+    let (managed, back_record) = record(&back);
+    assert_eq!(managed.image.as_str(), A);
+    let failed = back_record.attempt.unwrap().failed.unwrap();
+    assert!(failed.contains("late"), "{failed}");
+    let put = patched(
+        &back,
+        &of(
+            &back,
+            &Step::Quarantine {
+                image: B.to_owned(),
+                cause: failed,
+            },
+        ),
+    );
+    let (_, put_record) = record(&put);
+    assert_eq!(put_record.attempt, None);
+    let failed = put_record.failed.unwrap();
+    assert_eq!((failed.image.as_str(), failed.attempts), (B, 1));
+}
+
+#[test]
+fn a_cron_job_is_followed_by_the_name_of_its_pod() {
+    assert_eq!(
+        own::cronjob_of("delegate-upgrader-job-28537890-x7k2p"),
+        Some("delegate-upgrader-job")
+    );
+    assert_eq!(
+        own::cronjob_of("delegate-upgrader-job-1606200000-x7k2p"),
+        Some("delegate-upgrader-job")
+    );
+    // A job that was made by hand, and no pod of a job at all.
+    assert_eq!(own::cronjob_of("by-hand-x7k2p"), None);
+    assert_eq!(own::cronjob_of("host"), None);
+    let document = json!({ "metadata": { "resourceVersion": "9" } });
+    let patch = own::patch(&document, "upgrader", "harness/upgrader:1", "harness/upgrader:2");
+    assert_eq!(
+        patch,
+        json!({
+            "metadata": {
+                "resourceVersion": "9",
+                "annotations": { "io.delegate-upgrader.previous-image": "harness/upgrader:1" },
+            },
+            "spec": { "jobTemplate": { "spec": { "template": { "spec": { "containers": [
+                { "name": "upgrader", "image": "harness/upgrader:2" },
+            ] } } } } },
+        })
+    );
+}

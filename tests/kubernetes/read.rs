@@ -1,0 +1,222 @@
+//! From a Deployment's document to what it says.
+
+use chrono::{DateTime, Utc};
+use delegate_upgrader::kubernetes::read::{last_writer, owner, read, warnings};
+use delegate_upgrader::managed::{Managed, Progress};
+use delegate_upgrader::rollout::reason::Reason;
+use delegate_upgrader::schedule::zone::Zone;
+use serde_json::{Value, json};
+
+pub(crate) fn at(text: &str) -> DateTime<Utc> {
+    text.parse().unwrap()
+}
+
+/// A Deployment of the chart, of two pods that are complete since noon.
+pub(crate) fn deployment() -> Value {
+    json!({
+        "metadata": {
+            "name": "delegate", "uid": "7a5b", "resourceVersion": "41", "generation": 3,
+            "annotations": { "deployment.kubernetes.io/revision": "2" },
+        },
+        "spec": {
+            "replicas": 2, "minReadySeconds": 120,
+            "selector": { "matchLabels": { "app": "delegate", "harness.io/name": "x/y" } },
+            "template": { "spec": { "containers": [
+                { "name": "sidecar", "image": "fluent-bit:2" },
+                { "name": "delegate", "image": "harness/delegate:26.10.1",
+                  "env": [{ "name": "DELEGATE_NAME", "value": "kubernetes-delegate" }] },
+            ] } },
+        },
+        "status": {
+            "observedGeneration": 3, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2, "readyReplicas": 2,
+            "conditions": [
+                { "type": "Available", "status": "True", "lastTransitionTime": "2026-11-24T11:58:00Z" },
+                { "type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable",
+                  "lastUpdateTime": "2026-11-24T12:00:00Z" },
+            ],
+        },
+    })
+}
+
+fn of(document: &Value) -> Managed {
+    read(document, "delegate", "delegate", &Zone::utc()).unwrap()
+}
+
+fn with(changes: &[(&str, Value)]) -> Value {
+    let mut document = deployment();
+    for (path, value) in changes {
+        let (parent, name) = path.rsplit_once('/').unwrap();
+        document.pointer_mut(parent).unwrap()[name] = value.clone();
+    }
+    document
+}
+
+fn progressing(reason: &str) -> (&'static str, Value) {
+    let condition = json!([
+        { "type": "Progressing", "status": "False", "reason": reason, "message": "it timed out",
+          "lastUpdateTime": "2026-11-24T12:00:00Z" },
+    ]);
+    ("/status/conditions", condition)
+}
+
+#[test]
+fn one_that_is_complete_is_settled_since_then() {
+    let managed = of(&deployment());
+    assert_eq!(managed.workload, "kubernetes-delegate");
+    assert_eq!(managed.image.as_str(), "harness/delegate:26.10.1");
+    let completed_at = Some(at("2026-11-24T12:00:00Z"));
+    assert_eq!(managed.progress, Progress::Settled { completed_at });
+    assert_eq!((managed.tasks.wanted, managed.tasks.running), (2, 2));
+    assert_eq!(managed.tasks.complete_since(), completed_at);
+    assert_eq!(managed.pace.as_secs(), 120);
+}
+
+#[test]
+fn a_condition_of_the_spec_before_says_nothing() {
+    let document = with(&[
+        ("/metadata/generation", json!(4)),
+        progressing("ProgressDeadlineExceeded"),
+    ]);
+    let managed = of(&document);
+    assert_eq!(managed.progress, Progress::Updating);
+    assert_eq!(managed.tasks.running, 0);
+    assert_eq!(managed.tasks.last_started_at, None);
+}
+
+#[test]
+fn an_exceeded_deadline_is_a_failure_and_a_pause_is_none() {
+    let document = with(&[progressing("ProgressDeadlineExceeded")]);
+    let message = "it timed out".to_owned();
+    assert_eq!(
+        of(&document).progress,
+        Progress::Paused {
+            by_failure: true,
+            message
+        }
+    );
+    let document = with(&[
+        progressing("ProgressDeadlineExceeded"),
+        ("/spec/paused", json!(true)),
+    ]);
+    let message = "spec.paused is true".to_owned();
+    assert_eq!(
+        of(&document).progress,
+        Progress::Paused {
+            by_failure: false,
+            message
+        }
+    );
+}
+
+#[test]
+fn without_that_condition_it_counts_as_kubectl_does() {
+    let counts = |replicas: u64, updated: u64, available: u64| {
+        of(&with(&[
+            ("/status/conditions", json!([])),
+            ("/status/replicas", json!(replicas)),
+            ("/status/updatedReplicas", json!(updated)),
+            ("/status/availableReplicas", json!(available)),
+        ]))
+    };
+    for (replicas, updated, available) in [(3, 1, 2), (3, 2, 3), (2, 2, 1), (2, 1, 2)] {
+        let managed = counts(replicas, updated, available);
+        assert_eq!(
+            managed.progress,
+            Progress::Updating,
+            "{replicas} {updated} {available}"
+        );
+    }
+    assert_eq!(counts(2, 2, 2).progress, Progress::Settled { completed_at: None });
+    // Two old ones that are available are no new ones.
+    assert_eq!(counts(3, 1, 2).tasks.running, 0);
+    assert_eq!(counts(3, 2, 3).tasks.running, 2);
+}
+
+#[test]
+fn one_that_falls_ill_after_it_was_complete_is_no_update() {
+    let managed = of(&with(&[("/status/availableReplicas", json!(1))]));
+    assert!(matches!(managed.progress, Progress::Settled { .. }));
+    assert!(!managed.tasks.are_complete());
+}
+
+#[test]
+fn replicas_that_are_not_set_are_one() {
+    let mut document = deployment();
+    document["spec"].as_object_mut().unwrap().remove("replicas");
+    assert_eq!(of(&document).tasks.wanted, 1);
+}
+
+#[test]
+fn a_container_that_is_not_there_is_named_with_those_that_are() {
+    let reason = read(&deployment(), "delegat", "delegate", &Zone::utc()).unwrap_err();
+    assert!(matches!(reason, Reason::NoSuchContainer { .. }));
+    assert_eq!(
+        reason.to_string(),
+        "the Deployment delegate has no container \"delegat\" (it has sidecar, delegate); correct containerName"
+    );
+}
+
+#[test]
+fn a_name_that_a_config_map_sets_is_the_workload_of_the_file() {
+    let mut document = deployment();
+    document["spec"]["template"]["spec"]["containers"][1]
+        .as_object_mut()
+        .unwrap()
+        .remove("env");
+    assert_eq!(of(&document).workload, "delegate");
+}
+
+#[test]
+fn the_owner_s_words_are_annotations_or_labels() {
+    let enable = "io.delegate-upgrader.enable";
+    let document = with(&[("/metadata/annotations", json!({ enable: "false" }))]);
+    assert_eq!(of(&document).opted_out, Some(enable));
+    let document = with(&[("/metadata/labels", json!({ "io.delegate-upgrader.pin": "26.10" }))]);
+    assert!(of(&document).limits.pin.is_some());
+}
+
+#[test]
+fn strategies_that_make_a_bad_image_an_outage_are_warned_of() {
+    let of = |strategy: Value| warnings(&with(&[("/spec/strategy", strategy)])).len();
+    let rolling = |unavailable: Value| json!({ "type": "RollingUpdate", "rollingUpdate": { "maxUnavailable": unavailable } });
+    assert_eq!(of(json!({ "type": "Recreate" })), 1);
+    assert_eq!(of(rolling(json!("100%"))), 1);
+    assert_eq!(of(rolling(json!(2))), 1);
+    assert_eq!(of(rolling(json!("25%"))), 0);
+    assert_eq!(of(rolling(json!(1))), 0);
+}
+
+#[test]
+fn who_else_writes_the_image_is_known() {
+    let marks = |annotations: Value, labels: Value| {
+        owner(&with(&[
+            ("/metadata/annotations", annotations),
+            ("/metadata/labels", labels),
+        ]))
+    };
+    let argo = json!({ "argocd.argoproj.io/tracking-id": "x" });
+    assert_eq!(marks(argo, json!({})).as_deref(), Some("Argo CD"));
+    let flux = json!({ "kustomize.toolkit.fluxcd.io/name": "apps" });
+    assert_eq!(marks(json!({}), flux).as_deref(), Some("Flux"));
+    let helm = marks(
+        json!({ "meta.helm.sh/release-name": "delegate" }),
+        json!({ "app.kubernetes.io/managed-by": "Helm" }),
+    );
+    assert_eq!(helm.as_deref(), Some("the Helm release delegate"));
+    assert_eq!(marks(json!({}), json!({})), None);
+    let write = |manager: &str, time: &str, container: &str| {
+        let key = format!("k:{{\"name\":\"{container}\"}}");
+        json!({ "manager": manager, "time": time, "fieldsV1": { "f:spec": { "f:template": { "f:spec": {
+            "f:containers": { key: { "f:image": {} } } } } } } })
+    };
+    let fields = json!([
+        write("helm", "2026-11-24T10:00:00Z", "delegate"),
+        write("argocd-controller", "2026-11-24T12:00:00Z", "delegate"),
+        write("kubectl", "2026-11-24T13:00:00Z", "sidecar"),
+    ]);
+    let document = with(&[("/metadata/managedFields", fields)]);
+    assert_eq!(
+        last_writer(&document, "delegate").as_deref(),
+        Some("argocd-controller")
+    );
+}
