@@ -24,6 +24,7 @@ mod outage;
 mod people;
 mod plan;
 mod point;
+mod presence;
 mod proxy;
 mod scenario;
 mod story;
@@ -69,21 +70,37 @@ fn main() -> ExitCode {
 
 async fn matrix(selection: Selection) -> ExitCode {
     let begin = Instant::now();
-    let bench = Arc::new(set_up().await);
+    let engine = the_engine();
+    if let Err(problem) = presence::first_answer(&engine).await {
+        println!("matrix: nothing was tried: {problem}");
+        return ExitCode::FAILURE;
+    }
+    let bench = Arc::new(set_up(engine.clone()).await);
     let mut tally = Tally::default();
-    if !selection.names_people() {
-        try_faults(&bench, &selection, &mut tally).await;
+    let lost = tokio::select! {
+        () = try_selected(&bench, &selection, &mut tally) => None,
+        problem = presence::lost(&engine) => Some(problem),
+    };
+    if let Some(problem) = lost {
+        tally.broken(&problem);
     }
-    if selection.has_people() {
-        people::try_all(&bench, &selection, &mut tally).await;
-    }
-    tear_down(&bench).await;
     tally.print(begin.elapsed(), &bench.stories);
     if tally.is_clean() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     }
+}
+
+/// All that is selected, and the end of what all points share.
+async fn try_selected(bench: &Arc<Bench>, selection: &Selection, tally: &mut Tally) {
+    if !selection.names_people() {
+        try_faults(bench, selection, tally).await;
+    }
+    if selection.has_people() {
+        people::try_all(bench, selection, tally).await;
+    }
+    tear_down(bench).await;
 }
 
 /// The matrix of faults.
@@ -95,15 +112,18 @@ async fn try_faults(bench: &Arc<Bench>, selection: &Selection, tally: &mut Tally
     outage::try_all(bench, &recorded, selection, tally).await;
 }
 
-async fn set_up() -> Bench {
-    lab::build_images();
+fn the_engine() -> Engine {
     let host = lab::env("DOCKER_HOST");
     let socket = host
         .strip_prefix("unix://")
         .unwrap_or_else(|| panic!("DOCKER_HOST is {host}: the matrix needs the engine's socket"));
-    let engine = Engine {
+    Engine {
         socket: PathBuf::from(socket),
-    };
+    }
+}
+
+async fn set_up(engine: Engine) -> Bench {
+    lab::build_images();
     let stories =
         env::var_os("MATRIX_STORIES").map_or_else(|| lab::project().join("target/matrix"), PathBuf::from);
     let _ = fs::remove_dir_all(&stories);

@@ -1,14 +1,19 @@
 //! The images of a point. What is done to an image must not reach other points, so such a point has images of its own.
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
+use tokio::time::timeout;
 
 use crate::check::text;
 use crate::point::Bench;
 use kit::lab::engine::Engine;
 use kit::lab::{V1, V2, image};
+
+/// How long a command may take while many others run.
+const LONGEST: Duration = Duration::from_secs(300);
 
 /// The image of the delegate and the one that is published.
 #[derive(Clone, Debug)]
@@ -92,12 +97,16 @@ async fn docker(arguments: &[&str], input: &str) {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
+        .kill_on_drop(true)
         .spawn()
         .expect("docker");
     if let Some(mut stdin) = child.stdin.take() {
         let _ = stdin.write_all(input.as_bytes()).await;
     }
-    let output = child.wait_with_output().await.expect("docker ends");
+    let output = timeout(LONGEST, child.wait_with_output()).await;
+    let output = output
+        .unwrap_or_else(|_| panic!("docker {arguments:?} does not end"))
+        .expect("docker ends");
     assert!(
         output.status.success(),
         "docker {arguments:?}: {}",

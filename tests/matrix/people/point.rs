@@ -200,7 +200,15 @@ impl Point {
             if run == 0 {
                 outcome.seen = proxy.seen();
                 if self.stage.is_some() && proxy.sprung() {
-                    done = (&mut acting).await.unwrap_or(Done::Missing);
+                    match (&mut acting).await {
+                        Ok(end) => done = end,
+                        // Nobody knows what was done: that is no stage that was not reached.
+                        Err(error) => {
+                            outcome.reached = true;
+                            outcome.failures.push(format!("what somebody does: {error}"));
+                            return outcome;
+                        }
+                    }
                 }
                 outcome.reached = self.stage.is_none() || !matches!(done, Done::Missing);
                 if let Done::Refused(problem) = &done {

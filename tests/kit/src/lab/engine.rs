@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::wire::Wire;
 
 /// How long an engine that restarts may be away.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// An engine that has not answered a call for so long has come to a deadlock. No busy one takes as long.
+const DEADLOCK: Duration = Duration::from_secs(300);
 
 /// The way to the engine.
 #[derive(Clone, Debug)]
@@ -39,11 +41,40 @@ impl Engine {
         Ok((answer.status(), answer.json()))
     }
 
+    async fn call_within(
+        &self,
+        limit: Duration,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> io::Result<(u16, Value)> {
+        let late = |_| {
+            let problem = format!("no answer within {} s", limit.as_secs());
+            Err(io::Error::new(io::ErrorKind::TimedOut, problem))
+        };
+        timeout(limit, self.try_call(method, path, body))
+            .await
+            .unwrap_or_else(late)
+    }
+
+    /// Asks once whether it is there.
+    ///
+    /// # Errors
+    /// It cannot be reached, or does not answer within `limit`, or answers with an error.
+    pub async fn ping(&self, limit: Duration) -> io::Result<()> {
+        let (status, _) = self.call_within(limit, "GET", "/_ping", None).await?;
+        if status == 200 {
+            Ok(())
+        } else {
+            Err(io::Error::other(format!("it answers {status}")))
+        }
+    }
+
     /// Status and document.
     pub async fn call(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
         let begin = Instant::now();
         loop {
-            match self.try_call(method, path, body).await {
+            match self.call_within(DEADLOCK, method, path, body).await {
                 Ok(answer) => return answer,
                 Err(error) if begin.elapsed() > PATIENCE => panic!("{method} {path}: {error}"),
                 Err(_) => sleep(Duration::from_millis(200)).await,
