@@ -84,20 +84,20 @@ async fn the_old_one_while_it_drains_or_after_it_has_ended() {
 #[tokio::test(start_paused = true)]
 async fn the_old_one_whose_request_to_stop_had_no_answer() {
     let host = Host::new();
-    host.twin.set_behaviour(OLD, &Behaviour::drains(10 * DRAIN));
     let old = host.run_with("dd", |body| {
         host_network(body);
         body["HostConfig"]["RestartPolicy"] = json!({ "Name": "no", "MaximumRetryCount": 0 });
     });
     host.twin.set_faults(|call| match call.operation {
-        Operation::Stop => Fault::HangAfter,
+        Operation::Stop => Fault::ErrAfter,
         _ => Fault::None,
     });
     let mut upgrader = host.upgrader(NEW);
     upgrader.start_run(Mode::Upgrade);
-    // It gives that request up after a minute.
     assert!(host.go_on(&mut upgrader, DRAIN / 2).await.is_none());
-    rename(&host, &draining(&host), KEPT);
+    let name = draining(&host);
+    assert_eq!(host.find(&name).state, RunState::Running);
+    rename(&host, &name, KEPT);
     host.twin.clear_faults();
     let report = host.finish(&mut upgrader).await;
     assert!(!row(&report, "dd").failed, "{report:?}");
@@ -107,7 +107,12 @@ async fn the_old_one_whose_request_to_stop_had_no_answer() {
         (old.clone(), RunState::Exited)
     );
     let (told, ended, _) = host.end_of(&old).unwrap();
-    assert_eq!(ended - told, 10 * DRAIN);
+    assert_eq!(ended - told, DRAIN);
+    // Two of them cannot run at once.
+    let events = host.events_of(&host.find("dd").id);
+    let started = events.iter().find(|event| event.what == Happened::Started);
+    let started = started.expect("it was started").at;
+    assert!(started >= ended, "{started:?} is before {ended:?}");
 }
 
 /// The same with a bad image: it comes back, with the policy that it had.
