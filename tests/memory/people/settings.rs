@@ -7,8 +7,8 @@ use delegate_upgrader::engine::Engine;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::{Value, json};
 
-use crate::rollout::host::{DRAIN, Host, NEW, OLD, Upgrader, auto_remove, host_network, row};
-use kit::twin::{Behaviour, Fault, Operation};
+use crate::rollout::host::{DRAIN, Host, NEW, NEWER, OLD, Upgrader, auto_remove, good, host_network, row};
+use kit::twin::{Behaviour, Fault, Operation, OperatorAction};
 
 fn set_memory(host: &Host, name: &str, bytes: u64) {
     host.twin
@@ -155,6 +155,39 @@ async fn what_is_changed_while_the_old_one_drains_is_kept() {
         assert!(!report.has_failures(), "{report:?}");
         host.assert_settled("dd", NEW, "always", "");
         assert_eq!(memory(&host), bytes);
+    }
+}
+
+/// Stop-first: the policy of one that runs goes after its name, so before that nobody but its owner took it off.
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_somebody_takes_off_before_the_old_one_gives_up_its_name_stays_off() {
+    for is_new_process in [false, true] {
+        let mut host = Host::new();
+        host.publish(NEWER, good());
+        host.tasks = |twin, _| Some(u64::from(twin.elapsed() < 10 * DRAIN));
+        host.run_with("dd", host_network);
+        let mut upgrader = host.upgrader(NEW);
+        upgrader.start_run(Mode::Upgrade);
+        // The candidate was created with the policy of before, and the old one finishes its task.
+        assert!(host.go_on(&mut upgrader, DRAIN).await.is_none());
+        assert_eq!(host.find("dd.candidate").state, RunState::Created);
+        let hand = OperatorAction::SetRestartPolicy("dd".to_owned(), "no".to_owned());
+        host.twin.by_hand(hand).unwrap();
+        if is_new_process {
+            upgrader = host.upgrader(NEW);
+            upgrader.start_run(Mode::Upgrade);
+        }
+        // What was made for the policy of before is given up, and the next run makes it anew.
+        let report = host.finish(&mut upgrader).await;
+        let reason = row(&report, "dd").reason.as_str();
+        assert_eq!(reason, "configuration_mismatch", "{report:?}");
+        host.assert_settled("dd", OLD, "no", "");
+        let report = host.scheduled_run(&mut upgrader).await;
+        assert!(!report.has_failures(), "{report:?}");
+        host.assert_settled("dd", NEW, "no", "");
+        let report = host.once(NEWER).await;
+        assert!(!report.has_failures(), "{report:?}");
+        host.assert_settled("dd", NEWER, "no", "the policy of every later one, too");
     }
 }
 
