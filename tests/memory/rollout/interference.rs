@@ -149,6 +149,36 @@ async fn a_clock_that_is_set_cuts_no_drain_short_and_ends_no_proof() {
     }
 }
 
+/// A look takes a while: the times that it read before and after are those of two clocks.
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_during_a_look_cuts_no_drain_short() {
+    for hours in [-30, 30] {
+        let host = Host::new();
+        let old = host.run("dd");
+        let mut upgrader = host.upgrader(NEW);
+        upgrader.start_run(Mode::Upgrade);
+        let into_the_drain = Duration::from_secs(38);
+        assert!(host.go_on(&mut upgrader, into_the_drain).await.is_none());
+        assert!(host.names().iter().any(|name| name.starts_with("dd.draining-")));
+        host.twin.set_faults(|call| match call.operation {
+            Operation::Containers => Fault::Slow(Duration::from_secs(4)),
+            _ => Fault::None,
+        });
+        let set = async {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            host.twin.jump_clock(TimeDelta::hours(hours));
+        };
+        let (seen, ()) = tokio::join!(upgrader.reconcile(), set);
+        assert!(seen.is_ok());
+        host.twin.clear_faults();
+        let report = host.finish(&mut upgrader).await;
+        assert!(!report.has_failures(), "{report:?}");
+        host.assert_settled_on("dd", NEW, "");
+        let (told, ended, code) = host.end_of(&old).unwrap();
+        assert_eq!((ended - told, code), (DRAIN, 0));
+    }
+}
+
 /// A `docker container prune` while an `--rm` delegate drains takes its copy and its candidate.
 #[tokio::test(start_paused = true)]
 async fn an_auto_removed_delegate_whose_copies_are_pruned_comes_back() {
