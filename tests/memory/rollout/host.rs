@@ -374,7 +374,7 @@ impl Host {
         self.twin
             .writes()
             .into_iter()
-            .filter(|call| call.subject == name)
+            .filter(|call| call.subject == name || call.id.as_ref().is_some_and(|id| id.as_str() == name))
             .collect()
     }
 

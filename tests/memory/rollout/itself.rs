@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::container::label;
-use kit::twin::Behaviour;
+use delegate_upgrader::container::{RunState, label};
+use kit::twin::{Behaviour, Operation};
 use serde_json::json;
 
 use super::host::{HOUR, Host, NEW, OLD, OWN_LISTENER, auto_remove};
@@ -17,8 +17,9 @@ async fn the_new_one_proves_itself_beside_the_old_one_and_takes_over() {
     let mut world = World::new(ready());
     world.host.run("dd");
     let first = world.host.find(NAME).id;
-    // The delegate comes first.
-    world.run_for(Duration::from_secs(12)).await;
+    // The delegate comes first: while its new one proves itself, there is no new upgrader.
+    world.run_for(Duration::from_secs(20)).await;
+    assert_eq!(world.host.find("dd.candidate").state, RunState::Running);
     assert_eq!(world.states().len(), 1, "{:?}", world.states());
     world.run_for(HOUR / 2).await;
     let states = world.states();
@@ -38,6 +39,19 @@ async fn the_new_one_proves_itself_beside_the_old_one_and_takes_over() {
     let own = report.upgrader.expect("a row of its own");
     assert_eq!(own.reason.as_str(), "up_to_date", "{}", own.message);
     assert_at_rest(&world, SECOND, "");
+}
+
+/// It has no tasks, so that it is not given the hour that a delegate has for its own.
+#[tokio::test(start_paused = true)]
+async fn the_old_one_is_killed_soon_if_it_does_not_end() {
+    let mut world = World::new(ready());
+    let first = world.host.find(NAME).id;
+    world.run_for(HOUR / 2).await;
+    assert_at_rest(&world, SECOND, "");
+    let calls = world.host.writes_on(first.as_str()).into_iter();
+    let stops = calls.filter(|call| call.operation == Operation::Stop);
+    let graces: Vec<String> = stops.map(|call| call.detail).collect();
+    assert_eq!(graces, ["10s"]);
 }
 
 /// What came meanwhile waits for the schedule.
