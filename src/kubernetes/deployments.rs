@@ -416,7 +416,10 @@ impl<M: ImageSource> Deployments<M> {
                     warn!(deployment = name, workload, step = words(step), problem = %error, "API call failed; will retry");
                 }
                 let reason = failed(&words(step), &error);
-                tracked.backoff = Some(Backoff::after(tracked.backoff.as_ref(), reason, now));
+                tracked.backoff = Some(match error {
+                    ClusterError::Forbidden(_) => Backoff::hopeless(reason, now),
+                    _ => Backoff::after(tracked.backoff.as_ref(), reason, now),
+                });
             }
         }
     }

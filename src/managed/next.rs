@@ -130,10 +130,15 @@ struct At<'a> {
 impl At<'_> {
     fn decide(&self) -> Decided {
         let managed = self.managed;
-        if let Some(Backoff { reason, retry_at, .. }) = &self.facts.backoff
-            && *retry_at > self.now
+        if let Some(backoff) = &self.facts.backoff
+            && backoff.retry_at > self.now
         {
-            return Row::I1.wait(reason.clone(), *retry_at);
+            let reason = backoff.reason.clone();
+            return if backoff.is_hopeless() {
+                Row::I1.rest(reason)
+            } else {
+                Row::I1.wait(reason, backoff.retry_at)
+            };
         }
         if let Some(kind) = managed.unsupported {
             return Row::I2.rest(Reason::NotUpgradable { kind });

@@ -36,6 +36,16 @@ impl Backoff {
         }
     }
 
+    /// The same for what will not succeed by being repeated, such as what is not permitted: no run waits for it.
+    #[cfg(feature = "kubernetes")]
+    pub(crate) fn hopeless(reason: Reason, now: DateTime<Utc>) -> Self {
+        Self {
+            reason,
+            attempts: u32::MAX,
+            retry_at: now + LONGEST_PAUSE,
+        }
+    }
+
     /// Whether a container of the delegate could not be inspected.
     pub(crate) fn is_inspect_error(&self) -> bool {
         matches!(&self.reason, Reason::EngineError { step, .. } if step == INSPECT)

@@ -375,3 +375,32 @@ fn a_record_reads_as_it_was_written() {
         assert_eq!(Record::read(text), record);
     }
 }
+
+#[test]
+fn a_third_image_of_a_deployment_counts_for_more_than_what_was_tried() {
+    let changed = |orchestrator| Managed {
+        orchestrator,
+        image: ImageName::from(THIRD),
+        ..tried(Progress::Settled { completed_at: None })
+    };
+    let kubernetes = changed(Orchestrator::Kubernetes);
+    let from = NEW.to_owned();
+    assert_eq!(step(&kubernetes, &wanted(NEW)), Step::NoteRollback { from });
+    // Something else is published since, or an operator asks for it.
+    let other = OLD.parse().unwrap();
+    let intent = Intent::Upgrade;
+    assert_eq!(step(&kubernetes, &wanted(OLD)), Step::Begin { to: other, intent });
+    let (to, intent) = (NEW.parse().unwrap(), Intent::Retry);
+    let retry = Desired::Image {
+        reference: NEW.parse().unwrap(),
+        id: None,
+        intent,
+    };
+    assert_eq!(step(&kubernetes, &retry), Step::Begin { to, intent });
+    // A stack that is deployed anew brings the image of its file, and means nothing by it.
+    let (to, intent) = (NEW.parse().unwrap(), Intent::Upgrade);
+    assert_eq!(
+        step(&changed(Orchestrator::Swarm), &wanted(NEW)),
+        Step::Begin { to, intent }
+    );
+}

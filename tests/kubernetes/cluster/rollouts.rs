@@ -223,7 +223,9 @@ fn a_custom_image_is_not_replaced_by_the_stock_one() {
     let mut site = Site::new("custom");
     site.publish(B);
     let own = format!("{REGISTRY}/acme/delegate:1");
+    kit::lab::docker(&["tag", &image(A), &own]);
     site.kubectl(&["set", "image", "deployment/delegate", &format!("delegate={own}")]);
+    site.kubectl(&["rollout", "status", "deployment/delegate"]);
     let run = site.run(&["once"]);
     assert_eq!(run.code, Some(0), "{}", run.text);
     assert!(run.text.contains("is a custom image"), "{}", run.text);

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use kit::lab::servers::{Server, TOKEN};
 use kit::lab::{env, eventually, expect, program, project, static_binary};
 use serde_json::Value;
@@ -34,6 +35,8 @@ pub(crate) struct Site {
     pub(crate) namespace: String,
     directory: TempDir,
     manager: Option<Server>,
+    /// Another run may have had the same namespace in a cluster that was left running.
+    since: DateTime<Utc>,
     /// `workloadName`.
     pub(crate) workload: String,
     /// `containerName`.
@@ -69,6 +72,7 @@ impl Site {
             namespace: test.to_owned(),
             directory: tempfile::tempdir().expect("a directory"),
             manager: None,
+            since: Utc::now(),
             workload: "delegate".to_owned(),
             container: "delegate".to_owned(),
             dry_run: false,
@@ -250,8 +254,12 @@ impl Site {
         let lines = log
             .lines()
             .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let is_new = |line: &Value| {
+            let at = line["requestReceivedTimestamp"].as_str().unwrap_or_default();
+            at.parse::<DateTime<Utc>>().is_ok_and(|at| at >= self.since)
+        };
         lines
-            .filter(|line| line["user"]["username"] == user.as_str())
+            .filter(|line| line["user"]["username"] == user.as_str() && is_new(line))
             .collect()
     }
 
