@@ -190,7 +190,8 @@ impl At<'_> {
         let got_on = tasks
             .last_started_at
             .map_or(attempt.since, |at| at.max(attempt.since));
-        let deadline = got_on + span(self.policy.healthy_deadline) + span(self.managed.pace);
+        let allowed = span(self.policy.healthy_deadline) + span(self.managed.pace);
+        let deadline = got_on + allowed;
         let too_late = || RolloutFailure::NotRunningInTime {
             running: tasks.running,
             wanted: tasks.wanted,
@@ -210,15 +211,21 @@ impl At<'_> {
                     message: self.explained(message, attempt),
                 },
             ),
-            Progress::Settled { .. } if tasks.wanted == 0 => Row::I8.rest(Reason::NotVerified {
-                image: attempt.to.clone(),
-            }),
+            Progress::Settled { .. } if tasks.wanted == 0 => match self.desired {
+                Desired::Keep(_) => Row::I8.rest(Reason::NotVerified {
+                    image: attempt.to.clone(),
+                }),
+                Desired::Image { .. } => self.settled(),
+            },
             // What happens long after it was complete is no verdict on the image.
             Progress::Settled { completed_at } if !self.is_over(completed_at.unwrap_or(attempt.since)) => {
                 match tasks.complete_since() {
                     Some(since) if self.now >= since + span(self.policy.healthy_time) => self.settled(),
                     Some(since) => Row::I9.wait(self.proving(since), since + span(self.policy.healthy_time)),
-                    None if self.now < deadline => Row::I10.wait(self.rolling_out(), self.now + POLL),
+                    // A task that ends and starts again does not get on.
+                    None if self.now < completed_at.map_or(deadline, |at| at + allowed) => {
+                        Row::I10.wait(self.rolling_out(), self.now + POLL)
+                    }
                     None => roll_back(Row::I11, too_late()),
                 }
             }
@@ -271,7 +278,7 @@ impl At<'_> {
                     from: attempt.to.clone(),
                 })
             }
-            (_, None) if attempt.is_applied => Row::I14.act(Step::NoteRollback {
+            (Progress::Settled { .. }, None) if attempt.is_applied => Row::I14.act(Step::NoteRollback {
                 from: attempt.to.clone(),
             }),
             (Progress::Settled { .. }, None) if matches!(self.desired, Desired::Image { reference, .. } if reference.to_string() == attempt.to) => {

@@ -1,5 +1,9 @@
 //! The table of what an orchestrator rolls out: one state of a workload to a line.
 
+mod beginning;
+mod crash_loops;
+mod untouched;
+
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -214,6 +218,10 @@ fn a_rollout_is_followed_to_its_end_and_beyond() {
         ..tried(Progress::Settled { completed_at: None })
     };
     assert_eq!(reason(&scaled_to_zero, &keep()), ReasonKind::NotVerified);
+    assert!(matches!(
+        step(&scaled_to_zero, &wanted(THIRD)),
+        Step::Begin { .. }
+    ));
 }
 
 #[test]
@@ -229,6 +237,10 @@ fn a_rollout_that_does_not_get_on_is_rolled_back() {
             "{got_on}"
         );
     }
+    // A node whose clock is behind ends nothing before its time.
+    stuck.tasks.last_started_at = Some(ago(10_000));
+    stuck.record.attempt.as_mut().unwrap().since = ago(100);
+    assert_eq!(reason(&stuck, &keep()), ReasonKind::RollingOut);
     let paused = tried(Progress::Paused {
         by_failure: true,
         message: "update paused due to failure".to_owned(),

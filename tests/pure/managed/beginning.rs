@@ -1,0 +1,121 @@
+//! Whether an image may be tried now, and who decides that.
+
+use delegate_upgrader::host::hold::{Holds, Paused};
+use delegate_upgrader::rollout::Backoff;
+use delegate_upgrader::schedule::wave::Place;
+
+use super::*;
+
+fn holds(pause: Option<Paused>, first_seen: Option<DateTime<Utc>>) -> Facts {
+    Facts {
+        holds: Some(Ok(Holds {
+            pause,
+            image: NEW.to_owned(),
+            first_seen,
+            place: Place::of("host", NEW),
+        })),
+        ..Facts::default()
+    }
+}
+
+fn asked(image: &str, intent: Intent) -> Desired {
+    Desired::Image {
+        reference: image.parse().unwrap(),
+        id: None,
+        intent,
+    }
+}
+
+#[test]
+fn a_call_that_failed_is_not_repeated_at_once() {
+    let failed = |retry_at| Facts {
+        backoff: Some(Backoff {
+            reason: Reason::EngineError {
+                step: "updating it".to_owned(),
+                problem: "timeout".to_owned(),
+            },
+            attempts: 1,
+            retry_at,
+        }),
+        ..facts()
+    };
+    let decided = |facts| next(&service(), &wanted(NEW), &policy(), &facts, now()).decision;
+    let later = now() + TimeDelta::seconds(2);
+    assert!(matches!(decided(failed(later)), Decision::Wait { until, .. } if until == later));
+    assert!(matches!(
+        decided(failed(now())),
+        Decision::Act(Step::Begin { .. })
+    ));
+}
+
+#[test]
+fn what_the_engine_remembers_is_read_before_an_image_is_tried() {
+    let decided =
+        |facts: &Facts, policy: &Policy| next(&service(), &wanted(NEW), policy, facts, now()).decision;
+    assert_eq!(decided(&Facts::default(), &policy()), Decision::LearnHolds);
+    let paused = Paused {
+        since: ago(10),
+        until: None,
+    };
+    let decision = decided(&holds(Some(paused), None), &policy());
+    assert!(
+        matches!(&decision, Decision::Rest(reason) if reason.kind() == ReasonKind::Paused),
+        "{decision:?}"
+    );
+    let delayed = Policy {
+        timing: Timing {
+            delay: Duration::from_secs(3600),
+            ..Timing::default()
+        },
+        ..policy()
+    };
+    let decision = decided(&holds(None, None), &delayed);
+    assert!(
+        matches!(&decision, Decision::Act(Step::NoteFirstSeen { image }) if image == NEW),
+        "{decision:?}"
+    );
+    let decision = decided(&holds(None, Some(ago(3599))), &delayed);
+    assert!(
+        matches!(&decision, Decision::Rest(reason) if reason.kind() == ReasonKind::Delayed),
+        "{decision:?}"
+    );
+    let decision = decided(&holds(None, Some(ago(3600))), &delayed);
+    assert!(
+        matches!(decision, Decision::Act(Step::Begin { .. })),
+        "{decision:?}"
+    );
+}
+
+/// An operator who names a service wants the image in spite of what became of it.
+#[test]
+fn an_operator_overrules_a_quarantine_and_somebody_s_way_back() {
+    let failed = Managed {
+        record: service().quarantined(NEW, "it failed", now()),
+        ..service()
+    };
+    let rolled_back = Managed {
+        record: service().rolled_back(NEW),
+        ..service()
+    };
+    for managed in [failed, rolled_back] {
+        assert!(matches!(
+            decide(&managed, &asked(NEW, Intent::Upgrade)),
+            Decision::Rest(_)
+        ));
+        for intent in [Intent::Retry, Intent::Rollback] {
+            assert!(matches!(step(&managed, &asked(NEW, intent)), Step::Begin { .. }));
+        }
+    }
+}
+
+#[test]
+fn a_way_back_that_was_begun_by_hand_is_no_image_to_take_up_again() {
+    let managed = Managed {
+        image: ImageName::from(NEW),
+        ..service()
+    };
+    let record = managed.begin(OLD, Intent::Rollback, now());
+    assert_eq!(record.rolled_back_from.as_deref(), Some(NEW));
+    let again = service().begin(NEW, Intent::Upgrade, now());
+    assert_eq!(again.rolled_back_from, None);
+}

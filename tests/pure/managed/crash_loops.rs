@@ -1,0 +1,47 @@
+//! Images whose tasks run for a while, and end again and again.
+
+use super::*;
+
+/// Two tasks that end in turn, each so many seconds after it began, of an update that was complete at the beginning; after
+/// how many seconds the image goes back, if ever.
+fn rolled_back_after(life: i64, restart: i64) -> Option<i64> {
+    let cycle = life + restart;
+    (0..4000).step_by(2).find(|second| {
+        let begun = |offset: i64| {
+            let into = (second + offset) % cycle;
+            (into < life).then_some(into)
+        };
+        let ages: Vec<i64> = [0, cycle / 2].into_iter().filter_map(begun).collect();
+        let managed = Managed {
+            tasks: Tasks {
+                wanted: 2,
+                running: ages.len() as u64,
+                last_started_at: ages.iter().min().map(|age| ago(*age)),
+                last_failure: None,
+            },
+            record: Record {
+                attempt: Some(Attempt {
+                    since: ago(second + 60),
+                    ..attempt(true)
+                }),
+                ..Record::default()
+            },
+            ..tried(Progress::Settled {
+                completed_at: Some(ago(*second)),
+            })
+        };
+        matches!(decide(&managed, &keep()), Decision::Act(Step::RollBack { .. }))
+    })
+}
+
+/// Each new start is no progress: the deadline runs from the moment when Swarm was content.
+#[test]
+fn an_image_that_ends_again_and_again_before_it_is_proven_goes_back() {
+    for (life, restart) in [(10, 5), (50, 5), (55, 20), (54, 6)] {
+        let after = rolled_back_after(life, restart);
+        assert!(
+            after.is_some_and(|after| after <= 660 + life + restart),
+            "{life} s, {restart} s: {after:?}"
+        );
+    }
+}

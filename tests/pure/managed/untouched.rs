@@ -1,0 +1,154 @@
+//! What is never written, in whichever state a workload is.
+
+use super::*;
+
+fn attempts() -> Vec<Option<Attempt>> {
+    let failed = Attempt {
+        failed: Some("it failed".to_owned()),
+        ..attempt(true)
+    };
+    vec![None, Some(attempt(false)), Some(attempt(true)), Some(failed)]
+}
+
+fn all_progress() -> Vec<Progress> {
+    let message = String::new;
+    vec![
+        Progress::Settled { completed_at: None },
+        Progress::Settled {
+            completed_at: Some(ago(700)),
+        },
+        Progress::Updating,
+        Progress::Paused {
+            by_failure: true,
+            message: message(),
+        },
+        Progress::Paused {
+            by_failure: false,
+            message: message(),
+        },
+        Progress::RollingBack,
+        Progress::RolledBack { message: message() },
+        Progress::RollbackPaused { message: message() },
+    ]
+}
+
+/// Every combination of what a workload can look like.
+fn each(mut look: impl FnMut(&Managed, &Desired)) {
+    let failure = |image: &str| TaskFailure {
+        at: ago(50),
+        image: image.to_owned(),
+        error: "task: non-zero exit (2)".to_owned(),
+    };
+    let desired = [keep(), wanted(OLD), wanted(NEW), wanted(THIRD)];
+    for image in [OLD, NEW, THIRD] {
+        for attempt in attempts() {
+            for progress in all_progress() {
+                for (running, started) in [(2, 10), (2, 5000), (1, 5000), (0, 5000)] {
+                    for last_failure in [None, Some(failure(NEW)), Some(failure(OLD))] {
+                        let managed = Managed {
+                            image: ImageName::from(image),
+                            progress: progress.clone(),
+                            record: Record {
+                                attempt: attempt.clone().map(|attempt| Attempt {
+                                    since: ago(5000),
+                                    ..attempt
+                                }),
+                                ..Record::default()
+                            },
+                            tasks: Tasks {
+                                wanted: 2,
+                                running,
+                                last_started_at: (running > 0).then(|| ago(started)),
+                                last_failure,
+                            },
+                            ..service()
+                        };
+                        for desired in &desired {
+                            look(&managed, desired);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Each update of a service ends the one that is in progress, and Swarm forgets how far it was.
+#[test]
+fn nothing_but_the_way_back_is_written_while_something_updates() {
+    let (mut seen, mut ways_back) = (0, 0);
+    each(|managed, desired| {
+        if !matches!(managed.progress, Progress::Updating | Progress::RollingBack) {
+            return;
+        }
+        seen += 1;
+        match decide(managed, desired) {
+            Decision::Act(Step::RollBack { to, .. }) => {
+                assert_eq!((managed.image.as_str(), to.as_str()), (NEW, OLD));
+                assert_eq!(managed.progress, Progress::Updating);
+                ways_back += 1;
+            }
+            Decision::Wait { .. } | Decision::Rest(_) => {}
+            other => panic!("{other:?} for {managed:#?}"),
+        }
+    });
+    assert!(seen > 500 && ways_back > 50, "{seen}, {ways_back}");
+}
+
+#[test]
+fn what_somebody_else_paused_is_only_left_where_a_failure_of_ours_paused_it() {
+    each(|managed, desired| {
+        let is_ours = managed
+            .record
+            .attempt
+            .as_ref()
+            .is_some_and(|attempt| [&attempt.from, &attempt.to].contains(&&managed.image.to_string()));
+        if is_ours
+            || !matches!(
+                managed.progress,
+                Progress::Paused { .. } | Progress::RollbackPaused { .. }
+            )
+        {
+            return;
+        }
+        assert_eq!(reason(managed, desired), ReasonKind::UpdatePaused, "{managed:#?}");
+    });
+}
+
+/// An image is given only after it was written down, and taken back only to the image that was written down.
+#[test]
+fn no_step_is_about_an_image_that_was_not_written_down() {
+    each(|managed, desired| {
+        let Decision::Act(step) = decide(managed, desired) else {
+            return;
+        };
+        let attempt = managed.record.attempt.as_ref();
+        let (from, to) = attempt.map_or(("", ""), |attempt| (&attempt.from, &attempt.to));
+        let is_known = match &step {
+            Step::Begin { .. } | Step::NoteFirstSeen { .. } => true,
+            Step::Apply { to: given } => given.to_string() == to && managed.image.as_str() == from,
+            Step::RollBack { to: back, .. } => back == from && managed.image.as_str() == to,
+            Step::Quarantine { image, .. } | Step::NoteRollback { from: image } => image == to,
+        };
+        assert!(is_known, "{step} for {managed:#?}");
+    });
+}
+
+/// Swarm does nothing more after its own way back has failed, and so nothing more is asked of it.
+#[test]
+fn a_way_back_that_failed_is_the_end() {
+    let stopped = || Progress::RollbackPaused {
+        message: "rollback paused due to failure".to_owned(),
+    };
+    let mut failed = back(stopped(), false);
+    failed.tasks.last_failure = Some(TaskFailure {
+        at: ago(50),
+        image: NEW.to_owned(),
+        error: "task: non-zero exit (2)".to_owned(),
+    });
+    assert!(matches!(step(&failed, &wanted(NEW)), Step::Quarantine { image, .. } if image == NEW));
+    failed.record = failed.quarantined(NEW, "it failed", now());
+    for desired in [keep(), wanted(NEW), wanted(THIRD)] {
+        assert_eq!(reason(&failed, &desired), ReasonKind::UpdatePaused);
+    }
+}
