@@ -113,7 +113,7 @@ pub struct Tasks {
     pub running: u64,
     /// When the last one of these began to run.
     pub last_started_at: Option<DateTime<Utc>>,
-    /// The last one that failed, of any image.
+    /// The last one that failed: of the image that was tried last, where one of that did.
     pub last_failure: Option<TaskFailure>,
 }
 

@@ -30,6 +30,8 @@ pub fn read(service: &Value, tasks: &[Value], workloads: &[String], zone: &Zone)
     let mode = service.pointer("/Spec/Mode").and_then(Value::as_object);
     let is = |kind: &str| mode.is_some_and(|mode| mode.contains_key(kind));
     let own = tasks.iter().filter(|task| task["ServiceID"].as_str() == Some(id));
+    let record = Record::read(label);
+    let tried = record.attempt.as_ref().map(|attempt| attempt.to.as_str());
     Some(Managed {
         orchestrator: Orchestrator::Swarm,
         id: id.to_owned(),
@@ -37,8 +39,8 @@ pub fn read(service: &Value, tasks: &[Value], workloads: &[String], zone: &Zone)
         workload: workload.clone(),
         image: ImageName::from(image),
         progress: progress(service),
-        tasks: tasks_of(service, image, own),
-        record: Record::read(label),
+        tasks: tasks_of(service, image, tried, own),
+        record,
         opted_out: observe::opted_out_by(label),
         limits: observe::limits_by(label, zone),
         unsupported: (is("ReplicatedJob") || is("GlobalJob"))
@@ -77,7 +79,12 @@ fn progress(service: &Value) -> Progress {
     }
 }
 
-fn tasks_of<'a>(service: &Value, image: &str, own: impl Iterator<Item = &'a Value> + Clone) -> Tasks {
+fn tasks_of<'a>(
+    service: &Value,
+    image: &str,
+    tried: Option<&str>,
+    own: impl Iterator<Item = &'a Value> + Clone,
+) -> Tasks {
     let state = |task: &Value| task["Status"]["State"].as_str().unwrap_or_default().to_owned();
     let is_desired = |task: &&Value| task["DesiredState"].as_str() == Some("running");
     let image_of = |task: &Value| {
@@ -112,7 +119,8 @@ fn tasks_of<'a>(service: &Value, image: &str, own: impl Iterator<Item = &'a Valu
         last_started_at: running
             .filter_map(|task| moment(&task["Status"]["Timestamp"]))
             .max(),
-        last_failure: failures.max_by_key(|failure| failure.at),
+        // Those of another image may fail later, for example with a node, and say nothing of the one that was tried.
+        last_failure: failures.max_by_key(|failure| (tried == Some(failure.image.as_str()), failure.at)),
     }
 }
 

@@ -32,6 +32,7 @@ mod rollout;
 mod schedule;
 mod schemas;
 mod status;
+mod swarm;
 mod text;
 mod waves;
 mod windows;

@@ -1,0 +1,181 @@
+//! What the documents of a manager say.
+
+use chrono::DateTime;
+use delegate_upgrader::managed::{Managed, Progress, Record, Tasks};
+use delegate_upgrader::schedule::zone::Zone;
+use delegate_upgrader::swarm;
+use serde_json::{Value, json};
+
+const OLD: &str = "harness/delegate:26.01.1";
+const NEW: &str = "harness/delegate:26.02.2";
+
+fn service() -> Value {
+    json!({
+        "ID": "id",
+        "Version": { "Index": 7 },
+        "Spec": {
+            "Name": "delegate",
+            "Labels": {},
+            "TaskTemplate": { "ContainerSpec": { "Image": NEW, "Env": ["A=b", "DELEGATE_NAME=docker-delegate"] } },
+            "Mode": { "Replicated": { "Replicas": 2 } },
+        },
+    })
+}
+
+fn read(service: &Value, tasks: &[Value]) -> Option<Managed> {
+    swarm::read(service, tasks, &["docker-delegate".to_owned()], &Zone::utc())
+}
+
+fn task(image: &str, desired: &str, state: &str, second: u32) -> Value {
+    json!({
+        "ServiceID": "id", "DesiredState": desired, "Spec": { "ContainerSpec": { "Image": image } },
+        "Status": { "State": state, "Timestamp": format!("2026-03-01T00:00:{second:02}.5Z"), "Message": state },
+    })
+}
+
+fn progress(status: Value) -> Progress {
+    let mut service = service();
+    service["UpdateStatus"] = status;
+    read(&service, &[]).unwrap().progress
+}
+
+#[test]
+fn a_service_without_a_status_of_an_update_is_settled() {
+    let settled = Progress::Settled { completed_at: None };
+    assert_eq!(read(&service(), &[]).unwrap().progress, settled);
+    assert_eq!(progress(Value::Null), settled);
+    assert_eq!(progress(json!({})), settled);
+}
+
+#[test]
+fn each_state_of_an_update_is_told_from_the_others() {
+    let state = |state: &str, message: &str| progress(json!({ "State": state, "Message": message }));
+    assert_eq!(state("updating", "update in progress"), Progress::Updating);
+    assert_eq!(state("rollback_started", ""), Progress::RollingBack);
+    let message = || "update paused due to failure or early termination of task x".to_owned();
+    assert_eq!(
+        state("paused", &message()),
+        Progress::Paused {
+            by_failure: true,
+            message: message()
+        }
+    );
+    assert!(matches!(
+        state("paused", "paused"),
+        Progress::Paused {
+            by_failure: false,
+            ..
+        }
+    ));
+    assert!(matches!(
+        state("rollback_paused", ""),
+        Progress::RollbackPaused { .. }
+    ));
+    assert!(matches!(
+        state("rollback_completed", ""),
+        Progress::RolledBack { .. }
+    ));
+    let completed =
+        progress(json!({ "State": "completed", "CompletedAt": "2026-03-01T00:00:00.123456789Z" }));
+    let at = DateTime::parse_from_rfc3339("2026-03-01T00:00:00.123456789Z").unwrap();
+    assert_eq!(
+        completed,
+        Progress::Settled {
+            completed_at: Some(at.to_utc())
+        }
+    );
+}
+
+#[test]
+fn tasks_count_that_are_to_run_and_run_the_present_image() {
+    let tasks = [
+        task(NEW, "running", "running", 5),
+        task(NEW, "running", "preparing", 6),
+        task(NEW, "shutdown", "running", 7),
+        task(OLD, "running", "running", 8),
+        task(NEW, "shutdown", "failed", 4),
+        task(NEW, "shutdown", "failed", 3),
+    ];
+    let Tasks {
+        wanted,
+        running,
+        last_started_at,
+        last_failure,
+    } = read(&service(), &tasks).unwrap().tasks;
+    let second = |at: DateTime<chrono::Utc>| at.timestamp() % 60;
+    assert_eq!((wanted, running, last_started_at.map(second)), (2, 1, Some(5)));
+    assert_eq!(last_failure.map(|failure| second(failure.at)), Some(4));
+}
+
+/// With a node all tasks end that it had, of the image before, too.
+#[test]
+fn a_failure_of_the_image_that_was_tried_is_not_hidden_by_a_later_one() {
+    let mut service = service();
+    let tasks = [
+        task(NEW, "shutdown", "failed", 3),
+        task(NEW, "shutdown", "failed", 4),
+        task(OLD, "shutdown", "failed", 9),
+    ];
+    let seen = |service: &Value| {
+        let failure = read(service, &tasks).unwrap().tasks.last_failure.unwrap();
+        (failure.image, failure.at.timestamp() % 60)
+    };
+    assert_eq!(seen(&service), (OLD.to_owned(), 9));
+    for (label, value) in [
+        ("attempt-image", NEW),
+        ("attempt-from", OLD),
+        ("attempt-since", "2026-03-01T00:00:00Z"),
+        ("attempt-intent", "upgrade"),
+    ] {
+        service["Spec"]["Labels"][format!("io.delegate-upgrader.{label}")] = json!(value);
+    }
+    assert_eq!(seen(&service), (NEW.to_owned(), 4));
+}
+
+/// Of a global service only the manager knows on how many nodes it may run.
+#[test]
+fn a_global_service_wants_what_its_manager_says() {
+    let mut service = service();
+    service["Spec"]["Mode"] = json!({ "Global": {} });
+    service["ServiceStatus"] = json!({ "RunningTasks": 1, "DesiredTasks": 3 });
+    assert_eq!(read(&service, &[]).unwrap().tasks.wanted, 3);
+    service["ServiceStatus"]["DesiredTasks"] = json!(0);
+    assert_eq!(read(&service, &[]).unwrap().tasks.wanted, 0);
+}
+
+#[test]
+fn a_job_is_told_from_a_service() {
+    for mode in ["ReplicatedJob", "GlobalJob", "Replicated", "Global"] {
+        let mut service = service();
+        service["Spec"]["Mode"] = json!({ mode: {} });
+        let unsupported = read(&service, &[]).unwrap().unsupported;
+        assert_eq!(unsupported.is_some(), mode.ends_with("Job"), "{mode}");
+    }
+}
+
+#[test]
+fn only_services_of_these_workloads_are_read() {
+    let mut service = service();
+    service["Spec"]["TaskTemplate"]["ContainerSpec"]["Env"] = json!(["DELEGATE_NAME=another"]);
+    assert_eq!(read(&service, &[]), None);
+    service["Spec"]["TaskTemplate"] = json!({ "NetworkAttachmentSpec": {} });
+    assert_eq!(read(&service, &[]), None);
+    assert_eq!(read(&json!({}), &[]), None);
+}
+
+/// The record is the service's, not its containers'.
+#[test]
+fn the_record_is_read_from_the_labels_of_the_service() {
+    let mut service = service();
+    service["Spec"]["Labels"]["io.delegate-upgrader.release"] = json!("3");
+    service["Spec"]["TaskTemplate"]["ContainerSpec"]["Labels"] =
+        json!({ "io.delegate-upgrader.rolled-back-from": "x:1" });
+    let record = read(&service, &[]).unwrap().record;
+    assert_eq!(
+        record,
+        Record {
+            release: 3,
+            ..Record::default()
+        }
+    );
+}
