@@ -29,6 +29,10 @@ pub(crate) enum Treatment {
     KilledBefore,
     /// The process that makes it is killed once the engine has answered.
     KilledAfter,
+    /// It is let through, and the answer is kept.
+    Remembered,
+    /// It gets the answer that was kept last.
+    Repeated,
 }
 
 /// Refused calls, but for the question for services of a Swarm: where that is refused, there are none.
@@ -91,7 +95,7 @@ impl Proxy {
     pub(crate) fn that_treats(treatment: impl Fn(&str, &str) -> Treatment + Send + 'static) -> Self {
         let (asked, refused) = (Calls::default(), Calls::default());
         let (told, refusals) = (Arc::clone(&asked), Arc::clone(&refused));
-        let mut held = Vec::new();
+        let (mut held, mut kept) = (Vec::new(), Vec::new());
         let mut proxy = Self::start(move |client| {
             let mut client = BufReader::new(client);
             let mut head = String::new();
@@ -102,7 +106,14 @@ impl Proxy {
             told.lock().expect("the calls").push(call.clone());
             let treatment = treatment(method, path);
             match treatment {
-                Treatment::LetThrough | Treatment::Halved | Treatment::KilledAfter => {}
+                Treatment::LetThrough
+                | Treatment::Halved
+                | Treatment::KilledAfter
+                | Treatment::Remembered => {}
+                Treatment::Repeated => {
+                    let _ = client.get_mut().write_all(&kept);
+                    return;
+                }
                 Treatment::KilledBefore => {
                     kit::lab::kill_peer(client.get_ref());
                     return;
@@ -126,6 +137,12 @@ impl Proxy {
                 let mut answer = Vec::new();
                 let _ = engine.read_to_end(&mut answer);
                 return kit::lab::kill_peer(&client);
+            }
+            if treatment == Treatment::Remembered {
+                kept.clear();
+                let _ = engine.read_to_end(&mut kept);
+                let _ = client.write_all(&kept);
+                return;
             }
             if treatment == Treatment::Halved {
                 let mut answer = Vec::new();

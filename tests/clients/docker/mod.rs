@@ -9,5 +9,6 @@ mod mac_address;
 mod messages;
 mod pull;
 mod scripted;
+mod services;
 mod storage;
 mod tls;

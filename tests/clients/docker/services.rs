@@ -1,0 +1,99 @@
+//! Services of a Swarm: what a manager is asked, and what is sent to it.
+
+use delegate_upgrader::engine::{Credentials, Engine as _, EngineError, ServiceUpdate, StaticCredentials};
+use delegate_upgrader::image::ImageReference;
+use delegate_upgrader::text::secret::Secret;
+use serde_json::{Value, json};
+
+use super::scripted::{ScriptedEngine, answer, refusal};
+
+/// What an update with this image is sent as, by a host that has a login for `private.example` alone.
+async fn updated_with(image: Option<&str>, spec: &Value) -> super::scripted::Call {
+    let engine = ScriptedEngine::start(|_| answer(200, "{}")).await;
+    let login = StaticCredentials {
+        username: "ci".to_owned(),
+        password: Secret::new("secret"),
+        registries: vec!["private.example".to_owned()],
+    };
+    let docker = engine
+        .docker
+        .clone()
+        .with_credentials(Credentials::new(Some(login), None));
+    let image: Option<ImageReference> = image.map(|image| image.parse().unwrap());
+    let update = ServiceUpdate {
+        id: "id",
+        version: 17,
+        spec,
+        image: image.as_ref(),
+    };
+    docker.update_service(update).await.unwrap();
+    engine.last_call()
+}
+
+/// Any header replaces the login that Swarm has, even an empty one.
+#[tokio::test]
+async fn an_update_carries_a_login_only_where_there_is_one() {
+    for image in [None, Some("public.example/harness/delegate:1")] {
+        let call = updated_with(image, &json!({})).await;
+        assert_eq!(call.credentials, None, "{image:?}");
+        assert!(call.line.ends_with("registryAuthFrom=spec"), "{}", call.line);
+    }
+    let call = updated_with(Some("private.example/harness/delegate:1"), &json!({})).await;
+    assert!(call.credentials.is_some());
+    assert_eq!(call.line, "POST /v1.41/services/id/update?version=17");
+}
+
+#[tokio::test]
+async fn a_spec_is_sent_as_it_is() {
+    let text = r#"{"Unknown":{"Number":9007199254740993,"Small":0.1,"None":null},"Labels":{},"Name":"d"}"#;
+    let spec: Value = serde_json::from_str(text).unwrap();
+    assert_eq!(updated_with(None, &spec).await.body, spec);
+    // As the engine wrote it, and not with defaults filled in.
+    let engine = ScriptedEngine::start(|_| answer(200, "[]")).await;
+    assert_eq!(engine.docker.services().await, Ok(Some(Vec::new())));
+    assert_eq!(engine.last_call().line, "GET /v1.41/services?status=true");
+}
+
+#[tokio::test]
+async fn each_engine_is_asked_in_its_own_version() {
+    for (api, expected) in [("1.41", "v1.41"), ("1.44", "v1.44"), ("1.54", "v1.54")] {
+        let engine = ScriptedEngine::of(api, "1", |_| answer(200, "[]")).await;
+        engine.docker.services().await.unwrap();
+        let line = engine.last_call().line;
+        assert!(line.starts_with(&format!("GET /{expected}/services")), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn an_update_of_an_older_version_is_a_conflict_and_no_failure() {
+    let message = "rpc error: code = Unknown desc = update out of sequence";
+    for (message, is_conflict) in [(message, true), ("rpc error: code = InvalidArgument", false)] {
+        let engine = ScriptedEngine::start(move |_| refusal(500, message)).await;
+        let update = ServiceUpdate {
+            id: "id",
+            version: 1,
+            spec: &json!({}),
+            image: None,
+        };
+        let error = engine.docker.update_service(update).await.unwrap_err();
+        assert_eq!(matches!(error, EngineError::Conflict(_)), is_conflict, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_engine_that_is_no_manager_has_no_services() {
+    let message = "This node is not a swarm manager. Use \"docker swarm init\" to connect this node to swarm and try again.";
+    for (status, message) in [(503, message), (403, "Forbidden"), (404, "page not found")] {
+        let engine = ScriptedEngine::start(move |_| refusal(status, message)).await;
+        assert_eq!(engine.docker.services().await, Ok(None), "{status}");
+    }
+    // A Swarm without a leader still has them.
+    let engine = ScriptedEngine::start(|_| {
+        refusal(
+            500,
+            "rpc error: code = Unknown desc = The swarm does not have a leader.",
+        )
+    })
+    .await;
+    assert!(engine.docker.services().await.is_err());
+}

@@ -1,0 +1,125 @@
+//! Images that fail, and what becomes of the service.
+
+use kit::lab::{CRASHES, V1, V2, docker, eventually, image};
+
+use super::{PATIENCE, Service};
+
+#[test]
+#[ignore = "needs an engine of its own"]
+fn where_swarm_does_not_roll_back_we_do() {
+    let service = Service::new(
+        "swarm-pause",
+        &["--update-failure-action", "pause", "--update-monitor", "3s"],
+    );
+    let before = service.image();
+    let run = service.run(CRASHES, &["once"]);
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    assert_eq!(service.image(), before);
+    let failed = service.label("failed-image").expect("it is in quarantine");
+    assert!(failed.starts_with(&image(CRASHES)), "{failed}");
+    eventually("both run again", PATIENCE, || {
+        service.running() == [image(V1), image(V1)]
+    });
+    let doctor = service.run(V2, &["doctor"]);
+    assert!(
+        doctor.text.contains("its FailureAction is pause"),
+        "{}",
+        doctor.text
+    );
+}
+
+#[test]
+#[ignore = "needs an engine of its own"]
+fn an_image_that_crashes_is_rolled_back_and_stays_in_quarantine() {
+    let service = Service::new("swarm-crashes", &[]);
+    let before = service.image();
+    let run = service.run(CRASHES, &["once"]);
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    assert_eq!(service.image(), before);
+    eventually("both run again", PATIENCE, || {
+        service.running() == [image(V1), image(V1)]
+    });
+    let failed = service.label("failed-image").expect("it is in quarantine");
+    assert!(failed.starts_with(&image(CRASHES)), "{failed}");
+    let cause = service.label("failed-cause").unwrap();
+    assert!(cause.contains("non-zero exit"), "{cause}");
+    let version = service.document()["Version"].clone();
+    for _ in 0..3 {
+        let run = service.run(CRASHES, &["once"]);
+        assert_eq!(run.code, Some(1), "{}", run.text);
+        assert!(run.text.contains("next attempt after"), "{}", run.text);
+    }
+    assert_eq!(service.document()["Version"], version);
+    // Another published image is tried at once.
+    let run = service.run(V2, &["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert_eq!(service.running(), [image(V2), image(V2)]);
+}
+
+#[test]
+#[ignore = "needs an engine of its own"]
+fn an_image_that_finds_no_node_is_rolled_back_at_the_deadline() {
+    let service = Service::new("swarm-pending", &[]);
+    let before = service.image();
+    // Nothing of the new spec can be scheduled.
+    let daemon = service.upgrader(V2).with("RUN_ON_START", "true").start();
+    daemon.says("is rolling out", PATIENCE);
+    docker(&[
+        "service",
+        "update",
+        "--quiet",
+        "--detach",
+        "--constraint-add",
+        "node.labels.nowhere==1",
+        &service.name,
+    ]);
+    // That is somebody else's update, with our image: it is waited for, and goes back when nothing gets on.
+    daemon.says("rolling back to", PATIENCE);
+    eventually("it is back", PATIENCE, || service.image() == before);
+}
+
+/// Swarm watches a task for some time only, and takes what happens later for no failure of the update.
+#[test]
+#[ignore = "needs an engine of its own"]
+fn an_image_that_fails_after_swarm_was_content_is_rolled_back() {
+    let service = Service::new(
+        "swarm-late",
+        &["--update-monitor", "100ms", "--restart-delay", "0s"],
+    );
+    let before = service.image();
+    let run = service.run(CRASHES, &["once"]);
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    assert_eq!(service.image(), before, "{}", run.text);
+    assert!(run.text.contains("rolling back to"), "{}", run.text);
+    let failed = service.label("failed-image").expect("it is in quarantine");
+    assert!(failed.starts_with(&image(CRASHES)), "{failed}");
+    eventually("both run again", PATIENCE, || {
+        service.running() == [image(V1), image(V1)]
+    });
+}
+
+#[test]
+#[ignore = "needs an engine of its own"]
+fn a_failure_halts_the_rest_of_its_workload_and_no_other_workload() {
+    let first = Service::with_replicas("swarm-halted", 1);
+    let second = first.beside("second", &["--replicas", "1"]);
+    let other = Service::with_replicas("swarm-not-halted", 1);
+    let workloads = format!("{},{}", first.lab.name, other.lab.name);
+    let versions = || [&first, &second].map(|service| service.document()["Version"].clone());
+    let before = versions();
+    let run = first
+        .upgrader(CRASHES)
+        .with("UPGRADER_WORKLOAD_NAME", &workloads)
+        .run(&["once"]);
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    let after = versions();
+    let failed = [&first, &second].map(|service| service.label("failed-image").is_some());
+    assert!(failed[0] != failed[1], "one was tried: {}", run.text);
+    let untouched = usize::from(failed[0]);
+    assert_eq!(after[untouched], before[untouched], "{}", run.text);
+    assert!(run.text.contains("reason=\"halted\""), "{}", run.text);
+    assert!(other.label("failed-image").is_some(), "{}", run.text);
+    for service in [&first, &second, &other] {
+        eventually("the old one runs", PATIENCE, || service.running() == [image(V1)]);
+    }
+}

@@ -1,0 +1,143 @@
+//! Services of a real Swarm with one node. It is a thing of the whole engine, so these tests are ignored where others use
+//! that: `make test` gives them a lab of their own.
+
+mod failures;
+mod page;
+mod people;
+mod registry;
+mod upgrades;
+
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use kit::lab::{Lab, Run, Upgrader, V1, build_images, docker, image};
+use serde_json::Value;
+
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A service of a test, removed with it.
+pub(crate) struct Service {
+    lab: Lab,
+    pub(crate) name: String,
+}
+
+/// Ends the engine's part in a Swarm, if it has one.
+pub(crate) fn leave() {
+    let _ = Command::new("docker")
+        .args(["swarm", "leave", "--force"])
+        .output();
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = Command::new("docker")
+            .args(["service", "rm", &self.name])
+            .output();
+    }
+}
+
+impl Service {
+    /// Two tasks of the first version, with further arguments of `docker service create`.
+    fn new(test: &str, arguments: &[&str]) -> Self {
+        Self::create(test, &[&["--replicas", "2"], arguments].concat())
+    }
+
+    /// So many tasks of the first version.
+    pub(crate) fn with_replicas(test: &str, replicas: u32) -> Self {
+        Self::create(test, &["--replicas", &replicas.to_string()])
+    }
+
+    /// Makes the engine a Swarm, if it is none, and the images.
+    fn prepare() {
+        static ONE: Mutex<()> = Mutex::new(());
+        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        build_images();
+        if docker(&["info", "--format", "{{.Swarm.LocalNodeState}}"]) != "active" {
+            docker(&["swarm", "init", "--advertise-addr", "127.0.0.1"]);
+        }
+    }
+
+    /// The first version with these arguments of `docker service create`.
+    fn create(test: &str, arguments: &[&str]) -> Self {
+        Self::prepare();
+        Self::of(Lab::new(test), "service", arguments)
+    }
+
+    /// The first version as a service of this workload, on a Swarm that is there.
+    pub(crate) fn of(lab: Lab, suffix: &str, arguments: &[&str]) -> Self {
+        let name = format!("{}-{suffix}", lab.name);
+        let variable = format!("DELEGATE_NAME={}", lab.name);
+        let image = image(V1);
+        let mut all = vec![
+            "service", "create", "--quiet", "--name", &name, "--env", &variable,
+        ];
+        all.extend(arguments);
+        all.push(&image);
+        docker(&all);
+        Self { lab, name }
+    }
+
+    /// Another service of the same workload.
+    fn beside(&self, suffix: &str, arguments: &[&str]) -> Self {
+        let name = self.lab.name.clone();
+        Self::of(Lab { name }, suffix, arguments)
+    }
+
+    /// `docker service update` with these arguments, which does not wait.
+    pub(crate) fn update(&self, arguments: &[&str]) {
+        let begin = ["service", "update", "--quiet", "--detach"];
+        docker(&[&begin, arguments, &[&self.name]].concat());
+    }
+
+    /// As the command shows it, with defaults filled in.
+    pub(crate) fn document(&self) -> Value {
+        let text = docker(&["service", "inspect", &self.name]);
+        let mut list: Vec<Value> = serde_json::from_str(&text).expect("docker service inspect prints JSON");
+        list.remove(0)
+    }
+
+    pub(crate) fn image(&self) -> String {
+        self.document()["Spec"]["TaskTemplate"]["ContainerSpec"]["Image"]
+            .as_str()
+            .expect("an image")
+            .to_owned()
+    }
+
+    pub(crate) fn label(&self, name: &str) -> Option<String> {
+        let document = self.document();
+        let label = &document["Spec"]["Labels"][format!("io.delegate-upgrader.{name}")];
+        label.as_str().map(str::to_owned)
+    }
+
+    /// What its tasks that are to run show in this format of `docker service ps`.
+    pub(crate) fn tasks(&self, format: &str) -> Vec<String> {
+        let wanted = "desired-state=running";
+        let tasks = docker(&[
+            "service", "ps", &self.name, "--filter", wanted, "--format", format,
+        ]);
+        tasks.lines().map(str::to_owned).collect()
+    }
+
+    /// The images of the tasks that run.
+    pub(crate) fn running(&self) -> Vec<String> {
+        let mut tasks = self.tasks("{{.CurrentState}} {{.Image}}");
+        tasks.retain(|line| line.starts_with("Running"));
+        let image = |line: &String| line.rsplit(' ').next().map(str::to_owned);
+        tasks.iter().filter_map(image).collect()
+    }
+
+    /// Takes a label of the record away.
+    pub(crate) fn forget(&self, label: &str) {
+        let label = format!("io.delegate-upgrader.{label}");
+        docker(&["service", "update", "--quiet", "--label-rm", &label, &self.name]);
+    }
+
+    pub(crate) fn upgrader(&self, published: &str) -> Upgrader {
+        self.lab.upgrader(published)
+    }
+
+    pub(crate) fn run(&self, published: &str, arguments: &[&str]) -> Run {
+        self.upgrader(published).run(arguments)
+    }
+}

@@ -1,0 +1,192 @@
+//! A service on which somebody else works, too.
+
+use kit::lab::{CRASHES, Lab, V1, V2, docker, eventually, image};
+
+use super::{PATIENCE, Service};
+
+#[test]
+#[ignore = "needs an engine of its own"]
+fn an_operator_goes_back_and_tries_again() {
+    let service = Service::new("swarm-operator", &[]);
+    let before = service.image();
+    let nothing = service.run(V2, &["rollback", &service.name]);
+    assert!(nothing.text.contains("nothing to roll back"), "{}", nothing.text);
+    let run = service.run(V2, &["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    let upgraded = service.image();
+    let run = service.run(V2, &["rollback", &service.name]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert_eq!(service.image(), before);
+    assert_eq!(service.running(), [image(V1), image(V1)]);
+    let run = service.run(V2, &["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert!(run.text.contains("rolled back from"), "{}", run.text);
+    assert_eq!(service.image(), before);
+    let again = service.run(V2, &["rollback", &service.name]);
+    assert!(
+        again.text.contains("was already rolled back from"),
+        "{}",
+        again.text
+    );
+    // By the beginning of its id.
+    let id = service.document()["ID"].as_str().unwrap()[..8].to_owned();
+    let run = service.run(V2, &["retry", &id]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert_eq!(service.image(), upgraded);
+    let history = service.run(V2, &["history", &service.name]);
+    assert!(history.text.contains("upgraded from"), "{}", history.text);
+    let nobody = service.run(V2, &["retry", "nobody"]);
+    assert_eq!(nobody.code, Some(2), "{}", nobody.text);
+    assert!(nobody.text.contains(&service.name), "{}", nobody.text);
+}
+
+#[test]
+#[ignore = "needs an engine of its own"]
+fn an_update_that_somebody_else_paused_is_left_to_them() {
+    let service = Service::new(
+        "swarm-paused",
+        &["--update-failure-action", "pause", "--update-monitor", "3s"],
+    );
+    let bad = image(CRASHES);
+    let update = [
+        "service",
+        "update",
+        "--quiet",
+        "--detach",
+        "--image",
+        &bad,
+        &service.name,
+    ];
+    docker(&update);
+    eventually("Swarm pauses", PATIENCE, || {
+        service.document()["UpdateStatus"]["State"] == "paused"
+    });
+    let version = service.document()["Version"].clone();
+    let run = service.run(V2, &["once"]);
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    assert!(run.text.contains("Swarm has paused its update"), "{}", run.text);
+    assert_eq!(service.document()["Version"], version);
+}
+
+#[test]
+#[ignore = "needs an engine of its own"]
+fn its_owner_s_labels_hold_it_back() {
+    let label = "io.delegate-upgrader.pin=26.01";
+    let service = Service::new("swarm-pinned", &["--label", label]);
+    let run = service.run(V2, &["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert!(run.text.contains("reason=\"pinned\""), "{}", run.text);
+    docker(&[
+        "service",
+        "update",
+        "--quiet",
+        "--label-rm",
+        "io.delegate-upgrader.pin",
+        &service.name,
+    ]);
+    let run = service.run(V2, &["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert_eq!(service.running(), [image(V2), image(V2)]);
+}
+
+#[test]
+#[ignore = "needs an engine of its own"]
+fn whoever_rolls_back_by_hand_is_right() {
+    let service = Service::new("swarm-by-hand", &[]);
+    let before = service.image();
+    let run = service.run(V2, &["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    docker(&["service", "rollback", "--quiet", &service.name]);
+    assert_eq!(service.image(), before);
+    for _ in 0..2 {
+        let run = service.run(V2, &["once"]);
+        assert_eq!(run.code, Some(0), "{}", run.text);
+        assert!(run.text.contains("rolled back from"), "{}", run.text);
+        assert_eq!(service.image(), before);
+    }
+}
+
+#[test]
+#[ignore = "needs an engine of its own"]
+fn two_upgraders_at_once_do_no_harm() {
+    let service = Service::new("swarm-two", &[]);
+    let mut both = [(); 2].map(|()| service.upgrader(V2).begin("once"));
+    for upgrader in &mut both {
+        let run = upgrader.wait();
+        assert_eq!(run.code, Some(0), "{}", run.text);
+    }
+    assert_eq!(service.running(), [image(V2), image(V2)]);
+    assert_eq!(service.label("attempt-image"), Some(service.image()));
+    assert_eq!(service.label("release"), None, "it was upgraded once");
+}
+
+/// A stack of one service, deployed from a file that has the first version and none of our labels.
+struct Stack {
+    service: Service,
+    file: tempfile::NamedTempFile,
+}
+
+impl Stack {
+    fn deploy(test: &str) -> Self {
+        Service::prepare();
+        let lab = Lab::new(test);
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let text = format!(
+            "version: '3.8'\nservices:\n  delegate:\n    image: {}\n    environment: ['DELEGATE_NAME={}']\n    deploy: {{replicas: 1}}\n",
+            image(V1),
+            lab.name
+        );
+        std::fs::write(file.path(), text).expect("the file");
+        let name = format!("{}_delegate", lab.name);
+        let stack = Self {
+            service: Service { lab, name },
+            file,
+        };
+        stack.deploy_again();
+        eventually("the stack runs", PATIENCE, || {
+            stack.service.running() == [image(V1)]
+        });
+        stack
+    }
+
+    fn deploy_again(&self) {
+        let path = self.file.path().to_str().expect("a path");
+        docker(&["stack", "deploy", "--compose-file", path, &self.service.lab.name]);
+    }
+}
+
+#[test]
+#[ignore = "needs an engine of its own"]
+fn a_stack_that_is_deployed_anew_is_upgraded_again() {
+    let stack = Stack::deploy("swarm-stack");
+    let service = &stack.service;
+    for _ in 0..2 {
+        let run = service.run(V2, &["once"]);
+        assert_eq!(run.code, Some(0), "{}", run.text);
+        assert_eq!(service.running(), [image(V2)]);
+        let label = service.document()["Spec"]["Labels"]["com.docker.stack.image"].clone();
+        assert_eq!(label, image(V1), "it is the stack's");
+        stack.deploy_again();
+        eventually("the stack's image runs", PATIENCE, || {
+            service.running() == [image(V1)]
+        });
+    }
+}
+
+#[test]
+#[ignore = "needs an engine of its own"]
+fn a_stack_that_is_deployed_in_the_middle_of_an_update_is_no_failure_of_the_image() {
+    let stack = Stack::deploy("swarm-stack-meanwhile");
+    let service = &stack.service;
+    let daemon = service
+        .upgrader(V2)
+        .with("RUN_ON_START", "true")
+        .with("SCHEDULE", "*/5 * * * * *")
+        .start();
+    daemon.says("is rolling out", PATIENCE);
+    stack.deploy_again();
+    daemon.says("runs the published image", PATIENCE);
+    assert_eq!(service.running(), [image(V2)]);
+    assert_eq!(service.label("failed-image"), None, "{}", daemon.log());
+    assert_eq!(service.label("rolled-back-from"), None, "{}", daemon.log());
+}
