@@ -38,8 +38,9 @@ matrix: static ## try every fault at every call of an upgrade, on a real engine;
 itself: static ## kill the upgrader or its successor at every call of their exchange, on a real engine
 	tests/lab/run cargo test --locked --workspace --test engine itself::whoever_is_killed_at_any_call -- --ignored --nocapture
 
-swarm: static ## kill the upgrader at every call of a service's update, on a real Swarm
-	LAB_ENGINE=own tests/lab/run cargo test --locked --workspace --test engine swarm_kills::whoever -- --ignored --nocapture
+swarm: static ## kill the upgrader at every call of a service's update, its manager, and a second node of the Swarm
+	LAB_ENGINE=own tests/lab/run cargo test --locked --workspace --test engine -- --ignored --nocapture --test-threads 2 swarm_kills::whoever
+	LAB_ENGINE=own tests/lab/run cargo test --locked --workspace --test engine -- --ignored --nocapture swarm_manager:: swarm_nodes::
 
 kubernetes: static static-kubernetes ## upgrade Deployments of a real cluster, which is built from Debian's source the first time
 	cargo test --locked --features kubernetes --test kubernetes --no-run

@@ -47,5 +47,7 @@ mod slow_engine;
 mod socket_proxies;
 mod swarm;
 mod swarm_kills;
+mod swarm_manager;
+mod swarm_nodes;
 mod systemd;
 mod ways;

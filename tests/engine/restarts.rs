@@ -25,25 +25,32 @@ pub(crate) fn turn() -> MutexGuard<'static, ()> {
 }
 
 /// The lab's engine, for one test at a time.
-struct Engine(PathBuf);
+pub(crate) struct Engine(PathBuf);
 
 impl Engine {
     /// Runs a test with the engine configured so.
     fn with(configuration: &str, test: impl FnOnce(&Self)) {
         let _turn = turn();
-        let directory = PathBuf::from(std::env::var("LAB_DIR").expect("LAB_DIR: run this with `make test`"));
-        if !directory.join("start-engine").exists() {
-            eprintln!("skipped: this engine is not the lab's own; LAB_ENGINE=own brings one up");
+        let Some(engine) = Self::of_the_lab() else {
             return;
-        }
-        let engine = Self(directory);
+        };
         std::fs::write(engine.0.join("daemon.json"), configuration).expect("daemon.json");
         engine.restart(Signal::TERM);
         test(&engine);
     }
 
+    /// That of the lab, if it can be restarted.
+    pub(crate) fn of_the_lab() -> Option<Self> {
+        let directory = PathBuf::from(std::env::var("LAB_DIR").expect("LAB_DIR: run this with `make test`"));
+        if !directory.join("start-engine").exists() {
+            eprintln!("skipped: this engine is not the lab's own; LAB_ENGINE=own brings one up");
+            return None;
+        }
+        Some(Self(directory))
+    }
+
     /// Ends the engine with a signal and starts it again.
-    fn restart(&self, signal: Signal) {
+    pub(crate) fn restart(&self, signal: Signal) {
         let id = std::fs::read_to_string(self.0.join("docker.pid")).expect("docker.pid");
         send(signal, &id);
         expect(&mut Command::new(self.0.join("start-engine")));

@@ -1,0 +1,69 @@
+//! A manager whose engine is killed in the middle of an update. These tests have the engine for themselves, so they are
+//! ignored where others use it: `make swarm` gives them a lab of their own.
+
+use std::process::Command;
+
+use kit::lab::{CRASHES, Signal, V1, V2, eventually, image};
+
+use crate::restarts::{Engine, turn};
+use crate::swarm::{PATIENCE, Service};
+
+/// Whether all of its tasks run, without an update in progress.
+fn is_at_rest(service: &Service, image: &str) -> bool {
+    let state = service.document()["UpdateStatus"]["State"].clone();
+    state != "updating" && state != "rollback_started" && service.running() == [image, image]
+}
+
+/// At each of these moments the engine is killed and started again while the upgrader goes on: what ends as Swarm has it is
+/// what the upgrader says.
+fn whatever_it_said_last(published: &str, moments: &[&str]) {
+    let _turn = turn();
+    let Some(engine) = Engine::of_the_lab() else {
+        return;
+    };
+    for moment in moments {
+        let service = Service::with_replicas("swarm-engine", 2);
+        let daemon = service
+            .upgrader(published)
+            .with("RUN_ON_START", "true")
+            .with("SCHEDULE", "*/10 * * * * *")
+            .with("HEALTHY_DEADLINE", "40s")
+            .start();
+        daemon.says(moment, PATIENCE);
+        engine.restart(Signal::KILL);
+        // The manager answers again, and Swarm goes on with what it was asked.
+        eventually("the manager answers", PATIENCE, || {
+            let listed = Command::new("docker").args(["service", "ls"]).output();
+            listed.is_ok_and(|listed| listed.status.success())
+        });
+        daemon.says_one_of(&["runs the published image", "next attempt after"], PATIENCE * 3);
+        let failed = service.label("failed-image");
+        let kept = if failed.is_some() { V1 } else { published };
+        eventually("all run what is to run", PATIENCE * 2, || {
+            is_at_rest(&service, &image(kept))
+        });
+        eprintln!("killed at {moment:?}: {kept} runs, failed: {failed:?}");
+        assert!(service.image().starts_with(&image(kept)), "{}", daemon.log());
+        if published == CRASHES {
+            assert!(failed.is_some(), "{}", daemon.log());
+        }
+    }
+}
+
+#[test]
+#[ignore = "it has the engine for itself: make swarm runs it"]
+fn an_update_goes_on_after_the_engine_of_its_manager_was_killed() {
+    let moments = [
+        "is about to be tried",
+        "updating it to",
+        "is rolling out",
+        "reason=\"proving\"",
+    ];
+    whatever_it_said_last(V2, &moments);
+}
+
+#[test]
+#[ignore = "it has the engine for itself: make swarm runs it"]
+fn a_failure_is_undone_after_the_engine_of_its_manager_was_killed() {
+    whatever_it_said_last(CRASHES, &["updating it to", "is rolling out", "rolling back to"]);
+}
