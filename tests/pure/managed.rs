@@ -2,6 +2,7 @@
 
 mod beginning;
 mod crash_loops;
+pub(crate) mod page;
 mod untouched;
 
 use std::time::Duration;
