@@ -126,6 +126,8 @@ pub struct TaskFailure {
     pub image: String,
     /// In the orchestrator's words.
     pub error: String,
+    /// How long it had run, with its start, where that is known.
+    pub ran_for: Option<Duration>,
 }
 
 impl Tasks {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{Attempt, Managed, Orchestrator, Progress, RolloutFailure, Step};
+use super::{Attempt, Managed, Orchestrator, Progress, RolloutFailure, Step, TaskFailure};
 use crate::host::hold::Holds;
 use crate::image::ImageReference;
 use crate::rollout::reason::Reason;
@@ -222,8 +222,10 @@ impl At<'_> {
                 match tasks.complete_since() {
                     Some(since) if self.now >= since + span(self.policy.healthy_time) => self.settled(),
                     Some(since) => Row::I9.wait(self.proving(since), since + span(self.policy.healthy_time)),
-                    // A task that ends and starts again does not get on.
-                    None if self.now < completed_at.map_or(deadline, |at| at + allowed) => {
+                    // A task that ends and starts again does not get on; one that ended after it was proven may.
+                    None if self.now < completed_at.map_or(deadline, |at| at + allowed)
+                        || completed_at.is_some() && self.is_accident(attempt) =>
+                    {
                         Row::I10.wait(self.rolling_out(), self.now + POLL)
                     }
                     None => roll_back(Row::I11, too_late()),
@@ -381,8 +383,19 @@ impl At<'_> {
     }
 
     fn last_failure_of(&self, attempt: &Attempt) -> Option<String> {
-        let failure = self.managed.tasks.last_failure.as_ref()?;
-        (failure.image == attempt.to && failure.at >= attempt.since).then(|| failure.error.clone())
+        self.failure_of(attempt).map(|failure| failure.error.clone())
+    }
+
+    fn failure_of(&self, attempt: &Attempt) -> Option<&TaskFailure> {
+        let failure = self.managed.tasks.last_failure.as_ref();
+        failure.filter(|failure| failure.image == attempt.to && failure.at >= attempt.since)
+    }
+
+    /// Whether tasks that ran once do not run any more for no fault of the image: with their node, or long after they began.
+    fn is_accident(&self, attempt: &Attempt) -> bool {
+        let proven = self.policy.healthy_time * 2;
+        let has_lasted = |failure: &TaskFailure| failure.ran_for.is_some_and(|ran_for| ran_for >= proven);
+        self.failure_of(attempt).is_none_or(has_lasted)
     }
 }
 

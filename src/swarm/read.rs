@@ -107,10 +107,12 @@ fn tasks_of<'a>(
             .as_str()
             .or(task["Status"]["Message"].as_str());
         has_failed.then_some(())?;
+        let at = moment(&task["Status"]["Timestamp"])?;
         Some(TaskFailure {
-            at: moment(&task["Status"]["Timestamp"])?,
+            at,
             image: image_of(task)?,
             error: error.unwrap_or(&state).to_owned(),
+            ran_for: moment(&task["CreatedAt"]).and_then(|created| (at - created).to_std().ok()),
         })
     });
     Tasks {

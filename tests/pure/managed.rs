@@ -211,7 +211,32 @@ fn a_rollout_is_followed_to_its_end_and_beyond() {
         managed
     };
     assert_eq!(reason(&lame(50, 40), &keep()), ReasonKind::RollingOut);
-    assert!(matches!(step(&lame(700, 690), &keep()), Step::RollBack { to, .. } if to == OLD));
+    // Later it matters how long it had run.
+    let ended = |ran_for: Option<u64>| {
+        let mut managed = lame(700, 690);
+        managed.tasks.last_failure = Some(TaskFailure {
+            at: ago(1),
+            image: NEW.to_owned(),
+            error: "task: non-zero exit (2)".to_owned(),
+            ran_for: ran_for.map(Duration::from_secs),
+        });
+        managed
+    };
+    for ran_for in [None, Some(119)] {
+        assert!(matches!(step(&ended(ran_for), &keep()), Step::RollBack { to, .. } if to == OLD));
+    }
+    assert_eq!(reason(&ended(Some(120)), &keep()), ReasonKind::RollingOut);
+    let soon = Managed {
+        tasks: ended(Some(5)).tasks,
+        ..lame(50, 40)
+    };
+    assert_eq!(reason(&soon, &keep()), ReasonKind::RollingOut);
+    assert_eq!(reason(&lame(700, 690), &keep()), ReasonKind::RollingOut);
+    // Without a word on its completion nothing is known to have run.
+    let mut unknown = lame(700, 690);
+    unknown.progress = Progress::Settled { completed_at: None };
+    unknown.record.attempt.as_mut().unwrap().since = ago(700);
+    assert!(matches!(step(&unknown, &keep()), Step::RollBack { to, .. } if to == OLD));
     // Long after it was complete that says nothing of the image.
     assert_eq!(reason(&lame(9000, 8000), &keep()), ReasonKind::AwaitingSchedule);
     let scaled_to_zero = Managed {
@@ -261,6 +286,7 @@ fn an_image_that_failed_is_put_in_quarantine_once_nothing_updates() {
         at: ago(50),
         image: NEW.to_owned(),
         error: "task: non-zero exit (2)".to_owned(),
+        ran_for: None,
     };
     let rolled_back = || Progress::RolledBack {
         message: "rollback completed".to_owned(),

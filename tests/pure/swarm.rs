@@ -1,5 +1,7 @@
 //! What the documents of a manager say.
 
+use std::time::Duration;
+
 use chrono::DateTime;
 use delegate_upgrader::managed::{Managed, Progress, Record, Tasks};
 use delegate_upgrader::schedule::zone::Zone;
@@ -28,7 +30,7 @@ fn read(service: &Value, tasks: &[Value]) -> Option<Managed> {
 
 fn task(image: &str, desired: &str, state: &str, second: u32) -> Value {
     json!({
-        "ServiceID": "id", "DesiredState": desired, "Spec": { "ContainerSpec": { "Image": image } },
+        "ServiceID": "id", "DesiredState": desired, "CreatedAt": "2026-03-01T00:00:01Z", "Spec": { "ContainerSpec": { "Image": image } },
         "Status": { "State": state, "Timestamp": format!("2026-03-01T00:00:{second:02}.5Z"), "Message": state },
     })
 }
@@ -104,7 +106,9 @@ fn tasks_count_that_are_to_run_and_run_the_present_image() {
     } = read(&service(), &tasks).unwrap().tasks;
     let second = |at: DateTime<chrono::Utc>| at.timestamp() % 60;
     assert_eq!((wanted, running, last_started_at.map(second)), (2, 1, Some(5)));
-    assert_eq!(last_failure.map(|failure| second(failure.at)), Some(4));
+    let failure = last_failure.unwrap();
+    assert_eq!(second(failure.at), 4);
+    assert_eq!(failure.ran_for, Some(Duration::from_millis(3500)));
 }
 
 /// With a node all tasks end that it had, of the image before, too.

@@ -87,7 +87,11 @@ fn an_image_that_fails_after_swarm_was_content_is_rolled_back() {
         &["--update-monitor", "100ms", "--restart-delay", "0s"],
     );
     let before = service.image();
-    let run = service.run(CRASHES, &["once"]);
+    // From the making of a task to its end it may take some seconds on a busy machine.
+    let run = service
+        .upgrader(CRASHES)
+        .with("HEALTHY_TIME", "10s")
+        .run(&["once"]);
     assert_eq!(run.code, Some(1), "{}", run.text);
     assert_eq!(service.image(), before, "{}", run.text);
     assert!(run.text.contains("rolling back to"), "{}", run.text);

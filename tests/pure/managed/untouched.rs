@@ -38,6 +38,7 @@ fn each(mut look: impl FnMut(&Managed, &Desired)) {
         at: ago(50),
         image: image.to_owned(),
         error: "task: non-zero exit (2)".to_owned(),
+        ran_for: None,
     };
     let desired = [keep(), wanted(OLD), wanted(NEW), wanted(THIRD)];
     for image in [OLD, NEW, THIRD] {
@@ -145,6 +146,7 @@ fn a_way_back_that_failed_is_the_end() {
         at: ago(50),
         image: NEW.to_owned(),
         error: "task: non-zero exit (2)".to_owned(),
+        ran_for: None,
     });
     assert!(matches!(step(&failed, &wanted(NEW)), Step::Quarantine { image, .. } if image == NEW));
     failed.record = failed.quarantined(NEW, "it failed", now());
