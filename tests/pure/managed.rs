@@ -303,7 +303,12 @@ fn an_image_that_failed_is_put_in_quarantine_once_nothing_updates() {
     };
     assert_eq!(image, NEW);
     assert!(cause.contains("task: non-zero exit (2)"), "{cause}");
-    // A failure of an earlier attempt is none of this one.
+    // A task of the image before is none of this one, and neither is a failure of an earlier attempt.
+    failed.tasks.last_failure = Some(TaskFailure {
+        image: OLD.to_owned(),
+        ..failure.clone()
+    });
+    assert!(matches!(step(&failed, &wanted(NEW)), Step::NoteRollback { .. }));
     failed.tasks.last_failure = Some(TaskFailure {
         at: ago(500),
         ..failure
