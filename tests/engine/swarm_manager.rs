@@ -57,7 +57,7 @@ fn an_update_goes_on_after_the_engine_of_its_manager_was_killed() {
         "is about to be tried",
         "updating it to",
         "is rolling out",
-        "reason=\"proving\"",
+        "1 of 2 run",
     ];
     whatever_it_said_last(V2, &moments);
 }
