@@ -219,16 +219,17 @@ impl At<'_> {
             },
             // What happens long after it was complete is no verdict on the image.
             Progress::Settled { completed_at } if !self.is_over(completed_at.unwrap_or(attempt.since)) => {
+                let in_time = self.now < completed_at.map_or(deadline, |at| at + allowed);
                 match tasks.complete_since() {
                     Some(since) if self.now >= since + span(self.policy.healthy_time) => self.settled(),
-                    Some(since) => Row::I9.wait(self.proving(since), since + span(self.policy.healthy_time)),
-                    // A task that ends and starts again does not get on; one that ended after it was proven may.
-                    None if self.now < completed_at.map_or(deadline, |at| at + allowed)
-                        || completed_at.is_some() && self.is_accident(attempt) =>
-                    {
+                    // A task that ends and starts again does not get on; one that had run for long may.
+                    Some(since) if in_time || !self.ends_early(attempt) => {
+                        Row::I9.wait(self.proving(since), since + span(self.policy.healthy_time))
+                    }
+                    None if in_time || completed_at.is_some() && !self.ends_early(attempt) => {
                         Row::I10.wait(self.rolling_out(), self.now + POLL)
                     }
-                    None => roll_back(Row::I11, too_late()),
+                    _ => roll_back(Row::I11, too_late()),
                 }
             }
             _ => self.settled(),
@@ -391,11 +392,13 @@ impl At<'_> {
         failure.filter(|failure| failure.image == attempt.to && failure.at >= attempt.since)
     }
 
-    /// Whether tasks that ran once do not run any more for no fault of the image: with their node, or long after they began.
-    fn is_accident(&self, attempt: &Attempt) -> bool {
-        let proven = self.policy.healthy_time * 2;
-        let has_lasted = |failure: &TaskFailure| failure.ran_for.is_some_and(|ran_for| ran_for >= proven);
-        self.failure_of(attempt).is_none_or(has_lasted)
+    /// Whether a task ended lately that had not run for long. Otherwise those that do not run any more went with their node, or
+    /// had proven the image.
+    fn ends_early(&self, attempt: &Attempt) -> bool {
+        let long = self.policy.healthy_time * 2;
+        let failure = self.failure_of(attempt);
+        let lately = failure.filter(|failure| self.now < failure.at + span(long));
+        lately.is_some_and(|failure| failure.ran_for.is_none_or(|ran_for| ran_for < long))
     }
 }
 

@@ -226,6 +226,18 @@ fn a_rollout_is_followed_to_its_end_and_beyond() {
         assert!(matches!(step(&ended(ran_for), &keep()), Step::RollBack { to, .. } if to == OLD));
     }
     assert_eq!(reason(&ended(Some(120)), &keep()), ReasonKind::RollingOut);
+    let mut long_ago = ended(Some(5));
+    long_ago.tasks.last_failure.as_mut().unwrap().at = ago(120);
+    assert_eq!(reason(&long_ago, &keep()), ReasonKind::RollingOut);
+    // All run again, and have not proven it yet.
+    let again = |ran_for: Option<u64>| {
+        let mut managed = ended(ran_for);
+        managed.tasks.running = 2;
+        managed.tasks.last_started_at = Some(ago(1));
+        managed
+    };
+    assert!(matches!(step(&again(Some(5)), &keep()), Step::RollBack { to, .. } if to == OLD));
+    assert_eq!(reason(&again(Some(120)), &keep()), ReasonKind::Proving);
     let soon = Managed {
         tasks: ended(Some(5)).tasks,
         ..lame(50, 40)
