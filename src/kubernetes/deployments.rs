@@ -337,6 +337,9 @@ impl<M: ImageSource> Deployments<M> {
                 }
             }
         }
+        if self.manager.is_waiting() {
+            report.check_by(now + WORTH_A_WORD);
+        }
         for (name, reason) in self.absent.clone() {
             self.log(&name, &name, &reason);
             report.delegates.push(DelegateReport::absent(&name, &reason));
@@ -409,7 +412,13 @@ impl<M: ImageSource> Deployments<M> {
         let done = self.cluster.patch(&self.path(name), &patch).await;
         let tracked = self.tracked.entry(name.clone()).or_default();
         match done {
-            Ok(_) => tracked.backoff = None,
+            Ok(_) => {
+                tracked.backoff = None;
+                // What an operator asked for was tried, once.
+                if let Step::Quarantine { .. } = step {
+                    self.run.intent = Intent::Upgrade;
+                }
+            }
             Err(error) => {
                 // Somebody else was faster: what is wanted now follows from what is there now.
                 if !matches!(error, ClusterError::Conflict(_)) {
@@ -484,9 +493,6 @@ impl<M: ImageSource> Deployments<M> {
     ) {
         if let Some(until) = until {
             report.check_by(until);
-        }
-        if let Reason::AwaitingAnswer { .. } = reason {
-            report.check_by(report.observed_at + WORTH_A_WORD);
         }
         self.log(&managed.name, &managed.workload, reason);
         report

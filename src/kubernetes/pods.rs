@@ -91,6 +91,7 @@ fn failure(pod: &Value, container: &str) -> Option<TaskFailure> {
             at: at.or(created)?,
             image: image.to_owned(),
             error: one_line(&error, LONGEST),
+            ran_for: None,
         })
     };
     if let Some(status) = named("/status/containerStatuses") {

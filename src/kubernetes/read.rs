@@ -107,9 +107,10 @@ fn progress(document: &Value) -> Progress {
                 .unwrap_or(DEADLINE_EXCEEDED)
                 .to_owned(),
         },
-        // It stays so when a pod falls ill later.
+        // It stays so when a pod falls ill later, and when a Deployment that was complete without pods gets some. In the latter
+        // case there is no deadline of Kubernetes.
         (Some(COMPLETE), Some(progressing)) => Progress::Settled {
-            completed_at: moment(&progressing["lastUpdateTime"]),
+            completed_at: moment(&progressing["lastUpdateTime"]).filter(|_| is_available(document)),
         },
         // Without progressDeadlineSeconds there is no such condition.
         (None, _) if is_complete(document) => Progress::Settled { completed_at: None },
@@ -121,6 +122,11 @@ fn progress(document: &Value) -> Progress {
 /// when that was not true: whoever acts on it reads it twice.
 pub fn has_exceeded_its_deadline(document: &Value) -> bool {
     matches!(progress(document), Progress::Paused { by_failure: true, .. })
+}
+
+/// Whether as many pods are available as there have to be at least.
+fn is_available(document: &Value) -> bool {
+    condition(document, "Available").is_none_or(|available| available["status"].as_str() != Some("False"))
 }
 
 /// As `kubectl rollout status` counts.

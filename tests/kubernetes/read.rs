@@ -140,6 +140,17 @@ fn one_that_falls_ill_after_it_was_complete_is_no_update() {
 }
 
 #[test]
+fn one_that_got_its_first_pods_after_it_was_complete_has_to_show_that_they_work() {
+    let mut document = with(&[("/status/availableReplicas", json!(0))]);
+    document["status"]["conditions"][0] = json!({
+        "type": "Available", "status": "False", "lastTransitionTime": "2026-11-24T13:00:00Z",
+    });
+    let managed = of(&document);
+    assert_eq!(managed.progress, Progress::Settled { completed_at: None });
+    assert_eq!(managed.tasks.last_started_at, Some(at("2026-11-24T13:00:00Z")));
+}
+
+#[test]
 fn replicas_that_are_not_set_are_one() {
     let mut document = deployment();
     document["spec"].as_object_mut().unwrap().remove("replicas");

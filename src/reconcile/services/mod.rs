@@ -337,6 +337,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 if let Step::Quarantine { cause, .. } = step {
                     let failed = (name.clone(), cause.clone());
                     self.services.run.halted.insert(workload.clone(), failed);
+                    // What an operator asked for was tried, once.
+                    self.services.run.intent = Intent::Upgrade;
                 }
             }
             // Somebody else was faster: what is wanted now follows from what is there now.

@@ -79,7 +79,12 @@ impl Site {
             keys: String::new(),
             variables: Vec::new(),
         };
-        expect(Command::new("kubectl").args(["create", "namespace", test]));
+        eventually("the namespace of an earlier run is gone", PATIENCE, || {
+            let created = Command::new("kubectl")
+                .args(["create", "namespace", test])
+                .output();
+            created.is_ok_and(|created| created.status.success())
+        });
         site.apply(&deployment(replicas));
         site.permit(rules);
         eventually("the delegate runs", PATIENCE, || {
