@@ -7,7 +7,7 @@ use super::{path, read};
 use crate::doctor::Checks;
 
 /// A call that the account should be permitted.
-struct Verb {
+struct Call {
     group: &'static str,
     resource: &'static str,
     verb: &'static str,
@@ -28,8 +28,8 @@ const PODS: &str = "reports do not say why pods fail";
 const LOGS: &str = "the last log lines of a pod that fails are not shown";
 const SELF: &str = "SELF_UPGRADE does nothing";
 
-const fn verb(group: &'static str, resource: &'static str, verb: &'static str, without: Without) -> Verb {
-    Verb {
+const fn call(group: &'static str, resource: &'static str, verb: &'static str, without: Without) -> Call {
+    Call {
         group,
         resource,
         verb,
@@ -37,13 +37,13 @@ const fn verb(group: &'static str, resource: &'static str, verb: &'static str, w
     }
 }
 
-const VERBS: [Verb; 6] = [
-    verb("apps", "deployments", "get", All),
-    verb("apps", "deployments", "patch", All),
-    verb("", "pods", "list", This(PODS)),
-    verb("", "pods/log", "get", This(LOGS)),
-    verb("batch", "cronjobs", "get", This(SELF)),
-    verb("batch", "cronjobs", "patch", This(SELF)),
+const CALLS: [Call; 6] = [
+    call("apps", "deployments", "get", All),
+    call("apps", "deployments", "patch", All),
+    call("", "pods", "list", This(PODS)),
+    call("", "pods/log", "get", This(LOGS)),
+    call("batch", "cronjobs", "get", This(SELF)),
+    call("batch", "cronjobs", "patch", This(SELF)),
 ];
 
 /// What is checked.
@@ -78,19 +78,19 @@ pub(crate) async fn check(cluster: &Cluster, subject: &Subject<'_>, checks: &mut
         }
     }
     for name in subject.names {
-        check_verbs(cluster, subject, name, checks).await;
+        check_permissions(cluster, subject, name, checks).await;
         check_deployment(cluster, subject, name, checks).await;
     }
 }
 
-async fn check_verbs(cluster: &Cluster, subject: &Subject<'_>, name: &str, checks: &mut Checks) {
+async fn check_permissions(cluster: &Cluster, subject: &Subject<'_>, name: &str, checks: &mut Checks) {
     let mut permitted = Vec::new();
-    for Verb {
+    for Call {
         group,
         resource,
         verb,
         without,
-    } in VERBS
+    } in CALLS
     {
         if (resource == "cronjobs" && !subject.self_upgrade) || (subject.reads_only && verb == "patch") {
             continue;
@@ -142,10 +142,9 @@ async fn may(
 
 async fn check_deployment(cluster: &Cluster, subject: &Subject<'_>, name: &str, checks: &mut Checks) {
     let path = path("apps/v1", subject.namespace, "deployments", name);
-    let document = match cluster.get(&path).await {
-        Ok(document) => document,
-        // The run itself says so below.
-        Err(_) => return,
+    // What is wrong there has a line of its own.
+    let Ok(document) = cluster.get(&path).await else {
+        return;
     };
     for warning in read::warnings(&document) {
         checks.warn(name, warning);

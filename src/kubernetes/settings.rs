@@ -52,14 +52,14 @@ impl ClusterSettings {
         if Path::new(file::CA_BUNDLE).is_dir() && !env.iter().any(|(name, _)| name == "CA_BUNDLE") {
             env.push(("CA_BUNDLE".into(), file::CA_BUNDLE.into()));
         }
-        Self::of(file, env, &path.display().to_string())
+        Self::of(file, &env, &path.display().to_string())
     }
 
     /// The same of a file that was read.
     ///
     /// # Errors
     /// As for [`Self::read`].
-    pub fn of(file: File, env: Vec<(OsString, OsString)>, name: &str) -> Result<Self, ClusterSettingsError> {
+    pub fn of(file: File, env: &[(OsString, OsString)], name: &str) -> Result<Self, ClusterSettingsError> {
         let in_env = |variable: &str| {
             env.iter()
                 .any(|(name, value)| name == variable && !value.to_string_lossy().trim().is_empty())

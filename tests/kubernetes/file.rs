@@ -24,7 +24,8 @@ fn settings_in(text: &str, env: &[(&str, &str)]) -> Result<ClusterSettings, Stri
     let env = env
         .iter()
         .map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    ClusterSettings::of(parse(text), env.collect(), "config.yaml").map_err(|errors| errors.to_string())
+    let env: Vec<_> = env.collect();
+    ClusterSettings::of(parse(text), &env, "config.yaml").map_err(|errors| errors.to_string())
 }
 
 fn variable<'a>(file: &'a File, name: &str) -> Option<&'a str> {

@@ -248,6 +248,11 @@ impl Claims {
                     self.paused_in_drain.push(target.id.clone());
                     None
                 }
+                // It may serve later, and stays as they left it.
+                Role::Standby => {
+                    self.paused_in_drain.push(target.id.clone());
+                    None
+                }
                 Role::Serving if has_fallback => Some(Fate::Any),
                 Role::Serving if is_ending || lives_again => None,
                 Role::Serving => Some(Fate::Paused(target.id.clone())),

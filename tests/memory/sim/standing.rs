@@ -140,7 +140,8 @@ pub(super) fn moments(world: &World, book: &Book) -> Vec<String> {
                 if *faults == Faults::default()
                     && is_blamed(world, &event)
                     && !lost_its_policy(claims, &event)
-                    && !was_crowded_out(world, claims, &event) =>
+                    && !was_crowded_out(world, claims, &event)
+                    && !is_a_marker_that_was_started(world, &event) =>
             {
                 violated("a good image is in quarantine");
             }
@@ -468,4 +469,14 @@ impl Judge<'_> {
 pub(super) fn original_name<'a>(world: &'a World, claims: &Claims, base: &'a str) -> &'a str {
     let line = claims.line_of(base);
     line.map_or(base, |line| world.scenario.delegates[line].name.as_str())
+}
+
+/// Whether somebody started what is never started: the marker of an attempt then ends as its candidate would have.
+fn is_a_marker_that_was_started(world: &World, event: &Event) -> bool {
+    let mut events = world.twin.events().into_iter();
+    events.any(|other| {
+        other.id == event.id
+            && other.name.ends_with(".attempt")
+            && (&other.what, other.cause) == (&Happened::Started, Cause::OperatorAction)
+    })
 }
