@@ -78,10 +78,9 @@ fn the_proxy_s_keys_are_known_in_both_places() {
     ];
     // 1.0.26 and 1.0.32 on; and 1.0.27 to 1.0.31.
     for indent in ["", "  "] {
-        let lines: String = keys
-            .iter()
+        let lines = keys
             .map(|(key, value)| format!("{indent}{key}: {value}\n"))
-            .collect();
+            .concat();
         let settings = settings_in(&format!("{PLAIN}{lines}"), &[TOKEN]).unwrap();
         let proxy = settings.common.egress.https_proxy.unwrap();
         assert_eq!(proxy.url, "http://proxy.example:3128");
@@ -100,7 +99,7 @@ fn chart_1_0_26_writes_the_proxy_s_keys_without_values() {
         "proxyUser",
         "proxyPassword",
     ];
-    let lines: String = keys.iter().map(|key| format!("{key}:\n")).collect();
+    let lines = keys.map(|key| format!("{key}:\n")).concat();
     let settings = settings_in(&format!("{PLAIN}{lines}"), &[TOKEN]).unwrap();
     assert_eq!(settings.common.egress.https_proxy, None);
     assert_eq!(settings.warnings, [""; 0]);

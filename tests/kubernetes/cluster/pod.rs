@@ -9,11 +9,12 @@ use super::site::{A, B, PATIENCE, Site, image};
 
 /// A cron job as in the documented manifest; 1.20 has it as batch/v1beta1.
 fn cron_job(site: &Site, upgrader: &str) -> String {
-    let file = site
+    let file: Vec<String> = site
         .file("172.30.0.1")
         .lines()
         .map(|line| format!("    {line}\n"))
-        .collect::<String>();
+        .collect();
+    let file = file.concat();
     format!(
         "apiVersion: v1
 kind: Secret

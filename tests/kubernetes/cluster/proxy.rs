@@ -22,7 +22,8 @@ pub(crate) enum Kill {
 }
 
 pub(crate) struct Proxy {
-    _upstream: Server,
+    /// It ends with this.
+    upstream: Server,
     address: String,
     requests: Arc<AtomicUsize>,
     point: Arc<Mutex<Option<(usize, Kill)>>>,
@@ -45,9 +46,9 @@ impl Proxy {
             requests: Arc::default(),
             point: Arc::default(),
             victim: Arc::default(),
-            _upstream: upstream,
+            upstream,
         };
-        let to = proxy._upstream.address();
+        let to = proxy.upstream.address();
         let (requests, point, victim) = (
             Arc::clone(&proxy.requests),
             Arc::clone(&proxy.point),

@@ -350,7 +350,7 @@ async fn an_upgrade_that_is_due_replaces_a_restart() {
     live(&host, &mut upgrader, MINUTE + Duration::from_secs(59)).await;
     upgrader.start_run(Mode::Upgrade);
     live(&host, &mut upgrader, 10 * MINUTE).await;
-    assert_eq!(restarts(&host, "dd"), []);
+    assert!(restarts(&host, "dd").is_empty());
     host.assert_settled_on("dd", NEW, "");
 }
 
@@ -367,7 +367,7 @@ async fn what_somebody_asks_to_stop_meanwhile_stays_stopped() {
     let somebody = host.twin.client(7);
     somebody.stop(&id, HOUR).await.unwrap();
     live(&host, &mut upgrader, 20 * MINUTE).await;
-    assert_eq!(restarts(&host, "dd"), []);
+    assert!(restarts(&host, "dd").is_empty());
     assert_eq!(host.find("dd").state, RunState::Exited);
 }
 
