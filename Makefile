@@ -18,6 +18,7 @@ demo: static ## upgrade two delegates before your eyes; DEMO=private-registry or
 
 test: static ## run all tests, including those on a real engine and a real registry
 	cargo test --locked --workspace --no-run
+	cargo test --locked --features kubernetes --test kubernetes
 	@# The tests that restart or pause the engine, and those that make it a Swarm, get an engine of their own each and run beside
 	@# the others. Most tests spend their time waiting, so four at once are not too many for two processors.
 	@{ tests/lab/run cargo test --locked --workspace --test engine -- --ignored restarts:: pauses:: && \

@@ -46,7 +46,7 @@ fn description(command: &Command) -> Roff {
 fn commands(command: &Command) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["COMMANDS"]);
-    for command in command.get_subcommands() {
+    for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
         let mut usage = command.get_name().to_owned();
         for argument in command
             .get_arguments()

@@ -10,7 +10,7 @@ pub struct Block {
 }
 
 /// The programs that a block of commands begins with. Whatever begins otherwise is data: output, JSON, a file.
-const PROGRAMS: [&str; 23] = [
+const PROGRAMS: [&str; 24] = [
     "apt",
     "cargo",
     "cd",
@@ -26,6 +26,7 @@ const PROGRAMS: [&str; 23] = [
     "install",
     "jq",
     "kill",
+    "kubectl",
     "make",
     "openssl",
     "podman",
