@@ -257,6 +257,11 @@ impl CommandLine {
     }
 
     async fn pause(self, paused: Option<String>) -> Result<Exit, Exit> {
+        if self.settings.dry_run || !self.upgrades() {
+            let problem =
+                "dryRun or DISABLE_AUTO_UPGRADE is true, so nothing is written, and nothing begins anyway";
+            return Err(fail(problem, Exit::Config));
+        }
         let zone = self.settings.common.schedule.zone();
         if let Some(text) = paused.as_deref().filter(|text| *text != "true")
             && crate::schedule::moment::parse(text, zone).is_none()
@@ -283,7 +288,7 @@ impl CommandLine {
     }
 }
 
-/// The exit of a run. An end that was handled is none that Kubernetes should try again: it would start up to six more pods.
+/// The exit of a run. Kubernetes is not to try a handled end again: it would start up to six more pods.
 fn summary(report: &Report) -> Exit {
     info!("{}", report.summary());
     let is_unserved = report.delegates.iter().any(|delegate| {

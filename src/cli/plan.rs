@@ -26,7 +26,7 @@ pub(super) async fn plan(settings: &Settings, json: bool) -> Result<Exit, Exit> 
     Ok(show(&plan, json, &none_found(&settings.workload_names)))
 }
 
-/// Prints a plan; `nothing` says that there is no delegate.
+/// Prints a plan, or `nothing` where no delegate was found.
 pub(super) fn show(plan: &[Planned], json: bool, nothing: &str) -> Exit {
     let printed = if json {
         print_json(&plan)

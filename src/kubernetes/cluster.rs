@@ -22,7 +22,7 @@ const LONGEST: usize = 400;
 /// Why the API server did not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClusterError {
-    /// There is no such object.
+    /// The object does not exist.
     #[error("{0}")]
     NotFound(String),
     /// The account may not do that.

@@ -1,6 +1,7 @@
 //! Which of several processes follows an upgrade: one at a time, by an annotation that each write of the Deployment checks.
 //!
-//! It spares notifications that come twice; the Deployment is safe without it, since each patch is about one version. It
+//! It spares the Deployment a second process's patches, and the log its lines. The Deployment is safe without it, since each
+//! patch is about one version; both processes may report an outcome, with the same id. It
 //! matters only while an upgrade is in progress. Clocks of two nodes differ, so the holder's time is never compared with ours:
 //! a lock has expired once it has not been renewed for a while by our own clock.
 

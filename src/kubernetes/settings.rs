@@ -40,9 +40,10 @@ impl ClusterSettings {
         is_needed: bool,
         env: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Result<Self, ClusterSettingsError> {
+        let is_missing = !path.exists();
         let file = match fs::read_to_string(path) {
             Ok(text) => file::parse(&text),
-            Err(_) if !is_needed && !path.exists() => File::default(),
+            Err(_) if !is_needed && is_missing => File::default(),
             Err(error) => {
                 let problem = format!("{}: {error}; {HINT}", path.display());
                 return Err(ClusterSettingsError(vec![problem]));
@@ -52,7 +53,12 @@ impl ClusterSettings {
         if Path::new(file::CA_BUNDLE).is_dir() && !env.iter().any(|(name, _)| name == "CA_BUNDLE") {
             env.push(("CA_BUNDLE".into(), file::CA_BUNDLE.into()));
         }
-        Self::of(file, &env, &path.display().to_string())
+        Self::of(file, &env, &path.display().to_string()).map_err(|mut errors| {
+            if is_missing {
+                errors.0.push(format!("{} is not there: {HINT}", path.display()));
+            }
+            errors
+        })
     }
 
     /// The same of a file that was read.

@@ -178,3 +178,20 @@ fn what_is_no_yaml_has_its_line() {
     let errors = settings_in("", &[TOKEN]).unwrap_err();
     assert!(errors.contains("config.yaml: workloadName: not set"), "{errors}");
 }
+
+#[test]
+fn a_file_that_is_not_mounted_is_explained() {
+    let nowhere = std::path::Path::new("/nowhere/config.yaml");
+    let errors = ClusterSettings::read(nowhere, false, []).unwrap_err().to_string();
+    assert!(
+        errors.contains("/nowhere/config.yaml is not there: the pod has to mount the ConfigMap"),
+        "{errors}"
+    );
+    // The environment can say it all.
+    let env = [
+        ("UPGRADER_WORKLOAD_NAME", "delegate"),
+        ("PUBLISHED_IMAGE", "harness/delegate:26.10.1"),
+    ];
+    let env = env.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    assert!(ClusterSettings::read(nowhere, false, env).is_ok());
+}

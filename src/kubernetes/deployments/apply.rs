@@ -7,17 +7,18 @@ use super::{Deployment, Deployments, failed};
 use crate::kubernetes::cluster::ClusterError;
 use crate::kubernetes::lock::{Lock, RENEWAL, Standing};
 use crate::kubernetes::{patch, path, read};
-use crate::managed::{Managed, Step};
+use crate::managed::{Decision, Managed, Step};
 use crate::manager::ImageSource;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Backoff, Intent};
 
 impl<M: ImageSource> Deployments<M> {
-    /// Why another process follows the upgrade of this Deployment, and until when at least. Where this one does, it renews its
-    /// lock in time.
+    /// Why another process follows the upgrade of this Deployment, and until when at least. Where this one does, and only waits,
+    /// it renews its lock in time; a step renews it by its own patch.
     pub(super) async fn held_elsewhere(
         &mut self,
         deployment: &Deployment,
+        decision: &Decision,
         now: DateTime<Utc>,
     ) -> Option<(Reason, DateTime<Utc>)> {
         let tracked = self.tracked.entry(deployment.managed.name.clone()).or_default();
@@ -32,7 +33,7 @@ impl<M: ImageSource> Deployments<M> {
             Standing::Held { for_another, .. } if !for_another.is_zero() => return None,
             Standing::Held { renewed, .. } | Standing::Free { renewed } => renewed,
         };
-        if !self.settings.dry_run && !self.settings.policy.health_only {
+        if matches!(decision, Decision::Wait { .. }) && !self.settings.dry_run {
             let lock = self.lock(renewed);
             let patch = patch::renewal(&deployment.document, &lock);
             let path = self.path(&deployment.managed.name);

@@ -229,7 +229,7 @@ impl<M: ImageSource> Deployments<M> {
             let decided = next(managed, &desired, &self.settings.policy, &facts, now);
             debug!(deployment = managed.name, row = ?decided.row, "decided");
             if is_followed(&decided.decision)
-                && let Some((reason, until)) = self.held_elsewhere(&deployment, now).await
+                && let Some((reason, until)) = self.held_elsewhere(&deployment, &decided.decision, now).await
             {
                 self.report(&mut report, managed, &reason, Some(until));
                 continue;
