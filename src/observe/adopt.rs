@@ -181,7 +181,8 @@ fn predecessor_role(container: &Inspected, base: &str, parts: &[Part], known: Kn
     let is_unstarted = successor.container.state() == RunState::Created;
     let ended_since = was_asked || container.finished_at().is_some_and(|finished| finished > created);
     let drains = match successor.role {
-        Role::Serving => is_up(container),
+        // That one may have been replaced in turn.
+        Role::Serving | Role::Draining { .. } => is_up(container),
         // Without a policy that could show it, only this process knows.
         Role::Candidate if is_up(container) => lost_its_policy || (is_unstarted && was_asked),
         Role::Candidate => lost_its_policy || (ended_since && name_is_free),

@@ -39,6 +39,7 @@ pub(crate) async fn prepare_candidate<E: Engine>(
         let history = memory.history(&candidate.id);
         history.note_common_cause(now, IMAGE_REMOVED);
         history.start_refused = Some(problem);
+        compare_standby(engine, rollout, candidate, memory).await?;
         return Ok(false);
     }
     let Some(replaces) = &candidate.replaces else {
@@ -89,6 +90,32 @@ pub(crate) async fn prepare_candidate<E: Engine>(
     } else {
         Err(Failure::Refused(reason))
     }
+}
+
+/// Compares the old one with its standby, in place of a candidate whose image is gone: that one cannot be compared, and what
+/// somebody sets while the old one finishes its tasks has to last.
+async fn compare_standby<E: Engine>(
+    engine: &E,
+    rollout: &Rollout,
+    candidate: &Member,
+    memory: &mut Memory,
+) -> Result<(), EngineError> {
+    let mut draining = rollout.draining.iter();
+    let Some(old) = draining.find(|old| candidate.is_successor_of(old) && old.auto_remove) else {
+        return Ok(());
+    };
+    if let Some(standby) = rollout.standby.as_ref().filter(|standby| standby.is_created()) {
+        let document = match engine.inspect(&old.id).await {
+            Err(EngineError::NotFound(_)) => return Ok(()),
+            answer => answer?,
+        };
+        let difference = verify_configuration(engine, &document, &standby.id).await?;
+        if let Some(mismatch @ Reason::ConfigurationMismatch { .. }) = difference {
+            memory.history(&candidate.id).outdated = Some(mismatch.to_string());
+        }
+    }
+    memory.history(&old.id).compared_settings = Some(old.settings);
+    Ok(())
 }
 
 /// Puts back the restart policy that this process took off: it is still what the owner set.

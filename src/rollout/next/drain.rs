@@ -42,10 +42,19 @@ impl At<'_> {
             _ if !serving.works() && is_stranger && lost.is_some() => D4.rest(successor_unhealthy(serving)),
             _ if !serving.works() => D5.wait(successor_unhealthy(serving), self.now + self.proof_interval()),
             _ => match self.rollout.outdated_image(serving, old) {
+                _ if self.names_a_renamed_one(old) => return None,
                 Some(id) => D6.act(Step::RemoveImage { id }),
                 None => D7.act(Step::remove(old)),
             },
         })
+    }
+
+    /// Whether only its label says that one which somebody gave another name drains here, too.
+    fn names_a_renamed_one(&self, old: &Member) -> bool {
+        let is_renamed = |other: &Member| other.name != other.role.name(&self.rollout.name);
+        let mut others = self.rollout.draining.iter();
+        others
+            .any(|other| old.is_successor_of(other) && is_renamed(other) && !other.removal_is_stuck(self.now))
     }
 
     /// Whether another process may have asked this old one to stop: it took the policy off, and the time that the old

@@ -8,7 +8,7 @@ use crate::container::{Role, RunState};
 use crate::document::Obstacle;
 use crate::rollout::Row::{
     C1, C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13, G1, G2, G3, G4, G5, G6, L1, L2, N1, N2, N3, N4,
-    N5, N6, N7, N8, N9, N10, N11, N12, N13, N14, N15,
+    N5, N6, N7, N8, N9, N10, N11, N12, N13, N14, N15, N16,
 };
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Desired, Fact, Member, Step, StoppedBy, UpdateOrder};
@@ -241,12 +241,19 @@ impl At<'_> {
         let outdated = vanishing.filter(|_| candidate.history.outdated.is_some());
         let renewed = outdated.and_then(|old| self.renew_standby(old, candidate));
         let decided = match (proof, old, missing) {
-            (Candidate::Created, ..) if vanishing.is_some_and(|old| !is_compared(old)) => {
+            (Candidate::Created | Candidate::Refused(_), ..)
+                if vanishing.is_some_and(|old| !is_compared(old)) =>
+            {
                 N1.learn(Fact::ChangedSettings {
                     candidate: candidate.id.clone(),
                 })
             }
             (Candidate::Unwanted, ..) if let Some(renewed) = renewed => renewed,
+            (Candidate::Unwanted | Candidate::Refused(_), Some(old), _)
+                if vanishing.is_some_and(is_asked) =>
+            {
+                N16.see(self.drain(old))
+            }
             (Candidate::Unwanted, ..) => N4.see(self.let_go(candidate, settings_changed.or(paused))),
             (Candidate::Refused(failure), ..) => N5.see(self.fail(candidate, failure)),
             (Candidate::Created, Some(old), None) if old.is_up() => N6.see(self.drain(old)),
@@ -289,10 +296,12 @@ impl At<'_> {
     fn renew_standby(&self, old: &Member, candidate: &Member) -> Option<Decided> {
         match &self.rollout.standby {
             Some(standby) => {
-                // By a clock that was set back, a new one is older, too.
-                let is_of_now = standby.history.copied_settings == Some(old.settings);
-                let is_older = standby.created_at < candidate.created_at && !is_of_now;
-                is_older.then(|| N2.see(self.remove_copy(standby)))
+                let is_outdated = match standby.history.copied_settings {
+                    // By a clock that was set back, a new one is older, too.
+                    Some(copied) => copied != old.settings,
+                    None => standby.created_at < candidate.created_at,
+                };
+                is_outdated.then(|| N2.see(self.remove_copy(standby)))
             }
             None => Some(N3.act(Step::CreateStandby { from: old.id.clone() })),
         }

@@ -6,7 +6,7 @@ use delegate_upgrader::container::{ImageId, RunState};
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 
 use crate::rollout::host::{DRAIN, Host, NEW, OLD, auto_remove, good, host_network, row};
-use kit::twin::{Behaviour, Fault, Operation};
+use kit::twin::{Behaviour, Fault, Operation, OperatorAction};
 
 fn is_there(host: &Host, image: &ImageId) -> bool {
     host.twin.images().contains(image)
@@ -53,6 +53,35 @@ async fn the_new_image_is_removed_while_the_old_container_drains() {
             (vec!["dd".to_owned()], NEW)
         );
     }
+}
+
+/// The candidate cannot start any more, and what is to come back instead follows its original until that vanishes.
+#[tokio::test(start_paused = true)]
+async fn the_new_image_is_removed_and_the_draining_one_with_auto_remove_is_changed() {
+    let host = Host::new();
+    let image = host.publish(NEW, good());
+    let old = host.run_with("dd", |body| {
+        host_network(body);
+        auto_remove(body);
+    });
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::Upgrade);
+    assert!(host.go_on(&mut upgrader, DRAIN / 4).await.is_none());
+    host.twin.force_remove_image(&image);
+    assert!(host.go_on(&mut upgrader, DRAIN / 4).await.is_none());
+    for bytes in [3_000_000_000, 4_000_000_000] {
+        let id = old.as_str().to_owned();
+        host.twin.by_hand(OperatorAction::SetMemory(id, bytes)).unwrap();
+        assert!(host.go_on(&mut upgrader, DRAIN / 8).await.is_none());
+    }
+    host.finish(&mut upgrader).await;
+    let (told, ended, _) = host.end_of(&old).unwrap();
+    assert_eq!(ended - told, DRAIN);
+    let dd = host.find("dd");
+    assert_eq!((host.names(), dd.image.as_str()), (vec!["dd".to_owned()], OLD));
+    let document = host.twin.document("dd").unwrap();
+    assert_eq!(document["HostConfig"]["Memory"], 4_000_000_000_u64);
+    assert!(host.auto_remove("dd"));
 }
 
 #[tokio::test(start_paused = true)]

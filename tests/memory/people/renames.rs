@@ -383,6 +383,32 @@ async fn the_new_one_behind_which_only_an_older_one_drains() {
     assert_eq!(starts.filter(|event| event.what == Happened::Started).count(), 1);
 }
 
+/// Only its successor's label names it, and that one is replaced in turn and ends first.
+#[tokio::test(start_paused = true)]
+async fn the_old_one_of_one_that_is_replaced_in_turn() {
+    for is_new_process in [false, true] {
+        let host = Host::new();
+        let drains = Behaviour::drains(HOUR / 2);
+        host.twin.add_image(OLD, host.twin.image(drains));
+        host.publish(NEWER, good());
+        let (old, _) = upgrade_for(&host, |_| (), Duration::from_secs(62)).await;
+        rename(&host, &draining(&host), KEPT);
+        let mut upgrader = host.upgrader(NEWER);
+        upgrader.start_run(Mode::Upgrade);
+        assert!(host.go_on(&mut upgrader, HOUR / 4).await.is_none());
+        assert_eq!(host.find("dd").image, NEWER);
+        if is_new_process {
+            upgrader = host.upgrader(NEWER);
+            upgrader.start_run(Mode::Upgrade);
+        }
+        host.finish(&mut upgrader).await;
+        assert_eq!(running(&host), one("dd", NEWER));
+        assert_eq!(host.names(), ["dd", KEPT]);
+        let (told, ended, _) = host.end_of(&old).unwrap();
+        assert_eq!(ended - told, HOUR / 2);
+    }
+}
+
 /// It was asked to stop, which without a policy to lose only this process knows: it is no candidate again.
 #[tokio::test(start_paused = true)]
 async fn a_withdrawn_candidate_with_auto_remove() {

@@ -117,8 +117,8 @@ impl Claims {
             }
             // They had made anew what it was to replace: it is no part of that one, and theirs under this name.
             Role::Candidate if situation.is_nobodys(world, target) => line.is_double = true,
-            // They had made it anew while an old one drained. It is known by its name alone: that one comes back beside it, as
-            // it was.
+            // They had made it anew while an old one drained, or a candidate proved itself. It is known by its name alone: that
+            // one comes back beside it, as it was.
             Role::Serving if situation.is_unknown(world, target) => {
                 line.is_double = true;
                 line.fate = Fate::Any;

@@ -18,7 +18,11 @@ pub fn judge(world: &World) -> Vec<String> {
     violations.extend(images_kept(world, &book));
     violations.extend(truth(world, &book));
     // An image whose health comes and goes excuses each candidate, and each run tries again.
-    let comes_and_goes = |made: &Made| matches!(made.kind, Kind::Flaps | Kind::CrashesLate);
+    // Of two that turn ill again and again, one is always being restarted.
+    let restarts = world.scenario.restarts_unhealthy;
+    let comes_and_goes = |made: &Made| {
+        matches!(made.kind, Kind::Flaps | Kind::CrashesLate) || restarts && made.kind == Kind::TurnsIll
+    };
     let has_people = world.scenario.people.is_some();
     if has_people {
         violations.extend(standing::moments(world, &book));

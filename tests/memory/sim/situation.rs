@@ -25,17 +25,22 @@ pub(super) fn is_up(container: &Glance) -> bool {
 pub(super) fn is_being_restarted(world: &World, container: &Glance) -> bool {
     let (calls, now) = (world.twin.calls(), world.twin.elapsed());
     let events = world.twin.events();
+    let is_by_restart = |event: &Event| match (&event.what, event.cause) {
+        (Happened::Signalled | Happened::SignalledAgain, Cause::Call(index)) => {
+            calls[index].operation == Operation::Restart
+        }
+        _ => false,
+    };
     let last = events.iter().rev().find(|event| {
-        let is_about_lives = matches!(
-            event.what,
-            Happened::Started | Happened::Signalled | Happened::Exited { .. }
-        );
+        let is_about_lives = match event.what {
+            Happened::Started | Happened::Signalled | Happened::Exited { .. } => true,
+            // What somebody asks of it once more does not take that back.
+            Happened::SignalledAgain => is_by_restart(event),
+            _ => false,
+        };
         is_about_lives && event.id == container.id.as_str() && event.at < now
     });
-    last.is_some_and(|event| match (&event.what, event.cause) {
-        (Happened::Signalled, Cause::Call(index)) => calls[index].operation == Operation::Restart,
-        _ => false,
-    })
+    last.is_some_and(is_by_restart)
 }
 
 /// Whether its present life began when the engine was started again.
@@ -95,9 +100,12 @@ impl Situation {
         serving.is_some_and(|serving| old.is_some_and(|old| old != serving.id.as_str()))
     }
 
-    /// Whether somebody made this one anew while an old one drained: nothing on it says whose successor it is.
+    /// Whether somebody made this one anew while an old one drained or a candidate proved itself: nothing on it says what
+    /// these are to it.
     pub(super) fn is_unknown(&self, world: &World, serving: &Glance) -> bool {
-        self.draining().is_some() && replaces(world, serving).is_none()
+        let candidate = self.candidate().filter(|candidate| is_up(candidate));
+        let is_strangers = candidate.is_some_and(|candidate| self.is_nobodys(world, candidate));
+        replaces(world, serving).is_none() && (self.draining().is_some() || is_strangers)
     }
 
     /// Whether the engine or somebody has made an old one that drains independent: nobody has asked it to stop and the engine

@@ -354,6 +354,13 @@ fn all_rows() -> Vec<(Row, Scene)> {
             Row::N3,
             scene().draining(90, old().auto_remove()).candidate(outdated()),
         ),
+        (
+            Row::N16,
+            scene()
+                .draining(90, old().auto_remove().asked_to_stop(60))
+                .candidate(outdated())
+                .standby(standby().change(|m| m.history.copied_settings = Some(old().settings))),
+        ),
         // A name that an older rejection of another image has.
         (
             Row::X5,

@@ -133,10 +133,35 @@ fn a_copy_of_one_that_vanishes_is_made_anew_once_whatever_the_clock_says() {
     // By the clock the copy is older than the candidate, also if it was made just now.
     let copied = |settings| standby().change(|m| m.history.copied_settings = settings);
     let with = |settings| differs.clone().standby(copied(settings)).next();
-    assert_eq!(with(Some(1)), "withdraw new as d.withdrawn-now: settings_changed");
+    assert!(with(Some(1)).ends_with("draining"), "{}", with(Some(1)));
     for before in [Some(0), None] {
         assert_eq!(with(before), "remove d.standby (standby)");
     }
+}
+
+/// Somebody may change it once more: what cannot start goes only after it.
+#[test]
+fn one_that_vanishes_is_compared_until_it_has() {
+    let asked = || {
+        old()
+            .auto_remove()
+            .asked_to_stop(60)
+            .change(|m| m.history.compared_settings = Some(m.settings))
+    };
+    let with = |old| {
+        let gone = Some("no such image".to_owned());
+        let refused = new().auto_remove().change(|m| m.history.start_refused = gone);
+        scene()
+            .candidate(refused)
+            .draining(90, old)
+            .standby(standby())
+            .next()
+    };
+    assert!(with(asked()).ends_with("draining"), "{}", with(asked()));
+    let changed = asked().change(|m| m.settings += 1);
+    assert_eq!(with(changed), "find out whether somebody changed it meanwhile");
+    let not_asked = asked().change(|m| m.history.stop_requested_at = None);
+    assert_eq!(with(not_asked), "mark harness/delegate:26.02.1 as tried by new");
 }
 
 #[test]
