@@ -112,7 +112,9 @@ fn successor_role(container: &Inspected, parts: &[Part], was_asked: bool) -> Opt
     }
     match predecessor {
         // It had been proven when the old one gave up the name, so it was promoted.
-        Some(Role::Draining { since }) if find(parts, |role| role == Role::Serving).is_none() => {
+        Some(Role::Draining { since })
+            if !is_given_up && !was_asked && find(parts, |role| role == Role::Serving).is_none() =>
+        {
             let retired = DateTime::from_timestamp(since, 0);
             let was_proven = container
                 .started_at()

@@ -236,8 +236,16 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             if rollout.serving.is_some() {
                 tracked.removed_by = None;
             }
-            if !rollout.is_in_progress() {
-                tracked.free_memory = None;
+            if rollout.is_in_progress() {
+                continue;
+            }
+            tracked.free_memory = None;
+            // Another upgrader brought it back without the policy that this one took off. What it has now is its owner's.
+            if let Some(serving) = rollout.serving.as_ref().filter(|_| rollout.failed.is_empty())
+                && serving.is_up()
+                && serving.history.original_policy.is_some()
+            {
+                self.memory.history(&serving.id).original_policy = None;
             }
         }
     }

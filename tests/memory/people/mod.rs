@@ -7,6 +7,7 @@ mod names;
 mod numbers;
 mod outcomes;
 mod removed;
+mod renamed_parts;
 mod renames;
 mod retries;
 mod settings;

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use delegate_upgrader::container::{ContainerId, RunState};
-use delegate_upgrader::engine::Engine as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::{Value, json};
 
@@ -13,9 +12,9 @@ use crate::rollout::host::{
 };
 use kit::twin::{Behaviour, Fault, Happened, OnStop, Operation, OperatorAction};
 
-const KEPT: &str = "kept";
+pub(super) const KEPT: &str = "kept";
 
-fn rename(host: &Host, from: &str, to: &str) {
+pub(super) fn rename(host: &Host, from: &str, to: &str) {
     let by_hand = OperatorAction::Rename(from.to_owned(), to.to_owned());
     host.twin.by_hand(by_hand).unwrap();
 }
@@ -26,7 +25,11 @@ fn draining(host: &Host) -> String {
 }
 
 /// Runs a delegate whose image is replaced for so long.
-async fn upgrade_for(host: &Host, change: fn(&mut Value), time: Duration) -> (ContainerId, Upgrader) {
+pub(super) async fn upgrade_for(
+    host: &Host,
+    change: fn(&mut Value),
+    time: Duration,
+) -> (ContainerId, Upgrader) {
     let old = host.run_with("dd", change);
     let mut upgrader = host.upgrader(NEW);
     upgrader.start_run(Mode::Upgrade);
@@ -34,13 +37,13 @@ async fn upgrade_for(host: &Host, change: fn(&mut Value), time: Duration) -> (Co
     (old, upgrader)
 }
 
-fn running(host: &Host) -> Vec<(String, String)> {
+pub(super) fn running(host: &Host) -> Vec<(String, String)> {
     let containers = host.containers().into_iter();
     let running = containers.filter(|(_, state, _)| *state == RunState::Running);
     running.map(|(name, _, image)| (name, image)).collect()
 }
 
-fn one(name: &str, image: &str) -> Vec<(String, String)> {
+pub(super) fn one(name: &str, image: &str) -> Vec<(String, String)> {
     vec![(name.to_owned(), image.to_owned())]
 }
 
@@ -208,70 +211,6 @@ async fn the_one_in_service_while_its_candidate_proves_itself() {
     host.assert_settled_on(KEPT, NEW, "");
 }
 
-/// They stay theirs, and are not taken for the candidate that somebody removed.
-#[tokio::test(start_paused = true)]
-async fn the_helpers_of_one_with_auto_remove() {
-    for part in ["dd.standby", "dd.attempt"] {
-        let host = Host::new();
-        let change = |body: &mut Value| {
-            host_network(body);
-            auto_remove(body);
-        };
-        let (_, mut upgrader) = upgrade_for(&host, change, DRAIN / 2).await;
-        rename(&host, part, KEPT);
-        let kept = host.find(KEPT).id;
-        let gone = OperatorAction::Remove("dd.candidate".to_owned());
-        host.twin.by_hand(gone).unwrap();
-        let before = host.events_of(&kept).len();
-        host.finish(&mut upgrader).await;
-        host.once(NEW).await;
-        assert_eq!(running(&host), one("dd", NEW), "{part}");
-        assert_eq!(host.names(), ["dd", KEPT]);
-        let events = &host.events_of(&kept)[before..];
-        assert!(events.is_empty(), "{part} {events:?}");
-    }
-}
-
-/// One that somebody kept of an earlier attempt is theirs when the next one fails.
-#[tokio::test(start_paused = true)]
-async fn a_candidate_of_an_earlier_attempt() {
-    let host = Host::new();
-    host.publish(NEW, Behaviour::never_healthy());
-    let old = host.run_with("dd", host_network);
-    let kept = json!({ "Image": OLD, "Env": ["DELEGATE_NAME=docker-delegate"], "Labels": {
-        "io.delegate-upgrader.name": "dd",
-        "io.delegate-upgrader.replaces": old.as_str(),
-        "io.delegate-upgrader.release": "1",
-        "io.delegate-upgrader.previous-restart-policy": "unless-stopped",
-    } });
-    let kept = host.twin.create(KEPT, None, &kept).await.unwrap();
-    let report = host.once(NEW).await;
-    assert_eq!(row(&report, "dd").reason.as_str(), "rejected", "{report:?}");
-    assert_eq!(running(&host), one("dd", OLD));
-    assert_eq!(host.names(), ["dd", "dd.failed-1", KEPT]);
-    assert_eq!(host.events_of(&kept).len(), 1);
-}
-
-/// A marker could not run, and no image is judged or published for it.
-#[tokio::test(start_paused = true)]
-async fn a_marker_that_somebody_kept_is_no_delegate() {
-    let host = Host::new();
-    host.publish(NEW, Behaviour::never_healthy());
-    host.run_with("dd", auto_remove);
-    host.once(NEW).await;
-    rename(&host, "dd.failed-1", KEPT);
-    let by_hand = OperatorAction::Restart(KEPT.to_owned());
-    host.twin.by_hand(by_hand).unwrap();
-    let report = host.once(NEW).await;
-    let names: Vec<&str> = report
-        .delegates
-        .iter()
-        .map(|delegate| delegate.container.as_str())
-        .collect();
-    assert_eq!(names, ["dd"]);
-    assert_eq!(host.writes_on(KEPT), []);
-}
-
 /// What somebody keeps for later, and starts one day, is theirs.
 #[tokio::test(start_paused = true)]
 async fn an_old_one_that_somebody_kept_and_starts_again_is_left_alone() {
@@ -407,39 +346,6 @@ async fn the_old_one_of_one_that_is_replaced_in_turn() {
         let (told, ended, _) = host.end_of(&old).unwrap();
         assert_eq!(ended - told, HOUR / 2);
     }
-}
-
-/// It was asked to stop, which without a policy to lose only this process knows: it is no candidate again.
-#[tokio::test(start_paused = true)]
-async fn a_withdrawn_candidate_with_auto_remove() {
-    let host = Host::new();
-    host.publish(
-        NEW,
-        Behaviour {
-            ready_after: Duration::from_secs(5),
-            ..Behaviour::drains(HOUR / 2)
-        },
-    );
-    let (old, mut upgrader) = upgrade_for(&host, auto_remove, Duration::from_secs(9)).await;
-    let candidate = host.find("dd.candidate").id;
-    host.twin.by_hand(OperatorAction::Pause("dd".to_owned())).unwrap();
-    host.go_on(&mut upgrader, Duration::from_secs(20)).await;
-    host.twin
-        .by_hand(OperatorAction::Unpause("dd".to_owned()))
-        .unwrap();
-    let names = host.names();
-    let withdrawn = names.iter().find(|name| name.contains("withdrawn"));
-    rename(&host, withdrawn.unwrap_or_else(|| panic!("{names:?}")), KEPT);
-    host.finish(&mut upgrader).await;
-    host.go_on(&mut upgrader, HOUR).await;
-    let given = host.events_of(&candidate).into_iter();
-    let given =
-        given.filter(|event| event.name == "dd.candidate" && matches!(event.what, Happened::Renamed { .. }));
-    assert_eq!(given.count(), 0);
-    assert_eq!(
-        (host.names(), host.find("dd").id),
-        (vec!["dd".to_owned(), KEPT.to_owned()], old)
-    );
 }
 
 /// A candidate that somebody starts too early crashes, and the process that withdraws it is killed. The next one does not

@@ -158,6 +158,34 @@ async fn what_is_changed_while_the_old_one_drains_is_kept() {
     }
 }
 
+/// One upgrader took off the policy that somebody gave the old one, and another one brought it back.
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_somebody_takes_off_does_not_come_back_with_an_earlier_one() {
+    let host = Host::new();
+    let id = host.run_with("dd", |body| {
+        host_network(body);
+        body["HostConfig"]["RestartPolicy"]["Name"] = json!("no");
+    });
+    let mut first = host.upgrader(NEW);
+    first.start_run(Mode::Upgrade);
+    assert!(host.go_on(&mut first, DRAIN / 4).await.is_none());
+    set_policy(&host, &id, "always").await;
+    assert!(host.go_on(&mut first, DRAIN / 4).await.is_none());
+    assert_eq!(host.restart_policy(id.as_str()), "no");
+    set_policy(&host, &host.find("dd.candidate").id, "unless-stopped").await;
+    let mut second = host.upgrader(NEW);
+    second.start_run(Mode::Upgrade);
+    host.finish(&mut second).await;
+    host.go_on(&mut first, DRAIN).await;
+    assert_eq!(host.find("dd").id, id);
+    set_policy(&host, &id, "no").await;
+    host.scheduled_run(&mut first).await;
+    assert_eq!(
+        (host.find("dd").image.as_str(), host.restart_policy("dd").as_str()),
+        (NEW, "no")
+    );
+}
+
 /// Stop-first: the policy of one that runs goes after its name, so before that nobody but its owner took it off.
 #[tokio::test(start_paused = true)]
 async fn a_policy_that_somebody_takes_off_before_the_old_one_gives_up_its_name_stays_off() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use delegate_upgrader::container::{ContainerId, Role, RunState};
 
-use super::claims::{Down, Touch};
+use super::claims::{Down, Part, Touch};
 use super::scenario::Way;
 use super::standing::{Judge, observation_age, was_changed_at_once};
 use super::world::World;
@@ -72,7 +72,26 @@ impl Judge<'_> {
                 })
         };
         let between_lives = is_stop_first && events.iter().any(crowds_out);
-        self.is_crowded_out(serving) || was_stopped || found_it_taken || came_late || between_lives
+        // Its policy was taken off in the moment in which it took over, and nothing starts it again.
+        let took_over_at_once = |touch: &Touch| {
+            touch.id == serving.id
+                && touch.part == Part::Policy
+                && events.iter().any(|event| {
+                    let is_promotion = matches!(
+                        (&event.what, event.cause),
+                        (Happened::Renamed { .. }, Cause::Call(_))
+                    );
+                    let soon = touch.at + Duration::from_secs(1);
+                    is_promotion && event.id == touch.id.as_str() && touch.at <= event.at && event.at < soon
+                })
+        };
+        let has_no_policy = serving.policy == "no" && claims.touches.iter().any(took_over_at_once);
+        self.is_crowded_out(serving)
+            || was_stopped
+            || found_it_taken
+            || came_late
+            || between_lives
+            || has_no_policy
     }
 
     /// Whether someone made a second one of what cannot run twice, which has the port.

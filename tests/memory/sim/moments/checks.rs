@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use delegate_upgrader::container::Role;
 
-use super::{Moments, OBSERVATION_AGE, RETRY_PAUSE, Shadow};
+use super::{Moments, OBSERVATION_AGE, OBSERVATION_AGE_WITH_DELAYS, RETRY_PAUSE, Shadow};
 use crate::sim::scenario::Way;
 use kit::twin::{Cause, Event, Happened, Operation};
 
@@ -83,6 +83,15 @@ impl Moments<'_> {
         }
         // Without a policy, nobody can tell whether a call that failed was the one that asked it to stop.
         if is_off && is_recent(self.observation_age() + RETRY_PAUSE) {
+            return;
+        }
+        // Nor can the process that asked it as the engine went away.
+        let was_asked_in_vain = self.calls.iter().any(|call| {
+            let is_recent = call.at < event.at && event.at < call.at + OBSERVATION_AGE_WITH_DELAYS;
+            let is_of = call.operation == Operation::Stop && call.subject == event.name;
+            is_of && is_recent && matches!(call.outcome, Some(Err(_)))
+        });
+        if is_off && was_asked_in_vain {
             return;
         }
         // Nor can anybody once the engine, which restarted in that moment, has forgotten its events.
@@ -194,9 +203,18 @@ impl Moments<'_> {
             _ => false,
         };
         let goes_on = goes_on && self.shadows.iter().any(is_other);
+        // They removed the one in service to give its name to another one, and an older one came back in that moment.
+        let has_made_way = |other: &Event| {
+            (&other.what, other.cause) == (&Happened::Removed, Cause::OperatorAction)
+                && self.parse(&other.name) == (base, Role::Serving)
+                && other.at < event.at
+                && event.at < other.at + OBSERVATION_AGE_WITH_DELAYS
+        };
+        let is_made_anew = self.world.twin.events().iter().any(has_made_way);
         let other = !is_double
             && !has_policy
             && !goes_on
+            && !is_made_anew
             && self.another(event, |_, other| {
                 other.running.is_some() && other.started_by != Cause::OperatorAction
             });
