@@ -11,7 +11,7 @@ struct Call {
     group: &'static str,
     resource: &'static str,
     verb: &'static str,
-    /// What is lost without it.
+    /// The consequence if it is not permitted.
     without: Without,
 }
 
@@ -46,7 +46,7 @@ const CALLS: [Call; 6] = [
     call("batch", "cronjobs", "patch", This(SELF)),
 ];
 
-/// What is checked.
+/// The Deployments to check, and the account's intended use.
 pub struct Subject<'a> {
     /// The namespace of the Deployments.
     pub namespace: &'a str,

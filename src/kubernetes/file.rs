@@ -73,7 +73,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What a file says.
+/// The contents of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct File {
     /// The variables that it sets.
@@ -86,9 +86,9 @@ pub struct File {
     pub container: Option<String>,
     /// `dryRun`.
     pub dry_run: bool,
-    /// What is allowed, but looks odd; each line begins with its place.
+    /// Keys and values that are allowed but look odd; each line begins with its place.
     pub warnings: Vec<String>,
-    /// What is wrong; each line begins with its place.
+    /// The errors; each line begins with its place.
     pub problems: Vec<String>,
 }
 

@@ -8,7 +8,7 @@ use crate::manager::{ManagerError, Query};
 use crate::reconcile::wanted::{Wanted, not_asked, not_comparable, up_to_date, wanted};
 use crate::rollout::reason::{Awaited, Reason};
 
-/// What is known about the image that one Deployment should run.
+/// The answer so far to which image one Deployment should run.
 #[derive(Debug)]
 pub(super) struct Resolution {
     /// The image that it was to run when it was asked for.

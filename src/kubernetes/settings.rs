@@ -10,10 +10,10 @@ use crate::config::{self, Problem};
 /// The container whose image is followed, where the file does not say: the chart's name of it.
 const CONTAINER: &str = "delegate";
 
-/// What a run in a cluster is to do.
+/// The settings of a run in a cluster.
 #[derive(Clone, Debug)]
 pub struct ClusterSettings {
-    /// What a host has, too.
+    /// The settings that a Docker host has, too.
     pub common: config::Settings,
     /// `namespace`; without it, that of the pod or of the kubeconfig.
     pub namespace: Option<String>,
@@ -21,7 +21,7 @@ pub struct ClusterSettings {
     pub container: String,
     /// `dryRun`: nothing is written.
     pub dry_run: bool,
-    /// What is allowed but looks odd.
+    /// Keys, values and variables that are allowed but look odd.
     pub warnings: Vec<String>,
 }
 
@@ -110,6 +110,6 @@ impl ClusterSettings {
     }
 }
 
-/// What is wrong most often where the file is not there.
+/// The most frequent reason for a missing file.
 const HINT: &str = "the pod has to mount the ConfigMap there; in the first documented manifest `name` and `mountPath` of the \
                     volume mount are two items of the list, which have to be one";

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::text::duration;
 
-/// What was wrong with a rollout.
+/// Why a rollout failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the sentence of each says what it is")]
 pub enum RolloutFailure {

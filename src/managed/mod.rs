@@ -191,7 +191,7 @@ impl Managed {
         }
     }
 
-    /// What is to be written before this image is tried.
+    /// The record to write before trying this image.
     pub fn begin(&self, to: &str, intent: Intent, now: DateTime<Utc>) -> Record {
         let from = self.image.to_string();
         Record {
@@ -210,7 +210,7 @@ impl Managed {
         }
     }
 
-    /// What is to be written once this image has failed, and nothing is updating.
+    /// The record to write once this image has failed and nothing is updating.
     pub fn quarantined(&self, image: &str, cause: &str, now: DateTime<Utc>) -> Record {
         let last = self.record.failed.as_ref().filter(|failed| failed.image == image);
         Record {
@@ -225,7 +225,7 @@ impl Managed {
         }
     }
 
-    /// What is to be written once somebody went back from this image.
+    /// The record to write once somebody went back from this image.
     pub fn rolled_back(&self, from: &str) -> Record {
         Record {
             attempt: None,

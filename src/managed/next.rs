@@ -72,7 +72,7 @@ pub struct Decided {
     pub decision: Decision,
 }
 
-/// What is known beside the workload itself.
+/// Facts that do not come from the workload itself.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// The last call for this workload failed.

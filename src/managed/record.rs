@@ -17,7 +17,7 @@ pub struct Record {
     pub release: u64,
     /// The image before the one that ran when the last attempt began.
     pub previous_image: Option<String>,
-    /// What was tried last, until it has failed.
+    /// The last attempt, until it has failed.
     pub attempt: Option<Attempt>,
     /// The image that failed last.
     pub failed: Option<FailedImage>,

@@ -1,4 +1,4 @@
-//! What the executor can be asked to do to a workload of an orchestrator.
+//! The steps that change a workload of an orchestrator.
 
 use std::fmt;
 

@@ -3,7 +3,7 @@
 use crate::image::{ImageName, ImageReference, Target};
 use crate::rollout::reason::Reason;
 
-/// What is to run instead of the present image.
+/// The image that should replace the present one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// This.
@@ -12,7 +12,7 @@ pub(crate) enum Wanted {
     Digest(ImageReference),
 }
 
-/// What a workload that runs `image` is to run.
+/// Compares the resolved target with `image`, which a workload runs now.
 ///
 /// # Errors
 /// Why it keeps its image.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::managed::Record;
 
-/// What is set where the owner of a service set nothing.
+/// Defaults for settings that the owner of a service left unset.
 #[derive(Clone, Copy, Debug)]
 pub struct Defaults {
     /// How long a new task is watched.

@@ -48,7 +48,7 @@ pub struct Settings {
     pub names: Vec<String>,
     /// The container whose image is followed.
     pub container: String,
-    /// What the operator allows.
+    /// The operator's limits for a rollout.
     pub policy: Policy,
     /// Where images come from.
     pub target: TargetSettings,
@@ -89,7 +89,7 @@ pub struct Deployments<M> {
     ledger: Ledger,
 }
 
-/// What the present run wants.
+/// The goal of the present run.
 #[derive(Debug, Default)]
 struct Run {
     mode: Mode,
@@ -98,7 +98,7 @@ struct Run {
     resolutions: HashMap<String, Resolution>,
 }
 
-/// What is remembered of one Deployment. Losing it repeats a log line.
+/// The process's memory of one Deployment. Losing it repeats a log line.
 #[derive(Debug, Default)]
 struct Tracked {
     backoff: Option<Backoff>,

@@ -16,7 +16,7 @@ use crate::rollout::reason::Reason;
 use crate::status::report::Planned;
 
 impl<M: ImageSource> Deployments<M> {
-    /// What a run would do to each Deployment, without doing it.
+    /// Plans: reports the next step for each Deployment without taking it.
     ///
     /// # Errors
     /// The API server cannot be reached.

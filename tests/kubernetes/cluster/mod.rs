@@ -2,6 +2,7 @@
 
 mod bystanders;
 mod kills;
+mod page;
 mod pod;
 mod proxy;
 mod rights;
