@@ -36,9 +36,8 @@ impl<M: ImageSource> Deployments<M> {
         if matches!(decision, Decision::Wait { .. }) && !self.settings.dry_run {
             let lock = self.lock(renewed);
             let patch = patch::renewal(&deployment.document, &lock);
-            let path = self.path(&deployment.managed.name);
             // Whoever is too late finds the other's lock with the next look.
-            if let Err(error) = self.cluster.patch(&path, &patch).await {
+            if let Err(error) = self.patch(&deployment.managed.name, &patch).await {
                 debug!(%error, "cannot renew the lock");
             }
         }
@@ -76,7 +75,7 @@ impl<M: ImageSource> Deployments<M> {
         *self.steps_taken.entry(step.kind()).or_default() += 1;
         let renewed = Lock::read(document).map_or(0, |lock| lock.renewed.wrapping_add(1));
         let patch = patch::patch((managed, document), &container, step, &self.lock(renewed), now);
-        let done = self.cluster.patch(&self.path(name), &patch).await;
+        let done = self.patch(name, &patch).await;
         let tracked = self.tracked.entry(name.clone()).or_default();
         match done {
             Ok(_) => {

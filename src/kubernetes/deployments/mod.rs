@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
+use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use self::apply::words;
@@ -80,6 +81,8 @@ pub struct Deployments<M> {
     observed: Vec<Deployment>,
     /// Those that are not there as they should be.
     absent: Vec<(String, Reason)>,
+    /// When they were read, and this process has written nothing since.
+    read_at: Option<Instant>,
     run: Run,
     starting: Option<(Mode, Intent)>,
     tracked: HashMap<String, Tracked>,
@@ -117,6 +120,7 @@ impl<M: ImageSource> Deployments<M> {
             clock,
             observed: Vec::new(),
             absent: Vec::new(),
+            read_at: None,
             run: Run::default(),
             starting: None,
             tracked: HashMap::new(),
@@ -134,6 +138,12 @@ impl<M: ImageSource> Deployments<M> {
 
     fn path(&self, name: &str) -> String {
         path("apps/v1", &self.settings.namespace, "deployments", name)
+    }
+
+    /// Patches a Deployment. What was read before says nothing about it any more.
+    async fn patch(&mut self, name: &str, patch: &Value) -> Result<Value, ClusterError> {
+        self.read_at = None;
+        self.cluster.patch(&self.path(name), patch).await
     }
 
     /// Begins the run that is to start, takes in the answers that have come, and asks what is to be asked.

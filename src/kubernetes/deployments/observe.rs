@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
+use tokio::time::Instant;
 use tracing::debug;
 
 use super::{Deployment, Deployments, Settings, failed};
@@ -15,13 +16,19 @@ use crate::rollout::reason::Reason;
 
 /// How soon a condition that may be false is read again.
 const SECOND_LOOK: Duration = Duration::from_secs(1);
+/// For so long what was read is taken for the present, if this process has written nothing.
+const FRESH: Duration = Duration::from_millis(500);
 
 impl<M: ImageSource> Deployments<M> {
-    /// Reads all Deployments.
+    /// Reads all Deployments. An answer of the Manager that comes at once needs no second reading: a patch is about the version
+    /// that was read.
     ///
     /// # Errors
     /// The API server cannot be reached.
     pub(super) async fn observe(&mut self) -> Result<DateTime<Utc>, ClusterError> {
+        if self.read_at.is_some_and(|read_at| read_at.elapsed() < FRESH) {
+            return Ok((self.clock)());
+        }
         let mut observed = Vec::new();
         let mut absent = Vec::new();
         for name in self.settings.names.clone() {
@@ -33,6 +40,7 @@ impl<M: ImageSource> Deployments<M> {
         (self.observed, self.absent) = (observed, absent);
         let all = self.observed.iter().map(|deployment| &deployment.managed);
         self.manager.note_delegates(all, &self.settings.target);
+        self.read_at = Some(Instant::now());
         Ok((self.clock)())
     }
 

@@ -91,10 +91,10 @@ impl<M: ImageSource> Deployments<M> {
         self.observe().await?;
         for Deployment {
             managed, document, ..
-        } in &self.observed
+        } in self.observed.clone()
         {
-            let patch = patch::pause(document, paused.map(str::to_owned));
-            self.cluster.patch(&self.path(&managed.name), &patch).await?;
+            let patch = patch::pause(&document, paused.map(str::to_owned));
+            self.patch(&managed.name, &patch).await?;
         }
         Ok(())
     }

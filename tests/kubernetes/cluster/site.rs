@@ -300,7 +300,7 @@ impl Drop for Site {
 }
 
 /// A delegate with a sidecar, as the chart makes one, only sooner ready.
-fn deployment(replicas: u64) -> String {
+pub(crate) fn deployment(replicas: u64) -> String {
     format!(
         "apiVersion: apps/v1
 kind: Deployment
