@@ -84,6 +84,7 @@ const FATES: &[(&str, &str, Fate)] = &[
     ("troubleshooting.md", "docker ps", Run("`engine` `readme_command::`")),
     ("troubleshooting.md", "docker", Like("`engine` `failures::`")),
     ("troubleshooting.md", "", Like("`engine` `doctor::`, `engine` `reporting::`")),
+    ("footprint.md", "", Like("`.ci/run`, stripped; the sizes are for your eyes")),
     ("fidelity.md", "", Parsed("Podman is not in CI")),
     ("testing.md", "make test", Run(SCHEDULED)),
     ("testing.md", "make check", Like("`.ci/run`, in whole")),

@@ -10,7 +10,7 @@ pub struct Block {
 }
 
 /// The programs that a block of commands begins with. Whatever begins otherwise is data: output, JSON, a file.
-const PROGRAMS: [&str; 24] = [
+const PROGRAMS: [&str; 25] = [
     "apt",
     "cargo",
     "cd",
@@ -28,6 +28,7 @@ const PROGRAMS: [&str; 24] = [
     "kill",
     "kubectl",
     "make",
+    "nm",
     "openssl",
     "podman",
     "rustup",
