@@ -22,7 +22,7 @@ fn a_steady_run_reads_each_deployment_once() {
             "metadata: {name: delegate,",
             &format!("metadata: {{name: d-{number},"),
         );
-        let _ = write!(manifest, "{another}---\n");
+        let _ = writeln!(manifest, "{another}---");
         let _ = write!(site.workload, ",d-{number}");
     }
     site.apply(&manifest);
