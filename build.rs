@@ -34,10 +34,8 @@ fn main() {
     if var("PROFILE").is_ok_and(|profile| profile == "release") {
         let script = Path::new(&var("OUT_DIR").expect("Cargo sets it")).join("without-unwind-tables.ld");
         std::fs::write(&script, WITHOUT_UNWIND_TABLES).expect("OUT_DIR can be written");
-        println!(
-            "cargo::rustc-link-arg-bins=-Wl,--no-eh-frame-hdr,-T,{}",
-            script.display()
-        );
+        println!("cargo::rustc-link-arg-bins=-Wl,--no-eh-frame-hdr");
+        println!("cargo::rustc-link-arg-bins=-T{}", script.display());
     }
 }
 

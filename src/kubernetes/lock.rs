@@ -91,12 +91,12 @@ impl Seen {
 pub(super) enum Standing {
     /// Nobody's: whoever is first.
     Free {
-        /// The lock to write with the next patch.
+        /// The number of the next renewal.
         renewed: u64,
     },
     /// Ours, for so long.
     Held {
-        /// The lock to write with the next patch.
+        /// The number of the next renewal.
         renewed: u64,
         /// How long until it is to be renewed.
         for_another: Duration,
