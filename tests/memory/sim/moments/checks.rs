@@ -208,7 +208,7 @@ impl Moments<'_> {
             (&other.what, other.cause) == (&Happened::Removed, Cause::OperatorAction)
                 && self.parse(&other.name) == (base, Role::Serving)
                 && other.at < event.at
-                && event.at < other.at + OBSERVATION_AGE_WITH_DELAYS
+                && event.at < other.at + self.observation_age()
         };
         let is_made_anew = self.world.twin.events().iter().any(has_made_way);
         let other = !is_double
