@@ -111,6 +111,11 @@ impl Health {
     pub fn is_healthy(&self) -> bool {
         self.status == HealthStatus::Healthy
     }
+
+    /// Whether the container was checked: one that is paused, has ended or is about to stop is not.
+    pub fn is_of_a_check(&self) -> bool {
+        self.probe != Probe::Running || self.is_healthy()
+    }
 }
 
 impl fmt::Display for Health {

@@ -186,13 +186,13 @@ fn predecessor_role(container: &Inspected, base: &str, parts: &[Part], known: Kn
         // That one may have been replaced in turn.
         Role::Serving | Role::Draining { .. } => is_up(container),
         // Without a policy that could show it, only this process knows.
-        Role::Candidate if is_up(container) => lost_its_policy || (is_unstarted && was_asked),
+        Role::Candidate if is_up(container) => lost_its_policy || was_asked,
         Role::Candidate => lost_its_policy || (ended_since && name_is_free),
         // It was asked to stop, and vanishes: then its copy takes its place.
         Role::Standby => was_asked && name_is_free,
         // It finishes its tasks first, and then it is to come back, unless somebody else comes first.
         Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. } if is_up(container) => {
-            was_asked && name_is_free
+            (was_asked || lost_its_policy) && name_is_free
         }
         Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. } => {
             let ended_first = container.finished_at() <= successor.container.started_at();

@@ -69,6 +69,12 @@ impl Checks {
     /// Takes in a check of the present life, and whether it was made just now. After so long without a failure its
     /// restarts are forgotten.
     pub(super) fn note(&mut self, at: DateTime<Utc>, health: &Health, is_new: bool) {
+        if !health.is_of_a_check() {
+            // What was found before somebody paused it says nothing of how it does once it runs again.
+            self.failed = 0;
+            self.last_at = None;
+            return;
+        }
         if is_new {
             self.last_at = Some(at);
         }

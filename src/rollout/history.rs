@@ -131,7 +131,7 @@ impl History {
     ) -> Option<Health> {
         let verdict = self.verdict.as_ref().filter(|_| !self.is_check_due)?;
         let recent = (now - verdict.at).to_std().is_ok_and(|elapsed| elapsed < age);
-        (recent && verdict.life == started_at).then(|| verdict.health.clone())
+        self.verdict_on(started_at).filter(|_| recent).cloned()
     }
 
     /// Moves all moments along with a clock that was set by so much.
@@ -166,10 +166,10 @@ impl History {
         Some((vouched - since).to_std().unwrap_or_default())
     }
 
-    /// The last verdict on the life that began at `started_at`, however old.
+    /// The last verdict on the life that began at `started_at`, however old. That it was paused is none, once it runs again.
     pub fn verdict_on(&self, started_at: Option<DateTime<Utc>>) -> Option<&Health> {
         let verdict = self.verdict.as_ref()?;
-        (verdict.life == started_at).then_some(&verdict.health)
+        (verdict.life == started_at && verdict.health.is_of_a_check()).then_some(&verdict.health)
     }
 
     /// The last verdict, however old.

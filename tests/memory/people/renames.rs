@@ -406,3 +406,50 @@ async fn an_old_one_that_is_started_under_their_name_is_replaced_once_its_first_
     let is_gone = host.twin.glance().iter().all(|container| container.id != old);
     assert!(is_gone, "{:?}", host.containers());
 }
+
+/// Somebody starts the candidate beside it, which ends for want of the port. Only its label says whose the old one is.
+#[tokio::test(start_paused = true)]
+async fn the_old_one_whose_candidate_somebody_started_beside_it() {
+    let host = Host::new();
+    host.publish(NEW, good());
+    let without_policy = |body: &mut Value| {
+        host_network(body);
+        body["HostConfig"]["RestartPolicy"] = json!({ "Name": "no", "MaximumRetryCount": 0 });
+    };
+    let (old, mut upgrader) = upgrade_for(&host, without_policy, DRAIN / 2).await;
+    rename(&host, &draining(&host), KEPT);
+    let start = OperatorAction::Start("dd.candidate".to_owned());
+    host.twin.by_hand(start).unwrap();
+    host.finish(&mut upgrader).await;
+    assert_eq!(
+        (host.find(KEPT).id, running(&host)),
+        (old.clone(), one(KEPT, OLD))
+    );
+    let (told, ended, _) = host.end_of(&old).unwrap();
+    assert_eq!(ended - told, DRAIN);
+    host.once(NEW).await;
+    assert_eq!(
+        (running(&host), host.names()),
+        (one(KEPT, NEW), vec![KEPT.to_owned()])
+    );
+}
+
+/// Another upgrader asked it to stop, and the one that withdraws its successor knows nothing of that.
+#[tokio::test(start_paused = true)]
+async fn the_old_one_of_a_successor_that_another_upgrader_withdraws() {
+    let host = Host::new();
+    host.publish(NEW, good());
+    let (old, _) = upgrade_for(&host, |_| {}, Duration::from_secs(30)).await;
+    rename(&host, &draining(&host), KEPT);
+    host.twin.by_hand(OperatorAction::Stop("dd".to_owned())).unwrap();
+    let mut another = host.upgrader(NEW);
+    another.start_run(Mode::Upgrade);
+    host.finish(&mut another).await;
+    assert_eq!(
+        (host.find(KEPT).id, running(&host)),
+        (old.clone(), one(KEPT, OLD))
+    );
+    assert_eq!(host.restart_policy(KEPT), "unless-stopped");
+    host.go_on(&mut another, DRAIN).await;
+    assert_eq!(running(&host), one(KEPT, OLD));
+}

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::host::{DRAIN, HOUR, Host, NEW, OLD, Upgrader, row};
 use super::log::log_of;
-use kit::twin::{Behaviour, Fault, Happened, OnStop, Operation, Wellness};
+use kit::twin::{Behaviour, Fault, Happened, OnStop, Operation, OperatorAction, Wellness};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -450,5 +450,39 @@ async fn a_call_that_fails_leaves_one_restart() {
             _ => None,
         });
         assert_eq!(codes.collect::<Vec<_>>(), [0], "{fault:?}");
+    }
+}
+
+/// What was found before somebody paused it, and that it was paused, are no failed checks of one that runs again.
+#[tokio::test(start_paused = true)]
+async fn one_that_was_paused_is_restarted_only_for_what_its_checks_find_afterwards() {
+    for recovers in [true, false] {
+        let host = host(&if recovers {
+            Behaviour::drains(DRAIN)
+        } else {
+            ailing()
+        });
+        let paused = host.run("dd");
+        let mut upgrader = host.upgrader(OLD);
+        live(&host, &mut upgrader, 2 * MINUTE).await;
+        host.twin.set_manager_reachable(false);
+        live(&host, &mut upgrader, 8 * MINUTE).await;
+        let by_hand = |act: fn(String) -> OperatorAction| {
+            host.twin.by_hand(act(paused.as_str().to_owned())).unwrap();
+        };
+        by_hand(OperatorAction::Pause);
+        live(&host, &mut upgrader, 5 * MINUTE).await;
+        host.twin.set_manager_reachable(true);
+        live(&host, &mut upgrader, 2 * MINUTE).await;
+        by_hand(OperatorAction::Unpause);
+        let unpaused = host.twin.elapsed();
+        let report = live(&host, &mut upgrader, 4 * MINUTE).await;
+        let restarts = restarts(&host, "dd");
+        assert_eq!(restarts.is_empty(), recovers, "{:?}", row(&report, "dd"));
+        // Three checks, a minute apart.
+        assert!(
+            restarts.iter().all(|at| *at >= unpaused + 2 * MINUTE),
+            "{restarts:?}"
+        );
     }
 }
