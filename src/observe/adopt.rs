@@ -179,7 +179,10 @@ fn predecessor_role(container: &Inspected, base: &str, parts: &[Part], known: Kn
     let created: DateTime<Utc> = successor.container.created_at()?;
     let began_before = container.started_at().is_some_and(|started| started < created);
     let lost_its_policy = container.restart_policy_text() == "no"
-        && successor.container.label(label::RESTART_POLICY) != Some("no");
+        && successor
+            .container
+            .label(label::RESTART_POLICY)
+            .is_some_and(|policy| policy != "no");
     let is_unstarted = successor.container.state() == RunState::Created;
     let ended_since = was_asked || container.finished_at().is_some_and(|finished| finished > created);
     let drains = match successor.role {
@@ -192,7 +195,9 @@ fn predecessor_role(container: &Inspected, base: &str, parts: &[Part], known: Kn
         Role::Standby => was_asked && name_is_free,
         // It finishes its tasks first, and then it is to come back, unless somebody else comes first.
         Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. } if is_up(container) => {
-            (was_asked || lost_its_policy) && name_is_free
+            // A failed one stays for good, and somebody may have taken the policy off since.
+            let may_be_asked = known.was_retired || matches!(successor.role, Role::Withdrawn { .. });
+            (was_asked || lost_its_policy && may_be_asked) && name_is_free
         }
         Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. } => {
             let ended_first = container.finished_at() <= successor.container.started_at();

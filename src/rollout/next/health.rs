@@ -43,7 +43,10 @@ impl At<'_> {
     pub(super) fn restart_unhealthy(&self, serving: &Member, reason: &Reason) -> Option<Decided> {
         let checks = &serving.history.checks;
         let has_failed = serving.state == RunState::Running && !serving.works();
-        let is_touched = self.rollout.is_in_progress() || serving.history.stop_requested_at.is_some();
+        // Somebody started it beside one that was given up and still finishes its tasks, where two cannot live at once.
+        let is_beside_another = self.is_stop_first() && self.rollout.given_up().any(Member::is_up);
+        let is_touched =
+            self.rollout.is_in_progress() || serving.history.stop_requested_at.is_some() || is_beside_another;
         let may_be_replaced = matches!(
             reason,
             Reason::WaitingForReplica { .. } | Reason::AwaitingAnswer { .. }

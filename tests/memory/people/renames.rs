@@ -453,3 +453,29 @@ async fn the_old_one_of_a_successor_that_another_upgrader_withdraws() {
     host.go_on(&mut another, DRAIN).await;
     assert_eq!(running(&host), one(KEPT, OLD));
 }
+
+/// Its image failed before; what else somebody did to it says nothing of a drain.
+#[tokio::test(start_paused = true)]
+async fn the_one_in_service_after_its_image_has_failed() {
+    let changes: [fn(&mut Value); 2] = [|_| {}, auto_remove];
+    for change in changes {
+        let host = Host::new();
+        host.publish(NEW, Behaviour::never_healthy());
+        let old = host.run_with("dd", change);
+        host.once(NEW).await;
+        assert!(host.names().contains(&"dd.failed-1".to_owned()));
+        let policy = OperatorAction::SetRestartPolicy("dd".to_owned(), "no".to_owned());
+        let _ = host.twin.by_hand(policy);
+        rename(&host, "dd", KEPT);
+        let before = host.events_of(&old).len();
+        let mut upgrader = host.upgrader(NEW);
+        upgrader.start_run(Mode::Upgrade);
+        host.go_on(&mut upgrader, HOUR / 2).await;
+        let ends = &host.events_of(&old)[before..];
+        assert!(
+            ends.iter().all(|event| event.what != Happened::Signalled),
+            "{ends:?}"
+        );
+        assert_eq!((host.find(KEPT).id, running(&host)), (old, one(KEPT, OLD)));
+    }
+}

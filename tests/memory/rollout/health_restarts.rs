@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use delegate_upgrader::config::Strategy;
 use delegate_upgrader::container::{ContainerId, RunState};
 use delegate_upgrader::engine::Engine as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
@@ -485,4 +486,35 @@ async fn one_that_was_paused_is_restarted_only_for_what_its_checks_find_afterwar
             "{restarts:?}"
         );
     }
+}
+
+/// Somebody started it beside a failed one that finishes its tasks; a restart would put the two beside each other again.
+#[tokio::test(start_paused = true)]
+async fn stop_first_it_is_not_restarted_beside_a_failed_one() {
+    let mut host = host(&Behaviour {
+        health: Wellness::For(10 * MINUTE),
+        ..Behaviour::drains(DRAIN)
+    });
+    host.strategy = Strategy::StopFirst;
+    host.publish(
+        NEW,
+        Behaviour {
+            health: Wellness::Never,
+            ..Behaviour::drains(HOUR / 2)
+        },
+    );
+    let old = host.run("dd");
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::Upgrade);
+    live(&host, &mut upgrader, 5 * MINUTE).await;
+    assert_eq!(host.find("dd.failed-1").state, RunState::Running);
+    let start = OperatorAction::Start(old.as_str().to_owned());
+    host.twin.by_hand(start).unwrap();
+    live(&host, &mut upgrader, 20 * MINUTE).await;
+    assert_eq!(host.find("dd.failed-1").state, RunState::Running);
+    assert_eq!(host.find("dd").id, old);
+    assert_eq!(restarts(&host, "dd"), []);
+    live(&host, &mut upgrader, HOUR / 2).await;
+    assert_eq!(host.find("dd.failed-1").state, RunState::Exited);
+    assert_ne!(restarts(&host, "dd"), []);
 }
