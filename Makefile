@@ -46,7 +46,7 @@ swarm: static ## kill the upgrader at every call of a service's update, its mana
 kubernetes: static static-kubernetes ## upgrade Deployments of a real cluster, which is built from Debian's source the first time
 	cargo test --locked --features kubernetes --test kubernetes --no-run
 	@# An outage of the API server would be one for all tests, so that one has the cluster for itself.
-	LAB_KUBERNETES_UPGRADER=$(DELEGATE_UPGRADER_STATIC)/delegate-upgrader-kubernetes tests/lab/kubernetes run sh -c '\
+	LAB_PROXY=1 LAB_KUBERNETES_UPGRADER=$(DELEGATE_UPGRADER_STATIC)/delegate-upgrader-kubernetes tests/lab/kubernetes run sh -c '\
 		cargo test --locked --features kubernetes --test kubernetes -- --include-ignored --test-threads 4 --skip an_api_server && \
 		cargo test --locked --features kubernetes --test kubernetes -- --ignored an_api_server'
 	tests/lab/kubernetes-examples

@@ -50,7 +50,7 @@ impl At<'_> {
     }
 
     /// Whether only its label says that one which somebody gave another name drains here, too.
-    pub(super) fn names_a_renamed_one(&self, old: &Member) -> bool {
+    fn names_a_renamed_one(&self, old: &Member) -> bool {
         let is_renamed = |other: &Member| other.name != other.role.name(&self.rollout.name);
         let mut others = self.rollout.draining.iter();
         others

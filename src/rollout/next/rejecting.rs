@@ -193,9 +193,7 @@ impl At<'_> {
         match (&candidate.state, because, self.rollout.attempt_of(candidate)) {
             (.., Some(attempt)) => U1.act(Step::remove(attempt)),
             (RunState::Removing, ..) => U2.see(self.wait_for_removal(candidate)),
-            (_, None, _) if !candidate.is_up() && !self.names_a_renamed_one(candidate) => {
-                U3.act(Step::remove(candidate))
-            }
+            (_, None, _) if !candidate.is_up() => U3.act(Step::remove(candidate)),
             (RunState::Restarting, ..) => U4.see(self.stop(candidate)),
             // It is renamed before it is asked to stop: a candidate that is stopping must not be taken for a proven
             // one.

@@ -43,6 +43,8 @@ pub(crate) struct Site {
     pub(crate) container: String,
     /// `dryRun`.
     pub(crate) dry_run: bool,
+    /// What `managerHost` is, where the Manager is not asked at its own address.
+    pub(crate) manager_host: Option<String>,
     /// The keys that the file has beside the documented ones.
     pub(crate) keys: String,
     /// The variables that the process has beside the token.
@@ -76,6 +78,7 @@ impl Site {
             workload: "delegate".to_owned(),
             container: "delegate".to_owned(),
             dry_run: false,
+            manager_host: None,
             keys: String::new(),
             variables: Vec::new(),
         };
@@ -101,6 +104,11 @@ impl Site {
         let file = manifest.to_string_lossy().into_owned();
         let path = expect(Command::new(lab).args(["kubeconfig", &self.namespace, "upgrader", &file]));
         fs::copy(path.lines().last().unwrap_or_default(), self.kubeconfig()).expect("a kubeconfig");
+    }
+
+    /// For files that the test makes.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     pub(crate) fn kubeconfig(&self) -> PathBuf {
@@ -204,7 +212,7 @@ impl Site {
             self.workload,
             self.namespace,
             self.container,
-            self.manager(host),
+            self.manager_host.clone().unwrap_or_else(|| self.manager(host)),
             self.keys,
         )
     }

@@ -479,3 +479,21 @@ async fn the_one_in_service_after_its_image_has_failed() {
         assert_eq!((host.find(KEPT).id, running(&host)), (old, one(KEPT, OLD)));
     }
 }
+
+/// Somebody changed a setting of it, so that the candidate, which was never started, is not what would replace it.
+#[tokio::test(start_paused = true)]
+async fn the_old_one_that_somebody_changes_while_it_drains() {
+    let host = Host::new();
+    let (old, mut upgrader) = upgrade_for(&host, host_network, DRAIN / 2).await;
+    rename(&host, &draining(&host), KEPT);
+    let memory = OperatorAction::SetMemory(KEPT.to_owned(), 3 << 30);
+    host.twin.by_hand(memory).unwrap();
+    host.finish(&mut upgrader).await;
+    assert_eq!((host.find(KEPT).id, running(&host)), (old, one(KEPT, OLD)));
+    assert_eq!(host.restart_policy(KEPT), "unless-stopped");
+    host.once(NEW).await;
+    assert_eq!(
+        (running(&host), host.names()),
+        (one(KEPT, NEW), vec![KEPT.to_owned()])
+    );
+}

@@ -131,7 +131,7 @@ pub fn squid(user: &str, password: &str) -> Server {
         let hosts = write(directory, "hosts", "127.0.0.1 manager.example\n");
         let (at, users, hosts) = (directory.display(), users.display(), hosts.display());
         let config = format!(
-            "http_port 127.0.0.1:{port}\nvisible_hostname lab\npid_filename none\ncoredump_dir none\n\
+            "http_port {port}\nvisible_hostname lab\npid_filename none\ncoredump_dir none\n\
              cache deny all\ncache_mem 0 MB\nhosts_file {hosts}\nnetdb_filename none\npinger_enable off\nshutdown_lifetime 0 seconds\n\
              cache_log {at}/cache.log\naccess_log stdio:{at}/access.log\n\
              auth_param basic program /usr/lib/squid/basic_ncsa_auth {users}\nauth_param basic children 1\n\
@@ -173,7 +173,7 @@ pub fn nginx(manager: &str, (certificate, key): (&str, &str), client_ca: Option<
         let config = format!(
             "daemon off; master_process off; pid {at}/pid; error_log {at}/error.log; events {{}}\n\
              http {{ access_log {at}/access.log; {bodies}\n\
-             server {{ listen 127.0.0.1:{port} ssl; ssl_certificate {certificate}; ssl_certificate_key {key}; {verify}\n\
+             server {{ listen {port} ssl; ssl_certificate {certificate}; ssl_certificate_key {key}; {verify}\n\
              location / {{ proxy_pass http://{manager}; }} }} }}\n"
         );
         let config = write(directory, "nginx.conf", &config);
@@ -206,6 +206,11 @@ pub fn stunnel(to: &str, client_ca: Option<&str>) -> Server {
 
 /// A certificate for 127.0.0.1, from a CA that nobody has heard of; the file and its key.
 pub fn unknown_certificate(directory: &Path) -> (String, String) {
+    own_certificate(directory, "127.0.0.1")
+}
+
+/// A certificate for this address that no authority signed; the file and its key.
+pub fn own_certificate(directory: &Path, address: &str) -> (String, String) {
     let [certificate, key] =
         ["unknown.pem", "unknown.key"].map(|name| directory.join(name).to_string_lossy().into_owned());
     let mut make = Command::new("openssl");
@@ -222,7 +227,7 @@ pub fn unknown_certificate(directory: &Path) -> (String, String) {
         "-subj",
         "/CN=delegate-upgrader unknown",
         "-addext",
-        "subjectAltName=IP:127.0.0.1",
+        &format!("subjectAltName=IP:{address}"),
     ])
     .args(["-addext", "basicConstraints=critical,CA:FALSE"])
     .args(["-days", "2", "-keyout", &key, "-out", &certificate]);
