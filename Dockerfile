@@ -25,7 +25,8 @@ FROM ${RUST_IMAGE} AS builder
 # On Alpine; Debian's image of Rust (RUST_IMAGE=rust:1) has what it takes.
 RUN if command -v apk; then apk add --no-cache gcc musl-dev ca-certificates; fi
 WORKDIR /build
-COPY Cargo.toml Cargo.lock build.rs ./
+COPY Cargo.toml Cargo.lock ./
+COPY build build
 COPY src src
 # Cargo reads the manifests of the whole workspace and requires each target that they name.
 COPY examples examples

