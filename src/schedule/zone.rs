@@ -14,6 +14,8 @@ use tz::timezone::TransitionRule;
 /// A line `NAME BEGIN END` for each name, where its zone is in the data.
 const NAMES: &str = include_str!(concat!(env!("OUT_DIR"), "/zones.txt"));
 const DATA: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/zones.dat"));
+/// The length of the part at the beginning of the data, with which each zone begins.
+const FIRST_PART: usize = 51;
 
 /// A time zone by its IANA name.
 #[derive(Clone, PartialEq, Eq)]
@@ -37,7 +39,8 @@ impl Zone {
         let (name, place) = lines.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
         let (begin, end) = place.split_once(' ')?;
         let data = DATA.get(begin.parse().ok()?..end.parse().ok()?)?;
-        let rules = Arc::new(TimeZone::from_tz_data(data).ok()?);
+        let file = [DATA.get(..FIRST_PART)?, data].concat();
+        let rules = Arc::new(TimeZone::from_tz_data(&file).ok()?);
         Some(Self { name, rules })
     }
 
