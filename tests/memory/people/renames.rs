@@ -420,6 +420,9 @@ async fn the_old_one_whose_candidate_somebody_started_beside_it() {
     rename(&host, &draining(&host), KEPT);
     let start = OperatorAction::Start("dd.candidate".to_owned());
     host.twin.by_hand(start).unwrap();
+    // It has ended when it is looked at next.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(host.find("dd.candidate").state, RunState::Exited);
     host.finish(&mut upgrader).await;
     assert_eq!(
         (host.find(KEPT).id, running(&host)),
