@@ -12,7 +12,7 @@ use crate::engine::{EventKind, HostEvent};
 const SURELY_ALL: usize = 240;
 /// Signals that ask for something else than an end: HUP, USR1, USR2, CONT, WINCH.
 const HARMLESS: [&str; 5] = ["1", "10", "12", "18", "28"];
-/// For so long the answer holds for a container that is up.
+/// For so long the answer holds for a container that is up, and where there was none.
 const FRESH: TimeDelta = TimeDelta::seconds(10);
 
 /// Who stopped a container, or asked it to stop.
@@ -65,10 +65,12 @@ impl Member {
     /// Who stopped it, or asked it to stop; `None` where that is not known yet.
     pub(super) fn stopped_by(&self, now: DateTime<Utc>) -> Option<StoppedBy> {
         let stopper = self.history.stopper.as_ref()?;
+        let is_fresh = now - stopper.asked_at < FRESH;
         let holds = if self.is_up() {
-            now - stopper.asked_at < FRESH
+            is_fresh
         } else {
-            stopper.finished_at == self.finished_at
+            // The engine may tell once it can be reached again.
+            stopper.finished_at == self.finished_at && (is_fresh || stopper.by != StoppedBy::Unknown)
         };
         let is_same = stopper.role == self.role && stopper.started_at == self.started_at;
         (holds && is_same).then_some(stopper.by)
@@ -298,6 +300,23 @@ mod tests {
         assert_eq!(of(&by_policy, &[EventKind::Other]), StoppedBy::Engine);
         // One that runs was not ended by the engine.
         assert_eq!(of(&member(Role::Candidate, "running"), &[]), StoppedBy::Unknown);
+    }
+
+    #[test]
+    fn an_engine_that_did_not_tell_is_asked_again() {
+        for (by, asked_again) in [(StoppedBy::Unknown, true), (StoppedBy::Somebody, false)] {
+            let mut ended = member(Role::Candidate, "exited");
+            ended.history.stopper = Some(Stopper {
+                by,
+                role: ended.role,
+                asked_at: DateTime::UNIX_EPOCH,
+                started_at: ended.started_at,
+                finished_at: ended.finished_at,
+            });
+            let at = |seconds| DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds);
+            assert_eq!(ended.stopped_by(at(9)), Some(by));
+            assert_eq!(ended.stopped_by(at(10)).is_none(), asked_again, "{by:?}");
+        }
     }
 
     #[test]
