@@ -11,6 +11,23 @@ use super::standing::observation_age;
 use super::world::World;
 use kit::twin::Glance;
 
+/// Whether nobody may know any more who did what happened then, once the engine has ended: it has forgotten that before an
+/// upgrader in the middle of a replacement could ask, or the upgrader that knew was killed.
+fn is_forgotten(world: &World, since: Duration) -> bool {
+    let faults = &world.scenario.faults;
+    faults.kill + faults.power > 0 || world.twin.elapsed() <= since + observation_age(world)
+}
+
+/// Whether the labels say that it was made to replace another one with a policy, and it has none.
+fn looks_given_up(world: &World, target: &Glance) -> bool {
+    let document = world.twin.document(target.id.as_str());
+    let label = document.and_then(|document| {
+        let label = &document["Config"]["Labels"]["io.delegate-upgrader.previous-restart-policy"];
+        Some(label.as_str()?.to_owned())
+    });
+    target.policy == "no" && label.is_some_and(|label| label != "no")
+}
+
 impl Claims {
     /// Whether someone gave a container of that line another name.
     pub(super) fn is_renamed(&self, line: usize) -> bool {
@@ -21,7 +38,7 @@ impl Claims {
 
     /// The engine or the host ended all containers, and brings back those whose policy says so.
     pub(super) fn containers_ended(&mut self, world: &World) {
-        let (now, glance) = (world.twin.elapsed(), world.twin.glance());
+        let glance = world.twin.glance();
         for line in 0..self.lines.len() {
             let Line {
                 fate,
@@ -34,9 +51,7 @@ impl Claims {
             let auto_remove = expected["HostConfig"]["AutoRemove"] == Value::Bool(true);
             let is_sure = !unsure.contains(&Part::Policy) && !auto_remove;
             let situation = self.situation(line, &glance);
-            // The engine forgot who did it before an upgrader in the middle of a replacement could ask.
-            let is_just_now = now <= *since + observation_age(world);
-            let is_forgotten = is_just_now && !situation.is_calm();
+            let is_forgotten = !situation.is_calm() && is_forgotten(world, *since);
             // An engine that ends in the middle of `docker restart` takes it for one that somebody stopped.
             let is_between = situation
                 .serving()
@@ -78,7 +93,8 @@ impl Claims {
                 continue;
             }
             let may_start = unsure.contains(&Part::Policy) || policy == Some("always");
-            if matches!(fate, Fate::Down(id) if may_start || lives_on(id)) {
+            let is_forgotten = !situation.is_calm() && is_forgotten(world, *since);
+            if matches!(fate, Fate::Down(id) if may_start || is_forgotten || lives_on(id)) {
                 let since = *since;
                 self.becomes(line, Fate::Any, since);
             }
@@ -117,6 +133,8 @@ impl Claims {
             }
             // They had made anew what it was to replace: it is no part of that one, and theirs under this name.
             Role::Candidate if situation.is_nobodys(world, target) => line.is_double = true,
+            // They took its policy off before, as is done to one that is given up.
+            Role::Serving | Role::Candidate if looks_given_up(world, target) => line.is_double = true,
             // They had made it anew while an old one drained, or a candidate proved itself. It is known by its name alone: that
             // one comes back beside it, as it was.
             Role::Serving if situation.is_unknown(world, target) => {
@@ -139,6 +157,8 @@ impl Claims {
                     line.fate = Fate::Any;
                 }
                 if situation.serving().is_some() {
+                    // As they took it, its policy was off.
+                    line.unsure.insert(Part::Policy);
                     return;
                 }
                 // Without a successor, or in a life that somebody gave it, it is theirs.
