@@ -89,6 +89,11 @@ impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
         self.questions.answered().await;
     }
 
+    /// Whether there is an answer to take in.
+    pub(super) fn has_answer(&self) -> bool {
+        self.questions.has_answer()
+    }
+
     /// Takes in an answer, each once.
     pub(super) fn next_answer(&mut self, now: DateTime<Utc>) -> Option<Answered> {
         let answered = self.questions.next()?;

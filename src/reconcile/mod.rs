@@ -38,6 +38,7 @@ use crate::observe::{Observer, Scope};
 use crate::reconcile::clock::{Clock, Timekeeper};
 use crate::reconcile::holds::KnownHolds;
 use crate::reconcile::manager_link::ManagerLink;
+use crate::reconcile::observation::Recent;
 use crate::reconcile::services::Services;
 use crate::reconcile::tracked::Tracked;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
@@ -83,6 +84,8 @@ pub struct Reconciler<E, M, H> {
     services: Services,
     /// The run that starts with the next observation.
     starting: Option<Mode>,
+    /// The last observation, while an answer is awaited.
+    recent: Option<Recent>,
     /// Another instance of this upgrader acted at the last observation.
     stood_by: bool,
     pulls: Pulls,
@@ -108,6 +111,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             run: UpgradeRun::default(),
             services: Services::default(),
             starting: None,
+            recent: None,
             stood_by: false,
             pulls: Pulls::default(),
             holds: KnownHolds::default(),
@@ -245,17 +249,24 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             .or_insert_with(|| Tracked::new(rollout))
     }
 
-    /// Takes all steps that can be taken now. The report says when to call it again.
+    /// Takes all steps that can be taken now, each after an observation of its own. The report says when to call it again.
     ///
     /// # Errors
     /// The engine could not be observed.
     pub async fn reconcile(&mut self) -> Result<Report, EngineError> {
+        let mut recent = self.recent_observation();
         for _ in 0..MAX_STEPS {
-            let (rollouts, now) = self.observe().await?;
+            let is_new = recent.is_none();
+            let (rollouts, now) = match recent.take() {
+                Some(recent) => recent,
+                None => self.observe().await?,
+            };
             if let Some(report) = self.stand_by(&rollouts, now).await {
                 return Ok(report);
             }
-            self.observe_services().await;
+            if is_new {
+                self.observe_services().await;
+            }
             let healthy_time = self.settings.policy.healthy_time;
             self.ledger
                 .observe(&rollouts, self.services.managed(), healthy_time, now)
@@ -263,7 +274,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             self.collect_pulls(now);
             self.ask_and_answer(&rollouts, now).await;
             self.note_failures(&rollouts, now);
-            let Some(mut report) = self.step_or_report(&rollouts, now).await else {
+            let Some(mut report) = self.step_or_report(&rollouts, now, is_new).await else {
                 continue;
             };
             if self.step_services(&mut report, now).await {
@@ -285,6 +296,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             self.report_gone(&mut report, &rollouts);
             self.add_evidence(&mut report, &rollouts).await;
             report.delegates.sort_by(|a, b| a.container.cmp(&b.container));
+            self.keep_observation(rollouts, now);
             return Ok(report);
         }
         let (rollouts, now) = self.observe().await?;
@@ -300,12 +312,21 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Ok(report)
     }
 
-    /// Takes the first step, or learns the first fact, that a delegate needs. Where none does, the report says why.
-    async fn step_or_report(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) -> Option<Report> {
+    /// Takes the first step, or learns the first fact, that a delegate needs, if the observation is new. Where none needs
+    /// one, the report says why.
+    async fn step_or_report(
+        &mut self,
+        rollouts: &[Rollout],
+        now: DateTime<Utc>,
+        is_new: bool,
+    ) -> Option<Report> {
         let mut report = Report::new(now);
         let mut stalled = Stalled::new();
         for rollout in self.run.in_order(rollouts) {
             let decided = self.decide(rollout, rollouts, &stalled, now);
+            if decided.decision.is_to_do() && !is_new {
+                return None;
+            }
             self.log_decision(rollout, &decided);
             match decided.decision {
                 Decision::Act(step) => {

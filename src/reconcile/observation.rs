@@ -1,6 +1,9 @@
 //! The observation that each decision starts with, and its time.
 
+use std::time::Duration;
+
 use chrono::{DateTime, TimeDelta, Utc};
+use tokio::time::Instant;
 use tracing::warn;
 
 use super::Reconciler;
@@ -11,7 +14,35 @@ use crate::reconcile::common_cause::note_unhealthy_peers;
 use crate::rollout::{Backoff, INSPECT, Rollout};
 use crate::text::duration;
 
+/// An observation that is so young shows what is there well enough to say that there is nothing to do.
+const YOUNG: Duration = Duration::from_secs(2);
+
+/// An observation while an answer is awaited: with most answers there is nothing to do, and none is made for that.
+#[derive(Debug)]
+pub(super) struct Recent {
+    rollouts: Vec<Rollout>,
+    now: DateTime<Utc>,
+    ended: Instant,
+}
+
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
+    /// Keeps an observation for the answer of the Manager or a registry that is awaited.
+    pub(super) fn keep_observation(&mut self, rollouts: Vec<Rollout>, now: DateTime<Utc>) {
+        let is_enough = self.run.awaited().is_some() && !self.observer.is_waiting();
+        let ended = Instant::now();
+        self.recent = is_enough.then_some(Recent { rollouts, now, ended });
+    }
+
+    /// The observation that was kept, once, if nothing but an answer has come since.
+    pub(super) fn recent_observation(&mut self) -> Option<(Vec<Rollout>, DateTime<Utc>)> {
+        // That notices a jump of the clock, for which its times are wrong.
+        self.now();
+        let has_services = self.services.managed().next().is_some();
+        let is_for_an_answer = self.manager.has_answer() && self.starting.is_none() && !has_services;
+        let recent = self.recent.take().filter(|_| is_for_an_answer)?;
+        (recent.ended.elapsed() < YOUNG).then_some((recent.rollouts, recent.now))
+    }
+
     /// The time. Where the system clock jumped, what is remembered is moved along.
     pub(super) fn now(&mut self) -> DateTime<Utc> {
         let (now, jump) = self.timekeeper.now();
@@ -25,6 +56,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let direction = if by < TimeDelta::zero() { "back" } else { "forward" };
         let jump = duration::text(by.abs().to_std().unwrap_or_default());
         warn!("system clock jumped {direction} by {jump}; timers adjusted");
+        self.recent = None;
         self.memory.shift(by);
         for tracked in self.tracked.values_mut() {
             if let Some(backoff) = &mut tracked.backoff {

@@ -2,7 +2,7 @@
 //! many delegates wait for its answer.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -77,7 +77,12 @@ pub(crate) struct Questions {
     asked: HashMap<Question, Instant>,
     answered: VecDeque<Answered>,
     permits: Arc<Semaphore>,
+    current: Arc<CurrentDigests>,
 }
+
+/// By reference, the image that was found to be what the reference stands for, and its digest then. An image keeps its
+/// digests as long as it exists, and so it is not asked for them again.
+type CurrentDigests = Mutex<HashMap<ImageReference, (ImageId, String)>>;
 
 impl Default for Questions {
     fn default() -> Self {
@@ -86,6 +91,7 @@ impl Default for Questions {
             asked: HashMap::new(),
             answered: VecDeque::new(),
             permits: Arc::new(Semaphore::new(MAX_OPEN)),
+            current: Arc::default(),
         }
     }
 }
@@ -104,7 +110,7 @@ impl Questions {
         let (question, now) = (question.clone(), Instant::now());
         self.asked.insert(question.clone(), now);
         let (engine, source) = (Arc::clone(engine), Arc::clone(source));
-        let permits = Arc::clone(&self.permits);
+        let (permits, current) = (Arc::clone(&self.permits), Arc::clone(&self.current));
         self.tasks.spawn(async move {
             let _permit = permits.acquire_owned().await;
             let answer = match &question {
@@ -121,7 +127,7 @@ impl Questions {
                     Answer::Distribution(answer.map_err(problem))
                 }
                 Question::IsCurrent { reference, running } => {
-                    Answer::IsCurrent(is_current(engine.as_ref(), reference, running).await)
+                    Answer::IsCurrent(is_current(engine.as_ref(), reference, running, &current).await)
                 }
             };
             (question, answer)
@@ -137,6 +143,11 @@ impl Questions {
                 None => std::future::pending().await,
             }
         }
+    }
+
+    /// Whether an answer waits to be handed out.
+    pub(crate) fn has_answer(&self) -> bool {
+        !self.answered.is_empty()
     }
 
     /// Hands out an answer, each once.
@@ -166,11 +177,16 @@ impl Questions {
     }
 }
 
+fn lock(current: &CurrentDigests) -> MutexGuard<'_, HashMap<ImageReference, (ImageId, String)>> {
+    current.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Whether the reference stands for the image that runs.
 async fn is_current<E: Engine>(
     engine: &E,
     reference: &ImageReference,
     running: &ImageId,
+    current: &CurrentDigests,
 ) -> Result<Currency, Reason> {
     let unknown = |problem| Reason::DigestUnknown {
         image: reference.to_string(),
@@ -178,6 +194,10 @@ async fn is_current<E: Engine>(
     };
     let digest = engine.registry_digest(reference).await;
     let digest = digest.map_err(|error| unknown(error.explain(reference.registry())))?;
+    let found = (running.clone(), digest.clone());
+    if lock(current).get(reference) == Some(&found) {
+        return Ok(Currency::Current);
+    }
     let image = engine.inspect_image(running.as_str()).await;
     let image = image.map_err(|error| unknown(error.to_string()))?;
     let known = image.get("RepoDigests").and_then(serde_json::Value::as_array);
@@ -186,6 +206,7 @@ async fn is_current<E: Engine>(
         known.is_some_and(|(_, known)| known == digest)
     });
     Ok(if is_known {
+        lock(current).insert(reference.clone(), found);
         Currency::Current
     } else {
         Currency::Behind { digest }

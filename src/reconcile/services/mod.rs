@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
+use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use self::resolution::Resolution;
@@ -33,11 +34,16 @@ const STALE: TimeDelta = TimeDelta::milliseconds(300);
 /// How soon a Swarm without a leader is observed again.
 const UNREACHABLE: TimeDelta = TimeDelta::seconds(5);
 
+/// An engine that is no manager of a Swarm is asked again after this time; a `docker swarm init` is rare.
+const NO_MANAGER_FOR: Duration = Duration::from_secs(600);
+
 /// What is known about the services.
 #[derive(Debug, Default)]
 pub(super) struct Services {
-    /// Whether the engine was a manager when it was asked last; a run asks again.
+    /// Whether the engine was a manager when it was asked last.
     is_manager: bool,
+    /// When the engine last said that it is none.
+    denied: Option<Instant>,
     observed: Vec<Service>,
     /// Why they could not be observed just now.
     problem: Option<String>,
@@ -129,14 +135,15 @@ impl Services {
 }
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// Begins a run over the services, too: it asks again whether the engine is a manager.
+    /// Begins a run over the services, too: it asks again whether the engine is a manager, unless that was asked lately.
     pub(super) async fn start_services(&mut self, mode: Mode, intent: Intent) {
         self.services.run = ServicesRun {
             mode,
             intent,
             ..ServicesRun::default()
         };
-        self.services.is_manager = self.settings.swarm;
+        let is_known = |denied: Instant| denied.elapsed() < NO_MANAGER_FOR;
+        self.services.is_manager = self.settings.swarm && !self.services.denied.is_some_and(is_known);
         self.observe_services().await;
         if self.services.observed.is_empty() || !self.manager.has_source() {
             return;
@@ -181,6 +188,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         match self.read_services().await {
             Ok(observed) => {
                 self.services.is_manager = observed.is_some();
+                self.services.denied = observed.is_none().then(Instant::now);
                 self.services.observed = observed.unwrap_or_default();
                 self.services.problem = None;
                 let observed = &self.services.observed;

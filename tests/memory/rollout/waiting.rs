@@ -250,3 +250,27 @@ async fn an_answer_that_comes_while_the_engine_is_away_does_not_keep_the_loop_bu
     assert!(calls <= 15, "{calls} calls in a minute");
     assert!(row(&report.unwrap(), "dd").runs_the_target());
 }
+
+/// One list, and an inspect of each delegate, however the answers come. Whoever makes this more says why.
+#[tokio::test(start_paused = true)]
+async fn a_run_with_nothing_to_do_costs_one_list_and_an_inspect_of_each_delegate() {
+    const DELEGATES: usize = 3;
+    let host = Host::new();
+    for n in 0..DELEGATES {
+        host.run(&format!("dd-{n}"));
+    }
+    let mut upgrader = host.upgrader(OLD);
+    for mood in [Mood::Answers, Mood::Slow(SECOND / 3), Mood::Slow(SECOND)] {
+        host.set_mood(mood);
+        // The first run asks what does not change, too.
+        for is_steady in [false, true] {
+            let before = host.twin.calls().len();
+            upgrader.start_run(Mode::Upgrade);
+            let report = host.finish(&mut upgrader).await;
+            assert!(row(&report, "dd-0").runs_the_target(), "{report:?}");
+            let calls = host.twin.calls().len() - before;
+            assert!(!is_steady || calls == 1 + DELEGATES, "{calls} calls");
+            tokio::time::sleep(SECOND * 60).await;
+        }
+    }
+}

@@ -406,7 +406,10 @@ impl Claims {
             // anew.
             let vanishes = world.scenario.delegates[situation.line].auto_remove;
             let has_copy = situation.standby().is_some();
-            if is_only_remembered && vanishes && has_copy && candidate.is_none() {
+            // Nor is it compared while the upgrader is away.
+            let faults = &world.scenario.faults;
+            let may_be_away = faults.kill + faults.power > 0;
+            if is_only_remembered && vanishes && (may_be_away || has_copy && candidate.is_none()) {
                 line.unsure.insert(part);
             }
         }
