@@ -5,7 +5,7 @@ export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 MDBOOK := 0.5.4
 
 # The stories in memory take less than half of the time then, which is more than it costs to compile them so.
-test itself swarm kubernetes matrix fidelity book: export CARGO_PROFILE_DEV_OPT_LEVEL := 1
+test itself swarm kubernetes bench matrix fidelity book: export CARGO_PROFILE_DEV_OPT_LEVEL := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check hooks matrix itself swarm kubernetes fidelity sim mutants fuzz lint bench image image-kubernetes docs book recording man deb packages release reproducible newcomer dockerfile engines static static-kubernetes clean
@@ -69,8 +69,12 @@ lint: ## check formatting, clippy; cargo-deny and shellcheck if they are install
 	@if command -v cargo-deny >/dev/null; then .ci/deny; else echo 'cargo-deny is not installed: skipped'; fi
 	@if command -v shellcheck >/dev/null; then shellcheck -x $$(grep -rlE '^#!(/usr/bin/env bash|/bin/sh)$$' .ci docs examples fuzz/run packaging tests); else echo 'shellcheck is not installed: skipped'; fi
 
-bench: static ## measure size, memory and the time to the first call, on a real engine
+bench: static ## measure size, memory, calls and times on a real engine; BENCH=services, or BENCH=deployments on a real cluster
+ifeq ($(BENCH),deployments)
+	tests/lab/kubernetes run cargo test --locked --quiet --features kubernetes --test kubernetes -- --ignored --nocapture cluster::fifty
+else
 	tests/lab/run tests/lab/bench
+endif
 
 image: static ## build delegate-upgrader:dev on the engine at DOCKER_HOST or the usual socket, without pulling
 	tests/lab/upgrader-image delegate-upgrader:dev

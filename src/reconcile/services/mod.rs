@@ -188,7 +188,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         match self.read_services().await {
             Ok(observed) => {
                 self.services.is_manager = observed.is_some();
-                self.services.denied = observed.is_none().then(Instant::now);
+                // One that had services may only be on its way back.
+                let was_none = self.services.observed.is_empty();
+                self.services.denied = (observed.is_none() && was_none).then(Instant::now);
                 self.services.observed = observed.unwrap_or_default();
                 self.services.problem = None;
                 let observed = &self.services.observed;

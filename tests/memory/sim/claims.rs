@@ -402,13 +402,17 @@ impl Claims {
             if part == Part::Policy && (looks_taken_off || is_only_remembered) {
                 line.unsure.insert(part);
             }
+            // Under a name of theirs, the lost policy was all that still showed that it drains.
+            let faults = &world.scenario.faults;
+            let may_be_away = faults.kill + faults.power > 0;
+            if part == Part::Policy && is_only_remembered && may_be_away && target.name.contains("-kept-") {
+                line.fate = Fate::Any;
+            }
             // The copy of one that vanishes is made already, and without a candidate nothing would be left while it is made
             // anew.
             let vanishes = world.scenario.delegates[situation.line].auto_remove;
             let has_copy = situation.standby().is_some();
             // Nor is it compared while the upgrader is away.
-            let faults = &world.scenario.faults;
-            let may_be_away = faults.kill + faults.power > 0;
             if is_only_remembered && vanishes && (may_be_away || has_copy && candidate.is_none()) {
                 line.unsure.insert(part);
             }
