@@ -58,17 +58,18 @@ data:
 /// A pod's `spec`, on one line.
 fn pod(arguments: &str, restart: &str, extra: &Extra) -> String {
     let variables = extra.variables.iter();
-    let variables: String = variables
+    let variables: Vec<String> = variables
         .map(|(name, value)| format!(", {{name: {name}, value: '{value}'}}"))
         .collect();
     let secrets = extra.secrets.iter();
-    let mounts: String = secrets
+    let mounts: Vec<String> = secrets
         .clone()
         .map(|(name, path)| format!(", {{name: {name}, mountPath: {path}, readOnly: true}}"))
         .collect();
-    let volumes: String = secrets
+    let volumes: Vec<String> = secrets
         .map(|(name, _)| format!(", {{name: {name}, secret: {{secretName: {name}}}}}"))
         .collect();
+    let (variables, mounts, volumes) = (variables.concat(), mounts.concat(), volumes.concat());
     format!(
         "{{serviceAccountName: upgrader, restartPolicy: {restart}, \
          securityContext: {{runAsNonRoot: true, runAsUser: 65532}}, \

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use delegate_upgrader::engine::Engine as _;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::{Value, json};
 
-use super::renames::{KEPT, one, rename, running, upgrade_for};
-use crate::rollout::host::{DRAIN, HOUR, Host, NEW, OLD, auto_remove, host_network, row};
+use super::renames::{KEPT, draining, one, rename, running, upgrade_for};
+use crate::rollout::host::{DRAIN, HOUR, Host, NEW, OLD, auto_remove, good, host_network, row};
 use kit::twin::{Behaviour, Happened, OperatorAction};
 
 /// They stay theirs, and are not taken for the candidate that somebody removed.
@@ -134,4 +135,24 @@ async fn a_withdrawn_candidate_while_the_old_one_drains() {
         (host.names(), host.find("dd").id),
         (vec!["dd".to_owned(), KEPT.to_owned()], old)
     );
+}
+
+/// Another upgrader asked it to stop, and the one that withdraws its successor knows nothing of that.
+#[tokio::test(start_paused = true)]
+async fn the_old_one_of_a_successor_that_another_upgrader_withdraws() {
+    let host = Host::new();
+    host.publish(NEW, good());
+    let (old, _) = upgrade_for(&host, |_| {}, Duration::from_secs(30)).await;
+    rename(&host, &draining(&host), KEPT);
+    host.twin.by_hand(OperatorAction::Kill("dd".to_owned())).unwrap();
+    let mut another = host.upgrader(NEW);
+    another.start_run(Mode::Upgrade);
+    host.finish(&mut another).await;
+    assert_eq!(
+        (host.find(KEPT).id, running(&host)),
+        (old.clone(), one(KEPT, OLD))
+    );
+    assert_eq!(host.restart_policy(KEPT), "unless-stopped");
+    tokio::time::sleep(2 * DRAIN).await;
+    assert_eq!(running(&host), one(KEPT, OLD));
 }

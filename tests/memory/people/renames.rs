@@ -19,7 +19,7 @@ pub(super) fn rename(host: &Host, from: &str, to: &str) {
     host.twin.by_hand(by_hand).unwrap();
 }
 
-fn draining(host: &Host) -> String {
+pub(super) fn draining(host: &Host) -> String {
     let names = host.names();
     names.into_iter().find(|name| name.contains("draining")).unwrap()
 }
@@ -435,26 +435,6 @@ async fn the_old_one_whose_candidate_somebody_started_beside_it() {
         (running(&host), host.names()),
         (one(KEPT, NEW), vec![KEPT.to_owned()])
     );
-}
-
-/// Another upgrader asked it to stop, and the one that withdraws its successor knows nothing of that.
-#[tokio::test(start_paused = true)]
-async fn the_old_one_of_a_successor_that_another_upgrader_withdraws() {
-    let host = Host::new();
-    host.publish(NEW, good());
-    let (old, _) = upgrade_for(&host, |_| {}, Duration::from_secs(30)).await;
-    rename(&host, &draining(&host), KEPT);
-    host.twin.by_hand(OperatorAction::Kill("dd".to_owned())).unwrap();
-    let mut another = host.upgrader(NEW);
-    another.start_run(Mode::Upgrade);
-    host.finish(&mut another).await;
-    assert_eq!(
-        (host.find(KEPT).id, running(&host)),
-        (old.clone(), one(KEPT, OLD))
-    );
-    assert_eq!(host.restart_policy(KEPT), "unless-stopped");
-    tokio::time::sleep(2 * DRAIN).await;
-    assert_eq!(running(&host), one(KEPT, OLD));
 }
 
 /// Its image failed before; what else somebody did to it says nothing of a drain.

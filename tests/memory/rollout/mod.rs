@@ -9,6 +9,7 @@ mod disk;
 mod evidence;
 mod failures;
 mod faults;
+mod health_and_people;
 mod health_command;
 mod health_restarts;
 mod heartbeat;
