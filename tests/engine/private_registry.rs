@@ -15,12 +15,12 @@ use kit::lab::{Lab, V1, V2, docker, eventually, expect, image, image_of, inspect
 
 const USER: &str = "ci";
 /// In the usual alphabet its base64 has both characters that the other one lacks.
-const PASSWORD: &str = "~>?~~>>??~+/:p w";
+pub(crate) const PASSWORD: &str = "~>?~~>>??~+/:p w";
 /// bcrypt of it.
 const HASHED: &str = "$2b$05$mc30WOk3OqTWuwkxmcqI6e7XvWRaMj8pg1zzJ0c90lQnIXsbrJS62";
 
 /// Ends with the test.
-struct PrivateRegistry {
+pub(crate) struct PrivateRegistry {
     server: Child,
     directory: TempDir,
     /// `host:port`. Engines ask for no known certificate on their own host.
@@ -28,7 +28,7 @@ struct PrivateRegistry {
 }
 
 impl PrivateRegistry {
-    fn start(has_tls: bool) -> Self {
+    pub(crate) fn start(has_tls: bool) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let port = TcpListener::bind("127.0.0.1:0")
             .and_then(|free| free.local_addr())
@@ -77,7 +77,7 @@ impl PrivateRegistry {
         directory
     }
 
-    fn with_auth(&self, name: &str) -> PathBuf {
+    pub(crate) fn with_auth(&self, name: &str) -> PathBuf {
         let auth = STANDARD.encode(format!("{USER}:{PASSWORD}"));
         let address = &self.address;
         self.config(
@@ -87,7 +87,7 @@ impl PrivateRegistry {
     }
 
     /// Puts an image there, and takes its name from the host.
-    fn publish(&self, version: &str) -> String {
+    pub(crate) fn publish(&self, version: &str) -> String {
         let name = format!("{}/harness/delegate:{version}", self.address);
         let login = self.with_auth("push");
         docker(&["tag", &image(version), &name]);

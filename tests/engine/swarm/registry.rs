@@ -7,6 +7,7 @@ use kit::lab::{V1, V2, docker, env, expect, image, project, static_binary};
 use serde_json::{Value, json};
 
 use super::Service;
+use crate::private_registry::{PASSWORD, PrivateRegistry};
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
@@ -132,4 +133,32 @@ fn an_image_that_no_node_can_pull_is_rolled_back_and_says_so() {
     );
     let cause = service.label("failed-cause").unwrap();
     assert!(cause.contains("No such image"), "{cause}");
+}
+
+/// Nothing on the node has a login, so it pulls with the one that comes with the update.
+#[test]
+#[ignore = "needs an engine of its own"]
+fn a_registry_that_wants_a_login_gets_it_with_the_update() {
+    let service = Service::new("swarm-login", &[]);
+    let registry = PrivateRegistry::start(false);
+    let published = registry.publish(V2);
+    let upgrader = service.upgrader(V2).with("PUBLISHED_IMAGE", &published);
+    let run = upgrader.run(&["once"]);
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    assert!(run.text.contains("REGISTRY_USERNAME"), "{}", run.text);
+    assert_eq!(service.running(), [image(V1), image(V1)]);
+    let login = registry.with_auth("login");
+    let run = upgrader
+        .with("DOCKER_CONFIG", &login.to_string_lossy())
+        .run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    let pinned = format!("{published}@sha256:");
+    assert!(service.image().starts_with(&pinned), "{}", service.image());
+    assert_eq!(service.running(), [published.as_str(), published.as_str()]);
+    let document = service.document().to_string();
+    assert!(
+        !document.contains(PASSWORD) && !run.text.contains(PASSWORD),
+        "{}",
+        run.text
+    );
 }
