@@ -70,7 +70,7 @@ impl Checks {
     /// restarts are forgotten.
     pub(super) fn note(&mut self, at: DateTime<Utc>, health: &Health, is_new: bool) {
         if !health.is_of_a_check() {
-            // What was found before somebody paused it says nothing of how it does once it runs again.
+            // Failures from before a pause do not show how the container does once it runs again.
             self.failed = 0;
             self.last_at = None;
             return;

@@ -34,7 +34,7 @@ const STALE: TimeDelta = TimeDelta::milliseconds(300);
 /// How soon a Swarm without a leader is observed again.
 const UNREACHABLE: TimeDelta = TimeDelta::seconds(5);
 
-/// An engine that is no manager of a Swarm is asked again after this time; a `docker swarm init` is rare.
+/// An engine that is not a Swarm manager is asked again after this time: `docker swarm init` is rare.
 const NO_MANAGER_FOR: Duration = Duration::from_secs(600);
 
 /// What is known about the services.

@@ -163,10 +163,7 @@ impl Claims {
                 }
                 // Without a successor, or in a life that somebody gave it, it is theirs.
                 // Nor does anybody know what ended before what, if the clock was set back.
-                // Whoever gives it its policy back, to start it, may be killed in between: then nothing shows that it drained.
-                let may_be_killed = faults.kill + faults.power > 0;
-                let is_alone = situation.candidate().is_none();
-                if is_alone || may_be_killed || line.was_restarted || self.clock_went_back {
+                if situation.candidate().is_none() || line.was_restarted || self.clock_went_back {
                     line.fate = Fate::Any;
                 }
             }
