@@ -123,6 +123,12 @@ pub fn asking(lab: &Lab, url: &str) -> Upgrader {
         .with("MANAGER_HOST_AND_PORT", url)
 }
 
+/// Where a server listens. A cluster has a network of its own, and its pods ask, too.
+fn host() -> &'static str {
+    let is_cluster = std::env::var_os("LAB_KUBERNETES").is_some();
+    if is_cluster { "0.0.0.0" } else { "127.0.0.1" }
+}
+
 /// A proxy that wants this login, and knows the host `manager.example`. Its `access.log` has a line for each request, and who made it.
 pub fn squid(user: &str, password: &str) -> Server {
     let hashed = expect(Command::new("openssl").args(["passwd", "-apr1", password]));
@@ -130,8 +136,9 @@ pub fn squid(user: &str, password: &str) -> Server {
         let users = write(directory, "users", &format!("{user}:{hashed}\n"));
         let hosts = write(directory, "hosts", "127.0.0.1 manager.example\n");
         let (at, users, hosts) = (directory.display(), users.display(), hosts.display());
+        let host = host();
         let config = format!(
-            "http_port {port}\nvisible_hostname lab\npid_filename none\ncoredump_dir none\n\
+            "http_port {host}:{port}\nvisible_hostname lab\npid_filename none\ncoredump_dir none\n\
              cache deny all\ncache_mem 0 MB\nhosts_file {hosts}\nnetdb_filename none\npinger_enable off\nshutdown_lifetime 0 seconds\n\
              cache_log {at}/cache.log\naccess_log stdio:{at}/access.log\n\
              auth_param basic program /usr/lib/squid/basic_ncsa_auth {users}\nauth_param basic children 1\n\
@@ -166,14 +173,14 @@ pub fn nginx(manager: &str, (certificate, key): (&str, &str), client_ca: Option<
         let verify = client_ca
             .map(|ca| format!("ssl_client_certificate {ca}; ssl_verify_client on;"))
             .unwrap_or_default();
-        let at = directory.display();
+        let (at, host) = (directory.display(), host());
         let bodies = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map(|name| format!("{name}_temp_path {at}/{name};"))
             .join(" ");
         let config = format!(
             "daemon off; master_process off; pid {at}/pid; error_log {at}/error.log; events {{}}\n\
              http {{ access_log {at}/access.log; {bodies}\n\
-             server {{ listen {port} ssl; ssl_certificate {certificate}; ssl_certificate_key {key}; {verify}\n\
+             server {{ listen {host}:{port} ssl; ssl_certificate {certificate}; ssl_certificate_key {key}; {verify}\n\
              location / {{ proxy_pass http://{manager}; }} }} }}\n"
         );
         let config = write(directory, "nginx.conf", &config);
