@@ -201,10 +201,12 @@ fn predecessor_role(container: &Inspected, base: &str, parts: &[Part], known: Kn
         }
         Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. } => {
             let ended_first = container.finished_at() <= successor.container.started_at();
-            // Whoever ends it for a successor takes its policy first; somebody may have given it one since.
             let had_no_policy = successor.container.label(label::RESTART_POLICY) == Some("no");
-            let may_be_ours = ended_since && (was_asked || had_no_policy && !known.ended_in_service);
-            name_is_free && (lost_its_policy || (may_be_ours && (ended_first || is_unstarted || was_asked)))
+            // Its policy does not show it where it had none, or has it back already. Only stop-first a successor is
+            // started when it has ended, and that is not done where it ended in service.
+            let made_room = ended_first || (is_unstarted && had_no_policy);
+            let may_be_ours = was_asked || (made_room && !known.ended_in_service);
+            name_is_free && (lost_its_policy || (ended_since && may_be_ours))
         }
         _ => false,
     };

@@ -14,8 +14,8 @@ use tracing::field::display;
 
 use self::create::{NewContainer, copy, create, create_attempt_marker, create_helper, labels};
 use self::prepare::{
-    IMAGE_REMOVED, check_companions, connect_standby, not_prepared, prepare_candidate, prepare_standby,
-    return_policy, unstarted_candidate,
+    IMAGE_REMOVED, check_companions, connect_standby, lives_otherwise, not_prepared, prepare_candidate,
+    prepare_standby, return_policy, unstarted_candidate,
 };
 pub use self::progress::PullState;
 pub use self::pull::{Pulled, Pulls};
@@ -124,6 +124,11 @@ pub async fn execute<E: Engine>(
                 return Ok(differs);
             }
             check_companions(engine, rollout, id).await?;
+            if lives_otherwise(engine, rollout, id).await? {
+                return Ok(Effect::Nothing(
+                    "it was started or has ended meanwhile".to_owned(),
+                ));
+            }
             engine.rename(id, to).await?;
         }
         Step::Withdraw { id, to, .. } => {

@@ -158,6 +158,20 @@ pub(super) async fn check_companions<E: Engine>(
     }
 }
 
+/// Whether the one in service was started, or has ended, since it was observed. To compare it with its successor takes
+/// several calls, each of which can be slow; what somebody stopped meanwhile is to keep its name.
+pub(super) async fn lives_otherwise<E: Engine>(
+    engine: &E,
+    rollout: &Rollout,
+    id: &ContainerId,
+) -> Result<bool, EngineError> {
+    let Some(observed) = rollout.serving.as_ref().filter(|serving| serving.id == *id) else {
+        return Ok(false);
+    };
+    let now = engine.inspect(id).await?;
+    Ok((now.started_at(), now.finished_at()) != (observed.started_at, observed.finished_at))
+}
+
 /// A standby gets its networks while there is something to copy them from.
 pub(super) async fn prepare_standby<E: Engine>(engine: &E, rollout: &Rollout) -> Result<(), Failure> {
     let Some(standby) = rollout.standby.as_ref().filter(|standby| standby.is_created()) else {

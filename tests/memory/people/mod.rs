@@ -8,6 +8,7 @@ mod numbers;
 mod outcomes;
 mod removed;
 mod renamed_parts;
+mod renamed_returns;
 mod renames;
 mod retries;
 mod settings;

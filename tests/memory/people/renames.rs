@@ -348,29 +348,6 @@ async fn the_old_one_of_one_that_is_replaced_in_turn() {
     }
 }
 
-/// A candidate that somebody starts too early crashes, and the process that withdraws it is killed. The next one does not
-/// know any more that the container is the old one: only the label of the withdrawn candidate has its policy.
-#[tokio::test(start_paused = true)]
-async fn the_old_one_of_a_candidate_that_is_withdrawn_as_the_process_dies() {
-    let host = Host::new();
-    host.publish(NEW, Behaviour::exits(Duration::from_secs(2), 3));
-    let (old, mut upgrader) = upgrade_for(&host, host_network, DRAIN / 4).await;
-    rename(&host, &draining(&host), KEPT);
-    assert_eq!(host.restart_policy(KEPT), "no");
-    let start = OperatorAction::Start("dd.candidate".to_owned());
-    host.twin.by_hand(start).unwrap();
-    assert!(host.go_on(&mut upgrader, DRAIN / 2).await.is_none());
-    drop(upgrader);
-    let withdrawn = host.names().into_iter().find(|name| name.contains("withdrawn"));
-    assert_eq!(host.find(&withdrawn.unwrap()).state, RunState::Exited);
-    assert_eq!(host.find(KEPT).state, RunState::Running);
-    host.once(NEW).await;
-    assert_eq!(
-        (host.find(KEPT).id, host.restart_policy(KEPT)),
-        (old, "unless-stopped".to_owned())
-    );
-}
-
 /// Its successor, which is given up for that, may still have tasks, and its port.
 #[tokio::test(start_paused = true)]
 async fn an_old_one_that_is_started_under_their_name_is_replaced_once_its_first_successor_has_ended() {
@@ -407,36 +384,6 @@ async fn an_old_one_that_is_started_under_their_name_is_replaced_once_its_first_
     assert!(is_gone, "{:?}", host.containers());
 }
 
-/// Somebody starts the candidate beside it, which ends for want of the port. Only its label says whose the old one is.
-#[tokio::test(start_paused = true)]
-async fn the_old_one_whose_candidate_somebody_started_beside_it() {
-    let host = Host::new();
-    host.publish(NEW, good());
-    let without_policy = |body: &mut Value| {
-        host_network(body);
-        body["HostConfig"]["RestartPolicy"] = json!({ "Name": "no", "MaximumRetryCount": 0 });
-    };
-    let (old, mut upgrader) = upgrade_for(&host, without_policy, DRAIN / 2).await;
-    rename(&host, &draining(&host), KEPT);
-    let start = OperatorAction::Start("dd.candidate".to_owned());
-    host.twin.by_hand(start).unwrap();
-    // It has ended when it is looked at next.
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(host.find("dd.candidate").state, RunState::Exited);
-    host.finish(&mut upgrader).await;
-    assert_eq!(
-        (host.find(KEPT).id, running(&host)),
-        (old.clone(), one(KEPT, OLD))
-    );
-    let (told, ended, _) = host.end_of(&old).unwrap();
-    assert_eq!(ended - told, DRAIN);
-    host.once(NEW).await;
-    assert_eq!(
-        (running(&host), host.names()),
-        (one(KEPT, NEW), vec![KEPT.to_owned()])
-    );
-}
-
 /// Its image failed before; what else somebody did to it says nothing of a drain.
 #[tokio::test(start_paused = true)]
 async fn the_one_in_service_after_its_image_has_failed() {
@@ -462,22 +409,4 @@ async fn the_one_in_service_after_its_image_has_failed() {
         assert_eq!((host.find(KEPT).id, running(&host)), (old, one(KEPT, OLD)));
         assert_eq!(host.restart_policy(KEPT), "no");
     }
-}
-
-/// Somebody changed a setting of it, so that the candidate, which was never started, is not what would replace it.
-#[tokio::test(start_paused = true)]
-async fn the_old_one_that_somebody_changes_while_it_drains() {
-    let host = Host::new();
-    let (old, mut upgrader) = upgrade_for(&host, host_network, DRAIN / 2).await;
-    rename(&host, &draining(&host), KEPT);
-    let memory = OperatorAction::SetMemory(KEPT.to_owned(), 3 << 30);
-    host.twin.by_hand(memory).unwrap();
-    host.finish(&mut upgrader).await;
-    assert_eq!((host.find(KEPT).id, running(&host)), (old, one(KEPT, OLD)));
-    assert_eq!(host.restart_policy(KEPT), "unless-stopped");
-    host.once(NEW).await;
-    assert_eq!(
-        (running(&host), host.names()),
-        (one(KEPT, NEW), vec![KEPT.to_owned()])
-    );
 }

@@ -10,7 +10,7 @@ use delegate_upgrader::status::report::Report;
 use serde_json::{Value, json};
 
 use crate::rollout::host::{DRAIN, Host, NEW, OLD, Upgrader, auto_remove, host_network, row};
-use kit::twin::{Behaviour, Fault, Operation, OperatorAction};
+use kit::twin::{Behaviour, Event, Fault, Happened, Operation, OperatorAction};
 
 /// Half of a start-first proof.
 const HALF_PROOF: Duration = Duration::from_secs(9);
@@ -43,6 +43,39 @@ async fn after(host: &Host, time: Duration) -> Upgrader {
 
 fn reason(report: &Report) -> &str {
     row(report, "dd").reason.as_str()
+}
+
+/// Preparing its successor takes several calls, and each can be slow.
+#[tokio::test(start_paused = true)]
+async fn one_that_somebody_stops_while_its_candidate_is_prepared_keeps_its_name() {
+    for change in [no_policy as Change, unchanged] {
+        let host = Host::new();
+        let old = host.run_with("dd", |body| {
+            host_network(body);
+            change(body);
+        });
+        host.twin.set_faults(|call| match call.operation {
+            Operation::InspectImage => Fault::Slow(Duration::from_secs(10)),
+            _ => Fault::None,
+        });
+        let mut upgrader = host.upgrader(NEW);
+        upgrader.start_run(Mode::Upgrade);
+        let stop = async {
+            while !host.names().contains(&"dd.candidate".to_owned()) {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            host.twin.by_hand(OperatorAction::Kill("dd".to_owned())).unwrap();
+        };
+        let (report, ()) = tokio::join!(host.finish(&mut upgrader), stop);
+        assert_eq!(host.names(), ["dd"], "{report:?}");
+        assert_eq!(
+            (host.find("dd").id, host.find("dd").state),
+            (old.clone(), RunState::Exited)
+        );
+        let renamed = |event: &&Event| matches!(event.what, Happened::Renamed { .. });
+        assert_eq!(host.events_of(&old).iter().find(renamed), None);
+    }
 }
 
 /// The run ends without a verdict, on the old image, and the next one upgrades.

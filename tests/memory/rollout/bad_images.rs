@@ -66,10 +66,11 @@ async fn many_runs(host: &Host, upgrader: &mut Upgrader) {
 
 /// How many candidates were made of the new image.
 fn attempts(host: &Host, image: &ImageId) -> usize {
-    let created = host.twin.events().into_iter().filter(|event| {
+    let events = host.twin.events();
+    let created = events.iter().filter(|event| {
         event.what == Happened::Created && event.image == image.as_str() && event.name == "dd.candidate"
     });
-    created.map(|event| event.id).collect::<BTreeSet<_>>().len()
+    created.map(|event| &event.id).collect::<BTreeSet<_>>().len()
 }
 
 async fn assert_tried_once(host: &Host, way: Way, image: &ImageId, context: &str) {

@@ -84,7 +84,7 @@ fn assert_kept_promise(host: &Host, way: Way, context: &str) {
     if !way.stops_first() {
         assert_eq!(host.fewest_working(), 1, "{context}");
     }
-    for event in host.twin.events() {
+    for event in host.twin.events().iter() {
         assert!(
             !matches!(event.what, Happened::Exited { code } if code != 0),
             "{context}: tasks were cut short: {event:?}"
@@ -167,10 +167,9 @@ async fn a_delegate_without_a_restart_policy_is_not_cut_short_either() {
         let finished = !killed_when(&host, move |call| call.index >= k).await;
         tokio::time::sleep(HOUR / 2).await;
         host.once(NEW).await;
-        let cut = host
-            .twin
-            .events()
-            .into_iter()
+        let events = host.twin.events();
+        let cut = events
+            .iter()
             .find(|event| matches!(event.what, Happened::Exited { code } if code != 0));
         assert_eq!(cut, None, "killed at call {k}");
         assert_eq!(host.names(), ["dd"]);

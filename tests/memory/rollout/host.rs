@@ -354,8 +354,9 @@ impl Host {
     pub fn events_of(&self, id: &ContainerId) -> Vec<Event> {
         self.twin
             .events()
-            .into_iter()
+            .iter()
             .filter(|event| event.id == id.as_str())
+            .cloned()
             .collect()
     }
 
@@ -384,11 +385,11 @@ impl Host {
         let now = self.twin.elapsed();
         let mut open: BTreeMap<String, Duration> = BTreeMap::new();
         let mut lives: Vec<(Duration, Duration)> = Vec::new();
-        for event in self.twin.events() {
+        for event in self.twin.events().iter() {
             match event.what {
                 Happened::Started => {
                     let ready = if event.at.is_zero() { Duration::ZERO } else { READY };
-                    open.insert(event.id, event.at + ready);
+                    open.insert(event.id.clone(), event.at + ready);
                 }
                 Happened::Signalled | Happened::Exited { .. } | Happened::Removed => {
                     if let Some(since) = open.remove(&event.id) {

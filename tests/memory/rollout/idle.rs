@@ -130,9 +130,9 @@ async fn the_replica_with_the_fewest_tasks_goes_first() {
     let created: Vec<String> = host
         .twin
         .events()
-        .into_iter()
+        .iter()
         .filter(|event| event.what == Happened::Created && event.name.ends_with(".candidate"))
-        .map(|event| event.name)
+        .map(|event| event.name.clone())
         .collect();
     assert_eq!(created, ["cc.candidate", "bb.candidate", "aa.candidate"]);
 }

@@ -123,7 +123,7 @@ async fn nothing_is_done_by_what_was_read_before_an_inspect_that_hung() {
         });
         host.once(NEW).await;
         let mut read = BTreeMap::new();
-        for call in host.twin.calls() {
+        for call in host.twin.calls().iter() {
             let id = call.id.as_ref().map(|id| id.as_str().to_owned());
             match (call.operation, id) {
                 (Operation::Inspect, Some(id)) => _ = read.insert(id, call.at),

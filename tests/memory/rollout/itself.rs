@@ -96,8 +96,12 @@ async fn where_two_cannot_run_at_once_a_helper_makes_the_exchange() {
     assert_ne!(world.host.find(NAME).id, first);
     let own = world.report(NAME).upgrader.expect("a row of its own");
     assert_eq!(own.reason.as_str(), "up_to_date", "{}", own.message);
-    let names = world.host.twin.events().into_iter().map(|event| event.name);
-    let names: Vec<String> = names.filter(|name| name.contains(".helper")).collect();
+    let events = world.host.twin.events();
+    let names: Vec<&String> = events.iter().map(|event| &event.name).collect();
+    let names: Vec<_> = names
+        .into_iter()
+        .filter(|name| name.contains(".helper"))
+        .collect();
     assert!(
         names.iter().any(|name| name.ends_with(".helper-ready")),
         "{names:?}"

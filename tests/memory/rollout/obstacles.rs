@@ -41,16 +41,9 @@ async fn a_compose_config_in_the_container_s_own_files_is_not_lost() {
         Operation::Rename,
         Operation::Stop,
     ];
-    let after_the_start = host
-        .twin
-        .calls()
-        .into_iter()
-        .skip_while(|call| call.operation != Operation::Start);
-    assert!(
-        !after_the_start
-            .into_iter()
-            .any(|call| begun.contains(&call.operation))
-    );
+    let calls = host.twin.calls();
+    let mut after_the_start = calls.iter().skip_while(|call| call.operation != Operation::Start);
+    assert!(!after_the_start.any(|call| begun.contains(&call.operation)));
 }
 
 /// Whoever copies a file in by hand knows of it, and its time is that of the file it was copied from.
@@ -151,13 +144,11 @@ async fn asked_once(fault: Fault) {
     host.run_with("dd", |body| body["Labels"] = json!({ COMPOSE: "site" }));
     assert!(!host.once(NEW).await.has_failures());
     assert_eq!(host.find("dd").image, NEW);
-    let asked = host.twin.calls().into_iter();
-    assert_eq!(
-        asked
-            .filter(|call| call.operation == Operation::CopiedFiles)
-            .count(),
-        1
-    );
+    let calls = host.twin.calls();
+    let asked = calls
+        .iter()
+        .filter(|call| call.operation == Operation::CopiedFiles);
+    assert_eq!(asked.count(), 1);
 }
 
 /// A start would be refused, and then there would be neither the new one nor, after its stop, the old one.

@@ -17,7 +17,7 @@ async fn they_are_replaced_one_at_a_time() {
     assert!(!report.has_failures(), "{report:?}");
     assert_eq!(host.fewest_working(), 3);
     let mut candidates = 0_i32;
-    for event in host.twin.events() {
+    for event in host.twin.events().iter() {
         match event.what {
             Happened::Created if event.name.ends_with(".candidate") => candidates += 1,
             Happened::Renamed { ref from } if from.ends_with(".candidate") => candidates -= 1,
@@ -139,10 +139,9 @@ async fn the_image_before_that_of_a_replica_is_kept_while_it_is_between_two_cont
         .iter()
         .position(|call| call.operation == Operation::RemoveImage && call.subject == id);
     let asked = calls[asked.expect("it is not needed any more")].at;
-    let removed = host
-        .twin
-        .events()
-        .into_iter()
+    let events = host.twin.events();
+    let removed = events
+        .iter()
         .rfind(|event| event.what == Happened::Removed)
         .unwrap();
     assert!(removed.name.starts_with("bb.draining"), "{removed:?}");

@@ -240,7 +240,7 @@ pub(super) fn assert_only_one_acted(world: &World) {
             continue;
         };
         let mut known = BTreeMap::<&str, (&str, bool)>::new();
-        for event in &events {
+        for event in events.iter() {
             if event.at >= call.at || event.cause == Cause::Call(call.index) {
                 break;
             }
@@ -306,7 +306,7 @@ pub(super) fn cannot_run_twice(body: &mut Value) {
 pub(super) fn assert_one_always_ran(world: &World) {
     let mut running = BTreeSet::new();
     let mut begun = false;
-    for event in world.host.twin.events() {
+    for event in world.host.twin.events().iter() {
         if Role::parse(&event.name).0 != NAME {
             continue;
         }

@@ -216,7 +216,7 @@ fn story(seed: u64) {
             ),
         ));
     }
-    for event in world.twin.events() {
+    for event in world.twin.events().iter() {
         lines.push((
             event.at,
             format!("        {} {:?} ({:?})", event.name, event.what, event.cause),

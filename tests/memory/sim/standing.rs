@@ -90,7 +90,7 @@ pub(super) fn moments(world: &World, book: &Book) -> Vec<String> {
     let age = observation_age(world);
     let mut violations = Vec::new();
     let mut creates: BTreeMap<String, Vec<Duration>> = BTreeMap::new();
-    for event in world.twin.events() {
+    for event in world.twin.events().iter() {
         let Cause::Call(index) = event.cause else {
             continue;
         };
@@ -473,8 +473,7 @@ pub(super) fn original_name<'a>(world: &'a World, claims: &Claims, base: &'a str
 
 /// Whether somebody started what is never started: the marker of an attempt then ends as its candidate would have.
 fn is_a_marker_that_was_started(world: &World, event: &Event) -> bool {
-    let mut events = world.twin.events().into_iter();
-    events.any(|other| {
+    world.twin.events().iter().any(|other| {
         other.id == event.id
             && other.name.ends_with(".attempt")
             && (&other.what, other.cause) == (&Happened::Started, Cause::OperatorAction)

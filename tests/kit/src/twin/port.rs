@@ -1,5 +1,6 @@
 //! The twin behind the engine port: each call is logged, may fail by the fault hook, and takes its latency.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -47,7 +48,7 @@ impl Twin {
                 outcome: None,
             };
             let fault = state.faults.as_mut().map(|hook| hook(&call)).unwrap_or_default();
-            state.calls.push(call);
+            Arc::make_mut(&mut state.calls).push(call);
             let slow = match fault {
                 Fault::Slow(time) => time,
                 _ => Duration::ZERO,
@@ -119,7 +120,7 @@ impl Twin {
         };
         sleep(admitted.latency / 2).await;
         let outcome = result.as_ref().map(|_| ()).map_err(EngineError::clone);
-        self.state().calls[admitted.index].outcome = Some(outcome);
+        Arc::make_mut(&mut self.state().calls)[admitted.index].outcome = Some(outcome);
         result
     }
 

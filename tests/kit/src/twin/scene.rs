@@ -2,6 +2,7 @@
 //! faults.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -228,8 +229,8 @@ impl Twin {
     }
 
     /// Every call so far.
-    pub fn calls(&self) -> Vec<Call> {
-        self.state().calls.clone()
+    pub fn calls(&self) -> Arc<Vec<Call>> {
+        Arc::clone(&self.state().calls)
     }
 
     /// Every call so far that can change something.
@@ -243,8 +244,8 @@ impl Twin {
     }
 
     /// Everything that happened to containers, by command or by itself.
-    pub fn events(&self) -> Vec<Event> {
-        self.state().events.clone()
+    pub fn events(&self) -> Arc<Vec<Event>> {
+        Arc::clone(&self.state().events)
     }
 
     /// All containers, oldest first.

@@ -1,6 +1,7 @@
 //! The twin's host: everything on it, and how it changes with time.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, TimeZone, Utc};
@@ -63,9 +64,9 @@ pub(super) struct State {
     pub cause: Cause,
     /// The shifts of the wall clock against the twin's time, each with its beginning.
     clock: Vec<(At, TimeDelta)>,
-    pub calls: Vec<Call>,
+    pub calls: Arc<Vec<Call>>,
     pub execs: Vec<Exec>,
-    pub events: Vec<Event>,
+    pub events: Arc<Vec<Event>>,
     /// How many of the events the engine does not remember, since it has ended meanwhile.
     pub forgotten_events: usize,
     pub faults: Option<FaultHook>,
@@ -93,9 +94,9 @@ impl State {
             restarts: 0,
             cause: Cause::Itself,
             clock: Vec::new(),
-            calls: Vec::new(),
+            calls: Arc::default(),
             execs: Vec::new(),
-            events: Vec::new(),
+            events: Arc::default(),
             forgotten_events: 0,
             faults: None,
             garble: None,
@@ -188,7 +189,7 @@ impl State {
 
     pub(super) fn log(&mut self, index: usize, what: Happened) {
         let container = &self.containers[index];
-        self.events.push(Event {
+        Arc::make_mut(&mut self.events).push(Event {
             at: self.now,
             id: container.id.clone(),
             name: container.name.clone(),

@@ -3,6 +3,7 @@
 mod checks;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use delegate_upgrader::container::Role;
@@ -42,7 +43,7 @@ struct Shadow {
 pub(super) struct Moments<'a> {
     world: &'a World,
     book: &'a Book,
-    calls: Vec<Call>,
+    calls: Arc<Vec<Call>>,
     shadows: BTreeMap<String, Shadow>,
     /// When a person last removed or renamed a container that may have been a successor, by delegate.
     taken_away: BTreeMap<String, Duration>,
@@ -78,7 +79,7 @@ impl<'a> Moments<'a> {
             .map(|call| (call.at, call.index))
             .collect();
         policies.reverse();
-        for event in self.world.twin.events() {
+        for event in self.world.twin.events().iter() {
             while let Some((_, index)) = policies.pop_if(|(at, _)| *at <= event.at) {
                 let call = &self.calls[index];
                 if let Some(shadow) = call.id.as_ref().and_then(|id| self.shadows.get_mut(id.as_str())) {
