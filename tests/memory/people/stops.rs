@@ -78,6 +78,35 @@ async fn one_that_somebody_stops_while_its_candidate_is_prepared_keeps_its_name(
     }
 }
 
+/// Under another name, beside one that failed, nothing on the host shows who ended it: only this process saw it in service
+/// then.
+#[tokio::test(start_paused = true)]
+async fn one_that_somebody_stops_and_renames_after_its_candidate_could_not_be_started() {
+    let host = Host::new();
+    let old = host.run_with("dd", no_policy);
+    host.twin.set_faults(|call| match call.operation {
+        Operation::Start => Fault::RefuseWith(500, "no space left on device"),
+        _ => Fault::None,
+    });
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::Upgrade);
+    host.finish(&mut upgrader).await;
+    host.twin.clear_faults();
+    assert_eq!(
+        (host.names(), host.find("dd.failed-1").state),
+        (vec!["dd".to_owned(), "dd.failed-1".to_owned()], RunState::Created)
+    );
+    host.twin.by_hand(OperatorAction::Kill("dd".to_owned())).unwrap();
+    host.scheduled_run(&mut upgrader).await;
+    let rename = OperatorAction::Rename("dd".to_owned(), "dd-kept".to_owned());
+    host.twin.by_hand(rename).unwrap();
+    host.scheduled_run(&mut upgrader).await;
+    assert_eq!(
+        (host.find("dd-kept").id, host.find("dd-kept").state),
+        (old, RunState::Exited)
+    );
+}
+
 /// The run ends without a verdict, on the old image, and the next one upgrades.
 async fn ends_without_a_verdict(host: &Host, upgrader: &mut Upgrader, words: &str) {
     let report = host.finish(upgrader).await;

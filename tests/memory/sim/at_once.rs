@@ -184,6 +184,24 @@ impl Judge<'_> {
         !touch.is_draining && self.world.twin.events().iter().any(is_retirement)
     }
 
+    /// Whether what compose made anew ended by itself, and vanished with `--rm`, before any upgrader could make its copy.
+    pub(super) fn made_anew_in_vain(&self) -> bool {
+        let (world, age) = (self.world, observation_age(self.world));
+        let made = self.line.expected["Id"].as_str();
+        let events = world.twin.events();
+        let removed = events.iter().find(|event| {
+            Some(event.id.as_str()) == made
+                && (&event.what, event.cause) == (&Happened::Removed, Cause::Itself)
+        });
+        let Some(removed) = removed else { return false };
+        let was_read = |call: &Call| {
+            call.operation == Operation::Inspect
+                && call.id.as_ref().map(ContainerId::as_str) == made
+                && call.at + age < removed.at
+        };
+        !world.twin.calls().iter().any(was_read)
+    }
+
     /// Whether it was set on a draining one with `--rm`, which took it along when it ended, before an upgrader looked
     /// again: they look every ten seconds. Nothing that was set later is excused by that.
     pub(super) fn vanished_unseen(&self, touch: &Touch, serving: &ContainerId) -> bool {

@@ -405,7 +405,8 @@ impl Claims {
             // Under a name of theirs, the lost policy was all that still showed that it drains.
             let faults = &world.scenario.faults;
             let may_be_away = faults.kill + faults.power > 0;
-            if part == Part::Policy && is_only_remembered && may_be_away && target.name.contains("-kept-") {
+            let looks_untouched = may_be_away && is_up(target) && target.name.contains("-kept-");
+            if part == Part::Policy && is_only_remembered && looks_untouched {
                 line.fate = Fate::Any;
             }
             // The copy of one that vanishes is made already, and without a candidate nothing would be left while it is made
