@@ -108,7 +108,8 @@ async fn upgrader(
 ) -> Result<Daemon<Upgrader>, String> {
     let make = async |settings: &Settings, Parts { clock, ledger }| {
         let upgrader = app::upgrader(settings, !settings.disable_auto_upgrade, clock).await;
-        let upgrader = upgrader.map_err(|error| error.to_string())?.with_ledger(ledger);
+        let upgrader = upgrader.map_err(|error| error.to_string())?;
+        let upgrader = upgrader.with_ledger(ledger).watching();
         let counts = (upgrader.engine_calls(), upgrader.manager_requests());
         Ok((upgrader, counts.0, counts.1))
     };

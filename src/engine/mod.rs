@@ -209,6 +209,13 @@ pub trait Engine: Send + Sync + 'static {
         since: DateTime<Utc>,
     ) -> impl Future<Output = Result<Vec<HostEvent>, EngineError>> + Send;
 
+    /// Tells of each container that starts, ends, is paused, or gets another health or name, as it happens. Returns when the
+    /// connection ends, which it does after an hour at the latest.
+    fn watch(
+        &self,
+        tell: impl FnMut(&ContainerId) + Send,
+    ) -> impl Future<Output = Result<(), EngineError>> + Send;
+
     /// The volumes that have this label.
     fn volumes(&self, label: &str) -> impl Future<Output = Result<Vec<Volume>, EngineError>> + Send;
 

@@ -178,7 +178,7 @@ pub const API_CALLS: [ApiCall; 33] = [
         "GET",
         "/events",
         "events",
-        Purpose::Optional("whether somebody stopped a container"),
+        Purpose::Optional("changes as they happen, and whether somebody stopped a container"),
     ),
     call(
         "GET",

@@ -9,6 +9,7 @@ mod probes;
 mod read;
 mod requests;
 mod turn;
+mod watch;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,6 +31,7 @@ pub(crate) use labels::{limits as limits_by, opted_out as opted_out_by};
 use probes::Probes;
 use read::Identities;
 pub use turn::Turn;
+use watch::Watch;
 
 /// Which containers are managed, and the settings they are observed with.
 #[derive(Clone)]
@@ -74,6 +76,8 @@ pub struct Observer<H> {
     identities: Identities,
     /// Whose turn it was at the last observation; `None` where that was never known.
     turn: Option<Turn>,
+    /// Where changes are heard of before the next observation.
+    watch: Option<Watch>,
 }
 
 impl<H: HealthEndpoint> Observer<H> {
@@ -83,7 +87,13 @@ impl<H: HealthEndpoint> Observer<H> {
             probes: Probes::new(endpoint),
             identities: Identities::default(),
             turn: None,
+            watch: None,
         }
+    }
+
+    /// Has the engine tell of changes to delegates, for [`Self::changed`].
+    pub fn watch<E: Engine>(&mut self, engine: &Arc<E>) {
+        self.watch = Some(Watch::start(Arc::clone(engine)));
     }
 
     /// Whether this instance of the upgrader acts, by the last observation.
@@ -107,7 +117,11 @@ impl<H: HealthEndpoint> Observer<H> {
             probes,
             identities,
             turn: known_turn,
+            watch,
         } = self;
+        if let Some(watch) = watch {
+            watch.forget();
+        }
         let begun = Moment {
             time: now,
             instant: Instant::now(),
@@ -122,6 +136,10 @@ impl<H: HealthEndpoint> Observer<H> {
         } = read::read(engine.as_ref(), scope, identities).await?;
         let reading = (reading_since, Instant::now());
         let read_at = ReadAt { begun, reading };
+        if let Some(watch) = watch {
+            let parts = families.values().flatten();
+            watch.set_delegates(parts.map(|part| part.container.id()));
+        }
         memory.keep(|id| containers.iter().any(|container| container.id == *id));
         probes.keep(|id| containers.iter().any(|container| container.id == *id));
         let known = |container: &Inspected| {
@@ -166,10 +184,19 @@ impl<H: HealthEndpoint> Observer<H> {
         Ok(rollouts)
     }
 
-    /// Completes when a health endpoint that was slow to answer changes what the last observation showed; never where
-    /// none is awaited.
+    /// Completes when something changes what the last observation showed: a health endpoint that was slow to answer, or
+    /// what the engine tells of a delegate; never where neither is awaited.
     pub async fn changed(&mut self) {
-        self.probes.changed().await;
+        let watch = async {
+            match &mut self.watch {
+                Some(watch) => watch.changed().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.probes.changed() => {}
+            () = watch => {}
+        }
     }
 
     /// Whether the answer of a health endpoint is awaited.

@@ -128,6 +128,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Self { ledger, ..self }
     }
 
+    /// Has the engine tell of changes to delegates, so that [`Self::answered`] completes at once.
+    #[must_use]
+    pub fn watching(mut self) -> Self {
+        self.observer.watch(&self.engine);
+        self
+    }
+
     /// What came of things since the start.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
@@ -202,8 +209,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Completes when there is an answer that [`Self::reconcile`] can go on with, from the Manager, a registry or a
-    /// slow health endpoint; never where none is awaited.
+    /// Completes when there is something that [`Self::reconcile`] can go on with: an answer of the Manager, a registry or a
+    /// slow health endpoint, or a change that the engine tells of; never where none is awaited.
     pub async fn answered(&mut self) {
         tokio::select! {
             () = self.manager.answered() => {}

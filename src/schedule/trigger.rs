@@ -1,8 +1,8 @@
 //! The trigger: hands out the schedule's runs, one at a time.
 //!
-//! tokio-cron-scheduler is the alarm clock. Its own cron jobs keep one fixed offset from UTC for ever, and start
-//! whether or not the last run is over. So it only ever gets one one-shot job, for the next run that [`Schedule`]
-//! computes, and the job does nothing but put a token into a channel of capacity one.
+//! tokio-cron-scheduler keeps the appointment. Its own cron jobs keep one fixed offset from UTC for ever, and start
+//! whether or not the last run is over; started, it looks at its jobs twice a second. So it is not started, only ever gets
+//! one one-shot job, for the next run that [`Schedule`] computes, and is asked when that one is due.
 
 use std::time::Duration;
 
@@ -17,8 +17,7 @@ use crate::text::{duration, time};
 
 /// How often the trigger checks the clock while nothing is due, and how far the clock may be set back unnoticed.
 ///
-/// The scheduler waits for a moment of the wall clock. If the clock is wrong at start and set back later, it would
-/// wait for days.
+/// A run is due at a moment of the wall clock, which may be set meanwhile, or go on while the host sleeps.
 const CLOCK_CHECK: Duration = Duration::from_secs(60);
 
 /// How long to wait after the scheduler refused or lost a job.
@@ -27,7 +26,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(5);
 /// A run that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tick {
-    /// The moment that the schedule names, in whole seconds: without the jitter and the scheduler's half second.
+    /// The moment that the schedule names, in whole seconds: without the jitter.
     pub due: DateTime<FixedOffset>,
 }
 
@@ -46,7 +45,6 @@ pub struct TriggerError(#[from] JobSchedulerError);
 /// Starts the scheduler. Each run comes after a random delay of up to `jitter`.
 pub async fn start(schedule: Schedule, jitter: Duration) -> Result<Trigger, TriggerError> {
     let scheduler = JobScheduler::new().await?;
-    scheduler.start().await?;
     let (sender, ticks) = mpsc::channel(1);
     let task = tokio::spawn(run(scheduler, schedule, jitter, sender));
     Ok(Trigger { ticks, task })
@@ -73,7 +71,7 @@ async fn run(mut scheduler: JobScheduler, schedule: Schedule, jitter: Duration, 
     while let Some(due) = schedule.following(last, Utc::now()) {
         let woken = tokio::select! {
             () = ticks.closed() => break,
-            woken = wait_until(&scheduler, due) => woken,
+            woken = wait_until(&mut scheduler, due) => woken,
         };
         match woken {
             Ok(Woken::Due) => {
@@ -102,7 +100,7 @@ async fn run(mut scheduler: JobScheduler, schedule: Schedule, jitter: Duration, 
             }
         }
     }
-    // Never fails: it sets a flag that the scheduler reads twice a second.
+    // Never fails: it sets a flag.
     let _ = scheduler.shutdown().await;
 }
 
@@ -111,35 +109,31 @@ enum Woken {
     ClockSetBack,
 }
 
-/// Waits for the moment by a one-shot job of the scheduler, which looks at the clock twice a second.
+/// Waits until a one-shot job of the scheduler is due.
 async fn wait_until(
-    scheduler: &JobScheduler,
+    scheduler: &mut JobScheduler,
     due: DateTime<FixedOffset>,
 ) -> Result<Woken, JobSchedulerError> {
     let armed = Utc::now();
-    let (alarm, mut rings) = mpsc::channel(1);
     // The scheduler counts from the current whole second, so it gets whole seconds. Should the next second begin
     // before it counts, the run is a second late, never early.
     let seconds = u64::try_from(due.timestamp() - armed.timestamp()).unwrap_or(0);
-    let job = Job::new_one_shot(Duration::from_secs(seconds), move |_, _| {
-        let _ = alarm.try_send(());
-    })?;
+    let job = Job::new_one_shot(Duration::from_secs(seconds), |_, _| {})?;
     let job = scheduler.add(job).await?;
-    loop {
-        tokio::select! {
-            ring = rings.recv() => {
-                // The channel closes when the scheduler drops the job, which it does after the run.
-                let due = ring.is_some() || due.to_utc() <= Utc::now();
-                return if due { Ok(Woken::Due) } else { Err(JobSchedulerError::JobTick) };
-            }
-            () = tokio::time::sleep(CLOCK_CHECK) => {
-                if set_back(armed, Utc::now()) {
-                    scheduler.remove(&job).await?;
-                    return Ok(Woken::ClockSetBack);
-                }
-            }
+    let woken = loop {
+        let next = scheduler.next_tick_for_job(job).await?;
+        let next = next.ok_or(JobSchedulerError::JobTick)?;
+        let now = Utc::now();
+        if set_back(armed, now) {
+            break Woken::ClockSetBack;
         }
-    }
+        match (next - now).to_std() {
+            Ok(left) if !left.is_zero() => tokio::time::sleep(left.min(CLOCK_CHECK)).await,
+            _ => break Woken::Due,
+        }
+    };
+    scheduler.remove(&job).await?;
+    Ok(woken)
 }
 
 /// Whether the clock was set back far enough to matter. After a correction by seconds a run could be handed out twice.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kit::lab::{Lab, Signal, V1, V2, eventually, follow, image, image_of, life};
 
-fn address(log: &str) -> String {
+pub(crate) fn address(log: &str) -> String {
     let line = log
         .lines()
         .find(|line| line.contains("status at http://"))

@@ -50,4 +50,5 @@ mod swarm_kills;
 mod swarm_manager;
 mod swarm_nodes;
 mod systemd;
+mod watching;
 mod ways;

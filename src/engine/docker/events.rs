@@ -6,6 +6,10 @@ use serde::Deserialize;
 use crate::container::ContainerId;
 use crate::engine::{EventKind, HostEvent};
 
+/// The changes of containers that an observation shows. An engine takes `health_status` for each health that there is.
+pub(super) const WATCHED: &str =
+    r#"{"type":["container"],"event":["start","die","pause","unpause","rename","destroy","health_status"]}"#;
+
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Line {
@@ -52,6 +56,11 @@ impl Events {
             let line: Vec<u8> = self.unread.drain(..=end).collect();
             self.events.extend(event(&line));
         }
+    }
+
+    /// Those that were read since the last call.
+    pub(super) fn take(&mut self) -> Vec<HostEvent> {
+        std::mem::take(&mut self.events)
     }
 
     pub(super) fn all(mut self) -> Vec<HostEvent> {

@@ -109,31 +109,39 @@ impl HttpClient {
         &self,
         request: Request,
         max: usize,
+        take: impl FnMut(&[u8]) + Send,
+    ) -> Result<(), EngineError> {
+        logged(&self.calls, request.to_string(), self.follow(request, max, take)).await
+    }
+
+    /// The same for an answer that goes on for as long as there is something to tell: it is neither counted nor logged as
+    /// a call, since its time says nothing.
+    pub(super) async fn follow(
+        &self,
+        request: Request,
+        max: usize,
         mut take: impl FnMut(&[u8]) + Send,
     ) -> Result<(), EngineError> {
         let limit = request.limit;
-        logged(&self.calls, request.to_string(), async {
-            let mut response = self.response(request).await?;
-            let status = response.status();
-            let is_success = status.is_success() || status == StatusCode::NOT_MODIFIED;
-            let (mut length, mut problem) = (0, Vec::new());
-            while length < max
-                && let Some(chunk) = response.chunk().await.map_err(|error| failure(&error, limit))?
-            {
-                length += chunk.len();
-                if is_success {
-                    take(&chunk);
-                } else {
-                    problem.extend_from_slice(&chunk);
-                }
-            }
+        let mut response = self.response(request).await?;
+        let status = response.status();
+        let is_success = status.is_success() || status == StatusCode::NOT_MODIFIED;
+        let (mut length, mut problem) = (0_usize, Vec::new());
+        while length < max
+            && let Some(chunk) = response.chunk().await.map_err(|error| failure(&error, limit))?
+        {
+            length = length.saturating_add(chunk.len());
             if is_success {
-                Ok(())
+                take(&chunk);
             } else {
-                Err(from_status(status.as_u16(), &message(&problem)))
+                problem.extend_from_slice(&chunk);
             }
-        })
-        .await
+        }
+        if is_success {
+            Ok(())
+        } else {
+            Err(from_status(status.as_u16(), &message(&problem)))
+        }
     }
 
     /// Sends a request and reads the answer as JSON.

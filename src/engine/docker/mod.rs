@@ -69,6 +69,8 @@ const EXEC_LINES: usize = 3;
 /// How many lines an engine is asked for, at least. It keeps a line in pieces of 16 KiB and counts those: as many as a
 /// line of 3 MB has, and those around it.
 const LOG_PIECES: usize = 256;
+/// How long one connection tells of changes. What is in between may end it without a word.
+const WATCH: Duration = Duration::from_secs(3600);
 /// As much of a log, or of the events of a host, as is read.
 const MAX_STREAM_BYTES: usize = 8 * 1024 * 1024;
 
@@ -454,6 +456,21 @@ impl Engine for DockerEngine {
             .await;
         self.track_session(read).await?;
         Ok(events.all())
+    }
+
+    async fn watch(&self, mut tell: impl FnMut(&ContainerId) + Send) -> Result<(), EngineError> {
+        let session = self.session().await?;
+        let http = &self.shared.http;
+        let request = http
+            .request(Method::GET, Some(session.info.api), &["events"], WATCH)
+            .query("filters", events::WATCHED);
+        let mut events = Events::default();
+        let take = |chunk: &[u8]| {
+            events.read(chunk);
+            events.take().iter().for_each(|event| tell(&event.id));
+        };
+        self.track_session(http.follow(request, usize::MAX, take).await)
+            .await
     }
 
     async fn volumes(&self, label: &str) -> Result<Vec<Volume>, EngineError> {

@@ -35,3 +35,4 @@ mod start_first;
 mod stop_first;
 mod upgraders;
 mod waiting;
+mod watching;

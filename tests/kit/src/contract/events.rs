@@ -1,5 +1,6 @@
 //! What an engine tells of what happened to its containers.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use delegate_upgrader::container::ContainerId;
@@ -8,7 +9,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::lab::Lab;
-use super::steps::{created, seconds, started_of, until_exited, until_gone};
+use super::steps::{created, created_of, seconds, started_of, until_exited, until_gone};
 use crate::twin::{Behaviour, OperatorAction};
 
 /// What happened to a container since its creation: how often it was started, and how often a signal was sent to it
@@ -97,4 +98,34 @@ pub async fn a_signal_by_request_is_told_and_an_end_without_one_too<L: Lab>(lab:
     sleep(Duration::from_millis(200)).await;
     let (starts, signals) = told(lab, &drains).await;
     assert!(starts == 1 && signals >= 1, "{starts} {signals}");
+}
+
+pub async fn a_change_of_a_container_is_told_as_it_happens<L: Lab>(lab: &L) {
+    let id = created_of(lab, "watched", Behaviour::default()).await;
+    let named = id.as_str().to_owned();
+    let told = Mutex::new(0);
+    let tell = |of: &ContainerId| {
+        if *of == id {
+            *told.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        }
+    };
+    let acts = async {
+        sleep(seconds(1)).await;
+        for act in [
+            OperatorAction::Start(named.clone()),
+            OperatorAction::Rename(named.clone(), lab.name("renamed")),
+            OperatorAction::Kill(named.clone()),
+            OperatorAction::Remove(named.clone()),
+        ] {
+            *told.lock().unwrap_or_else(PoisonError::into_inner) = 0;
+            let what = format!("{act:?}");
+            lab.by_hand(act).await.expect("a command");
+            sleep(seconds(1)).await;
+            assert_ne!(*told.lock().unwrap_or_else(PoisonError::into_inner), 0, "{what}");
+        }
+    };
+    tokio::select! {
+        ended = lab.engine().watch(tell) => panic!("nothing is told any more: {ended:?}"),
+        () = acts => {}
+    }
 }

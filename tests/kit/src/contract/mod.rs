@@ -83,6 +83,7 @@ macro_rules! each_rule {
             a_moved_tag_leaves_the_old_image_to_its_containers,
             the_list_shows_stopped_and_created_ones_too,
             a_second_connect_is_no_error,
+            a_change_of_a_container_is_told_as_it_happens,
             a_signal_by_request_is_told_and_an_end_without_one_too,
             a_start_that_was_refused_is_told_and_a_removal_before_it_is_none,
             files_copied_in_before_the_start_are_known,

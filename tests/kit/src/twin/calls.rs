@@ -60,6 +60,7 @@ pub enum Operation {
     MemoryUsage,
     CopiedFiles,
     Events,
+    Watch,
     Remove,
     RemoveImage,
     RegistryDigest,
@@ -82,6 +83,7 @@ impl Operation {
                 | Self::MemoryUsage
                 | Self::CopiedFiles
                 | Self::Events
+                | Self::Watch
                 | Self::RegistryDigest
         )
     }

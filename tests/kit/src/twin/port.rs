@@ -423,6 +423,29 @@ impl Engine for Twin {
         .await
     }
 
+    async fn watch(&self, mut tell: impl FnMut(&ContainerId) + Send) -> Result<(), EngineError> {
+        let begun = |state: &mut State| Ok((state.told.subscribe(), state.events.len(), state.restarts));
+        let (mut told, mut seen, restarts) = self.call(Operation::Watch, "", String::new(), begun).await?;
+        loop {
+            let (events, next) = {
+                let state = self.state();
+                if state.restarts != restarts || state.down_until.is_some() {
+                    return Ok(());
+                }
+                let next = state.next_event().map(|next| next.saturating_sub(state.now));
+                (Arc::clone(&state.events), next)
+            };
+            for event in &events[seen..] {
+                tell(&ContainerId::new(event.id.clone()));
+            }
+            seen = events.len();
+            tokio::select! {
+                _ = told.changed() => {}
+                () = sleep(next.unwrap_or(Duration::from_secs(3600))) => {}
+            }
+        }
+    }
+
     async fn registry_digest(&self, reference: &ImageReference) -> Result<String, EngineError> {
         let name = reference.to_string();
         self.call(Operation::RegistryDigest, &name, String::new(), |state| {

@@ -8,6 +8,7 @@ use chrono::{DateTime, TimeDelta, TimeZone, Utc};
 use delegate_upgrader::container::ApiVersion;
 use delegate_upgrader::engine::{Storage, Volume};
 use serde_json::Value;
+use tokio::sync::watch;
 
 use super::calls::{Call, FaultHook};
 use super::container::{At, Container, Status};
@@ -67,6 +68,8 @@ pub(super) struct State {
     pub calls: Arc<Vec<Call>>,
     pub execs: Vec<Exec>,
     pub events: Arc<Vec<Event>>,
+    /// Hears of each event.
+    pub told: watch::Sender<()>,
     /// How many of the events the engine does not remember, since it has ended meanwhile.
     pub forgotten_events: usize,
     pub faults: Option<FaultHook>,
@@ -97,6 +100,7 @@ impl State {
             calls: Arc::default(),
             execs: Vec::new(),
             events: Arc::default(),
+            told: watch::channel(()).0,
             forgotten_events: 0,
             faults: None,
             garble: None,
@@ -197,6 +201,7 @@ impl State {
             what,
             cause: self.cause,
         });
+        self.told.send_replace(());
     }
 
     /// The process of a container ends.

@@ -1,0 +1,101 @@
+//! What happens to delegates between two observations, as the engine tells it.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+use tracing::{debug, info};
+
+use crate::container::ContainerId;
+use crate::engine::{Engine, EngineError};
+
+/// What belongs together, as a stop and the start after it, is waited for.
+const BURST: Duration = Duration::from_millis(500);
+
+/// How long after the connection has ended it is made anew.
+const RECONNECT: Duration = Duration::from_secs(30);
+
+/// Hears from the engine when something happens to a delegate. Where it does not say, the next observation shows it.
+#[derive(Debug)]
+pub(super) struct Watch {
+    delegates: Arc<Mutex<HashSet<ContainerId>>>,
+    changes: watch::Receiver<()>,
+    task: JoinHandle<()>,
+}
+
+impl Watch {
+    /// Begins to listen.
+    pub(super) fn start<E: Engine>(engine: Arc<E>) -> Self {
+        let delegates = Arc::new(Mutex::new(HashSet::new()));
+        let (sender, changes) = watch::channel(());
+        let task = tokio::spawn(listen(engine, Arc::clone(&delegates), sender));
+        Self {
+            delegates,
+            changes,
+            task,
+        }
+    }
+
+    /// An observation begins, which shows all that has happened so far.
+    pub(super) fn forget(&mut self) {
+        self.changes.mark_unchanged();
+    }
+
+    /// These are the containers of delegates now.
+    pub(super) fn set_delegates(&self, delegates: impl Iterator<Item = ContainerId>) {
+        let mut known = self.delegates.lock().unwrap_or_else(PoisonError::into_inner);
+        known.clear();
+        known.extend(delegates);
+    }
+
+    /// Completes half a second after something happened that no observation has shown.
+    pub(super) async fn changed(&mut self) {
+        if self.changes.changed().await.is_err() {
+            // The engine does not say.
+            std::future::pending::<()>().await;
+        }
+        sleep(BURST).await;
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Listens for as long as the engine permits it.
+async fn listen<E: Engine>(
+    engine: Arc<E>,
+    delegates: Arc<Mutex<HashSet<ContainerId>>>,
+    changes: watch::Sender<()>,
+) {
+    loop {
+        let since = Instant::now();
+        let tell = |id: &ContainerId| {
+            let delegates = delegates.lock().unwrap_or_else(PoisonError::into_inner);
+            if delegates.contains(id) {
+                changes.send_replace(());
+            }
+        };
+        let ended = engine.watch(tell).await;
+        if let Err(problem @ (EngineError::Refused { status: 400..500, .. } | EngineError::NotFound(_))) =
+            &ended
+        {
+            info!(%problem, "the engine's events are not permitted; a change is seen at the next check");
+            return;
+        }
+        debug!(?ended, "the engine's events have ended");
+        let has_lasted = since.elapsed() > RECONNECT;
+        if has_lasted {
+            // An engine that ends takes its containers along.
+            changes.send_replace(());
+        }
+        if !(has_lasted && matches!(ended, Err(EngineError::TimedOut(_)))) {
+            sleep(RECONNECT).await;
+        }
+    }
+}
