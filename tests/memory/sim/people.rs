@@ -6,8 +6,9 @@ use delegate_upgrader::container::Role;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use super::claims::Fate;
 use super::random::Random;
-use super::scenario::{HOUR, Scenario};
+use super::scenario::{HOUR, Scenario, Way};
 use super::situation::Situation;
 use super::world::World;
 use kit::twin::{Glance, OperatorAction};
@@ -320,8 +321,11 @@ async fn recreate(world: &World, random: &mut Random, situation: &Situation, old
     let removal = OperatorAction::Remove(name.clone());
     world.book().excuses.before(&removal, &glance, &world.scenario);
     world.book().excuses.names.insert(temporary);
+    let mut finds_it_up = false;
     for step in steps {
         sleep(random.millis(0..600)).await;
+        // It was given up as it was stopped, and came back since its successor had failed.
+        finds_it_up |= matches!(step, OperatorAction::Start(_)) && runs(world, &id);
         let outcome = world.twin.by_hand(step.clone());
         world.tell(format!("PERSON composes {}: {outcome:?}", step.word()));
         if outcome.is_err() {
@@ -335,7 +339,12 @@ async fn recreate(world: &World, random: &mut Random, situation: &Situation, old
             }
         }
     }
-    world.book().claims.was_recreated(world, situation, &name);
+    let claims = &mut world.book().claims;
+    claims.was_recreated(world, situation, &name);
+    // It may find its port taken, and without a policy nothing starts it a second time.
+    if finds_it_up && delegate.way == Way::StopFirst && body["HostConfig"]["RestartPolicy"]["Name"] == "no" {
+        claims.becomes(situation.line, Fate::Any, world.twin.elapsed());
+    }
 }
 
 fn runs(world: &World, id: &str) -> bool {
