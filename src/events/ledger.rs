@@ -390,6 +390,7 @@ fn standing(kind: ReasonKind) -> Standing {
         | Kind::AwaitingRetry
         | Kind::StandingBy
         | Kind::WaitingForReplica
+        | Kind::WaitingForOthers
         | Kind::Pulling
         | Kind::Confirming
         | Kind::Stopping

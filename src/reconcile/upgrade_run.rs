@@ -16,6 +16,9 @@ use crate::manager::{ImageSource, ManagerError, Query};
 use crate::rollout::reason::Reason;
 use crate::rollout::{Desired, Intent, Member, Rollout};
 
+/// So many candidates prove themselves at once at most.
+const MAX_PROVING: usize = 10;
+
 /// What a run may do with the answers it gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
@@ -295,7 +298,9 @@ impl UpgradeRun {
             });
         }
         if candidate.is_none()
-            && let Some(reason) = self.waits_for_replica(rollout, all, id.as_ref())
+            && let Some(reason) = self
+                .waits_for_replica(rollout, all, id.as_ref())
+                .or_else(|| waits_for_others(all))
         {
             return Err(reason);
         }
@@ -376,4 +381,11 @@ impl UpgradeRun {
                 .or_insert_with(|| (rollout.name.clone(), reason.clone()));
         }
     }
+}
+
+/// A new container beside each old one takes as much again of a host's memory and processors.
+fn waits_for_others(all: &[Rollout]) -> Option<Reason> {
+    let proves_itself = |rollout: &&Rollout| rollout.candidate.as_ref().is_some_and(Member::is_up);
+    let count = all.iter().filter(proves_itself).count();
+    (count >= MAX_PROVING).then_some(Reason::WaitingForOthers { count })
 }

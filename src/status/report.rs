@@ -182,6 +182,7 @@ impl Report {
                         | ReasonKind::Proving
                         | ReasonKind::Confirming
                         | ReasonKind::WaitingForReplica
+                        | ReasonKind::WaitingForOthers
                         | ReasonKind::StandingBy
                 )
         };

@@ -522,6 +522,7 @@ fn a_run_has_succeeded_once_nothing_is_left_to_prove() {
         "proving",
         "confirming",
         "waiting_for_replica",
+        "waiting_for_others",
     ] {
         assert!(!succeeded(open, false), "{open}");
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::{debug, info};
@@ -26,10 +27,15 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(30);
 /// How long an image is not pulled again after the disk was full, where its free space is unknown.
 const FULL_DISK_PAUSE: Duration = Duration::from_secs(3600);
 
+/// So many images are pulled at once at most; the engine has a limit of its own for their layers.
+const MAX_OPEN: usize = 10;
+
 /// The pulls in progress. They end when this is dropped, and the next ones may have to start over.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Pulls {
     tasks: JoinSet<(Pulled, Option<FullDisk>)>,
+    /// The others wait.
+    open: Arc<Semaphore>,
     in_progress: HashMap<String, Meter>,
     /// The images whose last pull found too little room. Only this process knows: the next one pulls once more, which
     /// costs traffic, and no container.
@@ -58,6 +64,17 @@ pub struct Pulled {
     pub took: Duration,
 }
 
+impl Default for Pulls {
+    fn default() -> Self {
+        Self {
+            tasks: JoinSet::new(),
+            open: Arc::new(Semaphore::new(MAX_OPEN)),
+            in_progress: HashMap::new(),
+            full_disks: HashMap::new(),
+        }
+    }
+}
+
 impl Pulls {
     /// Starts a pull for a delegate in service, unless the image is being pulled already.
     pub fn start<E: Engine>(
@@ -77,7 +94,10 @@ impl Pulls {
         };
         let last = self.full_disks.get(&reference.normalised()).cloned();
         let (engine, rollout, reference) = (Arc::clone(engine), rollout.clone(), reference.clone());
+        let open = Arc::clone(&self.open);
         self.tasks.spawn(async move {
+            // It is never closed.
+            let _permit = open.acquire().await;
             let begun = Instant::now();
             let engine = engine.as_ref();
             let is_there = is_there(engine, &running, &reference).await;

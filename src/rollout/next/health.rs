@@ -49,7 +49,9 @@ impl At<'_> {
             self.rollout.is_in_progress() || serving.history.stop_requested_at.is_some() || is_beside_another;
         let may_be_replaced = matches!(
             reason,
-            Reason::WaitingForReplica { .. } | Reason::AwaitingAnswer { .. }
+            Reason::WaitingForReplica { .. }
+                | Reason::WaitingForOthers { .. }
+                | Reason::AwaitingAnswer { .. }
         );
         if !self.policy.restarts_unhealthy
             || !has_failed

@@ -34,6 +34,7 @@ impl ReasonKind {
             | Self::RolledBack
             | Self::StandingBy
             | Self::WaitingForReplica
+            | Self::WaitingForOthers
             | Self::Pulling
             | Self::Proving
             | Self::Confirming

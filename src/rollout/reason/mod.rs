@@ -263,6 +263,9 @@ pub enum Reason {
     /// Another replica of the same delegate is being replaced: one at a time.
     #[error("waiting for {name}: replicas are replaced one at a time")]
     WaitingForReplica { name: String },
+    /// As many delegates as a host bears at once have a new container that proves itself.
+    #[error("waiting for others: {count} new containers prove themselves already, and no more do at once")]
+    WaitingForOthers { count: usize },
     /// The replacement of another replica failed, which halts the rest until the next scheduled run.
     #[error("halted until the next scheduled run, because {name} failed: {because}")]
     Halted {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use delegate_upgrader::container::RunState;
 
+use serde_json::json;
+
 use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, auto_remove, good, host_network, row};
 use kit::twin::{Behaviour, Happened, Operation};
 
@@ -149,4 +151,46 @@ async fn the_image_before_that_of_a_replica_is_kept_while_it_is_between_two_cont
         asked > removed.at - Duration::from_secs(1),
         "{asked:?}, {removed:?}"
     );
+}
+
+/// How many delegates of as many names, each with how many candidates up at once at most, and how long it takes.
+async fn side_by_side(delegates: usize) -> (usize, Duration) {
+    let mut host = Host::new();
+    host.twin.add_image(OLD, host.twin.image(Behaviour::default()));
+    let names: Vec<String> = (1..=delegates).map(|n| format!("dd-{n:02}")).collect();
+    host.further.clone_from(&names);
+    for name in &names {
+        host.run_with(name, |body| {
+            body["Env"] = json!([format!("DELEGATE_NAME={name}")])
+        });
+    }
+    let begun = host.twin.elapsed();
+    let report = host.once(NEW).await;
+    assert!(!report.has_failures(), "{report:?}");
+    let took = host.twin.elapsed() - begun;
+    for name in &names {
+        assert_eq!(host.find(name).image, NEW);
+    }
+    let (mut up, mut most) = (0, 0);
+    for event in host.twin.events().iter() {
+        match &event.what {
+            Happened::Started if event.name.ends_with(".candidate") => up += 1,
+            Happened::Renamed { from } if from.ends_with(".candidate") => up -= 1,
+            _ => {}
+        }
+        most = most.max(up);
+    }
+    (most, took)
+}
+
+/// The old ones have no tasks: the time is that of the proof.
+#[tokio::test(start_paused = true)]
+async fn ten_names_are_replaced_side_by_side_and_more_in_their_turn() {
+    let (_, alone) = side_by_side(1).await;
+    let (most, together) = side_by_side(10).await;
+    assert_eq!(most, 10);
+    assert!(together < alone + alone / 4, "{together:?} against {alone:?}");
+    let (most, in_turn) = side_by_side(12).await;
+    assert_eq!(most, 10);
+    assert!(in_turn > alone + alone / 2, "{in_turn:?} against {alone:?}");
 }

@@ -169,6 +169,7 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
         ReasonKind::StandingBy => Reason::StandingBy {
             name: "delegate-upgrader".to_owned(),
         },
+        ReasonKind::WaitingForOthers => Reason::WaitingForOthers { count: 10 },
         ReasonKind::WaitingForReplica => Reason::WaitingForReplica {
             name: "delegate-1".to_owned(),
         },

@@ -55,6 +55,7 @@ pub(super) fn words(kind: Kind) -> Words {
         Kind::AwaitingWave => Words("Other hosts come first, by `UPGRADE_WAVE`. `until` says when this one begins.", "nothing; `delegate-upgrader retry NAME` does not wait.", WAVES),
         Kind::RolledBack => Words("An operator rolled back from the published image.", "nothing; another published image upgrades it, or `delegate-upgrader retry NAME`.", "[Rolling back](../usage/replacement.md#rolling-back)"),
         Kind::StandingBy => Words("Another instance of this upgrader acts: the one that it replaces, or is replaced by.", "wait; `status` of that one has the delegates' reasons.", "[The upgrader itself](../usage/self-upgrade.md)"),
+        Kind::WaitingForOthers => Words("Ten delegates are being replaced, each with a new container that proves itself. More at once would be a burden for the host.", "wait.", REPLICAS),
         Kind::WaitingForReplica => Words("Another replica is being replaced.", "wait.", REPLICAS),
         Kind::Pulling => Words("The image is being pulled.", "wait; `status` shows how far it is.", "[Before anything happens](../usage/replacement.md#before-anything-happens)"),
         Kind::Proving => Words("The new container is proving itself.", "wait; the line has its health.", START_FIRST),
