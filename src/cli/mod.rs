@@ -11,9 +11,12 @@ mod shutdown;
 mod status;
 
 use std::fmt::Display;
+use std::future::ready;
 use std::io::Write;
 
 use clap::{Parser, Subcommand};
+use futures_util::FutureExt as _;
+use futures_util::future::LocalBoxFuture;
 
 use crate::config::Settings;
 use crate::doctor::{Check, Severity, run_checks};
@@ -140,7 +143,7 @@ impl Exit {
 
 /// Runs the program.
 pub fn main() -> Exit {
-    let cli = match Cli::try_parse() {
+    let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();
@@ -161,6 +164,12 @@ pub fn main() -> Exit {
     exit
 }
 
+/// Reads the command line. Not inlined, so that its stack is free for what the daemon does all its life.
+#[inline(never)]
+fn parse() -> Result<Cli, clap::Error> {
+    Cli::try_parse()
+}
+
 /// What is done where no command is given: in a pod that the documented manifest or the chart made, one run over the
 /// Deployments.
 fn default_command() -> Command {
@@ -174,51 +183,64 @@ fn default_command() -> Command {
     Command::Run
 }
 
-/// `Err` is the exit of a command that cannot go on, its error printed.
-async fn dispatch(command: Command) -> Result<Exit, Exit> {
+/// What a command does; `Err` is the exit of one that cannot go on, its error printed. Each is on the heap by itself: a
+/// daemon has no stack for the others.
+type Work = LocalBoxFuture<'static, Result<Exit, Exit>>;
+
+fn dispatch(command: Command) -> Work {
     // The clients of a running daemon need no settings but its address.
     match command {
-        Command::Healthcheck => return Ok(status::healthcheck().await),
-        Command::Status { watch: true, .. } => return Ok(status::watch().await),
-        Command::Status { json, .. } => return status::status(json).await,
+        Command::Healthcheck => status::healthcheck().map(Ok).boxed_local(),
+        Command::Status { watch: true, .. } => status::watch().map(Ok).boxed_local(),
+        Command::Status { json, .. } => status::status(json).boxed_local(),
         #[cfg(feature = "kubernetes")]
-        Command::Kubernetes { config, command } => {
-            return Box::pin(kubernetes::dispatch(command, config)).await;
-        }
+        Command::Kubernetes { config, command } => kubernetes::dispatch(command, config).boxed_local(),
         #[cfg(not(feature = "kubernetes"))]
         Command::Kubernetes { .. } => {
             let problem = "this program is for Docker hosts; the image delegate-upgrader-kubernetes has the commands for clusters";
-            return Err(fail(problem, Exit::Usage));
+            ready(Err(fail(problem, Exit::Usage))).boxed_local()
         }
-        _ => {}
+        _ => on_host(command),
     }
-    on_host(command).await
 }
 
 /// The commands for a Docker host.
 #[cfg(feature = "docker")]
-async fn on_host(command: Command) -> Result<Exit, Exit> {
-    let settings = Settings::from_process_env().map_err(|errors| fail(errors, Exit::Config))?;
+fn on_host(command: Command) -> Work {
+    let settings = match Settings::from_process_env() {
+        Ok(settings) => settings,
+        Err(errors) => return ready(Err(fail(errors, Exit::Config))).boxed_local(),
+    };
     match command {
-        Command::Once => run::once(&settings).await,
-        Command::Retry { container } => operator::retry(&settings, &container).await,
-        Command::Rollback { container, to } => operator::rollback(&settings, &container, to).await,
-        Command::Pause { until } => pause::pause(&settings, until.as_deref()).await,
-        Command::Resume => pause::resume(&settings).await,
-        Command::History { container, json } => history::history(&settings, container.as_deref(), json).await,
-        Command::Plan { json } => plan::plan(&settings, json).await,
-        Command::Doctor { json } => Ok(print_checks(&run_checks(&settings).await, json)),
-        Command::Config => Ok(config(&settings)),
-        _ => Box::pin(run::run(settings)).await,
+        Command::Once => async move { run::once(&settings).await }.boxed_local(),
+        Command::Retry { container } => {
+            async move { operator::retry(&settings, &container).await }.boxed_local()
+        }
+        Command::Rollback { container, to } => {
+            async move { operator::rollback(&settings, &container, to).await }.boxed_local()
+        }
+        Command::Pause { until } => {
+            async move { pause::pause(&settings, until.as_deref()).await }.boxed_local()
+        }
+        Command::Resume => async move { pause::resume(&settings).await }.boxed_local(),
+        Command::History { container, json } => {
+            async move { history::history(&settings, container.as_deref(), json).await }.boxed_local()
+        }
+        Command::Plan { json } => async move { plan::plan(&settings, json).await }.boxed_local(),
+        Command::Doctor { json } => {
+            async move { Ok(print_checks(&run_checks(&settings).await, json)) }.boxed_local()
+        }
+        Command::Config => ready(Ok(config(&settings))).boxed_local(),
+        _ => run::run(settings).boxed_local(),
     }
 }
 
 /// Without them, the program of a cluster's image is smaller.
 #[cfg(not(feature = "docker"))]
-async fn on_host(_: Command) -> Result<Exit, Exit> {
+fn on_host(_: Command) -> Work {
     let problem = "this program is for clusters: see `delegate-upgrader kubernetes --help`; the image delegate-upgrader is the \
                    one for Docker hosts";
-    Err(fail(problem, Exit::Usage))
+    ready(Err(fail(problem, Exit::Usage))).boxed_local()
 }
 
 /// Prints an error. Standard error may be closed; the exit code says it all the same.

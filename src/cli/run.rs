@@ -42,12 +42,12 @@ pub(super) async fn run(settings: Settings) -> Result<Exit, Exit> {
     let mut shutdown = pin!(shutdown()?);
     let mut hang_ups = hang_ups()?;
     let started_at = Utc::now();
-    let mut daemon = upgrader(settings, None)
+    let mut daemon = Box::pin(upgrader(settings, None))
         .await
         .map_err(|problem| fail(problem, Exit::Config))?;
     loop {
         let (settings, listener) = (daemon.settings.clone(), Arc::clone(&daemon.listener));
-        let ended = async {
+        let ended = Box::pin(async {
             tokio::select! {
                 biased;
                 () = &mut shutdown => {
@@ -56,7 +56,7 @@ pub(super) async fn run(settings: Settings) -> Result<Exit, Exit> {
                 }
                 next = reloaded(&mut hang_ups, &settings, &listener) => Some(next),
             }
-        };
+        });
         let Some(next) = Box::pin(daemon.run(started_at, ended)).await else {
             info!("shutting down; unfinished replacements resume at the next start");
             return Ok(Exit::Ok);
@@ -210,7 +210,7 @@ async fn reloaded(hang_ups: &mut Signal, now: &Settings, listener: &Arc<TcpListe
         let next = match Settings::from_process_env() {
             Ok(settings) => {
                 let same = settings.listen == now.listen;
-                upgrader(settings, same.then(|| Arc::clone(listener))).await
+                Box::pin(upgrader(settings, same.then(|| Arc::clone(listener)))).await
             }
             Err(errors) => Err(errors.to_string()),
         };

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use futures_util::FutureExt as _;
 use tracing::warn;
 
 use crate::engine::{Engine, EngineCalls, EngineError};
@@ -258,6 +259,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// Takes all steps that can be taken now, each after an observation of its own. The report says when to call it again.
     ///
+    /// What it awaits is on the heap while it is awaited: all in one, that would be 70 kB of the stack for good.
+    ///
     /// # Errors
     /// The engine could not be observed.
     pub async fn reconcile(&mut self) -> Result<Report, EngineError> {
@@ -268,11 +271,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 Some(recent) => recent,
                 None => self.observe().await?,
             };
-            if let Some(report) = self.stand_by(&rollouts, now).await {
+            if let Some(report) = self.stand_by(&rollouts, now).boxed().await {
                 return Ok(report);
             }
             if is_new {
-                self.observe_services().await;
+                self.observe_services().boxed().await;
             }
             let healthy_time = self.settings.policy.healthy_time;
             self.ledger
@@ -281,10 +284,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             self.collect_pulls(now);
             self.ask_and_answer(&rollouts, now).await;
             self.note_failures(&rollouts, now);
-            let Some(mut report) = self.step_or_report(&rollouts, now, is_new).await else {
+            let Some(mut report) = self.step_or_report(&rollouts, now, is_new).boxed().await else {
                 continue;
             };
-            if self.step_services(&mut report, now).await {
+            if self.step_services(&mut report, now).boxed().await {
                 continue;
             }
             if let Some(until) = self.next_word(now) {
@@ -301,7 +304,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 services.contains(name) || rollouts.iter().any(|rollout| rollout.name == name)
             });
             self.report_gone(&mut report, &rollouts);
-            self.add_evidence(&mut report, &rollouts).await;
+            self.add_evidence(&mut report, &rollouts).boxed().await;
             report.delegates.sort_by(|a, b| a.container.cmp(&b.container));
             self.keep_observation(rollouts, now);
             return Ok(report);

@@ -97,7 +97,7 @@ pub struct Member {
     /// How long it may take to stop.
     pub stop_timeout: Duration,
     /// What this process has seen of it.
-    pub history: History,
+    pub history: Box<History>,
 }
 
 impl Member {
@@ -143,7 +143,7 @@ impl Member {
             ending: crate::health::ending(container),
             failed_to_start: !container.error().is_empty(),
             stop_timeout,
-            history,
+            history: Box::new(history),
         }
     }
 

@@ -112,7 +112,8 @@ impl DockerEngine {
     {
         let session = self.session().await?;
         let outcome = logged(&self.shared.http.calls, call, async {
-            match timeout(WRITE, run(session.docker)).await {
+            // What waits for one of these calls is smaller that way, and so is each who waits for that.
+            match timeout(WRITE, Box::pin(run(session.docker))).await {
                 Ok(outcome) => outcome.map_err(|error| errors::from_bollard(error, WRITE)),
                 Err(_) => Err(EngineError::TimedOut(WRITE)),
             }

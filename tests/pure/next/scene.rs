@@ -12,7 +12,7 @@ use delegate_upgrader::host::hold::Holds;
 use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{
-    CommonCause, Condition, Decided, Decision, Desired, Facts, History, Intent, Member, OwnerLimits, Policy,
+    CommonCause, Condition, Decided, Decision, Desired, Facts, Intent, Member, OwnerLimits, Policy,
     Reach, Rollout, Step, StoppedBy, Stopper, UnhealthyPeer, next,
 };
 use delegate_upgrader::schedule::wave::Place;
@@ -70,7 +70,7 @@ fn delegate(id: &str, reference: &str) -> Member {
         ending: "exited with code 3".to_owned(),
         failed_to_start: false,
         stop_timeout: Duration::from_secs(3600),
-        history: History::default(),
+        history: Box::default(),
     }
     .change(|m| m.history.compared_settings = Some(0))
     .seen_healthy_for(86_400)
@@ -149,7 +149,7 @@ pub trait Change: Sized {
             m.state = RunState::Created;
             m.started_at = None;
             m.health = verdict(HealthStatus::Unhealthy);
-            m.history = History::default();
+            m.history = Box::default();
         })
     }
 
