@@ -8,7 +8,7 @@ MDBOOK := 0.5.4
 test itself swarm kubernetes bench matrix fidelity book: export CARGO_PROFILE_DEV_OPT_LEVEL := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check hooks matrix itself swarm kubernetes fidelity sim mutants fuzz lint bench image image-kubernetes docs book recording man deb packages release reproducible newcomer dockerfile engines static static-kubernetes clean
+.PHONY: help demo test check hooks matrix itself swarm kubernetes fidelity sim mutants fuzz lint bench soak image image-kubernetes docs book recording man deb packages release reproducible newcomer dockerfile engines static static-kubernetes clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 20
@@ -69,12 +69,16 @@ lint: ## check formatting, clippy; cargo-deny and shellcheck if they are install
 	@if command -v cargo-deny >/dev/null; then .ci/deny; else echo 'cargo-deny is not installed: skipped'; fi
 	@if command -v shellcheck >/dev/null; then shellcheck -x $$(grep -rlE '^#!(/usr/bin/env bash|/bin/sh)$$' .ci docs examples fuzz/run packaging tests); else echo 'shellcheck is not installed: skipped'; fi
 
-bench: static ## measure size, memory, calls and times on a real engine; BENCH=services, or BENCH=deployments on a real cluster
+bench: static ## measure size, memory, calls and times on a real engine; BENCH=services, BENCH=peers, or BENCH=deployments on a real cluster
 ifeq ($(BENCH),deployments)
 	tests/lab/kubernetes run cargo test --locked --quiet --features kubernetes --test kubernetes -- --ignored --nocapture cluster::fifty
 else
-	tests/lab/run tests/lab/bench
+	tests/lab/run tests/lab/bench$(if $(filter peers,$(BENCH)),-peers)
+	[ -n "$(BENCH)" ] || cargo bench --locked --quiet --bench pure
 endif
+
+soak: static ## run it for hours with a tenth of a processor and 16 MB: memory, descriptors, what is left; SOAK_RUNS=10000
+	tests/lab/run tests/lab/soak
 
 image: static ## build delegate-upgrader:dev on the engine at DOCKER_HOST or the usual socket, without pulling
 	tests/lab/upgrader-image delegate-upgrader:dev

@@ -183,16 +183,14 @@ fn default_command() -> Command {
     Command::Run
 }
 
-/// What a command does; `Err` is the exit of one that cannot go on, its error printed. Each is on the heap by itself: a
-/// daemon has no stack for the others.
+/// What a command does; `Err` is the exit of one that cannot go on, its error printed. On the heap, each takes no stack from
+/// the daemon.
 type Work = LocalBoxFuture<'static, Result<Exit, Exit>>;
 
 fn dispatch(command: Command) -> Work {
     // The clients of a running daemon need no settings but its address.
     match command {
-        Command::Healthcheck => status::healthcheck().map(Ok).boxed_local(),
-        Command::Status { watch: true, .. } => status::watch().map(Ok).boxed_local(),
-        Command::Status { json, .. } => status::status(json).boxed_local(),
+        Command::Healthcheck | Command::Status { .. } => ask_the_daemon(command).boxed_local(),
         #[cfg(feature = "kubernetes")]
         Command::Kubernetes { config, command } => kubernetes::dispatch(command, config).boxed_local(),
         #[cfg(not(feature = "kubernetes"))]
@@ -204,6 +202,14 @@ fn dispatch(command: Command) -> Work {
     }
 }
 
+async fn ask_the_daemon(command: Command) -> Result<Exit, Exit> {
+    match command {
+        Command::Status { watch: true, .. } => Ok(status::watch().await),
+        Command::Status { json, .. } => status::status(json).await,
+        _ => Ok(status::healthcheck().await),
+    }
+}
+
 /// The commands for a Docker host.
 #[cfg(feature = "docker")]
 fn on_host(command: Command) -> Work {
@@ -212,26 +218,24 @@ fn on_host(command: Command) -> Work {
         Err(errors) => return ready(Err(fail(errors, Exit::Config))).boxed_local(),
     };
     match command {
-        Command::Once => async move { run::once(&settings).await }.boxed_local(),
-        Command::Retry { container } => {
-            async move { operator::retry(&settings, &container).await }.boxed_local()
-        }
-        Command::Rollback { container, to } => {
-            async move { operator::rollback(&settings, &container, to).await }.boxed_local()
-        }
-        Command::Pause { until } => {
-            async move { pause::pause(&settings, until.as_deref()).await }.boxed_local()
-        }
-        Command::Resume => async move { pause::resume(&settings).await }.boxed_local(),
-        Command::History { container, json } => {
-            async move { history::history(&settings, container.as_deref(), json).await }.boxed_local()
-        }
-        Command::Plan { json } => async move { plan::plan(&settings, json).await }.boxed_local(),
-        Command::Doctor { json } => {
-            async move { Ok(print_checks(&run_checks(&settings).await, json)) }.boxed_local()
-        }
-        Command::Config => ready(Ok(config(&settings))).boxed_local(),
-        _ => run::run(settings).boxed_local(),
+        Command::Run => run::run(settings).boxed_local(),
+        command => run_once(command, settings).boxed_local(),
+    }
+}
+
+/// All commands for a Docker host but the daemon.
+#[cfg(feature = "docker")]
+async fn run_once(command: Command, settings: Settings) -> Result<Exit, Exit> {
+    match command {
+        Command::Once => run::once(&settings).await,
+        Command::Retry { container } => operator::retry(&settings, &container).await,
+        Command::Rollback { container, to } => operator::rollback(&settings, &container, to).await,
+        Command::Pause { until } => pause::pause(&settings, until.as_deref()).await,
+        Command::Resume => pause::resume(&settings).await,
+        Command::History { container, json } => history::history(&settings, container.as_deref(), json).await,
+        Command::Plan { json } => plan::plan(&settings, json).await,
+        Command::Doctor { json } => Ok(print_checks(&run_checks(&settings).await, json)),
+        _ => Ok(config(&settings)),
     }
 }
 

@@ -88,7 +88,9 @@ async fn listen<E: Engine>(
             info!(%problem, "the engine's events are not permitted; a change is seen at the next check");
             return;
         }
-        debug!(?ended, "the engine's events have ended");
+        if let Err(problem) = &ended {
+            debug!(%problem, "the engine's events have ended");
+        }
         let has_lasted = since.elapsed() > RECONNECT;
         if has_lasted {
             // An engine that ends takes its containers along.
