@@ -11,7 +11,6 @@ mod shutdown;
 mod status;
 
 use std::fmt::Display;
-use std::future::ready;
 use std::io::Write;
 
 use clap::{Parser, Subcommand};
@@ -183,49 +182,42 @@ fn default_command() -> Command {
     Command::Run
 }
 
-/// What a command does; `Err` is the exit of one that cannot go on, its error printed. On the heap, each takes no stack from
-/// the daemon.
-type Work = LocalBoxFuture<'static, Result<Exit, Exit>>;
+/// What a command does; `Err` is the exit of one that cannot go on, its error printed. The daemon's is on the heap by itself:
+/// all its life it has no stack for the others.
+fn dispatch(command: Command) -> LocalBoxFuture<'static, Result<Exit, Exit>> {
+    match command {
+        #[cfg(feature = "docker")]
+        Command::Run => async { run::run(settings()?).await }.boxed_local(),
+        command => run_once(command).boxed_local(),
+    }
+}
 
-fn dispatch(command: Command) -> Work {
+async fn run_once(command: Command) -> Result<Exit, Exit> {
     // The clients of a running daemon need no settings but its address.
     match command {
-        Command::Healthcheck | Command::Status { .. } => ask_the_daemon(command).boxed_local(),
+        Command::Healthcheck => Ok(status::healthcheck().await),
+        Command::Status { watch: true, .. } => Ok(status::watch().await),
+        Command::Status { json, .. } => status::status(json).await,
         #[cfg(feature = "kubernetes")]
-        Command::Kubernetes { config, command } => kubernetes::dispatch(command, config).boxed_local(),
+        Command::Kubernetes { config, command } => Box::pin(kubernetes::dispatch(command, config)).await,
         #[cfg(not(feature = "kubernetes"))]
         Command::Kubernetes { .. } => {
             let problem = "this program is for Docker hosts; the image delegate-upgrader-kubernetes has the commands for clusters";
-            ready(Err(fail(problem, Exit::Usage))).boxed_local()
+            Err(fail(problem, Exit::Usage))
         }
-        _ => on_host(command),
+        command => on_host(command).await,
     }
 }
 
-async fn ask_the_daemon(command: Command) -> Result<Exit, Exit> {
-    match command {
-        Command::Status { watch: true, .. } => Ok(status::watch().await),
-        Command::Status { json, .. } => status::status(json).await,
-        _ => Ok(status::healthcheck().await),
-    }
-}
-
-/// The commands for a Docker host.
 #[cfg(feature = "docker")]
-fn on_host(command: Command) -> Work {
-    let settings = match Settings::from_process_env() {
-        Ok(settings) => settings,
-        Err(errors) => return ready(Err(fail(errors, Exit::Config))).boxed_local(),
-    };
-    match command {
-        Command::Run => run::run(settings).boxed_local(),
-        command => run_once(command, settings).boxed_local(),
-    }
+fn settings() -> Result<Settings, Exit> {
+    Settings::from_process_env().map_err(|errors| fail(errors, Exit::Config))
 }
 
-/// All commands for a Docker host but the daemon.
+/// The commands for a Docker host but the daemon.
 #[cfg(feature = "docker")]
-async fn run_once(command: Command, settings: Settings) -> Result<Exit, Exit> {
+async fn on_host(command: Command) -> Result<Exit, Exit> {
+    let settings = settings()?;
     match command {
         Command::Once => run::once(&settings).await,
         Command::Retry { container } => operator::retry(&settings, &container).await,
@@ -241,10 +233,10 @@ async fn run_once(command: Command, settings: Settings) -> Result<Exit, Exit> {
 
 /// Without them, the program of a cluster's image is smaller.
 #[cfg(not(feature = "docker"))]
-fn on_host(_: Command) -> Work {
+async fn on_host(_: Command) -> Result<Exit, Exit> {
     let problem = "this program is for clusters: see `delegate-upgrader kubernetes --help`; the image delegate-upgrader is the \
                    one for Docker hosts";
-    ready(Err(fail(problem, Exit::Usage))).boxed_local()
+    Err(fail(problem, Exit::Usage))
 }
 
 /// Prints an error. Standard error may be closed; the exit code says it all the same.

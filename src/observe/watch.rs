@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
-use tracing::{debug, info};
+use tracing::info;
 
 use crate::container::ContainerId;
 use crate::engine::{Engine, EngineError};
@@ -87,9 +87,6 @@ async fn listen<E: Engine>(
         {
             info!(%problem, "the engine's events are not permitted; a change is seen at the next check");
             return;
-        }
-        if let Err(problem) = &ended {
-            debug!(%problem, "the engine's events have ended");
         }
         let has_lasted = since.elapsed() > RECONNECT;
         if has_lasted {

@@ -271,11 +271,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 Some(recent) => recent,
                 None => self.observe().await?,
             };
-            if let Some(report) = self.stand_by(&rollouts, now).boxed().await {
+            if let Some(report) = self.stand_by(&rollouts, now).await {
                 return Ok(report);
             }
             if is_new {
-                self.observe_services().boxed().await;
+                self.observe_services().await;
             }
             let healthy_time = self.settings.policy.healthy_time;
             self.ledger
@@ -287,7 +287,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             let Some(mut report) = self.step_or_report(&rollouts, now, is_new).boxed().await else {
                 continue;
             };
-            if self.step_services(&mut report, now).boxed().await {
+            if self.step_services(&mut report, now).await {
                 continue;
             }
             if let Some(until) = self.next_word(now) {

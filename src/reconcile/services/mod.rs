@@ -399,8 +399,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// What a scheduled run would do to each service.
     pub(super) async fn plan_services(&mut self, now: DateTime<Utc>) -> Vec<Planned> {
-        let is_read = self.services.observed.is_empty() || self.read_holds().await.is_ok();
-        debug!(is_read, "what the engine remembers");
+        if !self.services.observed.is_empty() {
+            // Without what the engine remembers of pauses and delays, the plan shows the rest.
+            let _ = self.read_holds().await;
+        }
         let policy = &self.settings.policy;
         let plan = self.services.managed().map(|managed| {
             let facts = self.service_facts(managed, true);
