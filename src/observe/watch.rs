@@ -82,8 +82,8 @@ async fn listen<E: Engine>(
             }
         };
         let ended = engine.watch(tell).await;
-        if let Err(problem @ (EngineError::Refused { status: 400..500, .. } | EngineError::NotFound(_))) =
-            &ended
+        if let Err(problem) = &ended
+            && is_refusal(problem)
         {
             info!(%problem, "the engine's events are not permitted; a change is seen at the next check");
             return;
@@ -96,5 +96,13 @@ async fn listen<E: Engine>(
         if !(has_lasted && matches!(ended, Err(EngineError::TimedOut(_)))) {
             sleep(RECONNECT).await;
         }
+    }
+}
+
+/// Whether who is in between, or an engine without events, would say the same again.
+fn is_refusal(problem: &EngineError) -> bool {
+    match problem {
+        EngineError::Refused { status, .. } => matches!(status, 401 | 403 | 405 | 501),
+        problem => matches!(problem, EngineError::NotFound(_)),
     }
 }

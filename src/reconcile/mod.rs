@@ -259,7 +259,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// Takes all steps that can be taken now, each after an observation of its own. The report says when to call it again.
     ///
-    /// What it awaits is on the heap while it is awaited: all in one, that would be 70 kB of the stack for good.
+    /// The largest of what it awaits is on the heap while it is awaited, and no part of its stack.
     ///
     /// # Errors
     /// The engine could not be observed.

@@ -90,7 +90,11 @@ async fn an_engine_that_tells_nothing_is_looked_at() {
         let is_watch = |call: &&Call| call.operation == Operation::Watch;
         calls.iter().filter(is_watch).count()
     };
-    for (fault, asked) in [(Fault::Refuse(403), 1), (Fault::ErrBefore, 2)] {
+    for (fault, asked) in [
+        (Fault::Refuse(403), 1),
+        (Fault::Refuse(400), 2),
+        (Fault::ErrBefore, 2),
+    ] {
         let host = Host::new();
         host.run("dd");
         host.twin.set_faults(move |call| match call.operation {
