@@ -157,12 +157,10 @@ impl Claims {
                     line.fate = Fate::Any;
                 }
                 if situation.serving().is_some() {
-                    // As they took it, its policy was off. Or it was not asked to stop yet, and has lived several lives: by
-                    // its labels, it has begun another one since.
+                    // As they took it, its policy was off. Or it was not asked to stop yet: then it is a delegate of its own as
+                    // soon as it lives another life, which its policy gives it if it crashes.
                     line.unsure.insert(Part::Policy);
-                    let document = world.twin.document(target.id.as_str());
-                    let restarts = document.and_then(|document| document["RestartCount"].as_u64());
-                    line.is_double |= restarts > Some(0);
+                    line.is_double |= target.policy != "no";
                     return;
                 }
                 // Without a successor, or in a life that somebody gave it, it is theirs.
