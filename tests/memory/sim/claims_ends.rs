@@ -160,7 +160,10 @@ impl Claims {
                     // As they took it, its policy was off. Or it was not asked to stop yet: then it is a delegate of its own as
                     // soon as it lives another life, which its policy gives it if it crashes.
                     line.unsure.insert(Part::Policy);
-                    line.is_double |= target.policy != "no";
+                    if target.policy != "no" {
+                        line.fate = Fate::Any;
+                        line.is_double = true;
+                    }
                     return;
                 }
                 // Without a successor, or in a life that somebody gave it, it is theirs.

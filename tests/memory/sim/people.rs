@@ -209,9 +209,15 @@ pub(super) async fn act(world: &World, random: &mut Random) {
         name: target.name.clone(),
         role: *role,
     };
+    let is_done = do_by_hand(world, &hand, &before);
     // One with `--rm` ends, and the engine may remove it before it could be started again.
     let vanishes = world.scenario.delegates[situation.line].auto_remove && kind == Kind::Restart;
-    if do_by_hand(world, &hand, &before) || vanishes {
+    let hand = if is_done || !vanishes {
+        hand
+    } else {
+        OperatorAction::Kill(target.id.as_str().to_owned())
+    };
+    if is_done || vanishes {
         let mut book = world.book();
         let claims = &mut book.claims;
         claims.note(world, &situation, *role, target, &hand);
