@@ -12,8 +12,8 @@ use delegate_upgrader::host::hold::Holds;
 use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{
-    CommonCause, Condition, Decided, Decision, Desired, Facts, Intent, Member, OwnerLimits, Policy, Reach,
-    Rollout, Step, StoppedBy, Stopper, UnhealthyPeer, next,
+    CommonCause, Condition, Decided, Decision, Desired, Facts, History, Intent, Member, OwnerLimits, Policy,
+    Reach, Rollout, Step, StoppedBy, Stopper, UnhealthyPeer, next,
 };
 use delegate_upgrader::schedule::wave::Place;
 use delegate_upgrader::text::duration;
@@ -149,7 +149,7 @@ pub trait Change: Sized {
             m.state = RunState::Created;
             m.started_at = None;
             m.health = verdict(HealthStatus::Unhealthy);
-            m.history = Box::default();
+            *m.history = History::default();
         })
     }
 
