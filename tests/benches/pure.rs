@@ -2,6 +2,11 @@
 //!
 //! `cargo bench --bench pure`
 
+#![expect(
+    clippy::expect_used,
+    reason = "a benchmark that cannot go on says why and ends"
+)]
+
 use std::fs;
 use std::path::Path;
 
@@ -25,7 +30,7 @@ fn main() {
 
 fn text(path: &str) -> Vec<u8> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/docker-20.10");
-    fs::read(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    fs::read(root.join(path)).expect(path)
 }
 
 fn value(path: &str) -> Value {

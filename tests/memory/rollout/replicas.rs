@@ -161,7 +161,7 @@ async fn side_by_side(delegates: usize) -> (usize, Duration) {
     host.further.clone_from(&names);
     for name in &names {
         host.run_with(name, |body| {
-            body["Env"] = json!([format!("DELEGATE_NAME={name}")])
+            body["Env"] = json!([format!("DELEGATE_NAME={name}")]);
         });
     }
     let begun = host.twin.elapsed();

@@ -132,16 +132,16 @@ pub(super) fn moments(world: &World, book: &Book) -> Vec<String> {
                 }
             }
             Happened::Removed
-                if claims.given.contains_key(&event.name) && !was_named_just_now(world, &event, age) =>
+                if claims.given.contains_key(&event.name) && !was_named_just_now(world, event, age) =>
             {
                 violated("what someone gave a name was removed");
             }
             Happened::Renamed { .. }
                 if *faults == Faults::default()
-                    && is_blamed(world, &event)
-                    && !lost_its_policy(claims, &event)
-                    && !was_crowded_out(world, claims, &event)
-                    && !is_a_marker_that_was_started(world, &event) =>
+                    && is_blamed(world, event)
+                    && !lost_its_policy(claims, event)
+                    && !was_crowded_out(world, claims, event)
+                    && !is_a_marker_that_was_started(world, event) =>
             {
                 violated("a good image is in quarantine");
             }

@@ -86,7 +86,7 @@ impl<'a> Moments<'a> {
                     shadow.policy_off = call.detail == "no";
                 }
             }
-            self.replay(&event);
+            self.replay(event);
         }
         (self.violations, self.vanished_too_soon)
     }
