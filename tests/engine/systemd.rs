@@ -15,6 +15,11 @@ until_shown() {
     for _ in $(seq 300); do case "$(shown "$1")" in $2) echo "$1: $(shown "$1")"; return;; esac; sleep 0.1; done
     echo "$1 is still $(shown "$1")"
 }
+# A reload that is over may not have been told to systemd yet.
+settled() {
+    for _ in $(seq 300); do [ "$(systemctl is-active $unit)" = reloading ] || break; sleep 0.1; done
+    systemctl is-active $unit
+}
 tell() { sed -i "s/^HEALTH_INTERVAL=.*/HEALTH_INTERVAL=$1/" /etc/delegate-upgrader/delegate-upgrader.env; }
 
 printf '%s\n' "$SETTINGS" REGISTRY_USERNAME=robot >/etc/delegate-upgrader/delegate-upgrader.env
@@ -30,8 +35,8 @@ UNIT
 systemctl start $unit && echo "started: $(systemctl is-active $unit)"
 until_shown StatusText "*is healthy on $NEW*"
 
-tell 2s; systemctl reload $unit && echo "reloaded: $(systemctl is-active $unit)"
-tell soon; systemctl reload $unit && echo "reloaded: $(systemctl is-active $unit)"
+tell 2s; systemctl reload $unit && echo "reloaded: $(settled)"
+tell soon; systemctl reload $unit && echo "reloaded: $(settled)"
 tell 2s
 
 pid=$(shown MainPID)
