@@ -182,8 +182,8 @@ fn default_command() -> Command {
     Command::Run
 }
 
-/// What a command does; `Err` is the exit of one that cannot go on, its error printed. The daemon's is on the heap by itself:
-/// all its life it has no stack for the others.
+/// The work of a command; `Err` is the exit of a command that cannot go on, its error printed. The daemon's future is boxed by
+/// itself, so that a daemon reserves no stack for the other commands.
 fn dispatch(command: Command) -> LocalBoxFuture<'static, Result<Exit, Exit>> {
     match command {
         #[cfg(feature = "docker")]

@@ -209,11 +209,11 @@ pub trait Engine: Send + Sync + 'static {
         since: DateTime<Utc>,
     ) -> impl Future<Output = Result<Vec<HostEvent>, EngineError>> + Send;
 
-    /// Tells of each container that starts, ends, is paused, or gets another health or name, as it happens. Returns when the
-    /// connection ends, which it does after an hour at the latest.
+    /// Reports each container that starts, ends, is paused or removed, or gets another health or name, as it happens. Returns
+    /// when the connection ends, after an hour at the latest.
     fn watch(
         &self,
-        tell: impl FnMut(&ContainerId) + Send,
+        report: impl FnMut(&ContainerId) + Send,
     ) -> impl Future<Output = Result<(), EngineError>> + Send;
 
     /// The volumes that have this label.

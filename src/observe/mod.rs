@@ -91,7 +91,7 @@ impl<H: HealthEndpoint> Observer<H> {
         }
     }
 
-    /// Has the engine tell of changes to delegates, for [`Self::changed`].
+    /// Subscribes to the engine's events about delegates, for [`Self::changed`].
     pub fn watch<E: Engine>(&mut self, engine: &Arc<E>) {
         self.watch = Some(Watch::start(Arc::clone(engine)));
     }
@@ -184,8 +184,8 @@ impl<H: HealthEndpoint> Observer<H> {
         Ok(rollouts)
     }
 
-    /// Completes when something changes what the last observation showed: a health endpoint that was slow to answer, or
-    /// what the engine tells of a delegate; never where neither is awaited.
+    /// Completes when something changes what the last observation showed: the answer of a slow health endpoint, or an event of
+    /// the engine about a delegate; never where neither is awaited.
     pub async fn changed(&mut self) {
         let watch = async {
             match &mut self.watch {

@@ -1,4 +1,4 @@
-//! What happens to delegates between two observations, as the engine tells it.
+//! Changes of delegates between two observations, as the engine reports them.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -114,8 +114,8 @@ impl HttpClient {
         logged(&self.calls, request.to_string(), self.follow(request, max, take)).await
     }
 
-    /// The same for an answer that goes on for as long as there is something to tell: it is neither counted nor logged as
-    /// a call, since its time says nothing.
+    /// The same for an answer without an end, such as an event stream. It is neither counted nor logged as a call, since its
+    /// duration says nothing about the engine.
     pub(super) async fn follow(
         &self,
         request: Request,
@@ -179,7 +179,7 @@ impl HttpClient {
         if let Some(body) = request.body {
             builder = builder.header(CONTENT_TYPE, "application/json").body(body);
         }
-        // What waits for a call is smaller that way, and so is each who waits for that.
+        // Boxed, since each future that awaits a call holds a place for this one.
         Box::pin(builder.send())
             .await
             .map_err(|error| failure(&error, limit))

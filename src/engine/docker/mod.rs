@@ -38,7 +38,6 @@ use tokio::time::timeout;
 
 use self::arguments::{checked_id, reference_path, restart_policy};
 use self::call_log::logged;
-use self::events::Events;
 use self::http::HttpClient;
 use self::logs::Tail;
 use self::responses::{ContainerRow, Created, HostInfo};
@@ -69,8 +68,6 @@ const EXEC_LINES: usize = 3;
 /// How many lines an engine is asked for, at least. It keeps a line in pieces of 16 KiB and counts those: as many as a
 /// line of 3 MB has, and those around it.
 const LOG_PIECES: usize = 256;
-/// How long one connection tells of changes. What is in between may end it without a word.
-const WATCH: Duration = Duration::from_secs(3600);
 /// As much of a log, or of the events of a host, as is read.
 const MAX_STREAM_BYTES: usize = 8 * 1024 * 1024;
 
@@ -441,36 +438,11 @@ impl Engine for DockerEngine {
     }
 
     async fn events(&self, since: DateTime<Utc>) -> Result<Vec<HostEvent>, EngineError> {
-        let session = self.session().await?;
-        let http = &self.shared.http;
-        let moment =
-            |time: DateTime<Utc>| format!("{}.{:09}", time.timestamp(), time.timestamp_subsec_nanos());
-        // Without an end, the engine waits for the next event.
-        let request = http
-            .request(Method::GET, Some(session.info.api), &["events"], READ)
-            .query("since", &moment(since))
-            .query("until", &moment(Utc::now()));
-        let mut events = Events::default();
-        let read = http
-            .stream(request, MAX_STREAM_BYTES, |chunk| events.read(chunk))
-            .await;
-        self.track_session(read).await?;
-        Ok(events.all())
+        self.past_events(since).await
     }
 
-    async fn watch(&self, mut tell: impl FnMut(&ContainerId) + Send) -> Result<(), EngineError> {
-        let session = self.session().await?;
-        let http = &self.shared.http;
-        let request = http
-            .request(Method::GET, Some(session.info.api), &["events"], WATCH)
-            .query("filters", events::WATCHED);
-        let mut events = Events::default();
-        let take = |chunk: &[u8]| {
-            events.read(chunk);
-            events.take().iter().for_each(|event| tell(&event.id));
-        };
-        self.track_session(http.follow(request, usize::MAX, take).await)
-            .await
+    async fn watch(&self, report: impl FnMut(&ContainerId) + Send) -> Result<(), EngineError> {
+        self.watch_containers(report).await
     }
 
     async fn volumes(&self, label: &str) -> Result<Vec<Volume>, EngineError> {

@@ -112,7 +112,7 @@ impl DockerEngine {
     {
         let session = self.session().await?;
         let outcome = logged(&self.shared.http.calls, call, async {
-            // What waits for one of these calls is smaller that way, and so is each who waits for that.
+            // Boxed, since each future that awaits a command holds a place for this one.
             match timeout(WRITE, Box::pin(run(session.docker))).await {
                 Ok(outcome) => outcome.map_err(|error| errors::from_bollard(error, WRITE)),
                 Err(_) => Err(EngineError::TimedOut(WRITE)),
