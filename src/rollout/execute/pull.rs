@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::{debug, info};
@@ -36,6 +36,8 @@ pub struct Pulls {
     tasks: JoinSet<(Pulled, Option<FullDisk>)>,
     /// The others wait.
     open: Arc<Semaphore>,
+    /// Hears of each that ends.
+    ending: Arc<Notify>,
     in_progress: HashMap<String, Meter>,
     /// The images whose last pull found too little room. Only this process knows: the next one pulls once more, which
     /// costs traffic, and no container.
@@ -69,6 +71,7 @@ impl Default for Pulls {
         Self {
             tasks: JoinSet::new(),
             open: Arc::new(Semaphore::new(MAX_OPEN)),
+            ending: Arc::default(),
             in_progress: HashMap::new(),
             full_disks: HashMap::new(),
         }
@@ -94,7 +97,7 @@ impl Pulls {
         };
         let last = self.full_disks.get(&reference.normalised()).cloned();
         let (engine, rollout, reference) = (Arc::clone(engine), rollout.clone(), reference.clone());
-        let open = Arc::clone(&self.open);
+        let (open, ending) = (Arc::clone(&self.open), Arc::clone(&self.ending));
         self.tasks.spawn(async move {
             // It is never closed.
             let _permit = open.acquire().await;
@@ -129,8 +132,15 @@ impl Pulls {
                 outcome,
                 took: begun.elapsed(),
             };
+            // This task has ended by the time that whoever hears of it goes on.
+            ending.notify_one();
             (pulled, full_disk)
         });
+    }
+
+    /// Completes when a pull ends, or has since the last call; never where there is none.
+    pub async fn changed(&self) {
+        self.ending.notified().await;
     }
 
     /// Whether this image is being pulled.

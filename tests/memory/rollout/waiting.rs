@@ -274,3 +274,16 @@ async fn a_run_with_nothing_to_do_costs_one_list_and_an_inspect_of_each_delegate
         }
     }
 }
+
+/// The twin takes two seconds for a pull.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_pull_is_gone_on_with_at_once() {
+    let host = Host::new();
+    host.run("dd");
+    host.once(NEW).await;
+    let (calls, events) = (host.twin.calls(), host.twin.events());
+    let pull = calls.iter().find(|call| call.operation == Operation::Pull);
+    let candidate = events.iter().find(|event| event.name == "dd.candidate");
+    let gap = candidate.unwrap().at - pull.unwrap().at - 2 * SECOND;
+    assert!(gap < SECOND / 5, "{gap:?}");
+}
