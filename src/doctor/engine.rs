@@ -229,7 +229,8 @@ fn optional_for(call: &ApiCall, needs: Needs) -> Option<&'static str> {
 async fn disk(engine: &DockerEngine, disk: &Disk, rollouts: &[Rollout], checks: &mut Checks) {
     let mut least: Option<Room> = None;
     for delegate in rollouts.iter().filter_map(Rollout::replaceable) {
-        if let Some(room) = disk.room(engine, &delegate.id, &delegate.image_id).await
+        if let Ok(image) = engine.inspect_image(delegate.image_id.as_str()).await
+            && let Some(room) = disk.room(engine, &delegate.id, &image).await
             && least.is_none_or(|least| room.needed > least.needed)
         {
             least = Some(room);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::proc;
-use crate::container::{ContainerId, ImageId};
+use crate::container::ContainerId;
 use crate::engine::Engine;
 
 /// The memory available to new processes on the engine's host, in bytes; `None` where it cannot be read.
@@ -40,16 +40,10 @@ pub struct Room {
 }
 
 impl Disk {
-    /// The room for the successor of `running`, the image of the container `serving`; `None` where it cannot be known
-    /// before the pull.
-    pub async fn room<E: Engine>(
-        &self,
-        engine: &E,
-        serving: &ContainerId,
-        running: &ImageId,
-    ) -> Option<Room> {
-        let image = engine.inspect_image(running.as_str()).await.ok()?;
-        let size = image.get("Size").and_then(Value::as_u64)?;
+    /// The room for the successor of `running`, the document of the image of the container `serving`; `None` where it cannot be
+    /// known before the pull.
+    pub async fn room<E: Engine>(&self, engine: &E, serving: &ContainerId, running: &Value) -> Option<Room> {
+        let size = running.get("Size").and_then(Value::as_u64)?;
         Some(Room {
             needed: size.saturating_add(MARGIN),
             available: self.available(engine, serving).await?,

@@ -1,4 +1,4 @@
-//! Taking a step, and what follows from its outcome.
+//! What is decided on an observation: a step is taken, and what follows from its outcome, or a fact is learned.
 
 use std::time::Duration;
 
@@ -6,15 +6,87 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::Reconciler;
 use super::log::{completion_message, log_result, log_step, seconds};
+use super::observation::Observed;
+use super::{Reconciler, Stalled};
 use crate::engine::Engine;
 use crate::health::HealthEndpoint;
 use crate::manager::ImageSource;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Backoff, Effect, Failure, Pulled, Rollout, Step, execute};
+use crate::rollout::{Backoff, Decision, Effect, Fact, Failure, Pulled, Rollout, Step, execute};
+use crate::status::report::Report;
+
+/// What came of one observation.
+pub(super) enum Outcome {
+    /// There is nothing to do: a report.
+    Rest(Report),
+    /// More is known, or a pull began. What was observed still holds.
+    Learned,
+    /// What was observed may not hold any more.
+    Changed,
+}
+
+impl Outcome {
+    fn of_step(step: &Step) -> Self {
+        match step {
+            Step::Pull { .. } => Self::Learned,
+            _ => Self::Changed,
+        }
+    }
+
+    /// All other facts are kept with the containers that were observed.
+    fn of_fact(fact: &Fact) -> Self {
+        match fact {
+            Fact::FreeMemory | Fact::HiddenObstacle | Fact::Holds => Self::Learned,
+            _ => Self::Changed,
+        }
+    }
+}
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
+    /// Takes the first step, or learns the first fact, that a delegate needs, if the observation may be acted upon. Where none
+    /// needs one, the report says why.
+    pub(super) async fn step_or_report(&mut self, observed: &Observed) -> Outcome {
+        let (rollouts, now) = (&observed.rollouts, observed.now);
+        let mut report = Report::new(now);
+        let mut stalled = Stalled::new();
+        for rollout in self.run.in_order(rollouts) {
+            let decided = self.decide(rollout, rollouts, &stalled, now);
+            if decided.decision.is_to_do() && !observed.may_act() {
+                return Outcome::Changed;
+            }
+            self.log_decision(rollout, &decided);
+            match decided.decision {
+                Decision::Act(step) => {
+                    self.apply(rollout, &step, now).await;
+                    return Outcome::of_step(&step);
+                }
+                Decision::Learn(fact) => {
+                    let outcome = Outcome::of_fact(&fact);
+                    self.learn(rollout, rollouts, fact, now).await;
+                    return outcome;
+                }
+                Decision::Wait { reason, until } => {
+                    self.report(&mut report, rollout, &reason, Some(until));
+                    self.note_inconclusive(rollout, &reason);
+                    // A failure that is waited out may pass.
+                    if !reason.is_failure() {
+                        self.ledger.note_reason(rollout.into(), &reason, now).await;
+                    }
+                }
+                Decision::Rest(reason) => {
+                    self.report(&mut report, rollout, &reason, None);
+                    self.note_inconclusive(rollout, &reason);
+                    self.ledger.note_reason(rollout.into(), &reason, now).await;
+                    if reason.is_failure() {
+                        stalled.insert(rollout.name.clone(), reason.failure());
+                    }
+                }
+            }
+        }
+        Outcome::Rest(report)
+    }
+
     /// Takes a step. A pull is only started: [`Self::collect_pulls`] takes in its end.
     pub(super) async fn apply(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
         log_step(rollout, step, &self.update_order(rollout));
@@ -26,6 +98,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             let disk = self.settings.scope.disk();
             self.pulls.start(&self.engine, rollout, reference, disk);
             return;
+        }
+        if let Step::NoteFirstSeen { .. } = step {
+            self.holds.forget();
         }
         self.ledger.before(rollout, step, now).await;
         let begun = Instant::now();

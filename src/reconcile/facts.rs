@@ -1,8 +1,10 @@
 //! Facts that a decision needs beside the containers: what is known of them, and how they are learned.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use futures_util::{StreamExt as _, stream};
 use tracing::{debug, warn};
 
 use super::{Reconciler, Stalled};
@@ -15,7 +17,7 @@ use crate::image::manager_reference;
 use crate::manager::{ImageSource, Query};
 use crate::rollout::reason::Reason;
 use crate::rollout::{
-    Desired, Fact, Facts, Failure, Member, Policy, Reach, Rollout, StoppedBy, Stopper, UpdateOrder,
+    Decision, Desired, Fact, Facts, Failure, Member, Policy, Reach, Rollout, StoppedBy, Stopper, UpdateOrder,
     prepare_candidate,
 };
 
@@ -28,6 +30,9 @@ const LOOK_FOR_CHANGES: &str = "find out whether it was changed meanwhile";
 
 /// What failed where that is unknown.
 const LOOK_FOR_OBSTACLES: &str = "find out whether it can be recreated as it is";
+
+/// So many samples are taken at once at most.
+const MAX_SAMPLES: usize = 10;
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// What is known about one delegate.
@@ -100,15 +105,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         })
     }
 
-    /// Learns a fact that a decision needs.
-    pub(super) async fn learn(&mut self, rollout: &Rollout, fact: Fact, now: DateTime<Utc>) {
+    /// Learns a fact that a decision about one delegate, of all there are, needs.
+    pub(super) async fn learn(&mut self, rollout: &Rollout, all: &[Rollout], fact: Fact, now: DateTime<Utc>) {
         match (fact, &rollout.serving) {
-            // The answer holds until the replacement is over.
-            (Fact::FreeMemory, Some(serving)) => {
-                let available = (self.settings.scope.free_memory)();
-                let answer = memory_for_two(self.engine.as_ref(), available, serving).await;
-                self.track(rollout).free_memory = Some(answer);
-            }
+            (Fact::FreeMemory, Some(serving)) => self.learn_free_memory(rollout, serving, all, now).await,
             (Fact::HiddenObstacle, Some(serving)) => self.learn_hidden_obstacle(rollout, serving).await,
             (Fact::StoppedBy { container }, _) => self.learn_who_stopped(rollout, &container).await,
             (Fact::RemovedBy, _) => self.learn_who_removed(rollout).await,
@@ -125,6 +125,55 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             (Fact::Holds, _) => self.learn_holds(rollout).await,
             (Fact::Health { container }, _) => self.memory.history(&container).is_check_due = true,
             (Fact::FreeMemory | Fact::HiddenObstacle, None) => {}
+        }
+    }
+
+    /// The answer holds until the replacement is over.
+    async fn learn_free_memory(
+        &mut self,
+        rollout: &Rollout,
+        serving: &Member,
+        all: &[Rollout],
+        now: DateTime<Utc>,
+    ) {
+        let available = Arc::clone(&self.settings.scope.free_memory);
+        let is_known = available().is_none() || self.track(rollout).memory_use.is_some();
+        if needs_sample(serving) && !is_known {
+            self.sample_memory(all, now).await;
+        }
+        let tracked = self.track(rollout);
+        let needed = serving.memory_limit.or(tracked.memory_use.flatten());
+        // What is not known does not forbid a second one. Others have started since the samples were taken.
+        let answer = match (needed, available()) {
+            (Some(needed), Some(available)) if is_running(serving) && needed > available => {
+                Err(SingleInstance::TooLittleMemory { needed, available })
+            }
+            _ => Ok(()),
+        };
+        tracked.free_memory = Some(answer);
+    }
+
+    /// Where a container has no limit, the engine samples its present use, which takes a second: those of all delegates that
+    /// are asked about next are taken at once.
+    async fn sample_memory(&mut self, all: &[Rollout], now: DateTime<Utc>) {
+        let is_next = |rollout: &&Rollout| {
+            let decided = self.decide(rollout, all, &Stalled::new(), now);
+            matches!(decided.decision, Decision::Learn(Fact::FreeMemory))
+        };
+        let serving = all.iter().filter(is_next).filter_map(|rollout| {
+            let serving = rollout.serving.as_ref().filter(|serving| needs_sample(serving))?;
+            Some((rollout.name.clone(), serving.id.clone()))
+        });
+        let asked: Vec<(String, ContainerId)> = serving.collect();
+        let samples = asked.into_iter().map(|(name, id)| {
+            let engine = Arc::clone(&self.engine);
+            async move { (name, engine.memory_usage(&id).await.ok()) }
+        });
+        let mut samples = stream::iter(samples).buffer_unordered(MAX_SAMPLES).boxed();
+        while let Some((name, sample)) = samples.next().await {
+            if let Some(tracked) = self.tracked.get_mut(&name) {
+                tracked.memory_use = Some(sample);
+            }
         }
     }
 
@@ -239,7 +288,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             if rollout.is_in_progress() {
                 continue;
             }
-            tracked.free_memory = None;
+            tracked.forget_memory();
             // Another upgrader brought it back without the policy that this one took off. What it has now is its owner's.
             if let Some(serving) = rollout.serving.as_ref().filter(|_| rollout.failed.is_empty())
                 && serving.is_up()
@@ -258,28 +307,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 }
 
-/// Whether the host has the memory for a second container like this one. Where the container has no limit, the engine
-/// samples its present use, which takes a second. What is not known does not forbid a second one.
-async fn memory_for_two<E: Engine>(
-    engine: &E,
-    available: Option<u64>,
-    serving: &Member,
-) -> Result<(), SingleInstance> {
-    let Some(available) = available.filter(|_| serving.state == RunState::Running) else {
-        return Ok(());
-    };
-    let needed = match serving.memory_limit {
-        Some(limit) => limit,
-        None => match engine.memory_usage(&serving.id).await {
-            Ok(usage) => usage,
-            Err(_) => return Ok(()),
-        },
-    };
-    if needed > available {
-        Err(SingleInstance::TooLittleMemory { needed, available })
-    } else {
-        Ok(())
-    }
+fn is_running(serving: &Member) -> bool {
+    serving.state == RunState::Running
+}
+
+/// Whether only the engine can say how much memory another container like this one takes.
+fn needs_sample(serving: &Member) -> bool {
+    is_running(serving) && serving.memory_limit.is_none()
 }
 
 /// Whether asking again is useless: a socket proxy refuses the call, which an upgrade does not need otherwise.

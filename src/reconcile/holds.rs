@@ -27,6 +27,11 @@ impl KnownHolds {
         self.observations += 1;
     }
 
+    /// It is about to be changed.
+    pub(super) fn forget(&mut self) {
+        self.read = None;
+    }
+
     /// What holds the replacement by this image back; `None` where that has to be read.
     pub(super) fn of(&self, image: &str) -> Option<Result<Holds, String>> {
         let (at, read) = self.read.as_ref()?;

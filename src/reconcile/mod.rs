@@ -36,10 +36,11 @@ use crate::image::TargetSettings;
 use crate::manager::heartbeat::ManagerStatus;
 use crate::manager::{ImageSource, ManagerRequests, UpgraderImage};
 use crate::observe::{Observer, Scope};
+use crate::reconcile::act::Outcome;
 use crate::reconcile::clock::{Clock, Timekeeper};
 use crate::reconcile::holds::KnownHolds;
 use crate::reconcile::manager_link::ManagerLink;
-use crate::reconcile::observation::Recent;
+use crate::reconcile::observation::Observed;
 use crate::reconcile::services::Services;
 use crate::reconcile::tracked::Tracked;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
@@ -85,8 +86,8 @@ pub struct Reconciler<E, M, H> {
     services: Services,
     /// The run that starts with the next observation.
     starting: Option<Mode>,
-    /// The last observation, while an answer is awaited.
-    recent: Option<Recent>,
+    /// The last observation, as long as it holds.
+    recent: Option<Observed>,
     /// Another instance of this upgrader acted at the last observation.
     stood_by: bool,
     pulls: Pulls,
@@ -265,14 +266,17 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// # Errors
     /// The engine could not be observed.
     pub async fn reconcile(&mut self) -> Result<Report, EngineError> {
-        let mut recent = self.recent_observation();
         for _ in 0..MAX_STEPS {
-            let is_new = recent.is_none();
-            let (rollouts, now) = match recent.take() {
+            let observed = match self.recent_observation() {
                 Some(recent) => recent,
-                None => self.observe().await?,
+                None => self
+                    .observe()
+                    .await
+                    .map(|(rollouts, now)| Observed::new(rollouts, now))?,
             };
-            if let Some(report) = self.stand_by(&rollouts, now).await {
+            let (is_new, now) = (observed.is_new(), observed.now);
+            let rollouts = &observed.rollouts;
+            if let Some(report) = self.stand_by(rollouts, now).await {
                 return Ok(report);
             }
             if is_new {
@@ -280,13 +284,18 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             }
             let healthy_time = self.settings.policy.healthy_time;
             self.ledger
-                .observe(&rollouts, self.services.managed(), healthy_time, now)
+                .observe(rollouts, self.services.managed(), healthy_time, now)
                 .await;
             self.collect_pulls(now);
-            self.ask_and_answer(&rollouts, now).await;
-            self.note_failures(&rollouts, now);
-            let Some(mut report) = self.step_or_report(&rollouts, now, is_new).boxed().await else {
-                continue;
+            self.ask_and_answer(rollouts, now).await;
+            self.note_failures(rollouts, now);
+            let mut report = match self.step_or_report(&observed).boxed().await {
+                Outcome::Rest(report) => report,
+                Outcome::Learned => {
+                    self.keep_for_decision(observed);
+                    continue;
+                }
+                Outcome::Changed => continue,
             };
             if self.step_services(&mut report, now).await {
                 continue;
@@ -294,8 +303,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             if let Some(until) = self.next_word(now) {
                 report.check_by(until);
             }
-            self.forget_answers(&rollouts);
-            self.forget_absent(&rollouts);
+            self.forget_answers(rollouts);
+            self.forget_absent(rollouts);
             let services: HashSet<&str> = self
                 .services
                 .managed()
@@ -304,10 +313,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             self.ledger.forget_absent(|name| {
                 services.contains(name) || rollouts.iter().any(|rollout| rollout.name == name)
             });
-            self.report_gone(&mut report, &rollouts);
-            self.add_evidence(&mut report, &rollouts).boxed().await;
+            self.report_gone(&mut report, rollouts);
+            self.add_evidence(&mut report, rollouts).boxed().await;
             report.delegates.sort_by(|a, b| a.container.cmp(&b.container));
-            self.keep_observation(rollouts, now);
+            self.keep_for_answer(observed);
             return Ok(report);
         }
         let (rollouts, now) = self.observe().await?;
@@ -321,52 +330,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             report.enter(rollout, DelegateReport::new(rollout, &reason, None));
         }
         Ok(report)
-    }
-
-    /// Takes the first step, or learns the first fact, that a delegate needs, if the observation is new. Where none needs
-    /// one, the report says why.
-    async fn step_or_report(
-        &mut self,
-        rollouts: &[Rollout],
-        now: DateTime<Utc>,
-        is_new: bool,
-    ) -> Option<Report> {
-        let mut report = Report::new(now);
-        let mut stalled = Stalled::new();
-        for rollout in self.run.in_order(rollouts) {
-            let decided = self.decide(rollout, rollouts, &stalled, now);
-            if decided.decision.is_to_do() && !is_new {
-                return None;
-            }
-            self.log_decision(rollout, &decided);
-            match decided.decision {
-                Decision::Act(step) => {
-                    self.apply(rollout, &step, now).await;
-                    return None;
-                }
-                Decision::Learn(fact) => {
-                    self.learn(rollout, fact, now).await;
-                    return None;
-                }
-                Decision::Wait { reason, until } => {
-                    self.report(&mut report, rollout, &reason, Some(until));
-                    self.note_inconclusive(rollout, &reason);
-                    // A failure that is waited out may pass.
-                    if !reason.is_failure() {
-                        self.ledger.note_reason(rollout.into(), &reason, now).await;
-                    }
-                }
-                Decision::Rest(reason) => {
-                    self.report(&mut report, rollout, &reason, None);
-                    self.note_inconclusive(rollout, &reason);
-                    self.ledger.note_reason(rollout.into(), &reason, now).await;
-                    if reason.is_failure() {
-                        stalled.insert(rollout.name.clone(), reason.failure());
-                    }
-                }
-            }
-        }
-        Some(report)
     }
 
     /// When to report again what is waited for; `None` where nothing is.
@@ -426,7 +389,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 else {
                     break;
                 };
-                self.learn(rollout, fact, now).await;
+                self.learn(rollout, &rollouts, fact, now).await;
                 learned = true;
             }
         }

@@ -17,30 +17,83 @@ use crate::text::duration;
 /// An observation that is so young shows what is there well enough to say that there is nothing to do.
 const YOUNG: Duration = Duration::from_secs(2);
 
-/// An observation while an answer is awaited: with most answers there is nothing to do, and none is made for that.
+/// An observation that is so young is acted upon again, after a question or a pull, which change none of what it shows.
+const FRESH: Duration = Duration::from_millis(500);
+
+/// The delegates, as they were observed.
 #[derive(Debug)]
-pub(super) struct Recent {
-    rollouts: Vec<Rollout>,
-    now: DateTime<Utc>,
+pub(super) struct Observed {
+    pub(super) rollouts: Vec<Rollout>,
+    /// When the observation began.
+    pub(super) now: DateTime<Utc>,
     ended: Instant,
+    /// `None` where it is new.
+    kept_for: Option<KeptFor>,
+}
+
+impl Observed {
+    /// What has just been observed.
+    pub(super) fn new(rollouts: Vec<Rollout>, now: DateTime<Utc>) -> Self {
+        Self {
+            rollouts,
+            now,
+            ended: Instant::now(),
+            kept_for: None,
+        }
+    }
+
+    /// Whether nothing was decided on it yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.kept_for.is_none()
+    }
+
+    /// Whether it may be acted upon, and does not only show that there is nothing to do.
+    pub(super) fn may_act(&self) -> bool {
+        self.kept_for != Some(KeptFor::Answer)
+    }
+}
+
+/// What an observation is kept for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KeptFor {
+    /// An answer is awaited: with most there is nothing to do, and no other observation is made for that.
+    Answer,
+    /// The next decision: what changed is only what is known beside the containers.
+    Decision,
 }
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Keeps an observation for the answer of the Manager or a registry that is awaited.
-    pub(super) fn keep_observation(&mut self, rollouts: Vec<Rollout>, now: DateTime<Utc>) {
+    pub(super) fn keep_for_answer(&mut self, observed: Observed) {
         let is_enough = self.run.awaited().is_some() && !self.observer.is_waiting();
-        let ended = Instant::now();
-        self.recent = is_enough.then_some(Recent { rollouts, now, ended });
+        self.recent = is_enough.then_some(Observed {
+            kept_for: Some(KeptFor::Answer),
+            ended: Instant::now(),
+            ..observed
+        });
     }
 
-    /// The observation that was kept, once, if nothing but an answer has come since.
-    pub(super) fn recent_observation(&mut self) -> Option<(Vec<Rollout>, DateTime<Utc>)> {
+    /// Keeps an observation after something was learned, or begun beside the loop, that changes nothing on the host.
+    pub(super) fn keep_for_decision(&mut self, observed: Observed) {
+        self.recent = Some(Observed {
+            kept_for: Some(KeptFor::Decision),
+            ..observed
+        });
+    }
+
+    /// The observation that was kept, once, if it still holds.
+    pub(super) fn recent_observation(&mut self) -> Option<Observed> {
         // That notices a jump of the clock, for which its times are wrong.
         self.now();
+        let recent = self.recent.take()?;
         let has_services = self.services.managed().next().is_some();
         let is_for_an_answer = self.manager.has_answer() && self.starting.is_none() && !has_services;
-        let recent = self.recent.take().filter(|_| is_for_an_answer)?;
-        (recent.ended.elapsed() < YOUNG).then_some((recent.rollouts, recent.now))
+        let holds = match recent.kept_for {
+            Some(KeptFor::Answer) => is_for_an_answer && recent.ended.elapsed() < YOUNG,
+            Some(KeptFor::Decision) => recent.ended.elapsed() < FRESH,
+            None => false,
+        };
+        holds.then_some(recent)
     }
 
     /// The time. Where the system clock jumped, what is remembered is moved along.

@@ -18,6 +18,8 @@ pub(super) struct Tracked {
     pub(super) backoff: Option<Backoff>,
     /// Whether the host has the memory for a second container; known until its replacement is over.
     pub(super) free_memory: Option<Result<(), SingleInstance>>,
+    /// How much memory the one in service takes, in bytes, as far as the engine says; as long as the answer before.
+    pub(super) memory_use: Option<Option<u64>>,
     /// What no document shows and keeps the container in service from being recreated, with the id of that container.
     pub(super) hidden_obstacle: Option<(ContainerId, Result<(), Obstacle>)>,
     /// Who removed the container that had the delegate's name; forgotten once another container has it.
@@ -51,8 +53,13 @@ impl Tracked {
     /// A new run tries again, and asks for the host's memory and for what was in the way again.
     pub(super) fn start_run(&mut self) {
         self.backoff = None;
-        self.free_memory = None;
+        self.forget_memory();
         self.hidden_obstacle = None;
+    }
+
+    pub(super) fn forget_memory(&mut self) {
+        self.free_memory = None;
+        self.memory_use = None;
     }
 
     /// What keeps the container in service from being recreated. What was learned of another one says nothing.

@@ -103,11 +103,14 @@ impl Pulls {
             let _permit = open.acquire().await;
             let begun = Instant::now();
             let engine = engine.as_ref();
-            let is_there = is_there(engine, &running, &reference).await;
-            let room = if is_there {
-                None
-            } else {
-                disk.room(engine, &serving, &running).await
+            let before = Before {
+                running: engine.inspect_image(running.as_str()).await,
+                wanted: engine.inspect_image(&reference.to_string()).await,
+            };
+            let is_there = before.is_there(&running);
+            let room = match &before.running {
+                Ok(running) if !is_there => disk.room(engine, &serving, running).await,
+                _ => None,
             };
             let last = last.filter(|_| !is_there);
             let refusal = too_little_disk(room, last.as_ref(), &reference);
@@ -115,7 +118,7 @@ impl Pulls {
                 (Err(Failure::Refused(reason)), last)
             } else {
                 let mut is_full = false;
-                let outcome = pull(engine, &running, &reference, &meter, &mut is_full).await;
+                let outcome = pull(engine, before, &reference, &meter, &mut is_full).await;
                 let full_disk = match &outcome {
                     Err(Failure::Refused(reason)) if is_full => Some(FullDisk {
                         reason: reason.clone(),
@@ -176,10 +179,20 @@ impl Pulls {
     }
 }
 
-/// Whether the image is there already, and so needs no space: unless it is what runs now under a tag that may have moved.
-async fn is_there<E: Engine>(engine: &E, running: &ImageId, reference: &ImageReference) -> bool {
-    let there = engine.inspect_image(&reference.to_string()).await.ok();
-    there.as_ref().and_then(image_id).is_some_and(|id| id != *running)
+/// What the engine had before a pull.
+struct Before {
+    /// The image that runs now.
+    running: Result<Value, EngineError>,
+    /// What the reference stands for.
+    wanted: Result<Value, EngineError>,
+}
+
+impl Before {
+    /// Whether the image is there already, and so needs no space: unless it is what runs now under a tag that may have moved.
+    fn is_there(&self, running: &ImageId) -> bool {
+        let there = self.wanted.as_ref().ok();
+        there.and_then(image_id).is_some_and(|id| id != *running)
+    }
 }
 
 /// Whether the image may not fit, by the room for it and by its last pull, where that filled the disk.
@@ -209,7 +222,7 @@ fn too_little_disk(
 /// stream, and some of them are not errors. Says whether the disk was full.
 async fn pull<E: Engine>(
     engine: &E,
-    running: &ImageId,
+    before: Before,
     reference: &ImageReference,
     meter: &Meter,
     is_full: &mut bool,
@@ -220,7 +233,7 @@ async fn pull<E: Engine>(
             problem,
         })
     };
-    let needed = match engine.inspect_image(running.as_str()).await {
+    let needed = match before.running {
         Ok(running) => image_platform(&running),
         Err(error) if is_refused_for_good(&error) => None,
         Err(error) => return Err(error.into()),
@@ -230,7 +243,7 @@ async fn pull<E: Engine>(
     let platform = needed
         .as_deref()
         .filter(|needed| *needed != format!("{os}/{architecture}"));
-    let before = match engine.inspect_image(&reference.to_string()).await {
+    let before = match before.wanted {
         Ok(image) => Some(image),
         Err(error) if matches!(error, EngineError::NotFound(_)) || is_refused_for_good(&error) => None,
         Err(error) => return Err(error.into()),
