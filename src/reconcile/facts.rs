@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use futures_util::{StreamExt as _, stream};
+use futures_util::FutureExt as _;
+use futures_util::future::select_all;
 use tracing::{debug, warn};
 
 use super::{Reconciler, Stalled};
@@ -18,7 +19,7 @@ use crate::manager::{ImageSource, Query};
 use crate::rollout::reason::Reason;
 use crate::rollout::{
     Decision, Desired, Fact, Facts, Failure, Member, Policy, Reach, Rollout, StoppedBy, Stopper, UpdateOrder,
-    prepare_candidate,
+    next, prepare_candidate,
 };
 
 /// The label that Compose puts on its containers. Only Compose is known to copy files into a container before it
@@ -157,23 +158,29 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// are asked about next are taken at once.
     async fn sample_memory(&mut self, all: &[Rollout], now: DateTime<Utc>) {
         let is_next = |rollout: &&Rollout| {
-            let decided = self.decide(rollout, all, &Stalled::new(), now);
+            let desired = self.run.desired(rollout, all);
+            let mut facts = self.facts(rollout, all, &desired, &Stalled::new(), now);
+            facts.hidden_obstacle.get_or_insert(Ok(()));
+            let decided = next(rollout, &desired, &self.policy(rollout), &facts, now);
             matches!(decided.decision, Decision::Learn(Fact::FreeMemory))
         };
-        let serving = all.iter().filter(is_next).filter_map(|rollout| {
-            let serving = rollout.serving.as_ref().filter(|serving| needs_sample(serving))?;
-            Some((rollout.name.clone(), serving.id.clone()))
-        });
-        let asked: Vec<(String, ContainerId)> = serving.collect();
-        let samples = asked.into_iter().map(|(name, id)| {
-            let engine = Arc::clone(&self.engine);
-            async move { (name, engine.memory_usage(&id).await.ok()) }
-        });
-        let mut samples = stream::iter(samples).buffer_unordered(MAX_SAMPLES).boxed();
-        while let Some((name, sample)) = samples.next().await {
+        let mut samples = Vec::new();
+        for rollout in all.iter().filter(is_next) {
+            let serving = rollout.serving.as_ref();
+            if let Some(serving) = serving.filter(|serving| needs_sample(serving)) {
+                let engine = Arc::clone(&self.engine);
+                let (name, id) = (rollout.name.clone(), serving.id.clone());
+                samples.push(async move { (name, engine.memory_usage(&id).await.ok()) }.boxed());
+            }
+        }
+        // The others are asked about later.
+        samples.truncate(MAX_SAMPLES);
+        while !samples.is_empty() {
+            let ((name, sample), _, rest) = select_all(samples).await;
             if let Some(tracked) = self.tracked.get_mut(&name) {
                 tracked.memory_use = Some(sample);
             }
+            samples = rest;
         }
     }
 

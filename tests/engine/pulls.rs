@@ -163,6 +163,14 @@ fn a_slow_pull_logs_its_progress_and_is_one_for_all_delegates() {
         .filter(|call| call.ends_with("/images/create"))
         .collect();
     assert_eq!(pulls.len(), 1, "{pulls:?}\n{}", run.text);
+    let mut blobs = relay.blobs();
+    let asked = blobs.len();
+    blobs.sort();
+    blobs.dedup();
+    assert!(
+        asked >= 2 && blobs.len() == asked,
+        "each is fetched once: {blobs:?}"
+    );
 
     // 24 MiB at half a MiB a second are 48 seconds, or more.
     let lines = run.text.lines().filter(|line| line.contains("current_bytes="));

@@ -146,9 +146,8 @@ impl HttpClient {
 
     /// Sends a request and reads the answer as JSON.
     pub(super) async fn fetch<T: DeserializeOwned>(&self, request: Request) -> Result<T, EngineError> {
-        let path = request.url.path().to_owned();
-        let body = self.send(request).await?;
-        serde_json::from_slice(&body).map_err(|error| EngineError::Malformed(format!("{path}: {error}")))
+        let path = request.path().to_owned();
+        parse(&path, &self.send(request).await?)
     }
 
     /// Sends a HEAD request; a header of the answer.
@@ -198,6 +197,10 @@ impl fmt::Display for Request {
 }
 
 impl Request {
+    pub(super) fn path(&self) -> &str {
+        self.url.path()
+    }
+
     pub(super) fn query(mut self, name: &str, value: &str) -> Self {
         self.url.query_pairs_mut().append_pair(name, value);
         self
@@ -212,6 +215,11 @@ impl Request {
         self.header = Some((name, value));
         self
     }
+}
+
+/// The answer to a request to this path, read as JSON.
+pub(super) fn parse<T: DeserializeOwned>(path: &str, body: &[u8]) -> Result<T, EngineError> {
+    serde_json::from_slice(body).map_err(|error| EngineError::Malformed(format!("{path}: {error}")))
 }
 
 /// The engine's own message: `{"message": …}`, or the body as it is where something in between answered.

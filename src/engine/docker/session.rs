@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use bollard::Docker;
 use bollard::errors::Error as BollardError;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use reqwest::Method;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::call_log::logged;
-use super::http::{HttpClient, Request};
+use super::http::{HttpClient, Request, parse};
 use super::responses::Version;
 use super::{DockerEngine, READ, WRITE, bollard_client, errors, messages};
 use crate::container::ApiVersion;
@@ -78,7 +80,7 @@ impl DockerEngine {
     ) -> Result<Vec<u8>, EngineError> {
         let session = self.session().await?;
         let request = make(&self.shared.http, session.info.api);
-        self.track_session(self.shared.http.send(request).await).await
+        self.deliver(request).await
     }
 
     /// Sends a request of our own; the answer read as JSON.
@@ -88,7 +90,13 @@ impl DockerEngine {
     ) -> Result<T, EngineError> {
         let session = self.session().await?;
         let request = make(&self.shared.http, session.info.api);
-        self.track_session(self.shared.http.fetch(request).await).await
+        let path = request.path().to_owned();
+        parse(&path, &self.deliver(request).await?)
+    }
+
+    /// Boxed, since each future that sends a request would hold a place for this one.
+    fn deliver(&self, request: Request) -> BoxFuture<'_, Result<Vec<u8>, EngineError>> {
+        Box::pin(async { self.track_session(self.shared.http.send(request).await).await })
     }
 
     /// Reads the JSON at a path.
@@ -108,17 +116,28 @@ impl DockerEngine {
         run: impl FnOnce(Docker) -> F,
     ) -> Result<T, EngineError>
     where
-        F: Future<Output = Result<T, BollardError>>,
+        T: Send,
+        F: Future<Output = Result<T, BollardError>> + Send,
     {
         let session = self.session().await?;
-        let outcome = logged(&self.shared.http.calls, call, async {
-            // Boxed, since each future that awaits a command holds a place for this one.
-            match timeout(WRITE, Box::pin(run(session.docker))).await {
-                Ok(outcome) => outcome.map_err(|error| errors::from_bollard(error, WRITE)),
-                Err(_) => Err(EngineError::TimedOut(WRITE)),
-            }
-        });
-        self.track_session(outcome.await).await
+        self.run(call, run(session.docker).boxed()).await
+    }
+
+    /// Boxed for the same reason as [`Self::deliver`].
+    fn run<'a, T: Send + 'a>(
+        &'a self,
+        call: String,
+        command: BoxFuture<'a, Result<T, BollardError>>,
+    ) -> BoxFuture<'a, Result<T, EngineError>> {
+        Box::pin(async {
+            let outcome = logged(&self.shared.http.calls, call, async {
+                match timeout(WRITE, command).await {
+                    Ok(outcome) => outcome.map_err(|error| errors::from_bollard(error, WRITE)),
+                    Err(_) => Err(EngineError::TimedOut(WRITE)),
+                }
+            });
+            self.track_session(outcome.await).await
+        })
     }
 }
 

@@ -41,6 +41,7 @@ pub type Upgrader = Reconciler<Twin, Source, Endpoint>;
 /// A Manager that publishes one image, where it can be reached.
 pub struct Source {
     published: ImageReference,
+    published_to: BTreeMap<String, ImageReference>,
     published_upgrader: Option<ImageReference>,
     twin: Twin,
     asked: Asked,
@@ -77,7 +78,8 @@ impl ImageSource for Source {
                 message: format!("not for {name}"),
             })
         } else if self.twin.manager_reachable() {
-            Ok(self.published.clone())
+            let own = self.published_to.get(name);
+            Ok(own.unwrap_or(&self.published).clone())
         } else {
             tokio::time::sleep(Duration::from_secs(1)).await;
             Err(ManagerError::Unreachable("connection refused".to_owned()))
@@ -147,6 +149,8 @@ pub struct Host {
     pub further: Vec<String>,
     /// Those of which the Manager wants to hear nothing.
     pub refused: BTreeSet<String>,
+    /// What the Manager publishes for those of these `DELEGATE_NAME`s only.
+    pub published_to: BTreeMap<String, String>,
     /// What the Manager publishes for upgraders.
     pub published_upgrader: Option<&'static str>,
     pub mood: Arc<Mutex<Mood>>,
@@ -175,6 +179,7 @@ impl Host {
             asked: Asked::default(),
             further: Vec::new(),
             refused: BTreeSet::new(),
+            published_to: BTreeMap::new(),
             published_upgrader: None,
             mood: Arc::default(),
             slow: Arc::new(Mutex::new(|_| None)),
@@ -246,6 +251,9 @@ impl Host {
             twin,
             Some(Source {
                 published: published.parse().unwrap(),
+                published_to: (self.published_to.iter())
+                    .map(|(name, image)| (name.clone(), image.parse().unwrap()))
+                    .collect(),
                 published_upgrader: self.published_upgrader.map(|image| image.parse().unwrap()),
                 twin: self.twin.clone(),
                 asked: Arc::clone(&self.asked),

@@ -153,8 +153,8 @@ async fn the_image_before_that_of_a_replica_is_kept_while_it_is_between_two_cont
     );
 }
 
-/// How many delegates of as many names, each with how many candidates up at once at most, and how long it takes.
-async fn side_by_side(delegates: usize) -> (usize, Duration) {
+/// A host with so many delegates of as many names, which have no tasks and no limit of memory.
+fn of_many_names(delegates: usize) -> (Host, Vec<String>) {
     let mut host = Host::new();
     host.twin.add_image(OLD, host.twin.image(Behaviour::default()));
     let names: Vec<String> = (1..=delegates).map(|n| format!("dd-{n:02}")).collect();
@@ -162,8 +162,15 @@ async fn side_by_side(delegates: usize) -> (usize, Duration) {
     for name in &names {
         host.run_with(name, |body| {
             body["Env"] = json!([format!("DELEGATE_NAME={name}")]);
+            body["HostConfig"]["Memory"] = json!(0);
         });
     }
+    (host, names)
+}
+
+/// How many candidates are up at once at most where so many delegates are replaced, and how long it takes.
+async fn side_by_side(delegates: usize) -> (usize, Duration) {
+    let (host, names) = of_many_names(delegates);
     let begun = host.twin.elapsed();
     let report = host.once(NEW).await;
     assert!(!report.has_failures(), "{report:?}");
@@ -193,4 +200,45 @@ async fn ten_names_are_replaced_side_by_side_and_more_in_their_turn() {
     let (most, in_turn) = side_by_side(12).await;
     assert_eq!(most, 10);
     assert!(in_turn > alone + alone / 2, "{in_turn:?} against {alone:?}");
+}
+
+/// When calls of a kind were made.
+fn times(host: &Host, operation: Operation) -> Vec<Duration> {
+    let calls = host.twin.calls();
+    let calls = calls.iter().filter(|call| call.operation == operation);
+    calls.map(|call| call.at).collect()
+}
+
+/// The twin takes two seconds for a pull.
+#[tokio::test(start_paused = true)]
+async fn ten_images_are_pulled_at_once_and_more_in_their_turn() {
+    let (mut host, names) = of_many_names(12);
+    for (name, build) in names.iter().zip(1..) {
+        let image = format!("harness/delegate:26.03.{build}");
+        host.publish(&image, good());
+        host.published_to.insert(name.clone(), image);
+    }
+    let report = host.once(NEW).await;
+    assert!(!report.has_failures(), "{report:?}");
+    for (name, image) in &host.published_to {
+        assert_eq!(host.find(name).image, *image);
+    }
+    let pulls = times(&host, Operation::Pull);
+    assert_eq!(pulls.len(), 12, "{pulls:?}");
+    let second = Duration::from_secs(1);
+    assert!(pulls[9] - pulls[0] < second, "{pulls:?}");
+    assert!(pulls[10] - pulls[0] >= 2 * second, "{pulls:?}");
+}
+
+/// A real engine takes a second for each.
+#[tokio::test(start_paused = true)]
+async fn the_memory_that_ten_delegates_take_is_sampled_at_once() {
+    let (mut host, _) = of_many_names(10);
+    host.free_memory = Some(u64::MAX);
+    host.once(NEW).await;
+    let samples = times(&host, Operation::MemoryUsage);
+    let creates = times(&host, Operation::Create);
+    assert_eq!(samples.len(), 10, "{samples:?}");
+    assert_eq!(samples[0], samples[9], "{samples:?}");
+    assert!(creates[0] > samples[9] && creates.len() == 10, "{creates:?}");
 }
