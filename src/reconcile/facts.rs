@@ -140,10 +140,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let available = Arc::clone(&self.settings.scope.free_memory);
         let is_known = available().is_none() || self.track(rollout).memory_use.is_some();
         if needs_sample(serving) && !is_known {
-            self.sample_memory(all, now).await;
+            self.sample_memory(rollout, all, now).await;
         }
         let tracked = self.track(rollout);
-        let needed = serving.memory_limit.or(tracked.memory_use.flatten());
+        let needed = serving.memory_limit.or(tracked.memory_use);
         // What is not known does not forbid a second one. Others have started since the samples were taken.
         let answer = match (needed, available()) {
             (Some(needed), Some(available)) if is_running(serving) && needed > available => {
@@ -156,8 +156,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// Where a container has no limit, the engine samples its present use, which takes a second: those of all delegates that
     /// are asked about next are taken at once.
-    async fn sample_memory(&mut self, all: &[Rollout], now: DateTime<Utc>) {
+    async fn sample_memory(&mut self, first: &Rollout, all: &[Rollout], now: DateTime<Utc>) {
         let is_next = |rollout: &&Rollout| {
+            if rollout.name == first.name {
+                return false;
+            }
             let desired = self.run.desired(rollout, all);
             let mut facts = self.facts(rollout, all, &desired, &Stalled::new(), now);
             facts.hidden_obstacle.get_or_insert(Ok(()));
@@ -165,12 +168,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             matches!(decided.decision, Decision::Learn(Fact::FreeMemory))
         };
         let mut samples = Vec::new();
-        for rollout in all.iter().filter(is_next) {
+        for rollout in std::iter::once(first).chain(all.iter().filter(is_next)) {
             let serving = rollout.serving.as_ref();
             if let Some(serving) = serving.filter(|serving| needs_sample(serving)) {
                 let engine = Arc::clone(&self.engine);
                 let (name, id) = (rollout.name.clone(), serving.id.clone());
-                samples.push(async move { (name, engine.memory_usage(&id).await.ok()) }.boxed());
+                samples.push(async move { (name, engine.memory_usage(&id).await.unwrap_or(0)) }.boxed());
             }
         }
         // The others are asked about later.

@@ -18,8 +18,8 @@ pub(super) struct Tracked {
     pub(super) backoff: Option<Backoff>,
     /// Whether the host has the memory for a second container; known until its replacement is over.
     pub(super) free_memory: Option<Result<(), SingleInstance>>,
-    /// How much memory the one in service takes, in bytes, as far as the engine says; as long as the answer before.
-    pub(super) memory_use: Option<Option<u64>>,
+    /// How much memory the one in service takes, in bytes, known for as long; 0 where the engine does not say.
+    pub(super) memory_use: Option<u64>,
     /// What no document shows and keeps the container in service from being recreated, with the id of that container.
     pub(super) hidden_obstacle: Option<(ContainerId, Result<(), Obstacle>)>,
     /// Who removed the container that had the delegate's name; forgotten once another container has it.
