@@ -12,7 +12,7 @@ pub use id::{ContainerId, ImageId};
 pub use inspect::{Healthcheck, HealthcheckStatus, Inspected};
 pub use restart_policy::restart_policy_document;
 pub use role::Role;
-pub use state::{ApiVersion, ContainerSummary, RunState, SWARM_TASK};
+pub use state::{ApiVersion, ContainerSummary, RunState, SWARM_TASK, is_listed};
 
 /// The environment variable by which a container says which delegate it is a replica of.
 pub const DELEGATE_NAME_VARIABLE: &str = "DELEGATE_NAME";

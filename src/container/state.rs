@@ -104,7 +104,7 @@ pub struct ContainerSummary {
     pub name: String,
     /// Its state. Some engines (26.1) are a moment late with it here; only an inspect shows the present one.
     pub state: RunState,
-    /// All of its labels.
+    /// Those of its labels that [`is_listed`] names: there may be thousands of rows.
     pub labels: BTreeMap<String, String>,
     /// The ports of the host that lead to it, each with its protocol, `tcp`.
     pub host_ports: Vec<(u16, String)>,
@@ -112,6 +112,11 @@ pub struct ContainerSummary {
 
 /// On each container of a Swarm: the id of the task that it is.
 pub const SWARM_TASK: &str = "com.docker.swarm.task.id";
+
+/// Whether a row of the list has this label: ours, and Swarm's.
+pub fn is_listed(label: &str) -> bool {
+    label == SWARM_TASK || label.starts_with("io.delegate-upgrader.")
+}
 
 impl ContainerSummary {
     /// Whether it is a task of a Swarm's service.

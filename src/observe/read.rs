@@ -32,7 +32,7 @@ const HUNG_FOR: Duration = Duration::from_secs(60);
 pub(super) struct Identities {
     /// The `DELEGATE_NAME` of each container; `None` for one that is not a delegate.
     workloads: HashMap<ContainerId, Option<String>>,
-    /// What each container uses of others.
+    /// What each container uses of others, if anything.
     pub(super) dependencies: HashMap<ContainerId, Vec<Dependency>>,
     /// The containers that could not be inspected and may be delegates or not, so that each is logged once.
     uninspectable: HashSet<ContainerId>,
@@ -261,7 +261,12 @@ fn identify(
             }
         }
     }
-    identities.dependencies.insert(summary.id.clone(), dependencies);
+    // Most use nothing, and there may be thousands.
+    if dependencies.is_empty() {
+        identities.dependencies.remove(&summary.id);
+    } else {
+        identities.dependencies.insert(summary.id.clone(), dependencies);
+    }
     identities.workloads.insert(summary.id.clone(), workload.clone());
     Ok(match workload {
         Some(workload) => {

@@ -149,7 +149,7 @@ impl Engine for DockerEngine {
                     .query("all", "1")
             })
             .await?;
-        Ok(rows.into_iter().map(ContainerSummary::from).collect())
+        Ok(rows.into_iter().map(|row| row.0).collect())
     }
 
     async fn inspect(&self, id: &ContainerId) -> Result<Inspected, EngineError> {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::container::json::{list_at, text_at};
-use crate::container::{ContainerId, ContainerSummary, RunState};
+use crate::container::{ContainerId, ContainerSummary, RunState, is_listed};
 
 /// The answer to `GET /version`.
 #[derive(Deserialize)]
@@ -62,10 +62,14 @@ pub(super) struct Created {
     pub(super) id: String,
 }
 
-/// A row of the container list.
+/// A row of the container list, of which only that is kept which is needed.
+#[derive(Deserialize)]
+#[serde(from = "Row")]
+pub(super) struct ContainerRow(pub(super) ContainerSummary);
+
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(super) struct ContainerRow {
+struct Row {
     id: String,
     #[serde(default)]
     names: Option<Vec<String>>,
@@ -77,21 +81,22 @@ pub(super) struct ContainerRow {
     ports: Value,
 }
 
-impl From<ContainerRow> for ContainerSummary {
-    fn from(row: ContainerRow) -> Self {
+impl From<Row> for ContainerRow {
+    fn from(row: Row) -> Self {
         let names = row.names.unwrap_or_default();
         // A link shows as `/other/alias`.
         let name = names
             .iter()
             .map(|name| name.trim_start_matches('/'))
             .find(|name| !name.contains('/'));
-        Self {
+        let labels = row.labels.into_iter().flatten();
+        Self(ContainerSummary {
             id: ContainerId::new(row.id),
             name: name.unwrap_or_default().to_owned(),
             state: RunState::from(row.state.as_str()),
-            labels: row.labels.unwrap_or_default(),
+            labels: labels.filter(|(label, _)| is_listed(label)).collect(),
             host_ports: list_at(&row.ports, "").iter().filter_map(host_port).collect(),
-        }
+        })
     }
 }
 
@@ -103,7 +108,7 @@ fn host_port(entry: &Value) -> Option<(u16, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ContainerRow, ContainerSummary, Version};
+    use super::{ContainerRow, Version};
 
     #[test]
     fn a_row_shows_the_ports_of_the_host_and_may_have_none() {
@@ -118,7 +123,7 @@ mod tests {
         ] {
             let row = format!(r#"{{"Id": "0", "Ports": {ports}}}"#);
             let row: ContainerRow = serde_json::from_str(&row).unwrap();
-            assert_eq!(ContainerSummary::from(row).host_ports, expected, "{ports}");
+            assert_eq!(row.0.host_ports, expected, "{ports}");
         }
     }
 

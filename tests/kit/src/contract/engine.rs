@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::container::{ContainerId, ImageId, RunState};
+use delegate_upgrader::container::{ContainerId, ImageId, RunState, label};
 use delegate_upgrader::engine::Engine;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -37,6 +37,7 @@ pub async fn the_list_shows_stopped_and_created_ones_too<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     let mut body = lab.body(&image);
     body["Labels"]["io.example.colour"] = json!("green");
+    body["Labels"][label::NAME] = json!("blue");
     let fresh = created(lab, "fresh", &body).await;
     let running = created(lab, "running", &body).await;
     let stopped = created(lab, "stopped", &body).await;
@@ -56,10 +57,8 @@ pub async fn the_list_shows_stopped_and_created_ones_too<L: Lab>(lab: &L) {
     ] {
         let row = listed(&id).await;
         assert_eq!(row.name, lab.name(name));
-        assert_eq!(
-            row.labels.get("io.example.colour").map(String::as_str),
-            Some("green")
-        );
+        assert_eq!(row.labels.get(label::NAME).map(String::as_str), Some("blue"));
+        assert_eq!(row.labels.get("io.example.colour"), None);
         // The state may be a moment late; nothing rests on that.
         let begun = Instant::now();
         while listed(&id).await.state != state {

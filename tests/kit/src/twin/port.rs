@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use delegate_upgrader::container::{ContainerId, ContainerSummary, ImageId, Inspected, RunState};
+use delegate_upgrader::container::{ContainerId, ContainerSummary, ImageId, Inspected, RunState, is_listed};
 use delegate_upgrader::engine::{Engine, EngineError, EngineInfo, HostEvent, PullProgress, Storage, Volume};
 use delegate_upgrader::image::ImageReference;
 use serde_json::Value;
@@ -217,6 +217,7 @@ impl Engine for Twin {
                     .as_object()
                     .into_iter()
                     .flatten()
+                    .filter(|(key, _)| is_listed(key))
                     .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
                     .collect(),
                 host_ports: container
