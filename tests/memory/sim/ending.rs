@@ -201,10 +201,13 @@ fn ending_of(
 pub(super) fn is_halted(world: &World, book: &Book, glance: &[Glance]) -> bool {
     let reference = &world.scenario.images[book.published].reference;
     let waits = |other: &Glance| other.image == *reference || other.state != RunState::Running;
-    // A removal that the engine never finishes is a failure until somebody restarts it.
+    // A removal that the engine never finishes is a failure until somebody restarts it. One that cannot get its name back is in
+    // progress; whether it may be gone is judged by itself.
     glance.iter().any(|other| {
-        let is_candidate = Role::parse(&other.name).1 == Role::Candidate;
-        other.state == RunState::Removing || is_candidate && waits(other)
+        let (base, role) = Role::parse(&other.name);
+        let is_down = matches!(role, Role::Draining { .. }) && other.state == RunState::Exited;
+        let is_away = is_down && !glance.iter().any(|named| named.name == base);
+        other.state == RunState::Removing || role == Role::Candidate && waits(other) || is_away
     })
 }
 
