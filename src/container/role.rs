@@ -46,6 +46,14 @@ pub enum Role {
 }
 
 impl Role {
+    /// Whether it is a new one that does not take over.
+    pub fn is_given_up(self) -> bool {
+        matches!(
+            self,
+            Self::Failed { .. } | Self::Inconclusive { .. } | Self::Withdrawn { .. }
+        )
+    }
+
     /// Splits a container name (no leading slash) into the delegate's name and the role.
     pub fn parse(name: &str) -> (&str, Self) {
         if let Some((base, suffix)) = name.rsplit_once('.')

@@ -322,7 +322,13 @@ impl Ledger {
         *self.counts.entry(event.action.as_str()).or_default() += 1;
         self.durations.note(&event.seconds);
         self.listeners.tell(&event);
-        self.seen.insert(event.id.clone());
+        // What has a time in its id is found once anyway, and there may be no end of it.
+        if !matches!(
+            event.action,
+            Action::HealthLost | Action::HealthRegained | Action::Skipped
+        ) {
+            self.seen.insert(event.id.clone());
+        }
         remember(&mut self.recent, event);
     }
 }

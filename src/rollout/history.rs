@@ -331,6 +331,14 @@ impl Memory {
     /// Forgets containers that are gone.
     pub fn keep(&mut self, exists: impl Fn(&ContainerId) -> bool) {
         self.histories.retain(|id, _| exists(id));
+        let Self {
+            auto_remove,
+            stop_requested,
+            ..
+        } = self;
+        // Until it was noticed that one with `--rm` has gone, that is expected.
+        let is_expected = |id: &ContainerId| auto_remove.values().any(|known| known.contains(id));
+        stop_requested.retain(|id| exists(id) || is_expected(id));
     }
 
     /// Notes the candidate that was created for the delegate `name`.
@@ -437,7 +445,11 @@ impl Memory {
                 vanished.is_excused = true;
             }
         }
-        self.auto_remove.insert(name.to_owned(), present);
+        if present.is_empty() {
+            self.auto_remove.remove(name);
+        } else {
+            self.auto_remove.insert(name.to_owned(), present);
+        }
     }
 
     /// Notes that this candidate is not what it is to replace any more. `false` where that was so too often in this run to
@@ -466,6 +478,7 @@ impl Memory {
         for created in self.created.values_mut() {
             created.retain(|(_, candidate)| candidate.is_excused);
         }
+        self.created.retain(|_, created| !created.is_empty());
         self.no_free_port.clear();
         self.outdated.clear();
         for history in self.histories.values_mut() {

@@ -78,7 +78,7 @@ pub struct DelegateReport {
     /// How far the pull that it waits for has come, where the engine says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull: Option<PullState>,
-    /// Whether a replacement is in progress.
+    /// Whether a replacement is in progress, or the pull before it.
     pub in_progress: bool,
     /// Whether the delegate could not be served.
     pub failed: bool,
@@ -249,7 +249,7 @@ impl DelegateReport {
     /// The row of one delegate.
     pub fn new(rollout: &Rollout, reason: &Reason, next_check: Option<DateTime<Utc>>) -> Self {
         let row = Self {
-            in_progress: rollout.is_in_progress(),
+            in_progress: rollout.is_in_progress() || reason.kind() == ReasonKind::Pulling,
             next_check,
             ..Self::without_container(&rollout.name, &rollout.workload, reason)
         };

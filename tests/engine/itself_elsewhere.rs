@@ -60,9 +60,19 @@ impl Project {
         expect(&mut self.command(arguments))
     }
 
-    /// The ids of the containers that Compose takes for its own.
+    /// The ids of the containers that Compose takes for its own. It lists them first, and errs where one has gone by the time
+    /// that it looks at it.
     fn container(&self) -> String {
-        self.compose(&["ps", "--quiet", "upgrader"])
+        let mut ids = String::new();
+        eventually("Compose lists them", Duration::from_secs(10), || {
+            let listed = self.command(&["ps", "--quiet", "upgrader"]).output();
+            let listed = listed.expect("docker-compose");
+            String::from_utf8_lossy(&listed.stdout)
+                .trim()
+                .clone_into(&mut ids);
+            listed.status.success()
+        });
+        ids
     }
 
     /// The ids of all containers of this test, whatever Compose knows of them.

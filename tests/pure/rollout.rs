@@ -325,6 +325,7 @@ fn several_auto_remove_containers_gone_at_once_say_nothing_about_a_candidate() {
         }
         let all = ["a", "b", "c"];
         let left: Vec<&str> = all.into_iter().filter(|name| !gone.contains(name)).collect();
+        memory.keep(|id| left.contains(&id.as_str()));
         memory.note_auto_remove("d", ids(&left));
         memory
             .created("d")

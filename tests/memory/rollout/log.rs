@@ -289,6 +289,7 @@ async fn a_pull_shows_how_far_it_is_and_logs_it_at_most_every_30_seconds() {
         let report = upgrader.reconcile().await.unwrap();
         let row = row(&report, "dd");
         assert_eq!(row.reason.as_str(), "pulling");
+        assert_eq!(report.summary(), "1 of 1 delegate OK, 1 in progress");
         shown = row.pull.clone();
         let report = host.finish(&mut upgrader).await;
         assert_eq!(report.delegates[0].pull, None, "it is over");

@@ -284,12 +284,7 @@ impl Claims {
                 // Beside the old one, it may stay.
                 self.lines[line].is_double |= role == Role::Candidate;
                 // Nor does what they start under a name of theirs wait for one that was given up and is still up.
-                let is_given_up = |role: Role| {
-                    matches!(
-                        role,
-                        Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. }
-                    )
-                };
+                let is_given_up = |role: Role| role.is_given_up();
                 let mut others = situation.family.iter();
                 let is_beside = others.any(|(other, part)| is_given_up(*other) && is_up(part));
                 let is_theirs =
@@ -355,6 +350,7 @@ impl Claims {
             Role::Candidate | Role::Standby if !has_serving && (is_last || auto_remove) => Some(Fate::Any),
             // Nothing else is left but what they keep under another name.
             Role::Candidate if is_renamed && !runs => Some(Fate::Any),
+            role if is_renamed && !runs && !has_serving && role.is_given_up() => Some(Fate::Any),
             Role::Draining { .. } if !has_serving => Some(Fate::Any),
             _ => None,
         }

@@ -144,12 +144,7 @@ impl Situation {
 
     /// Whether a candidate is kept that failed, lately or long ago, or one that was withdrawn and is not removed yet.
     pub(super) fn has_failed(&self) -> bool {
-        let is_one = |role: Role| {
-            matches!(
-                role,
-                Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. }
-            )
-        };
+        let is_one = |role: Role| role.is_given_up();
         self.family.iter().any(|(role, _)| is_one(*role))
     }
 

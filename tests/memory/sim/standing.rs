@@ -141,6 +141,7 @@ pub(super) fn moments(world: &World, book: &Book) -> Vec<String> {
                     && is_blamed(world, event)
                     && !lost_its_policy(claims, event)
                     && !was_crowded_out(world, claims, event)
+                    && !was_beaten_to_it(world, event, age)
                     && !is_a_marker_that_was_started(world, event) =>
             {
                 violated("a good image is in quarantine");
@@ -176,6 +177,30 @@ fn was_crowded_out(world: &World, claims: &Claims, event: &Event) -> bool {
     line.is_some_and(|line| {
         claims.lines[line].is_double && world.scenario.delegates[line].way == Way::StopFirst
     })
+}
+
+/// Whether someone started another one of what cannot run twice just as the candidate was started, which no upgrader saw.
+fn was_beaten_to_it(world: &World, event: &Event, age: Duration) -> bool {
+    let base = Role::parse(&event.name).0;
+    let events = world.twin.events();
+    let starts = events
+        .iter()
+        .filter(|other| matches!(other.what, Happened::Started));
+    let (ours, others): (Vec<&Event>, Vec<&Event>) = starts.partition(|start| start.id == event.id);
+    let by_somebody =
+        |other: &&Event| other.cause == Cause::OperatorAction && Role::parse(&other.name).0 == base;
+    let others: Vec<&Event> = others.into_iter().filter(by_somebody).collect();
+    let is_asked = |start: &&Event| matches!(start.cause, Cause::Call(_));
+    let is_stop_first = world
+        .scenario
+        .delegates
+        .iter()
+        .any(|delegate| delegate.name == base && delegate.way == Way::StopFirst);
+    is_stop_first
+        && ours
+            .into_iter()
+            .filter(is_asked)
+            .any(|start| others.iter().any(|other| start.at.abs_diff(other.at) <= age))
 }
 
 /// Whether that rename puts an image that serves into quarantine.

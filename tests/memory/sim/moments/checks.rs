@@ -16,10 +16,7 @@ impl Moments<'_> {
             return;
         };
         // A rejected container that a restart of the engine started again does not serve.
-        let is_rejected = matches!(
-            Role::parse(&shadow.name).1,
-            Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. }
-        );
+        let is_rejected = Role::parse(&shadow.name).1.is_given_up();
         if is_rejected || !shadow.served || !self.serves(shadow, event.at) || self.another_serves(event) {
             return;
         }
@@ -110,12 +107,7 @@ impl Moments<'_> {
             return;
         }
         // An earlier process may have asked it to stop, which no engine shows: only a new life is sure to last.
-        let rejected = self.another(event, |role, _| {
-            matches!(
-                role,
-                Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. }
-            )
-        });
+        let rejected = self.another(event, |role, _| role.is_given_up());
         if is_off && (rejected || self.book.excuses.of(Role::parse(&event.name).0).policy_is_lost) {
             return;
         }
@@ -253,10 +245,7 @@ impl Moments<'_> {
         // What it was decided by may have changed while the call was on its way.
         let is_slow =
             matches!(event.cause, Cause::Call(index) if event.at - self.calls[index].at > OBSERVATION_AGE);
-        let is_rejected = matches!(
-            Role::parse(&shadow.name).1,
-            Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. }
-        );
+        let is_rejected = Role::parse(&shadow.name).1.is_given_up();
         // Someone renamed it between the observation and the removal.
         let renamed = self.book.excuses.names.contains(&event.name);
         if !shadow.served || is_rejected || renamed || is_slow {
