@@ -324,6 +324,7 @@ impl Claims {
 
     fn fate_after_removal(&mut self, situation: &Situation, role: Role, auto_remove: bool) -> Option<Fate> {
         let has_serving = situation.serving().is_some();
+        let serves = situation.serving().is_some_and(is_up);
         let is_renamed = self.is_renamed(situation.line);
         let line = &mut self.lines[situation.line];
         // A label of it may have been the only place with the policy that another one had.
@@ -350,7 +351,7 @@ impl Claims {
             Role::Candidate | Role::Standby if !has_serving && (is_last || auto_remove) => Some(Fate::Any),
             // Nothing else is left but what they keep under another name.
             Role::Candidate if is_renamed && !runs => Some(Fate::Any),
-            role if is_renamed && !runs && !has_serving && role.is_given_up() => Some(Fate::Any),
+            role if is_renamed && !runs && !serves && role.is_given_up() => Some(Fate::Any),
             Role::Draining { .. } if !has_serving => Some(Fate::Any),
             _ => None,
         }
