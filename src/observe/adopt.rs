@@ -200,7 +200,9 @@ fn predecessor_role(container: &Inspected, base: &str, parts: &[Part], known: Kn
             (was_asked || lost_its_policy && may_be_asked) && name_is_free
         }
         Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. } => {
-            let ended_first = container.finished_at() <= successor.container.started_at();
+            // Since a restart of its own, when it was first started is not known.
+            let ended_first = successor.container.restart_count() == 0
+                && container.finished_at() <= successor.container.started_at();
             let had_no_policy = successor.container.label(label::RESTART_POLICY) == Some("no");
             // Its policy does not show it where it had none, or has it back already. Only stop-first a successor is
             // started when it has ended, and that is not done where it ended in service.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use delegate_upgrader::container::RunState;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::{Value, json};
 
 use super::renames::{KEPT, draining, one, rename, running, upgrade_for};
@@ -103,4 +104,31 @@ async fn the_old_one_that_has_its_policy_back_as_the_process_dies() {
     host.twin.set_faults(|_| Fault::None);
     host.once(NEW).await;
     assert_eq!((host.find(KEPT).id, running(&host)), (old, one(KEPT, OLD)));
+}
+
+/// Not what somebody stopped beside a candidate that keeps crashing, and is down when a new process comes: start-first, the
+/// candidate was there first.
+#[tokio::test(start_paused = true)]
+async fn not_the_one_that_somebody_stopped_before_its_candidate_crashed_for_the_last_time() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::exits(Duration::from_secs(5), 3));
+    let old = host.run("dd");
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::Upgrade);
+    let candidate = || host.names().contains(&"dd.candidate".to_owned());
+    while !candidate() || host.find("dd.candidate").state == RunState::Created {
+        let _ = host.go_on(&mut upgrader, Duration::from_millis(500)).await;
+    }
+    host.twin.by_hand(OperatorAction::Kill("dd".to_owned())).unwrap();
+    host.finish(&mut upgrader).await;
+    drop(upgrader);
+    assert!(
+        host.names().contains(&"dd.failed-1".to_owned()),
+        "{:?}",
+        host.names()
+    );
+    rename(&host, "dd", KEPT);
+    host.once(NEW).await;
+    let kept = host.find(KEPT);
+    assert_eq!((kept.id, kept.state), (old, RunState::Exited));
 }
