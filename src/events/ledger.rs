@@ -322,7 +322,7 @@ impl Ledger {
         *self.counts.entry(event.action.as_str()).or_default() += 1;
         self.durations.note(&event.seconds);
         self.listeners.tell(&event);
-        // What has a time in its id is found once anyway, and there may be no end of it.
+        // An id with a time in it is met once, and there may be no end of such events.
         if !matches!(
             event.action,
             Action::HealthLost | Action::HealthRegained | Action::Skipped

@@ -106,8 +106,7 @@ async fn the_old_one_that_has_its_policy_back_as_the_process_dies() {
     assert_eq!((host.find(KEPT).id, running(&host)), (old, one(KEPT, OLD)));
 }
 
-/// Not what somebody stopped beside a candidate that keeps crashing, and is down when a new process comes: start-first, the
-/// candidate was there first.
+/// Somebody stopped it beside a candidate that kept crashing, so it stays down, also for a new process.
 #[tokio::test(start_paused = true)]
 async fn not_the_one_that_somebody_stopped_before_its_candidate_crashed_for_the_last_time() {
     let host = Host::new();
