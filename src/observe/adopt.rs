@@ -194,12 +194,12 @@ fn predecessor_role(container: &Inspected, base: &str, parts: &[Part], known: Kn
         // It was asked to stop, and vanishes: then its copy takes its place.
         Role::Standby => was_asked && name_is_free,
         // It finishes its tasks first, and then it is to come back, unless somebody else comes first.
-        Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. } if is_up(container) => {
+        role if role.is_given_up() && is_up(container) => {
             // A failed one stays for good, and somebody may have taken the policy off since.
             let may_be_asked = known.was_retired || matches!(successor.role, Role::Withdrawn { .. });
             (was_asked || lost_its_policy && may_be_asked) && name_is_free
         }
-        Role::Failed { .. } | Role::Inconclusive { .. } | Role::Withdrawn { .. } => {
+        role if role.is_given_up() => {
             // Since a restart of its own, when it was first started is not known.
             let ended_first = successor.container.restart_count() == 0
                 && container.finished_at() <= successor.container.started_at();

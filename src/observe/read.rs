@@ -32,7 +32,7 @@ const HUNG_FOR: Duration = Duration::from_secs(60);
 pub(super) struct Identities {
     /// The `DELEGATE_NAME` of each container; `None` for one that is not a delegate.
     workloads: HashMap<ContainerId, Option<String>>,
-    /// What each container uses of others, if anything.
+    /// The dependencies of each container on others, where it has any.
     pub(super) dependencies: HashMap<ContainerId, Vec<Dependency>>,
     /// The containers that could not be inspected and may be delegates or not, so that each is logged once.
     uninspectable: HashSet<ContainerId>,

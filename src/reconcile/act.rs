@@ -16,13 +16,13 @@ use crate::rollout::reason::Reason;
 use crate::rollout::{Backoff, Decision, Effect, Fact, Failure, Pulled, Rollout, Step, execute};
 use crate::status::report::Report;
 
-/// What came of one observation.
+/// The outcome of one observation.
 pub(super) enum Outcome {
     /// There is nothing to do: a report.
     Rest(Report),
-    /// More is known, or a pull began. What was observed still holds.
+    /// More is known, or a pull began. The observation still holds.
     Learned,
-    /// What was observed may not hold any more.
+    /// The observation may not hold any more.
     Changed,
 }
 

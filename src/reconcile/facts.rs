@@ -144,7 +144,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         let tracked = self.track(rollout);
         let needed = serving.memory_limit.or(tracked.memory_use);
-        // What is not known does not forbid a second one. Others have started since the samples were taken.
+        // An unknown use forbids no second one. Others have started since the samples were taken.
         let answer = match (needed, available()) {
             (Some(needed), Some(available)) if is_running(serving) && needed > available => {
                 Err(SingleInstance::TooLittleMemory { needed, available })

@@ -212,7 +212,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     /// Completes when there is something that [`Self::reconcile`] can go on with: an answer of the Manager, a registry or a
-    /// slow health endpoint, the end of a pull, or a change that the engine tells of; never where none is awaited.
+    /// slow health endpoint, the end of a pull, or an event of the engine; never where none is awaited.
     pub async fn answered(&mut self) {
         tokio::select! {
             () = self.manager.answered() => {}

@@ -32,7 +32,7 @@ pub(super) struct Observed {
 }
 
 impl Observed {
-    /// What has just been observed.
+    /// A new observation.
     pub(super) fn new(rollouts: Vec<Rollout>, now: DateTime<Utc>) -> Self {
         Self {
             rollouts,
@@ -53,7 +53,7 @@ impl Observed {
     }
 }
 
-/// What an observation is kept for.
+/// The use that an observation is kept for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeptFor {
     /// An answer is awaited: with most there is nothing to do, and no other observation is made for that.

@@ -179,11 +179,11 @@ impl Pulls {
     }
 }
 
-/// What the engine had before a pull.
+/// The engine's answers before a pull.
 struct Before {
     /// The image that runs now.
     running: Result<Value, EngineError>,
-    /// What the reference stands for.
+    /// The image that the reference stands for.
     wanted: Result<Value, EngineError>,
 }
 
