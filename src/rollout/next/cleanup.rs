@@ -1,9 +1,14 @@
 //! Failed and withdrawn candidates, and attempt markers (F).
 
+use chrono::TimeDelta;
+
 use super::At;
 use crate::container::RunState;
 use crate::rollout::Row::{F1, F2, F3, F4, F5, F6, F7};
 use crate::rollout::{CandidateFailure, Decided, Member, Step};
+
+/// For how long a withdrawn candidate that has ended is left to those who asked it to stop.
+const OTHERS_REMOVE_FIRST: TimeDelta = TimeDelta::seconds(3);
 
 impl At<'_> {
     /// Those that are up are stopped as gently as delegates. Of the failed ones the last is kept, of the withdrawn ones none, and each
@@ -15,9 +20,18 @@ impl At<'_> {
         // Where somebody stopped it, the engine would start it again at its own next start.
         let comes_back = |member: &Member| member.has_ended() && !member.restart_is_off();
         let up = up.filter(move |member| member.is_up() || comes_back(member));
-        // What was created with `--rm` goes by itself, in its own time.
-        let is_vanishing =
-            |member: &&Member| member.state == RunState::Removing && !member.removal_is_stuck(self.now);
+        // What was created with `--rm` goes by itself, in its own time. `docker-compose up` removes what it has just stopped, and
+        // fails if the container is being removed already.
+        let ended_just_now = |member: &Member| {
+            member.has_ended()
+                && member
+                    .finished_at
+                    .is_some_and(|at| self.now - at < OTHERS_REMOVE_FIRST)
+        };
+        let is_vanishing = move |member: &&Member| {
+            let is_being_removed = member.state == RunState::Removing && !member.removal_is_stuck(self.now);
+            is_being_removed || ended_just_now(member)
+        };
         let vanishing = withdrawn.iter().filter(is_vanishing);
         // Somebody may have given it another name, and have started it, while its successor was being given up.
         let serving = rollout
@@ -32,6 +46,7 @@ impl At<'_> {
         let superseded = failed.iter().rev().skip(1).rev();
         let superseded = superseded.filter(is_removable).filter(is_done);
         let done = withdrawn.iter().filter(is_removable).filter(is_done);
+        let done = done.filter(move |member| !ended_just_now(member));
         let needless = rollout.needless_attempt(self.is_stop_first(), self.now);
         let attempt = match (needless, rollout.vanished_attempt()) {
             (Some(attempt), _) => Some(F6.act(Step::remove(attempt))),

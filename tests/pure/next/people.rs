@@ -21,15 +21,17 @@ fn a_candidate_of_what_somebody_changed_since_is_withdrawn_and_created_again() {
     assert_eq!(base(outdated(proven)), "withdraw new as d.withdrawn-now");
     assert_eq!(base(outdated(new())), "remove d.candidate (new)");
     // The policy that somebody took off is not given back by the one that was withdrawn for it.
-    let withdrawn = |member: Member| {
+    let withdrawn = |member: Member, ended| {
         let scene = scene().serving(old().policy("no"));
-        scene.withdrawn(5, member.exited(2).policy("no")).next()
+        scene.withdrawn(5, member.exited(ended).policy("no")).next()
     };
     assert_eq!(
-        withdrawn(new()),
+        withdrawn(new(), 2),
         "set the restart policy of d (old) to unless-stopped"
     );
-    assert_eq!(withdrawn(outdated(new())), "remove d.withdrawn-5 (new)");
+    assert_eq!(withdrawn(outdated(new()), 3), "remove d.withdrawn-5 (new)");
+    // A command that has just stopped it removes it next, and would fail if it were gone.
+    assert_eq!(withdrawn(outdated(new()), 2), "wait 1 s: stopping");
 }
 
 #[test]
