@@ -23,6 +23,8 @@ const RECONNECT: Duration = Duration::from_secs(30);
 pub(super) struct Watch {
     delegates: Arc<Mutex<HashSet<ContainerId>>>,
     changes: watch::Receiver<()>,
+    /// Something happened that no observation has shown, though nobody may await it any more.
+    has_changed: bool,
     task: JoinHandle<()>,
 }
 
@@ -35,6 +37,7 @@ impl Watch {
         Self {
             delegates,
             changes,
+            has_changed: false,
             task,
         }
     }
@@ -42,6 +45,7 @@ impl Watch {
     /// An observation begins, which shows all that has happened so far.
     pub(super) fn forget(&mut self) {
         self.changes.mark_unchanged();
+        self.has_changed = false;
     }
 
     /// These are the containers of delegates now.
@@ -53,10 +57,11 @@ impl Watch {
 
     /// Completes half a second after something happened that no observation has shown.
     pub(super) async fn changed(&mut self) {
-        if self.changes.changed().await.is_err() {
+        if !self.has_changed && self.changes.changed().await.is_err() {
             // The engine does not say.
             std::future::pending::<()>().await;
         }
+        self.has_changed = true;
         sleep(BURST).await;
     }
 }
@@ -99,7 +104,7 @@ async fn listen<E: Engine>(
     }
 }
 
-/// Whether who is in between, or an engine without events, would say the same again.
+/// Whether asking again is of no use: a proxy refuses it, or the engine has no events.
 fn is_refusal(problem: &EngineError) -> bool {
     match problem {
         EngineError::Refused { status, .. } => matches!(status, 401 | 403 | 405 | 501),

@@ -247,8 +247,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Nothing that is in progress waits for this answer: where the engine does not tell, it is unknown.
     async fn learn_who_stopped(&mut self, rollout: &Rollout, id: &ContainerId) {
         let Some(member) = rollout.member(id) else { return };
-        let asked_at = self.now();
+        let begun = self.now();
         let events = self.events(rollout, rollout.stopped_since(member)).await;
+        // An engine that takes long to say nothing is left alone for as long as any other.
+        let asked_at = if events.is_some() { begun } else { self.now() };
         let told = match events {
             Some(events) => rollout.who_stopped(member, &events),
             // That needs no event.

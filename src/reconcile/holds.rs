@@ -1,5 +1,8 @@
 //! What the engine remembers that holds replacements back, as it was read last.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
 use tracing::warn;
 
 use super::Reconciler;
@@ -11,20 +14,33 @@ use crate::manager::ImageSource;
 use crate::rollout::Rollout;
 use crate::schedule::wave::Place;
 
-/// What was read, and when: it holds for the next observation only, so that a pause counts at once.
+/// What is read holds for so long, and for one more observation that begins by then: a pause counts at once.
+const FRESH: Duration = Duration::from_millis(200);
+
+/// What was read, and when.
 #[derive(Debug, Default)]
 pub(super) struct KnownHolds {
     observations: u64,
-    read: Option<(u64, Result<HostRecords, String>)>,
+    read: Option<Read>,
     /// What tells this host apart from all others.
     host: Option<String>,
     was_refused: bool,
 }
 
+#[derive(Debug)]
+struct Read {
+    records: Result<HostRecords, String>,
+    /// The observations until then.
+    observations: u64,
+    at: Instant,
+}
+
 impl KnownHolds {
-    /// The host has been observed again.
+    /// The host is observed again.
     pub(super) fn note_observation(&mut self) {
         self.observations += 1;
+        self.read
+            .take_if(|read| self.observations > read.observations + 1 || read.at.elapsed() > FRESH);
     }
 
     /// It is about to be changed.
@@ -34,15 +50,13 @@ impl KnownHolds {
 
     /// What holds the replacement by this image back; `None` where that has to be read.
     pub(super) fn of(&self, image: &str) -> Option<Result<Holds, String>> {
-        let (at, read) = self.read.as_ref()?;
-        (self.observations <= at + 1).then(|| {
-            read.as_ref().map_err(Clone::clone).map(|records| Holds {
-                pause: records.pause,
-                image: image.to_owned(),
-                first_seen: records.first_seen(image),
-                place: Place::of(self.host.as_deref().unwrap_or_default(), image),
-            })
-        })
+        let records = self.read.as_ref()?.records.as_ref();
+        Some(records.map_err(Clone::clone).map(|records| Holds {
+            pause: records.pause,
+            image: image.to_owned(),
+            first_seen: records.first_seen(image),
+            place: Place::of(self.host.as_deref().unwrap_or_default(), image),
+        }))
     }
 }
 
@@ -78,7 +92,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 "cannot find out whether changes are paused on this host; going on"
             );
         }
-        self.holds.read = Some((self.holds.observations, read));
+        self.holds.read = Some(Read {
+            records: read,
+            observations: self.holds.observations,
+            at: Instant::now(),
+        });
         Ok(())
     }
 }

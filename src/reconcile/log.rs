@@ -189,6 +189,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             }
             is_present
         });
+        self.memory.keep_delegates(|name| present.contains(name));
     }
 }
 

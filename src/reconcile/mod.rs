@@ -130,7 +130,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Self { ledger, ..self }
     }
 
-    /// Has the engine tell of changes to delegates, so that [`Self::answered`] completes at once.
+    /// Has the engine report changes of delegates, so that [`Self::answered`] completes at once.
     #[must_use]
     pub fn watching(mut self) -> Self {
         self.observer.watch(&self.engine);

@@ -68,7 +68,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let is_enough = self.run.awaited().is_some() && !self.observer.is_waiting();
         self.recent = is_enough.then_some(Observed {
             kept_for: Some(KeptFor::Answer),
-            ended: Instant::now(),
             ..observed
         });
     }

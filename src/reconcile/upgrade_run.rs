@@ -300,7 +300,7 @@ impl UpgradeRun {
         if candidate.is_none()
             && let Some(reason) = self
                 .waits_for_replica(rollout, all, id.as_ref())
-                .or_else(|| waits_for_others(all))
+                .or_else(|| waits_for_others(all).filter(|_| self.intent == Intent::Upgrade))
         {
             return Err(reason);
         }

@@ -166,7 +166,7 @@ impl History {
         Some((vouched - since).to_std().unwrap_or_default())
     }
 
-    /// The last verdict on the life that began at `started_at`, however old. That it was paused is none, once it runs again.
+    /// The last verdict on the life that began at `started_at`, however old. That it was paused is no verdict once it runs again.
     pub fn verdict_on(&self, started_at: Option<DateTime<Utc>>) -> Option<&Health> {
         let verdict = self.verdict.as_ref()?;
         (verdict.life == started_at && verdict.health.is_of_a_check()).then_some(&verdict.health)
@@ -339,6 +339,11 @@ impl Memory {
         // Until it was noticed that one with `--rm` has gone, that is expected.
         let is_expected = |id: &ContainerId| auto_remove.values().any(|known| known.contains(id));
         stop_requested.retain(|id| exists(id) || is_expected(id));
+    }
+
+    /// Forgets the delegates that are gone.
+    pub fn keep_delegates(&mut self, exists: impl Fn(&str) -> bool) {
+        self.auto_remove.retain(|name, _| exists(name));
     }
 
     /// Notes the candidate that was created for the delegate `name`.

@@ -69,7 +69,7 @@ impl Member {
         let holds = if self.is_up() {
             is_fresh
         } else {
-            // Once the engine can be reached again, it may tell.
+            // Once the engine can be reached again, it may answer.
             stopper.finished_at == self.finished_at && (is_fresh || stopper.by != StoppedBy::Unknown)
         };
         let is_same = stopper.role == self.role && stopper.started_at == self.started_at;

@@ -1,4 +1,4 @@
-//! What happens to a delegate is seen at once, however rarely it is looked at.
+//! Changes of a delegate are seen at once, however rarely it is checked.
 
 use std::time::{Duration, Instant};
 
@@ -73,7 +73,7 @@ fn what_happens_to_a_delegate_is_seen_within_a_second() {
     assert!(took.iter().all(|took| *took < SOON), "{took:?}");
 }
 
-/// What a socket proxy refuses is asked for once.
+/// Where a socket proxy refuses the events, the next check shows what happened.
 #[test]
 fn where_events_are_refused_a_delegate_is_looked_at() {
     let lab = Lab::new("unwatched");

@@ -42,7 +42,7 @@ const NO_MANAGER_FOR: Duration = Duration::from_secs(600);
 pub(super) struct Services {
     /// Whether the engine was a manager when it was asked last.
     is_manager: bool,
-    /// When the engine last said that it is none.
+    /// When the engine last said that it is no manager.
     denied: Option<Instant>,
     observed: Vec<Service>,
     /// Why they could not be observed just now.
@@ -188,8 +188,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         match self.read_services().await {
             Ok(observed) => {
                 self.services.is_manager = observed.is_some();
-                // One that had services may only be on its way back.
-                let was_none = self.services.observed.is_empty();
+                // One that had services may only be on its way back, and one that has just been started, too.
+                let was_none =
+                    self.services.observed.is_empty() && self.services.run.mode != Mode::ReportOnly;
                 self.services.denied = (observed.is_none() && was_none).then(Instant::now);
                 self.services.observed = observed.unwrap_or_default();
                 self.services.problem = None;

@@ -20,17 +20,10 @@ impl At<'_> {
         // Where somebody stopped it, the engine would start it again at its own next start.
         let comes_back = |member: &Member| member.has_ended() && !member.restart_is_off();
         let up = up.filter(move |member| member.is_up() || comes_back(member));
-        // What was created with `--rm` goes by itself, in its own time. `docker-compose up` removes what it has just stopped, and
-        // fails if the container is being removed already.
-        let ended_just_now = |member: &Member| {
-            member.has_ended()
-                && member
-                    .finished_at
-                    .is_some_and(|at| self.now - at < OTHERS_REMOVE_FIRST)
-        };
-        let is_vanishing = move |member: &&Member| {
+        // What was created with `--rm` goes by itself, in its own time.
+        let is_vanishing = |member: &&Member| {
             let is_being_removed = member.state == RunState::Removing && !member.removal_is_stuck(self.now);
-            is_being_removed || ended_just_now(member)
+            is_being_removed || self.ended_just_now(member)
         };
         let vanishing = withdrawn.iter().filter(is_vanishing);
         // Somebody may have given it another name, and have started it, while its successor was being given up.
@@ -46,7 +39,7 @@ impl At<'_> {
         let superseded = failed.iter().rev().skip(1).rev();
         let superseded = superseded.filter(is_removable).filter(is_done);
         let done = withdrawn.iter().filter(is_removable).filter(is_done);
-        let done = done.filter(move |member| !ended_just_now(member));
+        let done = done.filter(|member| !self.ended_just_now(member));
         let needless = rollout.needless_attempt(self.is_stop_first(), self.now);
         let attempt = match (needless, rollout.vanished_attempt()) {
             (Some(attempt), _) => Some(F6.act(Step::remove(attempt))),
@@ -63,5 +56,12 @@ impl At<'_> {
             .chain(done.map(|member| F5.act(Step::remove(member))))
             .chain(attempt)
             .chain(self.remove_helper())
+    }
+
+    /// `docker-compose up` removes what it has just stopped, and fails if the container is being removed already.
+    fn ended_just_now(&self, member: &Member) -> bool {
+        let since = member.finished_at.map(|at| self.now - at);
+        member.has_ended()
+            && since.is_some_and(|since| (TimeDelta::zero()..OTHERS_REMOVE_FIRST).contains(&since))
     }
 }

@@ -341,6 +341,24 @@ async fn what_somebody_stopped_is_not_forgotten_with_a_failed_call() {
     assert_eq!((host.names(), host.find("dd").id), (vec!["dd".to_owned()], id));
 }
 
+/// The proof of an image that crashes waits for no answer of the engine's events, however long each takes.
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_ended_is_rejected_though_the_engine_never_says_who_stopped_it() {
+    let host = Host::new();
+    host.publish(NEW, Behaviour::exits(Duration::from_secs(1), 3));
+    let id = host.run_with("dd", no_policy);
+    host.twin.set_faults(|call| match call.operation {
+        Operation::Events => Fault::Hang,
+        _ => Fault::None,
+    });
+    let report = host.once(NEW).await;
+    assert_eq!(row(&report, "dd").reason.as_str(), "rejected", "{report:?}");
+    assert_eq!(
+        (host.find("dd").id, host.find("dd").state),
+        (id, RunState::Running)
+    );
+}
+
 /// The engine that restarts has forgotten who stopped it, and would have started it again if it had ended it itself.
 #[tokio::test(start_paused = true)]
 async fn a_delegate_that_its_owner_stopped_before_the_engine_restarted_stays_so() {

@@ -66,6 +66,20 @@ async fn a_pause_without_an_end_lasts_until_it_is_ended() {
     assert_eq!(row(&host.once(NEW).await, "dd").image, NEW);
 }
 
+/// What was read at the check before says nothing any more.
+#[tokio::test(start_paused = true)]
+async fn the_first_check_after_the_end_of_a_pause_goes_on() {
+    let host = Host::new();
+    host.run("dd");
+    pause(&host.twin, host.twin.wall_clock(), None).await.unwrap();
+    let mut upgrader = host.upgrader(NEW);
+    host.scheduled_run(&mut upgrader).await;
+    assert!(resume(&host.twin).await.unwrap());
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let report = upgrader.reconcile().await.unwrap();
+    assert_eq!(row(&report, "dd").reason.as_str(), "pulling");
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_was_begun_before_a_pause_is_finished() {
     let host = Host::new();

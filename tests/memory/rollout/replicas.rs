@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use delegate_upgrader::container::RunState;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
 
 use serde_json::json;
 
@@ -200,6 +201,32 @@ async fn ten_names_are_replaced_side_by_side_and_more_in_their_turn() {
     let (most, in_turn) = side_by_side(12).await;
     assert_eq!(most, 10);
     assert!(in_turn > alone + alone / 2, "{in_turn:?} against {alone:?}");
+}
+
+/// An operator who goes back does not wait for the upgrade of others.
+#[tokio::test(start_paused = true)]
+async fn a_rollback_waits_for_no_others() {
+    let (mut host, names) = of_many_names(11);
+    let (goes_back, others) = names.split_first().unwrap();
+    for name in others {
+        host.published_to.insert(name.clone(), OLD.to_owned());
+    }
+    host.once(NEW).await;
+    assert_eq!(host.find(goes_back).image, NEW);
+    host.published_to.clear();
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::Upgrade);
+    host.go_on(&mut upgrader, Duration::from_secs(4)).await;
+    let proving = host
+        .names()
+        .iter()
+        .filter(|name| name.ends_with(".candidate"))
+        .count();
+    assert_eq!(proving, 10);
+    let mut command = host.upgrader(NEW);
+    command.rollback(goes_back).await.unwrap();
+    let report = host.finish(&mut command).await;
+    assert_eq!(host.find(goes_back).image, OLD, "{report:?}");
 }
 
 /// When calls of a kind were made.

@@ -1,4 +1,4 @@
-//! What the engine tells of delegates between two observations.
+//! Events of delegates between two observations.
 
 use std::time::Duration;
 
@@ -40,6 +40,19 @@ async fn whatever_happens_to_a_delegate_is_looked_at_within_a_second() {
         upgrader.reconcile().await.unwrap();
         assert!(!goes_on(&mut upgrader).await, "{what} has been looked at");
     }
+}
+
+/// Something else may wake it just then.
+#[tokio::test(start_paused = true)]
+async fn what_nobody_awaited_to_its_end_is_not_forgotten() {
+    let host = Host::new();
+    host.run("dd");
+    let mut upgrader = at_rest(&host).await;
+    host.twin.by_hand(OperatorAction::Kill("dd".to_owned())).unwrap();
+    let moment = Duration::from_millis(100);
+    let awaited = tokio::time::timeout(moment, upgrader.answered()).await;
+    assert!(awaited.is_err(), "a burst takes longer");
+    assert!(goes_on(&mut upgrader).await);
 }
 
 /// It ends by itself in the middle of an hour in which nothing is to be done.

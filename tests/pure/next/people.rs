@@ -30,6 +30,7 @@ fn a_candidate_of_what_somebody_changed_since_is_withdrawn_and_created_again() {
         "set the restart policy of d (old) to unless-stopped"
     );
     assert_eq!(withdrawn(outdated(new()), 3), "remove d.withdrawn-5 (new)");
+    assert_eq!(withdrawn(outdated(new()), -60), "remove d.withdrawn-5 (new)");
     // A command that has just stopped it removes it next, and would fail if it were gone.
     assert_eq!(withdrawn(outdated(new()), 2), "wait 1 s: stopping");
 }
