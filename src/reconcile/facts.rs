@@ -249,8 +249,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let Some(member) = rollout.member(id) else { return };
         let begun = self.now();
         let events = self.events(rollout, rollout.stopped_since(member)).await;
-        // An engine that takes long to say nothing is left alone for as long as any other.
-        let asked_at = if events.is_some() { begun } else { self.now() };
+        let before = self.memory.history(id).stopper.as_ref();
+        let failed_before = before.is_some_and(|before| {
+            before.by == StoppedBy::Unknown && before.finished_at == member.finished_at
+        });
+        // An engine that takes long to say nothing is asked once more, and is then left alone for as long as any other.
+        let is_silent = events.is_none() && failed_before;
+        let asked_at = if is_silent { self.now() } else { begun };
         let told = match events {
             Some(events) => rollout.who_stopped(member, &events),
             // That needs no event.

@@ -6,9 +6,9 @@ use delegate_upgrader::container::{ContainerId, Role, RunState};
 
 use super::claims::{Down, Part, Touch};
 use super::scenario::Way;
-use super::standing::{Judge, observation_age, was_changed_at_once};
+use super::standing::{Judge, observation_age};
 use super::world::World;
-use kit::twin::{Call, Cause, Event, Glance, Happened, Operation};
+use kit::twin::{CLIENT_TIMEOUT, Call, Cause, Event, Glance, Happened, Operation};
 
 impl Judge<'_> {
     /// Whether it is down by what someone did: stopped as the candidate in the moment in which it took over; or they made
@@ -256,4 +256,46 @@ pub(super) fn was_removed_at_once(world: &World, is_its_name: impl Fn(&str) -> b
     };
     let mut removals = events.iter().filter(is_removal);
     removals.any(|removal| events.iter().any(|event| gives_up(event, removal.at)))
+}
+
+/// Whether an upgrader renamed, restarted or stopped that container within the same moment, or by a call that was on its way then,
+/// however slow it was.
+pub(super) fn was_changed_at_once(world: &World, down: &Down) -> bool {
+    let (calls, soon) = (world.twin.calls(), down.from + Duration::from_secs(1));
+    let was_on_its_way = world
+        .twin
+        .events()
+        .iter()
+        .any(|event| match (&event.what, event.cause) {
+            (Happened::Renamed { .. }, Cause::Call(index)) => {
+                event.id == down.id.as_str() && event.at >= down.from && calls[index].at <= soon
+            }
+            _ => false,
+        });
+    was_on_its_way || was_restarted_at_once(world, down) || was_being_stopped(world, down)
+}
+
+/// Whether an upgrader asked for a restart of that container in that moment.
+fn was_restarted_at_once(world: &World, down: &Down) -> bool {
+    let (calls, soon) = (world.twin.calls(), down.from + Duration::from_secs(1));
+    world.twin.events().iter().any(|event| match event.cause {
+        Cause::Call(index) => {
+            event.id == down.id.as_str()
+                && event.at >= down.from
+                && calls[index].operation == Operation::Restart
+                && calls[index].at <= soon
+        }
+        _ => false,
+    })
+}
+
+/// Whether an upgrader awaited the answer to its own request to stop that container, which never arrived.
+fn was_being_stopped(world: &World, down: &Down) -> bool {
+    world.twin.calls().iter().any(|call| {
+        call.operation == Operation::Stop
+            && call.id.as_ref() == Some(&down.id)
+            && call.at <= down.from
+            && down.from <= call.at + CLIENT_TIMEOUT
+            && !matches!(call.outcome, Some(Ok(())))
+    })
 }

@@ -7,12 +7,13 @@ use delegate_upgrader::container::{ContainerId, Inspected, Role, RunState};
 use delegate_upgrader::document::{self, Images};
 use serde_json::json;
 
+use super::at_once::was_changed_at_once;
 use super::book::Book;
 use super::claims::{Claims, Down, Fate, Line, Part, Touch};
 use super::ending::{ended_by_its_image, is_halted};
 use super::scenario::{Faults, Kind, Way};
 use super::world::World;
-use kit::twin::{Cause, Event, Glance, Happened, Operation};
+use kit::twin::{Cause, Event, Glance, Happened};
 
 /// How old an observation may be when a step that rests on it takes effect.
 const OBSERVATION_AGE: Duration = Duration::from_secs(3);
@@ -49,37 +50,6 @@ fn was_named_just_now(world: &World, removed: &Event, age: Duration) -> bool {
             && event.id == removed.id
             && event.at <= removed.at
             && removed.at < event.at + age
-    })
-}
-
-/// Whether an upgrader renamed or restarted that container within the same moment, or by a call that was on its way then,
-/// however slow it was.
-pub(super) fn was_changed_at_once(world: &World, down: &Down) -> bool {
-    let (calls, soon) = (world.twin.calls(), down.from + Duration::from_secs(1));
-    let was_on_its_way = world
-        .twin
-        .events()
-        .iter()
-        .any(|event| match (&event.what, event.cause) {
-            (Happened::Renamed { .. }, Cause::Call(index)) => {
-                event.id == down.id.as_str() && event.at >= down.from && calls[index].at <= soon
-            }
-            _ => false,
-        });
-    was_on_its_way || was_restarted_at_once(world, down)
-}
-
-/// Whether an upgrader asked for a restart of that container in that moment.
-fn was_restarted_at_once(world: &World, down: &Down) -> bool {
-    let (calls, soon) = (world.twin.calls(), down.from + Duration::from_secs(1));
-    world.twin.events().iter().any(|event| match event.cause {
-        Cause::Call(index) => {
-            event.id == down.id.as_str()
-                && event.at >= down.from
-                && calls[index].operation == Operation::Restart
-                && calls[index].at <= soon
-        }
-        _ => false,
     })
 }
 
