@@ -49,7 +49,7 @@ impl At<'_> {
                         Desired::Image {
                             reference, id: None, ..
                         },
-                    ) if self.facts.is_pulling => A10.wait(pulling(reference), self.soon()),
+                    ) if self.facts.is_pulling => A10.wait(pulling(reference), self.pull_is_due()),
                     (
                         _,
                         Desired::Image {

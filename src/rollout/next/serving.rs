@@ -83,7 +83,7 @@ impl At<'_> {
                 S8.wait(reason, self.now + self.proof_interval())
             }
             (_, _, Some(obstacle), _) => S9.rest(Reason::Obstacle(obstacle.clone())),
-            (None, ..) if self.facts.is_pulling => S11.wait(pulling(reference), self.soon()),
+            (None, ..) if self.facts.is_pulling => S11.wait(pulling(reference), self.pull_is_due()),
             _ if let Some(decided) = self.may_not_begin(serving, reference, intent) => decided,
             (None, .., UpdateOrder::Blocked(reason)) => S10.rest(reason.clone()),
             (None, ..) if self.facts.hidden_obstacle.is_none() => S12.learn(Fact::HiddenObstacle),
@@ -172,6 +172,11 @@ impl At<'_> {
             .filter(|other| other.is_up())
             .count()
             + self.rollout.ending_elsewhere
+    }
+
+    /// When to show again how far a pull has come, whose end wakes the loop. Observing takes time that the engine needs for it.
+    pub(super) fn pull_is_due(&self) -> DateTime<Utc> {
+        self.now + TimeDelta::seconds(2)
     }
 
     /// When to check on another task.
