@@ -70,12 +70,12 @@ fn an_image_that_is_being_pulled_is_waited_for() {
     let pulling = |scene: Scene| scene.knowing(|facts| facts.is_pulling = true);
     assert_eq!(
         pulling(scene().serving(old()).published(V2)).next(),
-        "wait 0 s: pulling"
+        "wait 2 s: pulling"
     );
     let alone = scene()
         .candidate(new().unhealthy(DEADLINE, DEADLINE))
         .published(V2);
-    assert_eq!(pulling(alone).next(), "wait 0 s: pulling");
+    assert_eq!(pulling(alone).next(), "wait 2 s: pulling");
     // Not where there is nothing to pull.
     assert_eq!(pulling(scene().serving(old())).next(), "rest: awaiting_schedule");
 }

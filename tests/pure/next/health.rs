@@ -147,7 +147,7 @@ fn a_replacement_that_is_due_goes_first() {
     assert_eq!(unhealthy().published(V2).next(), format!("pull {V2}"));
     assert!(unhealthy().pulled(V2).next().starts_with("create from old"));
     let pulling = unhealthy().published(V2).knowing(|facts| facts.is_pulling = true);
-    assert_eq!(pulling.next(), "wait 0 s: pulling");
+    assert_eq!(pulling.next(), "wait 2 s: pulling");
     for reason in [
         Reason::WaitingForReplica { name: "e".to_owned() },
         Reason::AwaitingAnswer {
