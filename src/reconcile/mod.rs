@@ -395,6 +395,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         if learned {
             (rollouts, now) = self.observe().await?;
+            // To learn all of it may have taken longer than what was read first holds. A plan that cannot read it says so.
+            let _ = self.read_holds().await;
         }
         for rollout in &mut rollouts {
             let no_free_port = rollout.no_free_port.take();

@@ -203,6 +203,18 @@ async fn a_plan_shows_what_holds_it_back_and_notes_nothing() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_plan_is_made_however_long_the_engine_takes() {
+    let host = Host::new();
+    host.run("dd");
+    host.twin.set_faults(|call| match call.operation {
+        Operation::InspectImage => Fault::Slow(Duration::from_secs(1)),
+        _ => Fault::None,
+    });
+    let plan = host.upgrader(NEW).plan(|_| ()).await.unwrap();
+    assert_eq!(plan[0].action, "replace", "{:?}", plan[0].message);
+}
+
 /// An engine that fails says nothing of a pause, so that is asked again.
 #[tokio::test(start_paused = true)]
 async fn an_engine_that_fails_to_list_its_volumes_does_not_end_a_pause() {
