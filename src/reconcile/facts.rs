@@ -253,7 +253,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let failed_before = before.is_some_and(|before| {
             before.by == StoppedBy::Unknown && before.finished_at == member.finished_at
         });
-        // An engine that takes long to say nothing is asked once more, and is then left alone for as long as any other.
+        // A request that takes long to fail is repeated once. After that, its failure counts from its end on.
         let is_silent = events.is_none() && failed_before;
         let asked_at = if is_silent { self.now() } else { begun };
         let told = match events {

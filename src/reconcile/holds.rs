@@ -14,10 +14,10 @@ use crate::manager::ImageSource;
 use crate::rollout::Rollout;
 use crate::schedule::wave::Place;
 
-/// What is read holds for so long, and for one more observation that begins by then: a pause counts at once.
+/// An observation that begins later than this after the records were read needs them anew, so that a pause counts at once.
 const FRESH: Duration = Duration::from_millis(200);
 
-/// What was read, and when.
+/// The records that were read last. They hold for that observation and for the next one.
 #[derive(Debug, Default)]
 pub(super) struct KnownHolds {
     observations: u64,

@@ -166,7 +166,7 @@ impl History {
         Some((vouched - since).to_std().unwrap_or_default())
     }
 
-    /// The last verdict on the life that began at `started_at`, however old. That it was paused is no verdict once it runs again.
+    /// The last verdict on the life that began at `started_at`, however old. A pause is no verdict once the container runs again.
     pub fn verdict_on(&self, started_at: Option<DateTime<Utc>>) -> Option<&Health> {
         let verdict = self.verdict.as_ref()?;
         (verdict.life == started_at && verdict.health.is_of_a_check()).then_some(&verdict.health)
@@ -331,14 +331,10 @@ impl Memory {
     /// Forgets containers that are gone.
     pub fn keep(&mut self, exists: impl Fn(&ContainerId) -> bool) {
         self.histories.retain(|id, _| exists(id));
-        let Self {
-            auto_remove,
-            stop_requested,
-            ..
-        } = self;
+        let auto_remove = &self.auto_remove;
         // Until it was noticed that one with `--rm` has gone, that is expected.
         let is_expected = |id: &ContainerId| auto_remove.values().any(|known| known.contains(id));
-        stop_requested.retain(|id| exists(id) || is_expected(id));
+        self.stop_requested.retain(|id| exists(id) || is_expected(id));
     }
 
     /// Forgets the delegates that are gone.

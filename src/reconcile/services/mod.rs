@@ -42,7 +42,7 @@ const NO_MANAGER_FOR: Duration = Duration::from_secs(600);
 pub(super) struct Services {
     /// Whether the engine was a manager when it was asked last.
     is_manager: bool,
-    /// When the engine last said that it is no manager.
+    /// When the engine last answered that it is no manager.
     denied: Option<Instant>,
     observed: Vec<Service>,
     /// Why they could not be observed just now.

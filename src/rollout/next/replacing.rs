@@ -235,8 +235,8 @@ impl At<'_> {
         let (row, proof) = self.prove(candidate, is_wanted);
         let is_asked = |old: &Member| old.is_up() && old.history.stop_requested_at.is_some();
         let missing = self.missing_companion().filter(|_| !old.is_some_and(is_asked));
-        // What it was set to goes with it when it stops. The candidate is compared with the one that it was made from: another
-        // one may have been made anew under its name.
+        // Its settings go with it when it stops. The candidate can be compared only with the container that it was made from;
+        // somebody may have made another one under that name.
         let vanishing = old.filter(|old| old.auto_remove && old.is_up() && candidate.is_created());
         let vanishing = vanishing.filter(|old| candidate.is_successor_of(old));
         let is_compared = |old: &Member| old.history.compared_settings == Some(old.settings);
