@@ -1,14 +1,10 @@
 //! What an engine tells of what happened on its host.
 
-use chrono::{DateTime, Utc};
-
 use crate::container::ContainerId;
 
 /// One event, of a container, an image, a network or anything else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostEvent {
-    /// When it happened, by the engine's clock.
-    pub at: DateTime<Utc>,
     /// What happened.
     pub kind: EventKind,
     /// The container that it happened to, or the id of something else.

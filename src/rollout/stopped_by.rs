@@ -147,7 +147,7 @@ impl Rollout {
     pub(crate) fn who_removed(&self, events: &[HostEvent]) -> StoppedBy {
         let left = self.left_behind();
         let replaced = left.and_then(|left| left.replaces.as_ref());
-        // The clock may have been set back meanwhile, but the order of events is certain.
+        // The clock may have been set back meanwhile, but the order in which an engine noted events stays.
         let is_begin = |event: &HostEvent| {
             let left = left.filter(|left| left.id == event.id);
             left.is_some_and(|left| left.retired_at().is_none() || event.kind == EventKind::Renamed)
@@ -251,7 +251,6 @@ mod tests {
 
     fn event(id: &str, name: &str, kind: EventKind) -> HostEvent {
         HostEvent {
-            at: DateTime::UNIX_EPOCH,
             kind,
             id: ContainerId::new(id),
             name: name.to_owned(),

@@ -25,8 +25,6 @@ struct Line {
     #[serde(default)]
     action: String,
     actor: Actor,
-    #[serde(rename = "timeNano")]
-    nanoseconds: i64,
 }
 
 #[derive(Deserialize)]
@@ -130,7 +128,6 @@ fn event(line: &[u8]) -> Option<HostEvent> {
         _ => (EventKind::Other, line.actor.id),
     };
     Some(HostEvent {
-        at: DateTime::from_timestamp_nanos(line.nanoseconds),
         kind,
         id: ContainerId::new(id),
         name: if is_container {

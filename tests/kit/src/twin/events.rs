@@ -62,7 +62,9 @@ impl State {
     pub(super) fn told(&self, since: DateTime<Utc>) -> Vec<HostEvent> {
         let events = self.events.get(self.forgotten_events..).unwrap_or_default();
         let last = events.len().saturating_sub(REMEMBERED);
-        let told = events[last..].iter().flat_map(|event| {
+        let events = events[last..].iter();
+        let since = events.filter(|event| self.wall(event.at) >= since);
+        let told = since.flat_map(|event| {
             let kinds = match &event.what {
                 Happened::Started => vec![EventKind::Started],
                 Happened::NotStarted => vec![EventKind::Disconnected],
@@ -74,7 +76,6 @@ impl State {
                 Happened::Created | Happened::Removed => vec![EventKind::Other],
             };
             kinds.into_iter().map(|kind| HostEvent {
-                at: self.wall(event.at),
                 id: ContainerId::new(event.id.clone()),
                 name: if kind == EventKind::Disconnected {
                     String::new()
@@ -84,6 +85,6 @@ impl State {
                 kind,
             })
         });
-        told.filter(|event| event.at >= since).collect()
+        told.collect()
     }
 }
