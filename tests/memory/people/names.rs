@@ -84,7 +84,7 @@ async fn one_that_was_made_anew_while_it_drained_makes_room_for_the_candidate_of
         host.twin.by_hand(OperatorAction::Remove(name.clone())).unwrap();
         host.run_with(&name, change);
         let calls = host.twin.calls().len();
-        let report = host.finish(&mut upgrader).await;
+        let report = host.go_on(&mut upgrader, 4 * DRAIN).await;
         assert_eq!(host.names(), ["dd"], "{is_fleeting} {report:?}");
         assert_eq!(
             (host.find("dd").image.as_str(), host.find("dd").state),
