@@ -9,6 +9,7 @@ mod cause;
 pub mod label;
 mod next;
 mod record;
+mod resolution;
 mod step;
 
 use std::fmt;
@@ -19,6 +20,7 @@ use chrono::{DateTime, Utc};
 pub use cause::RolloutFailure;
 pub use next::{Decided, Decision, Facts, Row, next};
 pub use record::{Attempt, FailedImage, Record};
+pub(crate) use resolution::Resolution;
 pub use step::Step;
 
 use crate::health::HealthStatus;

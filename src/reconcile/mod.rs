@@ -19,7 +19,6 @@ mod standing_by;
 mod tracked;
 pub mod upgrade_run;
 mod upgrader_check;
-pub(crate) mod wanted;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -198,9 +197,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         self.ask_open();
         self.ask_about_services();
-        let last_error = self.manager.last_error();
-        self.run
-            .note_last_error(last_error.map(|error| error.to_string()));
+        let last_error = self.manager.last_error().map(|error| error.to_string());
+        self.services.note_last_error(last_error.clone());
+        self.run.note_last_error(last_error);
     }
 
     fn ask_open(&mut self) {

@@ -4,13 +4,13 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
 use super::questions::{Answer, Currency, Question};
-use super::wanted::{Wanted, not_asked, not_comparable, up_to_date, wanted};
 use crate::container::ImageId;
 use crate::image::{
     ImageName, ImageReference, Target, TargetSettings, manager_reference, resolve, resolve_upgrader,
 };
 use crate::manager::Query;
 use crate::rollout::reason::{Awaited, Reason};
+use crate::rollout::wanted::{Wanted, not_asked, not_comparable, up_to_date, wanted};
 use crate::rollout::{Member, Rollout};
 
 /// What is known about the image that one delegate should run.

@@ -8,12 +8,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::questions::{Answer, Answered, Question, Questions};
 use super::resolve::{Open, Resolution, Resolved};
-use super::wanted::not_asked;
 use crate::container::{ContainerId, ImageId};
 use crate::engine::Engine;
 use crate::image::{ImageReference, TargetSettings};
 use crate::manager::{ImageSource, ManagerError, Query};
 use crate::rollout::reason::Reason;
+use crate::rollout::wanted::not_asked;
 use crate::rollout::{Desired, Intent, Member, Rollout};
 
 /// So many candidates prove themselves at once at most.

@@ -23,6 +23,7 @@ pub mod reason;
 mod row;
 mod step;
 mod stopped_by;
+pub(crate) mod wanted;
 mod work_seen;
 
 use std::fmt;

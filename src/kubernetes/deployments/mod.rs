@@ -27,8 +27,8 @@ use crate::manager::{ImageSource, ManagerStatus, UpgraderImage};
 use crate::reconcile::clock::Clock;
 use crate::reconcile::controller::Controller;
 use crate::reconcile::upgrade_run::Mode;
-use crate::reconcile::wanted::not_asked;
 use crate::rollout::reason::{Reason, ReasonKind};
+use crate::rollout::wanted::not_asked;
 use crate::rollout::{Backoff, Desired, Intent, Policy};
 use crate::schedule::moment;
 use crate::schedule::wave::Place;
@@ -177,15 +177,15 @@ impl<M: ImageSource> Deployments<M> {
     }
 
     fn ask(&mut self) {
-        for query in self.run.resolutions.values().filter_map(Resolution::query) {
+        for query in self.run.resolutions.values().filter_map(Resolution::question) {
             self.manager.ask(query);
         }
     }
 
     fn desired(&self, managed: &Managed) -> Desired {
-        let last_error = self.manager.last_error();
+        let last_error = self.manager.last_error().map(|error| error.to_string());
         let resolution = self.run.resolutions.get(&managed.name).ok_or_else(not_asked);
-        match resolution.and_then(|resolution| resolution.target(managed, last_error.as_ref())) {
+        match resolution.and_then(|resolution| resolution.target(managed, last_error.as_deref())) {
             Ok(reference) if self.run.mode == Mode::ReportOnly => Desired::Keep(Reason::AwaitingSchedule {
                 published: Some(reference.to_string()),
             }),

@@ -16,7 +16,6 @@ use super::Reconciler;
 use super::holds::READ_HOLDS;
 use super::questions::Answered;
 use super::upgrade_run::Mode;
-use super::wanted::not_asked;
 use crate::document::platform;
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
@@ -24,6 +23,7 @@ use crate::image::{ImageReference, TargetSettings};
 use crate::managed::{Decision, Facts, Managed, Step, next};
 use crate::manager::ImageSource;
 use crate::rollout::reason::Reason;
+use crate::rollout::wanted::not_asked;
 use crate::rollout::{Backoff, Desired, Intent};
 use crate::status::report::{DelegateReport, Planned, Report};
 use crate::swarm::{self, Defaults, Service};
@@ -50,6 +50,8 @@ pub(super) struct Services {
     /// The platforms of the nodes.
     platforms: Vec<String>,
     run: ServicesRun,
+    /// Why the Manager's last attempt to answer failed.
+    last_error: Option<String>,
     tracked: HashMap<String, Tracked>,
 }
 
@@ -90,6 +92,10 @@ impl Services {
         }
     }
 
+    pub(super) fn note_last_error(&mut self, error: Option<String>) {
+        self.last_error = error;
+    }
+
     /// Whether an answer is awaited.
     pub(super) fn is_waiting(&self) -> bool {
         let mut resolutions = self.run.resolutions.values();
@@ -109,7 +115,7 @@ impl Services {
 
     fn target(&self, managed: &Managed) -> Result<ImageReference, Reason> {
         let resolution = self.run.resolutions.get(&managed.id).ok_or_else(not_asked)?;
-        let reference = resolution.target(managed)?;
+        let reference = resolution.target(managed, self.last_error.as_deref())?;
         if self.run.mode == Mode::ReportOnly {
             return Err(Reason::AwaitingSchedule {
                 published: Some(reference.to_string()),
@@ -305,7 +311,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     fn service_facts(&self, managed: &Managed, is_plan: bool) -> Facts {
         let resolution = self.services.run.resolutions.get(&managed.id);
-        let target = resolution.and_then(|resolution| resolution.target(managed).ok());
+        let target = resolution.and_then(|resolution| resolution.target(managed, None).ok());
         let tracked = self.services.tracked.get(&managed.id);
         Facts {
             backoff: tracked.and_then(|tracked| tracked.backoff.clone()),

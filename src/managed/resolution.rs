@@ -1,0 +1,110 @@
+//! Which image a service or a Deployment should run: a question that is open, and then its answer.
+
+use tokio::time::Instant;
+
+use super::Managed;
+use crate::image::{ImageReference, TargetSettings, manager_reference};
+use crate::manager::Query;
+use crate::rollout::reason::{Awaited, Reason};
+use crate::rollout::wanted::{not_asked, not_comparable, up_to_date};
+
+/// What is known so far about the image that a workload should run. `Q` is a question that its orchestrator can have.
+#[derive(Debug)]
+pub(crate) struct Resolution<Q> {
+    /// The image that it was to run when the first question was asked.
+    image: String,
+    state: State<Q>,
+}
+
+#[derive(Debug)]
+enum State<Q> {
+    Open {
+        question: Q,
+        from: Awaited,
+        since: Instant,
+    },
+    Resolved(Result<ImageReference, Reason>),
+}
+
+impl<Q: PartialEq> Resolution<Q> {
+    /// Asks the Manager first, in the orchestrator's form of that question.
+    pub(crate) fn first(
+        managed: &Managed,
+        settings: &TargetSettings,
+        question: impl FnOnce(Query) -> Q,
+    ) -> Self {
+        let state = match managed.image.reference() {
+            Ok(current) => State::Open {
+                question: question(Query {
+                    workload: managed.workload.clone(),
+                    image: manager_reference(current, settings),
+                }),
+                from: Awaited::Manager,
+                since: Instant::now(),
+            },
+            Err(problem) => State::Resolved(Err(not_comparable(&managed.image, problem.to_string()))),
+        };
+        Self {
+            image: managed.image.to_string(),
+            state,
+        }
+    }
+
+    /// That which an operator wants, whatever is published.
+    pub(crate) fn fixed(managed: &Managed, image: ImageReference) -> Self {
+        Self {
+            image: managed.image.to_string(),
+            state: State::Resolved(Ok(image)),
+        }
+    }
+
+    /// The open question.
+    pub(crate) fn question(&self) -> Option<&Q> {
+        match &self.state {
+            State::Open { question, .. } => Some(question),
+            State::Resolved(_) => None,
+        }
+    }
+
+    /// The image that it runs, if this is the open question.
+    pub(crate) fn is_about<'a>(&self, managed: &'a Managed, question: &Q) -> Option<&'a ImageReference> {
+        let is_open = self.question() == Some(question);
+        managed.image.reference().ok().filter(|_| is_open)
+    }
+
+    /// The answer leads to another question.
+    pub(crate) fn ask_registry(&mut self, reference: &ImageReference, question: Q) {
+        self.state = State::Open {
+            question,
+            from: Awaited::Registry(reference.registry().to_owned()),
+            since: Instant::now(),
+        };
+    }
+
+    /// The answer says which image it should run, or why it keeps its own.
+    pub(crate) fn resolve(&mut self, target: Result<ImageReference, Reason>) {
+        self.state = State::Resolved(target);
+    }
+
+    /// The image that it should run, or why it keeps its own. `last_error` is the Manager's.
+    pub(crate) fn target(
+        &self,
+        managed: &Managed,
+        last_error: Option<&str>,
+    ) -> Result<ImageReference, Reason> {
+        match &self.state {
+            State::Open { from, since, .. } => Err(Reason::AwaitingAnswer {
+                from: from.clone(),
+                waited: since.elapsed(),
+                last_error: last_error
+                    .filter(|_| *from == Awaited::Manager)
+                    .map(str::to_owned),
+            }),
+            // It runs what it was to be given by then, or somebody gave it another image.
+            State::Resolved(Ok(target)) if managed.image.refers_to(target) => Err(up_to_date(&managed.image)),
+            State::Resolved(Ok(target)) => Ok(target.clone()),
+            State::Resolved(Err(reason)) if self.image == managed.image.as_str() => Err(reason.clone()),
+            State::Resolved(Err(_)) => Err(not_asked()),
+        }
+    }
+}
