@@ -183,7 +183,7 @@ impl CommandLine {
 
     async fn plan(self, json: bool) -> Result<Exit, Exit> {
         let mut deployments = self.deployments(false, Arc::new(Utc::now))?;
-        let planned = deployments.plan().await;
+        let planned = deployments.plan(plan::print_awaited).await;
         let planned = planned.map_err(|error| fail(error, Exit::Unavailable))?;
         Ok(plan::show(&planned, json, "no Deployment"))
     }
@@ -206,7 +206,7 @@ impl CommandLine {
         }
         doctor::check(&self.cluster, &subject, &mut checks).await;
         let mut deployments = self.deployments(false, Arc::new(Utc::now))?;
-        match deployments.plan().await {
+        match deployments.plan(|_| ()).await {
             Ok(planned) => {
                 for row in &planned {
                     let severity = if row.failed { Severity::Fail } else { Severity::Ok };

@@ -18,12 +18,14 @@ pub(super) async fn plan(settings: &Settings, json: bool) -> Result<Exit, Exit> 
     // It must not look to the Manager like an upgrader at work.
     let made = upgrader(settings, false, Arc::new(Utc::now)).await;
     let mut upgrader = made.map_err(|error| fail(error, Exit::Config))?;
-    let waiting = |reason: &Reason| {
-        let _ = writeln!(std::io::stderr(), "{reason}");
-    };
-    let plan = upgrader.plan(waiting).await;
+    let plan = upgrader.plan(print_awaited).await;
     let plan = plan.map_err(|error| fail(error, Exit::Unavailable))?;
     Ok(show(&plan, json, &none_found(&settings.workload_names)))
+}
+
+/// Prints whose answer a plan waits for, beside the plan.
+pub(super) fn print_awaited(reason: &Reason) {
+    let _ = writeln!(std::io::stderr(), "{reason}");
 }
 
 /// Prints a plan, or `nothing` where no delegate was found.

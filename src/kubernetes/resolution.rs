@@ -24,7 +24,7 @@ impl Resolution {
         answer: &Result<ImageReference, ManagerError>,
         settings: &TargetSettings,
     ) {
-        let Some(current) = self.is_about(managed, query) else {
+        let Some(current) = self.asked_about(managed, query) else {
             return;
         };
         self.resolve(match answer {

@@ -1,5 +1,7 @@
 //! Which image a service or a Deployment should run: a question that is open, and then its answer.
 
+use std::time::Duration;
+
 use tokio::time::Instant;
 
 use super::Managed;
@@ -66,8 +68,24 @@ impl<Q: PartialEq> Resolution<Q> {
         }
     }
 
+    /// How long an answer has been awaited; `None` where none is.
+    pub(crate) fn waited(&self) -> Option<Duration> {
+        match &self.state {
+            State::Open { since, .. } => Some(since.elapsed()),
+            State::Resolved(_) => None,
+        }
+    }
+
+    /// Whose answer is awaited. `last_error` is the Manager's.
+    pub(crate) fn awaited(&self, last_error: Option<&str>) -> Option<Reason> {
+        match &self.state {
+            State::Open { from, since, .. } => Some(awaiting(from, *since, last_error)),
+            State::Resolved(_) => None,
+        }
+    }
+
     /// The image that it runs, if this is the open question.
-    pub(crate) fn is_about<'a>(&self, managed: &'a Managed, question: &Q) -> Option<&'a ImageReference> {
+    pub(crate) fn asked_about<'a>(&self, managed: &'a Managed, question: &Q) -> Option<&'a ImageReference> {
         let is_open = self.question() == Some(question);
         managed.image.reference().ok().filter(|_| is_open)
     }
@@ -93,18 +111,21 @@ impl<Q: PartialEq> Resolution<Q> {
         last_error: Option<&str>,
     ) -> Result<ImageReference, Reason> {
         match &self.state {
-            State::Open { from, since, .. } => Err(Reason::AwaitingAnswer {
-                from: from.clone(),
-                waited: since.elapsed(),
-                last_error: last_error
-                    .filter(|_| *from == Awaited::Manager)
-                    .map(str::to_owned),
-            }),
+            State::Open { from, since, .. } => Err(awaiting(from, *since, last_error)),
             // It runs what it was to be given by then, or somebody gave it another image.
             State::Resolved(Ok(target)) if managed.image.refers_to(target) => Err(up_to_date(&managed.image)),
             State::Resolved(Ok(target)) => Ok(target.clone()),
             State::Resolved(Err(reason)) if self.image == managed.image.as_str() => Err(reason.clone()),
             State::Resolved(Err(_)) => Err(not_asked()),
         }
+    }
+}
+
+fn awaiting(from: &Awaited, since: Instant, last_error: Option<&str>) -> Reason {
+    let is_manager = *from == Awaited::Manager;
+    Reason::AwaitingAnswer {
+        from: from.clone(),
+        waited: since.elapsed(),
+        last_error: last_error.filter(|_| is_manager).map(str::to_owned),
     }
 }

@@ -7,14 +7,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tracing::field::display;
 use tracing::{debug, error, info, warn};
 
-use super::{Reconciler, WORTH_A_WORD};
+use super::Reconciler;
 use crate::container::ContainerId;
 use crate::engine::Engine;
 use crate::health::HealthEndpoint;
 use crate::image::Version;
 use crate::manager::ImageSource;
 use crate::rollout::reason::{self, Reason};
-use crate::rollout::{Decided, Effect, HeldBack, Intent, Rollout, Step, UpdateOrder};
+use crate::rollout::{Decided, Effect, Intent, Rollout, Step, UpdateOrder};
 use crate::status::report::{DelegateReport, Report};
 
 /// How often the progress of a drain is logged, at most.
@@ -87,30 +87,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             let (container, workload) = (&rollout.name, &rollout.workload);
             info!(container, workload, %container_id, image, health, "{done}");
         }
-        let line = match reason {
-            Reason::AwaitingAnswer { waited, .. } if *waited < WORTH_A_WORD => {
-                report.enter(rollout, DelegateReport::new(rollout, reason, until));
-                return;
-            }
-            // It lasts for seconds, and comes again every minute while the Manager is unreachable.
-            Reason::RestartHeldBack {
-                because: HeldBack::AskingManager,
-                ..
-            } => {
-                report.enter(rollout, DelegateReport::new(rollout, reason, until));
-                return;
-            }
-            Reason::AwaitingAnswer { from, .. } => format!("waiting for {from}"),
-            Reason::Proving { verdict, .. } => format!("proving {verdict}"),
-            Reason::WaitingForIdle { .. } | Reason::Restarting { .. } => reason.kind().as_str().to_owned(),
-            Reason::RestartBackoff { attempt, .. } => format!("restart {attempt}"),
-            Reason::RestartHeldBack { .. } => reason.cause().unwrap_or_default().to_owned(),
-            Reason::Draining { name, .. } => format!("draining {name}"),
-            reason => reason.to_string(),
+        let Some(topic) = reason.topic() else {
+            report.enter(rollout, DelegateReport::new(rollout, reason, until));
+            return;
         };
-        if tracked.last_logged.as_ref() != Some(&line) {
+        if tracked.last_logged.as_ref() != Some(&topic) {
             log_reason(rollout, reason);
-            tracked.last_logged = Some(line);
+            tracked.last_logged = Some(topic);
         }
         self.log_tasks(rollout, reason, report.observed_at);
         let mut delegate = DelegateReport::new(rollout, reason, until);

@@ -43,7 +43,7 @@ use crate::reconcile::observation::Observed;
 use crate::reconcile::services::Services;
 use crate::reconcile::tracked::Tracked;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
-use crate::rollout::reason::Reason;
+use crate::rollout::reason::{Reason, WORTH_A_WORD};
 use crate::rollout::{Decided, Decision, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, next};
 use crate::status::evidence::EvidenceStore;
 use crate::status::report::{DelegateReport, Planned, Report, none_found};
@@ -51,8 +51,6 @@ use crate::status::report::{DelegateReport, Planned, Report, none_found};
 /// After this many steps a call returns, and says that there is more to do.
 const MAX_STEPS: usize = 200;
 
-/// An answer that takes longer is worth a word.
-pub(crate) const WORTH_A_WORD: Duration = Duration::from_secs(2);
 /// How often the time that an answer has taken so far is reported.
 const WAITING_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -333,7 +331,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// When to report again what is waited for; `None` where nothing is.
     fn next_word(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let waited = self.run.longest_wait().or(self.service_wait())?;
+        let waited = self.run.longest_wait().max(self.services.longest_wait())?;
         let wait = WORTH_A_WORD.checked_sub(waited).unwrap_or(WAITING_INTERVAL);
         Some(now + TimeDelta::from_std(wait).unwrap_or_default())
     }
@@ -348,11 +346,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         loop {
             let (rollouts, now) = self.observe().await?;
             self.ask_and_answer(&rollouts, now).await;
-            let Some(reason) = self.run.awaited() else {
-                if self.services.is_waiting() {
-                    self.manager.answered().await;
-                    continue;
-                }
+            let Some(reason) = self.run.awaited().or_else(|| self.services.awaited()) else {
                 if has_settled || !self.observer.is_waiting() {
                     return Ok((rollouts, now));
                 }
@@ -360,9 +354,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 self.observer.settled().await;
                 continue;
             };
-            if self.run.longest_wait() >= Some(WORTH_A_WORD) && told != reason.cause() {
+            if let Some(topic) = reason.topic()
+                && told.as_ref() != Some(&topic)
+            {
                 waiting(&reason);
-                told = reason.cause();
+                told = Some(topic);
             }
             tokio::select! {
                 () = self.manager.answered() => {}

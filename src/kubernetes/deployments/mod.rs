@@ -27,7 +27,7 @@ use crate::manager::{ImageSource, ManagerStatus, UpgraderImage};
 use crate::reconcile::clock::Clock;
 use crate::reconcile::controller::Controller;
 use crate::reconcile::upgrade_run::Mode;
-use crate::rollout::reason::{Reason, ReasonKind};
+use crate::rollout::reason::{Reason, ReasonKind, WORTH_A_WORD};
 use crate::rollout::wanted::not_asked;
 use crate::rollout::{Backoff, Desired, Intent, Policy};
 use crate::schedule::moment;
@@ -37,8 +37,6 @@ use crate::status::report::{DelegateReport, Report};
 
 /// After this many steps a call returns, and says that there is more to do.
 const MAX_STEPS: usize = 50;
-/// An answer that takes longer is worth a word.
-const WORTH_A_WORD: TimeDelta = TimeDelta::seconds(2);
 
 /// Which Deployments, and what is allowed.
 #[derive(Clone)]
@@ -182,6 +180,13 @@ impl<M: ImageSource> Deployments<M> {
         }
     }
 
+    /// Whose answer is awaited.
+    fn awaited(&self) -> Option<Reason> {
+        let last_error = self.manager.last_error().map(|error| error.to_string());
+        let mut resolutions = self.run.resolutions.values();
+        resolutions.find_map(|resolution| resolution.awaited(last_error.as_deref()))
+    }
+
     fn desired(&self, managed: &Managed) -> Desired {
         let last_error = self.manager.last_error().map(|error| error.to_string());
         let resolution = self.run.resolutions.get(&managed.name).ok_or_else(not_asked);
@@ -268,7 +273,7 @@ impl<M: ImageSource> Deployments<M> {
             }
         }
         if self.manager.is_waiting() {
-            report.check_by(now + WORTH_A_WORD);
+            report.check_by(now + TimeDelta::from_std(WORTH_A_WORD).unwrap_or_default());
         }
         for (name, reason) in self.absent.clone() {
             self.log(&name, &name, &reason);
@@ -295,13 +300,9 @@ impl<M: ImageSource> Deployments<M> {
 
     /// Logs a reason when it is another one than before.
     fn log(&mut self, name: &str, workload: &str, reason: &Reason) {
-        let line = match reason {
-            Reason::AwaitingAnswer { .. } => return,
-            Reason::Proving { .. } => "proving".to_owned(),
-            reason => reason.to_string(),
-        };
+        let topic = reason.topic();
         let tracked = self.tracked.entry(name.to_owned()).or_default();
-        if tracked.last_logged.as_ref() == Some(&line) {
+        if topic.is_none() || tracked.last_logged == topic {
             return;
         }
         let kind = reason.kind().as_str();
@@ -310,7 +311,7 @@ impl<M: ImageSource> Deployments<M> {
         } else {
             info!(deployment = name, workload, reason = kind, "{reason}");
         }
-        tracked.last_logged = Some(line);
+        tracked.last_logged = topic;
     }
 }
 

@@ -12,15 +12,17 @@ use crate::managed::next;
 use crate::manager::ImageSource;
 use crate::reconcile::upgrade_run::Mode;
 use crate::rollout::Intent;
-use crate::rollout::reason::Reason;
+use crate::rollout::reason::{Reason, WORTH_A_WORD};
 use crate::status::report::Planned;
 
 impl<M: ImageSource> Deployments<M> {
-    /// Plans: reports the next step for each Deployment without taking it.
+    /// Plans: reports the next step for each Deployment without taking it. `waiting` hears what it waits for, once that takes
+    /// long.
     ///
     /// # Errors
     /// The API server cannot be reached.
-    pub async fn plan(&mut self) -> Result<Vec<Planned>, ClusterError> {
+    pub async fn plan(&mut self, mut waiting: impl FnMut(&Reason)) -> Result<Vec<Planned>, ClusterError> {
+        let mut told = None;
         self.starting = Some((Mode::Upgrade, Intent::Upgrade));
         let now = loop {
             let now = self.observe().await?;
@@ -28,7 +30,17 @@ impl<M: ImageSource> Deployments<M> {
             if !self.manager.is_waiting() {
                 break now;
             }
-            self.manager.answered().await;
+            if let Some(reason) = self.awaited()
+                && let Some(topic) = reason.topic()
+                && told.as_ref() != Some(&topic)
+            {
+                waiting(&reason);
+                told = Some(topic);
+            }
+            tokio::select! {
+                () = self.manager.answered() => {}
+                () = tokio::time::sleep(WORTH_A_WORD) => {}
+            }
         };
         let plan = self.observed.iter().map(|deployment| {
             let desired = self.desired(&deployment.managed);

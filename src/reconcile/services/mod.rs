@@ -96,10 +96,22 @@ impl Services {
         self.last_error = error;
     }
 
-    /// Whether an answer is awaited.
-    pub(super) fn is_waiting(&self) -> bool {
-        let mut resolutions = self.run.resolutions.values();
-        resolutions.any(|resolution| resolution.question().is_some())
+    /// What is known of those that are still there.
+    fn resolutions(&self) -> impl Iterator<Item = &Resolution> {
+        self.managed()
+            .filter_map(|managed| self.run.resolutions.get(&managed.id))
+    }
+
+    /// How long an answer has been awaited; `None` where none is.
+    pub(super) fn longest_wait(&self) -> Option<Duration> {
+        self.resolutions().filter_map(Resolution::waited).max()
+    }
+
+    /// Whose answer is awaited.
+    pub(super) fn awaited(&self) -> Option<Reason> {
+        let last_error = self.last_error.as_deref();
+        self.resolutions()
+            .find_map(|resolution| resolution.awaited(last_error))
     }
 
     fn desired(&self, managed: &Managed) -> Desired {
@@ -383,13 +395,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if let Some(until) = until {
             report.check_by(until);
         }
-        let line = match reason {
-            Reason::AwaitingAnswer { .. } => String::new(),
-            Reason::Proving { .. } => "proving".to_owned(),
-            reason => reason.to_string(),
-        };
+        let topic = reason.topic();
         let tracked = self.services.tracked.entry(managed.id.clone()).or_default();
-        if !line.is_empty() && tracked.last_logged.as_ref() != Some(&line) {
+        if topic.is_some() && tracked.last_logged != topic {
             let (container, workload) = (&managed.name, &managed.workload);
             let kind = reason.kind().as_str();
             if reason.is_failure() {
@@ -397,7 +405,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             } else {
                 info!(container, workload, reason = kind, "{reason}");
             }
-            tracked.last_logged = Some(line);
+            tracked.last_logged = topic;
         }
         report
             .delegates
@@ -417,10 +425,5 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             Planned::of_managed(managed, &decided.decision)
         });
         plan.collect()
-    }
-
-    /// How long until the next answer of theirs is worth a word.
-    pub(super) fn service_wait(&self) -> Option<Duration> {
-        self.services.is_waiting().then_some(Duration::from_secs(1))
     }
 }

@@ -27,7 +27,7 @@ impl Resolution {
         settings: &TargetSettings,
         platforms: &[String],
     ) {
-        let Some(current) = self.is_about(managed, question) else {
+        let Some(current) = self.asked_about(managed, question) else {
             return;
         };
         match (question, answer) {

@@ -2,6 +2,7 @@
 //! the log, in `plan` and in `/status`, and by its [`ReasonKind`] a metric label.
 
 mod kind;
+mod topic;
 mod words;
 
 use std::time::Duration;
@@ -17,6 +18,7 @@ use crate::manager::ManagerError;
 use crate::schedule::wave::Wave;
 use crate::text::{size, time};
 
+pub(crate) use topic::WORTH_A_WORD;
 pub(crate) use words::count;
 use words::{after, attempts, health_only, is_published, since, times, unfinished, until_when, whole};
 

@@ -1,5 +1,6 @@
 //! Images that fail, and what becomes of the service.
 
+use kit::lab::servers::asking;
 use kit::lab::{CRASHES, V1, V2, docker, eventually, image};
 
 use super::{PATIENCE, Service};
@@ -126,4 +127,37 @@ fn a_failure_halts_the_rest_of_its_workload_and_no_other_workload() {
     for service in [&first, &second, &other] {
         eventually("the old one runs", PATIENCE, || service.running() == [image(V1)]);
     }
+}
+
+#[test]
+#[ignore = "needs an engine of its own"]
+fn a_manager_that_cannot_be_reached_changes_nothing_and_is_named_while_it_is_awaited() {
+    let service = Service::with_replicas("swarm-away", 1);
+    let before = service.document()["Version"].clone();
+    // Nobody listens to that port.
+    let upgrader = asking(&service.lab, "http://127.0.0.1:9");
+    let run = |command: &str| upgrader.run(&[command]);
+    let (once, plan) = std::thread::scope(|scope| {
+        let plan = scope.spawn(|| run("plan"));
+        (run("once"), plan.join().expect("a plan"))
+    });
+    for run in [once, plan] {
+        assert_eq!(run.code, Some(1), "{}", run.text);
+        let waits = run
+            .text
+            .lines()
+            .filter(|line| line.contains("waiting for the Manager"));
+        let waits: Vec<&str> = waits.collect();
+        assert!(
+            matches!(waits[..], [line] if line.contains("Connection refused")),
+            "{}",
+            run.text
+        );
+        assert!(
+            run.text.contains("cannot determine the published image"),
+            "{}",
+            run.text
+        );
+    }
+    assert_eq!(service.document()["Version"], before);
 }

@@ -231,3 +231,34 @@ fn a_custom_image_is_not_replaced_by_the_stock_one() {
     assert!(run.text.contains("is a custom image"), "{}", run.text);
     assert_eq!(site.writes().len(), 0);
 }
+
+#[test]
+#[ignore = "needs a cluster: make kubernetes"]
+fn a_manager_that_cannot_be_reached_changes_nothing_and_is_named_while_it_is_awaited() {
+    let mut site = Site::new("manager-away");
+    // Nobody listens to that port.
+    site.manager_host = Some("http://127.0.0.1:9".to_owned());
+    let (once, plan) = std::thread::scope(|scope| {
+        let plan = scope.spawn(|| site.run(&["plan"]));
+        (site.run(&["once"]), plan.join().expect("a plan"))
+    });
+    for run in [once, plan] {
+        assert_eq!(run.code, Some(1), "{}", run.text);
+        let waits = run
+            .text
+            .lines()
+            .filter(|line| line.contains("waiting for the Manager"));
+        let waits: Vec<&str> = waits.collect();
+        assert!(
+            matches!(waits[..], [line] if line.contains("Connection refused")),
+            "{}",
+            run.text
+        );
+        assert!(
+            run.text.contains("cannot determine the published image"),
+            "{}",
+            run.text
+        );
+    }
+    assert_eq!(site.writes(), Vec::<Value>::new());
+}
