@@ -60,7 +60,7 @@ fn a_drain_and_its_deadline_outlive_a_proxy_that_cuts_long_requests() {
 #[test]
 fn another_delegate_is_served_while_an_old_one_drains() {
     let lab = Lab::new("drain-beside");
-    let first = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=15"]);
+    let first = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=40"]);
     let second = lab.delegate("2", V1, &[]);
     let (draining, log) = (life(&first).0, follow(&first));
     let daemon = lab.upgrader(V2).with("RUN_ON_START", "true").start();

@@ -2,12 +2,15 @@
 
 use kit::lab::{CRASHES, FLAPS, Lab, NEVER_HEALTHY, V1, V2, docker, image, image_of, life};
 
-/// Runs `once` towards an image that is no good, twice; the delegate must not notice.
-fn rejected(test: &str, version: &str, words: &str) {
+/// Runs `once` towards an image that is no good, twice, with these times for its health; the delegate must not notice.
+fn rejected(test: &str, version: &str, (healthy, deadline): (&str, &str), words: &str) {
     let lab = Lab::new(test);
     let name = lab.delegate("1", V1, &["--restart", "unless-stopped"]);
     let before = life(&name);
-    let upgrader = lab.upgrader(version).with("HEALTHY_DEADLINE", "6s");
+    let upgrader = lab.upgrader(version);
+    let upgrader = upgrader
+        .with("HEALTHY_TIME", healthy)
+        .with("HEALTHY_DEADLINE", deadline);
     let run = upgrader.run(&["once"]);
     assert_eq!(run.code, Some(1), "{}", run.text);
     assert!(run.text.contains(words), "{words:?} is not in:\n{}", run.text);
@@ -41,7 +44,8 @@ fn rejected(test: &str, version: &str, words: &str) {
 
 #[test]
 fn a_candidate_that_crashes_is_rejected() {
-    rejected("crashes", CRASHES, "keeps crashing");
+    // Its third crash comes long before the deadline.
+    rejected("crashes", CRASHES, ("2s", "60s"), "keeps crashing");
 }
 
 #[test]
@@ -49,13 +53,16 @@ fn a_candidate_that_never_gets_healthy_is_rejected() {
     rejected(
         "never-healthy",
         NEVER_HEALTHY,
+        ("2s", "6s"),
         "not healthy for 2s without a break within 6s",
     );
 }
 
 #[test]
 fn a_candidate_that_flaps_is_rejected() {
-    rejected("flaps", FLAPS, "not healthy for 2s without a break within 6s");
+    // In five seconds it has one unhealthy turn of two at least.
+    let words = "not healthy for 5s without a break within 16s";
+    rejected("flaps", FLAPS, ("5s", "16s"), words);
 }
 
 #[test]

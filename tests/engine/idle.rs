@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long its task takes.
 const TASK: Duration = Duration::from_secs(30);
 /// Longer than a restart takes here, and shorter than what is left of the task or the drain.
-const RESTART: chrono::TimeDelta = chrono::TimeDelta::seconds(5);
+const RESTART: chrono::TimeDelta = chrono::TimeDelta::seconds(15);
 
 /// Gives the delegate that listens on that port of the host a task; what it answers.
 fn give_task(port: u16, seconds: u64) -> String {
@@ -93,7 +93,7 @@ fn one_that_is_never_idle_is_replaced_at_the_end_of_idle_wait() {
     let asked = daemon.time_of("asking", PATIENCE);
     let late = asked - deadline;
     assert!(
-        (-chrono::TimeDelta::seconds(1)..chrono::TimeDelta::seconds(4)).contains(&late),
+        (-chrono::TimeDelta::seconds(1)..chrono::TimeDelta::seconds(15)).contains(&late),
         "{late}: {}",
         daemon.log()
     );

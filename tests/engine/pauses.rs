@@ -1,5 +1,6 @@
 //! A host that somebody pauses, and one that waits for its time, by the commands that they use.
 
+use kit::contract::{self, lab::RealLab};
 use kit::lab::{Lab, V1, V2, image, image_of, life};
 
 /// Others would find the host paused, too.
@@ -42,6 +43,20 @@ fn a_paused_host_begins_nothing_until_it_is_resumed() {
     said(&["resume"], 0, "Replacements may begin again on this host.");
     said(&["once"], 0, "replaced");
     assert_eq!(image_of(&name), image(V2));
+}
+
+/// It pauses the host.
+#[test]
+#[ignore = "pauses the whole host; make test runs it in a lab of its own"]
+fn an_engine_remembers_a_pause_and_when_an_image_was_first_seen() {
+    let _turn = crate::restarts::turn();
+    let rule = async |lab: &RealLab| {
+        contract::an_engine_remembers_a_pause_and_when_an_image_was_first_seen(lab).await;
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime
+        .expect("a runtime")
+        .block_on(RealLab::check("an_engine_remembers", rule));
 }
 
 #[test]

@@ -66,10 +66,13 @@ install -D -m 644 examples/quadlet/delegate-upgrader.container /etc/containers/s
 printf '%s\n' ACCOUNT_ID="$ACCOUNT" MANAGER_HOST_AND_PORT=http://host.containers.internal:8080 'SCHEDULE="*/5 * * * * *"' \
     HEALTHY_TIME=2s >>$settings
 mkdir /etc/containers/systemd/delegate-upgrader.container.d
-printf '[Container]\nHealthInterval=1s\nHealthTimeout=1s\nHealthStartPeriod=1s\n[Service]\nRestartSec=1s\n' \
+printf '[Container]\nHealthInterval=1s\nHealthTimeout=5s\nHealthStartPeriod=1s\n[Service]\nRestartSec=1s\n' \
     >/etc/containers/systemd/delegate-upgrader.container.d/test.conf
 systemctl daemon-reload
 systemctl start of-quadlet of-unit $unit && echo "started: $(shown ActiveState)"
+# The units start side by side.
+sees_all() { [[ $(shown StatusText) == 'All 4 '* ]]; }
+until_is 30 sees_all
 echo "status: $(shown StatusText)"
 
 process=/proc/$(pid $unit)

@@ -243,9 +243,9 @@ fn runs(id: &str) -> bool {
 fn a_drain_and_its_deadline_outlive_restarts_of_the_engine_with_live_restore() {
     Engine::with(r#"{"live-restore": true}"#, |engine| {
         let deaf = ["--restart", "always", "--env", "IGNORE_SIGTERM=true"];
-        let busy = ["--restart", "always", "--env", "DRAIN_SECONDS=16"];
+        let busy = ["--restart", "always", "--env", "DRAIN_SECONDS=40"];
         let (deaf, mut busy) = both(
-            || Draining::begin("live-deaf", &deaf, "18"),
+            || Draining::begin("live-deaf", &deaf, "45"),
             || Draining::begin("live-busy", &busy, "600"),
         );
         busy.daemon.signal(Signal::KILL);
@@ -258,7 +258,7 @@ fn a_drain_and_its_deadline_outlive_restarts_of_the_engine_with_live_restore() {
         let log = follow(&busy.old);
         busy.daemon = busy.upgrader.start();
         let ended = end_of(&deaf.old, PATIENCE);
-        assert_in_time(deaf.told, 18.0, ended, &deaf.daemon.log());
+        assert_in_time(deaf.told, 45.0, ended, &deaf.daemon.log());
         assert!(log.end().contains("drained in full"));
         for draining in [&deaf, &busy] {
             draining.assert_replaced();

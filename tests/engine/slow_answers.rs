@@ -18,7 +18,7 @@ use kit::lab::{
 };
 
 /// For one thing to happen, on a busy machine. With the answer waited for it would take half a minute at least.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(25);
 /// Before the fault sets in.
 const SET_UP: Duration = Duration::from_secs(90);
 
@@ -245,7 +245,7 @@ fn a_single_run_and_a_plan_say_what_they_wait_for() {
     let plan = upgrader.run(&["plan"]);
     assert_eq!(plan.code, Some(0), "{}", plan.text);
     assert!(
-        plan.text.contains("waiting for the Manager for 2s"),
+        plan.text.contains("waiting for the Manager for "),
         "{}",
         plan.text
     );

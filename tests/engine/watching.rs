@@ -9,8 +9,8 @@ use crate::proxy::Proxy;
 use kit::lab::{Daemon, Lab, Signal, WITH_HEALTHCHECK, docker, eventually, inspect};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A second for the upgrader, and two for a busy machine.
-const SOON: Duration = Duration::from_secs(3);
+/// A second for the upgrader, and the rest for a busy machine. Without events it would take until the next check, an hour.
+const SOON: Duration = Duration::from_secs(10);
 
 /// Waits until the status shows the delegates so; how long that took.
 fn seen(daemon: &Daemon, what: &str, is_so: impl Fn(&Value) -> bool) -> Duration {
@@ -28,7 +28,7 @@ fn seen(daemon: &Daemon, what: &str, is_so: impl Fn(&Value) -> bool) -> Duration
 #[test]
 fn what_happens_to_a_delegate_is_seen_within_a_second() {
     let lab = Lab::new("watching");
-    let name = lab.delegate("1", WITH_HEALTHCHECK, &["--env", "UNHEALTHY_AFTER_SECONDS=15"]);
+    let name = lab.delegate("1", WITH_HEALTHCHECK, &["--env", "UNHEALTHY_AFTER_SECONDS=30"]);
     let daemon = lab
         .upgrader(WITH_HEALTHCHECK)
         .with("HEALTH_INTERVAL", "1h")

@@ -5,12 +5,16 @@ use kit::lab::{CRASHES, V1, V2, docker, eventually, image};
 
 use super::{PATIENCE, Service};
 
+/// Within this time Swarm notices the end of a task, which comes a second after its start, on a busy machine, too. It watches
+/// a task for the time that a new one has to be healthy.
+const CRASH_IS_NOTICED: &str = "10s";
+
 #[test]
 #[ignore = "needs an engine of its own"]
 fn where_swarm_does_not_roll_back_we_do() {
     let service = Service::new(
         "swarm-pause",
-        &["--update-failure-action", "pause", "--update-monitor", "3s"],
+        &["--update-failure-action", "pause", "--update-monitor", "10s"],
     );
     let before = service.image();
     let run = service.run(CRASHES, &["once"]);
@@ -34,7 +38,8 @@ fn where_swarm_does_not_roll_back_we_do() {
 fn an_image_that_crashes_is_rolled_back_and_stays_in_quarantine() {
     let service = Service::new("swarm-crashes", &[]);
     let before = service.image();
-    let run = service.run(CRASHES, &["once"]);
+    let crashes = || service.upgrader(CRASHES).with("HEALTHY_TIME", CRASH_IS_NOTICED);
+    let run = crashes().run(&["once"]);
     assert_eq!(run.code, Some(1), "{}", run.text);
     assert_eq!(service.image(), before);
     eventually("both run again", PATIENCE, || {
@@ -46,7 +51,7 @@ fn an_image_that_crashes_is_rolled_back_and_stays_in_quarantine() {
     assert!(cause.contains("non-zero exit"), "{cause}");
     let version = service.document()["Version"].clone();
     for _ in 0..3 {
-        let run = service.run(CRASHES, &["once"]);
+        let run = crashes().run(&["once"]);
         assert_eq!(run.code, Some(1), "{}", run.text);
         assert!(run.text.contains("next attempt after"), "{}", run.text);
     }
@@ -88,10 +93,9 @@ fn an_image_that_fails_after_swarm_was_content_is_rolled_back() {
         &["--update-monitor", "100ms", "--restart-delay", "0s"],
     );
     let before = service.image();
-    // From the making of a task to its end it may take some seconds on a busy machine.
     let run = service
         .upgrader(CRASHES)
-        .with("HEALTHY_TIME", "10s")
+        .with("HEALTHY_TIME", CRASH_IS_NOTICED)
         .run(&["once"]);
     assert_eq!(run.code, Some(1), "{}", run.text);
     assert_eq!(service.image(), before, "{}", run.text);
@@ -115,6 +119,7 @@ fn a_failure_halts_the_rest_of_its_workload_and_no_other_workload() {
     let run = first
         .upgrader(CRASHES)
         .with("UPGRADER_WORKLOAD_NAME", &workloads)
+        .with("HEALTHY_TIME", CRASH_IS_NOTICED)
         .run(&["once"]);
     assert_eq!(run.code, Some(1), "{}", run.text);
     let after = versions();

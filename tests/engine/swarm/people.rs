@@ -45,7 +45,7 @@ fn an_operator_goes_back_and_tries_again() {
 fn an_update_that_somebody_else_paused_is_left_to_them() {
     let service = Service::new(
         "swarm-paused",
-        &["--update-failure-action", "pause", "--update-monitor", "3s"],
+        &["--update-failure-action", "pause", "--update-monitor", "10s"],
     );
     let bad = image(CRASHES);
     let update = [

@@ -57,11 +57,11 @@ pub async fn exec_goes_on_after_its_caller_went_away<L: Lab>(lab: &L) {
     let engine = lab.engine();
     let id = started_of(lab, "hung", Behaviour::default()).await;
     let exec = engine
-        .create_exec(&id, &script("sleep 4; exit 5"))
+        .create_exec(&id, &script("sleep 15; exit 5"))
         .await
         .expect("exec create");
     assert_not_found(&engine.exec_exit_code(&exec).await);
-    let abandoned = timeout(seconds(1), engine.start_exec(&exec)).await;
+    let abandoned = timeout(seconds(5), engine.start_exec(&exec)).await;
     assert!(abandoned.is_err(), "it takes a while");
     assert_eq!(engine.exec_exit_code(&exec).await, Ok(None));
     assert_eq!(exit_code(lab, &exec).await, 5);

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::container::{HealthcheckStatus, Inspected};
+use delegate_upgrader::container::{ContainerId, HealthcheckStatus, Inspected};
 use delegate_upgrader::engine::Engine;
 use serde_json::json;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::lab::Lab;
 use super::steps::{
-    LONG, assert_not_found, created, image_id_of, nobody, seconds, started_of, until, until_exited,
+    LONG, PATIENCE, assert_not_found, created, image_id_of, nobody, seconds, started_of, until, until_exited,
 };
 use crate::twin::Behaviour;
 
@@ -134,10 +134,20 @@ pub async fn the_results_of_a_healthcheck_outlive_the_life_they_are_of<L: Lab>(l
     );
 }
 
+/// Waits until its log has this line.
+async fn until_logged<L: Lab>(lab: &L, id: &ContainerId, line: &str) {
+    let begun = Instant::now();
+    while !lab.engine().logs(id, 100).await.expect("logs").contains(line) {
+        assert!(begun.elapsed() < PATIENCE, "{line} is not logged");
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
 pub async fn the_last_lines_of_both_streams_are_read_back<L: Lab>(lab: &L) {
     let talkative = || Behaviour::default().printing(["one", "two", "three", "four", "five"]);
     let id = started_of(lab, "plain", talkative()).await;
     let logs = async |lines| lab.engine().logs(&id, lines).await.expect("logs");
+    until_logged(lab, &id, "five").await;
     assert_eq!(logs(3).await, "three\nfour\nfive\n");
     assert_eq!(logs(100).await, "one\ntwo\nthree\nfour\nfive\n");
     lab.engine().stop(&id, LONG).await.expect("stop");
@@ -151,7 +161,7 @@ pub async fn the_log_of_a_terminal_is_read_back<L: Lab>(lab: &L) {
     body["Tty"] = json!(true);
     let id = created(lab, "terminal", &body).await;
     lab.engine().start(&id).await.expect("start");
-    sleep(seconds(1)).await;
+    until_logged(lab, &id, "two").await;
     let log = lab.engine().logs(&id, 10).await.expect("logs");
     let lines: Vec<&str> = log.lines().map(str::trim_end).collect();
     assert_eq!(lines, ["one", "two"]);

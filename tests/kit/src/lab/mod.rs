@@ -29,7 +29,7 @@ const IMAGES: [&str; 7] = [
     "26.03.10003 CRASH_AFTER_SECONDS=1",
     "26.04.10004 HEALTH=never",
     "26.05.10005 HEALTHCHECK=true",
-    "26.06.10006 HEALTH=flap FLAP_SECONDS=1",
+    "26.06.10006 HEALTH=flap FLAP_SECONDS=2",
     "26.07.10007 START_SECONDS=4",
 ];
 pub const V1: &str = "26.01.10001";
@@ -261,18 +261,24 @@ pub fn image_of(name: &str) -> String {
     docker(&["inspect", "--format", "{{.Config.Image}}", name])
 }
 
-/// Waits until a container does not run any more, or is gone; when that was.
+/// Waits until a container does not run any more, or is gone; when that was, as the engine says, where it is still there.
 pub fn end_of(id: &str, limit: Duration) -> DateTime<Utc> {
+    let mut finished_at = None;
     eventually(&format!("{id} has ended"), limit, || {
         let seen = Command::new("docker")
-            .args(["inspect", "--format", "{{.State.Running}}", id])
+            .args([
+                "inspect",
+                "--format",
+                "{{.State.Running}} {{.State.FinishedAt}}",
+                id,
+            ])
             .output()
             .expect("docker inspect");
         let said = String::from_utf8_lossy(&seen.stdout).trim().to_owned();
-        let gone = String::from_utf8_lossy(&seen.stderr).contains("No such object");
-        said == "false" || gone
+        finished_at = said.strip_prefix("false ").and_then(|time| time.parse().ok());
+        finished_at.is_some() || String::from_utf8_lossy(&seen.stderr).contains("No such object")
     });
-    Utc::now()
+    finished_at.unwrap_or_else(Utc::now)
 }
 
 /// The contract: a drain ends within 2 s of its deadline, and not before it.
