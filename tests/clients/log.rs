@@ -109,7 +109,7 @@ async fn a_daemon_whose_output_nobody_reads_goes_on_and_says_later_what_was_lost
     };
     let took = begun.elapsed();
     assert!(
-        status.success() && took < Duration::from_secs(1),
+        status.success() && took < Duration::from_secs(5),
         "{status} after {took:?}"
     );
     drop(stop);
