@@ -37,6 +37,9 @@ pub enum ClusterError {
     /// It does not answer, or not as one.
     #[error("the API server cannot be reached: {0}")]
     Unreachable(String),
+    /// It refuses what it did before: it has no permissions yet when it has just started.
+    #[error("the API server refuses what it did before, as one that has just started: {0}")]
+    Starting(String),
     /// There is neither a cluster around this process nor a kubeconfig that can be used.
     #[error("no cluster: {0}")]
     NoCluster(String),

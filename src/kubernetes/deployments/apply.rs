@@ -92,7 +92,8 @@ impl<M: ImageSource> Deployments<M> {
                 }
                 let reason = failed(&words(step), &error);
                 tracked.backoff = Some(match error {
-                    ClusterError::Forbidden(_) => Backoff::hopeless(reason, now),
+                    // One of several API servers may just have started, and has no permissions yet.
+                    ClusterError::Forbidden(_) if tracked.backoff.is_some() => Backoff::hopeless(reason, now),
                     _ => Backoff::after(tracked.backoff.as_ref(), reason, now),
                 });
             }

@@ -106,6 +106,9 @@ struct Tracked {
     last_logged: Option<String>,
     lock: Seen,
     was_warned: bool,
+    was_read: bool,
+    /// Since when it cannot be read.
+    refused_since: Option<Instant>,
 }
 
 impl<M: ImageSource> Deployments<M> {

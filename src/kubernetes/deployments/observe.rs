@@ -18,6 +18,8 @@ use crate::rollout::reason::Reason;
 const SECOND_LOOK: Duration = Duration::from_secs(1);
 /// For so long what was read is taken for the present, if this process has written nothing.
 const FRESH: Duration = Duration::from_millis(500);
+/// An API server that has just started knows all permissions after this time at the latest.
+const STARTS: Duration = Duration::from_secs(30);
 
 impl<M: ImageSource> Deployments<M> {
     /// Reads all Deployments. An answer of the Manager that comes at once needs no second reading: a patch is about the version
@@ -50,15 +52,15 @@ impl<M: ImageSource> Deployments<M> {
         let mut document = match self.cluster.get(&path).await {
             Ok(document) => document,
             Err(ClusterError::NotFound(_)) => return Ok(Err(self.missing(name).await)),
-            Err(error @ ClusterError::Unreachable(_)) => return Err(error),
-            Err(error) => return Ok(Err(failed("read the Deployment", &error))),
+            Err(error) => return self.unread(name, error).map(Err),
         };
+        let tracked = self.tracked.entry(name.to_owned()).or_default();
+        (tracked.was_read, tracked.refused_since) = (true, None);
         if read::has_exceeded_its_deadline(&document) {
             tokio::time::sleep(SECOND_LOOK).await;
             document = match self.cluster.get(&path).await {
                 Ok(document) => document,
-                Err(error @ ClusterError::Unreachable(_)) => return Err(error),
-                Err(error) => return Ok(Err(failed("read the Deployment", &error))),
+                Err(error) => return self.unread(name, error).map(Err),
             };
         }
         let Settings { container, zone, .. } = &self.settings;
@@ -77,6 +79,23 @@ impl<M: ImageSource> Deployments<M> {
             document,
             failing,
         }))
+    }
+
+    /// Why a Deployment could not be read.
+    ///
+    /// # Errors
+    /// It is to be read again: the API server cannot be reached, or may just have started.
+    fn unread(&mut self, name: &str, error: ClusterError) -> Result<Reason, ClusterError> {
+        let tracked = self.tracked.entry(name.to_owned()).or_default();
+        if let ClusterError::Unreachable(_) = error {
+            tracked.refused_since = None;
+            return Err(error);
+        }
+        let since = tracked.refused_since.get_or_insert_with(Instant::now);
+        if tracked.was_read && since.elapsed() < STARTS {
+            return Err(ClusterError::Starting(error.to_string()));
+        }
+        Ok(failed("read the Deployment", &error))
     }
 
     /// What there is in place of a Deployment.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kit::lab::eventually;
 
+use super::rights::DOCUMENTED;
 use super::site::{A, B, C, PATIENCE, Site, image};
 
 #[test]
@@ -119,4 +120,35 @@ fn an_api_server_that_is_away_for_a_while_is_waited_for() {
     });
     assert_eq!(site.image(), image(B));
     assert_eq!(site.images_written(), [image(B)]);
+}
+
+/// As an API server does that has just started: it has no permissions yet.
+#[test]
+#[ignore = "needs a cluster: make kubernetes"]
+fn a_refusal_of_what_was_permitted_before_is_waited_out() {
+    let mut site = Site::new("not-permitted");
+    site.publish(B);
+    let mut process = site.start(&site.kubeconfig(), "log", &["once"]);
+    eventually("it has begun", PATIENCE, || site.image() == image(B));
+    site.kubectl(&["delete", "rolebinding", "upgrader"]);
+    eventually("it is refused", PATIENCE, || {
+        site.read("log").contains("refuses what it did before")
+    });
+    site.permit(DOCUMENTED);
+    let ended = process.wait().unwrap();
+    assert!(ended.success(), "{}", site.read("log"));
+    assert_eq!((site.image(), site.running()), (image(B), vec![image(B)]));
+    assert_eq!(site.images_written(), [image(B)]);
+    // For good, it is a failure.
+    site.publish(A);
+    let mut process = site.start(&site.kubeconfig(), "log", &["once"]);
+    eventually("it has begun", PATIENCE, || site.image() == image(A));
+    site.kubectl(&["delete", "rolebinding", "upgrader"]);
+    let ended = process.wait().unwrap();
+    assert_eq!(ended.code(), Some(1), "{}", site.read("log"));
+    assert!(
+        site.read("log").contains("cannot get resource"),
+        "{}",
+        site.read("log")
+    );
 }
