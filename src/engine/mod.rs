@@ -202,7 +202,7 @@ pub trait Engine: Send + Sync + 'static {
     fn copied_files(&self, id: &ContainerId)
     -> impl Future<Output = Result<Vec<String>, EngineError>> + Send;
 
-    /// What happened on the host since then, in the order in which the engine noted it, as far as it still knows: it
+    /// The host's events since then, in the order in which the engine noted them, as far as it still knows them: it
     /// remembers the last 256 events of all kinds, until it ends. Their times may disagree with that order: an engine reads
     /// the clock before it notes an event, and may note another one in between.
     fn events(

@@ -10,7 +10,7 @@ use crate::manager::Query;
 use crate::rollout::reason::{Awaited, Reason};
 use crate::rollout::wanted::{not_asked, not_comparable, up_to_date};
 
-/// What is known so far about the image that a workload should run. `Q` is a question that its orchestrator can have.
+/// A search for the image that a workload should run: open, or resolved. `Q` is a question that its orchestrator can have.
 #[derive(Debug)]
 pub(crate) struct Resolution<Q> {
     /// The image that it was to run when the first question was asked.

@@ -87,13 +87,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             let (container, workload) = (&rollout.name, &rollout.workload);
             info!(container, workload, %container_id, image, health, "{done}");
         }
-        let Some(topic) = reason.topic() else {
-            report.enter(rollout, DelegateReport::new(rollout, reason, until));
-            return;
-        };
-        if tracked.last_logged.as_ref() != Some(&topic) {
+        if reason.is_news(&mut tracked.last_logged) {
             log_reason(rollout, reason);
-            tracked.last_logged = Some(topic);
         }
         self.log_tasks(rollout, reason, report.observed_at);
         let mut delegate = DelegateReport::new(rollout, reason, until);

@@ -341,7 +341,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         &mut self,
         mut waiting: impl FnMut(&Reason),
     ) -> Result<(Vec<Rollout>, DateTime<Utc>), EngineError> {
-        let mut told = None;
+        let mut reported = None;
         let mut has_settled = false;
         loop {
             let (rollouts, now) = self.observe().await?;
@@ -354,11 +354,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 self.observer.settled().await;
                 continue;
             };
-            if let Some(topic) = reason.topic()
-                && told.as_ref() != Some(&topic)
-            {
+            if reason.is_news(&mut reported) {
                 waiting(&reason);
-                told = Some(topic);
             }
             tokio::select! {
                 () = self.manager.answered() => {}

@@ -166,7 +166,7 @@ impl History {
         Some((vouched - since).to_std().unwrap_or_default())
     }
 
-    /// The last verdict on the life that began at `started_at`, however old. A pause is no verdict once the container runs again.
+    /// The last verdict on the life that began at `started_at`, however old. A pause does not count once the container runs again.
     pub fn verdict_on(&self, started_at: Option<DateTime<Utc>>) -> Option<&Health> {
         let verdict = self.verdict.as_ref()?;
         (verdict.life == started_at && verdict.health.is_of_a_check()).then_some(&verdict.health)

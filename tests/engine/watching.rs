@@ -9,8 +9,10 @@ use crate::proxy::Proxy;
 use kit::lab::{Daemon, Lab, Signal, WITH_HEALTHCHECK, docker, eventually, inspect};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A second for the upgrader, and the rest for a busy machine. Without events it would take until the next check, an hour.
-const SOON: Duration = Duration::from_secs(10);
+/// A second for the upgrader, and two for a busy machine.
+const SOON: Duration = Duration::from_secs(3);
+/// A machine may stand still in between. Without events it would take until the next check, an hour.
+const LATEST: Duration = Duration::from_secs(10);
 
 /// Waits until the status shows the delegates so; how long that took.
 fn seen(daemon: &Daemon, what: &str, is_so: impl Fn(&Value) -> bool) -> Duration {
@@ -69,8 +71,12 @@ fn what_happens_to_a_delegate_is_seen_within_a_second() {
         let mut delegates = delegates.as_array().expect("delegates").iter();
         !delegates.any(|delegate| delegate["container"] == renamed.as_str())
     });
-    let took = [unhealthy, restarted, paused, has_its_name, stopped, started, gone];
-    assert!(took.iter().all(|took| *took < SOON), "{took:?}");
+    let mut took = [unhealthy, restarted, paused, has_its_name, stopped, started, gone];
+    took.sort();
+    assert!(
+        took[took.len() / 2] < SOON && took[took.len() - 1] < LATEST,
+        "{took:?}"
+    );
 }
 
 /// Where a socket proxy refuses the events, the next check shows what happened.

@@ -107,7 +107,7 @@ struct Tracked {
     lock: Seen,
     was_warned: bool,
     was_read: bool,
-    /// Since when it cannot be read.
+    /// Since when the API server refuses to show it.
     refused_since: Option<Instant>,
 }
 
@@ -303,9 +303,8 @@ impl<M: ImageSource> Deployments<M> {
 
     /// Logs a reason when it is another one than before.
     fn log(&mut self, name: &str, workload: &str, reason: &Reason) {
-        let topic = reason.topic();
         let tracked = self.tracked.entry(name.to_owned()).or_default();
-        if topic.is_none() || tracked.last_logged == topic {
+        if !reason.is_news(&mut tracked.last_logged) {
             return;
         }
         let kind = reason.kind().as_str();
@@ -314,7 +313,6 @@ impl<M: ImageSource> Deployments<M> {
         } else {
             info!(deployment = name, workload, reason = kind, "{reason}");
         }
-        tracked.last_logged = topic;
     }
 }
 

@@ -18,7 +18,7 @@ use crate::rollout::reason::Reason;
 const SECOND_LOOK: Duration = Duration::from_secs(1);
 /// For so long what was read is taken for the present, if this process has written nothing.
 const FRESH: Duration = Duration::from_millis(500);
-/// An API server that has just started knows all permissions after this time at the latest.
+/// For so long a refusal of what was permitted before may be that of an API server which has just started.
 const STARTS: Duration = Duration::from_secs(30);
 
 impl<M: ImageSource> Deployments<M> {

@@ -22,7 +22,7 @@ impl<M: ImageSource> Deployments<M> {
     /// # Errors
     /// The API server cannot be reached.
     pub async fn plan(&mut self, mut waiting: impl FnMut(&Reason)) -> Result<Vec<Planned>, ClusterError> {
-        let mut told = None;
+        let mut reported = None;
         self.starting = Some((Mode::Upgrade, Intent::Upgrade));
         let now = loop {
             let now = self.observe().await?;
@@ -30,12 +30,8 @@ impl<M: ImageSource> Deployments<M> {
             if !self.manager.is_waiting() {
                 break now;
             }
-            if let Some(reason) = self.awaited()
-                && let Some(topic) = reason.topic()
-                && told.as_ref() != Some(&topic)
-            {
+            if let Some(reason) = self.awaited().filter(|reason| reason.is_news(&mut reported)) {
                 waiting(&reason);
-                told = Some(topic);
             }
             tokio::select! {
                 () = self.manager.answered() => {}

@@ -42,7 +42,7 @@ const NO_MANAGER_FOR: Duration = Duration::from_secs(600);
 pub(super) struct Services {
     /// Whether the engine was a manager when it was asked last.
     is_manager: bool,
-    /// When the engine last answered that it is no manager.
+    /// When the engine last answered that it is not a manager.
     denied: Option<Instant>,
     observed: Vec<Service>,
     /// Why they could not be observed just now.
@@ -96,7 +96,7 @@ impl Services {
         self.last_error = error;
     }
 
-    /// What is known of those that are still there.
+    /// The resolutions of the services that are still there.
     fn resolutions(&self) -> impl Iterator<Item = &Resolution> {
         self.managed()
             .filter_map(|managed| self.run.resolutions.get(&managed.id))
@@ -395,9 +395,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if let Some(until) = until {
             report.check_by(until);
         }
-        let topic = reason.topic();
         let tracked = self.services.tracked.entry(managed.id.clone()).or_default();
-        if topic.is_some() && tracked.last_logged != topic {
+        if reason.is_news(&mut tracked.last_logged) {
             let (container, workload) = (&managed.name, &managed.workload);
             let kind = reason.kind().as_str();
             if reason.is_failure() {
@@ -405,7 +404,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             } else {
                 info!(container, workload, reason = kind, "{reason}");
             }
-            tracked.last_logged = topic;
         }
         report
             .delegates

@@ -8,9 +8,18 @@ use super::{HeldBack, Reason};
 pub(crate) const WORTH_A_WORD: Duration = Duration::from_secs(2);
 
 impl Reason {
-    /// The reason without what changes by itself: with the same topic it is not logged again. `None` where it is not logged
-    /// yet.
-    pub(crate) fn topic(&self) -> Option<String> {
+    /// Whether it is worth another line. `last` is the topic of the last line, and becomes this one's then.
+    pub(crate) fn is_news(&self, last: &mut Option<String>) -> bool {
+        let topic = self.topic();
+        let is_news = topic.is_some() && topic != *last;
+        if is_news {
+            *last = topic;
+        }
+        is_news
+    }
+
+    /// The reason without what changes by itself. `None` where it is not worth a line yet.
+    fn topic(&self) -> Option<String> {
         Some(match self {
             Self::AwaitingAnswer { waited, .. } if *waited < WORTH_A_WORD => return None,
             // It lasts for seconds, and comes again every minute while the Manager is unreachable.

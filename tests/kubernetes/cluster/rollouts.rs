@@ -245,21 +245,7 @@ fn a_manager_that_cannot_be_reached_changes_nothing_and_is_named_while_it_is_awa
     // Kubernetes would start a pod of a CronJob again.
     for (run, code) in [(once, 0), (plan, 1)] {
         assert_eq!(run.code, Some(code), "{}", run.text);
-        let waits = run
-            .text
-            .lines()
-            .filter(|line| line.contains("waiting for the Manager"));
-        let waits: Vec<&str> = waits.collect();
-        assert!(
-            matches!(waits[..], [line] if line.contains("Connection refused")),
-            "{}",
-            run.text
-        );
-        assert!(
-            run.text.contains("cannot determine the published image"),
-            "{}",
-            run.text
-        );
+        run.assert_manager_is_away();
     }
     assert_eq!(site.writes(), Vec::<Value>::new());
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use kit::lab::servers::{Server, TOKEN};
-use kit::lab::{env, eventually, expect, program, project, static_binary};
+use kit::lab::{Run, env, eventually, expect, program, project, static_binary};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -23,13 +23,6 @@ pub(crate) const C: &str = "26.12.1";
 pub(crate) const ACCOUNT: &str = "acct-TEST_000000000000";
 /// More than anything takes here.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
-
-/// What a process wrote, and its exit code.
-#[derive(Debug)]
-pub(crate) struct Run {
-    pub(crate) code: Option<i32>,
-    pub(crate) text: String,
-}
 
 pub(crate) struct Site {
     pub(crate) namespace: String,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::{Lab, Upgrader, expect, image, project, static_binary};
+use super::{Lab, Run, Upgrader, expect, image, project, static_binary};
 
 const ACCOUNT: &str = "acct-TEST_000000000000";
 pub const TOKEN: &str = "000102030405060708090a0b0c0d0e0f";
@@ -240,4 +240,15 @@ pub fn own_certificate(directory: &Path, address: &str) -> (String, String) {
     .args(["-days", "2", "-keyout", &key, "-out", &certificate]);
     expect(&mut make);
     (certificate, key)
+}
+
+impl Run {
+    /// It says once that it waits for a Manager that refuses the connection, and then that the image is unknown.
+    pub fn assert_manager_is_away(&self) {
+        let waits = |line: &&str| line.contains("waiting for the Manager");
+        let waits: Vec<&str> = self.text.lines().filter(waits).collect();
+        let is_named = matches!(waits[..], [line] if line.contains("Connection refused"));
+        let is_unknown = self.text.contains("cannot determine the published image");
+        assert!(is_named && is_unknown, "{}", self.text);
+    }
 }
