@@ -63,8 +63,9 @@ mutants: ## remove each rule of the rollout in turn: a test must notice; MUTANTS
 fuzz: ## try random inputs, guided by the code they reach; FUZZ=document selects, FUZZ_SECONDS=600
 	FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run $(FUZZ)
 
-lint: ## check formatting, clippy; cargo-deny and shellcheck if they are installed
+lint: ## check formatting, language, clippy; cargo-deny and shellcheck if they are installed
 	cargo fmt --all --check
+	.ci/language
 	cargo clippy --locked --workspace --all-targets --features delegate-upgrader/kubernetes -- -D warnings
 	@if command -v cargo-deny >/dev/null; then .ci/deny; else echo 'cargo-deny is not installed: skipped'; fi
 	@if command -v shellcheck >/dev/null; then shellcheck -x $$(grep -rlE '^#!(/usr/bin/env bash|/bin/sh)$$' .ci docs examples fuzz/run packaging tests); else echo 'shellcheck is not installed: skipped'; fi

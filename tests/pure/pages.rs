@@ -1,7 +1,9 @@
-//! The pages that name tests name tests that exist.
+//! The pages that name tests name tests that exist, and no page says what the program lacks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use crate::links::pages;
 
 const PAGES: [&str; 3] = [
     "docs/development/fidelity.md",
@@ -72,4 +74,27 @@ fn every_test_that_a_page_names_exists() {
     }
     assert!(missing.is_empty(), "{missing:#?}");
     assert!(named > 100, "only {named} tests are named");
+}
+
+/// Nothing fails when such a sentence becomes false, so it outlives the day on which the feature comes.
+const CLAIMS: [&str; 3] = ["not yet", "never in this version", "not supported yet"];
+/// The state of a candidate, which is no claim about the program.
+const NOT_A_CLAIM: &str = "not yet proven";
+/// A claim that `tests/pure/reference/events.rs` writes.
+const GENERATED: (&str, &str) = ("docs/reference/events.md", "never in this version");
+
+#[test]
+fn no_page_claims_that_a_feature_is_missing() {
+    let mut found = Vec::new();
+    for (page, text) in pages() {
+        // A sentence may continue on the next line.
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let text = words.join(" ").to_lowercase().replace(NOT_A_CLAIM, "");
+        for claim in CLAIMS {
+            if text.contains(claim) && (page.to_str(), claim) != (Some(GENERATED.0), GENERATED.1) {
+                found.push(format!("{}: {claim}", page.display()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
 }
