@@ -4,11 +4,8 @@ TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
 export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 MDBOOK := 0.5.4
 
-# The stories in memory take less than half of the time then, which is more than it costs to compile them so.
-test itself swarm kubernetes bench matrix fidelity book: export CARGO_PROFILE_DEV_OPT_LEVEL := 1
-
 .DEFAULT_GOAL := help
-.PHONY: help demo test check hooks matrix itself swarm kubernetes fidelity sim mutants fuzz lint bench soak image image-kubernetes docs book recording man deb packages release reproducible newcomer dockerfile engines static static-kubernetes clean
+.PHONY: help demo test test-all check hooks matrix itself swarm kubernetes fidelity sim mutants fuzz lint bench soak image image-kubernetes docs book recording man deb packages release reproducible newcomer dockerfile engines static static-kubernetes clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 20
@@ -16,16 +13,22 @@ help: ## list the targets
 demo: static ## upgrade two delegates before your eyes; DEMO=private-registry or DEMO=air-gapped shows such a site
 	tests/lab/run examples/$(or $(DEMO),demo)
 
-test: static ## run all tests, including those on a real engine and a real registry
-	cargo test --locked --workspace --no-run
-	cargo test --locked --features kubernetes --test kubernetes
-	@# The tests that restart or pause the engine, and those that make it a Swarm, get an engine of their own each and run beside
-	@# the others. Most tests spend their time waiting, so four at once are not too many for two processors.
-	@{ tests/lab/run cargo test --locked --workspace --test engine -- --ignored restarts:: pauses:: && \
-		LAB_ENGINE=own tests/lab/run cargo test --locked --workspace --test engine -- --ignored swarm:: swarm_kills::an_ swarm_kills::a_; \
-	} >$(TARGET_DIR)/restarts.log 2>&1 & restarts=$$!; \
-	code=0; RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} LAB_BROWSER=1 LAB_COMPOSE=1 LAB_PROXY=1 LAB_SYSTEMD=1 LAB_QUADLET=1 tests/lab/run cargo test --locked --workspace || code=$$?; \
-	wait $$restarts || code=$$?; cat $(TARGET_DIR)/restarts.log; exit $$code
+test: ## run the tests, including those on a real engine and a real registry
+	tests/lab/all
+
+test-all: test ## run what a release must pass: besides `test` a cluster, all engines, all packages, a bare Debian; it takes hours
+	$(MAKE) kubernetes
+	$(MAKE) swarm
+	$(MAKE) itself
+	$(MAKE) fidelity
+	$(MAKE) packages
+	$(MAKE) demo DEMO=private-registry
+	$(MAKE) demo DEMO=air-gapped
+	$(MAKE) newcomer
+	$(MAKE) dockerfile
+	$(MAKE) book
+	tests/lab/release
+	tests/lab/bare-root
 
 check: lint ## run the fast part of CI: lint, and the tests without an engine
 	cargo test --locked --workspace --lib --test pure --test clients --test memory
@@ -44,11 +47,11 @@ swarm: static ## kill the upgrader at every call of a service's update, its mana
 	LAB_ENGINE=own tests/lab/run cargo test --locked --workspace --test engine -- --ignored --nocapture swarm_manager:: swarm_nodes::
 
 kubernetes: static static-kubernetes ## upgrade Deployments of a real cluster, which is built from Debian's source the first time
-	cargo test --locked --features kubernetes --test kubernetes --no-run
+	cargo test --locked --workspace --features delegate-upgrader/kubernetes --test kubernetes --no-run
 	@# An outage of the API server would be one for all tests, so that one has the cluster for itself.
 	LAB_PROXY=1 LAB_KUBERNETES_UPGRADER=$(DELEGATE_UPGRADER_STATIC)/delegate-upgrader-kubernetes tests/lab/kubernetes run sh -c '\
-		cargo test --locked --features kubernetes --test kubernetes -- --include-ignored --test-threads 4 --skip an_api_server && \
-		cargo test --locked --features kubernetes --test kubernetes -- --ignored an_api_server'
+		cargo test --locked --workspace --features delegate-upgrader/kubernetes --test kubernetes -- --include-ignored --test-threads 4 --skip an_api_server && \
+		cargo test --locked --workspace --features delegate-upgrader/kubernetes --test kubernetes -- --ignored an_api_server'
 	tests/lab/kubernetes-examples
 
 fidelity: static ## take every option of a container through an upgrade, on each engine; FIDELITY='mount' selects
@@ -70,11 +73,13 @@ lint: ## check formatting, language, clippy; cargo-deny and shellcheck if they a
 	@if command -v cargo-deny >/dev/null; then .ci/deny; else echo 'cargo-deny is not installed: skipped'; fi
 	@if command -v shellcheck >/dev/null; then shellcheck -x $$(grep -rlE '^#!(/usr/bin/env bash|/bin/sh)$$' .ci docs examples fuzz/run packaging tests); else echo 'shellcheck is not installed: skipped'; fi
 
+bench: export CARGO_PROFILE_DEV_OPT_LEVEL := 1
 bench: static ## measure size, memory, calls and times on a real engine; BENCH=services, BENCH=peers, or BENCH=deployments on a real cluster
 ifeq ($(BENCH),deployments)
 	tests/lab/kubernetes run cargo test --locked --quiet --features kubernetes --test kubernetes -- --ignored --nocapture cluster::fifty
 else
-	tests/lab/run tests/lab/bench$(if $(filter peers,$(BENCH)),-peers)
+	tests/lab/static socket_proxy
+	LAB_CURL=1 tests/lab/run tests/lab/bench$(if $(filter peers,$(BENCH)),-peers)
 	[ -n "$(BENCH)" ] || cargo bench --locked --quiet --bench pure
 endif
 
@@ -102,8 +107,9 @@ recording: static ## record the demo anew as docs/demo.svg, which the README sho
 man: ## write the man page to target/man and the completions of bash, zsh and fish to target/completions
 	cargo run --locked --quiet --package manual -- $(TARGET_DIR)
 
-deb: static ## make a .deb of the static binary in target/packages, and an .rpm if rpmbuild is installed
+deb: ## make a .deb of the static binary in target/packages, and an .rpm if rpmbuild is installed
 	@rm -rf $(TARGET_DIR)/packages
+	tests/lab/static manual
 	@$(DELEGATE_UPGRADER_STATIC)/manual $(TARGET_DIR) >/dev/null
 	@packaging/deb "$$(dpkg --print-architecture)" $(DELEGATE_UPGRADER_STATIC)/delegate-upgrader $(TARGET_DIR)/packages
 	@if command -v rpmbuild >/dev/null; then \

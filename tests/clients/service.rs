@@ -3,8 +3,9 @@
 use std::fs;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
+
+use kit::lab::Signal;
 
 use crate::daemon::{Daemon, get};
 
@@ -46,15 +47,8 @@ impl Systemd {
     }
 }
 
-fn signal(daemon: &Daemon, name: &str) {
-    let id = daemon.process.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-s", name, &id])
-            .status()
-            .unwrap()
-            .success()
-    );
+fn signal(daemon: &Daemon, signal: Signal) {
+    kit::lab::send(signal, &daemon.process.id().to_string());
 }
 
 async fn config_hash(daemon: &Daemon) -> String {
@@ -99,7 +93,7 @@ async fn systemd_hears_that_it_is_ready_how_it_is_that_it_lives_and_that_it_ends
     for _ in 0..3 {
         systemd.until("WATCHDOG=1").await;
     }
-    signal(&daemon, "TERM");
+    signal(&daemon, Signal::TERM);
     systemd.until("STOPPING=1").await;
 }
 
@@ -137,7 +131,7 @@ async fn new_settings_are_read_on_a_hangup_and_wrong_ones_change_nothing() {
     let first = config_hash(&daemon).await;
 
     write(&file, "3s");
-    signal(&daemon, "HUP");
+    signal(&daemon, Signal::HUP);
     systemd.until("RELOADING=1").await;
     systemd.until("READY=1").await;
     let second = config_hash(&daemon).await;
@@ -149,7 +143,7 @@ async fn new_settings_are_read_on_a_hangup_and_wrong_ones_change_nothing() {
         "HEALTH_INTERVAL=4s\nLISTEN_ADDR=203.0.113.1:1\n",
     ] {
         fs::write(&file, wrong).unwrap();
-        signal(&daemon, "HUP");
+        signal(&daemon, Signal::HUP);
         systemd.until("RELOADING=1").await;
         systemd.until("READY=1").await;
         assert_eq!(config_hash(&daemon).await, second, "{wrong}");
@@ -160,7 +154,7 @@ async fn new_settings_are_read_on_a_hangup_and_wrong_ones_change_nothing() {
     let address = free.local_addr().unwrap().to_string();
     drop(free);
     fs::write(&file, format!("HEALTH_INTERVAL=2s\nLISTEN_ADDR={address}\n")).unwrap();
-    signal(&daemon, "HUP");
+    signal(&daemon, Signal::HUP);
     systemd.until("READY=1").await;
     assert!(get(&address, "/livez").await.is_some());
     assert!(get(&daemon.address, "/livez").await.is_none());

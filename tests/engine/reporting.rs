@@ -4,12 +4,12 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use kit::lab::wire::get;
 use kit::lab::{Lab, NEVER_HEALTHY, Signal, Upgrader, V1, V2, eventually, image};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -137,11 +137,6 @@ fn reporting(lab: &Lab, published: &str, url: &str) -> (Upgrader, PathBuf, TempD
         )
         .with("LOG_LEVEL", "trace");
     (upgrader, path, directory)
-}
-
-fn get(url: &str) -> String {
-    let output = Command::new("curl").args(["-fsS", url]).output().expect("curl");
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Enough of HTTP/1.1 over a unix socket for a proxy that counts calls, and for asking the engine past it: whole
-//! messages, kept as the bytes they came in.
+//! messages, kept as the bytes they came in. And enough of it for what a daemon serves.
 
-use std::io;
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -180,4 +182,23 @@ impl Wire {
 
 fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
     bytes.windows(pattern.len()).position(|window| window == pattern)
+}
+
+/// What a server without TLS answers at this URL, which must be a success. A bare Debian has no program for that.
+pub fn get(url: &str) -> String {
+    let rest = url.strip_prefix("http://").expect("plain HTTP");
+    let (address, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let mut stream = TcpStream::connect(address).unwrap_or_else(|error| panic!("{url}: {error}"));
+    let limit = Some(Duration::from_secs(30));
+    stream.set_read_timeout(limit).expect("a limit");
+    // The answer to the older version is not in chunks, and ends with the connection.
+    let asked = format!("GET /{path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
+    let mut answer = String::new();
+    stream
+        .write_all(asked.as_bytes())
+        .and_then(|()| stream.read_to_string(&mut answer))
+        .unwrap_or_else(|error| panic!("{url}: {error}"));
+    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
+    assert!(head.split(' ').nth(1) == Some("200"), "{url}: {head}");
+    body.to_owned()
 }
