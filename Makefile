@@ -5,7 +5,7 @@ export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 MDBOOK := 0.5.4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check hooks matrix itself swarm kubernetes fidelity sim mutants fuzz lint bench soak image image-kubernetes docs book recording man deb packages release reproducible newcomer dockerfile engines static static-kubernetes clean
+.PHONY: help demo test test-all check hooks matrix self-upgrade swarm kubernetes fidelity sim mutants fuzz lint bench soak image image-kubernetes docs book recording man deb packages release reproducible newcomer dockerfile engines static static-kubernetes clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 20
@@ -19,7 +19,7 @@ test: ## run the tests, including those on a real engine and a real registry
 test-all: test ## run what a release must pass: besides `test` a cluster, all engines, all packages, a bare Debian; it takes hours
 	$(MAKE) kubernetes
 	$(MAKE) swarm
-	$(MAKE) itself
+	$(MAKE) self-upgrade
 	$(MAKE) fidelity
 	$(MAKE) packages
 	$(MAKE) demo DEMO=private-registry
@@ -39,7 +39,7 @@ hooks: ## make git run `check` before each push
 matrix: static ## try every fault at every call of an upgrade, on a real engine; MATRIX='start-first kill' selects
 	MATRIX_SHARE=$(or $(MATRIX_SHARE),all) tests/lab/run cargo test --locked --workspace --test matrix -- $(MATRIX)
 
-itself: static ## kill the upgrader or its successor at every call of their exchange, on a real engine
+self-upgrade: static ## kill the upgrader or its successor at every call of their exchange, on a real engine
 	tests/lab/run cargo test --locked --workspace --test engine itself::whoever_is_killed_at_any_call -- --ignored --nocapture
 
 swarm: static ## kill the upgrader at every call of a service's update, its manager, and a second node of the Swarm
@@ -60,8 +60,9 @@ fidelity: static ## take every option of a container through an upgrade, on each
 sim: ## simulate lives of a host with everything going wrong; SEEDS=1000, SEEDS=a..b, or SEED=n for one story
 	SEEDS=$(or $(SEEDS),1000) $(if $(SEED),SEED=$(SEED)) tests/memory/sim/play
 
-mutants: ## remove each rule of the rollout in turn: a test must notice; MUTANTS=policy selects
-	tests/mutants/run $(MUTANTS)
+mutants: ## change the decision in one place at a time: a test must notice; SINCE=main takes what differs from that, BY_HAND=1 the list
+	@command -v cargo-mutants >/dev/null || cargo install cargo-mutants --locked
+	tests/mutants/run $(if $(SINCE),--since $(SINCE)) $(if $(BY_HAND),--by-hand) $(MUTANTS)
 
 fuzz: ## try random inputs, guided by the code they reach; FUZZ=document selects, FUZZ_SECONDS=600
 	FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run $(FUZZ)

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tracing::{error, info, warn};
 
 use crate::events::audit;
-use crate::events::durations::Durations;
+use crate::events::histograms::Durations;
 use crate::events::ledger::Ledger;
 use crate::events::webhook::Webhook;
 use crate::events::{DeadMan, Event, Listeners};

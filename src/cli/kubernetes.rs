@@ -25,12 +25,12 @@ use crate::rollout::reason::ReasonKind;
 use crate::status::report::Report;
 use crate::telemetry;
 
-/// How long one run may take: the next one finds its time taken after an hour, and goes on where this one stopped.
+/// How long one run may take: the next one is due after an hour, and continues where this one stopped.
 const LONGEST_RUN: Duration = Duration::from_secs(55 * 60);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Run once, now, follow what was begun to its end, and exit: for a CronJob, which needs no command
+    /// Run once, wait for running upgrades to finish, and exit (the default in a CronJob)
     Once,
     /// Run on SCHEDULE, until stopped: for a Deployment of the upgrader
     Run,
@@ -46,17 +46,17 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Go back to the previous image, and stay there until another image is published
+    /// Roll back and stay there until a different image is published
     Rollback,
     /// Upgrade now, ignoring the quarantine
     Retry,
-    /// Let nothing begin
+    /// Pause upgrades; running ones finish
     Pause {
-        /// Until then: a date or a time; without it, until `resume`
+        /// Resume automatically at this date or time (default: until `resume`)
         #[arg(long, value_name = "WHEN")]
         until: Option<String>,
     },
-    /// End the pause
+    /// Resume upgrades
     Resume,
 }
 
@@ -151,7 +151,7 @@ impl CommandLine {
                 Ok(Ok(report)) => Ok(summary(&report)),
                 Ok(Err(error)) => Err(fail(error, Exit::Unavailable)),
                 Err(_) => {
-                    info!("this run has lasted 55 min; the next one goes on");
+                    info!("this run has lasted 55 min; the next one continues");
                     Ok(Exit::Ok)
                 }
             }
@@ -202,7 +202,7 @@ impl CommandLine {
             checks.warn("configuration", warning);
         }
         if self.settings.warnings.is_empty() {
-            checks.ok("configuration", "every key and every variable is understood");
+            checks.ok("configuration", "all settings are valid");
         }
         doctor::check(&self.cluster, &subject, &mut checks).await;
         let mut deployments = self.deployments(false, Arc::new(Utc::now))?;
@@ -305,7 +305,10 @@ fn done(report: &Report) -> Exit {
     let mut exit = Exit::Ok;
     for delegate in &report.delegates {
         if !delegate.runs_the_target() {
-            warn!(deployment = delegate.container, "not done: {}", delegate.message);
+            warn!(
+                deployment = delegate.container,
+                "{} was not replaced: {}", delegate.container, delegate.message
+            );
             exit = Exit::NotServed;
         }
     }

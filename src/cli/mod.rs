@@ -3,7 +3,7 @@
 mod history;
 #[cfg(feature = "kubernetes")]
 mod kubernetes;
-mod operator;
+mod named_delegate;
 mod pause;
 mod plan;
 mod run;
@@ -38,7 +38,7 @@ pub struct Cli {
 enum Command {
     /// Check the delegates and upgrade them on SCHEDULE, until stopped (the default)
     Run,
-    /// Run once, now, wait until all drains are over, and exit
+    /// Run once, wait for drains to finish, and exit
     Once,
     /// Show what a run would do to each delegate, and why not, without changing anything
     Plan {
@@ -51,21 +51,21 @@ enum Command {
         /// The delegate's container, by name or id
         container: String,
     },
-    /// Roll one delegate back to its previous image or another release, now, and keep it there until an image other than the one it leaves is published
+    /// Roll a delegate back and keep it there until a different image is published
     Rollback {
         /// The delegate's container, by name or id
         container: String,
-        /// To the release of this number, as `history` shows it, if its image is still on the host
+        /// The number of the release, as `history` shows it (default: the previous one)
         #[arg(long, value_name = "RELEASE")]
         to: Option<u64>,
     },
-    /// Let nothing begin on this host, whatever is published; what was begun is finished, and health checks go on
+    /// Pause upgrades on this host; running ones finish and health checks continue
     Pause {
-        /// Until then: a date such as 2026-12-01, or a time such as 2026-12-01T08:00; without it, until `resume`
+        /// Resume automatically then, such as 2026-12-01T08:00 (default: until `resume`)
         #[arg(long, value_name = "WHEN")]
         until: Option<String>,
     },
-    /// End the pause of this host
+    /// Resume upgrades on this host
     Resume,
     /// Show the releases of the delegates: images, times and outcomes
     History {
@@ -169,7 +169,7 @@ fn parse() -> Result<Cli, clap::Error> {
     Cli::try_parse()
 }
 
-/// What is done where no command is given: in a pod that the documented manifest or the chart made, one run over the
+/// Does what a missing command means: in a pod that the documented manifest or the chart made, one run over the
 /// Deployments.
 fn default_command() -> Command {
     #[cfg(feature = "kubernetes")]
@@ -182,7 +182,7 @@ fn default_command() -> Command {
     Command::Run
 }
 
-/// The work of a command; `Err` is the exit of a command that cannot go on, its error printed. The daemon's future is boxed by
+/// The work of a command; `Err` is the exit of a command that cannot continue, its error printed. The daemon's future is boxed by
 /// itself, so that a daemon reserves no stack for the other commands.
 fn dispatch(command: Command) -> LocalBoxFuture<'static, Result<Exit, Exit>> {
     match command {
@@ -220,8 +220,8 @@ async fn on_host(command: Command) -> Result<Exit, Exit> {
     let settings = settings()?;
     match command {
         Command::Once => run::once(&settings).await,
-        Command::Retry { container } => operator::retry(&settings, &container).await,
-        Command::Rollback { container, to } => operator::rollback(&settings, &container, to).await,
+        Command::Retry { container } => named_delegate::retry(&settings, &container).await,
+        Command::Rollback { container, to } => named_delegate::rollback(&settings, &container, to).await,
         Command::Pause { until } => pause::pause(&settings, until.as_deref()).await,
         Command::Resume => pause::resume(&settings).await,
         Command::History { container, json } => history::history(&settings, container.as_deref(), json).await,

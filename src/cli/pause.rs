@@ -1,5 +1,5 @@
-//! `pause` and `resume`: whether anything may begin on this host. The engine remembers it, and every upgrader of the host
-//! reads it before something would begin.
+//! `pause` and `resume`: whether any upgrade may start on this host. The engine remembers a pause, and every upgrader of the
+//! host reads it before it starts an upgrade.
 
 use chrono::{DateTime, Utc};
 
@@ -22,11 +22,11 @@ pub(super) async fn pause(settings: &Settings, until: Option<&str>) -> Result<Ex
         .await
         .map_err(|error| unavailable(&error))?;
     let end = until.map_or_else(
-        || "until `delegate-upgrader resume`".to_owned(),
-        |until| format!("until {}, or until `delegate-upgrader resume`", time::text(until)),
+        || "until you run `delegate-upgrader resume`".to_owned(),
+        |until| format!("until {} (or run `delegate-upgrader resume`)", time::text(until)),
     );
     Ok(print(&format!(
-        "No replacement begins on this host {end}. What was begun is finished, and health checks go on."
+        "Upgrades are paused on this host {end}. Running replacements will finish; health checks continue."
     )))
 }
 
@@ -35,7 +35,7 @@ pub(super) async fn resume(settings: &Settings) -> Result<Exit, Exit> {
     let engine = made(app::engine(settings))?;
     let was_paused = hold::resume(&engine).await.map_err(|error| unavailable(&error))?;
     Ok(print(if was_paused {
-        "Replacements may begin again on this host."
+        "Upgrades have resumed on this host."
     } else {
         "This host was not paused."
     }))
@@ -57,7 +57,7 @@ fn parse(text: &str, settings: &Settings, now: DateTime<Utc>) -> Result<DateTime
         )
     })?;
     if until <= now {
-        let message = format!("--until {text}: {} is over already", time::text(until));
+        let message = format!("--until {text}: {} is in the past", time::text(until));
         return Err(fail(message, Exit::Usage));
     }
     Ok(until)

@@ -79,11 +79,11 @@ pub(super) async fn serve<C: Controller>(
     let daemon = Daemon::new(settings, None, make).await;
     let daemon = daemon.map_err(|problem| fail(problem, Exit::Config))?;
     Box::pin(daemon.run(Utc::now(), shutdown)).await;
-    info!("shutting down; an unfinished upgrade is followed by whoever starts next");
+    info!("shutting down; the next run resumes an unfinished upgrade");
     Ok(Exit::Ok)
 }
 
-/// What a controller is given.
+/// The parts that a controller is given.
 pub(super) struct Parts {
     pub(super) clock: Clock,
     pub(super) ledger: Ledger,
@@ -120,7 +120,7 @@ impl<C: Controller> Daemon<C> {
     /// Puts everything together, with this listener or a new one.
     ///
     /// # Errors
-    /// What is wrong with the settings.
+    /// The settings are wrong, in these words.
     async fn new(
         settings: Settings,
         listener: Option<Arc<TcpListener>>,
@@ -227,7 +227,7 @@ async fn reloaded(hang_ups: &mut Signal, now: &Settings, listener: &Arc<TcpListe
             Err(problem) => {
                 error!(
                     problem,
-                    "the new settings are wrong; those in force stay in force"
+                    "reload failed: invalid settings; keeping the current ones"
                 );
                 systemd::ready().await;
             }
@@ -312,7 +312,7 @@ pub(super) fn made<T>(part: Result<T, SetupError>) -> Result<T, Exit> {
     part.map_err(|error| fail(error, Exit::Config))
 }
 
-/// Who hears of outcomes elsewhere.
+/// The receivers of outcomes elsewhere.
 ///
 /// # Errors
 /// The exit, once the error is printed.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::environment_file;
+use super::dotenv;
 use super::problems::Problems;
 use super::variables::{Environment, Row, TABLE, Texts, Variable};
 
@@ -75,7 +75,7 @@ fn file(vars: &[(OsString, OsString)], problems: &mut Problems) -> Vec<(OsString
     let Some(((_, path), (row, _))) = path.zip(row(NAME)) else {
         return Vec::new();
     };
-    let mut variables = environment_file::read(Path::new(path)).unwrap_or_else(|why| {
+    let mut variables = dotenv::read(Path::new(path)).unwrap_or_else(|why| {
         problems.wrong(row, why);
         Vec::new()
     });

@@ -2,8 +2,8 @@
 
 mod audit;
 mod connections;
+mod dotenv;
 mod environment;
-mod environment_file;
 mod notifications;
 mod parse;
 mod problems;

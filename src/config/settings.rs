@@ -43,8 +43,7 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
     if self_upgrade {
         check_writes(&mut reader, &env.self_upgrade, disable_auto_upgrade);
         if matches!(source, Some(Source::Fixed(_))) && target.self_image.is_none() {
-            let given =
-                "not set, and PUBLISHED_IMAGE says nothing of the upgrader, which SELF_UPGRADE is about";
+            let given = "not set; SELF_UPGRADE=true has no other source for the upgrader's image when PUBLISHED_IMAGE is set";
             reader.problems.wrong(env.self_image.row, given);
         }
     }
@@ -77,7 +76,7 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
     let engine = connections::engine(&mut reader, env);
 
     let finished = reader.finish(env)?;
-    // What is missing left its problem behind.
+    // A missing setting left its problem behind.
     let complete = || {
         Some(Settings {
             source: source?,
@@ -218,7 +217,7 @@ fn health(reader: &mut Reader, env: &Environment, health_only: bool) -> HealthSe
     }
 }
 
-/// What asks for more than the `GET` requests that `DISABLE_AUTO_UPGRADE` promises.
+/// Refuses a setting that asks for more than the `GET` requests that `DISABLE_AUTO_UPGRADE` promises.
 fn check_writes(reader: &mut Reader, variable: &Variable, health_only: bool) {
     if health_only && let Some(value) = variable.get() {
         reader.problems.needs_writes(variable.row, value);

@@ -13,9 +13,9 @@ use Preset::{Derived, Required, Unset, Value};
 pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) default: Preset,
-    /// What is accepted, in the words of the error and the page.
+    /// The accepted values, in the words of the error and the page.
     pub(super) accepted: &'static str,
-    /// What it does: one or two sentences of the page, in Markdown.
+    /// Its effect: one or two sentences of the page, in Markdown.
     pub(super) help: &'static str,
     /// Whether the value is never shown.
     pub(super) is_secret: bool,
@@ -23,7 +23,7 @@ pub(super) struct Row {
     pub(super) is_any_case: bool,
 }
 
-/// What holds while a variable is unset.
+/// The value of a variable while it is unset.
 #[derive(Debug)]
 pub(super) enum Preset {
     /// Nothing.
@@ -112,7 +112,7 @@ macro_rules! variables {
             $($(pub(super) $field: Variable,)*)*
         }
 
-        /// What envy reads.
+        /// The texts that envy reads.
         #[derive(Default, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub(super) struct Texts {
@@ -169,11 +169,11 @@ variables! {
             "The time zone of `SCHEDULE`, of windows and of dates. A container without `/etc/localtime` is in `UTC`.");
         schedule_jitter = row("SCHEDULE_JITTER", Value("0s"), DURATION, "Each run waits a random time up to this.");
         upgrade_window = row("UPGRADE_WINDOW", Unset, crate::schedule::window::ACCEPTED,
-            "When upgrades may begin: [windows](#upgrade-windows). What was begun is finished at any time.");
+            "When upgrades may start: [windows](#upgrade-windows). Running ones finish at any time.");
         upgrade_delay = row("UPGRADE_DELAY", Value("0s"), DURATION,
             "How long ago this host must have [first seen](#delay-and-waves) an image before it takes it.");
         upgrade_wave = row("UPGRADE_WAVE", Unset, crate::schedule::wave::ACCEPTED,
-            "In what time [many hosts](#delay-and-waves) take an image one after the other.");
+            "[Stagger](#delay-and-waves) a new image across hosts: `auto`, or the share per day.");
         upgrade_now_if_expired = row("UPGRADE_NOW_IF_EXPIRED", Value("false"), BOOL,
             "`true`: a delegate whose version is past its end of life waits for no window and no wave.");
         run_on_start = row("RUN_ON_START", Value("false"), BOOL,
@@ -193,8 +193,8 @@ variables! {
             "seconds, or a duration such as 45m or 1h30m, longer than HEALTHY_TIME",
             "How long after its start a candidate may take for that.");
         idle_wait = row("IDLE_WAIT", Value("1h"), "seconds, or a duration such as 45m or 1h30m; 0 does not wait",
-            "Stop-first only: how long to wait for a moment in which the old delegate has no task. What it has to finish after \
-             its stop, it finishes while no delegate takes tasks.");
+            "Stop-first only: how long to wait for a moment in which the old delegate has no task. Tasks left after that drain \
+             while no delegate accepts new ones.");
     }
     images {
         registry_mirror = row("REGISTRY_MIRROR", Unset, REPOSITORY,

@@ -84,16 +84,21 @@ impl Inspected {
         }
     }
 
-    /// A fingerprint of what an owner can change of a container that runs: its limits, and its networks.
-    pub(crate) fn settings(&self) -> u64 {
+    /// A fingerprint of what an owner can change of a container that runs: its limits, its restart policy, and its
+    /// networks.
+    pub(crate) fn fingerprint(&self) -> String {
         let mut hasher = DefaultHasher::new();
-        self.object("/HostConfig").hash(&mut hasher);
+        let settings = self.object("/HostConfig").into_iter().flatten();
+        // A link has the container's own name, which we change.
+        for setting in settings.filter(|(field, _)| *field != "Links") {
+            setting.hash(&mut hasher);
+        }
         for (network, endpoint) in self.object("/NetworkSettings/Networks").into_iter().flatten() {
             // The engine takes the addresses back when it stops.
             let given = ["Aliases", "IPAMConfig"].map(|field| endpoint.get(field));
             (network, given).hash(&mut hasher);
         }
-        hasher.finish()
+        format!("{:016x}", hasher.finish())
     }
 
     fn time(&self, pointer: &str) -> Option<DateTime<Utc>> {
@@ -130,11 +135,10 @@ impl Inspected {
         }
     }
 
-    /// Whether the engine removes it when it stops, or would, had it not been made as a copy that must stay. A copy to
-    /// which somebody has given a restart policy stays: no engine creates a container with both.
-    pub fn should_auto_remove(&self) -> bool {
-        let is_copy = self.label(label::AUTO_REMOVE) == Some("true");
-        self.auto_remove() || (is_copy && self.restart_policy_text() == "no")
+    /// Whether it was made in the place of a delegate with `--rm`, and so is to be removed once it has ended. One to which
+    /// somebody has given a restart policy stays: no engine creates a container with both.
+    pub fn emulates_auto_remove(&self) -> bool {
+        self.label(label::AUTO_REMOVE) == Some("true") && self.restart_policy_text() == "no"
     }
 
     /// The id of the image it runs.
@@ -210,6 +214,15 @@ impl Inspected {
     /// Its network mode: `default`, `bridge`, `host`, `none`, `container:<id>`, or a network's name or id.
     pub fn network_mode(&self) -> &str {
         self.text("/HostConfig/NetworkMode")
+    }
+
+    /// The networks that it is to be connected to before its start, with the endpoints' settings, as its label says: those
+    /// that its create call did not take, and that it is not connected to.
+    pub fn networks_to_connect(&self) -> Vec<(String, Value)> {
+        let text = self.label(label::NETWORKS).unwrap_or("{}");
+        let networks: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
+        let missing = networks.into_iter().filter(|(network, _)| !self.is_in(network));
+        missing.collect()
     }
 
     /// Whether it is connected to the network of this name, or will be when it starts.

@@ -25,14 +25,12 @@ pub const RELEASE: &str = "io.delegate-upgrader.release";
 pub const PREVIOUS_IMAGE: &str = "io.delegate-upgrader.previous-image";
 /// On a container we created: the image id of the one it replaces.
 pub const PREVIOUS_IMAGE_ID: &str = "io.delegate-upgrader.previous-image-id";
-/// On a container we created: the restart policy of the one it replaces, as `docker run --restart` takes it.
-/// Whatever we stop gets the policy `no` first; this label is where the true one is read from to restore it.
-pub const RESTART_POLICY: &str = "io.delegate-upgrader.previous-restart-policy";
-/// `true` on a copy that was made without `--rm` of a delegate that has it: a standby must not vanish. What is made
-/// from it gets `--rm` again.
+/// `true` on what was made in the place of a delegate with `--rm`: it has no `--rm` itself, so that it never vanishes, and
+/// the upgrader removes it once it has ended, as Docker would have.
 pub const AUTO_REMOVE: &str = "io.delegate-upgrader.auto-remove";
-/// On a standby: the networks it is connected to after it was made, with the endpoints' settings. Its original may
-/// vanish before that is done.
+/// On a candidate: a fingerprint of those settings of the one that it replaces that its owner can change while it runs.
+pub const FINGERPRINT: &str = "io.delegate-upgrader.fingerprint";
+/// On a container we created, below API 1.44: the networks to connect it to before its start, with the endpoints' settings.
 pub const NETWORKS: &str = "io.delegate-upgrader.networks";
 /// On an empty volume, which is a record of ours: `pause` or `first-seen`.
 pub const RECORD: &str = "io.delegate-upgrader.record";
@@ -48,24 +46,20 @@ pub const IMAGE: &str = "io.delegate-upgrader.image";
 pub const ROLLED_BACK_FROM: &str = "io.delegate-upgrader.rolled-back-from";
 /// On a container that `rollback` made: the id of the image it went back from.
 pub const ROLLED_BACK_FROM_ID: &str = "io.delegate-upgrader.rolled-back-from-id";
-/// `true` on a copy of a delegate: it has the history of its original, and is no release of its own.
+/// `true` on a copy of a delegate, whose original could no longer be started or was gone. The copy has
+/// the history of its original, and does not count as a release.
 pub const COPY: &str = "io.delegate-upgrader.copy";
 
-/// On a candidate: how the container that it is to replace did when it was created, where that did not work:
-/// `unhealthy` or `crashing`.
-pub const PREDECESSOR_CONDITION: &str = "io.delegate-upgrader.predecessor-condition";
-
 /// The labels that only we write. Those of a release replace those of the one before.
-pub const OURS: [&str; 13] = [
+pub const OURS: [&str; 12] = [
     REPLACES,
     COPY,
-    PREDECESSOR_CONDITION,
     NAME,
     RELEASE,
     PREVIOUS_IMAGE,
     PREVIOUS_IMAGE_ID,
-    RESTART_POLICY,
     AUTO_REMOVE,
+    FINGERPRINT,
     NETWORKS,
     IMAGE,
     ROLLED_BACK_FROM,
@@ -81,11 +75,9 @@ pub const HISTORY: [&str; 5] = [
     ROLLED_BACK_FROM_ID,
 ];
 
-/// Whether a container with these labels bears all marks of one that this program created for `base`: an owner may write one
+/// Whether a container with these labels bears all marks of our own containers for `base`: an owner may write one
 /// label, or copy it, but hardly all of them, and hardly the whole id of a container.
 pub(crate) fn are_ours<'a>(label: impl Fn(&str) -> Option<&'a str>, base: &str) -> bool {
     let is_id = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    label(NAME) == Some(base)
-        && label(REPLACES).is_some_and(is_id)
-        && [RESTART_POLICY, RELEASE].iter().any(|name| label(name).is_some())
+    label(NAME) == Some(base) && label(REPLACES).is_some_and(is_id) && label(RELEASE).is_some()
 }

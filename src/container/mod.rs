@@ -11,7 +11,7 @@ mod state;
 pub use id::{ContainerId, ImageId};
 pub use inspect::{Healthcheck, HealthcheckStatus, Inspected};
 pub use restart_policy::restart_policy_document;
-pub use role::Role;
+pub use role::{Role, is_replaced_by_compose};
 pub use state::{ApiVersion, ContainerSummary, RunState, SWARM_TASK, is_listed};
 
 /// The environment variable by which a container says which delegate it is a replica of.

@@ -9,34 +9,23 @@ pub enum Role {
     Serving,
     /// `NAME.candidate`: new, not yet proven.
     Candidate,
-    /// `NAME.draining-<unix>`: old, asked to stop at that second.
+    /// `NAME.retired`: an old container that gave up the name and was never asked to stop.
+    Retired,
+    /// `NAME.draining-<unix>`: an old container that was asked to stop at that second, or is about to be.
     Draining {
-        /// Seconds since the epoch.
+        /// Seconds since the epoch, rounded up.
         since: i64,
     },
-    /// `NAME.withdrawn-<unix>`: a candidate that is no longer wanted, through no fault of its own, and was asked to
-    /// stop.
+    /// `NAME.withdrawn-<unix>`: a candidate that is no longer wanted, asked to stop at that second.
     Withdrawn {
-        /// Seconds since the epoch.
+        /// Seconds since the epoch, rounded up.
         since: i64,
     },
-    /// `NAME.standby`: a copy of an `--rm` delegate, never started, made before its replacement begins.
-    Standby,
-    /// `NAME.failed-<attempt>`: a rejected candidate, kept as evidence and as the quarantine of its image. For an
-    /// `--rm` candidate, which vanishes when it stops, its attempt marker.
+    /// `NAME.failed-<attempt>`: a rejected candidate, kept as evidence and as the quarantine of its image.
     Failed {
         /// How many times this image was rejected in a row, from 1.
         attempt: u32,
     },
-    /// `NAME.inconclusive-<attempt>`: a candidate that failed while delegates with another image were unhealthy, too: no
-    /// verdict on its image, which is tried again after a pause. For an `--rm` candidate, its attempt marker.
-    Inconclusive {
-        /// How many times this image was tried in vain in a row, from 1.
-        attempt: u32,
-    },
-    /// `NAME.attempt`: the attempt marker of an `--rm` candidate, a container of its image that is never started. It
-    /// says that the image was tried, whatever becomes of the candidate.
-    Attempt,
     /// `NAME.helper`, and `NAME.helper-ready` once it has said that it is: an upgrader of the new image that makes the
     /// exchange where two upgraders cannot run at once.
     Helper {
@@ -46,31 +35,17 @@ pub enum Role {
 }
 
 impl Role {
-    /// Whether it is a new one that does not take over.
-    pub fn is_given_up(self) -> bool {
-        matches!(
-            self,
-            Self::Failed { .. } | Self::Inconclusive { .. } | Self::Withdrawn { .. }
-        )
-    }
-
     /// Splits a container name (no leading slash) into the delegate's name and the role.
     pub fn parse(name: &str) -> (&str, Self) {
         if let Some((base, suffix)) = name.rsplit_once('.')
             && !base.is_empty()
         {
-            if suffix == "candidate" {
-                return (base, Self::Candidate);
-            }
-            if suffix == "standby" {
-                return (base, Self::Standby);
-            }
-            if suffix == "attempt" {
-                return (base, Self::Attempt);
-            }
-            if matches!(suffix, "helper" | "helper-ready") {
-                let is_ready = suffix == "helper-ready";
-                return (base, Self::Helper { is_ready });
+            match suffix {
+                "candidate" => return (base, Self::Candidate),
+                "retired" => return (base, Self::Retired),
+                "helper" => return (base, Self::Helper { is_ready: false }),
+                "helper-ready" => return (base, Self::Helper { is_ready: true }),
+                _ => {}
             }
             if let Some(since) = suffix.strip_prefix("draining-").and_then(second) {
                 return (base, Self::Draining { since });
@@ -81,9 +56,6 @@ impl Role {
             if let Some(attempt) = suffix.strip_prefix("failed-").and_then(digits) {
                 return (base, Self::Failed { attempt });
             }
-            if let Some(attempt) = suffix.strip_prefix("inconclusive-").and_then(digits) {
-                return (base, Self::Inconclusive { attempt });
-            }
         }
         (name, Self::Serving)
     }
@@ -93,16 +65,27 @@ impl Role {
         match self {
             Self::Serving => base.to_owned(),
             Self::Candidate => format!("{base}.candidate"),
+            Self::Retired => format!("{base}.retired"),
             Self::Draining { since } => format!("{base}.draining-{since}"),
             Self::Withdrawn { since } => format!("{base}.withdrawn-{since}"),
-            Self::Standby => format!("{base}.standby"),
             Self::Failed { attempt } => format!("{base}.failed-{attempt}"),
-            Self::Inconclusive { attempt } => format!("{base}.inconclusive-{attempt}"),
-            Self::Attempt => format!("{base}.attempt"),
             Self::Helper { is_ready: false } => format!("{base}.helper"),
             Self::Helper { is_ready: true } => format!("{base}.helper-ready"),
         }
     }
+
+    /// Whether it is an old container that gave up the name.
+    pub fn is_old(self) -> bool {
+        matches!(self, Self::Retired | Self::Draining { .. })
+    }
+}
+
+/// Whether this is the name that Compose gives, for a moment, to one of two containers while it replaces the one with the
+/// other: twelve hexadecimal digits and `_` before the container's own name.
+pub fn is_replaced_by_compose(name: &str) -> bool {
+    name.split_once('_').is_some_and(|(id, rest)| {
+        id.len() == 12 && !rest.is_empty() && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    })
 }
 
 /// A second of a name. It is anybody's to give, and one after the year 9999 would leave no room for a time after it.
@@ -121,10 +104,8 @@ mod tests {
             Role::Candidate,
             Role::Draining { since: 1_700_000_000 },
             Role::Withdrawn { since: 1_700_000_000 },
-            Role::Standby,
+            Role::Retired,
             Role::Failed { attempt: 3 },
-            Role::Inconclusive { attempt: 2 },
-            Role::Attempt,
             Role::Helper { is_ready: false },
             Role::Helper { is_ready: true },
         ] {
@@ -147,6 +128,20 @@ mod tests {
             "a.helper-",
         ] {
             assert_eq!(Role::parse(name), (name, Role::Serving), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_name_that_compose_gives_for_a_moment_is_known() {
+        assert!(is_replaced_by_compose("0123456789ab_team-delegate-1"));
+        for name in [
+            "team-delegate-1",
+            "0123456789ab_",
+            "0123456789aB_d",
+            "0123456789abc_d",
+            "_d",
+        ] {
+            assert!(!is_replaced_by_compose(name), "{name}");
         }
     }
 }

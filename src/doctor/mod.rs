@@ -74,7 +74,7 @@ pub(crate) async fn run_checks(settings: &Settings) -> Vec<Check> {
         checks.warn("configuration", warning.clone());
     }
     if settings.warnings.is_empty() {
-        checks.ok("configuration", "every variable is understood");
+        checks.ok("configuration", "all settings are valid");
     }
     let engine = match app::engine(settings) {
         Ok(engine) => Some(Arc::new(engine)),

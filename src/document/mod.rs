@@ -12,7 +12,7 @@
 //! | host names the engine made up are left out | `names` |
 //! | endpoints keep only what may be set | `networks` |
 //! | anonymous volumes come along with their data | `volumes` |
-//! | the image, our labels, and what makes a copy a standby are ours | `overrides` |
+//! | the image and our labels are ours, and nothing that we create has `--rm` | `overrides` |
 //! | the helper of an upgrader shares nothing with it that only one can have | `helper` |
 //!
 //! Inspect does not show these, so that nobody can keep them:
@@ -49,7 +49,7 @@ use serde_json::{Map, Value, json};
 pub use compare::{Difference, differences, verify};
 pub use dependencies::{Dependency, DependencyKind, dependencies, missing_for_create, missing_for_start};
 pub use helper::of_helper;
-pub use networks::{missing_endpoints, swarm_network};
+pub use networks::swarm_network;
 pub use obstacle::{Obstacle, managed, podman_secret};
 pub use overrides::Overrides;
 pub(crate) use platform::{image_platform, offered_platforms, platform};
@@ -68,16 +68,14 @@ pub struct CreateRequest {
     /// keeps several platforms under one reference, and so would choose the host's own.
     pub platform: Option<String>,
     /// Networks to connect after creation and before start, with the endpoint's settings: below API 1.44, where a
-    /// create call takes one endpoint only.
+    /// create call takes one endpoint only. The label [`NETWORKS`](crate::container::label::NETWORKS) says the same.
     pub connect: Vec<(String, Value)>,
 }
 
 impl fmt::Debug for CreateRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let networks: Vec<_> = self.connect.iter().map(|(network, _)| network).collect();
         f.debug_struct("CreateRequest")
             .field("platform", &self.platform)
-            .field("connect", &networks)
             .finish_non_exhaustive()
     }
 }
@@ -115,7 +113,7 @@ pub fn create_request(
     say_cpus_once(&mut host_config);
     let endpoints = networks::endpoints(&mut config, old, api);
     overrides.apply_to_config(&mut config, old, images.new, &endpoints.connect);
-    overrides.apply_to_host_config(&mut host_config, old);
+    overrides::without_auto_remove(&mut host_config, old);
 
     let mut body = config;
     body.insert("HostConfig".to_owned(), Value::Object(host_config));

@@ -47,14 +47,6 @@ pub(super) fn endpoints(config: &mut Map<String, Value>, old: &Inspected, api: A
     Endpoints { at_create, connect }
 }
 
-/// The networks, with the endpoints' settings, that `new` should have of `old` and is not connected to: those that its
-/// create call did not take.
-pub fn missing_endpoints(old: &Inspected, new: &Inspected, api: ApiVersion) -> Vec<(String, Value)> {
-    let (_, mut connect) = split(old, api);
-    connect.retain(|(network, _)| !new.is_in(network));
-    connect
-}
-
 /// The endpoints that go into the create body, and those that are connected after it.
 fn split(old: &Inspected, api: ApiVersion) -> (Map<String, Value>, Vec<(String, Value)>) {
     let all = settable(old);

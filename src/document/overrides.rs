@@ -1,4 +1,4 @@
-//! The settings of a new container that are ours: its image, our labels, and those that make a copy a standby.
+//! The settings of a new container that are ours: its image, and our labels.
 
 use serde_json::{Map, Value};
 
@@ -15,11 +15,6 @@ pub struct Overrides<'a> {
     pub by_id: Option<&'a ImageId>,
     /// Our labels of this release; those of the release before are dropped.
     pub labels: &'a [(&'static str, String)],
-    /// Whether this is a copy that has to do without its original soon: it gets no `--rm`, which it remembers on a
-    /// label for whatever is made from it, and another label holds the networks that are still to be connected.
-    ///
-    /// Everything else gets `--rm` if its original has it, or remembers that it had.
-    pub is_standby: bool,
 }
 
 impl Overrides<'_> {
@@ -53,19 +48,19 @@ impl Overrides<'_> {
         if self.by_id.is_some() {
             labels.insert(label::IMAGE.to_owned(), Value::from(self.reference));
         }
-        if self.is_standby && old.should_auto_remove() {
+        if old.auto_remove() || old.emulates_auto_remove() {
             labels.insert(label::AUTO_REMOVE.to_owned(), Value::from("true"));
         }
-        if self.is_standby && !connect.is_empty() {
+        if !connect.is_empty() {
             let networks: Value = connect.iter().cloned().collect();
             labels.insert(label::NETWORKS.to_owned(), Value::from(networks.to_string()));
         }
     }
+}
 
-    pub(super) fn apply_to_host_config(&self, host_config: &mut Map<String, Value>, old: &Inspected) {
-        let auto_remove = old.should_auto_remove() && !self.is_standby;
-        if auto_remove != old.auto_remove() {
-            host_config.insert("AutoRemove".to_owned(), Value::from(auto_remove));
-        }
+/// A container that Docker removes would leave nothing to go back to, and no evidence: nothing that we create has `--rm`.
+pub(super) fn without_auto_remove(host_config: &mut Map<String, Value>, old: &Inspected) {
+    if old.auto_remove() {
+        host_config.insert("AutoRemove".to_owned(), Value::from(false));
     }
 }

@@ -99,4 +99,21 @@ impl EngineError {
     pub fn is_port_taken(&self) -> bool {
         matches!(self, Self::Refused { message, .. } if messages::is_port_taken(message))
     }
+
+    /// Whether a refused start is the fault of the engine, and so may pass: see the engine's messages.
+    pub fn is_about_the_engine(&self) -> bool {
+        self.is_leftover_task()
+            || self.is_leftover_endpoint()
+            || self.is_port_taken()
+            || matches!(self, Self::Refused { message, .. } if messages::is_about_the_engine(message))
+    }
+
+    /// Why a start was refused: in the field's words first, where the engine's are known.
+    pub fn explain_start(&self) -> String {
+        let (Self::NotFound(message) | Self::Conflict(message) | Self::Refused { message, .. }) = self else {
+            return self.to_string();
+        };
+        messages::start_problem(message)
+            .map_or_else(|| message.clone(), |problem| format!("{problem}: {message}"))
+    }
 }

@@ -6,7 +6,6 @@ mod calls;
 mod credentials;
 mod docker;
 mod error;
-mod events;
 mod permissions;
 mod service;
 mod storage;
@@ -15,7 +14,6 @@ mod volume;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 pub use calls::EngineCalls;
@@ -23,7 +21,6 @@ pub use credentials::{ConfigFile, Credentials, StaticCredentials};
 pub use docker::DockerEngine;
 pub(crate) use docker::messages::is_abandoned_start;
 pub use error::EngineError;
-pub use events::{EventKind, HostEvent};
 pub use permissions::{
     API_CALLS, ApiCall, HEALTH_ACTION_RESTART, HEALTH_PROBE_EXEC, MUTABLE_TAGS, Purpose, SWARM,
 };
@@ -201,14 +198,6 @@ pub trait Engine: Send + Sync + 'static {
     /// The paths of files that were copied into a container before its present life began. No document lists them.
     fn copied_files(&self, id: &ContainerId)
     -> impl Future<Output = Result<Vec<String>, EngineError>> + Send;
-
-    /// The host's events since then, in the order in which the engine noted them, as far as it still knows them: it
-    /// remembers the last 256 events of all kinds, until it ends. Their times may disagree with that order: an engine reads
-    /// the clock before it notes an event, and may note another one in between.
-    fn events(
-        &self,
-        since: DateTime<Utc>,
-    ) -> impl Future<Output = Result<Vec<HostEvent>, EngineError>> + Send;
 
     /// Reports each container that starts, ends, is paused or removed, or gets another health or name, as it happens. Returns
     /// when the connection ends, after an hour at the latest.

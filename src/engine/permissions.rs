@@ -1,13 +1,13 @@
 //! Every call that is made to an engine, and what each is for. `doctor` probes them, the documentation lists them.
 
-/// What a call is for.
+/// The purpose of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Health checks, and so everything.
     HealthChecks,
     /// The replacement of a delegate.
     Upgrades,
-    /// The replacement of some delegates, or a report: the work goes on without it.
+    /// The replacement of some delegates, or a report: the work continues without it.
     Optional(&'static str),
     /// This setting, and nothing without it.
     Setting(&'static str),
@@ -22,9 +22,9 @@ pub struct ApiCall {
     pub path: &'static str,
     /// The word for it in metrics.
     pub operation: &'static str,
-    /// What it is for.
+    /// The purpose of the call.
     pub purpose: Purpose,
-    /// Whether health checks make it too, to compare what a mutable tag refers to. They go on without it.
+    /// Whether health checks make it too, to compare what a mutable tag refers to. They continue without it.
     pub compares_tags: bool,
 }
 
@@ -75,7 +75,7 @@ pub(super) fn operation(call: &str) -> &'static str {
     found.map_or("other", |known| known.operation)
 }
 
-/// What the calls are for that compare tags.
+/// The purpose of the calls that compare tags.
 pub const MUTABLE_TAGS: &str = "mutable tags";
 
 /// The setting that restarts unhealthy delegates.
@@ -178,7 +178,7 @@ pub const API_CALLS: [ApiCall; 33] = [
         "GET",
         "/events",
         "events",
-        Purpose::Optional("changes as they happen, and whether somebody stopped a container"),
+        Purpose::Optional("changes as they happen"),
     ),
     call(
         "GET",

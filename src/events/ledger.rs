@@ -12,8 +12,8 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::audit::{AuditLog, Known, Unwritten, remember};
-use super::durations::Durations;
 use super::event::{Action, Actor, Event, EventId};
+use super::histograms::Durations;
 use super::listeners::Listeners;
 use super::managed::outcomes_of_managed;
 use super::note::Notes;
@@ -216,7 +216,7 @@ impl Ledger {
                 let checks = (*failures, verdict.as_str());
                 restarted(rollout, unhealthy, checks, &self.origin, now)
             }
-            (Step::Retire { .. }, Some(old)) => {
+            (Step::Retire { .. } | Step::Drain { .. }, Some(old)) => {
                 match outcome_of_retired(rollout, old, &self.seen, &self.notes, &self.origin, now) {
                     Some(outcome) => outcome.event,
                     None => return,
@@ -373,8 +373,6 @@ fn standing(kind: ReasonKind) -> Standing {
         | Kind::HealthOnly
         | Kind::OptedOut
         | Kind::NotRunning
-        | Kind::AskedToStop
-        | Kind::Removed
         | Kind::CustomImage
         | Kind::HeldBack
         | Kind::Pinned
@@ -393,20 +391,20 @@ fn standing(kind: ReasonKind) -> Standing {
         | Kind::AwaitingAnswer
         | Kind::AwaitingDrains
         | Kind::OutsideWindow
-        | Kind::AwaitingRetry
         | Kind::StandingBy
         | Kind::WaitingForReplica
         | Kind::WaitingForOthers
         | Kind::Pulling
-        | Kind::Confirming
+        | Kind::Interrupted
+        | Kind::Returning
+        | Kind::BetweenLives
+        | Kind::ReplacedByCompose
         | Kind::Stopping
         | Kind::Quarantined
         | Kind::Rejected
-        | Kind::Inconclusive
         | Kind::CandidateVanished
         | Kind::Halted
         | Kind::SuccessorUnhealthy
-        | Kind::NoFallback
         | Kind::RollingOut
         | Kind::RollingBack
         | Kind::UpdatedElsewhere

@@ -6,8 +6,8 @@
 
 pub mod audit;
 mod deadman;
-pub mod durations;
 pub mod event;
+pub mod histograms;
 pub mod history;
 pub mod ledger;
 mod listeners;

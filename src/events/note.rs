@@ -66,16 +66,15 @@ impl Notes {
                 promoted_at: Some(now),
                 ..note()
             },
-            Step::Reject { cause, .. } => Note {
-                because: Some(cause.to_string()),
-                reason: Some(cause.kind().to_owned()),
+            Step::Reject { rejection, .. } => Note {
+                because: Some(rejection.to_string()),
+                reason: Some(rejection.cause.kind().to_owned()),
                 ..note()
             },
             Step::Withdraw {
                 because: Some(because),
                 ..
-            }
-            | Step::SetAside { because, .. } => Note {
+            } => Note {
                 because: Some(because.to_string()),
                 reason: Some(because.kind().as_str().to_owned()),
                 ..note()

@@ -182,7 +182,7 @@ pub fn restarted(
 /// The ids of what may have been recorded of these containers before it was done: see [`Ledger::before`](super::ledger).
 pub fn recorded_before(rollout: &Rollout) -> impl Iterator<Item = EventId> {
     let restored = rollout
-        .draining
+        .old
         .iter()
         .map(|old| EventId::of(Action::Restored, &restored_id(old)));
     let restarted = rollout.serving.iter().map(|serving| {
@@ -194,7 +194,7 @@ pub fn recorded_before(rollout: &Rollout) -> impl Iterator<Item = EventId> {
 
 /// When the present life began, to tell it from the next one.
 fn life(member: &Member) -> String {
-    member.started_at.unwrap_or_default().to_rfc3339()
+    member.life.started_at.unwrap_or_default().to_rfc3339()
 }
 
 /// It may give up the name again; then it gets another one.
@@ -223,10 +223,8 @@ impl At<'_> {
     /// A candidate that was rejected or withdrawn.
     fn given_up(&self, member: &Member, seen: &BTreeSet<EventId>) -> Option<Outcome> {
         let action = match member.role {
-            // Its marker bears the verdict.
-            Role::Withdrawn { .. } if self.rollout.is_marked_as_rejected(member) => return None,
             Role::Failed { .. } => Action::Rejected,
-            Role::Withdrawn { .. } | Role::Inconclusive { .. } => Action::Withdrawn,
+            Role::Withdrawn { .. } => Action::Withdrawn,
             _ => return None,
         };
         if seen.contains(&EventId::of(action, &[member.id.as_str()])) {
@@ -238,7 +236,7 @@ impl At<'_> {
             (Some(because), Action::Rejected) => format!("{image} was rejected: {because}"),
             (Some(because), _) => because.clone(),
             (None, Action::Rejected) if member.has_ended() => {
-                format!("{image} was rejected; its container {}", member.ending)
+                format!("{image} was rejected; its container {}", member.life.ending)
             }
             (None, Action::Rejected) => format!("{image} was rejected"),
             (None, _) => format!("the new container with {image} was withdrawn"),
@@ -263,7 +261,7 @@ impl At<'_> {
     fn took_over(&self, serving: &Member, seen: &BTreeSet<EventId>, is_retired: bool) -> Option<Outcome> {
         let rollout = self.rollout;
         serving.replaces.as_ref()?;
-        let old = rollout.draining.iter().find(|old| serving.is_successor_of(old));
+        let old = rollout.old.iter().find(|old| serving.is_successor_of(old));
         let is_over = old.is_none_or(|old| !old.is_up());
         if !is_retired && (!serving.works() || !is_over || rollout.candidate.is_some()) {
             return None;
@@ -286,14 +284,17 @@ impl At<'_> {
         };
         Some(Outcome {
             event,
-            is_fresh: old.is_some() || rollout.standby.is_some(),
+            is_fresh: old.is_some(),
             since: serving.created_at,
         })
     }
 
     fn replaced(&self, serving: &Member, old: Option<&Member>, action: Action, id: &[&str]) -> Event {
         let to = serving.image.to_string();
-        let before = serving.previous_image.as_ref().map(ToString::to_string);
+        let before = serving
+            .previous
+            .as_ref()
+            .map(|before| before.reference.to_string());
         let from = before.or_else(|| old.map(|old| old.image.to_string()));
         let shown = from.as_deref().unwrap_or("another image");
         let is_rollback = action == Action::RolledBack;
@@ -311,11 +312,12 @@ impl At<'_> {
         event.to = Some(to);
         event.image_id = Some(serving.image_id.as_str().to_owned());
         let old_id = old.map(|old| &old.image_id);
-        let old_id = serving.previous_image_id.as_ref().or(old_id);
+        let old_id = serving.previous.as_ref().map(|before| &before.id).or(old_id);
         event.previous_image_id = old_id.map(|id| id.as_str().to_owned());
         let note = self.notes.of(&serving.id);
+        // The daemon may take a step of it beside the command.
         let by_command = is_rollback.then_some(Actor::Operator);
-        event.actor = note.actor.or(by_command).unwrap_or(Actor::System);
+        event.actor = by_command.or(note.actor).unwrap_or(Actor::System);
         event.seconds = self.seconds(serving, old);
         event.tasks_cut_short = cut_short.and_then(|old| self.notes.of(&old.id).tasks);
         event
@@ -333,7 +335,7 @@ impl At<'_> {
 
     fn seconds(&self, serving: &Member, old: Option<&Member>) -> Seconds {
         let retired = old.and_then(Member::stopping_since);
-        let started = serving.started_at;
+        let started = serving.life.started_at;
         let is_stop_first = started > retired;
         let promoted = self.notes.of(&serving.id).promoted_at;
         let proven = promoted.or(retired.filter(|_| !is_stop_first));
@@ -344,7 +346,7 @@ impl At<'_> {
         Seconds {
             pull: self.notes.pull(&serving.image_id),
             proof: span(started, proven),
-            drain: span(retired, old.and_then(|old| old.finished_at)),
+            drain: span(retired, old.and_then(|old| old.life.finished_at)),
             downtime: span(retired, serving.history.healthy_since).filter(|_| is_stop_first),
         }
     }
@@ -353,8 +355,8 @@ impl At<'_> {
 /// Whether the engine killed it when its time to stop was over.
 fn was_killed(old: &Member) -> bool {
     // The engine's code for SIGKILL. Somebody else may have sent one, but hardly in that second.
-    let is_killed = old.has_ended() && old.ending.starts_with("exited with code 137");
+    let is_killed = old.has_ended() && old.life.ending.starts_with("exited with code 137");
     let grace = TimeDelta::from_std(old.stop_timeout).unwrap_or(TimeDelta::MAX);
-    let is_late = old.stopping_since().zip(old.finished_at);
+    let is_late = old.stopping_since().zip(old.life.finished_at);
     is_killed && is_late.is_some_and(|(since, ended)| ended - since >= grace - TimeDelta::seconds(1))
 }

@@ -1,5 +1,6 @@
 //! How long Harness supports a version of the delegate. By its tag, `yy.mm.verno`, it is supported until six months
-//! after that month, and its life ends eight months after it. This is shown, and never a reason to act.
+//! after that month, and its life ends eight months after it. This is shown. With `UPGRADE_NOW_IF_EXPIRED` a delegate whose
+//! version has come to the end of its life waits for neither a window nor a wave.
 
 use chrono::{Datelike, Months, NaiveDate};
 use serde::{Deserialize, Serialize};

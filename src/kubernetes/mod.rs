@@ -6,6 +6,7 @@
 //! the API server, and `deployments` puts them together.
 
 pub mod cluster;
+mod deployment_resolution;
 pub mod deployments;
 pub mod doctor;
 pub mod file;
@@ -15,7 +16,6 @@ pub mod own;
 pub mod patch;
 pub mod pods;
 pub mod read;
-mod resolution;
 pub mod settings;
 
 /// By this name the API server remembers which fields this program has written.

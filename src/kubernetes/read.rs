@@ -48,7 +48,7 @@ pub fn read(document: &Value, container: &str, workload: &str, zone: &Zone) -> R
         tasks: tasks(document),
         record: Record::read(annotation),
         opted_out: observe::opted_out_by(set),
-        limits: observe::limits_by(set, zone),
+        limits: observe::owner_by(set, zone),
         unsupported: None,
         pace: Duration::from_secs(count(document, "/spec/minReadySeconds").unwrap_or_default()),
         name,

@@ -25,7 +25,7 @@ pub use step::Step;
 
 use crate::health::HealthStatus;
 use crate::image::ImageName;
-use crate::rollout::{Intent, OwnerLimits};
+use crate::rollout::{Intent, OwnerSettings};
 
 /// Who replaces the containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub struct Managed {
     /// The label by which its owner opted it out, if so.
     pub opted_out: Option<&'static str>,
     /// When its owner lets an upgrade begin.
-    pub limits: OwnerLimits,
+    pub limits: OwnerSettings,
     /// What it is, where such a thing is never upgraded: a job starts again with each update.
     pub unsupported: Option<&'static str>,
     /// How long the orchestrator itself waits from one task to the next.

@@ -10,17 +10,17 @@ use tracing::{info, warn};
 use super::probes::Probes;
 use super::read::Part;
 use super::{Scope, labels};
-use crate::container::{ContainerId, ContainerSummary, Inspected, OWN_WORKLOAD, Role, RunState};
+use crate::container::{ContainerSummary, Inspected, OWN_WORKLOAD, Role, RunState};
 use crate::document::{self, Obstacle, SingleInstance};
 use crate::engine::Engine;
 use crate::health::{self, Health, HealthEndpoint, HealthStatus, Probe, Question};
-use crate::rollout::{Check, Member, Memory, OwnerLimits, Rollout, Seen};
+use crate::rollout::{Check, Member, Memory, Rollout, Seen};
 use crate::schedule::zone::Zone;
 
-/// Docker's own time for a stop: a process that has just begun may not hear of it.
+/// Docker's own time for a stop: a process that has just started may miss the signal.
 const UPGRADER_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is known of one container's health.
+/// One container's health, as far as it is known.
 pub(super) struct Checked {
     health: Health,
     check: Check,
@@ -83,50 +83,31 @@ pub(super) fn assemble<H: HealthEndpoint>(
             .first()
             .map(|part| part.workload.clone())
             .unwrap_or_default(),
-        serving: None,
-        candidate: None,
-        draining: Vec::new(),
-        withdrawn: Vec::new(),
-        standby: None,
-        failed: Vec::new(),
-        attempt: None,
-        helper: None,
-        opted_out: None,
-        task_of: None,
-        limits: OwnerLimits::default(),
-        single_instance: None,
-        no_free_port: None,
-        strategy: None,
-        name_conflict: None,
-        taken_names: Vec::new(),
-        vanished: Vec::new(),
-        renamed_predecessor: None,
-        ending_elsewhere: 0,
-        retained_images: Vec::new(),
-        obstacle: None,
-        inspect_error: None,
+        ..Rollout::default()
     };
     for (part, checked) in parts.iter().zip(checked) {
         let member = member(scope, memory, part, checked);
         match part.role {
             Role::Serving => rollout.serving = Some(member),
             Role::Candidate => rollout.candidate = Some(member),
-            Role::Draining { .. } => rollout.draining.push(member),
-            Role::Failed { .. } | Role::Inconclusive { .. } => rollout.failed.push(member),
+            Role::Retired | Role::Draining { .. } => rollout.old.push(member),
+            Role::Failed { .. } => rollout.failed.push(member),
             Role::Withdrawn { .. } => rollout.withdrawn.push(member),
-            Role::Standby => rollout.standby = Some(member),
-            Role::Attempt => rollout.attempt = Some(member),
             Role::Helper { .. } => rollout.helper = Some(member),
         }
     }
-    for stopping in [&mut rollout.draining, &mut rollout.withdrawn] {
-        stopping.sort_by_key(|member| (member.role, member.created_at));
-    }
+    // One that was never asked to stop comes last.
+    let is_retired = |member: &Member| member.role == Role::Retired;
+    rollout
+        .old
+        .sort_by_key(|member| (is_retired(member), member.role, member.created_at));
+    rollout
+        .withdrawn
+        .sort_by_key(|member| (member.role, member.created_at));
     rollout
         .failed
         .sort_by_key(|member| (member.created_at, member.role));
-    note_vanished(&mut rollout, memory, parts);
-    // The delegate itself before what was made from it; a marker knows nothing of its configuration.
+    // The delegate itself before what was made from it.
     if let Some(part) = parts.iter().min_by_key(|part| part.role) {
         read_configuration(&mut rollout, &part.container, &scope.zone);
     }
@@ -152,10 +133,6 @@ fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked) -> 
         container.restart_count(),
         check,
     );
-    history.note_role(*role);
-    let has_ended = matches!(container.state(), RunState::Exited | RunState::Dead);
-    history.ended_in_service = *role == Role::Serving && has_ended;
-    history.note_policy(&container.restart_policy_text());
     if matches!(role, Role::Serving) && check != Check::Awaited {
         log_health_change(part, before, &health);
     }
@@ -163,7 +140,7 @@ fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked) -> 
         log_outcome(container, is_well, &health);
     }
     let own = container.stop_timeout();
-    // An upgrader has no task to finish, and ends at once when it hears of it.
+    // An upgrader has no task to finish, and ends at once when it is asked to stop.
     let at_least = if part.workload == OWN_WORKLOAD {
         own.unwrap_or(UPGRADER_STOP_TIMEOUT)
     } else {
@@ -174,36 +151,14 @@ fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked) -> 
     member.work = history
         .work
         .known(seen.until, work_age(scope), container.started_at());
-    member.previous_image_id = member
-        .previous_image_id
-        .filter(|image| !memory.was_discarded(image));
+    member.previous = member
+        .previous
+        .filter(|previous| !memory.was_discarded(&previous.id));
     member
 }
 
-/// Notes which containers there are, and which candidates are gone that this process did not remove.
-fn note_vanished(rollout: &mut Rollout, memory: &mut Memory, parts: &[Part]) {
-    // Without its standby nothing is left of the attempt that made it: if it vanishes one day, it does so by itself.
-    if let Some(serving) = rollout.serving.as_ref().filter(|serving| serving.auto_remove) {
-        let of_this_attempt =
-            |standby: &Member| serving.is_successor_of(standby) || serving.replaces == standby.replaces;
-        if !rollout.standby.as_ref().is_some_and(of_this_attempt) {
-            memory.forget_candidate(&rollout.name, &serving.id);
-        }
-    }
-    let containers = || parts.iter().map(|part| &part.container);
-    let auto_remove = containers().filter(|container| container.auto_remove());
-    memory.note_auto_remove(&rollout.name, auto_remove.map(Inspected::id).collect());
-    let is_gone = |id: &ContainerId| !containers().any(|container| container.id() == *id);
-    let created = memory.created(&rollout.name).iter();
-    let vanished = created.filter(|(candidate, _)| is_gone(candidate));
-    rollout.vanished = vanished.map(|(_, vanished)| vanished.clone()).collect();
-}
-
 fn read_configuration(rollout: &mut Rollout, container: &Inspected, zone: &Zone) {
-    rollout.task_of = container.service().map(str::to_owned);
-    rollout.opted_out = labels::opted_out(|name| container.label(name));
-    rollout.strategy = labels::strategy(container);
-    rollout.limits = labels::limits(|name| container.label(name), zone);
+    rollout.owner = labels::owner(|name| container.label(name), zone);
     rollout.single_instance = document::single_instance_reasons(container).into_iter().next();
     let swarm_network = || {
         let network = document::swarm_network(container)?.to_owned();
@@ -214,23 +169,7 @@ fn read_configuration(rollout: &mut Rollout, container: &Inspected, zone: &Zone)
         .or_else(swarm_network);
 }
 
-/// The name that a replacement of the delegate needs and a container of somebody else has.
-pub(super) fn name_conflict(name: &str, parts: &[Part], containers: &[ContainerSummary]) -> Option<String> {
-    let mut serving = parts.iter().filter(|part| part.role == Role::Serving);
-    let vanishes = serving.any(|part| part.container.auto_remove());
-    let candidate = Role::Candidate.name(name);
-    let others = [Role::Standby, Role::Attempt].into_iter().filter(|_| vanishes);
-    let is_upgrader = parts.iter().any(|part| part.workload == OWN_WORKLOAD);
-    let helpers = [false, true].map(|is_ready| Role::Helper { is_ready });
-    let others = others.chain(helpers.into_iter().filter(|_| is_upgrader));
-    let others = others.map(|role| role.name(name));
-    std::iter::once(candidate).chain(others).find(|needed| {
-        let holder = containers.iter().find(|container| container.name == *needed);
-        holder.is_some_and(|holder| !parts.iter().any(|part| part.container.id() == holder.id))
-    })
-}
-
-/// The names of somebody else's containers that a part of this delegate could have.
+/// The names that a part of this delegate could have, and that other containers have.
 pub(super) fn taken_names(name: &str, parts: &[Part], containers: &[ContainerSummary]) -> Vec<String> {
     let is_part = |summary: &ContainerSummary| parts.iter().any(|part| part.container.id() == summary.id);
     let of_role = |summary: &&ContainerSummary| {
@@ -268,7 +207,7 @@ pub(super) fn ask<E: Engine, H: HealthEndpoint>(
         let has_tasks = part.workload != OWN_WORKLOAD
             && matches!(
                 part.role,
-                Role::Serving | Role::Draining { .. } | Role::Withdrawn { .. }
+                Role::Serving | Role::Retired | Role::Draining { .. } | Role::Withdrawn { .. }
             );
         if has_tasks && !was_asked_for_work(part, parts, scope, memory, now) {
             probes.ask_for_work(&part.container, &scope.health);
@@ -276,7 +215,7 @@ pub(super) fn ask<E: Engine, H: HealthEndpoint>(
     }
 }
 
-/// Whether it has said what it works on so lately that it is not asked again.
+/// Whether its last answer about its work is recent enough, so that it is not asked again.
 fn was_asked_for_work(
     part: &Part,
     parts: &[Part],
@@ -300,12 +239,9 @@ fn work_age(scope: &Scope) -> Duration {
 
 /// Whether nothing is in progress.
 fn is_quiet(parts: &[Part]) -> bool {
-    parts.iter().all(|part| {
-        matches!(
-            part.role,
-            Role::Serving | Role::Failed { .. } | Role::Inconclusive { .. }
-        )
-    })
+    parts
+        .iter()
+        .all(|part| matches!(part.role, Role::Serving | Role::Failed { .. }))
 }
 
 /// The health of each part.
@@ -348,18 +284,14 @@ fn recent(part: &Part, parts: &[Part], scope: &Scope, memory: &Memory, now: Date
     history?.recent_health(now, scope.health.interval, part.container.started_at())
 }
 
-/// What to ask, or the health of a container that is not asked, such as one that is about to stop.
+/// The question to ask, or the health of a container that is not asked, such as one that is about to stop.
 fn question_of<H: HealthEndpoint>(
     part: &Part,
     probes: &Probes<H>,
     scope: &Scope,
 ) -> Result<Question, Health> {
     match part.role {
-        Role::Draining { .. }
-        | Role::Withdrawn { .. }
-        | Role::Failed { .. }
-        | Role::Inconclusive { .. }
-        | Role::Standby
+        Role::Draining { .. } | Role::Withdrawn { .. } | Role::Failed { .. }
             if part.container.state() == RunState::Running =>
         {
             Err(Health {

@@ -1,4 +1,4 @@
-//! What a delegate shares with other containers of the host, where that keeps it from being replaced.
+//! Resources that a delegate shares with other containers of the host, where that keeps it from being replaced.
 
 use std::collections::HashMap;
 

@@ -7,10 +7,13 @@ use tracing::warn;
 use crate::config::Strategy;
 use crate::container::{Inspected, label};
 use crate::image::pin;
-use crate::rollout::{InvalidLabel, OwnerLimits};
+use crate::rollout::{InvalidLabel, OwnerSettings};
 use crate::schedule::zone::Zone;
 use crate::schedule::{moment, window};
 use crate::text::duration;
+
+/// The label that the engine puts on the task of a Swarm service: the service's name.
+const SERVICE: &str = "com.docker.swarm.service.name";
 
 /// The label by which the owner excludes what has these labels from upgrades, if so.
 pub(crate) fn opted_out<'a>(label: impl Fn(&str) -> Option<&'a str>) -> Option<&'static str> {
@@ -26,8 +29,8 @@ fn is_no(text: &str) -> bool {
 }
 
 /// The owner's choice of the update order.
-pub(super) fn strategy(container: &Inspected) -> Option<Strategy> {
-    container.label(label::STRATEGY)?.trim().parse().ok()
+fn strategy(text: &str) -> Option<Strategy> {
+    text.trim().parse().ok()
 }
 
 /// The owner's time-out for stopping it.
@@ -35,8 +38,8 @@ pub(super) fn stop_timeout(container: &Inspected) -> Option<Duration> {
     duration::parse(container.label(label::STOP_TIMEOUT)?).filter(|timeout| !timeout.is_zero())
 }
 
-/// When the owner of what has these labels lets a replacement begin.
-pub(crate) fn limits<'a>(labels: impl Fn(&str) -> Option<&'a str>, zone: &Zone) -> OwnerLimits {
+/// The owner's settings for upgrades, read from these labels.
+pub(crate) fn owner<'a>(labels: impl Fn(&str) -> Option<&'a str>, zone: &Zone) -> OwnerSettings {
     let mut invalid = None;
     let mut note = |label, accepted| {
         let value = labels(label).unwrap_or_default().to_owned();
@@ -59,7 +62,10 @@ pub(crate) fn limits<'a>(labels: impl Fn(&str) -> Option<&'a str>, zone: &Zone) 
     if let Some(Err(_)) = window {
         note(label::WINDOW, window::ACCEPTED);
     }
-    OwnerLimits {
+    OwnerSettings {
+        opted_out: opted_out(&labels),
+        task_of: labels(SERVICE).map(str::to_owned),
+        strategy: labels(label::STRATEGY).and_then(strategy),
         pin: pin.and_then(Result::ok),
         snooze_until: snooze.flatten(),
         window: window.and_then(Result::ok),
@@ -72,7 +78,7 @@ pub(super) fn log_invalid(container: &Inspected) {
     let invalid = [
         (
             label::STRATEGY,
-            strategy(container).is_none(),
+            container.label(label::STRATEGY).and_then(strategy).is_none(),
             "auto, start-first or stop-first",
         ),
         (

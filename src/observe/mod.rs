@@ -1,6 +1,5 @@
 //! The engine's containers, read into one [`Rollout`] per delegate.
 
-mod adopt;
 mod assemble;
 mod dependencies;
 mod labels;
@@ -19,7 +18,7 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
 use crate::config::HealthSettings;
-use crate::container::{ContainerId, ImageId, Inspected};
+use crate::container::{ContainerId, ContainerSummary, ImageId, label};
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::host::capacity::{Disk, FreeDisk, FreeMemory};
@@ -27,7 +26,7 @@ use crate::rollout::{Member, Memory, Rollout};
 use crate::schedule::zone::Zone;
 
 use assemble::{Moment, ReadAt};
-pub(crate) use labels::{limits as limits_by, opted_out as opted_out_by};
+pub(crate) use labels::{opted_out as opted_out_by, owner as owner_by};
 use probes::Probes;
 use read::Identities;
 pub use turn::Turn;
@@ -142,15 +141,6 @@ impl<H: HealthEndpoint> Observer<H> {
         }
         memory.keep(|id| containers.iter().any(|container| container.id == *id));
         probes.keep(|id| containers.iter().any(|container| container.id == *id));
-        let known = |container: &Inspected| {
-            let (history, life) = (memory.history_of(&container.id()), container.started_at());
-            adopt::Known {
-                was_drained: history.is_some_and(|history| history.was_drained(life)),
-                ended_in_service: history.is_some_and(|history| history.has_ended_in_service(life)),
-                was_retired: history.is_some_and(|history| history.was_retired(life)),
-            }
-        };
-        adopt::adopt(&mut families, known);
         *known_turn = match scope.own_to_replace().filter(|_| !own_family.is_empty()) {
             None => Some(Turn::Acts),
             // Where the engine cannot show it, it is as it was; at first, nothing is done.
@@ -166,10 +156,8 @@ impl<H: HealthEndpoint> Observer<H> {
         let mut rollouts = Vec::new();
         for (name, parts) in families {
             let error = errors.remove(&name);
-            let name_conflict = assemble::name_conflict(&name, &parts, &containers);
             let taken_names = assemble::taken_names(&name, &parts, &containers);
             let mut rollout = assemble::assemble(probes, scope, memory, read_at, name, &parts);
-            rollout.name_conflict = name_conflict;
             rollout.taken_names = taken_names;
             rollout.no_free_port = assemble::no_free_port(&parts, &containers);
             rollout.obstacle =
@@ -180,7 +168,7 @@ impl<H: HealthEndpoint> Observer<H> {
             }
             rollouts.push(rollout);
         }
-        relate(&mut rollouts);
+        relate(&mut rollouts, &containers);
         Ok(rollouts)
     }
 
@@ -213,27 +201,20 @@ impl<H: HealthEndpoint> Observer<H> {
 /// The images that a delegate keeps: those that it runs and ran before, and, as far as another delegate can know, those
 /// of each container that may still come back.
 fn retained<'a>(rollout: &'a Rollout, own: &Rollout) -> impl Iterator<Item = ImageId> + 'a {
-    let others = rollout
-        .draining
-        .iter()
-        .chain(&rollout.standby)
-        .chain(&rollout.candidate);
+    let others = rollout.old.iter().chain(&rollout.candidate);
     let is_other = rollout.name != own.name;
     let members = rollout.serving.iter().chain(others.filter(move |_| is_other));
-    members
-        .flat_map(|member| std::iter::once(&member.image_id).chain(&member.previous_image_id))
-        .cloned()
+    let images = members.flat_map(|member| {
+        let previous = member.previous.as_ref().map(|previous| &previous.id);
+        std::iter::once(&member.image_id).chain(previous)
+    });
+    images.cloned()
 }
 
 /// Adds to each rollout what it has to know of the others.
-fn relate(rollouts: &mut [Rollout]) {
+fn relate(rollouts: &mut [Rollout], containers: &[ContainerSummary]) {
     let serving = rollouts.iter().filter_map(|rollout| rollout.serving.clone());
     let serving: Vec<Member> = serving.collect();
-    let ending = rollouts.iter().flat_map(|rollout| {
-        let still_up = rollout.given_up().filter(|other| other.is_up());
-        still_up.filter_map(|other| Some((rollout.name.clone(), other.replaces.clone()?)))
-    });
-    let ending: Vec<(String, ContainerId)> = ending.collect();
     let retained: Vec<Vec<ImageId>> = rollouts
         .iter()
         .map(|own| {
@@ -245,45 +226,18 @@ fn relate(rollouts: &mut [Rollout]) {
         .collect();
     for (rollout, retained) in rollouts.iter_mut().zip(retained) {
         rollout.retained_images = retained;
-        let stopping = rollout.given_up().find(|other| other.is_up());
-        // One that has stopped still has the policy of the one that it was to replace on its label.
-        let stopped = rollout.withdrawn.last();
-        let copy = rollout
-            .candidate
-            .as_ref()
-            .or(rollout.standby.as_ref())
-            .or(stopping)
-            .or(stopped);
-        let replaced = copy.and_then(|copy| copy.replaces.as_ref());
-        let renamed = replaced.and_then(|id| serving.iter().find(|serving| serving.id == *id));
-        rollout.renamed_predecessor = renamed.filter(|_| rollout.serving.is_none()).cloned();
-        if let Some(serving) = &rollout.serving {
-            let elsewhere = ending
-                .iter()
-                .filter(|(name, replaces)| *name != rollout.name && *replaces == serving.id);
-            rollout.ending_elsewhere = elsewhere.count();
-        }
-        recall_policies(rollout, &serving);
-    }
-}
-
-/// A candidate that somebody keeps under another name still remembers the policy of the old one that comes back.
-fn recall_policies(rollout: &mut Rollout, serving: &[Member]) {
-    if rollout.serving.is_some() || rollout.candidate.is_some() {
-        return;
-    }
-    let known: Vec<ContainerId> = rollout
-        .given_up()
-        .filter_map(|other| other.replaces.clone())
-        .collect();
-    let is_owed = |old: &&mut Member| old.restart_is_off() && !known.contains(&old.id);
-    for old in rollout.draining.iter_mut().filter(is_owed) {
-        let kept = serving
-            .iter()
-            .filter(|kept| kept.replaces.as_ref() == Some(&old.id));
-        let label = kept
-            .max_by_key(|kept| kept.created_at)
-            .and_then(|kept| kept.predecessor_policy.clone());
-        old.history.original_policy = old.history.original_policy.take().or(label);
+        let is_relative = |other: &&Member| {
+            let is_old_one_of = |member: &Member| member.is_successor_of(other);
+            // An old one that its owner renamed is a delegate of its own: what replaced it before is not its successor.
+            let is_made_for_it = || {
+                let summary = containers.iter().find(|summary| summary.id == other.id);
+                summary.is_some_and(|summary| summary.labels.get(label::NAME) == Some(&rollout.name))
+            };
+            let is_new_one_of = |old: &Member| other.is_successor_of(old) && is_made_for_it();
+            rollout.member(&other.id).is_none()
+                && (rollout.candidate.as_ref().is_some_and(is_old_one_of)
+                    || rollout.old.iter().any(is_new_one_of))
+        };
+        rollout.relatives = serving.iter().filter(is_relative).cloned().collect();
     }
 }

@@ -38,7 +38,7 @@ impl OwnFamily {
 /// The name that an instance of the upgrader has once it is in service.
 fn base(summary: &ContainerSummary) -> &str {
     match Role::parse(&summary.name) {
-        (base, Role::Draining { .. }) => base,
+        (base, Role::Retired | Role::Draining { .. }) => base,
         (base, _) if is_made_for(summary, base) => base,
         _ => &summary.name,
     }

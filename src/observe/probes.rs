@@ -1,4 +1,4 @@
-//! What the delegates' own endpoints say: their health, and the work they do.
+//! Answers of the delegates' own endpoints: their health, and the work they do.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ pub(super) struct Probes<H> {
     work: Requests<Option<Work>>,
     /// The health commands that did not end.
     unfinished: Arc<Unfinished>,
-    /// What the last observation showed of the health of those that had not answered by then.
+    /// The health that the last observation showed for those that had not answered by then.
     shown: HashMap<ContainerId, Option<HealthStatus>>,
 }
 
@@ -37,7 +37,7 @@ impl<H: HealthEndpoint> Probes<H> {
         }
     }
 
-    /// What a container has to be asked for its health; or its health, where that is known.
+    /// The question that a container's health needs; or its health, where that is known.
     pub(super) fn question(
         &self,
         container: &Inspected,
@@ -90,7 +90,7 @@ impl<H: HealthEndpoint> Probes<H> {
     /// Waits for the answers of those that mostly answer at once, and not for long.
     pub(super) async fn wait(&mut self) {
         let waiting = async { tokio::join!(self.health.answered_soon(), self.work.answered_soon()) };
-        // What has not answered by then is shown as it was.
+        // A container that has not answered by then is shown as it was.
         let _ = timeout(GRACE, waiting).await;
         self.health.end_wait();
         self.work.end_wait();

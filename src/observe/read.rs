@@ -162,7 +162,7 @@ async fn read_once<E: Engine>(
     let (mut answers, mut time_outs) = (0, 0);
     while let Some((summary, inspected)) = inspects.next().await {
         let hangs = matches!(inspected, Err(EngineError::TimedOut(_)));
-        // What the others showed is old by the time that this one took.
+        // The readings of the others are older by the time that this one took.
         reading.is_torn |= hangs && !hung.contains(&summary.id);
         identities.note_hung(&summary.id, hangs);
         time_outs += usize::from(hangs);
@@ -174,10 +174,6 @@ async fn read_once<E: Engine>(
             Ok(Seen::Delegate(container, workload)) => {
                 reading.is_torn |= !summary.name.is_empty() && container.name() != summary.name;
                 let (base, role) = base_and_role(&container);
-                if role == Role::Serving && is_marker(&container) {
-                    // Somebody keeps it under another name. It is no delegate: it could not run.
-                    continue;
-                }
                 reading.families.entry(base).or_default().push(Part {
                     role,
                     container: *container,
@@ -193,6 +189,7 @@ async fn read_once<E: Engine>(
         }
     }
     drop(inspects);
+    release_strangers(&mut reading.families);
     reading.containers = containers;
     Ok(reading)
 }
@@ -209,7 +206,7 @@ fn is_about_one_container(error: &EngineError) -> bool {
     }
 }
 
-/// What a container of the list turned out to be.
+/// The outcome of looking at a container of the list.
 enum Seen {
     /// Not a delegate that is managed here.
     Stranger,
@@ -294,22 +291,43 @@ fn base_and_role(container: &Inspected) -> (String, Role) {
         {
             (container.name().to_owned(), Role::Serving)
         }
-        role @ (Role::Serving | Role::Draining { .. }) => (base.to_owned(), role),
+        role @ (Role::Serving | Role::Retired | Role::Draining { .. }) => (base.to_owned(), role),
         _ if !ours => (container.name().to_owned(), Role::Serving),
         role => (base.to_owned(), role),
     }
 }
 
-/// Whether a container is one that this program created for the delegate `base`: see [`label::are_ours`].
+/// Whether this program created a container for the delegate `base`: see [`label::are_ours`].
 pub(super) fn is_ours(container: &Inspected, base: &str) -> bool {
     label::are_ours(|name| container.label(name), base)
 }
 
-/// Whether a container was made to be an attempt marker: unlike all others of ours it is no copy of a delegate, whose
-/// restart policy it would remember.
-pub(super) fn is_marker(container: &Inspected) -> bool {
-    let base = container.label(label::NAME).unwrap_or_default();
-    is_ours(container, base) && container.label(label::RESTART_POLICY).is_none()
+/// A container that is called like a retired one is one only if another container of the delegate was made to replace it:
+/// otherwise its owner calls it so. One that runs and has no other beside it lost its candidate, and gets its name back.
+fn release_strangers(families: &mut Families) {
+    let mut strangers = Vec::new();
+    for parts in families.values_mut() {
+        let replaced: Vec<ContainerId> = parts
+            .iter()
+            .filter_map(|part| part.container.label(label::REPLACES))
+            .map(ContainerId::new)
+            .collect();
+        let is_named = |part: &Part| matches!(part.role, Role::Serving | Role::Candidate);
+        let is_alone = !parts.iter().any(is_named);
+        let has_lost_candidate = |part: &Part| is_alone && part.container.state() == RunState::Running;
+        let is_stranger = |part: &mut Part| {
+            part.role == Role::Retired
+                && !replaced.contains(&part.container.id())
+                && !has_lost_candidate(part)
+        };
+        strangers.extend(parts.extract_if(.., is_stranger));
+    }
+    families.retain(|_, parts| !parts.is_empty());
+    for part in strangers {
+        let name = part.container.name().to_owned();
+        let role = Role::Serving;
+        families.entry(name).or_default().push(Part { role, ..part });
+    }
 }
 
 /// Finds the delegates of which not all containers could be inspected, and adds those that are not among `families`.
@@ -337,7 +355,7 @@ pub(super) fn inspect_errors(
             Some(base)
         } else {
             workload.as_ref().map(|_| match role {
-                Role::Draining { .. } => base,
+                Role::Retired | Role::Draining { .. } => base,
                 _ => name,
             })
         };

@@ -8,6 +8,11 @@ use crate::container::{ContainerId, Role, RunState};
 pub enum Turn {
     /// It does.
     Acts,
+    /// Nothing of the upgrader's name is up: this instance does what is left of the exchange, and looks after nothing else.
+    Exchanges {
+        /// The upgrader's name.
+        name: String,
+    },
     /// Another one does; this one only watches.
     StandsBy {
         /// The name of the one that acts.
@@ -28,39 +33,37 @@ impl Turn {
 
 /// Whose turn it is; `None` where the own container could not be inspected.
 ///
-/// The name decides: who has it acts as long as it lives. Where nobody has it, in the middle of an exchange, the one that
-/// gave it up last acts. Where no old one lives, it is the helper, if there is one, until the new one has proven itself;
-/// and else the new one. What was given up never does. A container that is paused or between two lives is alive: it may go on
-/// at any moment.
+/// The one that has the name acts as long as it lives. Where nothing of that name is up, the candidate takes the name,
+/// which is its own affair; and beside it one instance does the rest of the exchange: the helper, or else an old one. What
+/// was given up never acts. A container that is paused or between two lives is alive: it may continue at any moment.
 pub(super) fn turn(families: &Families, own: &ContainerId) -> Option<Turn> {
     let is_own = |part: &Part| part.container.id() == *own;
     let (base, parts) = families.iter().find(|(_, parts)| parts.iter().any(is_own))?;
-    let rank = |part: &Part| {
-        let is_alive = matches!(
+    let own_part = parts.iter().find(|part| is_own(part))?;
+    let is_alive = |part: &&Part| {
+        matches!(
             part.container.state(),
             RunState::Running | RunState::Paused | RunState::Restarting
-        );
-        match part.role {
-            _ if !is_alive => None,
-            Role::Serving => Some((3, 0)),
-            Role::Draining { since } => Some((2, since)),
-            Role::Helper { .. } => Some((1, 0)),
-            Role::Candidate => Some((0, 0)),
-            _ => None,
-        }
+        )
     };
-    let ranked = parts.iter().filter_map(|part| Some((rank(part)?, part)));
-    let first = ranked.max_by_key(|(rank, _)| *rank).map(|(_, part)| part);
-    if first.is_some_and(is_own) {
-        return Some(Turn::Acts);
-    }
-    let is_new_helper = |part: &&Part| part.role == Role::Helper { is_ready: false };
-    let own_part = parts.iter().find(|part| is_own(part));
-    Some(Turn::StandsBy {
+    let alive = |role: fn(Role) -> bool| parts.iter().filter(is_alive).find(|part| role(part.role));
+    let stands_by = |part: Option<&Part>| Turn::StandsBy {
         // This one was given up, where the one that has the name does not run.
-        behind: first.map_or_else(|| base.clone(), |part| part.container.name().to_owned()),
-        says_ready: own_part
-            .filter(is_new_helper)
-            .map(|_| Role::Helper { is_ready: true }.name(base)),
+        behind: part.map_or_else(|| base.clone(), |part| part.container.name().to_owned()),
+        says_ready: match own_part.role {
+            Role::Helper { is_ready: false } => Some(Role::Helper { is_ready: true }.name(base)),
+            _ => None,
+        },
+    };
+    let serving = alive(|role| role == Role::Serving);
+    let exchanges = alive(|role| role == Role::Helper { is_ready: true })
+        .or_else(|| alive(|role| role == Role::Retired))
+        .or_else(|| alive(|role| matches!(role, Role::Draining { .. })));
+    Some(match own_part.role {
+        Role::Serving => Turn::Acts,
+        _ if serving.is_some() => stands_by(serving),
+        Role::Candidate => Turn::Exchanges { name: base.clone() },
+        _ if exchanges.is_some_and(is_own) => Turn::Exchanges { name: base.clone() },
+        _ => stands_by(exchanges),
     })
 }

@@ -12,10 +12,10 @@ use tracing::info;
 use crate::container::ContainerId;
 use crate::engine::{Engine, EngineError};
 
-/// What belongs together, as a stop and the start after it, is waited for.
+/// Events that belong together, as a stop and the start after it, are collected for this long.
 const BURST: Duration = Duration::from_millis(500);
 
-/// How long after the connection has ended it is made anew.
+/// The pause before a connection that has ended is opened again.
 const RECONNECT: Duration = Duration::from_secs(30);
 
 /// Hears from the engine when something happens to a delegate. Where it does not say, the next observation shows it.
@@ -23,7 +23,7 @@ const RECONNECT: Duration = Duration::from_secs(30);
 pub(super) struct Watch {
     delegates: Arc<Mutex<HashSet<ContainerId>>>,
     changes: watch::Receiver<()>,
-    /// Something happened that no observation has shown, though nobody may await it any more.
+    /// Something happened that no observation has shown; nobody may be waiting for it.
     has_changed: bool,
     task: JoinHandle<()>,
 }

@@ -68,7 +68,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 }
                 Decision::Wait { reason, until } => {
                     self.report(&mut report, rollout, &reason, Some(until));
-                    self.note_inconclusive(rollout, &reason);
                     // A failure that is waited out may pass.
                     if !reason.is_failure() {
                         self.ledger.note_reason(rollout.into(), &reason, now).await;
@@ -76,7 +75,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 }
                 Decision::Rest(reason) => {
                     self.report(&mut report, rollout, &reason, None);
-                    self.note_inconclusive(rollout, &reason);
                     self.ledger.note_reason(rollout.into(), &reason, now).await;
                     if reason.is_failure() {
                         stalled.insert(rollout.name.clone(), reason.failure());
@@ -116,10 +114,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     fn note_success(&mut self, rollout: &Rollout, step: &Step, effect: &Effect, took: Duration) {
         log_result(rollout, step, effect, took);
-        // An old container that only gets a new date is as far as it was.
-        if !is_new_date(rollout, step) {
-            self.track(rollout).backoff = None;
-        }
+        self.track(rollout).backoff = None;
         if let Some(message) = completion_message(rollout, step) {
             self.track(rollout).completion = Some(message);
         }
@@ -127,8 +122,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             Step::Stop { id, .. } => {
                 // Its time begins when the engine has passed the request on, not when it was sent.
                 let requested_at = self.now();
-                self.memory.note_stop_requested(id, requested_at);
+                self.memory.history(id).stop_requested_at = Some(requested_at);
             }
+            Step::Create { .. } => self.run.note_created(rollout),
             Step::Restart { id, grace, .. } if *effect == Effect::Done => {
                 let asked_at = self.now();
                 self.memory.history(id).checks.note_restart(asked_at, *grace);
@@ -136,12 +132,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             Step::Withdraw {
                 because: Some(reason),
                 ..
-            }
-            | Step::SetAside { because: reason, .. } => self.run.skip_until_next_run(rollout, reason.clone()),
-            Step::Reject { image, cause, .. } => {
+            } => self.run.skip_until_next_run(rollout, reason.clone()),
+            Step::Reject { image, rejection, .. } => {
                 let reason = Reason::Rejected {
                     image: image.clone(),
-                    cause: cause.clone(),
+                    rejection: rejection.clone(),
                 };
                 self.run.skip_until_next_run(rollout, reason);
             }
@@ -150,14 +145,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     fn note_failure(&mut self, rollout: &Rollout, step: &Step, failure: Failure, now: DateTime<Utc>) {
-        if let (Step::Stop { id, .. }, Failure::Engine(_)) = (step, &failure) {
-            self.memory.history(id).stop_may_have_arrived = true;
-        }
         match (step, failure) {
             // What is in progress needs it, so it is tried until it succeeds, and whatever the run wants.
-            (Step::CreateStandby { .. } | Step::Recreate { .. } | Step::Stop { .. }, failure)
-                if rollout.is_in_progress() =>
-            {
+            (Step::Recreate { .. } | Step::Stop { .. }, failure) if rollout.is_in_progress() => {
                 self.backoff(rollout, &step.to_string(), problem(&failure), now);
             }
             (_, Failure::Refused(reason)) => self.run.skip_until_next_run(rollout, reason),
@@ -234,8 +224,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// After a failed call only the next observation shows what it did. It is made after a pause.
     pub(super) fn backoff(&mut self, rollout: &Rollout, step: &str, problem: String, now: DateTime<Utc>) {
-        // Meanwhile somebody may have stopped what is up.
-        self.memory.doubt_answers();
         let (container, workload) = (&rollout.name, &rollout.workload);
         warn!(
             container,
@@ -248,14 +236,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let tracked = self.track(rollout);
         tracked.backoff = Some(Backoff::after(tracked.backoff.as_ref(), reason, now));
     }
-}
-
-/// Whether the step only moves the date in the name of a container that is draining already.
-fn is_new_date(rollout: &Rollout, step: &Step) -> bool {
-    let Step::Retire { id, .. } = step else {
-        return false;
-    };
-    rollout.draining.iter().any(|old| old.id == *id)
 }
 
 fn problem(failure: &Failure) -> String {

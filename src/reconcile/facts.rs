@@ -6,28 +6,22 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use futures_util::FutureExt as _;
 use futures_util::future::select_all;
-use tracing::{debug, warn};
+use tracing::warn;
 
 use super::{Reconciler, Stalled};
 use crate::config::Strategy;
-use crate::container::{ContainerId, RunState};
+use crate::container::RunState;
 use crate::document::{Obstacle, SingleInstance};
-use crate::engine::{Engine, EngineError, HostEvent};
+use crate::engine::{Engine, EngineError};
 use crate::health::{HealthEndpoint, HealthStatus};
 use crate::image::manager_reference;
 use crate::manager::{ImageSource, Query};
 use crate::rollout::reason::Reason;
-use crate::rollout::{
-    Decision, Desired, Fact, Facts, Failure, Member, Policy, Reach, Rollout, StoppedBy, Stopper, UpdateOrder,
-    next, prepare_candidate,
-};
+use crate::rollout::{Decision, Desired, Fact, Facts, Member, Policy, Reach, Rollout, UpdateOrder, next};
 
 /// The label that Compose puts on its containers. Only Compose is known to copy files into a container before it
 /// starts.
 const COMPOSE_PROJECT: &str = "com.docker.compose.project";
-
-/// What failed where it is unknown whether somebody changed a delegate.
-const LOOK_FOR_CHANGES: &str = "find out whether it was changed meanwhile";
 
 /// What failed where that is unknown.
 const LOOK_FOR_OBSTACLES: &str = "find out whether it can be recreated as it is";
@@ -66,15 +60,23 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 .run
                 .target_identity(rollout)
                 .and_then(|image| self.holds.of(&image)),
-            removed_by: tracked
-                .and_then(|tracked| tracked.removed_by)
-                .filter(|_| rollout.serving.is_none()),
+            has_created: self.run.has_created(rollout),
+            own: self
+                .settings
+                .scope
+                .own_id
+                .clone()
+                .filter(|_| rollout.is_upgrader()),
+            name_free_for: tracked
+                .and_then(|tracked| (now - tracked.name_free_since?).to_std().ok())
+                .unwrap_or_default(),
             // Whether the upgrader is ready does not hang on the Manager.
             manager: if rollout.is_upgrader() {
                 Some(Reach::Reachable)
             } else {
                 self.manager.reach(now)
             },
+            manager_problem: self.manager.problem().filter(|_| !rollout.is_upgrader()),
             stalled_replica: match desired {
                 Desired::Keep(Reason::WaitingForReplica { name }) => stalled.get(name).cloned(),
                 _ => None,
@@ -111,20 +113,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         match (fact, &rollout.serving) {
             (Fact::FreeMemory, Some(serving)) => self.learn_free_memory(rollout, serving, all, now).await,
             (Fact::HiddenObstacle, Some(serving)) => self.learn_hidden_obstacle(rollout, serving).await,
-            (Fact::StoppedBy { container }, _) => self.learn_who_stopped(rollout, &container).await,
-            (Fact::RemovedBy, _) => self.learn_who_removed(rollout).await,
-            (Fact::ChangedSettings { candidate }, _) => self.learn_changes(rollout, &candidate, now).await,
             (Fact::ManagerReachable { image }, _) => {
                 self.manager.ask_whether_reachable(Query {
                     workload: rollout.workload.clone(),
                     image: manager_reference(&image, &self.settings.target),
                 });
             }
-            (Fact::CommonCause { container, cause }, _) => {
-                self.memory.history(&container).note_common_cause(now, cause);
-            }
             (Fact::Holds, _) => self.learn_holds(rollout).await,
-            (Fact::Health { container }, _) => self.memory.history(&container).is_check_due = true,
+            (Fact::Health { container }, _) => self.memory.history(&container).checks.is_due = true,
             (Fact::FreeMemory | Fact::HiddenObstacle, None) => {}
         }
     }
@@ -228,98 +224,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         tracked.hidden_obstacle = Some((serving.id.clone(), answer));
     }
 
-    /// Notes in the histories of both containers what came of it. An engine that does not answer is asked again after a
-    /// pause.
-    async fn learn_changes(&mut self, rollout: &Rollout, id: &ContainerId, now: DateTime<Utc>) {
-        let Some(candidate) = rollout.member(id) else {
-            return;
-        };
-        let engine = self.engine.as_ref();
-        let compared = prepare_candidate(engine, rollout, candidate, &mut self.memory, now).await;
-        match compared {
-            Err(Failure::Engine(error)) => {
-                self.backoff(rollout, LOOK_FOR_CHANGES, error.to_string(), now);
-            }
-            _ => self.track(rollout).backoff = None,
-        }
-    }
-
-    /// Nothing that is in progress waits for this answer: where the engine does not tell, it is unknown.
-    async fn learn_who_stopped(&mut self, rollout: &Rollout, id: &ContainerId) {
-        let Some(member) = rollout.member(id) else { return };
-        let begun = self.now();
-        let events = self.events(rollout, rollout.stopped_since(member)).await;
-        let before = self.memory.history(id).stopper.as_ref();
-        let failed_before = before.is_some_and(|before| {
-            before.by == StoppedBy::Unknown && before.finished_at == member.finished_at
-        });
-        // A request that takes long to fail is repeated once. After that, its failure counts from its end on.
-        let is_silent = events.is_none() && failed_before;
-        let asked_at = if is_silent { self.now() } else { begun };
-        let told = match events {
-            Some(events) => rollout.who_stopped(member, &events),
-            // That needs no event.
-            None if member.was_stopped_between_lives() => StoppedBy::Somebody,
-            None => StoppedBy::Unknown,
-        };
-        // What was asked of this life stays asked, where the engine does not tell it again.
-        let by = match told {
-            StoppedBy::Unknown if member.was_asked_by_somebody() => StoppedBy::Somebody,
-            told => told,
-        };
-        self.memory.history(id).stopper = Some(Stopper {
-            by,
-            role: member.role,
-            asked_at,
-            started_at: member.started_at,
-            finished_at: member.finished_at,
-        });
-    }
-
-    async fn learn_who_removed(&mut self, rollout: &Rollout) {
-        let events = self.events(rollout, rollout.name_lost_since()).await;
-        let by = events.map_or(StoppedBy::Unknown, |events| rollout.who_removed(&events));
-        self.track(rollout).removed_by = Some(by);
-    }
-
-    /// The engine's events since then; `None` if they cannot be read.
-    async fn events(&mut self, rollout: &Rollout, since: DateTime<Utc>) -> Option<Vec<HostEvent>> {
-        // Since the clock was set back, no time of before says anything.
-        let now = self.now();
-        let since = Some(since).filter(|since| *since <= now);
-        let events = self.engine.events(since.unwrap_or_default()).await;
-        let log = |error: &EngineError| {
-            let (container, workload) = (&rollout.name, &rollout.workload);
-            debug!(container, workload, %error, "cannot read the engine's events; what people did to the delegate's containers is unknown");
-        };
-        events.inspect_err(log).ok()
-    }
-
     /// Where no replacement is in progress, the answers are old by the next one.
     pub(super) fn forget_answers(&mut self, rollouts: &[Rollout]) {
-        for rollout in rollouts {
-            let tracked = self.track(rollout);
-            if rollout.serving.is_some() {
-                tracked.removed_by = None;
-            }
-            if rollout.is_in_progress() {
-                continue;
-            }
-            tracked.forget_memory();
-            // Another upgrader brought it back without the policy that this one took off. What it has now is its owner's.
-            if let Some(serving) = rollout.serving.as_ref().filter(|_| rollout.failed.is_empty())
-                && serving.is_up()
-                && serving.history.original_policy.is_some()
-            {
-                self.memory.history(&serving.id).original_policy = None;
-            }
-        }
-    }
-
-    /// After an inconclusive attempt the image is tried again in the next run, not in this one.
-    pub(super) fn note_inconclusive(&mut self, rollout: &Rollout, reason: &Reason) {
-        if let Reason::Inconclusive { .. } = reason {
-            self.run.skip_until_next_run(rollout, reason.clone());
+        for rollout in rollouts.iter().filter(|rollout| !rollout.is_in_progress()) {
+            self.track(rollout).forget_memory();
         }
     }
 }

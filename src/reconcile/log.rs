@@ -21,16 +21,16 @@ use crate::status::report::{DelegateReport, Report};
 const PROGRESS_INTERVAL: TimeDelta = TimeDelta::seconds(60);
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// At `LOG_LEVEL=debug`, logs the decision, with the rows that led to it, where they are others than before.
+    /// At `LOG_LEVEL=debug`, logs the decision with its row, where that is another one than before.
     pub(super) fn log_decision(&mut self, rollout: &Rollout, decided: &Decided) {
-        let Decided { rows, decision } = decided;
+        let Decided { row, decision } = decided;
         let tracked = self.track(rollout);
-        if tracked.last_rows != *rows {
-            tracked.last_rows.clone_from(rows);
+        let logged = (*row, decision.kind());
+        if tracked.last_decision.replace(logged) != Some(logged) {
             debug!(
                 container = rollout.name,
                 workload = rollout.workload,
-                row = decided.path(),
+                %row,
                 decision = decision.kind(),
                 topic = decision.topic(),
                 "{decision}"
@@ -41,18 +41,17 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// A candidate's evidence is collected before the candidate is stopped.
     pub(super) async fn collect_evidence(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
         let engine = self.engine.as_ref();
-        let Step::Reject { id, to, cause, .. } = step else {
+        let Step::Reject {
+            id, to, rejection, ..
+        } = step
+        else {
             return;
         };
-        let Some(rejected) = rollout.member(id) else {
-            return;
-        };
-        match rollout.candidate_of(rejected) {
-            Some(candidate) => {
-                let records = &mut self.evidence;
-                records.record(engine, rollout, candidate, to, cause, now).await;
-            }
-            None => self.evidence.record_vanished(to, rejected, cause, now),
+        if let Some(candidate) = rollout.member(id) {
+            let records = &mut self.evidence;
+            records
+                .record(engine, rollout, candidate, to, rejection, now)
+                .await;
         }
     }
 
@@ -127,7 +126,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Warns of versions that are unsupported, or will be soon: once, and again when the notice changes.
     pub(super) fn log_expiry(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         for rollout in rollouts {
-            if rollout.is_upgrader() || rollout.task_of.is_some() {
+            if rollout.is_upgrader() || rollout.owner.task_of.is_some() {
                 continue;
             }
             let Some(serving) = &rollout.serving else { continue };
@@ -167,7 +166,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             }
             is_present
         });
-        self.memory.keep_delegates(|name| present.contains(name));
     }
 }
 
@@ -183,10 +181,9 @@ pub(super) fn completion_message(rollout: &Rollout, step: &Step) -> Option<&'sta
             .is_some_and(|(serving, old)| serving.is_successor_of(old) && serving.image_id != old.image_id)
     };
     match step {
-        Step::Promote { .. } if is_recreated(rollout) => Some("restored; the old container is in service"),
         Step::Promote { .. } => Some("replaced; the old container is gone"),
         Step::Remove { id, .. } if is_replaced(id) => Some("replaced; the old container is gone"),
-        Step::Restore { .. } => Some("restored; the old container is in service"),
+        Step::Restore { .. } | Step::Recreate { .. } => Some("restored; the old container is in service"),
         _ => None,
     }
 }
@@ -194,20 +191,14 @@ pub(super) fn completion_message(rollout: &Rollout, step: &Step) -> Option<&'sta
 pub(super) fn log_step(rollout: &Rollout, step: &Step, update_order: &UpdateOrder) {
     let (container, workload) = (&rollout.name, &rollout.workload);
     match step {
-        Step::Reject { cause, image, .. } => {
-            warn!(
-                container,
-                workload,
-                image,
-                cause = cause.kind(),
-                "{step}: {cause}"
-            );
+        Step::Reject { rejection, image, .. } => {
+            let cause = rejection.cause.kind();
+            warn!(container, workload, image, cause, "{step}: {rejection}");
         }
         Step::Withdraw {
             because: Some(reason),
             ..
-        }
-        | Step::SetAside { because: reason, .. } => {
+        } => {
             let (kind, cause) = (reason.kind().as_str(), reason.cause());
             warn!(container, workload, reason = kind, cause, "{step}: {reason}");
         }
@@ -253,15 +244,6 @@ pub(super) fn log_result(rollout: &Rollout, step: &Step, effect: &Effect, took: 
         }
         Effect::Nothing(why) => warn!(container, workload, container_id, why, "not done: {step}"),
     }
-}
-
-/// Whether the candidate was made from the old container, of the same image.
-fn is_recreated(rollout: &Rollout) -> bool {
-    let candidate = rollout.candidate.as_ref();
-    let mut old_ones = rollout.draining.iter().chain(&rollout.standby);
-    candidate.is_some_and(|candidate| {
-        old_ones.any(|old| candidate.is_successor_of(old) && candidate.image_id == old.image_id)
-    })
 }
 
 fn log_reason(rollout: &Rollout, reason: &Reason) {

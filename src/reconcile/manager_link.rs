@@ -17,6 +17,7 @@ use crate::managed::Managed;
 use crate::manager::heartbeat::{Heartbeat, ManagerStatus, Queries};
 use crate::manager::{ImageSource, ManagerError, ManagerRequests, Query, UpgraderImage};
 use crate::rollout::{Reach, Rollout};
+use crate::text::time;
 
 /// The source of images, where one is configured, and when it was last heard of.
 #[derive(Debug)]
@@ -118,6 +119,18 @@ impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
             Some(_) => self.reachability.known(self.last_error(), now),
             None => Some(Reach::Reachable),
         }
+    }
+
+    /// Since when the Manager has not answered, and why, in words; `None` where it answers.
+    pub(super) fn problem(&self) -> Option<String> {
+        let ManagerStatus {
+            problem, answered_at, ..
+        } = self.status()?;
+        let problem = problem?;
+        Some(match answered_at {
+            Some(at) => format!("the Manager had not answered since {}: {problem}", time::text(at)),
+            None => format!("the Manager had not answered: {problem}"),
+        })
     }
 
     /// Forgets the workloads of which no delegate is left.

@@ -2,10 +2,8 @@
 
 mod act;
 pub mod clock;
-pub(crate) mod common_cause;
 pub mod controller;
 mod facts;
-mod history;
 mod holds;
 mod log;
 mod manager_link;
@@ -13,6 +11,7 @@ mod observation;
 pub mod operator;
 pub(crate) mod questions;
 mod reachability;
+mod releases;
 mod resolve;
 mod services;
 mod standing_by;

@@ -10,7 +10,6 @@ use super::Reconciler;
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::manager::ImageSource;
-use crate::reconcile::common_cause::note_unhealthy_peers;
 use crate::rollout::{Backoff, INSPECT, Rollout};
 use crate::text::duration;
 
@@ -114,6 +113,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             if let Some(backoff) = &mut tracked.backoff {
                 backoff.retry_at += by;
             }
+            if let Some(since) = &mut tracked.name_free_since {
+                *since += by;
+            }
         }
     }
 
@@ -143,24 +145,16 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             ..
         } = self;
         holds.note_observation();
-        let observed = observer.observe(engine, &settings.scope, memory, now);
-        let mut rollouts = match observed.await {
-            Ok(rollouts) => rollouts,
-            Err(error) => {
-                // An engine that restarts comes back without its `--rm` containers. They have not failed.
-                memory.excuse_candidates();
-                memory.doubt_answers();
-                return Err(error);
-            }
-        };
-        let patience = TimeDelta::from_std(settings.policy.healthy_deadline).unwrap_or(TimeDelta::MAX);
+        let rollouts = observer.observe(engine, &settings.scope, memory, now).await?;
         for serving in rollouts.iter().filter_map(|rollout| rollout.serving.as_ref()) {
             let checks = &mut memory.history(&serving.id).checks;
             checks.forget_restarts(now, settings.policy.healthy_time);
         }
-        note_unhealthy_peers(&mut rollouts, memory, patience, now);
         manager.note_delegates(&rollouts, services.managed(), &settings.target);
         self.note_inspect_errors(&rollouts, now);
+        for rollout in &rollouts {
+            self.track(rollout).note_name(rollout, now);
+        }
         Ok(rollouts)
     }
 

@@ -135,14 +135,10 @@ pub(crate) async fn rollback_target<E: Engine>(
             from: left.reference.to_string(),
         });
     }
-    let before = serving
-        .previous_image
-        .as_ref()
-        .zip(serving.previous_image_id.as_ref());
-    let Some((reference, image)) = before else {
+    let Some(before) = &serving.previous else {
         return Err(OperatorError::NothingBefore(name));
     };
-    to_image(engine, serving, reference, image).await
+    to_image(engine, serving, &before.reference, &before.id).await
 }
 
 /// The image of a release that the audit log or the labels name.

@@ -3,14 +3,14 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use tracing::{info, warn};
 
-use super::Reconciler;
+use super::{Reconciler, Stalled};
 use crate::engine::Engine;
 use crate::health::HealthEndpoint;
 use crate::manager::ImageSource;
 use crate::observe::Turn;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
-use crate::rollout::Rollout;
 use crate::rollout::reason::Reason;
+use crate::rollout::{Decision, Rollout};
 use crate::status::report::Report;
 
 /// How soon one that stands by notices that the other one is gone.
@@ -19,34 +19,57 @@ const INTERVAL: TimeDelta = TimeDelta::seconds(2);
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Whether another instance of this upgrader acts, by the last observation.
     pub fn stands_by(&self) -> bool {
-        matches!(self.observer.turn(), Turn::StandsBy { .. })
+        *self.observer.turn() != Turn::Acts
     }
 
-    /// The report of one that stands by; `None` where it is this one's turn.
+    /// The report of one that does not act, and what it does for the exchange; `None` where it is this one's turn.
     ///
     /// What it was asked or answered before is of no use when it takes over: that run reports only, and the schedule begins
     /// the next one.
     pub(super) async fn stand_by(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) -> Option<Report> {
-        let Turn::StandsBy { behind, says_ready } = self.observer.turn().clone() else {
-            if std::mem::take(&mut self.stood_by) {
-                info!("this upgrader acts on this host from now on");
+        let (name, interval) = match self.observer.turn().clone() {
+            Turn::Acts => {
+                if std::mem::take(&mut self.stood_by) {
+                    info!("this upgrader acts on this host from now on");
+                }
+                return None;
             }
-            return None;
+            Turn::Exchanges { name } => (name, self.exchange(rollouts, now).await),
+            Turn::StandsBy { behind, says_ready } => {
+                if let Some(name) = says_ready {
+                    self.say_ready(&name).await;
+                }
+                (behind, INTERVAL)
+            }
         };
         self.stood_by = true;
         self.starting = Some(Mode::ReportOnly);
         self.run = UpgradeRun::default();
-        if let Some(name) = says_ready {
-            self.say_ready(&name).await;
-        }
         let mut report = Report::new(now);
-        report.check_by(now + INTERVAL);
-        let reason = Reason::StandingBy { name: behind };
+        report.check_by(now + interval);
+        let reason = Reason::StandingBy { name };
         for rollout in rollouts {
             self.report(&mut report, rollout, &reason, None);
         }
         report.delegates.sort_by(|a, b| a.container.cmp(&b.container));
         Some(report)
+    }
+
+    /// Does what is left of the upgrader's own exchange, and says when to look again.
+    async fn exchange(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) -> TimeDelta {
+        for rollout in rollouts.iter().filter(|rollout| rollout.is_upgrader()) {
+            let decided = self.decide(rollout, rollouts, &Stalled::new(), now);
+            self.log_decision(rollout, &decided);
+            match decided.decision {
+                Decision::Act(step) => {
+                    self.apply(rollout, &step, now).await;
+                    return TimeDelta::zero();
+                }
+                Decision::Wait { until, .. } => return (until - now).clamp(TimeDelta::zero(), INTERVAL),
+                Decision::Learn(_) | Decision::Rest(_) => {}
+            }
+        }
+        INTERVAL
     }
 
     /// A helper has observed the host. Its new name says so, and that it can write to the engine: only now does the old one

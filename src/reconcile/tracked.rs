@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use crate::container::ContainerId;
 use crate::document::{Obstacle, SingleInstance};
-use crate::rollout::{Backoff, Rollout, Row, StoppedBy};
+use crate::rollout::{Backoff, Rollout, Row};
 
 /// One delegate's record, kept under its container name. Losing it repeats a question or a log line, and nothing else.
 #[derive(Debug, Default)]
@@ -22,14 +22,14 @@ pub(super) struct Tracked {
     pub(super) memory_use: Option<u64>,
     /// What no document shows and keeps the container in service from being recreated, with the id of that container.
     pub(super) hidden_obstacle: Option<(ContainerId, Result<(), Obstacle>)>,
-    /// Who removed the container that had the delegate's name; forgotten once another container has it.
-    pub(super) removed_by: Option<StoppedBy>,
+    /// Since when no container has had the delegate's name.
+    pub(super) name_free_since: Option<DateTime<Utc>>,
     /// The reason that was logged last, so that it is logged once.
     pub(super) last_logged: Option<String>,
     /// How many tasks each container that finishes its tasks had when that was logged last, and when.
     pub(super) tasks: HashMap<ContainerId, (u64, DateTime<Utc>)>,
-    /// The rows of the decision that was logged last.
-    pub(super) last_rows: Vec<Row>,
+    /// The row and the kind of the decision that was logged last.
+    pub(super) last_decision: Option<(Row, &'static str)>,
     /// The notice that was logged last about the support of its version.
     pub(super) expiry_notice: Option<String>,
     /// What to log once nothing is in progress any more.
@@ -40,7 +40,7 @@ impl Tracked {
     pub(super) fn new(rollout: &Rollout) -> Self {
         Self {
             workload: rollout.workload.clone(),
-            is_task: rollout.task_of.is_some(),
+            is_task: rollout.owner.task_of.is_some(),
             ..Self::default()
         }
     }
@@ -55,6 +55,16 @@ impl Tracked {
         self.backoff = None;
         self.forget_memory();
         self.hidden_obstacle = None;
+    }
+
+    /// Notes whether a container has the delegate's name.
+    pub(super) fn note_name(&mut self, rollout: &Rollout, now: DateTime<Utc>) {
+        match rollout.serving {
+            Some(_) => self.name_free_since = None,
+            None => {
+                self.name_free_since.get_or_insert(now);
+            }
+        }
     }
 
     pub(super) fn forget_memory(&mut self) {

@@ -51,6 +51,8 @@ pub struct UpgradeRun {
     wrong_platform: HashMap<(String, ImageId), Reason>,
     /// The references that were pulled again, since their image had gone.
     pulled_again: HashSet<String>,
+    /// The delegates for which a candidate was created, by container name.
+    created: HashSet<String>,
     /// The delegates that are not tried again in this run, by container name.
     skipped: HashMap<String, Reason>,
     /// The workloads whose other replicas keep their image: the container that failed, and why.
@@ -106,7 +108,7 @@ impl UpgradeRun {
     pub(super) fn without_source(rollouts: &[Rollout]) -> Self {
         let workload = |rollout: &Rollout| (rollout.name.clone(), rollout.workload.clone());
         // A Swarm starts others in the place of tasks.
-        let is_one = |rollout: &&Rollout| !rollout.is_upgrader() && rollout.task_of.is_none();
+        let is_one = |rollout: &&Rollout| !rollout.is_upgrader() && rollout.owner.task_of.is_none();
         let delegates = rollouts.iter().filter(is_one);
         let rejected = rollouts.iter().flat_map(|rollout| &rollout.failed);
         Self {
@@ -365,6 +367,16 @@ impl UpgradeRun {
     pub(super) fn pull_again(&mut self, reference: &ImageReference) -> bool {
         self.pulled.remove(&reference.normalised());
         self.pulled_again.insert(reference.normalised())
+    }
+
+    /// Notes that a candidate was created. One that is gone is not made again in this run.
+    pub(super) fn note_created(&mut self, rollout: &Rollout) {
+        self.created.insert(rollout.name.clone());
+    }
+
+    /// Whether a candidate was created in this run.
+    pub(super) fn has_created(&self, rollout: &Rollout) -> bool {
+        self.created.contains(&rollout.name)
     }
 
     /// Does not try a delegate again before the next run, for this reason.

@@ -1,4 +1,4 @@
-//! What the health checks of one container have found, and the restarts that followed: hints, as all of a history.
+//! The findings of one container's health checks, and the restarts that followed: hints, as all of a history.
 
 use std::time::Duration;
 
@@ -35,6 +35,8 @@ pub struct Checks {
     passing_since: Option<DateTime<Utc>>,
     /// Whether nothing was said yet of how it does after its last restart.
     is_outcome_due: bool,
+    /// Whether it is checked at the next observation, however recently that was done.
+    pub is_due: bool,
 }
 
 /// A restart that the engine was asked for.

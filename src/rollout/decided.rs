@@ -1,31 +1,19 @@
-//! A decision and the rows that lead to it, and how several decisions become one.
+//! A decision and the row that leads to it, and how several decisions become one.
 
 use super::{Decision, Row};
 
 /// A decision, and where it is written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decided {
-    /// The row that applies, and the rows of the further tables that it refers to, in order.
-    pub rows: Vec<Row>,
-    /// What to do.
+    /// The row that applies.
+    pub row: Row,
+    /// The decision.
     pub decision: Decision,
 }
 
 impl Decided {
-    /// The rows as one word: `C11>P6>G6`.
-    pub fn path(&self) -> String {
-        let ids: Vec<String> = self.rows.iter().map(Row::to_string).collect();
-        ids.join(">")
-    }
-
-    /// Notes a row that took part in the choice of the first one.
-    pub(super) fn noting(mut self, row: Row) -> Self {
-        self.rows.insert(1, row);
-        self
-    }
-
-    /// What goes on beside, and then what the situation asks for: the first step wins, else the earliest wait. Of the
-    /// reasons the situation's is reported, unless it is a plain rest; a failure always is.
+    /// Combines a decision beside the replacement with the situation's: the first step wins, else the earliest
+    /// wait. The situation's reason is reported, unless it is a plain rest; a failure always is.
     pub(super) fn or(self, situation: impl FnOnce() -> Self) -> Self {
         if self.decision.is_to_do() {
             return self;
@@ -45,7 +33,7 @@ impl Decided {
         then
     }
 
-    /// Of what goes on side by side: the first step, else the earliest wait, else a rest.
+    /// Of what happens side by side: the first step, else the earliest wait, else a rest.
     pub(super) fn earliest(all: impl Iterator<Item = Self>) -> Option<Self> {
         let mut earliest: Option<Self> = None;
         for decided in all {

@@ -1,4 +1,4 @@
-//! What [`next`](super::next()) answers.
+//! The answer of [`next`](super::next()).
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::reason::Reason;
 use crate::container::ContainerId;
 use crate::image::ImageReference;
 
-/// What to do about one delegate now.
+/// The next thing to do about one delegate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
     /// Take this step, and observe again.
@@ -18,7 +18,7 @@ pub enum Decision {
     Learn(Fact),
     /// Nothing yet: decide again at that time.
     Wait {
-        /// What is waited for.
+        /// The reason to wait.
         reason: Reason,
         /// When to decide again, at the latest.
         until: DateTime<Utc>,
@@ -27,7 +27,7 @@ pub enum Decision {
     Rest(Reason),
 }
 
-/// What takes a call to find out, and is asked for only when a decision hangs on it.
+/// A fact that costs a call, and is asked for only when a decision depends on it.
 #[derive(Clone, Debug, PartialEq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Fact {
@@ -36,37 +36,17 @@ pub enum Fact {
     /// Whether something that no container document shows keeps the one in service from being recreated: files that
     /// were copied into it, or an image that is gone.
     HiddenObstacle,
-    /// Who stopped a container, or asked it to stop: see [`StoppedBy`](super::StoppedBy).
-    StoppedBy {
-        /// The container, or the attempt marker of one that is gone.
-        container: ContainerId,
-    },
-    /// Whether somebody changed a delegate since its candidate was created. This is found while it drains, where the end
-    /// of the drain takes it away.
-    ChangedSettings {
-        /// The candidate.
-        candidate: ContainerId,
-    },
-    /// Who removed the container that had the delegate's name, if somebody did: see [`StoppedBy`](super::StoppedBy).
-    RemovedBy,
     /// Whether the Manager can be reached.
     ManagerReachable {
-        /// The image of the candidate that failed; the question is about it.
+        /// The image of the unhealthy delegate; the question is about it.
         image: ImageReference,
     },
-    /// What holds replacements back, as far as the engine remembers it: a pause, and when an image was first seen.
+    /// The holds that the engine remembers: a pause, and when an image was first seen.
     Holds,
     /// Whether a container is still unhealthy.
     Health {
         /// The container.
         container: ContainerId,
-    },
-    /// That the failure of a container has a cause outside of it, which its history is to remember.
-    CommonCause {
-        /// The container that failed.
-        container: ContainerId,
-        /// The cause, in words.
-        cause: String,
     },
 }
 
@@ -81,7 +61,7 @@ impl Decision {
         }
     }
 
-    /// What it is about, as one word: the kind of its reason, or the fact that is missing.
+    /// Its topic, as one word: the kind of its reason, or the fact that is missing.
     pub fn topic(&self) -> Option<&'static str> {
         match self {
             Self::Act(_) => None,
@@ -131,15 +111,9 @@ impl fmt::Display for Fact {
         match self {
             Self::FreeMemory => f.write_str("whether the host has memory for a second container"),
             Self::HiddenObstacle => f.write_str("whether it can be recreated as it is"),
-            Self::StoppedBy { container } => write!(f, "whether somebody stopped {container}"),
-            Self::ChangedSettings { .. } => f.write_str("whether somebody changed it meanwhile"),
-            Self::RemovedBy => f.write_str("whether somebody removed it"),
             Self::ManagerReachable { .. } => f.write_str("whether the Manager can be reached"),
             Self::Holds => f.write_str("whether changes are paused on this host"),
             Self::Health { container } => write!(f, "whether {container} is still unhealthy"),
-            Self::CommonCause { container, cause } => {
-                write!(f, "the common cause of a failure: {cause} ({container})")
-            }
         }
     }
 }

@@ -1,11 +1,13 @@
-//! What is known beside the containers themselves.
+//! Facts beside the containers themselves.
 
-use super::{Backoff, StoppedBy};
+use std::time::Duration;
+
+use super::Backoff;
 use crate::container::ContainerId;
 use crate::document::{Obstacle, SingleInstance};
 use crate::host::hold::Holds;
 
-/// What [`next`](super::next()) takes into account beside the containers. What is not known yet is `None`; where a
+/// The facts that [`next`](super::next()) takes into account beside the containers. An unknown fact is `None`; where a
 /// decision hangs on it, the answer is [`Decision::Learn`](super::Decision::Learn).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
@@ -18,18 +20,24 @@ pub struct Facts {
     /// Whether the host has free memory for a second container.
     pub free_memory: Option<Result<(), SingleInstance>>,
     /// The rejected candidates that there were when the run began. One that is not among them was tried in this run,
-    /// whoever did that.
+    /// by this process or another.
     pub known_rejections: Vec<ContainerId>,
+    /// Whether a candidate was created in this run. If it is gone, someone else removed it.
+    pub has_created: bool,
+    /// This process's own container, where the rollout is that of the upgrader itself.
+    pub own: Option<ContainerId>,
+    /// For how long no container has had the name, as far as this process has seen.
+    pub name_free_for: Duration,
     /// Why the engine could not start a second container: it had no free port for it.
     pub no_free_port: Option<SingleInstance>,
-    /// What no container document shows, and keeps the one in service from being recreated.
+    /// An obstacle that no container document shows, and that keeps the one in service from being recreated.
     pub hidden_obstacle: Option<Result<(), Obstacle>>,
-    /// What holds its replacement back by what the engine remembers; where that cannot be read, why.
+    /// The holds that the engine remembers; where they cannot be read, why.
     pub holds: Option<Result<Holds, String>>,
-    /// Who removed the container that had the delegate's name, if no container has it now.
-    pub removed_by: Option<StoppedBy>,
     /// Whether the Manager can be reached; without a Manager, it always can.
     pub manager: Option<Reach>,
+    /// That the Manager does not answer, in words. Nothing is decided by it.
+    pub manager_problem: Option<String>,
     /// Why the replica that comes first has come to rest, where it has.
     pub stalled_replica: Option<String>,
     /// How many delegates of the host are in use, this one included.
@@ -38,13 +46,13 @@ pub struct Facts {
     pub unhealthy_delegates: usize,
 }
 
-/// What is known of the Manager.
+/// Whether the Manager can be reached, as far as is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// It is being asked.
     Asking,
     /// It answers.
     Reachable,
-    /// It does not answer; why.
+    /// It does not answer, and why.
     Unreachable(String),
 }

@@ -1,4 +1,4 @@
-//! What keeps a step from being taken.
+//! Why a step was not taken.
 
 use super::reason::Reason;
 use crate::engine::EngineError;

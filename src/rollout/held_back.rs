@@ -4,7 +4,7 @@ use strum::{IntoStaticStr, VariantNames};
 
 use crate::document::Obstacle;
 
-/// What speaks against a restart. A problem is in the words of whoever has it.
+/// Why a restart is held back. Error texts are the other program's.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum HeldBack {
@@ -14,23 +14,20 @@ pub enum HeldBack {
         /// Why it is.
         problem: String,
     },
-    /// It is being asked; this lasts for seconds.
-    #[error("first, the Manager is asked whether it can be reached")]
+    /// The Manager is being asked; this lasts for seconds.
+    #[error("checking the Manager first")]
     AskingManager,
     /// Its last check was some time ago; this lasts for seconds.
-    #[error("first, it is checked once more")]
+    #[error("checking once more first")]
     CheckingAgain,
-    /// What all of them have in common, a restart of one does not mend.
-    #[error("{unhealthy} of {all} delegates on this host are unhealthy, which has a common cause")]
+    /// Restarting one delegate does not mend what all of them share.
+    #[error("{unhealthy} of {all} delegates on this host are unhealthy, so the cause is probably shared")]
     MostUnhealthy {
         /// How many are unhealthy.
         unhealthy: usize,
         /// How many there are.
         all: usize,
     },
-    /// What its owner stops is not to come back.
-    #[error("somebody asked it to stop")]
-    AskedToStop,
     /// Another container would lose something by the restart, or something else looks after this one.
     #[error("{0}")]
     Obstacle(Obstacle),

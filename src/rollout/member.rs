@@ -10,33 +10,62 @@ use crate::container::{ContainerId, ImageId, Inspected, Role, RunState, label};
 use crate::health::{Health, Work};
 use crate::image::{ImageName, ImageReference};
 
-/// For how long after a restore a policy is put right. Calls last a minute at most, and then an observation must see it.
-const LATE_WRITES: TimeDelta = TimeDelta::minutes(15);
-
-/// Restarts after which a candidate counts as crashing rather than as slow.
-const CRASH_LOOP: u64 = 3;
 /// A removal that takes longer than this is not waited for.
 const REMOVAL_TIMEOUT: TimeDelta = TimeDelta::seconds(600);
 
-/// The image a rollback went back from: not upgraded to again while it is the published one.
+/// An image, as a label remembers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RolledBackImage {
+pub struct RememberedImage {
     /// Its reference.
     pub reference: ImageName,
     /// Its id.
     pub id: ImageId,
 }
 
-/// How well a container does, the worst first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr, strum::EnumString)]
-#[strum(serialize_all = "snake_case")]
-pub enum Condition {
-    /// Its process does not stay up.
-    Crashing,
-    /// It is up, and not healthy.
-    Unhealthy,
-    /// It is up and healthy.
-    Working,
+impl RememberedImage {
+    fn read(container: &Inspected, reference: &str, id: &str) -> Option<Self> {
+        Some(Self {
+            reference: container.label(reference)?.into(),
+            id: ImageId::new(container.label(id)?),
+        })
+    }
+}
+
+/// The present or last life of a container, as the engine shows it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Life {
+    /// When it began; `None` for a container that was never started.
+    pub started_at: Option<DateTime<Utc>>,
+    /// When the last life that is over ended.
+    pub finished_at: Option<DateTime<Utc>>,
+    /// How often the engine has restarted the container. It forgets that when the container is stopped.
+    pub restart_count: u64,
+    /// How the last life ended, in words.
+    pub ending: String,
+}
+
+/// The program that removes a container once it has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AutoRemove {
+    /// Nobody.
+    #[default]
+    No,
+    /// Docker, since it was started with `--rm`: it vanishes.
+    ByDocker,
+    /// The upgrader, since it stands for a delegate with `--rm`.
+    ByUpgrader,
+}
+
+impl AutoRemove {
+    fn of(container: &Inspected) -> Self {
+        if container.auto_remove() {
+            Self::ByDocker
+        } else if container.emulates_auto_remove() {
+            Self::ByUpgrader
+        } else {
+            Self::No
+        }
+    }
 }
 
 /// One container's part in a rollout.
@@ -64,39 +93,27 @@ pub struct Member {
     pub is_copy: bool,
     /// How many times this delegate had been replaced when it was created; 0 for one we did not create.
     pub release: u64,
-    /// The image of the one it replaces, as that one's configuration names it.
-    pub previous_image: Option<ImageName>,
-    /// The id of that image; not shown any more once its removal was tried.
-    pub previous_image_id: Option<ImageId>,
+    /// The image of the one it replaces; no longer shown once its removal was tried.
+    pub previous: Option<RememberedImage>,
     /// Its restart policy as `docker run --restart` takes it.
     pub restart_policy: String,
-    /// The restart policy its predecessor had before it was asked to stop.
-    pub predecessor_policy: Option<String>,
-    /// How its predecessor did when it was created.
-    pub predecessor_condition: Condition,
-    /// Whether the engine removes it when it stops.
-    pub auto_remove: bool,
+    /// The program that removes it once it has ended.
+    pub auto_remove: AutoRemove,
     /// A fingerprint of the settings that its owner can change while it runs.
-    pub settings: u64,
-    /// What it was rolled back from, where `rollback` made it.
-    pub rolled_back_from: Option<RolledBackImage>,
+    pub settings: String,
+    /// The fingerprint of the one that it replaces, when it was created.
+    pub fingerprint: Option<String>,
+    /// The image it was rolled back from, where `rollback` made it.
+    pub rolled_back_from: Option<RememberedImage>,
     /// Its memory limit, in bytes.
     pub memory_limit: Option<u64>,
     /// When it was created.
     pub created_at: DateTime<Utc>,
-    /// When its present or last life began.
-    pub started_at: Option<DateTime<Utc>>,
-    /// When its last life ended.
-    pub finished_at: Option<DateTime<Utc>>,
-    /// How often the engine has restarted it.
-    pub restart_count: u64,
-    /// How its last life ended, in words.
-    pub ending: String,
-    /// Whether the engine could not start it the last time.
-    pub failed_to_start: bool,
+    /// Its present or last life.
+    pub life: Life,
     /// How long it may take to stop.
     pub stop_timeout: Duration,
-    /// What this process has seen of it.
+    /// The memory of this process about it.
     pub history: Box<History>,
 }
 
@@ -109,6 +126,7 @@ impl Member {
         stop_timeout: Duration,
         history: History,
     ) -> Self {
+        let release = container.label(label::RELEASE);
         Self {
             id: container.id(),
             name: container.name().to_owned(),
@@ -120,28 +138,25 @@ impl Member {
             image: container.image_reference().into(),
             replaces: container.label(label::REPLACES).map(ContainerId::new),
             is_copy: container.label(label::COPY) == Some("true"),
-            release: container
-                .label(label::RELEASE)
-                .and_then(|text| text.parse().ok())
-                .unwrap_or_default(),
-            previous_image: container.label(label::PREVIOUS_IMAGE).map(ImageName::from),
-            previous_image_id: container.label(label::PREVIOUS_IMAGE_ID).map(ImageId::new),
+            release: release.and_then(|text| text.parse().ok()).unwrap_or_default(),
+            previous: RememberedImage::read(container, label::PREVIOUS_IMAGE, label::PREVIOUS_IMAGE_ID),
             restart_policy: container.restart_policy_text(),
-            predecessor_policy: container.label(label::RESTART_POLICY).map(str::to_owned),
-            predecessor_condition: container
-                .label(label::PREDECESSOR_CONDITION)
-                .and_then(|text| text.parse().ok())
-                .unwrap_or(Condition::Working),
-            auto_remove: container.auto_remove(),
-            settings: container.settings(),
-            rolled_back_from: rolled_back_from(container),
+            auto_remove: AutoRemove::of(container),
+            settings: container.fingerprint(),
+            fingerprint: container.label(label::FINGERPRINT).map(str::to_owned),
+            rolled_back_from: RememberedImage::read(
+                container,
+                label::ROLLED_BACK_FROM,
+                label::ROLLED_BACK_FROM_ID,
+            ),
             memory_limit: container.memory_limit(),
             created_at: container.created_at().unwrap_or_default(),
-            started_at: container.started_at(),
-            finished_at: container.finished_at(),
-            restart_count: container.restart_count(),
-            ending: crate::health::ending(container),
-            failed_to_start: !container.error().is_empty(),
+            life: Life {
+                started_at: container.started_at(),
+                finished_at: container.finished_at(),
+                restart_count: container.restart_count(),
+                ending: crate::health::ending(container),
+            },
             stop_timeout,
             history: Box::new(history),
         }
@@ -165,6 +180,14 @@ impl Member {
         )
     }
 
+    /// When it was started or ended last; long ago for a container that was never started.
+    pub(super) fn changed_at(&self) -> DateTime<Utc> {
+        self.life
+            .started_at
+            .max(self.life.finished_at)
+            .unwrap_or_default()
+    }
+
     /// Whether it has never been started.
     pub fn is_created(&self) -> bool {
         self.state == RunState::Created
@@ -175,18 +198,29 @@ impl Member {
         matches!(self.state, RunState::Exited | RunState::Dead)
     }
 
+    /// Whether nothing of it is left once it has ended.
+    pub(super) fn vanishes(&self) -> bool {
+        self.auto_remove == AutoRemove::ByDocker
+    }
+
+    /// Whether it ended so long ago, or even longer.
+    pub(super) fn has_ended_for(&self, span: TimeDelta, now: DateTime<Utc>) -> bool {
+        let is_past = |at: DateTime<Utc>| now - at >= span || at > now + span;
+        self.has_ended() && self.life.finished_at.is_none_or(is_past)
+    }
+
+    /// Whether it has not run for so long, where it does not run. Of a pause only this process knows when it began.
+    pub(super) fn has_been_down_for(&self, span: TimeDelta, now: DateTime<Utc>) -> bool {
+        let since = match self.state {
+            RunState::Paused => self.history.unhealthy_since.or(Some(now)),
+            _ => self.life.finished_at,
+        };
+        since.is_none_or(|since| now - since >= span || since > now + span)
+    }
+
     /// Whether it is up and healthy.
     pub fn works(&self) -> bool {
         self.is_up() && self.health.is_healthy()
-    }
-
-    /// How well it does.
-    pub fn condition(&self) -> Condition {
-        match self.state {
-            _ if self.works() => Condition::Working,
-            RunState::Running | RunState::Paused => Condition::Unhealthy,
-            _ => Condition::Crashing,
-        }
     }
 
     /// Whether its owner lets it run: only then is it replaced.
@@ -195,7 +229,7 @@ impl Member {
     }
 
     /// Whether it has no process at the moment, but will have one again. Then it has no network that the engine could
-    /// rename with it, and the engine refuses: it has to be stopped first.
+    /// rename with it, and the engine refuses.
     pub fn is_between_lives(&self) -> bool {
         self.state == RunState::Restarting
     }
@@ -205,21 +239,22 @@ impl Member {
         !self.is_up() && self.state != RunState::Removing
     }
 
-    /// Whether it is still there once it has stopped. One that was started with `--rm` vanishes.
-    pub fn can_come_back(&self) -> bool {
-        !self.auto_remove && self.state != RunState::Removing
+    /// Whether the engine starts it again by itself, at the next crash or at its own next start.
+    pub(super) fn has_restart_policy(&self) -> bool {
+        self.restart_policy != "no"
     }
 
-    /// Whether somebody stopped it while it had no process, which the engine's events do not tell: it has ended, although
-    /// by its policy the engine starts it each time.
-    pub(crate) fn was_stopped_between_lives(&self) -> bool {
-        let is_always_started = matches!(self.restart_policy.as_str(), "always" | "unless-stopped");
-        self.has_ended() && is_always_started && !self.failed_to_start
+    /// Since when it is to stop, as its name says.
+    pub fn stopping_since(&self) -> Option<DateTime<Utc>> {
+        match self.role {
+            Role::Draining { since } | Role::Withdrawn { since } => DateTime::from_timestamp(since, 0),
+            _ => None,
+        }
     }
 
-    /// Whether the engine leaves it stopped once it stops.
-    pub fn restart_is_off(&self) -> bool {
-        self.restart_policy == "no"
+    /// Whether its present life began after the second in its name, so that nobody has asked that life to stop.
+    pub(super) fn lives_anew(&self) -> bool {
+        self.is_up() && self.life.started_at > self.stopping_since()
     }
 }
 
@@ -233,88 +268,24 @@ impl Member {
         })
     }
 
-    /// An engine may stay in the middle of a removal for ever, as when a container was renamed at that moment.
+    /// An engine may stay in the middle of a removal indefinitely, as when a container was renamed at that moment.
     pub(super) fn removal_is_stuck(&self, now: DateTime<Utc>) -> bool {
-        let since = self.finished_at.or(self.history.seen_since);
+        let since = self.life.finished_at.or(self.history.seen_since);
         let too_long = since.is_some_and(|since| now - since > REMOVAL_TIMEOUT);
         self.state == RunState::Removing && too_long
     }
 
-    /// How its last life ended, or goes on, in words.
+    /// How its last life ended, or continues, in words.
     pub(super) fn end(&self) -> String {
         match self.state {
             RunState::Paused => "paused".to_owned(),
-            _ => self.ending.clone(),
+            _ => self.life.ending.clone(),
         }
     }
 
-    /// Whether it was proven before the old one gave up the name: it was running by then, and still lives that life.
-    /// In a stop-first replacement it starts later, and after a reboot it has to prove itself again.
-    pub(super) fn was_proven_before(&self, old: &Self) -> bool {
-        self.state == RunState::Running
-            && old.is_up()
-            && self.started_at.is_some()
-            && self.started_at < old.retired_at()
-    }
-
-    /// Whether it lives again since that one failed, and for not so long that its owner must have changed its policy: a
-    /// lost one may be the work of another upgrader, whose call was on its way when this one restored the delegate.
-    pub(super) fn was_restored_lately(&self, failed: &Self, now: DateTime<Utc>) -> bool {
-        let restored = self.started_at.filter(|started| *started > failed.created_at);
-        restored.is_some_and(|restored| now - restored < LATE_WRITES)
-    }
-
-    /// The restart policy that its predecessor had before it was asked to stop, unless that was `no`.
-    pub(super) fn predecessor_restarts(&self) -> Option<&str> {
-        let policy = self.predecessor_policy.as_deref();
-        policy.filter(|policy| *policy != "no")
-    }
-
-    /// When it gave up the name, to the second, read from its new name.
-    pub(super) fn retired_at(&self) -> Option<DateTime<Utc>> {
-        let Role::Draining { since } = self.role else {
-            return None;
-        };
-        Some(DateTime::from_timestamp(since, 0).unwrap_or_default())
-    }
-
-    /// Since when it is to stop: since it was asked to, or at least since it gave up the name for that.
-    pub fn stopping_since(&self) -> Option<DateTime<Utc>> {
-        let renamed = match self.role {
-            Role::Withdrawn { since } => DateTime::from_timestamp(since, 0),
-            _ => self.retired_at(),
-        };
-        self.history.stop_requested_at.or(renamed)
-    }
-
-    /// Whether it lives, or has lived, another life than the one that the rollout ended.
-    ///
-    /// That one began before its name was given up, and before the candidate was created: the first is read from its
-    /// name, to the second, the other from the engine's own clock. An engine that restarted, or a crash, may have begun
-    /// another life in between, and that one was ended too.
-    pub(super) fn restarted_since_retired(&self, successor: Option<&Self>) -> bool {
-        let retired = self.retired_at().map(|retired| retired + TimeDelta::seconds(1));
-        let ended = successor.map(|successor| successor.created_at).max(retired);
-        // A clock that was set back makes its only life look later; one that has never ended has no other.
-        let is_later = ended.is_some() && self.finished_at.is_some() && self.started_at > ended;
-        self.history.stop_requested_at.is_none() && (self.history.restarted_since_stop || is_later)
-    }
-
-    /// How often the engine has restarted it. The engine forgets that when a container is stopped.
+    /// How often the engine has restarted it.
     pub(super) fn restarts(&self) -> u64 {
-        self.restart_count.max(self.history.max_restart_count)
-    }
-
-    /// Whether it crashes, rather than being slow. Restarts that have a common cause are not counted.
-    pub(super) fn is_crash_looping(&self) -> bool {
-        self.restarts().saturating_sub(self.history.excused_restarts) >= CRASH_LOOP
-    }
-
-    /// Whether it is a candidate that was about to be rejected for its crashes, and lost its policy first: a common cause
-    /// that is seen only then, or a life that it began meanwhile, does not give that back.
-    pub(super) fn was_given_up(&self) -> bool {
-        let lost_its_policy = self.restart_is_off() && self.predecessor_restarts().is_some();
-        self.role == Role::Candidate && !self.auto_remove && lost_its_policy && self.restarts() >= CRASH_LOOP
+        self.life.restart_count.max(self.history.max_restart_count)
     }
 
     /// Why nothing is replaced where the desired image is the one that runs.
@@ -337,11 +308,4 @@ impl Member {
             to: self.image.to_string(),
         }
     }
-}
-
-fn rolled_back_from(container: &Inspected) -> Option<RolledBackImage> {
-    Some(RolledBackImage {
-        reference: container.label(label::ROLLED_BACK_FROM)?.into(),
-        id: ImageId::new(container.label(label::ROLLED_BACK_FROM_ID)?),
-    })
 }

@@ -4,9 +4,9 @@
 //! decides what to do about it, and [`execute`] takes the step. What a restart of this program loses ([`History`]) is
 //! only how long something has been watched, never what was done.
 
-mod attempt;
-mod backoff;
+mod call_backoff;
 mod checks;
+mod circumstances;
 mod decided;
 mod decision;
 mod execute;
@@ -14,42 +14,39 @@ mod facts;
 mod failure;
 mod failure_cause;
 mod held_back;
-mod history;
-mod limits;
 mod member;
+mod memory;
 mod next;
+mod owner;
 mod quarantine;
 pub mod reason;
 mod row;
+mod start_permission;
 mod step;
-mod stopped_by;
 pub(crate) mod wanted;
 mod work_seen;
 
 use std::fmt;
 use std::time::Duration;
 
-pub use backoff::Backoff;
-pub(crate) use backoff::INSPECT;
+pub use call_backoff::Backoff;
+pub(crate) use call_backoff::INSPECT;
 pub use checks::{Checks, RequestedRestart};
 pub use decided::Decided;
 pub use decision::{Decision, Fact};
-pub(crate) use execute::prepare::prepare_candidate;
 pub use execute::{Effect, PullState, Pulled, Pulls, execute};
 pub use facts::{Facts, Reach};
 pub use failure::Failure;
-use failure_cause::CandidateFailure;
-pub use failure_cause::{CommonCause, FailureCause, UnhealthyPeer};
+pub use failure_cause::{FailureCause, Rejection};
 pub use held_back::HeldBack;
-pub use history::{Check, History, Memory, Seen};
-pub use limits::{InvalidLabel, OwnerLimits};
-pub use member::{Condition, Member, RolledBackImage};
+pub use member::{AutoRemove, Life, Member, RememberedImage};
+pub use memory::{Check, Comparison, History, Memory, RefusedStarts, Seen};
 pub use next::next;
-pub(crate) use next::{Beginning, Holdup};
+pub use owner::{InvalidLabel, OwnerSettings};
 pub use quarantine::quarantine;
 pub use row::Row;
+pub(crate) use start_permission::{Beginning, Holdup};
 pub use step::Step;
-pub use stopped_by::{StoppedBy, Stopper};
 pub use work_seen::WorkSeen;
 
 use crate::config::{Strategy, Timing};
@@ -57,9 +54,6 @@ use crate::container::{ContainerId, ImageId, OWN_WORKLOAD, Role};
 use crate::document::{Obstacle, SingleInstance};
 use crate::image::ImageReference;
 use crate::rollout::reason::Reason;
-
-/// A start that the engine itself fails at is tried this often before it counts.
-const START_ATTEMPTS: u32 = 3;
 
 /// All containers of one delegate `NAME`, by their parts.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -72,42 +66,25 @@ pub struct Rollout {
     pub serving: Option<Member>,
     /// The new one, not yet proven.
     pub candidate: Option<Member>,
-    /// Old containers that gave up the name and finish their tasks, the earliest first.
-    pub draining: Vec<Member>,
-    /// Candidates that are not wanted any more, the earliest first.
+    /// Old containers that gave up the name: the draining ones, the earliest first, and after them one that is retired.
+    pub old: Vec<Member>,
+    /// Candidates that are no longer wanted, the earliest first.
     pub withdrawn: Vec<Member>,
-    /// The copy of an `--rm` delegate that its replacement can fall back on.
-    pub standby: Option<Member>,
     /// Rejected candidates, the earliest created first. More than one only for a moment.
     pub failed: Vec<Member>,
-    /// The attempt marker of an `--rm` candidate.
-    pub attempt: Option<Member>,
     /// The one that makes the exchange of an upgrader of which two cannot run at once.
     pub helper: Option<Member>,
-    /// The label by which its owner opted it out, if so.
-    pub opted_out: Option<&'static str>,
-    /// The Swarm service whose task it is, if so.
-    pub task_of: Option<String>,
-    /// When its owner lets a replacement begin.
-    pub limits: OwnerLimits,
+    /// The settings on its owner's labels.
+    pub owner: OwnerSettings,
     /// Why two of it cannot run at once, if so.
     pub single_instance: Option<SingleInstance>,
     /// Why a second one of it would find no port of the host just now, if so. For a plan only: a run tries it.
     pub no_free_port: Option<SingleInstance>,
-    /// The owner's choice for this delegate, over `UPGRADE_STRATEGY`.
-    pub strategy: Option<Strategy>,
-    /// The name that this rollout needs, and that another container has.
-    pub name_conflict: Option<String>,
     /// The names of other containers that look like those of its parts: no part can have them.
     pub taken_names: Vec<String>,
-    /// Candidates that this process created and that are gone again.
-    pub vanished: Vec<Vanished>,
-    /// The container that the candidate was to replace, or else the one that stands by is the copy of, where it has
-    /// another name by now, as a delegate of its own.
-    pub renamed_predecessor: Option<Member>,
-    /// How many candidates that were to replace the one in service were given up and are still up under a name that it
-    /// had before.
-    pub ending_elsewhere: usize,
+    /// Delegates that serve under another name, and that one of its containers was made from, or was made to replace:
+    /// their owner renamed them.
+    pub relatives: Vec<Member>,
     /// The images that delegates of this host keep, this one and all others: what each runs, and what it ran before.
     pub retained_images: Vec<ImageId>,
     /// Why the one in service cannot be replaced, or the candidate not be started where none is in service, by what else
@@ -117,34 +94,15 @@ pub struct Rollout {
     pub inspect_error: Option<String>,
 }
 
-/// A candidate that is gone, and was not removed by this process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Vanished {
-    /// Its image.
-    pub image: ImageId,
-    /// Why it could not be started, where that is known.
-    pub cause: Option<String>,
-    /// Whether it is not to blame: the engine restarted, or never answered the start.
-    pub is_excused: bool,
-}
-
-impl Vanished {
-    /// What counts against its image.
-    fn failure(&self) -> FailureCause {
-        FailureCause::Vanished {
-            problem: self.cause.clone(),
-        }
-    }
-}
-
 impl Rollout {
     /// Why it is none of our business, where its owner says so, or it belongs to a service.
     pub fn left_alone(&self) -> Option<Reason> {
         let task = self
+            .owner
             .task_of
             .clone()
             .map(|service| Reason::TaskOfService { service });
-        task.or_else(|| self.opted_out.map(|label| Reason::OptedOut { label }))
+        task.or_else(|| self.owner.opted_out.map(|label| Reason::OptedOut { label }))
     }
 
     /// Whether it is not a delegate, but the upgrader itself.
@@ -156,28 +114,21 @@ impl Rollout {
     pub fn is_in_progress(&self) -> bool {
         self.candidate.is_some()
             || self.serving.is_none()
-            || self.standby.is_some()
             || self.helper.is_some()
-            || !self.draining.is_empty()
+            || !self.old.is_empty()
             || !self.withdrawn.is_empty()
     }
 
     /// Whether a replacement is at the stage where other replicas wait: not yet proven, or without a holder of the
     /// name. They do not wait for a drain after the commit.
     pub fn blocks_replicas(&self) -> bool {
-        let old_ones = self.draining.iter().chain(&self.standby).next();
-        self.candidate.is_some() || (self.serving.is_none() && old_ones.is_some())
+        self.candidate.is_some() || (self.serving.is_none() && !self.old.is_empty())
     }
 
     /// All its containers.
     pub fn members(&self) -> impl Iterator<Item = &Member> {
-        let named = self.serving.iter().chain(&self.candidate).chain(&self.standby);
-        named
-            .chain(&self.attempt)
-            .chain(&self.helper)
-            .chain(&self.draining)
-            .chain(&self.withdrawn)
-            .chain(&self.failed)
+        let named = self.serving.iter().chain(&self.candidate).chain(&self.helper);
+        named.chain(&self.old).chain(&self.withdrawn).chain(&self.failed)
     }
 
     /// The member with this id.
@@ -187,44 +138,47 @@ impl Rollout {
 
     /// The candidate, where it is all there is.
     pub fn sole_candidate(&self) -> Option<&Member> {
-        let others = self.serving.is_some() || self.standby.is_some() || !self.draining.is_empty();
-        self.candidate
-            .as_ref()
-            .filter(|candidate| !others && !self.gives_way(candidate))
-    }
-
-    /// Whether a container that was given up has the restart policy of an old one on its label that is still to come back.
-    fn remembers_policy(&self, given_up: &Member) -> bool {
-        self.draining.iter().any(|old| given_up.is_successor_of(old))
-    }
-
-    /// Whether somebody gave the container that this candidate was to replace another name: that one is a delegate of its
-    /// own. Where it has ended, and the candidate lives, the candidate is what serves.
-    fn gives_way(&self, candidate: &Member) -> bool {
-        let renamed = self.renamed_predecessor.as_ref();
-        renamed.is_some_and(|old| old.is_up() || !candidate.is_up())
+        let others = self.serving.is_some() || !self.old.is_empty();
+        self.candidate.as_ref().filter(|_| !others)
     }
 
     /// The old one that this candidate is to replace, or else the last one that gave up the name.
     fn predecessor_of(&self, candidate: &Member) -> Option<&Member> {
-        let mut old_ones = self.draining.iter();
+        let mut old_ones = self.old.iter();
         old_ones
             .find(|old| candidate.is_successor_of(old))
-            .or(self.draining.last())
+            .or(self.old.last())
     }
 
-    /// The old one that comes back where nobody has the name: the one that a rejected or withdrawn candidate was to
-    /// replace, or else the last one that gave up the name. One that vanishes by stopping has its standby.
-    fn restorable(&self) -> Option<&Member> {
-        let was_replaced = |old: &&Member| self.given_up().any(|other| other.is_successor_of(old));
-        let mut latest_first = self.draining.iter().rev();
-        let last = latest_first.find(was_replaced).or(self.draining.last());
-        last.filter(|old| old.is_up() || !old.auto_remove || self.standby.is_none())
+    /// Whether the container in service was made to take this one's place, or serves under another name by now.
+    fn successor_of<'a>(&'a self, old: &Member) -> Option<&'a Member> {
+        let relatives = self.relatives.iter().filter(|other| other.is_up());
+        let mut served = self.serving.iter().chain(relatives);
+        served.find(|serving| serving.is_successor_of(old))
+    }
+
+    /// The container that the candidate was to replace, where its owner gave it another name, under which it serves.
+    fn renamed_predecessor(&self) -> Option<&Member> {
+        let candidate = self.candidate.as_ref()?;
+        let mut relatives = self.relatives.iter();
+        relatives.find(|other| candidate.is_successor_of(other) && other.is_up())
     }
 
     /// The withdrawn and the rejected candidates, the last ones first.
     pub(crate) fn given_up(&self) -> impl Iterator<Item = &Member> {
         self.withdrawn.iter().rev().chain(self.failed.iter().rev())
+    }
+
+    /// The name that a replacement needs, and that another container has.
+    fn name_conflict(&self) -> Option<String> {
+        let mut needed = vec![Role::Candidate, Role::Retired];
+        if self.is_upgrader() {
+            needed.extend([false, true].map(|is_ready| Role::Helper { is_ready }));
+        }
+        needed
+            .into_iter()
+            .find(|role| self.is_taken(*role))
+            .map(|role| role.name(&self.name))
     }
 
     /// The name of this part with this second, or with the next second whose name is free.
@@ -243,22 +197,10 @@ impl Rollout {
     /// The image before the one before: no rollback goes back two releases. An image that the owner brought is kept,
     /// and another replica may be a step behind.
     fn outdated_image(&self, serving: &Member, old: &Member) -> Option<ImageId> {
-        let image = old.previous_image_id.as_ref().filter(|_| old.release > 1)?;
+        let image = &old.previous.as_ref().filter(|_| old.release > 1)?.id;
         let is_kept =
             *image == serving.image_id || *image == old.image_id || self.retained_images.contains(image);
         (!is_kept).then(|| image.clone())
-    }
-
-    /// Whether a copy of this one stands by.
-    fn has_standby(&self, old: &Member) -> bool {
-        let standby = self.standby.as_ref();
-        standby.is_some_and(|standby| standby.is_successor_of(old))
-    }
-
-    /// Whether one that will vanish has lost its copy: `docker container prune` takes whatever does not run. Behind
-    /// one in service, that one may need a copy of its own by now.
-    fn misses_standby(&self, old: &Member) -> bool {
-        old.auto_remove && old.is_up() && self.standby.is_none() && self.serving.is_none()
     }
 
     /// The member whose image may be replaced by what is published.
@@ -268,7 +210,7 @@ impl Rollout {
 
     /// Those that are to stop and still have a process, the earliest first.
     pub fn finishing(&self) -> impl Iterator<Item = &Member> {
-        let given_up = self.draining.iter().chain(&self.withdrawn);
+        let given_up = self.old.iter().chain(&self.withdrawn);
         given_up.filter(|member| member.is_up())
     }
 
@@ -276,9 +218,8 @@ impl Rollout {
     pub fn representative(&self) -> Option<&Member> {
         self.serving
             .as_ref()
-            .or_else(|| self.draining.last())
+            .or_else(|| self.old.last())
             .or(self.candidate.as_ref())
-            .or(self.standby.as_ref())
     }
 }
 
@@ -293,7 +234,7 @@ pub enum Desired {
         reference: ImageReference,
         /// The id behind the reference, known once it was pulled.
         id: Option<ImageId>,
-        /// Who wants it.
+        /// The origin of the wish.
         intent: Intent,
     },
 }
@@ -314,7 +255,25 @@ impl Desired {
     }
 }
 
-/// Who wants another image.
+impl Desired {
+    /// Whether a candidate has the image that is wanted. Where nothing is known of that, what was begun is finished.
+    fn wants(&self, candidate: &Member) -> bool {
+        match self {
+            // Another process rolls back from it.
+            Self::Image { reference, id, .. } if candidate.was_rolled_back_from(reference, id.as_ref()) => {
+                true
+            }
+            Self::Image { id: Some(id), .. } => *id == candidate.image_id,
+            Self::Image { reference, .. } => candidate.runs(reference),
+            Self::Keep(Reason::UpToDate { .. } | Reason::SameImage { .. }) => {
+                candidate.rolled_back_from.is_some()
+            }
+            Self::Keep(_) => true,
+        }
+    }
+}
+
+/// The origin of the wish for another image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Intent {
     /// It is published.
@@ -326,7 +285,7 @@ pub enum Intent {
     Rollback,
 }
 
-/// What the operator allows.
+/// The operator's settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
     /// `DISABLE_AUTO_UPGRADE`: nothing may be written.
@@ -379,12 +338,12 @@ impl Rollout {
             .as_ref()
             .or(too_little_memory)
             .or(facts.no_free_port.as_ref());
-        match (self.strategy.unwrap_or(policy.strategy), single_instance) {
+        match (self.owner.strategy.unwrap_or(policy.strategy), single_instance) {
             (Strategy::StartFirst | Strategy::Auto, None) => UpdateOrder::StartFirst,
             (Strategy::StartFirst, Some(conflict)) => {
                 UpdateOrder::Blocked(Reason::CannotStartFirst(conflict.clone()))
             }
-            // Its helper would need that memory as well.
+            // The helper would need that memory as well.
             (Strategy::Auto, Some(conflict @ SingleInstance::TooLittleMemory { .. }))
                 if self.is_upgrader() =>
             {

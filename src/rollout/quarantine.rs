@@ -1,4 +1,4 @@
-//! How long a rejected image stays in quarantine, and one without a verdict is not tried again.
+//! How long a rejected image stays in quarantine.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::reason::Reason;
 use super::{Member, Rollout};
-use crate::container::{ImageId, Role};
-use crate::image::ImageReference;
+use crate::container::{ContainerId, ImageId, Role};
+use crate::image::{ImageReference, is_mutable_tag};
 
 /// The quarantine of an image after its first rejection; doubled with each further one.
 const QUARANTINE: Duration = Duration::from_secs(3600);
@@ -21,86 +21,96 @@ pub fn quarantine(attempt: u32) -> Duration {
 }
 
 impl Rollout {
-    /// The quarantine of an image that is not on the host any more, told by the reference of the rejected candidate.
-    pub(super) fn quarantine_of(&self, reference: &ImageReference, now: DateTime<Utc>) -> Option<Reason> {
+    /// The quarantine of an image, told by its id where that is known, else by the reference of the rejected candidate. A
+    /// tag that may mean another image by now is pulled first, unless this is a plan.
+    pub(super) fn quarantine_of(
+        &self,
+        reference: &ImageReference,
+        id: Option<&ImageId>,
+        is_plan: bool,
+        now: DateTime<Utc>,
+    ) -> Option<Reason> {
+        if let Some(id) = id {
+            return self.last_rejection(id)?.0.quarantine(now);
+        }
+        if !is_plan && is_mutable_tag(reference) {
+            return None;
+        }
         let mut latest_first = self.failed.iter().rev();
         latest_first.find_map(|rejected| rejected.quarantine(now).filter(|_| rejected.runs(reference)))
+    }
+
+    /// Whether another process has rejected the image since the run began. `known` are the rejections of before.
+    pub(super) fn was_rejected_meanwhile(&self, id: Option<&ImageId>, known: &[ContainerId]) -> bool {
+        let last = id.and_then(|id| self.last_rejection(id));
+        last.is_some_and(|(last, _)| !known.contains(&last.id))
     }
 
     /// The last rejection of this image, and how many there were in a row.
     pub(super) fn last_rejection(&self, image: &ImageId) -> Option<(&Member, u32)> {
         let mut latest_first = self.failed.iter().rev();
         latest_first.find_map(|rejected| match rejected.role {
-            Role::Failed { attempt } | Role::Inconclusive { attempt } if rejected.image_id == *image => {
-                Some((rejected, attempt))
-            }
+            Role::Failed { attempt } if rejected.image_id == *image => Some((rejected, attempt)),
             _ => None,
         })
     }
 
-    /// Whether its marker says that this `--rm` candidate was rejected, whatever it looks like now.
-    pub(crate) fn is_marked_as_rejected(&self, candidate: &Member) -> bool {
-        candidate.auto_remove && self.failed.iter().any(|failed| failed.is_marker_of(candidate))
+    /// A rejected one that is no longer of use: not the newest, or behind a healthy one in service of a later release.
+    /// A restored container does not count as a later release.
+    pub(super) fn superseded(&self) -> Option<&Member> {
+        let serving = self
+            .serving
+            .as_ref()
+            .filter(|serving| serving.health.is_healthy());
+        let serving = serving.filter(|_| self.old.is_empty());
+        let is_later = |rejected: &Member| {
+            serving.is_some_and(|serving| {
+                rejected.created_at < serving.created_at && rejected.release <= serving.release
+            })
+        };
+        let newest = self.failed.last().map(|newest| &newest.id);
+        let mut failed = self.failed.iter();
+        failed
+            .find(|rejected| rejected.is_removable() && (Some(&rejected.id) != newest || is_later(rejected)))
     }
 
-    /// A rejected one goes when a later release than it works. What was brought back is no later one, and what has the
-    /// image that was rejected may yet be rejected again, as long as there is an old one to go back to.
-    pub(super) fn superseded_by(&self, serving: &Member) -> Option<&Member> {
-        let is_last = self.draining.is_empty();
-        self.failed.iter().find(|rejected| {
-            serving.health.is_healthy()
-                && rejected.is_removable()
-                && rejected.created_at < serving.created_at
-                && rejected.release <= serving.release
-                && (is_last || rejected.image_id != serving.image_id)
-        })
-    }
-
-    /// The name for the next failure of this image: it counts the attempts. Or who has to go to free that name.
-    pub(super) fn next_failed_name(
-        &self,
-        image: &ImageId,
-        role: impl Fn(u32) -> Role,
-    ) -> Result<String, &Member> {
+    /// The name for the next failure of this image, whose number counts them.
+    pub(super) fn next_failed_name(&self, image: &ImageId) -> String {
         let last = self.last_rejection(image);
         let mut attempt = last.map_or(1, |(_, attempt)| attempt.saturating_add(1));
         loop {
-            let role = role(attempt);
-            match self.failed.iter().find(|other| other.role == role) {
-                Some(holder) if holder.is_removable() && !self.remembers_policy(holder) => {
-                    return Err(holder);
-                }
-                None if !self.is_taken(role) => return Ok(role.name(&self.name)),
-                // Somebody else has that name, or an older one is still stopping, or remembers what an old one is owed.
-                _ => attempt = attempt.saturating_add(1),
+            let role = Role::Failed { attempt };
+            if !self.is_taken(role) && self.failed.iter().all(|other| other.role != role) {
+                return role.name(&self.name);
             }
+            attempt = attempt.saturating_add(1);
         }
+    }
+
+    /// A rejected one of another image that has the name which the next failure of this image is to get.
+    pub(super) fn in_the_way_of_failure(&self, image: &ImageId) -> Option<&Member> {
+        let last = self.last_rejection(image);
+        let role = Role::Failed {
+            attempt: last.map_or(1, |(_, attempt)| attempt.saturating_add(1)),
+        };
+        let mut failed = self.failed.iter();
+        failed.find(|other| other.role == role && other.is_removable())
     }
 }
 
 impl Member {
     /// How much longer the image of a rejected candidate stays in quarantine, if it does.
     pub(super) fn quarantine(&self, now: DateTime<Utc>) -> Option<Reason> {
-        let (attempt, is_rejected) = match self.role {
-            Role::Failed { attempt } => (attempt, true),
-            Role::Inconclusive { attempt } => (attempt, false),
-            _ => return None,
+        let Role::Failed { attempt } = self.role else {
+            return None;
         };
         let span = TimeDelta::from_std(quarantine(attempt)).unwrap_or(TimeDelta::MAX / 4);
-        let until = self.finished_at.unwrap_or(self.created_at) + span;
+        let until = self.life.finished_at.unwrap_or(self.created_at) + span;
         let image = self.image.to_string();
-        (now < until || self.is_up()).then_some(if is_rejected {
-            Reason::Quarantined {
-                image,
-                attempt,
-                until,
-            }
-        } else {
-            Reason::AwaitingRetry {
-                image,
-                attempt,
-                until,
-            }
+        (now < until || self.is_up()).then_some(Reason::Quarantined {
+            image,
+            attempt,
+            until,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Which row of docs/development/rollout.md decides.
+//! The rows of the decision. `docs/development/rollout.md` is written from the sentences here.
 
 use std::fmt;
 
@@ -7,61 +7,212 @@ use chrono::{DateTime, Utc};
 use super::reason::Reason;
 use super::{Decided, Decision, Fact, Step};
 
-/// Declares [`Row`], a table to a line.
+/// Declares [`Row`] with the sentence of each, table by table.
 macro_rules! rows {
-    ($($row:ident)+) => {
-        /// A row of one of the tables in docs/development/rollout.md, by its id: the table's letter, and its number
-        /// in it.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[allow(missing_docs, reason = "the page says what each row is about")]
-        pub enum Row { $($row),+ }
+    ($($table:literal { $(#[doc = $sentence:literal] $row:ident)+ })+) => {
+        /// A row of one of the tables in docs/development/rollout.md: a state of the containers, and what is done about it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+        #[strum(serialize_all = "snake_case")]
+        pub enum Row { $($(#[doc = $sentence] $row),+),+ }
 
         impl Row {
-            /// All of them, table by table, in the order of the page.
-            pub const ALL: &[Self] = &[$(Self::$row),+];
+            /// All of them, table by table, in the order in which they are asked: the title of a table, and its rows, each
+            /// with its sentence.
+            pub const TABLES: &[(&str, &[(Self, &str)])] = &[$(($table, &[$((Self::$row, $sentence)),+])),+];
         }
     };
 }
 
 rows! {
-    Q1 Q2 Q3 Q4 Q5 Q6 Q7
-    F1 F2 F3 F4 F5 F6 F7
-    D1 D2 D3 D4 D5 D6 D7
-    S1 S2 S3 S4 S5 S6 S7 S8 S9 S10 S11 S12 S13 S14 S15 S16 S17 S18 S19 S20 S21 S22 S23 S24 S25 S26 S27
-    H1 H2 H3 H4 H5 H6 H7 H8 H9 H10 H11 H12 H13 H14
-    B1 B2 B3 B4 B5 B6 B7 B8 B9 B10
-    C1 C2 C3 C4 C5 C6 C7 C8 C9 C10 C11 C12 C13
-    V1 V2 V3 V4 V5 V6
-    N1 N2 N3 N4 N5 N6 N7 N8 N9 N10 N11 N12 N13 N14 N15 N16
-    R1 R2 R3 R4 R5
-    A1 A2 A3 A4 A5 A6 A7 A8 A9 A10 A11 A12
-    O1 O2 O3 O4 O5 O6 O7 O8 O9 O10
-    Y1 Y2 Y3 Y4 Y5 Y6 Y7 Y8
-    Z1
-    P1 P2 P3 P4 P5 P6 P7 P8
-    G1 G2 G3 G4 G5 G6
-    E1 E2 E3 E4
-    J1 J2 J3 J4 J5 J6 J7 J8
-    L1 L2
-    X1 X2 X3 X4 X5 X6 X7 X8 X9 X10 X11 X12
-    M1 M2
-    U1 U2 U3 U4 U5
-    T1 T2 T3 T4 T5 T6
-    K1 K2 K3
-    W1 W2
+    "Guards" {
+        /// The last engine call failed, and its pause is not over: wait; after ten failures in a row, rest.
+        CallFailed
+        /// Docker cannot show one of the containers: wait, and do nothing to any of them.
+        NotInspected
+        /// Health checks only: rest.
+        HealthOnly
+        /// The owner opted the delegate out, or it is a task of a Swarm service: rest.
+        LeftAlone
+        /// The name is one that Compose gives to a container for a moment: wait; after ten minutes, rest.
+        ComposeReplaces
+    }
+    "Failed and withdrawn containers" {
+        /// It has a restart policy: set it to `no`, so that Docker never starts it again.
+        GivenUpPolicy
+        /// It is up: ask it to stop; once its stop timeout is over, stop it at once.
+        GivenUpStop
+        /// Docker is removing it: wait, for ten minutes at most.
+        GivenUpRemoving
+        /// It is withdrawn, and ended three seconds ago or earlier: remove it.
+        WithdrawnRemove
+        /// It failed, but another one failed later, or a later release serves and is healthy: remove it.
+        FailedRemove
+    }
+    "Old containers behind the one in service" {
+        /// The old container is retired, and the one in service works: name it draining.
+        RetiredDrain
+        /// The successor in service ended ten seconds ago, or stays unhealthy while the old container can serve: reject it.
+        SuccessorReject
+        /// The old container drains, and the one in service works, or this process asked before: ask it to stop; after its timeout, at once.
+        DrainingStop
+        /// The old container has ended, and the one in service works: remove an image two releases old, then the container.
+        DrainingRemove
+        /// Docker is removing the old container: wait, for ten minutes at most.
+        OldRemoving
+        /// Anything else: wait until the one in service works.
+        OldWait
+    }
+    "In service" {
+        /// It is a copy that was never started: start it, once two can run at once or nothing else runs.
+        CopyStart
+        /// It stands for a delegate with `--rm`, and has ended: remove it after ten seconds.
+        AutoRemove
+        /// It does not run: rest.
+        NotRunning
+        /// Nothing new is wanted, since another replica comes first, which is at rest: rest.
+        Halted
+        /// Nothing new is wanted: rest, with the reason.
+        NothingNew
+        /// It was rolled back from the image that is published: rest.
+        RolledBack
+        /// It runs the image that is wanted: rest.
+        UpToDate
+        /// A retired or two other containers are still up; stop-first, one that was given up: wait.
+        EnoughDrains
+        /// It cannot be recreated as it is: rest.
+        Obstacle
+        /// The image is being pulled: wait.
+        Pulling
+        /// Whether the upgrade may start now depends on what the engine remembers: find out.
+        HoldsUnknown
+        /// With `UPGRADE_DELAY` or `UPGRADE_WAVE`, the image is new on this host: note the time.
+        FirstSeen
+        /// A label, a window, a pause, a delay or a wave does not permit the upgrade now: rest.
+        MayNotStart
+        /// The image is in quarantine, and no operator asks for it: rest.
+        Quarantined
+        /// Another process rejected the image during this run: rest.
+        RejectedMeanwhile
+        /// Another container, which is not ours, has a name that is needed: rest.
+        NameTaken
+        /// Start-first is required, and two containers cannot run at once: rest.
+        Blocked
+        /// Whether anything hidden keeps it from being recreated is unknown: find out.
+        ObstacleUnknown
+        /// The image was not pulled in this run: pull it.
+        Pull
+        /// Start-first, and whether the host has memory for two is unknown: find out.
+        MemoryUnknown
+        /// The candidate that this run created is gone: rest.
+        CandidateGone
+        /// Nothing is in the way: create the candidate.
+        Create
+    }
+    "Unhealthy, with HEALTH_ACTION=restart" {
+        /// This process asked for a restart: wait for its end; start a container that Docker stopped and left so.
+        RestartInProgress
+        /// The last start is not long enough ago: rest.
+        RestartBackoff
+        /// Docker refused the restart in this run: rest.
+        RestartRefused
+        /// The Manager cannot be reached, most delegates are unhealthy, or others need the container: rest; ask what is unknown.
+        RestartHeldBack
+        /// Three checks in a row have failed: restart it.
+        Restart
+    }
+    "Side by side" {
+        /// The one in service was made from the candidate: reject the candidate.
+        MadeFromCandidate
+        /// The candidate replaces another container, or another image is wanted, or the candidate cannot be started here: withdraw it.
+        Unwanted
+        /// The one in service was changed since the candidate was created: withdraw the candidate.
+        ServingChanged
+        /// The one in service has not run for less than 15 seconds: wait.
+        ServingDown
+        /// The one in service does not run, since its owner stopped it: withdraw the candidate.
+        ServingStopped
+        /// The candidate failed: reject it; stop it first while Docker cannot rename it.
+        CandidateReject
+        /// The candidate was created, and not compared yet: connect its networks, and compare it with the one in service.
+        Prepare
+        /// The candidate differs in more than its image: withdraw it.
+        Different
+        /// Start-first, and the candidate was created: start it.
+        CandidateStart
+        /// Stop-first, and the one in service has tasks: wait for an idle moment, for `IDLE_WAIT` at most.
+        WaitForIdle
+        /// The candidate waits for its turn, or is proven, but Docker is restarting the one in service: wait.
+        BetweenLives
+        /// Stop-first, and the candidate was created: name the one in service draining.
+        NameDraining
+        /// The candidate is proven: name the one in service retired.
+        NameRetired
+        /// Anything else: wait until the candidate has proven itself.
+        Proving
+    }
+    "The name is free" {
+        /// Its owner gave the replaced container another name, under which it runs: withdraw a candidate that was started.
+        ReplacedRenamed
+        /// Its owner gave the replaced container another name, and the candidate was never started: wait for that one's end, then withdraw.
+        RenamedWait
+        /// The old container was changed before the candidate was started: withdraw the candidate.
+        OldChanged
+        /// The old container is retired, and the candidate works: let the candidate take the name.
+        TakeName
+        /// The old container is retired, and the candidate failed or was never started: reject the candidate.
+        RetiredReject
+        /// The candidate was created, and a container that it needs does not run: rest.
+        CompanionMissing
+        /// The old container drains, and the candidate was not started, or cannot run beside it: ask the old one to stop.
+        FreeStop
+        /// The candidate was created: start it, once no failed or withdrawn container that it cannot run beside is up.
+        FreeStart
+        /// The candidate is proven: let it take the name.
+        FreePromote
+        /// The candidate failed, and an old container is there: reject the candidate.
+        FreeReject
+        /// The candidate failed, and no old container is there: after 15 seconds, recreate the old one from it.
+        Recreate
+        /// Anything else: wait until the candidate has proven itself.
+        FreeProving
+    }
+    "Restoring" {
+        /// The old container is retired, or runs in a life that nobody asked to stop: give it the name back.
+        Restore
+        /// The old container still runs, and was asked to stop: ask it again, since only a new life can serve.
+        RestoreStop
+        /// The old container ended less than ten seconds ago, or a container that it cannot run beside is up: wait.
+        RestoreWait
+        /// Docker refused three times to start the old container, or is about to remove it (`--rm`): recreate it from itself.
+        RecreateOld
+        /// The old container has ended: start it.
+        RestoreStart
+        /// No container is left that could serve: rest.
+        NoContainer
+    }
+    "The upgrader itself" {
+        /// This process is the candidate, and nothing of its name is up: take the name; a stopped predecessor is named retired first.
+        TakeOwnName
+        /// The candidate has not taken the name for 30 seconds, or its helper failed: reject the candidate.
+        NotAnUpgrader
+        /// Two upgraders cannot run at once, and there is no helper for this candidate: create it.
+        HelperCreate
+        /// The helper was created: start it; then wait until it says that it is ready, and is proven.
+        HelperStart
+        /// All is done: stop the helper and remove it.
+        HelperRemove
+    }
 }
 
 impl Row {
-    pub(super) fn act(self, step: Step) -> Decided {
-        self.decide(Decision::Act(step))
+    /// All rows, in the order of the page.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let rows = Self::TABLES.iter().flat_map(|(_, rows)| *rows);
+        rows.map(|(row, _)| *row)
     }
 
-    /// What comes first, where there is such a thing, and then the step.
-    pub(super) fn after(self, first: Option<Decided>, step: impl FnOnce() -> Step) -> Decided {
-        match first {
-            Some(first) => self.see(first),
-            None => self.act(step()),
-        }
+    pub(super) fn act(self, step: Step) -> Decided {
+        self.decide(Decision::Act(step))
     }
 
     pub(super) fn learn(self, fact: Fact) -> Decided {
@@ -76,20 +227,13 @@ impl Row {
         self.decide(Decision::Rest(reason))
     }
 
-    /// What another table says.
-    pub(super) fn see(self, mut table: Decided) -> Decided {
-        table.rows.insert(0, self);
-        table
-    }
-
-    fn decide(self, decision: Decision) -> Decided {
-        let rows = vec![self];
-        Decided { rows, decision }
+    pub(super) fn decide(self, decision: Decision) -> Decided {
+        Decided { row: self, decision }
     }
 }
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
+        f.write_str(self.into())
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::{FailureCause, Intent, Member, Rollout};
+use super::{Intent, Member, Rejection, RememberedImage, Rollout};
 use crate::container::{ContainerId, ImageId, Role};
 use crate::image::ImageReference;
 use crate::rollout::reason::Reason;
@@ -19,7 +19,7 @@ use crate::text::duration;
 pub enum Step {
     /// Have the engine remember that an image was first seen now.
     NoteFirstSeen {
-        /// What tells it apart from all others.
+        /// A text that tells it apart from all others.
         image: String,
     },
     /// Pull the image, and learn which id the reference stands for.
@@ -33,44 +33,38 @@ pub enum Step {
         release: u64,
         intent: Intent,
     },
-    /// Make `NAME.standby`, a copy of an `--rm` delegate that stays when the original vanishes.
-    CreateStandby { from: ContainerId },
-    /// Make `NAME.candidate` from the standby, or from an old one that the engine cannot start any more: the delegate
-    /// as it was.
-    Recreate { from: ContainerId },
-    /// Make `NAME.attempt`, a container of the candidate's image that is never started, since the candidate itself
-    /// vanishes by stopping.
-    CreateAttemptMarker { candidate: ContainerId, image: String },
+    /// Connect a candidate to its networks, and compare it with the container that it is to replace.
+    Prepare { id: ContainerId, name: String },
+    /// Make `NAME` once more, as it was: from an old one that the engine can no longer start, or from a candidate and the
+    /// image before.
+    Recreate {
+        from: ContainerId,
+        /// The image before; `None` for that of `from`.
+        image: Option<RememberedImage>,
+    },
     /// Make `NAME.helper` from the upgrader in service and the image of its candidate.
     CreateHelper { from: ContainerId, image: String },
-    /// Start a candidate, or an old one that is restored.
+    /// Start a candidate, a copy, or an old one that is restored.
     Start { id: ContainerId, name: String },
-    /// Half of the commit: the old one gives up the name. In a stop-first replacement, its beginning.
+    /// Half of the commit: the container in service gives up the name, and continues to work.
     Retire { id: ContainerId, to: String },
-    /// A candidate that is not wanted any more gets another name, before it is stopped as gently as a delegate.
+    /// Announce by its name that a container is asked to stop.
+    Drain { id: ContainerId, to: String },
+    /// A candidate that is no longer wanted gets another name, before it is stopped as gently as a delegate.
     Withdraw {
         id: ContainerId,
         to: String,
-        /// Why, where its image is not to be tried again for now.
+        /// Why no other one is made in this run, where that is so.
         because: Option<Reason>,
     },
-    /// A candidate gets the name back that somebody took from it.
-    Rename { id: ContainerId, to: String },
-    /// The other half: the proven candidate takes the name.
+    /// The other half of the commit: the proven candidate takes the name.
     Promote { id: ContainerId, to: String },
-    /// The candidate failed: its name says so from now on, or that of its attempt marker.
+    /// The candidate failed: its name says so from now on.
     Reject {
         id: ContainerId,
         to: String,
         image: String,
-        cause: FailureCause,
-    },
-    /// The candidate failed while others did no better: its name says so from now on, or that of its attempt marker.
-    SetAside {
-        id: ContainerId,
-        to: String,
-        /// What was seen.
-        because: Reason,
+        rejection: Rejection,
     },
     /// The old one takes its name back.
     Restore { id: ContainerId, to: String },
@@ -95,7 +89,7 @@ pub enum Step {
         grace: Duration,
         /// How many checks in a row it has failed.
         failures: u64,
-        /// What the last one found.
+        /// The finding of the last one.
         verdict: String,
     },
     /// Remove a stopped container.
@@ -108,6 +102,13 @@ impl Step {
     pub(super) fn pull(reference: &ImageReference) -> Self {
         Self::Pull {
             reference: reference.clone(),
+        }
+    }
+
+    pub(super) fn prepare(candidate: &Member) -> Self {
+        Self::Prepare {
+            id: candidate.id.clone(),
+            name: candidate.name.clone(),
         }
     }
 
@@ -136,22 +137,28 @@ impl Step {
         }
     }
 
-    pub(super) fn set_policy(member: &Member, policy: &str) -> Self {
+    pub(super) fn keep_stopped(member: &Member) -> Self {
         Self::SetRestartPolicy {
             id: member.id.clone(),
             name: member.name.clone(),
-            policy: policy.to_owned(),
+            policy: "no".to_owned(),
         }
     }
 
-    /// The old one gives up the name. Its new name has the second, or the next one that is free. By a clock that was
-    /// set back it would be older than the life that ends here.
-    pub(super) fn retire(rollout: &Rollout, old: &Member, now: DateTime<Utc>) -> Self {
-        let begun = old.started_at.map_or(0, |started| started.timestamp() + 1);
-        let since = now.timestamp().max(begun);
+    pub(super) fn retire(rollout: &Rollout, serving: &Member) -> Self {
         Self::Retire {
+            id: serving.id.clone(),
+            to: Role::Retired.name(&rollout.name),
+        }
+    }
+
+    /// The new name has the present second, rounded up. By a clock that was set back that would be before the life that is
+    /// to end.
+    pub(super) fn drain(rollout: &Rollout, old: &Member, now: DateTime<Utc>) -> Self {
+        let since = Some(now).max(old.life.started_at);
+        Self::Drain {
             id: old.id.clone(),
-            to: rollout.dated_name(since, |since| Role::Draining { since }),
+            to: rollout.dated_name(round_up(since.unwrap_or(now)), |since| Role::Draining { since }),
         }
     }
 
@@ -163,15 +170,17 @@ impl Step {
     ) -> Self {
         Self::Withdraw {
             id: candidate.id.clone(),
-            to: rollout.dated_name(now.timestamp(), |since| Role::Withdrawn { since }),
+            to: rollout.dated_name(round_up(now), |since| Role::Withdrawn { since }),
             because,
         }
     }
 
-    pub(super) fn rename(member: &Member, to: String) -> Self {
-        Self::Rename {
-            id: member.id.clone(),
-            to,
+    pub(super) fn reject(rollout: &Rollout, candidate: &Member, rejection: Rejection) -> Self {
+        Self::Reject {
+            id: candidate.id.clone(),
+            to: rollout.next_failed_name(&candidate.image_id),
+            image: candidate.image.to_string(),
+            rejection,
         }
     }
 
@@ -202,19 +211,20 @@ impl Step {
     }
 }
 
-/// What is being done.
+/// The step in progress, in words.
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoteFirstSeen { image } => write!(f, "noting that {image} is first seen now"),
             Self::Pull { reference } => write!(f, "pulling {reference}"),
             Self::Create { reference, .. } => write!(f, "creating the candidate with {reference}"),
-            Self::CreateStandby { from } => write!(f, "creating a standby copy of {from}"),
-            Self::Recreate { from } => write!(f, "recreating the old container from {from}"),
-            Self::CreateAttemptMarker { candidate, image } => {
+            Self::Prepare { name, .. } => write!(f, "preparing {name}"),
+            Self::Recreate { from, image } => {
+                let image = image.as_ref().map(|image| format!(" with {}", image.reference));
                 write!(
                     f,
-                    "marking {image} as tried before starting the candidate ({candidate})"
+                    "recreating the old container from {from}{}",
+                    image.unwrap_or_default()
                 )
             }
             Self::CreateHelper { image, .. } => {
@@ -222,11 +232,13 @@ impl fmt::Display for Step {
             }
             Self::Start { id, name } => write!(f, "starting {name} ({id})"),
             Self::Retire { id, to } => write!(f, "retiring the old container ({id}) as {to}"),
+            Self::Drain { id, to } => write!(
+                f,
+                "naming the old container ({id}) {to} before it is asked to stop"
+            ),
             Self::Withdraw { id, to, .. } => write!(f, "withdrawing the candidate ({id}) as {to}"),
-            Self::Rename { id, to } => write!(f, "renaming the candidate ({id}) back to {to}"),
             Self::Promote { id, to } => write!(f, "promoting the candidate ({id}) to {to}"),
             Self::Reject { id, to, .. } => write!(f, "rejecting the candidate ({id}), kept as {to}"),
-            Self::SetAside { id, to, .. } => write!(f, "setting the candidate ({id}) aside, kept as {to}"),
             Self::Restore { id, to } => write!(f, "restoring the old container ({id}) as {to}"),
             Self::SetRestartPolicy { id, name, policy } => {
                 write!(f, "setting the restart policy of {name} ({id}) to {policy}")
@@ -252,24 +264,23 @@ impl fmt::Display for Step {
 }
 
 impl Step {
-    /// What has been done once the step has succeeded, in words.
+    /// The step's result once it has succeeded, in words.
     pub(crate) fn result(&self) -> String {
         match self {
             Self::NoteFirstSeen { image } => format!("noted when {image} was first seen"),
             Self::Pull { reference } => format!("pulled {reference}"),
             Self::Create { .. } => "created the candidate".to_owned(),
-            Self::CreateStandby { .. } => "created the standby copy".to_owned(),
+            Self::Prepare { name, .. } => format!("prepared {name}"),
             Self::Recreate { .. } => "recreated the old container".to_owned(),
-            Self::CreateAttemptMarker { .. } => "created the attempt marker".to_owned(),
             Self::CreateHelper { .. } => "created the helper".to_owned(),
             Self::Start { name, .. } => format!("started {name}"),
-            Self::Retire { to, .. } | Self::Restore { to, .. } => {
+            Self::Retire { to, .. } | Self::Drain { to, .. } | Self::Restore { to, .. } => {
                 format!("renamed the old container to {to}")
             }
-            Self::Withdraw { to, .. } | Self::Rename { to, .. } | Self::Promote { to, .. } => {
+            Self::Withdraw { to, .. } | Self::Promote { to, .. } => {
                 format!("renamed the candidate to {to}")
             }
-            Self::Reject { to, .. } | Self::SetAside { to, .. } => format!("kept as {to}"),
+            Self::Reject { to, .. } => format!("kept as {to}"),
             Self::SetRestartPolicy { name, policy, .. } => {
                 format!("set the restart policy of {name} to {policy}")
             }
@@ -283,13 +294,13 @@ impl Step {
     /// The container that it changes; `None` for one that it creates, and for steps about images.
     pub(crate) fn container(&self) -> Option<&ContainerId> {
         match self {
-            Self::Start { id, .. }
+            Self::Prepare { id, .. }
+            | Self::Start { id, .. }
             | Self::Retire { id, .. }
+            | Self::Drain { id, .. }
             | Self::Withdraw { id, .. }
-            | Self::Rename { id, .. }
             | Self::Promote { id, .. }
             | Self::Reject { id, .. }
-            | Self::SetAside { id, .. }
             | Self::Restore { id, .. }
             | Self::SetRestartPolicy { id, .. }
             | Self::Stop { id, .. }
@@ -298,4 +309,9 @@ impl Step {
             _ => None,
         }
     }
+}
+
+/// The second of a moment, rounded up: what is in a name begins no earlier than it says.
+fn round_up(moment: DateTime<Utc>) -> i64 {
+    moment.timestamp() + i64::from(moment.timestamp_subsec_nanos() > 0)
 }

@@ -1,4 +1,4 @@
-//! What a container has said of its work: a hint, like all that a process remembers.
+//! A container's own words about its work: a hint, like all that a process remembers.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ impl WorkSeen {
         self.said = answer.map(|work| (now, work)).or(self.said);
     }
 
-    /// Whether it has answered so lately, in the life that began then, that it need not be asked again.
+    /// Whether its last answer, in the life that began then, is recent enough, so that it need not be asked again.
     pub fn is_recent(&self, now: DateTime<Utc>, age: Duration, life: Option<DateTime<Utc>>) -> bool {
         self.life == life && self.asked_at.is_some_and(|asked| elapsed(asked, now) < age)
     }

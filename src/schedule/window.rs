@@ -7,7 +7,7 @@ use chrono::{DateTime, Datelike, Days, NaiveDate, NaiveTime, TimeDelta, Timelike
 use super::dst;
 use super::zone::Zone;
 
-/// What is accepted, in the words of errors and of the page.
+/// The accepted texts, in the words of errors and of the page.
 pub const ACCEPTED: &str = "a window such as Mon-Fri 02:00-05:00, or several separated by commas";
 
 const DAY: u32 = 24 * 60;
@@ -31,15 +31,15 @@ struct Range {
     to: u32,
 }
 
-/// Why a text is no window.
+/// Why a text is not a window.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the sentence of each says what it is")]
 pub enum WindowError {
     #[error("{0:?} has no hours such as 02:00-05:00")]
     NoHours(String),
-    #[error("{0:?} is no time of the day such as 02:00")]
+    #[error("{0:?} is not a time of day such as 02:00")]
     Time(String),
-    #[error("{0:?} is no day of the week such as Mon, and no range such as Mon-Fri")]
+    #[error("{0:?} is not a weekday such as Mon or a range such as Mon-Fri")]
     Day(String),
     #[error("{0:?} ends when it begins; the whole day is 00:00-24:00")]
     Empty(String),
@@ -68,8 +68,8 @@ impl UpgradeWindow {
         self.ranges.iter().any(|range| range.contains(today, minute))
     }
 
-    /// The first moment from then on at which it is open. Where clocks are put forward over the beginning, that is when
-    /// they go on; where they are put back, the hour that comes twice counts twice.
+    /// The first moment from then on at which it is open. If daylight saving time skips the start of a window, the window
+    /// opens right after the change; an hour that comes twice counts twice.
     pub fn next_opening(&self, at: DateTime<Utc>) -> DateTime<Utc> {
         if self.is_open(at) {
             return at;

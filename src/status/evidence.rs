@@ -12,7 +12,7 @@ use tracing::{debug, warn};
 use crate::container::{ContainerId, ImageId, RunState};
 use crate::engine::Engine;
 use crate::health;
-use crate::rollout::{FailureCause, Member, Rollout};
+use crate::rollout::{Member, Rejection, Rollout};
 use crate::text::redact::Redactor;
 use crate::text::time;
 
@@ -115,53 +115,39 @@ pub struct EvidenceStore(HashMap<String, Record>);
 
 #[derive(Debug)]
 struct Record {
-    /// The candidate; `None` where it had vanished.
-    container: Option<ContainerId>,
+    container: ContainerId,
     image: ImageId,
     evidence: Evidence,
 }
 
 impl EvidenceStore {
-    /// Collects and logs the evidence on a candidate that is about to be rejected. `name` is the one under which it,
-    /// or its quarantine marker, will be kept.
+    /// Collects and logs the evidence on a candidate that is about to be rejected. `name` is the one under which it
+    /// will be kept.
     pub async fn record<E: Engine>(
         &mut self,
         engine: &E,
         rollout: &Rollout,
         candidate: &Member,
         name: &str,
-        cause: &FailureCause,
+        rejection: &Rejection,
         now: DateTime<Utc>,
     ) {
         let known = self.0.get(name);
-        if known.is_some_and(|known| known.container.as_ref() == Some(&candidate.id)) {
+        if known.is_some_and(|known| known.container == candidate.id) {
             return;
         }
         let mut evidence = Evidence::collect(engine, candidate, name, now).await;
-        evidence.message = Some(cause.to_string());
+        evidence.message = Some(rejection.to_string());
         if evidence.health_log.is_empty() {
             evidence.health_log.push(candidate.health.to_string());
         }
         evidence.log(rollout);
-        self.keep(Some(&candidate.id), &candidate.image_id, evidence);
+        self.keep(&candidate.id, &candidate.image_id, evidence);
     }
 
-    /// Records a rejected candidate that has vanished: only the cause is left, and its attempt marker.
-    pub fn record_vanished(
-        &mut self,
-        name: &str,
-        attempt: &Member,
-        cause: &FailureCause,
-        now: DateTime<Utc>,
-    ) {
-        let mut evidence = Evidence::empty(name, attempt.image.as_str(), now);
-        evidence.message = Some(cause.to_string());
-        self.keep(None, &attempt.image_id, evidence);
-    }
-
-    fn keep(&mut self, container: Option<&ContainerId>, image: &ImageId, evidence: Evidence) {
+    fn keep(&mut self, container: &ContainerId, image: &ImageId, evidence: Evidence) {
         let record = Record {
-            container: container.cloned(),
+            container: container.clone(),
             image: image.clone(),
             evidence,
         };
@@ -178,9 +164,9 @@ impl EvidenceStore {
             if rejected.is_up() {
                 return None;
             }
-            let time = rejected.finished_at.unwrap_or(rejected.created_at);
+            let time = rejected.life.finished_at.unwrap_or(rejected.created_at);
             let evidence = Evidence::collect(engine, rejected, &rejected.name, time).await;
-            self.keep(Some(&rejected.id), &rejected.image_id, evidence);
+            self.keep(&rejected.id, &rejected.image_id, evidence);
         }
         self.0.get(&rejected.name).map(|record| record.evidence.clone())
     }

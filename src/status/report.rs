@@ -123,7 +123,11 @@ impl Drain {
             container: member.name.clone(),
             tasks: member.work.map(|work| work.tasks),
             since,
-            until: since.map(|since| since + member.stop_timeout),
+            until: member
+                .history
+                .stop_requested_at
+                .or(since)
+                .map(|asked| asked + member.stop_timeout),
         }
     }
 }
@@ -180,7 +184,10 @@ impl Report {
                     ReasonKind::AwaitingAnswer
                         | ReasonKind::Pulling
                         | ReasonKind::Proving
-                        | ReasonKind::Confirming
+                        | ReasonKind::Interrupted
+                        | ReasonKind::Returning
+                        | ReasonKind::BetweenLives
+                        | ReasonKind::ReplacedByCompose
                         | ReasonKind::WaitingForReplica
                         | ReasonKind::WaitingForOthers
                         | ReasonKind::StandingBy
@@ -261,7 +268,10 @@ impl DelegateReport {
             container_id: member.id.short().to_owned(),
             image: member.image.to_string(),
             release: member.release,
-            previous_image: member.previous_image.as_ref().map(ToString::to_string),
+            previous_image: member
+                .previous
+                .as_ref()
+                .map(|before| before.reference.to_string()),
             expiry: member.image.expiry().filter(|_| !rollout.is_upgrader()),
             health: member.health.status,
             health_probe: member.health.probe,

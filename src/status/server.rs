@@ -20,13 +20,13 @@ use crate::telemetry;
 const TEXT: &str = "text/plain; charset=utf-8";
 
 const WRONG_NAME: &str = "\
-the upgrader is not known by this name: ask by an IP address, or add the name to STATUS_HOSTS in its environment
+unknown host name (DNS-rebinding protection): use an IP address, or add the name to STATUS_HOSTS in the upgrader's environment
 ";
 
-/// What is served.
+/// The pages that are served.
 #[derive(Clone)]
 pub struct Server {
-    /// What the loop publishes.
+    /// The status that the loop publishes.
     pub status: Reader,
     /// Whether the loop is alive.
     pub liveness: Liveness,
@@ -73,7 +73,7 @@ impl Server {
         }
     }
 
-    /// What the loop published, and what is known without it.
+    /// The published status, and what is known without the loop.
     fn current(&self) -> Status {
         Status {
             log_lines_dropped: telemetry::dropped_lines(),

@@ -42,7 +42,7 @@ pub fn read(service: &Value, tasks: &[Value], workloads: &[String], zone: &Zone)
         tasks: tasks_of(service, image, tried, own),
         record,
         opted_out: observe::opted_out_by(label),
-        limits: observe::limits_by(label, zone),
+        limits: observe::owner_by(label, zone),
         unsupported: (is("ReplicatedJob") || is("GlobalJob"))
             .then_some("a Swarm job, which starts again with each update"),
         pace: pace(service),

@@ -62,7 +62,6 @@ fn make_the_successor(bencher: Bencher<'_, '_>, of: &str) {
         reference: "harness/delegate:26.02.1",
         by_id: None,
         labels: &labels,
-        is_standby: false,
     };
     let api = ApiVersion::new(1, 41);
     bencher.bench(|| create_request(black_box(&old), images, &overrides, api).expect("a body"));

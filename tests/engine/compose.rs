@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use kit::lab::{Lab, V1, V2, docker, expect, image, image_of};
+use kit::lab::{Daemon, Lab, Signal, V1, V2, docker, expect, image, image_of};
+
+/// Enough for a step of a replacement, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// `docker compose`, or `docker-compose` where that is what there is.
 pub(crate) fn compose_command() -> Command {
@@ -117,34 +120,66 @@ fn compose_still_knows_a_delegate_that_was_upgraded() {
     assert_eq!(project.state(), "running");
 }
 
-/// `docker compose up` makes it anew, and its old container takes longer to stop than the proof of the new image.
-#[test]
-fn what_compose_makes_anew_during_the_proof_is_all_that_runs() {
-    let project = Project::new(Lab::new("compose-anew"), V1);
-    project.add("    stop_grace_period: 60s\n", &["DRAIN_SECONDS: '25'"]);
+/// A project whose delegate is being replaced: its candidate proves itself.
+fn while_it_proves_itself(test: &str, lines: &str, variables: &[&str]) -> (Project, Daemon) {
+    let project = Project::new(Lab::new(test), V1);
+    project.add(lines, variables);
     project.compose(&["up", "--detach"]);
-    let mut once = project.lab.upgrader(V2).with("HEALTHY_TIME", "10s").begin("once");
-    once.says("reason=\"proving\"", Duration::from_secs(60));
-    project.add(
-        "    stop_grace_period: 60s\n",
-        &["DRAIN_SECONDS: '25'", "MADE: anew"],
-    );
+    let once = project.lab.upgrader(V2).with("HEALTHY_TIME", "12s").begin("once");
+    once.says("reason=\"proving\"", PATIENCE);
+    (project, once)
+}
+
+/// Compose finds two containers of one service, and removes one of them.
+#[test]
+fn one_delegate_is_left_when_compose_removes_one_of_two() {
+    let (project, mut once) = while_it_proves_itself("compose-twins", "", &[]);
     project.compose(&["up", "--detach"]);
     let run = once.wait();
-    assert!(
-        run.text.contains("asked it or its replacement to stop"),
-        "{}",
-        run.text
-    );
-    let (anew, made) = (project.container(), "MADE=anew");
-    let environment = docker(&["inspect", "--format", "{{.Config.Env}}", &anew]);
-    assert!(environment.contains(made), "{environment}");
-    assert_eq!(project.all(), anew, "{}", run.text);
+    assert!(!project.all().contains('\n'), "{}", run.text);
+    let run = project.lab.upgrader(V2).run(&["once"]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    let all = project.all();
+    assert_eq!((project.container(), image_of(&all)), (all.clone(), image(V2)));
     assert_eq!(project.state(), "running");
+    let name = docker(&["inspect", "--format", "{{.Name}}", &all]);
+    assert!(!name.contains(".candidate"), "{name}");
+}
+
+#[test]
+fn nothing_comes_back_after_compose_down() {
+    let (project, mut once) = while_it_proves_itself(
+        "compose-down",
+        "    stop_grace_period: 60s\n",
+        &["DRAIN_SECONDS: '5'"],
+    );
+    project.compose(&["down"]);
+    let run = once.wait();
+    assert_eq!(project.all(), "", "{}", run.text);
+    let mut daemon = project.lab.upgrader(V2).with("SCHEDULE", "* * * * * *").start();
+    // Longer than what has ended is left to its owner.
+    std::thread::sleep(Duration::from_secs(20));
+    daemon.signal(Signal::TERM);
+    assert_eq!(project.all(), "", "{}", daemon.log());
+}
+
+/// Compose recreates it from a changed file, and its old container takes longer to stop than the proof of the new image.
+#[test]
+fn delegate_that_compose_recreates_during_the_proof_keeps_its_new_settings() {
+    let slow = "    stop_grace_period: 60s\n";
+    let (project, mut once) = while_it_proves_itself("compose-recreate", slow, &["DRAIN_SECONDS: '25'"]);
+    project.add(slow, &["DRAIN_SECONDS: '25'", "MADE: again"]);
+    project.compose(&["up", "--detach"]);
+    let run = once.wait();
+    let environment = docker(&["inspect", "--format", "{{.Config.Env}}", &project.container()]);
+    assert!(environment.contains("MADE=again"), "{environment}\n{}", run.text);
     let run = project.lab.upgrader(V2).run(&["once"]);
     assert_eq!(run.code, Some(0), "{}", run.text);
     let new = project.container();
-    assert_eq!((image_of(&new), project.all()), (image(V2), new));
+    assert_eq!((image_of(&new), project.all()), (image(V2), new.clone()));
+    assert_eq!(project.state(), "running");
+    let environment = docker(&["inspect", "--format", "{{.Config.Env}}", &new]);
+    assert!(environment.contains("MADE=again"), "{environment}");
 }
 
 /// An inline config is copied into the container before it is started. This does by hand what compose does from 2.23.1

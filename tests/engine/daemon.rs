@@ -127,7 +127,7 @@ fn an_engine_that_comes_back_is_found_again() {
 }
 
 #[test]
-fn a_single_run_ends_on_sigterm_and_the_next_one_goes_on() {
+fn single_run_ends_on_sigterm_and_the_next_one_continues() {
     let lab = Lab::new("once-sigterm");
     let name = lab.delegate("1", V1, &[]);
     let upgrader = lab.upgrader(V2).with("HEALTHY_TIME", "4s");

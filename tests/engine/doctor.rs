@@ -69,7 +69,7 @@ fn doctor_finds_nothing_wrong_and_is_not_counted_as_an_upgrader() {
         format!("it has {v2}, for {old}"),
     );
     for expected in [
-        ("configuration", "every variable is understood"),
+        ("configuration", "all settings are valid"),
         ("delegates", &format!("{old}, {new}")),
         (old.as_str(), &old_target),
         (new.as_str(), &new_target),

@@ -78,7 +78,7 @@ fn another_delegate_is_served_while_an_old_one_drains() {
 }
 
 #[test]
-fn sigterm_at_any_stage_ends_it_at_once_and_the_next_start_goes_on() {
+fn sigterm_at_any_stage_ends_it_at_once_and_the_next_start_continues() {
     let lab = Lab::new("sigterm-stages");
     let name = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=5"]);
     let old = follow(&name);

@@ -1,8 +1,10 @@
 //! Replacements that fail: the old one is as it was, and the reason is reported.
 
-use kit::lab::{CRASHES, FLAPS, Lab, NEVER_HEALTHY, V1, V2, docker, image, image_of, life};
+use std::process::Command;
 
-/// Runs `once` towards an image that is no good, twice, with these times for its health; the delegate must not notice.
+use kit::lab::{CRASHES, FLAPS, Lab, NEVER_HEALTHY, V1, V2, docker, expect, image, image_of, life};
+
+/// Runs `once` towards an image that is bad, twice, with these times for its health; the delegate is not touched.
 fn rejected(test: &str, version: &str, (healthy, deadline): (&str, &str), words: &str) {
     let lab = Lab::new(test);
     let name = lab.delegate("1", V1, &["--restart", "unless-stopped"]);
@@ -63,6 +65,98 @@ fn a_candidate_that_flaps_is_rejected() {
     // In five seconds it has one unhealthy turn of two at least.
     let words = "not healthy for 5s without a break within 16s";
     rejected("flaps", FLAPS, ("5s", "16s"), words);
+}
+
+/// The delegate's image with further lines, pushed under a tag of the test's own.
+fn push_image(lab: &Lab, number: usize, lines: &str) -> String {
+    let version = format!("26.08.{}{number}", std::process::id());
+    let reference = image(&version);
+    let context = tempfile::tempdir().expect("a directory for an image");
+    std::fs::write(context.path().join("plain"), "text\n").expect("a file");
+    let dockerfile = format!("FROM {}\nLABEL of={}\n{lines}\n", image(V1), lab.name);
+    std::fs::write(context.path().join("Dockerfile"), dockerfile).expect("a Dockerfile");
+    expect(
+        Command::new("docker")
+            .env("DOCKER_BUILDKIT", "0")
+            .args(["build", "--quiet", "--tag", &reference])
+            .arg(context.path()),
+    );
+    docker(&["push", "--quiet", &reference]);
+    version
+}
+
+#[test]
+fn image_that_cannot_be_started_is_rejected_with_its_cause() {
+    for (number, (lines, words)) in [
+        (
+            "ENTRYPOINT [\"/nonexistent\"]",
+            "Docker could not start it: its entrypoint does not exist in the image: ",
+        ),
+        (
+            "COPY plain /plain\nENTRYPOINT [\"/plain\"]",
+            "Docker could not start it: its entrypoint is not executable: ",
+        ),
+        (
+            "USER nobody-here",
+            "Docker could not start it: its user does not exist in the image: ",
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let lab = Lab::new(&format!("refused-{number}"));
+        let version = push_image(&lab, number, lines);
+        let name = lab.delegate("1", V1, &[]);
+        let before = life(&name);
+        let run = lab.upgrader(&version).run(&["once"]);
+        assert_eq!(run.code, Some(1), "{}", run.text);
+        assert!(run.text.contains(words), "{words:?} is not in:\n{}", run.text);
+        assert_eq!(life(&name), before, "{}", run.text);
+        assert_eq!(lab.names(), ["1", "1.failed-1"], "{}", run.text);
+    }
+}
+
+/// Whatever else a container needs, the delegate in service has it already: another container of it may not get it.
+#[test]
+fn start_that_the_host_refuses_names_its_cause() {
+    let lab = Lab::new("no-address");
+    let network = format!("{}-tiny", lab.name);
+    let subnet = "10.231.77.0/30";
+    docker(&[
+        "network",
+        "create",
+        "--label",
+        &lab.label(),
+        "--subnet",
+        subnet,
+        &network,
+    ]);
+    let name = lab.delegate("1", V1, &["--network", &network]);
+    let before = life(&name);
+    let run = lab.upgrader(V2).run(&["once"]);
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    let words = "its network has no free address: no available IPv4 addresses";
+    assert!(run.text.contains(words), "{}", run.text);
+    assert_eq!(
+        (life(&name), lab.names()),
+        (before, vec!["1".to_owned(), "1.failed-1".to_owned()])
+    );
+    docker(&["rm", "--force", &name]);
+}
+
+#[test]
+fn delegate_whose_bind_mount_is_gone_is_left_alone() {
+    let lab = Lab::new("no-source");
+    let source = tempfile::tempdir().expect("a directory");
+    let mount = format!("type=bind,source={},target=/shared", source.path().display());
+    let name = lab.delegate("1", V1, &["--mount", &mount]);
+    let before = life(&name);
+    drop(source);
+    let run = lab.upgrader(V2).run(&["once"]);
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    let words = "bind source path does not exist";
+    assert!(run.text.contains(words), "{}", run.text);
+    assert_eq!((life(&name), lab.names()), (before, vec!["1".to_owned()]));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The upgrader replaces its own container, on a real engine: who serves meanwhile, who is left, and what becomes of it when
-//! either of the two is killed at any call.
+//! The upgrader replaces its own container, on a real engine: which of the two serves meanwhile, which one is left, and what
+//! becomes of it when either of them is killed at any call.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::proxy::{Proxy, Treatment};
-use kit::lab::{Lab, V1, V2, docker, env, eventually, expect, image, inspect, logs, project};
+use kit::lab::{
+    Lab, V1, V2, WITH_HEALTHCHECK, docker, env, eventually, expect, image, inspect, logs, project,
+};
 
 pub(crate) const FIRST: &str = "1.0.0";
 pub(crate) const SECOND: &str = "1.1.0";
@@ -21,7 +23,7 @@ pub(crate) const CRASHES: &str = "1.2.0";
 /// It lives, but never sees an engine.
 const NEVER_READY: &str = "1.3.0";
 /// It works, but its HEALTHCHECK says that it does not.
-pub(crate) const UNHEALTHY: &str = "1.4.0";
+const UNHEALTHY: &str = "1.4.0";
 /// What shortens the times of an upgrader that replaces itself.
 pub(crate) const SHORT: [&str; 6] = [
     "SELF_UPGRADE=true",
@@ -82,10 +84,16 @@ pub(crate) fn build() {
 /// starts it again when it ends, unless it has `--rm`.
 pub(crate) fn run(lab: &Lab, wanted: &str, socket: &str, arguments: &[&str]) -> String {
     build();
+    run_towards(lab, &upgrader_image(wanted), socket, arguments)
+}
+
+/// The same with any image. A variable among the arguments replaces one of the short times.
+fn run_towards(lab: &Lab, wanted: &str, socket: &str, arguments: &[&str]) -> String {
+    build();
     let socket = format!("{socket}:/var/run/docker.sock");
     let workload = format!("UPGRADER_WORKLOAD_NAME={}", lab.name);
     let published = format!("PUBLISHED_IMAGE={}", image(V2));
-    let wanted = format!("SELF_IMAGE={}", upgrader_image(wanted));
+    let wanted = format!("SELF_IMAGE={wanted}");
     let first = upgrader_image(FIRST);
     let mut all = vec![
         "--health-interval",
@@ -100,7 +108,10 @@ pub(crate) fn run(lab: &Lab, wanted: &str, socket: &str, arguments: &[&str]) -> 
         &wanted,
     ];
     for variable in SHORT {
-        all.extend(["--env", variable]);
+        let name = variable.split_inclusive('=').next().unwrap_or_default();
+        if !arguments.iter().any(|argument| argument.starts_with(name)) {
+            all.extend(["--env", variable]);
+        }
     }
     if !arguments.contains(&"--rm") {
         all.extend(["--restart", "unless-stopped"]);
@@ -190,8 +201,8 @@ impl Watch {
 /// What a successor may not change.
 pub(crate) fn settings(document: &Value) -> Value {
     let mut host = document["HostConfig"].clone();
-    // The engine fills them in as it starts one.
-    for field in ["ContainerIDFile", "Annotations"] {
+    // The engine fills in the first two as it starts one; a successor has a label instead of the last.
+    for field in ["ContainerIDFile", "Annotations", "AutoRemove"] {
         host.as_object_mut().expect("an object").remove(field);
     }
     serde_json::json!([
@@ -211,7 +222,7 @@ pub(crate) fn status(name: &str) -> Value {
 }
 
 #[test]
-fn the_new_one_proves_itself_and_takes_over_and_somebody_serves_at_every_moment() {
+fn new_upgrader_takes_over_and_one_serves_at_every_moment() {
     let lab = Lab::new("itself");
     let delegate = lab.delegate("1", V1, &["--restart", "unless-stopped"]);
     let upgrader = run(&lab, SECOND, &engine_socket(), &[]);
@@ -234,7 +245,7 @@ fn the_new_one_proves_itself_and_takes_over_and_somebody_serves_at_every_moment(
         docker(&["inspect", "--format", "{{.Config.Image}}", &delegate]),
         image(V2)
     );
-    // The new one reports it, and goes on with the delegates.
+    // The new one reports it, and continues with the delegates.
     eventually("it is reported", Duration::from_secs(20), || {
         let events = &status(&upgrader)["events"];
         events
@@ -250,31 +261,86 @@ fn the_new_one_proves_itself_and_takes_over_and_somebody_serves_at_every_moment(
     );
 }
 
+/// Waits until that image is rejected and in quarantine.
+pub(crate) fn is_rejected(lab: &Lab, upgrader: &str) {
+    eventually("the bad one is rejected", Duration::from_secs(120), || {
+        lab.names() == ["upgrader", "upgrader.failed-1"] && runs(upgrader, FIRST)
+    });
+    eventually("its image is in quarantine", Duration::from_secs(20), || {
+        status(upgrader)["report"]["upgrader"]["reason"] == "quarantined"
+    });
+}
+
 #[test]
-fn a_bad_one_ends_with_the_old_one_in_charge() {
+fn bad_image_leaves_the_old_upgrader_in_charge() {
     for bad in [CRASHES, NEVER_READY] {
         let lab = Lab::new(&format!("itself-bad-{bad}"));
         let upgrader = run(&lab, bad, &engine_socket(), &[]);
-        let first = inspect(&upgrader)["Id"].clone();
+        let first = inspect(&upgrader);
         let watch = Watch::begin(&lab);
-        eventually("the bad one is rejected", Duration::from_secs(90), || {
-            lab.names() == ["upgrader", "upgrader.failed-1"]
-        });
-        eventually("its image is in quarantine", Duration::from_secs(20), || {
-            status(&upgrader)["report"]["upgrader"]["reason"] == "quarantined"
-        });
+        is_rejected(&lab, &upgrader);
         let misses = watch.most_misses();
         assert!(
             misses <= MOST_MISSES,
             "{misses} looks in a row found no upgrader alive:\n{}",
             logs(&upgrader)
         );
-        assert_eq!(inspect(&upgrader)["Id"], first);
-        assert!(runs(&upgrader, FIRST));
+        let now = inspect(&upgrader);
+        assert_eq!(now["Id"], first["Id"]);
+        assert_eq!(now["State"]["StartedAt"], first["State"]["StartedAt"]);
     }
 }
 
-/// A port of the host that nobody else has.
+/// The image of a delegate, named by mistake: it is up and healthy, but no upgrader, and does not take the name.
+#[test]
+fn image_that_is_not_an_upgrader_is_rejected() {
+    for has_port in [false, true] {
+        let lab = Lab::new(&format!("itself-delegate-{has_port}"));
+        let port = own_port();
+        let port: Vec<&str> = port.iter().map(String::as_str).filter(|_| has_port).collect();
+        let upgrader = run_towards(&lab, &image(WITH_HEALTHCHECK), &engine_socket(), &port);
+        let first = inspect(&upgrader);
+        let begun = Instant::now();
+        is_rejected(&lab, &upgrader);
+        assert!(begun.elapsed() > Duration::from_secs(15), "it had its time");
+        let now = inspect(&upgrader);
+        assert_eq!(now["Id"], first["Id"]);
+        assert_eq!(
+            now["State"]["StartedAt"], first["State"]["StartedAt"],
+            "has_port={has_port}"
+        );
+    }
+}
+
+/// It does not matter what becomes of the old one: the candidate takes over what is left to do.
+#[test]
+fn candidate_takes_over_when_the_old_upgrader_is_ended() {
+    for action in [["stop", "--time=5"], ["kill", "--signal=KILL"], ["rm", "--force"]] {
+        let lab = Lab::new(&format!("itself-{}", action[0]));
+        let slow = ["--env", "HEALTHY_TIME=20s", "--env", "HEALTHY_DEADLINE=60s"];
+        let upgrader = run(&lab, SECOND, &engine_socket(), &slow);
+        let candidate = format!("{upgrader}.candidate");
+        eventually("the new one is alive", Duration::from_secs(60), || {
+            !addresses(&format!("name=^/{candidate}$")).is_empty()
+        });
+        let id = inspect(&candidate)["Id"].clone();
+        // The candidate has looked around by then.
+        thread::sleep(Duration::from_secs(3));
+        docker(&[action[0], action[1], &upgrader]);
+        eventually("the new one has the name", Duration::from_secs(60), || {
+            runs(&upgrader, SECOND)
+        });
+        eventually("only the new one is left", Duration::from_secs(60), || {
+            lab.names() == ["upgrader"]
+        });
+        assert_eq!(inspect(&upgrader)["Id"], id, "{action:?}");
+        eventually("it acts", Duration::from_secs(20), || {
+            status(&upgrader)["report"]["upgrader"]["reason"] == "up_to_date"
+        });
+    }
+}
+
+/// A port of the host that nothing else has.
 pub(crate) fn own_port() -> [String; 2] {
     let port = kit::lab::servers::free_port();
     ["--publish".to_owned(), format!("127.0.0.1:{port}:9464")]
@@ -320,21 +386,15 @@ fn a_helper_makes_the_exchange_where_two_cannot_run_at_once() {
 /// Two of them fail as helpers, and the old one never stops. The third one fails where it has the port, and the helper brings
 /// the old one back.
 #[test]
-fn a_bad_one_ends_with_the_old_one_in_charge_where_two_cannot_run_at_once() {
+fn bad_image_leaves_the_old_upgrader_in_charge_where_two_cannot_run_at_once() {
     for bad in [CRASHES, NEVER_READY, UNHEALTHY] {
         let lab = Lab::new(&format!("itself-helper-bad-{bad}"));
         let port = own_port();
         let upgrader = run(&lab, bad, &engine_socket(), &[&port[0], &port[1]]);
         let first = inspect(&upgrader);
-        eventually("the bad one is rejected", Duration::from_secs(120), || {
-            lab.names() == ["upgrader", "upgrader.failed-1"]
-        });
-        eventually("its image is in quarantine", Duration::from_secs(20), || {
-            status(&upgrader)["report"]["upgrader"]["reason"] == "quarantined"
-        });
+        is_rejected(&lab, &upgrader);
         let now = inspect(&upgrader);
         assert_eq!(now["Id"], first["Id"]);
-        assert!(runs(&upgrader, FIRST));
         assert_eq!(settings(&now), settings(&first));
         let has_stopped = now["State"]["StartedAt"] != first["State"]["StartedAt"];
         assert_eq!(has_stopped, bad == UNHEALTHY, "{bad}");
@@ -344,8 +404,8 @@ fn a_bad_one_ends_with_the_old_one_in_charge_where_two_cannot_run_at_once() {
 /// Which calls are counted, by their method.
 type Counted = fn(&str) -> bool;
 
-/// What comes of it when whoever makes that call of those that are counted is killed, before the engine hears of it or after
-/// it has answered: the calls, and the story where it went wrong.
+/// Kills the process that makes that call of those that are counted, before the call reaches the engine or after its answer:
+/// the calls, and the story where it went wrong.
 fn killed_at(
     has_port: bool,
     is_counted: Counted,
@@ -448,7 +508,7 @@ fn try_all(has_port: bool, is_counted: Counted) {
     eprintln!("{} of {total} passed, and {unmade} were not made", total - unmade);
 }
 
-/// The calls of an exchange in which nobody is killed.
+/// The calls of an exchange in which no process is killed.
 fn clean(has_port: bool, is_counted: Counted) -> Vec<String> {
     let (calls, story) = killed_at(has_port, is_counted, usize::MAX, false);
     assert_eq!(story, None);
@@ -458,26 +518,26 @@ fn clean(has_port: bool, is_counted: Counted) -> Vec<String> {
 
 /// Either of the two is killed at each call that changes something.
 #[test]
-fn whoever_is_killed_at_a_write_it_is_finished() {
+fn exchange_survives_a_kill_at_any_write() {
     try_all(false, |method| method != "GET");
 }
 
 /// The same, with a helper.
 #[test]
-fn whoever_is_killed_at_a_write_a_helper_finishes_it() {
+fn exchange_by_a_helper_survives_a_kill_at_any_write() {
     try_all(true, |method| method != "GET");
 }
 
-/// The same at each call, which takes some minutes. Run by `make itself`.
+/// The same at each call, which takes some minutes. Run by `make self-upgrade`.
 #[test]
-#[ignore = "it takes minutes: make itself runs it"]
+#[ignore = "it takes minutes: make self-upgrade runs it"]
 fn whoever_is_killed_at_any_call_it_is_finished() {
     try_all(false, |_| true);
 }
 
 /// The same, with a helper.
 #[test]
-#[ignore = "it takes minutes: make itself runs it"]
+#[ignore = "it takes minutes: make self-upgrade runs it"]
 fn whoever_is_killed_at_any_call_a_helper_finishes_it() {
     try_all(true, |_| true);
 }

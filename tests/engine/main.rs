@@ -20,7 +20,6 @@ mod full_disk;
 mod health;
 mod health_only;
 mod idle;
-mod inconclusive;
 mod itself;
 mod itself_elsewhere;
 mod local_manager;

@@ -116,7 +116,7 @@ fn a_rollback_to_an_image_that_fails_keeps_what_works() {
         .with("HEALTHY_DEADLINE", "4s")
         .run(&["rollback", &name]);
     assert_eq!(back.code, Some(1), "{}", back.text);
-    assert!(back.text.contains("not done: "), "{}", back.text);
+    assert!(back.text.contains("was not replaced: "), "{}", back.text);
     assert_eq!(life(&name), before);
     assert_eq!(lab.names(), ["1", "1.failed-1"]);
 }

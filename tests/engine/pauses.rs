@@ -1,4 +1,4 @@
-//! A host that somebody pauses, and one that waits for its time, by the commands that they use.
+//! A host that an operator pauses, and one that waits for its time, by the commands that they use.
 
 use kit::contract::{self, lab::RealLab};
 use kit::lab::{Lab, V1, V2, image, image_of, life};
@@ -23,24 +23,24 @@ fn a_paused_host_begins_nothing_until_it_is_resumed() {
         2,
         "--until tomorrow: expected a date such as",
     );
-    said(&["pause", "--until", "2026-01-01"], 2, "is over already");
+    said(&["pause", "--until", "2026-01-01"], 2, "is in the past");
     said(
         &["pause", "--until", "2126-12-01"],
         0,
-        "No replacement begins on this host until 2126-12-01T00:00:00Z",
+        "Upgrades are paused on this host until 2126-12-01T00:00:00Z",
     );
     said(&["plan"], 0, "changes are paused until 2126-12-01T00:00:00Z");
     said(&["once"], 0, "changes are paused until 2126-12-01T00:00:00Z");
     said(&["doctor"], 0, "changes are paused on this host since");
-    said(&["pause"], 0, "until `delegate-upgrader resume`");
-    said(&["plan"], 0, "changes are paused until somebody resumes them");
+    said(&["pause"], 0, "until you run `delegate-upgrader resume`");
+    said(&["plan"], 0, "changes are paused until they are resumed");
     assert_eq!((life(&name), lab.names()), (before, vec!["1".to_owned()]));
     let health_only = lab
         .upgrader(V2)
         .with("DISABLE_AUTO_UPGRADE", "true")
         .run(&["resume"]);
     assert_eq!(health_only.code, Some(78), "{}", health_only.text);
-    said(&["resume"], 0, "Replacements may begin again on this host.");
+    said(&["resume"], 0, "Upgrades have resumed on this host.");
     said(&["once"], 0, "replaced");
     assert_eq!(image_of(&name), image(V2));
 }
@@ -67,7 +67,7 @@ fn an_image_waits_for_its_delay_and_the_engine_remembers_since_when() {
     let waits = run("1h");
     assert_eq!(waits.code, Some(0), "{}", waits.text);
     assert!(
-        waits.text.contains("with UPGRADE_DELAY it begins at"),
+        waits.text.contains("is published; delayed until"),
         "{}",
         waits.text
     );

@@ -1,79 +1,142 @@
-//! People stop containers while a delegate is being replaced: that judges no image, and what they stopped stays stopped.
+//! People work on the containers of a delegate while it is being replaced.
 
 use std::time::Duration;
 
-use kit::lab::{Lab, V1, V2, docker, eventually, image, image_of, life};
+use kit::lab::{Daemon, Lab, V1, V2, docker, eventually, follow, image, image_of, life};
 
 /// Enough for a step of a replacement, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What somebody does to a candidate in the middle of its proof.
-fn while_it_proves_itself(test: &str, arguments: &[&str], act: &[&str]) {
-    let lab = Lab::new(test);
-    let name = lab.delegate("1", V1, arguments);
-    let before = life(&name);
-    let mut once = lab
-        .upgrader(V2)
-        .with("HEALTHY_TIME", "20s")
-        .with("HEALTHY_DEADLINE", "40s")
-        .begin("once");
-    once.says("reason=\"proving\"", PATIENCE);
-    docker(&[act, &[&format!("{name}.candidate")]].concat());
-    let run = once.wait();
-    assert!(run.text.contains("somebody"), "{}", run.text);
-    assert_eq!(life(&name), before, "{}", run.text);
-    assert_eq!(lab.names(), ["1"], "{}", run.text);
-    let run = lab.upgrader(V2).run(&["once"]);
+/// A delegate whose candidate is proving itself.
+struct Proving {
+    lab: Lab,
+    name: String,
+    candidate: String,
+    once: Daemon,
+}
+
+impl Proving {
+    fn begin(test: &str, arguments: &[&str]) -> Self {
+        let lab = Lab::new(test);
+        let name = lab.delegate("1", V1, arguments);
+        let upgrader = lab
+            .upgrader(V2)
+            .with("HEALTHY_TIME", "20s")
+            .with("HEALTHY_DEADLINE", "40s");
+        let once = upgrader.begin("once");
+        once.says("reason=\"proving\"", PATIENCE);
+        let candidate = format!("{name}.candidate");
+        Self {
+            lab,
+            name,
+            candidate,
+            once,
+        }
+    }
+}
+
+/// A verdict is cheap: the image is tried again after an hour, or when an operator asks for it.
+#[test]
+fn candidate_that_someone_ends_is_rejected_with_its_ending_until_retry() {
+    for (action, ending) in [("stop", "exited with code 0"), ("kill", "exited with code 137")] {
+        let mut proving = Proving::begin(&format!("{action}-candidate"), &[]);
+        let before = life(&proving.name);
+        docker(&[action, &proving.candidate]);
+        let run = proving.once.wait();
+        assert_eq!(run.code, Some(1), "{}", run.text);
+        assert!(
+            run.text
+                .contains(&format!("{ending} before it had proven itself")),
+            "{}",
+            run.text
+        );
+        assert_eq!(life(&proving.name), before, "{}", run.text);
+        assert_eq!(proving.lab.names(), ["1", "1.failed-1"], "{}", run.text);
+        let upgrader = proving.lab.upgrader(V2);
+        let retried = upgrader.run(&["retry", &proving.name]);
+        assert_eq!(retried.code, Some(0), "{}", retried.text);
+        assert_eq!(image_of(&proving.name), image(V2), "{}", retried.text);
+    }
+}
+
+#[test]
+fn candidate_that_someone_removes_is_created_again_in_the_next_run() {
+    let mut proving = Proving::begin("rm-candidate", &[]);
+    let before = life(&proving.name);
+    docker(&["rm", "--force", &proving.candidate]);
+    let run = proving.once.wait();
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    assert!(
+        run.text.contains("someone removed the new container"),
+        "{}",
+        run.text
+    );
     assert_eq!(
-        (run.code, image_of(&name), lab.names()),
-        (Some(0), image(V2), vec!["1".to_owned()]),
+        (life(&proving.name), proving.lab.names()),
+        (before, vec!["1".to_owned()])
+    );
+    let run = proving.lab.upgrader(V2).run(&["once"]);
+    assert_eq!(
+        (run.code, image_of(&proving.name)),
+        (Some(0), image(V2)),
         "{}",
         run.text
     );
 }
 
 #[test]
-fn a_candidate_that_somebody_stops_is_tried_again_in_the_next_run() {
-    while_it_proves_itself("stop-candidate", &["--restart", "always"], &["stop"]);
-}
-
-#[test]
-fn a_candidate_that_somebody_kills_is_tried_again_in_the_next_run() {
-    while_it_proves_itself("kill-candidate", &[], &["kill"]);
-}
-
-#[test]
-fn an_rm_candidate_that_somebody_removes_is_tried_again_in_the_next_run() {
-    while_it_proves_itself("rm-candidate", &["--rm"], &["rm", "--force"]);
-}
-
-#[test]
-fn a_candidate_that_somebody_pauses_is_tried_again_in_the_next_run() {
-    while_it_proves_itself("pause-candidate", &["--restart", "always"], &["pause"]);
-}
-
-#[test]
-fn a_delegate_that_its_owner_stops_during_the_proof_stays_stopped() {
-    for arguments in [["--restart", "always"], ["--restart", "no"]] {
-        let lab = Lab::new("stop-serving");
-        let name = lab.delegate("1", V1, &arguments);
-        let id = life(&name).0;
-        let mut once = lab.upgrader(V2).with("HEALTHY_TIME", "12s").begin("once");
-        once.says("reason=\"proving\"", PATIENCE);
-        docker(&["stop", &name]);
-        let run = once.wait();
+fn delegate_that_its_owner_stops_during_the_proof_stays_stopped() {
+    for policy in ["always", "no"] {
+        let mut proving = Proving::begin("stop-serving", &["--restart", policy]);
+        let id = life(&proving.name).0;
+        docker(&["stop", &proving.name]);
+        let run = proving.once.wait();
+        let (now, _, is_running, _) = life(&proving.name);
+        assert_eq!((now, is_running), (id, false), "{}", run.text);
+        assert_eq!(proving.lab.names(), ["1"], "{}", run.text);
         assert!(
-            run.text.contains("asked it or its replacement to stop"),
+            run.text.contains("only running delegates are upgraded"),
             "{}",
             run.text
         );
-        let (now, _, running, _) = life(&name);
-        assert_eq!(
-            (now, running, lab.names()),
-            (id, false, vec!["1".to_owned()]),
-            "{}",
-            run.text
-        );
-        eventually("it stays so", PATIENCE, || !life(&name).2);
     }
+}
+
+#[test]
+fn restart_of_the_delegate_during_the_proof_changes_nothing() {
+    let mut proving = Proving::begin("restart-serving", &[]);
+    let candidate = life(&proving.candidate).0;
+    docker(&["restart", &proving.name]);
+    let run = proving.once.wait();
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert_eq!(life(&proving.name).0, candidate, "{}", run.text);
+    assert_eq!(proving.lab.names(), ["1"], "{}", run.text);
+}
+
+#[test]
+fn candidate_takes_over_when_someone_removes_the_delegate() {
+    let mut proving = Proving::begin("rm-serving", &["--restart", "always"]);
+    let candidate = life(&proving.candidate);
+    docker(&["rm", "--force", &proving.name]);
+    let run = proving.once.wait();
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    assert_eq!(life(&proving.name), candidate, "{}", run.text);
+    assert_eq!(proving.lab.names(), ["1"], "{}", run.text);
+}
+
+/// Its owner keeps it, so its candidate goes, and the delegate is upgraded under its new name.
+#[test]
+fn renamed_delegate_is_a_delegate_of_its_own() {
+    let mut proving = Proving::begin("rename-serving", &["--env", "DRAIN_SECONDS=1"]);
+    let (id, log) = (life(&proving.name).0, follow(&proving.name));
+    let other = format!("{}-other", proving.lab.name);
+    docker(&["rename", &proving.name, &other]);
+    let run = proving.once.wait();
+    assert!(life(&other).2, "{}", run.text);
+    eventually("only the renamed one is left", PATIENCE, || {
+        proving.lab.upgrader(V2).run(&["once"]);
+        proving.lab.names() == ["other"] && image_of(&other) == image(V2)
+    });
+    assert_ne!(life(&other).0, id);
+    assert!(log.end().contains("drained in full"));
 }

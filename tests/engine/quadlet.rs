@@ -100,14 +100,14 @@ echo "cpus: $(podman inspect --format '{{.HostConfig.NanoCpus}} {{.HostConfig.Me
 echo "drained in full: $(journalctl --no-pager --output cat -t harness-delegate | grep -c 'drained in full')"
 
 echo HEALTH_INTERVAL=2s >>$settings; systemctl reload $unit; until_is 10 logged 'the new settings are in force'
-echo HEALTH_INTERVAL=soon >>$settings; systemctl reload $unit; until_is 10 logged 'the new settings are wrong'
+echo HEALTH_INTERVAL=soon >>$settings; systemctl reload $unit; until_is 10 logged 'reload failed: invalid settings'
 echo HEALTH_INTERVAL=2s >>$settings
 echo "reloaded: $(shown ActiveState)"
 
 hangs=$(pid $unit)
 kill -STOP "$hangs"
 restarts() { [ "$(shown NRestarts)" -ge 1 ] && is_active; }
-until_is 90 restarts && [ "$(pid $unit)" != "$hangs" ] && echo 'a hanging one is started anew'
+until_is 90 restarts && [ "$(pid $unit)" != "$hangs" ] && echo 'a hanging one is started again'
 
 before=$(pid $unit)
 systemctl restart podman.socket
@@ -180,7 +180,7 @@ fn the_quadlet_upgrades_reloads_is_restarted_when_it_hangs_and_stops() {
             "cpus: 1000000000 2147483648",
             "drained in full: 1",
             "reloaded: active",
-            "a hanging one is started anew",
+            "a hanging one is started again",
             "restarted with the socket",
             "wrong settings: failed 78 0",
             "stopped: success inactive",
@@ -195,7 +195,7 @@ fn the_quadlet_upgrades_reloads_is_restarted_when_it_hangs_and_stops() {
     for line in [
         "the Podman secret delegate-token is one of its variables",
         "the new settings are in force",
-        "the new settings are wrong",
+        "reload failed: invalid settings",
         "shutting down; unfinished replacements resume at the next start",
     ] {
         assert!(journal.contains(line), "{line:?} is not in:\n{journal}");

@@ -91,9 +91,9 @@ fn watch(lab: &Lab, names: [String; 2], stop: &Arc<AtomicBool>) -> thread::JoinH
             let up: Vec<&str> = up.lines().collect();
             let in_service = names.iter().filter(|name| {
                 let candidate = format!("{name}.candidate");
-                let draining = format!("{name}.draining-");
+                let retired = format!("{name}.retired");
                 up.contains(&name.as_str())
-                    || (up.contains(&candidate.as_str()) && up.iter().any(|up| up.starts_with(&draining)))
+                    || (up.contains(&candidate.as_str()) && up.contains(&retired.as_str()))
             });
             fewest = fewest.min(in_service.count());
             samples += 1;

@@ -49,19 +49,6 @@ fn an_image_s_own_healthcheck_decides_where_there_is_one() {
 }
 
 #[test]
-fn an_auto_removed_delegate_is_replaced_by_one() {
-    let lab = Lab::new("auto-remove");
-    let name = lab.delegate("1", V1, &["--rm", "--env", "DRAIN_SECONDS=2"]);
-    let old = follow(&name);
-    let run = lab.upgrader(V2).run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
-    assert_eq!(lab.names(), ["1"]);
-    assert_eq!(image_of(&name), image(V2));
-    assert_eq!(inspect(&name)["HostConfig"]["AutoRemove"], true);
-    assert!(old.end().contains("drained in full"));
-}
-
-#[test]
 fn a_published_port_is_replaced_stop_first() {
     let lab = Lab::new("port");
     let name = lab.delegate(
@@ -225,7 +212,7 @@ fn replicas_go_one_at_a_time_and_strangers_are_left_alone() {
 }
 
 #[test]
-fn a_killed_upgrader_goes_on_where_it_was() {
+fn killed_upgrader_continues_where_it_was() {
     let lab = Lab::new("killed");
     let name = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=3"]);
     let old = follow(&name);
@@ -270,7 +257,7 @@ fn a_delegate_that_keeps_crashing_is_replaced() {
 }
 
 #[test]
-fn once_finishes_an_interrupted_replacement_and_goes_on_to_the_published_image() {
+fn once_finishes_an_interrupted_replacement_and_then_upgrades() {
     let lab = Lab::new("once-again");
     let stop_first = [
         "--label",

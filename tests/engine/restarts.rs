@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 
 use kit::lab::{
     Daemon, Lab, Signal, Upgrader, V1, V2, assert_in_time, docker, end_of, eventually, expect, follow, image,
-    image_of, life, send,
+    image_of, life, logs, send,
 };
 
 /// Enough for a replacement up to its commit, on a busy machine.
@@ -81,7 +81,7 @@ impl Draining {
             .with("CONTAINER_STOP_TIMEOUT", timeout);
         let daemon = upgrader.start();
         let told = daemon.time_of("to stop within", PATIENCE);
-        // Whoever is cut off while it tells a container cannot know whether it has.
+        // A process that is cut off in the middle of a stop request cannot know whether the engine has received it.
         daemon.says("is finishing", PATIENCE);
         let new = life(&name).0;
         Self {
@@ -116,14 +116,15 @@ fn both<A: Send, B: Send>(one: impl FnOnce() -> A + Send, two: impl FnOnce() -> 
     })
 }
 
-/// Without live-restore the engine's end is the end of every drain.
-fn the_old_one_does_not_come_back(test: &str, signal: Signal) {
+/// Without live-restore the engine's end is the end of every drain, and `--restart always` begins another life. Nobody has
+/// asked that one to stop.
+fn revived_container_is_asked_to_stop_again(test: &str, signal: Signal) {
     // The engine gives each container its own time when it stops.
     let arguments = [
         "--restart",
         "always",
         "--env",
-        "DRAIN_SECONDS=60",
+        "DRAIN_SECONDS=25",
         "--stop-timeout",
         "1",
     ];
@@ -139,12 +140,15 @@ fn the_old_one_does_not_come_back(test: &str, signal: Signal) {
         engine.restart(signal);
         another.daemon = another.upgrader.start();
         for draining in [&same, &another] {
-            eventually("it stays down, and goes", PATIENCE, || {
-                let names = draining.lab.names();
-                let there = names.iter().any(|name| name.starts_with("1.draining"));
-                assert!(!there || !runs(&draining.old), "the old one came back");
-                !there
+            let revived = life(&draining.old);
+            assert!(revived.2, "its policy is its own, so Docker starts it again");
+            let begun = |line: &&str| line.contains(", draining 25 s");
+            eventually("it is asked to stop again", Duration::from_secs(15), || {
+                logs(&draining.old).lines().filter(begun).count() == 2
             });
+            assert_eq!(life(&draining.old).1, revived.1, "it finishes its tasks");
+        }
+        for draining in [&same, &another] {
             draining.assert_replaced();
         }
     });
@@ -164,68 +168,85 @@ fn while_proving(lab: &Lab, arguments: &[&str]) -> (String, Upgrader) {
     (name, upgrader)
 }
 
-/// The engine goes in the middle of a proof, and its policy may not bring the candidate back.
-fn no_image_is_judged(test: &str, signal: Signal) {
+/// A delegate that has no restart policy ends with its engine, and so does its candidate: a verdict is cheap, and the message
+/// says what else happened.
+fn rejection_names_the_restart(test: &str, signal: Signal) {
     Engine::with("{}", |engine| {
-        for policy in ["no", "on-failure"] {
-            let lab = Lab::new(&format!("{test}-{policy}"));
-            let (name, upgrader) = while_proving(&lab, &["--restart", policy]);
-            engine.restart(signal);
-            docker(&["start", &name]);
-            // What was begun comes to its end, and then there is a scheduled run.
-            let mut log = String::new();
-            for _ in 0..2 {
-                let run = upgrader.run(&["once"]);
-                log.push_str(&run.text);
-                assert!(!log.contains("reason=\"rejected\""), "{log}");
-            }
-            assert_eq!(
-                (image_of(&name), lab.names()),
-                (image(V2), vec!["1".to_owned()]),
-                "{log}"
-            );
-        }
+        let lab = Lab::new(test);
+        let (name, upgrader) = while_proving(&lab, &[]);
+        let old = life(&name).0;
+        engine.restart(signal);
+        docker(&["start", &name]);
+        let run = upgrader.run(&["once"]);
+        assert_eq!(run.code, Some(1), "{}", run.text);
+        let words = "the delegate in service was restarted at";
+        assert!(run.text.contains(words), "{}", run.text);
+        let (id, _, is_running, _) = life(&name);
+        assert_eq!((id, is_running), (old, true), "{}", run.text);
+        assert_eq!(lab.names(), ["1", "1.failed-1"], "{}", run.text);
+        let retried = upgrader.run(&["retry", &name]);
+        assert_eq!(retried.code, Some(0), "{}", retried.text);
+        assert_eq!((image_of(&name), lab.names()), (image(V2), vec!["1".to_owned()]));
     });
 }
 
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
-fn an_image_whose_candidate_ended_with_the_engine_is_not_judged() {
-    no_image_is_judged("proof-stopped", Signal::TERM);
+fn candidate_that_ended_with_the_engine_is_rejected_and_the_message_says_so() {
+    rejection_names_the_restart("proof-stopped", Signal::TERM);
 }
 
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
-fn an_image_whose_candidate_ended_with_a_killed_engine_is_not_judged() {
-    no_image_is_judged("proof-killed", Signal::KILL);
+fn candidate_that_ended_with_a_killed_engine_is_rejected_and_the_message_says_so() {
+    rejection_names_the_restart("proof-killed", Signal::KILL);
 }
 
-/// An engine that comes back removes what still runs with `--rm`, and tells that as it tells of somebody's `docker rm`.
-fn one_with_auto_remove_comes_back(test: &str, configuration: &str, signal: Signal) {
+/// With a restart policy both come back, and the proof continues.
+#[test]
+#[ignore = "restarts the engine; make test runs it in a lab of its own"]
+fn proof_continues_after_a_restart_of_the_engine() {
+    Engine::with("{}", |engine| {
+        let lab = Lab::new("proof-continues");
+        let (name, upgrader) = while_proving(&lab, &["--restart", "always"]);
+        let candidate = life(&format!("{name}.candidate")).0;
+        engine.restart(Signal::TERM);
+        let run = upgrader.run(&["once"]);
+        assert_eq!(run.code, Some(0), "{}", run.text);
+        assert_eq!(life(&name).0, candidate, "{}", run.text);
+        eventually("the old one is gone", PATIENCE, || lab.names() == ["1"]);
+    });
+}
+
+/// An engine that starts removes what it finds with `--rm`: one delegate is left in service, of either image.
+fn delegate_with_auto_remove_survives(test: &str, configuration: &str, signal: Signal) {
     Engine::with(configuration, |engine| {
         let lab = Lab::new(test);
         let (name, upgrader) = while_proving(&lab, &["--rm"]);
         engine.restart(signal);
-        // What was begun comes to its end, and then there is a scheduled run.
-        let log: String = (0..2).map(|_| upgrader.run(&["once"]).text).collect();
+        let run = upgrader.run(&["once"]);
+        assert!(life(&name).2, "{}", run.text);
+        let retried = upgrader.run(&["retry", &name]);
         assert_eq!(
-            (image_of(&name), lab.names()),
-            (image(V2), vec!["1".to_owned()]),
-            "{log}"
+            (retried.code, image_of(&name), lab.names()),
+            (Some(0), image(V2), vec!["1".to_owned()]),
+            "{}{}",
+            run.text,
+            retried.text
         );
     });
 }
 
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
-fn one_with_auto_remove_comes_back_after_its_engine_was_killed() {
-    one_with_auto_remove_comes_back("rm-killed", "{}", Signal::KILL);
+fn delegate_with_auto_remove_survives_the_kill_of_its_engine() {
+    delegate_with_auto_remove_survives("rm-killed", "{}", Signal::KILL);
 }
 
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
-fn one_with_auto_remove_comes_back_after_a_restart_with_live_restore() {
-    one_with_auto_remove_comes_back("rm-live", r#"{"live-restore": true}"#, Signal::TERM);
+fn delegate_with_auto_remove_survives_a_restart_with_live_restore() {
+    delegate_with_auto_remove_survives("rm-live", r#"{"live-restore": true}"#, Signal::TERM);
 }
 
 /// Whether a container runs; one that is gone does not.
@@ -237,7 +258,7 @@ fn runs(id: &str) -> bool {
     String::from_utf8_lossy(&seen.stdout).trim() == "true"
 }
 
-/// With live-restore containers go on while the engine is away, and it forgets whom it was to stop.
+/// With live-restore containers keep running without the engine, and it forgets which of them it was to stop.
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
 fn a_drain_and_its_deadline_outlive_restarts_of_the_engine_with_live_restore() {
@@ -268,12 +289,12 @@ fn a_drain_and_its_deadline_outlive_restarts_of_the_engine_with_live_restore() {
 
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
-fn a_drain_ends_with_the_engine_and_the_old_one_does_not_come_back() {
-    the_old_one_does_not_come_back("stopped", Signal::TERM);
+fn old_container_that_the_engine_revives_is_asked_to_stop_again() {
+    revived_container_is_asked_to_stop_again("stopped", Signal::TERM);
 }
 
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
-fn a_drain_ends_with_a_killed_engine_and_the_old_one_does_not_come_back() {
-    the_old_one_does_not_come_back("killed", Signal::KILL);
+fn old_container_that_a_killed_engine_revives_is_asked_to_stop_again() {
+    revived_container_is_asked_to_stop_again("killed", Signal::KILL);
 }

@@ -52,7 +52,7 @@ fn whatever_it_said_last(published: &str, moments: &[&str]) {
 
 #[test]
 #[ignore = "it has the engine for itself: make swarm runs it"]
-fn an_update_goes_on_after_the_engine_of_its_manager_was_killed() {
+fn update_continues_after_the_engine_of_its_manager_is_killed() {
     let moments = [
         "is about to be tried",
         "updating it to",

@@ -113,7 +113,7 @@ fn the_service_upgrades_reloads_is_watched_and_stops() {
     assert_eq!(journal.matches("status at http").count(), 2, "{journal}");
     // Priorities are those of the journal, and what is wrong is named.
     assert!(
-        errors.contains("the new settings are wrong") && errors.contains("HEALTH_INTERVAL"),
+        errors.contains("reload failed: invalid settings") && errors.contains("HEALTH_INTERVAL"),
         "{output}"
     );
     assert!(!output.contains("hunter2"), "{output}");

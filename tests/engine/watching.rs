@@ -28,7 +28,7 @@ fn seen(daemon: &Daemon, what: &str, is_so: impl Fn(&Value) -> bool) -> Duration
 }
 
 #[test]
-fn what_happens_to_a_delegate_is_seen_within_a_second() {
+fn change_of_a_delegate_is_seen_within_a_second() {
     let lab = Lab::new("watching");
     let name = lab.delegate("1", WITH_HEALTHCHECK, &["--env", "UNHEALTHY_AFTER_SECONDS=30"]);
     let daemon = lab

@@ -17,8 +17,8 @@ const OUR_LABELS: [&str; 11] = [
     "release",
     "previous-image",
     "previous-image-id",
-    "previous-restart-policy",
     "auto-remove",
+    "fingerprint",
     "networks",
     "image",
     "rolled-back-from",
@@ -112,6 +112,15 @@ impl Upgrade<'_> {
                         annotations
                     };
                     compare(&path, &of_owner(&old[&key]), &of_owner(&new[&key]), found);
+                }
+                // A successor has a label instead, or it would vanish in the middle of an upgrade.
+                "AutoRemove" => {
+                    let is_emulated = |document: &Value| {
+                        document["Config"]["Labels"]["io.delegate-upgrader.auto-remove"] == "true"
+                    };
+                    let was = old[&key] == true || is_emulated(self.old);
+                    let is = [&new[&key], &json!(is_emulated(self.new))].map(Value::clone);
+                    compare(&path, &json!([false, was]), &json!(is), found);
                 }
                 // The engine shows them in any order.
                 "Links" => compare_sets(&path, &strings(&old[&key]), &strings(&new[&key]), found),

@@ -13,7 +13,7 @@
     clippy::panic,
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a test that cannot go on has failed, and this one prints its own results"
+    reason = "a test that cannot continue has failed, and this one prints its own results"
 )]
 
 mod diff;

@@ -17,7 +17,7 @@ pub(crate) enum Images {
 pub(crate) struct Row {
     pub(crate) title: &'static str,
     pub(crate) images: Images,
-    /// Why nobody can keep it, where that is so. Such a row is told and not counted.
+    /// Why nobody can keep it, where that is so. Such a row is listed and not counted.
     pub(crate) limit: Option<&'static str>,
     /// Networks to connect between create and start, with the endpoint: what engines below API 1.44 need.
     pub(crate) connect: Vec<(String, Value)>,

@@ -116,7 +116,7 @@ async fn upgrade(
 ) -> Result<Value, String> {
     let said = once(name, image, longest).await;
     let new = engine.inspect(name).await;
-    let new = new.ok_or_else(|| format!("there is no {name} any more: {said}"))?;
+    let new = new.ok_or_else(|| format!("{name} is gone: {said}"))?;
     if new["Config"]["Image"] != *image || new["Id"] == old["Id"] {
         return Err(format!("not upgraded: {said}"));
     }

@@ -1,4 +1,4 @@
-//! Whether the audit log has what happened, once: whoever was killed, and when.
+//! Whether the audit log has what happened, once, whichever process was killed, and when.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ pub(crate) fn wrongs(path: &Path, in_service: Option<&str>, new: &str, is_reject
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let records = text.lines().map(serde_json::from_str::<Value>);
     let Ok(records) = records.collect::<Result<Vec<_>, _>>() else {
-        return vec![format!("the audit log has a line that is no record:\n{text}")];
+        return vec![format!("the audit log has a line that is not a record:\n{text}")];
     };
     let mut ids: BTreeMap<&str, u32> = BTreeMap::new();
     for record in &records {

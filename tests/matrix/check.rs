@@ -10,12 +10,13 @@ use tokio::time::timeout;
 use kit::lab::LABEL;
 use kit::lab::engine::Engine;
 
+/// The label of a container that the upgrader removes once it has ended.
+const AUTO_REMOVE: &str = "io.delegate-upgrader.auto-remove";
+
 /// The images that may be in service at the end, and whether a rejected one may be kept.
 pub(crate) struct Expected<'a> {
     pub(crate) images: &'a [String],
     pub(crate) failed_allowed: bool,
-    /// Where an `--rm` delegate cannot be started again, its copy without `--rm` is what is left.
-    pub(crate) copy_may_serve: bool,
 }
 
 /// What is wrong with the delegate `name`; nothing, hopefully. `before` is its document from before the upgrade.
@@ -52,11 +53,7 @@ pub(crate) async fn wrongs(
     } else if let Err(problem) = healthy(&document).await {
         wrongs.push(format!("it is not healthy: {problem}"));
     }
-    let (mut was, is) = (configuration(before), configuration(&document));
-    if expected.copy_may_serve && text(&document, "/Config/Image") == text(before, "/Config/Image") {
-        was["HostConfig"]["AutoRemove"] = is["HostConfig"]["AutoRemove"].clone();
-    }
-    differences("", &was, &is, &mut wrongs);
+    differences("", &configuration(before), &configuration(&document), &mut wrongs);
     wrongs
 }
 
@@ -115,8 +112,11 @@ pub(crate) async fn healthy(document: &Value) -> Result<(), String> {
     }
 }
 
-/// What a container was configured to be, without what its image says and what each container has of its own.
+/// What a container was configured to be, without what its image says and what each container has of its own. A
+/// successor has a label instead of `--rm`.
 pub(crate) fn configuration(document: &Value) -> Value {
+    let auto_remove =
+        document["HostConfig"]["AutoRemove"] == true || document["Config"]["Labels"][AUTO_REMOVE] == "true";
     let id = text(document, "/Id");
     let own = |value: &Value| {
         let text = value.as_str().unwrap_or_default();
@@ -154,9 +154,11 @@ pub(crate) fn configuration(document: &Value) -> Value {
             "DriverOpts": network["DriverOpts"],
         });
     }
+    let mut host_config = document["HostConfig"].clone();
+    host_config["AutoRemove"] = json!(auto_remove);
     json!({
         "Config": config,
-        "HostConfig": document["HostConfig"],
+        "HostConfig": host_config,
         "Mounts": document["Mounts"],
         "Networks": networks,
     })

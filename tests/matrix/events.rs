@@ -1,4 +1,4 @@
-//! The engine's events: when each container lived and when it was told to stop, without a gap between two looks.
+//! The engine's events: when each container lived and when it was asked to stop, without a gap between two looks.
 
 use std::collections::HashMap;
 use std::process::Stdio;
@@ -37,7 +37,7 @@ pub(crate) fn now() -> Duration {
 }
 
 impl Recorder {
-    /// Listens for as long as the process lives; while the engine is away nothing is heard.
+    /// Listens for as long as the process lives; while the engine is down nothing is heard.
     pub(crate) fn start() -> Self {
         let events = Events::default();
         let record = Arc::clone(&events);
@@ -86,7 +86,7 @@ async fn take_down(child: &mut Child, record: &Events) {
         if let Some((label, event)) = read(&line) {
             let mut record = record.lock().expect("nobody panics with the events");
             let events = record.entry(label).or_default();
-            // Heard once more by who listens again from the same second on.
+            // It is heard twice after a new start from the same second on.
             if !events.contains(&event) {
                 events.push(event);
             }
@@ -113,7 +113,7 @@ fn read(line: &str) -> Option<(String, Event)> {
 }
 
 /// The times from the first working moment until `end` in which no container worked: each works from its start and
-/// what its image needs to get healthy (`None`: it never does), until it is told to stop or ends.
+/// what its image needs to get healthy (`None`: it never does), until it is asked to stop or ends.
 pub(crate) fn gaps(
     events: &[Event],
     needs: impl Fn(&str) -> Option<Duration>,

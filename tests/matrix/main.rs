@@ -13,7 +13,7 @@
     clippy::panic,
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a test that cannot go on has failed, and this one prints its own results"
+    reason = "a test that cannot continue has failed, and this one prints its own results"
 )]
 
 mod audit;
@@ -35,7 +35,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use serde_json::json;
@@ -46,8 +46,7 @@ use events::Recorder;
 use kit::lab::engine::Engine;
 use kit::lab::{self, LABEL, V1, image};
 use plan::Selection;
-use point::{Bench, Outcome, Point};
-use proxy::Fault;
+use point::{Bench, Point};
 use scenario::Scenario;
 use tally::Tally;
 
@@ -105,7 +104,7 @@ async fn try_selected(bench: &Arc<Bench>, selection: &Selection, tally: &mut Tal
 
 /// The matrix of faults.
 async fn try_faults(bench: &Arc<Bench>, selection: &Selection, tally: &mut Tally) {
-    let recorded = record(bench, tally).await;
+    let recorded = record(bench, |_| true, tally).await;
     let points = plan::points(&recorded, selection);
     println!("matrix: {} points to try", points.len());
     try_all(bench, points, tally).await;
@@ -157,7 +156,11 @@ async fn tear_down(bench: &Bench) {
 }
 
 /// The calls of a clean upgrade, for each scenario; the upgrade itself is a point too.
-async fn record(bench: &Arc<Bench>, tally: &mut Tally) -> BTreeMap<Scenario, Vec<(String, bool)>> {
+pub(crate) async fn record(
+    bench: &Arc<Bench>,
+    takes: impl Fn(Scenario) -> bool,
+    tally: &mut Tally,
+) -> BTreeMap<Scenario, Vec<(String, bool)>> {
     let clean = |(number, scenario)| Point {
         number,
         scenario,
@@ -165,7 +168,8 @@ async fn record(bench: &Arc<Bench>, tally: &mut Tally) -> BTreeMap<Scenario, Vec
         circumstance: String::new(),
         gate: None,
     };
-    let points: Vec<Point> = Scenario::all().into_iter().enumerate().map(clean).collect();
+    let scenarios = Scenario::all().into_iter().filter(|scenario| takes(*scenario));
+    let points: Vec<Point> = scenarios.enumerate().map(clean).collect();
     let mut recorded = BTreeMap::new();
     for (point, outcome) in run_all(bench, points, tally).await {
         if outcome.left_alone {
@@ -226,25 +230,37 @@ pub(crate) async fn tell_missed(bench: &Arc<Bench>, points: Vec<Point>, tally: &
     }
 }
 
-/// How many points are tried at once.
-pub(crate) fn jobs() -> usize {
-    let jobs = env::var("MATRIX_JOBS").ok().and_then(|jobs| jobs.parse().ok());
-    jobs.unwrap_or(JOBS)
+/// A point of one of the matrices.
+pub(crate) trait Try: Send + 'static {
+    type Outcome: Send + 'static;
+
+    /// Whether it mostly waits, so that any number can be tried at once.
+    fn waits(&self) -> bool {
+        false
+    }
+
+    fn try_on(&self, bench: &Bench) -> impl Future<Output = Self::Outcome> + Send;
+
+    fn count(&self, outcome: &Self::Outcome, took: Duration, tally: &mut Tally);
 }
 
 /// Tries points side by side and counts those that were reached.
-async fn run_all(bench: &Arc<Bench>, points: Vec<Point>, tally: &mut Tally) -> Vec<(Point, Outcome)> {
-    let slots = Arc::new(Semaphore::new(jobs()));
+pub(crate) async fn run_all<P: Try>(
+    bench: &Arc<Bench>,
+    points: Vec<P>,
+    tally: &mut Tally,
+) -> Vec<(P, P::Outcome)> {
+    let jobs = env::var("MATRIX_JOBS").ok().and_then(|jobs| jobs.parse().ok());
+    let slots = Arc::new(Semaphore::new(jobs.unwrap_or(JOBS)));
     let mut running = JoinSet::new();
     for point in points {
         let (bench, slots) = (Arc::clone(bench), Arc::clone(&slots));
         running.spawn(async move {
-            // A fault that stays is mostly waited for.
-            let waits = point
-                .trap
-                .as_ref()
-                .is_some_and(|trap| trap.fault == Fault::ErrorStays);
-            let _slot = if waits { None } else { slots.acquire().await.ok() };
+            let _slot = if point.waits() {
+                None
+            } else {
+                slots.acquire().await.ok()
+            };
             let begin = Instant::now();
             let outcome = point.try_on(&bench).await;
             (point, outcome, begin.elapsed())
@@ -254,7 +270,7 @@ async fn run_all(bench: &Arc<Bench>, points: Vec<Point>, tally: &mut Tally) -> V
     while let Some(ended) = running.join_next().await {
         match ended {
             Ok((point, outcome, took)) => {
-                tally.count(&point, &outcome, took);
+                point.count(&outcome, took, tally);
                 outcomes.push((point, outcome));
             }
             Err(error) => tally.broken(&error.to_string()),

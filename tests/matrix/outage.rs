@@ -13,34 +13,35 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::TRIES;
+use crate::check::image_in_service;
 use crate::plan::{self, Selection};
 use crate::point::{Bench, Gate, Point};
 use crate::proxy::Fault;
 use crate::scenario::Scenario;
 use crate::tally::Tally;
-use kit::lab::{self, Signal};
+use crate::{TRIES, Try as _};
+use kit::lab::{self, Signal, V1, image};
 
 /// How often the engine is started before the run is given up.
 const ENGINE_STARTS: u32 = 3;
 /// How many upgraders are held at once.
 const BATCH: usize = 24;
 /// How long they may take to get there.
-pub(crate) const ALL_ARRIVE: Duration = Duration::from_secs(120);
+const ALL_ARRIVE: Duration = Duration::from_secs(120);
 /// How long the engine is away, once it is gone.
-pub(crate) const AWAY: Duration = Duration::from_secs(1);
+const AWAY: Duration = Duration::from_secs(1);
 /// How long it may take to stop.
 const STOPS: Duration = Duration::from_secs(90);
 
 /// How the engine goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Outage {
-    pub(crate) signal: Signal,
-    pub(crate) live_restore: bool,
+struct Outage {
+    signal: Signal,
+    live_restore: bool,
 }
 
 impl Outage {
-    pub(crate) const ALL: [Self; 4] = [
+    const ALL: [Self; 4] = [
         Self {
             signal: Signal::TERM,
             live_restore: false,
@@ -73,19 +74,19 @@ impl fmt::Display for Outage {
 }
 
 /// The lab's own engine.
-pub(crate) struct Daemon {
+struct Daemon {
     lab: PathBuf,
 }
 
 impl Daemon {
     /// `None` where the engine is not the lab's to stop.
-    pub(crate) fn of_lab() -> Option<Self> {
+    fn of_lab() -> Option<Self> {
         let lab = PathBuf::from(lab::env("LAB_DIR"));
         lab.join("start-engine").exists().then_some(Self { lab })
     }
 
     /// Ends the process, and waits for that.
-    pub(crate) async fn end(&self, signal: Signal) {
+    async fn end(&self, signal: Signal) {
         let pid = fs::read_to_string(self.lab.join("docker.pid")).expect("the engine's pid file");
         let pid = pid.trim();
         lab::send(signal, pid);
@@ -98,7 +99,7 @@ impl Daemon {
 
     /// Starts it, again if it crashes at that, as its systemd unit would: dockerd 20.10 can panic while it restores the
     /// networks of containers that live through its end.
-    pub(crate) async fn start(&self) {
+    async fn start(&self) {
         for attempt in 1..=ENGINE_STARTS {
             let started = Command::new(self.lab.join("start-engine")).status().await;
             let started = started.expect("start-engine can be run");
@@ -110,8 +111,8 @@ impl Daemon {
         panic!("the engine does not start again");
     }
 
-    /// Starts it anew with this setting.
-    pub(crate) async fn set_live_restore(&self, on: bool) {
+    /// Restarts it with this setting.
+    async fn set_live_restore(&self, on: bool) {
         fs::write(
             self.lab.join("daemon.json"),
             format!("{{\"live-restore\": {on}}}\n"),
@@ -220,9 +221,8 @@ async fn one_outage(
     if timeout(ALL_ARRIVE, all).await.is_err() {
         println!("matrix: not all upgraders got to their call; the engine goes all the same");
     }
-    let mut lost_by_the_engine = without_standby(bench, points).await;
+    let lost_by_the_engine = without_candidate(bench, points).await;
     daemon.end(outage.signal).await;
-    lost_by_the_engine.extend(done_meanwhile(bench, points));
     open.send_replace(true);
     sleep(AWAY).await;
     daemon.start().await;
@@ -243,29 +243,14 @@ async fn one_outage(
     missed
 }
 
-/// Those whose upgrade came to its end, and that is the removal of the copy, while the engine was stopping.
-fn done_meanwhile(bench: &Bench, points: &[Point]) -> impl Iterator<Item = String> {
-    let names = points.iter().map(Point::delegate);
-    names.filter(|name| {
-        let standby = format!("{name}.standby");
-        let mut events = bench.recorder.of(name).into_iter();
-        events.any(|event| event.action == "destroy" && event.name == standby)
-    })
-}
-
-/// The delegates that vanish with the engine, by its own doing: those started with `--rm` of which there is no copy yet.
-/// With live-restore they do so too (seen on 20.10).
-async fn without_standby(bench: &Bench, points: &[Point]) -> HashSet<String> {
+/// The delegates that Docker itself removes when it ends: those started with `--rm` that have no candidate yet. With
+/// live-restore they vanish, too (seen on 20.10).
+async fn without_candidate(bench: &Bench, points: &[Point]) -> HashSet<String> {
     let mut names = HashSet::new();
     for point in points.iter().filter(|point| point.scenario.shape.rm) {
         let name = point.delegate();
-        let standby = format!("{name}.standby");
-        if !bench
-            .engine
-            .list(&name)
-            .await
-            .iter()
-            .any(|row| row.name == standby)
+        if bench.engine.list(&name).await.len() < 2
+            && image_in_service(&bench.engine, &name).await == Some(image(V1))
         {
             names.insert(name);
         }

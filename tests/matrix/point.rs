@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
 
+use crate::Try;
 use crate::audit;
 use crate::call::Cast;
 use crate::check::{Expected, any_works, healthy, image_in_service, text, wrongs};
@@ -18,6 +19,7 @@ use crate::events::{self, Recorder};
 use crate::proxy::{Fault, Proxy, Trap};
 use crate::scenario::{START_SECONDS, Scenario, Successor};
 use crate::story::Story;
+use crate::tally::Tally;
 use crate::upgrader::{self, Ended};
 use kit::lab::engine::{Engine, Row};
 use kit::lab::{V1, image};
@@ -110,9 +112,22 @@ impl Point {
     pub(crate) fn delegate(&self) -> String {
         format!("matrix-{}-{}", std::process::id(), self.number)
     }
+}
 
-    /// Tries it.
-    pub(crate) async fn try_on(&self, bench: &Bench) -> Outcome {
+impl Try for Point {
+    type Outcome = Outcome;
+
+    /// A fault that stays is mostly waited for.
+    fn waits(&self) -> bool {
+        let trap = self.trap.as_ref();
+        trap.is_some_and(|trap| trap.fault == Fault::ErrorStays)
+    }
+
+    fn count(&self, outcome: &Outcome, took: Duration, tally: &mut Tally) {
+        tally.count(self, outcome, took);
+    }
+
+    async fn try_on(&self, bench: &Bench) -> Outcome {
         let story = Arc::new(Story::new());
         story.tell(self.name());
         let outcome = self.run(bench, &story).await;
@@ -127,7 +142,9 @@ impl Point {
         bench.recorder.forget(&self.delegate());
         outcome
     }
+}
 
+impl Point {
     async fn run(&self, bench: &Bench, story: &Arc<Story>) -> Outcome {
         let Bench { engine, .. } = bench;
         let name = self.delegate();
@@ -241,14 +258,8 @@ impl Point {
             (true, true) => vec![new.clone(), old.clone()],
             (false, _) => vec![old.clone()],
         };
-        let stays = self
-            .trap
-            .as_ref()
-            .is_some_and(|trap| trap.fault == Fault::ErrorStays);
         let expected = Expected {
             images: &images,
-            // It does not vanish when it stops.
-            copy_may_serve: stays && self.scenario.shape.rm,
             failed_allowed: !self.scenario.is_good() || refused,
         };
         let begin = Instant::now();

@@ -17,25 +17,25 @@ use kit::lab::wire::{Message, Wire};
 /// What is done about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Fault {
-    /// The upgrader is killed before the engine hears of the call.
+    /// The upgrader is killed before the engine receives the call.
     KillBefore,
     /// The upgrader is killed when the engine has answered, and does not hear it.
     KillAfter,
-    /// The connection is cut before the engine hears of the call.
+    /// The connection is cut before the engine receives the call.
     CutBefore,
     /// The engine does it; the connection is cut instead of an answer.
     LostAnswer,
-    /// The call is answered with 500; the engine does not hear of it.
+    /// The call is answered with 500; the engine does not receive it.
     ErrorBefore,
     /// The engine does it, and the answer is a 500.
     ErrorAfter,
-    /// The call is answered with 500, and so is every later one of its kind until somebody mends that.
+    /// The call is answered with 500, and so is every later one of its kind until the matrix ends that.
     ErrorStays,
-    /// Held before the engine hears of it until the engine is gone.
+    /// Held before the engine receives it, until the engine is gone.
     HoldBefore,
     /// Held when the engine has answered, until it is gone.
     HoldAfter,
-    /// Held before the engine hears of it until somebody has acted on the host, and then passed on.
+    /// Held before the engine receives it, until a person has acted on the host, and then passed on.
     Pause,
     /// Nothing: it is only said that the call was made.
     Notice,
@@ -74,12 +74,12 @@ impl Fault {
         matches!(self, Self::ErrorBefore | Self::ErrorAfter | Self::ErrorStays)
     }
 
-    /// Whether the engine hears of the call, and the upgrader of its answer.
+    /// Whether the engine receives the call, and the upgrader its answer.
     fn passes_on(self) -> bool {
         matches!(self, Self::Pause | Self::Notice)
     }
 
-    /// Whether the engine does not hear of the call.
+    /// Whether the engine does not receive the call.
     pub(crate) fn is_before(self) -> bool {
         matches!(
             self,
@@ -165,12 +165,7 @@ struct State {
     seen: Vec<(String, bool)>,
     made: Vec<Made>,
     trespasses: Vec<String>,
-    /// Whether the engine was asked for its events when it had forgotten some.
-    forgot: bool,
 }
-
-/// An engine remembers 256 events, whatever they are about; the upgrader takes this many for a sign that some are missing.
-const MOST_EVENTS: usize = 240;
 
 impl Proxy {
     pub(crate) fn start(
@@ -193,7 +188,6 @@ impl Proxy {
                 seen: Vec::new(),
                 made: Vec::new(),
                 trespasses: Vec::new(),
-                forgot: false,
             }),
             kill: Notify::new(),
             dead: Notify::new(),
@@ -235,11 +229,6 @@ impl Proxy {
         mends
     }
 
-    /// Whether the engine could not tell any more what happened to a container, since so much happened to others.
-    pub(crate) fn forgot(&self) -> bool {
-        self.shared.state().forgot
-    }
-
     /// Writes to containers that are none of this delegate's.
     pub(crate) fn trespasses(&self) -> Vec<String> {
         self.shared.state().trespasses.clone()
@@ -279,8 +268,8 @@ async fn pass(client: UnixStream, shared: Arc<Shared>) {
         if let Some(fault) = fault {
             shared.story.tell(format_args!("! {fault}"));
         }
-        shared.let_somebody_act(fault).await;
-        let go_on = match fault.filter(|fault| !fault.passes_on()) {
+        shared.let_person_act(fault).await;
+        let continues = match fault.filter(|fault| !fault.passes_on()) {
             Some(fault) if fault.is_before() => shared.instead(fault, &mut client).await,
             fault => {
                 let answer = shared.forward(&mut client, &request).await;
@@ -298,7 +287,7 @@ async fn pass(client: UnixStream, shared: Arc<Shared>) {
                 }
             }
         };
-        if !go_on {
+        if !continues {
             return;
         }
     }
@@ -309,13 +298,13 @@ impl Shared {
         self.state.lock().expect("nobody panics with the state")
     }
 
-    /// A container that belongs to this rollout, whoever made it.
+    /// A container that belongs to this rollout.
     pub(crate) fn note(&self, name: &str, id: &str) {
         self.state().cast.note(name, id);
     }
 
     /// Says that the call of the trap was made, and holds it where that was asked for.
-    async fn let_somebody_act(&self, fault: Option<Fault>) {
+    async fn let_person_act(&self, fault: Option<Fault>) {
         if !fault.is_some_and(Fault::passes_on) {
             return;
         }
@@ -376,12 +365,6 @@ impl Shared {
             && let Some(name) = query.split('&').find_map(|pair| pair.strip_prefix("name="))
         {
             self.note(name, id);
-        }
-        if request.target().contains("/events?") {
-            let events = String::from_utf8_lossy(&answer.bytes)
-                .matches("\"timeNano\"")
-                .count();
-            self.state().forgot |= events >= MOST_EVENTS;
         }
         Some(answer)
     }

@@ -102,7 +102,7 @@ impl Scenario {
                 "ACCOUNT_ID=an-account",
                 "JAVA_OPTS=-Xms64M -Dx=\"a b\"",
             ],
-            "Labels": { LABEL: name, "owner": "somebody" },
+            "Labels": { LABEL: name, "owner": "a-team" },
             "HostConfig": {
                 "AutoRemove": self.shape.rm,
                 "RestartPolicy": { "Name": policy },

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::container::ContainerId;
 use delegate_upgrader::container::{HealthcheckStatus, RunState};
 use delegate_upgrader::engine::{Engine, EngineError};
 use kit::twin::{
-    Behaviour, CLIENT_TIMEOUT, Exit, Fault, Happened, Operation, Twin, TwinSettings, Wellness, delegate_body,
+    Behaviour, CLIENT_TIMEOUT, Exit, Fault, Operation, Twin, TwinSettings, Wellness, delegate_body,
 };
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
@@ -101,26 +100,6 @@ async fn a_rename_during_an_auto_removal_makes_it_stick() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_of_an_hour_passes_at_once_and_in_full() {
-    let twin = host(Behaviour::drains(seconds(3600)));
-    let id = twin.run_delegate("delegate", IMAGE);
-    let real = std::time::Instant::now();
-    timeout(seconds(1), twin.stop(&id, seconds(7200)))
-        .await
-        .unwrap_err();
-    sleep(seconds(3598)).await;
-    assert_eq!(state(&twin, "delegate"), Some(RunState::Running));
-    sleep(seconds(2)).await;
-    assert_eq!(state(&twin, "delegate"), Some(RunState::Exited));
-    assert!(
-        twin.events()
-            .iter()
-            .any(|event| event.what == Happened::Exited { code: 0 })
-    );
-    assert!(real.elapsed() < seconds(10), "the clock is paused");
-}
-
-#[tokio::test(start_paused = true)]
 async fn faults_err_before_or_after_the_effect_or_hang() {
     for (fault, created, hangs) in [
         (Fault::ErrBefore, false, false),
@@ -172,39 +151,6 @@ async fn the_log_distinguishes_reads_from_writes_and_has_their_results() {
     assert!(writes[0].at >= seconds(5) && writes[0].at < seconds(6));
     assert_eq!(writes[0].outcome, Some(Ok(())));
     assert!(matches!(writes[1].outcome, Some(Err(EngineError::Conflict(_)))));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_pull_brings_what_the_moving_tag_leads_to_now() {
-    let twin = Twin::default();
-    let reference = "harness/delegate:latest".parse().unwrap();
-    let first = twin.publish("harness/delegate:latest", twin.image(Behaviour::default()));
-    twin.pull(&reference, None, |_| {}).await.unwrap();
-    let id = twin.run_delegate("delegate", "harness/delegate:latest");
-    let before = twin.registry_digest(&reference).await.unwrap();
-
-    let second = twin.publish("harness/delegate:latest", twin.image(Behaviour::default()));
-    assert_ne!(twin.registry_digest(&reference).await.unwrap(), before);
-    let mut seen = Vec::new();
-    twin.pull(&reference, None, |progress| seen.push(progress))
-        .await
-        .unwrap();
-    assert!(seen.is_sorted_by_key(|progress| progress.current) && !seen.is_empty());
-    let local = twin.inspect_image("harness/delegate:latest").await.unwrap();
-    assert_eq!(local["Id"], second.as_str());
-    assert_eq!(
-        twin.inspect(&id).await.unwrap().image_id(),
-        first,
-        "the container keeps its image"
-    );
-    assert_eq!(
-        twin.inspect_image(first.as_str()).await.unwrap()["RepoTags"],
-        json!([])
-    );
-
-    twin.break_pull("harness/delegate:latest", Some("toomanyrequests: slow down"));
-    let error = twin.pull(&reference, None, |_| {}).await.unwrap_err();
-    assert!(error.to_string().contains("toomanyrequests"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -384,17 +330,4 @@ async fn the_same_scene_has_the_same_events_twice() {
     let (one, two) = (story().await, story().await);
     assert!(one.0.len() > 10);
     assert_eq!(one, two);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_crash_from_outside_is_met_by_the_restart_policy() {
-    let twin = host(Behaviour::default());
-    let kept: ContainerId = twin.run_delegate("kept", IMAGE);
-    let lost = twin.run("lost", &with_policy("lost", "no"));
-    twin.crash(&kept, 139);
-    twin.crash(&lost, 139);
-    sleep(seconds(1)).await;
-    assert_eq!(state(&twin, "kept"), Some(RunState::Running));
-    assert_eq!(twin.inspect(&kept).await.unwrap().restart_count(), 1);
-    assert_eq!(twin.inspect(&lost).await.unwrap().exit_code(), 139);
 }

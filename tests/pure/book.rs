@@ -4,9 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use delegate_upgrader::rollout::Step;
-use strum::VariantNames as _;
-
 use crate::links::{is_ours, links, pages, resolved, root};
 
 fn chapters() -> BTreeSet<PathBuf> {
@@ -56,43 +53,6 @@ fn each_box_of_the_architecture_is_a_module() {
         assert!(is_module || is_part || is_outside, "{name}");
     }
     assert!(names.len() > 12, "{names:?}");
-}
-
-/// The pictures of the rollout name steps; every step of a replacement is in one of them.
-#[test]
-fn each_step_of_the_pictures_of_the_rollout_is_one_of_the_code() {
-    let pictures = [
-        include_str!("../../docs/development/rollout-states.svg"),
-        include_str!("../../docs/development/rollout-auto-remove.svg"),
-    ];
-    let steps = pictures
-        .iter()
-        .flat_map(|picture| picture.split("class=\"step\">").skip(1));
-    let shown: BTreeSet<String> = steps
-        .map(|part| snake_case(part.split('<').next().unwrap()))
-        .collect();
-    // Of a helper, of a restart, and what somebody else or a common cause brings about.
-    let others = [
-        "note_first_seen",
-        "create_helper",
-        "restart",
-        "rename",
-        "set_aside",
-    ];
-    let known = Step::VARIANTS.iter().filter(|step| !others.contains(step));
-    assert_eq!(shown, known.map(|step| (*step).to_owned()).collect());
-}
-
-fn snake_case(name: &str) -> String {
-    let letters = name.char_indices().map(|(at, letter)| {
-        let parting = if at > 0 && letter.is_ascii_uppercase() {
-            "_"
-        } else {
-            ""
-        };
-        format!("{parting}{}", letter.to_ascii_lowercase())
-    });
-    letters.collect()
 }
 
 fn book() -> PathBuf {

@@ -24,7 +24,6 @@ mod managed;
 mod monitoring;
 mod next;
 mod pages;
-mod people;
 mod permissions;
 mod redact;
 mod reference;

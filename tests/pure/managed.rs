@@ -15,7 +15,7 @@ use delegate_upgrader::managed::{
     next,
 };
 use delegate_upgrader::rollout::reason::{Reason, ReasonKind};
-use delegate_upgrader::rollout::{Desired, Intent, OwnerLimits, Policy};
+use delegate_upgrader::rollout::{Desired, Intent, OwnerSettings, Policy};
 
 const OLD: &str =
     "harness/delegate:26.01.1@sha256:1111111111111111111111111111111111111111111111111111111111111111";
@@ -61,7 +61,7 @@ fn service() -> Managed {
         },
         record: Record::default(),
         opted_out: None,
-        limits: OwnerLimits::default(),
+        limits: OwnerSettings::default(),
         unsupported: None,
         pace: Duration::from_secs(60),
     }

@@ -1,4 +1,5 @@
-//! The pages that name tests name tests that exist, and no page says what the program lacks.
+//! The pages that name tests name tests that exist, no page says what the program lacks, and the walks through the code are
+//! walks that a reader can take.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -97,4 +98,44 @@ fn no_page_claims_that_a_feature_is_missing() {
         }
     }
     assert!(found.is_empty(), "{found:#?}");
+}
+
+/// A row of the decision is followed from the page to the engine call in so many functions and files at most.
+const MOST_FUNCTIONS: usize = 15;
+const MOST_FILES: usize = 8;
+
+#[test]
+fn each_walk_names_functions_of_the_code_and_is_short() {
+    let page = fs::read_to_string(project().join("CONTRIBUTING.md")).unwrap();
+    let (_, section) = page.split_once("## From page to engine call").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let (mut files, mut functions, mut walks) = (0, 0, 0);
+    for line in section
+        .lines()
+        .filter(|line| line.starts_with("| `") || line.starts_with("| |"))
+    {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let (file, names) = (cells[2].trim_matches('`'), cells[3]);
+        if file.starts_with("**") {
+            assert_eq!(file, format!("**{files} files**"), "{line}");
+            assert_eq!(names, format!("**{functions} functions**"), "{line}");
+            assert!(functions <= MOST_FUNCTIONS && files <= MOST_FILES, "{line}");
+            (files, functions, walks) = (0, 0, walks + 1);
+            continue;
+        }
+        files += 1;
+        let code = fs::read_to_string(project().join("src").join(file)).unwrap();
+        for path in names.split('`').skip(1).step_by(2) {
+            let name = path.rsplit("::").next().unwrap();
+            // A sentence, or a call of the engine, is not a function of the file.
+            let (call, is_function) = match path.split_once("::") {
+                Some(("Engine", call)) => (format!("engine.{call}("), false),
+                _ if name.starts_with(char::is_uppercase) => (name.to_owned(), false),
+                _ => (format!("fn {name}"), true),
+            };
+            assert!(code.contains(&call), "{file}: {path}");
+            functions += usize::from(is_function);
+        }
+    }
+    assert_eq!(walks, 3);
 }

@@ -520,7 +520,9 @@ fn a_run_has_succeeded_once_nothing_is_left_to_prove() {
         "awaiting_answer",
         "pulling",
         "proving",
-        "confirming",
+        "interrupted",
+        "returning",
+        "between_lives",
         "waiting_for_replica",
         "waiting_for_others",
     ] {

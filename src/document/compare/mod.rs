@@ -19,7 +19,7 @@ use super::defaults::{self, Command};
 use super::unset::{is_unset, same_or_unset};
 use super::{Images, Obstacle, names, networks, volumes};
 use crate::container::json::{object_at, text_at};
-use crate::container::{Inspected, RunState, label, restart_policy_document};
+use crate::container::{Inspected, label};
 
 /// The settings in which a recreated container differs from the one it replaces, and that their images do not explain.
 ///
@@ -51,27 +51,15 @@ pub fn differences(old: &Inspected, new: &Inspected, images: Images<'_>) -> Vec<
 }
 
 /// Compares a container that we created with the one it was made from, before it may take that one's place. These are
-/// their [`differences`], except that two settings count as they are remembered on labels.
-///
-/// The restart policy of an old one that does not run is that of the new container's label, since the old one loses its
-/// own before it is stopped. A standby counts as having `--rm` if its original has it.
+/// their [`differences`], except for `--rm`, which nothing that we create has.
 ///
 /// # Errors
 /// An [`Obstacle`] where the documents do not allow for a faithful successor at all.
 pub fn verify(old: &Inspected, new: &Inspected, images: Images<'_>) -> Result<Vec<Difference>, Obstacle> {
     super::check(old, images)?;
-    let [mut expected, mut found] = [old.clone(), new.clone()];
-    // One that crashes may be up again by now.
-    let was_stopped = old.state() != RunState::Running || old.restart_count() > 0;
-    let lost_its_policy = old.restart_policy_text() == "no" && was_stopped;
-    if let Some(policy) = new.label(label::RESTART_POLICY).filter(|_| lost_its_policy) {
-        expected.replace("/HostConfig/RestartPolicy", restart_policy_document(policy));
-    }
-    for container in [&mut expected, &mut found] {
-        let remembered = Value::from(container.should_auto_remove());
-        container.replace("/HostConfig/AutoRemove", remembered);
-    }
-    Ok(differences(&expected, &found, images))
+    let mut expected = old.clone();
+    expected.replace("/HostConfig/AutoRemove", Value::from(false));
+    Ok(differences(&expected, new, images))
 }
 
 struct Comparison<'a> {

@@ -58,6 +58,80 @@ pub(in crate::engine) fn is_dependency_missing(message: &str) -> bool {
         || message.ends_with("is not running")
 }
 
+/// Why a start was refused, in the field's words, where the engine's say so.
+///
+/// Docker 20.10.24, 26.1.5 and 28.5.2, and runc 1.1 and 1.3 for what is inside of the container. Unknown words: the
+/// engine's message is shown alone.
+pub(in crate::engine) fn start_problem(message: &str) -> Option<&'static str> {
+    const SIGNS: [(&str, &str); 16] = [
+        (
+            "executable file not found",
+            "its entrypoint does not exist in the image",
+        ),
+        ("exec format error", "it is built for another processor"),
+        ("unable to find user", "its user does not exist in the image"),
+        ("unable to find group", "its group does not exist in the image"),
+        (
+            "no matching entries in passwd file",
+            "its user does not exist in the image",
+        ),
+        ("no available IPv4 addresses", "its network has no free address"),
+        ("no available addresses", "its network has no free address"),
+        (
+            "bind source path does not exist",
+            "the source of one of its bind mounts is missing on the host",
+        ),
+        ("no space left on device", "the engine's disk is full"),
+        (
+            "unknown or invalid runtime name",
+            "its runtime is not installed on this host",
+        ),
+        (
+            "Unknown runtime specified",
+            "its runtime is not installed on this host",
+        ),
+        (
+            "could not select device driver",
+            "the driver of a device that it needs is missing on this host",
+        ),
+        (
+            "error gathering device information",
+            "a device that it needs is missing on this host",
+        ),
+        ("No such image", "its image is no longer on this host"),
+        ("cannot allocate memory", "the host has too little memory"),
+        ("Address already in use", "its fixed address is taken"),
+    ];
+    // Mounts and kernel parameters fail with the same words, but without a program.
+    let is_exec = message.contains("exec: \"");
+    let known = SIGNS.iter().find(|(sign, _)| message.contains(sign));
+    match known {
+        Some((_, problem)) => Some(problem),
+        None if is_port_taken(message) => Some("a port that it publishes is taken"),
+        None if is_exec && message.contains("permission denied") => Some("its entrypoint is not executable"),
+        None if is_exec && message.contains("no such file or directory") => {
+            Some("its entrypoint does not exist in the image")
+        }
+        None => None,
+    }
+}
+
+/// Whether a start that was refused with 400 failed in the engine, in its runtime or in one of its hooks, and so may pass.
+///
+/// Docker 20.10.24, 26.1.5 and 28.5.2 map errors of runc to 400. Unknown words: the start counts as refused for good.
+pub(in crate::engine) fn is_about_the_engine(message: &str) -> bool {
+    [
+        "hook",
+        "OCI runtime state failed",
+        "cgroup",
+        "timed out",
+        "context deadline exceeded",
+    ]
+    .iter()
+    .any(|sign| message.contains(sign))
+        && start_problem(message).is_none()
+}
+
 /// Whether the error in a container's state means only that the client of its start went away, which says nothing
 /// about the container.
 ///

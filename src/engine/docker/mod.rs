@@ -30,7 +30,6 @@ use bollard::query_parameters::{
     RemoveContainerOptions, RemoveImageOptions, RenameContainerOptions, RestartContainerOptions,
     StopContainerOptions,
 };
-use chrono::{DateTime, Utc};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -45,8 +44,7 @@ use self::session::Session;
 use self::stop::{kills_when_the_client_leaves, stays_stopped_when_the_client_leaves, whole_seconds};
 use super::credentials::Credentials;
 use super::{
-    Engine, EngineCalls, EngineError, EngineHost, EngineInfo, HostEvent, PullProgress, ServiceUpdate,
-    Storage, Volume,
+    Engine, EngineCalls, EngineError, EngineHost, EngineInfo, PullProgress, ServiceUpdate, Storage, Volume,
 };
 use crate::container::{ContainerId, ContainerSummary, ImageId, Inspected};
 use crate::image::ImageReference;
@@ -68,7 +66,7 @@ const EXEC_LINES: usize = 3;
 /// How many lines an engine is asked for, at least. It keeps a line in pieces of 16 KiB and counts those: as many as a
 /// line of 3 MB has, and those around it.
 const LOG_PIECES: usize = 256;
-/// As much of a log, or of the events of a host, as is read.
+/// As much of a log as is read.
 const MAX_STREAM_BYTES: usize = 8 * 1024 * 1024;
 
 /// A Docker engine: cheap to clone, and connected to by every call, so that it may go away and come back.
@@ -435,10 +433,6 @@ impl Engine for DockerEngine {
             }
         }
         Ok(files)
-    }
-
-    async fn events(&self, since: DateTime<Utc>) -> Result<Vec<HostEvent>, EngineError> {
-        self.past_events(since).await
     }
 
     async fn watch(&self, report: impl FnMut(&ContainerId) + Send) -> Result<(), EngineError> {

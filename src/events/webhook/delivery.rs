@@ -47,7 +47,7 @@ impl Default for Timing {
     }
 }
 
-/// What has come of the events so far, since the start.
+/// The fate of the events since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WebhookCounts {
     /// Events that the receiver has accepted.
@@ -56,7 +56,7 @@ pub struct WebhookCounts {
     pub failed_attempts: u64,
     /// Events that it rejected or did not accept in time.
     pub given_up: u64,
-    /// Events for which there was no room, or no receiver any more.
+    /// Events for which there was no room, or no longer a receiver.
     pub dropped: u64,
     /// Events that wait or are being sent.
     pub queued: u64,
@@ -64,7 +64,7 @@ pub struct WebhookCounts {
     pub last_error: Option<String>,
 }
 
-/// What the tasks of all delegates share.
+/// State that the tasks of all delegates share.
 pub(super) struct Delivery {
     pub(super) receiver: Receiver,
     pub(super) format: WebhookFormat,
@@ -82,13 +82,13 @@ pub(super) struct State {
     pub(super) counts: WebhookCounts,
     /// Whether it is logged that events are dropped.
     pub(super) is_full: bool,
-    /// The receiver said that it wants nothing any more.
+    /// The receiver answered 410 Gone.
     pub(super) is_gone: bool,
     /// The receiver asked for a pause until then.
     not_before: Option<Instant>,
 }
 
-/// What follows from an attempt.
+/// The next thing to do after an attempt.
 enum Next {
     Done { delivered: bool },
     Retry { after: Duration },
@@ -143,7 +143,7 @@ impl Delivery {
         let mut pause = self.timing.first_pause;
         loop {
             let answer = {
-                // It is never closed. Whoever waits for the receiver holds up the others, which wait for it, too.
+                // It is never closed. One delivery that waits for the receiver holds up the others, which wait for it, too.
                 let _permit = self.permits.acquire().await;
                 let not_before = self.state().not_before;
                 if let Some(not_before) = not_before {
@@ -216,7 +216,7 @@ impl Delivery {
                 if !state.is_gone {
                     error!(
                         problem = why,
-                        "webhook: the receiver wants no events any more, and none is sent until the next start; change or \
+                        "webhook: the receiver answered 410 Gone; sending stops until the next start; change or \
                          unset WEBHOOK_URL"
                     );
                 }

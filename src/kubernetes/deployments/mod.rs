@@ -1,8 +1,8 @@
 //! The Deployments that are delegates: observed, decided on and patched, until nothing is left but to wait.
 
 mod apply;
+mod commands;
 mod observe;
-mod operator;
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use tracing::{debug, info, warn};
 
 use self::apply::words;
 use super::cluster::{Cluster, ClusterError};
+use super::deployment_resolution::Resolution;
 use super::lock::Seen;
 use super::manager_questions::ManagerQuestions;
 use super::pods::Failing;
-use super::resolution::Resolution;
 use super::{patch, path};
 use crate::events::ledger::Ledger;
 use crate::host::hold::{Holds, Paused};

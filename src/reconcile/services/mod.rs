@@ -1,7 +1,7 @@
 //! The Swarm's services among the delegates: observed, decided on and updated beside the containers.
 
-mod operator;
-mod resolution;
+mod commands;
+mod service_resolution;
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use self::resolution::Resolution;
+use self::service_resolution::Resolution;
 use super::Reconciler;
 use super::holds::READ_HOLDS;
 use super::questions::Answered;

@@ -1,13 +1,13 @@
-//! Creates containers: successors, standbys, copies and attempt markers.
+//! Creates containers: candidates, copies of old ones, and helpers.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::container::{ContainerId, DELEGATE_NAME_VARIABLE, ImageId, Inspected, Role, label};
+use crate::container::{ContainerId, ImageId, Inspected, Role, label};
 use crate::document::{self, Images, Overrides};
 use crate::engine::{Engine, EngineError, EngineInfo};
 use crate::rollout::failure::Failure;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Condition, Intent, Member, Rollout};
+use crate::rollout::{Intent, Member, RememberedImage, Rollout};
 
 /// A container to be made from another one.
 pub(super) struct NewContainer<'a> {
@@ -16,7 +16,6 @@ pub(super) struct NewContainer<'a> {
     pub(super) reference: String,
     /// Whether the image may be named by its id, where the reference is gone or stands for another one by now.
     pub(super) by_id: bool,
-    pub(super) is_standby: bool,
     pub(super) labels: Vec<(&'static str, String)>,
 }
 
@@ -38,15 +37,10 @@ pub(super) fn labels(
         (label::RELEASE, release.to_string()),
         (label::PREVIOUS_IMAGE, image.clone()),
         (label::PREVIOUS_IMAGE_ID, image_id.clone()),
-        (label::RESTART_POLICY, old.restart_policy_text()),
+        (label::FINGERPRINT, old.fingerprint()),
     ];
-    let condition = rollout.serving.as_ref().map(Member::condition);
-    if let Some(condition) = condition.filter(|condition| *condition != Condition::Working) {
-        let word: &str = condition.into();
-        labels.push((label::PREDECESSOR_CONDITION, word.to_owned()));
-    }
     if intent == Intent::Rollback {
-        // Who goes back further has still gone back from the first one, which is published.
+        // A second rollback has still gone back from the first image, which is published.
         let first = old
             .label(label::ROLLED_BACK_FROM)
             .zip(old.label(label::ROLLED_BACK_FROM_ID))
@@ -61,39 +55,42 @@ pub(super) fn labels(
     labels
 }
 
-/// The same container once more, of the same image: as a standby, or as the candidate that is made from one.
-pub(super) async fn copy<E: Engine>(
+/// The delegate as it was, under its own name: a copy of an old container, or of a candidate with the image before.
+pub(super) async fn recreate<E: Engine>(
     engine: &E,
     rollout: &Rollout,
-    original: &Inspected,
-    name: String,
-    is_standby: bool,
+    from: &ContainerId,
+    image: Option<&RememberedImage>,
 ) -> Result<ContainerId, Failure> {
+    let original = engine.inspect(from).await?;
     let mut labels = vec![
         (label::REPLACES, original.id().as_str().to_owned()),
         (label::NAME, rollout.name.clone()),
-        (label::RESTART_POLICY, original.restart_policy_text()),
         (label::COPY, "true".to_owned()),
     ];
-    for history in label::HISTORY {
-        if let Some(value) = original.label(history) {
-            labels.push((history, value.to_owned()));
-        }
+    let release = original.label(label::RELEASE).unwrap_or("0");
+    if image.is_some() {
+        // Nothing says which container the one before replaced.
+        let release: u64 = release.parse().unwrap_or_default();
+        labels.push((label::RELEASE, release.saturating_sub(1).to_string()));
+    } else {
+        labels.push((label::RELEASE, release.to_owned()));
+        let history = label::HISTORY.into_iter().filter(|name| *name != label::RELEASE);
+        labels.extend(history.filter_map(|name| Some((name, original.label(name)?.to_owned()))));
     }
-    let image = original.image_id();
+    let (own_id, own_reference) = (original.image_id(), original.image_reference().to_owned());
     let wanted = NewContainer {
-        name,
-        image: &image,
-        reference: original.image_reference().to_owned(),
+        name: rollout.name.clone(),
+        image: image.map_or(&own_id, |image| &image.id),
+        reference: image.map_or(own_reference, |image| image.reference.to_string()),
         by_id: true,
-        is_standby,
         labels,
     };
-    create(engine, original, wanted).await
+    create(engine, &original, wanted).await
 }
 
 /// An upgrader of the candidate's image, which is configured as the one in service, but shares nothing with it that only one
-/// can have. It is told from a successor as an attempt marker is: it remembers no restart policy.
+/// can have.
 pub(super) async fn create_helper<E: Engine>(
     engine: &E,
     rollout: &Rollout,
@@ -106,7 +103,6 @@ pub(super) async fn create_helper<E: Engine>(
         image: &candidate.image_id,
         reference: candidate.image.to_string(),
         by_id: true,
-        is_standby: true,
         labels: vec![
             (label::REPLACES, from.as_str().to_owned()),
             (label::NAME, rollout.name.clone()),
@@ -137,7 +133,6 @@ pub(super) async fn create<E: Engine>(
         reference: &wanted.reference,
         by_id: needs_id.then_some(image),
         labels: &wanted.labels,
-        is_standby: wanted.is_standby,
     };
     let request = document::create_request(old, images, &overrides, api)
         .map_err(|obstacle| Failure::Refused(Reason::Obstacle(obstacle)))?;
@@ -176,41 +171,5 @@ pub(super) async fn stands_for<E: Engine>(
     match engine.inspect_image(reference).await {
         Err(EngineError::NotFound(_)) => Ok(false),
         answer => Ok(answer?.get("Id").and_then(Value::as_str) == Some(image.as_str())),
-    }
-}
-
-/// Stands for an `--rm` candidate, which vanishes by stopping. It is found like a delegate, by the variable, and told
-/// from one by its name and labels.
-pub(super) async fn create_attempt_marker<E: Engine>(
-    engine: &E,
-    rollout: &Rollout,
-    candidate: &Member,
-) -> Result<(), Failure> {
-    let (image, reference) = (&candidate.image_id, candidate.image.as_str());
-    let mut labels = json!({
-        label::NAME: rollout.name,
-        label::RELEASE: candidate.release.to_string(),
-        label::REPLACES: candidate.replaces.as_ref().map_or("", ContainerId::as_str),
-    });
-    let mut named = reference;
-    if !stands_for(engine, reference, image).await? {
-        named = image.as_str();
-        labels[label::IMAGE] = Value::from(reference);
-    }
-    let body = json!({
-        "Image": named,
-        "Env": [format!("{DELEGATE_NAME_VARIABLE}={}", rollout.workload)],
-        "Cmd": ["never-started"],
-        "Labels": labels,
-        "HostConfig": { "NetworkMode": "none", "RestartPolicy": { "Name": "no" } },
-    });
-    match engine
-        .create(&Role::Attempt.name(&rollout.name), None, &body)
-        .await
-    {
-        Ok(id) => checked(engine, id, image).await.map(drop),
-        // Another process was as quick.
-        Err(EngineError::Conflict(_)) => Ok(()),
-        Err(error) => Err(error.into()),
     }
 }

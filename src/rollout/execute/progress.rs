@@ -54,7 +54,7 @@ pub(super) struct Meter(Arc<Mutex<Option<Measured>>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Measured {
-    /// What was there when the download began, in bytes, and when that was.
+    /// The bytes that were there when the download started, and when that was.
     first: (u64, Instant),
     latest: PullProgress,
 }
@@ -98,7 +98,7 @@ mod tests {
             meter.note(PullProgress { current, total });
         };
         let shown = || meter.state("a:1").map(|state| state.to_string());
-        // What a cache had counts for nothing.
+        // Bytes from a cache do not count.
         note(20 * MIB);
         assert_eq!(shown().as_deref(), Some("20 % of 100 MiB"));
         tokio::time::advance(Duration::from_secs(10)).await;

@@ -1,36 +1,35 @@
-//! What to do next about one delegate: a pure function, and total.
+//! The decision on one delegate: a pure function, and total.
 //!
-//! `docs/development/rollout.md` has the same tables, under the same names and in the same order; each arm of a `match`
-//! here is a row there, and carries its id. To change a rule is to change its row.
+//! `docs/development/rollout.md` has the same tables, in the same order; each arm of a `match` here is a row there, and
+//! carries its name. To change a rule is to change its row.
 
-mod alone;
-mod beginning;
-mod cleanup;
-mod drain;
+mod given_up;
 mod health;
-mod helper;
+mod name_is_free;
+mod old;
 mod proof;
-mod rejecting;
-mod removed;
-mod replacing;
 mod restoring;
 mod serving;
-mod standby;
-mod stop;
-
-pub(crate) use beginning::{Beginning, Holdup};
+mod side_by_side;
+mod upgrader;
 
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::Row::{Q1, Q2, Q3, Q4, Q5, Q6, Q7, Z1};
+use super::circumstances::circumstances;
 use super::reason::Reason;
-use super::{Decided, Desired, Fact, Facts, INSPECT, Member, Policy, Rollout, Step, UpdateOrder};
-use crate::container::Role;
+use super::{Decided, Desired, Facts, INSPECT, Member, Policy, Rejection, Rollout, Row, Step, UpdateOrder};
+use crate::container::{RunState, is_replaced_by_compose};
 
-/// How long one that ended rests before it is started again, and how long one that found its port taken may take to end.
-const RESTART_DELAY: TimeDelta = TimeDelta::seconds(10);
+/// How long a container that has ended is left as it is: it may be between a stop and a start that belong together, or
+/// between a stop and the removal after it.
+const GRACE: TimeDelta = TimeDelta::seconds(10);
+/// The same where Compose stops all containers of a project, and then removes them.
+const LONG_GRACE: TimeDelta = TimeDelta::seconds(15);
+
+/// How long Compose may take to replace a container.
+const COMPOSE_TIMEOUT: TimeDelta = TimeDelta::minutes(10);
 
 /// Decides what to do next about one delegate.
 pub fn next(
@@ -40,95 +39,20 @@ pub fn next(
     facts: &Facts,
     now: DateTime<Utc>,
 ) -> Decided {
-    let order = rollout.update_order(policy, facts);
     let at = At {
         rollout,
         desired,
         policy,
         facts,
-        order,
+        order: rollout.update_order(policy, facts),
         now,
     };
-    if let Some(decided) = at.first_questions() {
+    if let Some(decided) = at.guards().or_else(|| at.own_turn()) {
         return decided;
     }
-    let lost = at.lost_successor();
-    let draining = lost.is_none().then(|| at.drain_predecessors());
-    let beside = Decided::earliest(at.clean_up().chain(draining.into_iter().flatten()));
-    let of_situation = |situation: &Situation<'_>| match *situation {
-        Situation::InService { serving } => at.in_service(serving),
-        Situation::InServiceWithStandby { serving, standby } => at.in_service_with_standby(serving, standby),
-        Situation::SideBySide { serving, candidate } => at.side_by_side(serving, candidate),
-        Situation::NameIsFree { candidate, old } => at.name_is_free(candidate, old),
-        Situation::Recreated { candidate } => at.recreated(candidate),
-        Situation::Alone { candidate } => at.alone(candidate),
-        Situation::Restoring { old } => at.restoring(old),
-        Situation::FallingBack { standby } => at.falling_back(standby),
-        Situation::NoContainer => Z1.rest(Reason::NoContainer),
-    };
-    let situation = || {
-        let situation = Situation::of(rollout);
-        let decided = lost.or_else(|| at.removed(&situation));
-        decided.unwrap_or_else(|| of_situation(&situation))
-    };
-    match beside {
-        Some(beside) => beside.or(situation),
-        None => situation(),
-    }
-}
-
-/// What the containers of a delegate are to each other: one variant for each table of the page. Failed, withdrawn and
-/// draining ones behind a successor have tables of their own, which come first.
-enum Situation<'a> {
-    /// One has the name, and nothing is in progress.
-    InService { serving: &'a Member },
-    /// The same, and a copy of it, or of its predecessor, stands by.
-    InServiceWithStandby {
-        serving: &'a Member,
-        standby: &'a Member,
-    },
-    /// One has the name, and a candidate is beside it.
-    SideBySide {
-        serving: &'a Member,
-        candidate: &'a Member,
-    },
-    /// Between the two renames of a commit, or in a stop-first replacement. Without an old one there is its standby.
-    NameIsFree {
-        candidate: &'a Member,
-        old: Option<&'a Member>,
-    },
-    /// The candidate is the old one once more, created from its standby.
-    Recreated { candidate: &'a Member },
-    /// A candidate, and nothing to go back to.
-    Alone { candidate: &'a Member },
-    /// An old one gave up the name, and no candidate is there to take it.
-    Restoring { old: &'a Member },
-    /// Only the standby is left that could serve.
-    FallingBack { standby: &'a Member },
-    /// Nothing is left that could serve.
-    NoContainer,
-}
-
-impl<'a> Situation<'a> {
-    fn of(rollout: &'a Rollout) -> Self {
-        let standby = rollout.standby.as_ref();
-        match (&rollout.serving, &rollout.candidate, standby) {
-            (Some(serving), Some(candidate), _) => Self::SideBySide { serving, candidate },
-            (Some(serving), None, Some(standby)) => Self::InServiceWithStandby { serving, standby },
-            (Some(serving), None, None) => Self::InService { serving },
-            (None, Some(candidate), Some(standby)) if candidate.is_successor_of(standby) => {
-                Self::Recreated { candidate }
-            }
-            (None, Some(candidate), _) => match rollout.predecessor_of(candidate) {
-                None if standby.is_none() => Self::Alone { candidate },
-                old => Self::NameIsFree { candidate, old },
-            },
-            (None, None, _) => match (rollout.restorable(), standby) {
-                (Some(old), _) => Self::Restoring { old },
-                (None, Some(standby)) => Self::FallingBack { standby },
-                (None, None) => Self::NoContainer,
-            },
-        }
+    match Decided::earliest(at.given_up().chain(at.old_ones())) {
+        Some(beside) => beside.or(|| at.situation()),
+        None => at.situation(),
     }
 }
 
@@ -143,57 +67,146 @@ struct At<'a> {
 }
 
 impl At<'_> {
-    /// What keeps anything else from being asked.
-    fn first_questions(&self) -> Option<Decided> {
+    /// The rows that come before everything else.
+    fn guards(&self) -> Option<Decided> {
         let unread = self.rollout.inspect_error.as_ref();
         let is_pausing = |retry_at| retry_at > self.now || unread.is_some();
-        let backoff = self
-            .facts
-            .backoff
-            .as_ref()
-            .filter(|backoff| is_pausing(backoff.retry_at));
-        Some(match (backoff, unread) {
-            (Some(backoff), _) if backoff.is_hopeless() => Q1.rest(backoff.reason.clone()),
-            (Some(backoff), _) => Q2.wait(backoff.reason.clone(), backoff.retry_at),
-            (None, Some(problem)) => {
-                let (step, problem) = (INSPECT.to_owned(), problem.clone());
-                Q3.wait(
-                    Reason::EngineError { step, problem },
-                    self.now + TimeDelta::seconds(1),
-                )
-            }
-            _ if self.policy.health_only => Q4.rest(Reason::HealthOnly {
-                published: self.desired.published(),
-            }),
-            _ if let Some(reason) = self.rollout.left_alone() => Q5.rest(reason),
-            _ if let Some(renamed) = self.renamed_candidate() => {
-                Q6.act(Step::rename(renamed, Role::Candidate.name(&self.rollout.name)))
-            }
-            _ => Q7.learn(Fact::StoppedBy {
-                container: self.ended_somehow()?.id.clone(),
-            }),
-        })
+        let backoff = self.facts.backoff.as_ref();
+        Some(
+            match (backoff.filter(|backoff| is_pausing(backoff.retry_at)), unread) {
+                (Some(backoff), _) if backoff.is_hopeless() => Row::CallFailed.rest(backoff.reason.clone()),
+                (Some(backoff), _) => Row::CallFailed.wait(backoff.reason.clone(), backoff.retry_at),
+                (None, Some(problem)) => {
+                    let (step, problem) = (INSPECT.to_owned(), problem.clone());
+                    let reason = Reason::EngineError { step, problem };
+                    Row::NotInspected.wait(reason, self.now + TimeDelta::seconds(1))
+                }
+                _ if self.policy.health_only => Row::HealthOnly.rest(Reason::HealthOnly {
+                    published: self.desired.published(),
+                }),
+                _ => match self.rollout.left_alone() {
+                    Some(reason) => Row::LeftAlone.rest(reason),
+                    None if is_replaced_by_compose(&self.rollout.name) => self.replaced_by_compose(),
+                    None => return None,
+                },
+            },
+        )
     }
 
-    fn renamed_candidate(&self) -> Option<&Member> {
-        let name = Role::Candidate.name(&self.rollout.name);
-        let candidate = self.rollout.candidate.as_ref();
-        candidate.filter(|candidate| candidate.name != name)
+    /// A name that has been there for long was left behind, as by a Compose that was killed.
+    fn replaced_by_compose(&self) -> Decided {
+        let is_new =
+            |member: &Member| self.now - member.created_at.max(member.changed_at()) < COMPOSE_TIMEOUT;
+        if self.rollout.members().any(is_new) {
+            Row::ComposeReplaces.wait(Reason::ReplacedByCompose, self.now + GRACE)
+        } else {
+            Row::ComposeReplaces.rest(Reason::ReplacedByCompose)
+        }
     }
 
-    /// One that has ended in the middle of a replacement, where who stopped it is not known yet. An engine remembers
-    /// that for a while only, so it is asked at once.
-    fn ended_somehow(&self) -> Option<&Member> {
-        let rollout = self.rollout;
-        let mut named = rollout.candidate.iter().chain(&rollout.serving);
-        let is_unknown = |member: &&Member| {
-            member.has_ended() && !member.was_stopped_by_us() && member.stopped_by(self.now).is_none()
+    /// The table for the containers that exist: one in service, a candidate, both or neither.
+    fn situation(&self) -> Decided {
+        let Rollout {
+            serving, candidate, ..
+        } = self.rollout;
+        match (serving, candidate) {
+            (Some(serving), None) => self.in_service(serving),
+            (Some(serving), Some(candidate)) => self.side_by_side(serving, candidate),
+            (None, Some(candidate)) => self.name_is_free(candidate),
+            (None, None) => self.restoring(),
+        }
+    }
+
+    /// Policy off where it has one, then the signal, then patience. An earlier process may have asked it before; then the
+    /// engine's own clock still runs from that time on, so that a container has its time once.
+    fn stop(&self, row: Row, member: &Member) -> Decided {
+        // Its name says that a life which began later was not asked: a new life needs a new name first.
+        if member.role.is_old() && member.lives_anew() && !member.is_between_lives() {
+            return row.act(Step::drain(self.rollout, member, self.now));
+        }
+        let Some(asked) = member.history.stop_requested_at else {
+            return row.act(Step::stop(member, member.stop_timeout));
         };
-        named.find(is_unknown).filter(|_| rollout.is_in_progress())
+        let deadline = asked + span(member.stop_timeout);
+        if self.now > deadline + STOP_SLACK {
+            return row.act(Step::stop(member, Duration::ZERO));
+        }
+        let reason = if member.role.is_old() {
+            Reason::Draining {
+                name: member.name.clone(),
+                tasks: member.work.map(|work| work.tasks),
+                until: deadline,
+            }
+        } else {
+            Reason::stopping(member)
+        };
+        row.wait(reason, self.next_check(member, asked))
+    }
+
+    /// Often at first, every ten seconds later; and at the deadline, and when it is overdue.
+    fn next_check(&self, member: &Member, asked: DateTime<Utc>) -> DateTime<Utc> {
+        let elapsed = (self.now - asked).max(TimeDelta::zero());
+        let pause = (elapsed / 10).clamp(TimeDelta::milliseconds(500), TimeDelta::seconds(10));
+        let deadline = asked + span(member.stop_timeout);
+        let overdue = deadline + STOP_SLACK + TimeDelta::milliseconds(1);
+        let due = [deadline, overdue]
+            .into_iter()
+            .filter(|moment| *moment > self.now);
+        due.fold(self.now + pause, DateTime::min)
+    }
+
+    /// An engine that never gets done with a removal holds up nothing.
+    fn removing(&self, row: Row, member: &Member) -> Decided {
+        if member.removal_is_stuck(self.now) {
+            let name = member.name.clone();
+            return row.rest(Reason::RemovalStuck { name });
+        }
+        row.wait(Reason::stopping(member), self.now + TimeDelta::seconds(1))
+    }
+
+    /// The candidate's name says from now on that it failed. Where Docker cannot rename it, since it is between two lives,
+    /// it is stopped first; and another failure that has that name goes.
+    fn reject(&self, row: Row, candidate: &Member, rejection: impl Into<Rejection>) -> Decided {
+        if let Some(first) = self.before_a_rename(row, candidate) {
+            return first;
+        }
+        if let Some(holder) = self.rollout.in_the_way_of_failure(&candidate.image_id) {
+            return row.act(Step::remove(holder));
+        }
+        let mut rejection = rejection.into();
+        rejection.circumstances = circumstances(self.rollout, self.facts, candidate);
+        row.act(Step::reject(self.rollout, candidate, rejection))
+    }
+
+    fn withdraw(&self, row: Row, candidate: &Member, because: Option<Reason>) -> Decided {
+        if let Some(first) = self.before_a_rename(row, candidate) {
+            return first;
+        }
+        row.act(Step::withdraw(self.rollout, candidate, because, self.now))
+    }
+
+    /// Docker refuses to rename a container between two lives, and one that is renamed while it is being removed may stay
+    /// for good.
+    fn before_a_rename(&self, row: Row, candidate: &Member) -> Option<Decided> {
+        match candidate.state {
+            RunState::Restarting => Some(self.stop(row, candidate)),
+            RunState::Removing if !candidate.removal_is_stuck(self.now) => {
+                Some(self.removing(row, candidate))
+            }
+            _ => None,
+        }
     }
 
     fn is_stop_first(&self) -> bool {
         self.order == UpdateOrder::StopFirst
+    }
+
+    /// A container that was given up, and that no other one can run beside.
+    fn in_the_way(&self) -> Option<&Member> {
+        let mut given_up = self.rollout.given_up();
+        given_up
+            .find(|other| other.is_up())
+            .filter(|_| self.is_stop_first())
     }
 
     /// How often a candidate is checked while it proves itself.
@@ -201,19 +214,16 @@ impl At<'_> {
         (span(self.policy.healthy_time) / 6).clamp(TimeDelta::milliseconds(250), TimeDelta::seconds(5))
     }
 
-    /// So long ago that what has lasted since then has lasted too long.
-    fn healthy_deadline_ago(&self) -> DateTime<Utc> {
-        self.now - span(self.policy.healthy_deadline)
+    /// When to check on another task.
+    fn soon(&self) -> DateTime<Utc> {
+        self.now + TimeDelta::milliseconds(500)
     }
 }
+
+/// How long after its deadline a container that was asked to stop is asked again, to stop at once. Engines 23.0 to
+/// 24.0.2 forget the deadline when the client that asked is gone.
+const STOP_SLACK: TimeDelta = TimeDelta::milliseconds(500);
 
 fn span(duration: Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX / 4)
-}
-
-/// That the one in service is not healthy.
-fn successor_unhealthy(serving: &Member) -> Reason {
-    Reason::SuccessorUnhealthy {
-        verdict: serving.health.to_string(),
-    }
 }

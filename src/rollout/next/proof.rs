@@ -1,100 +1,92 @@
-//! The candidate (P): what it is, decided once. No other table asks for its health or its history again.
+//! The verdict on a candidate, by what it does itself.
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{At, span};
+use super::{At, GRACE, span};
 use crate::container::RunState;
-use crate::rollout::Row::{self, P1, P2, P3, P4, P5, P6, P7, P8};
 use crate::rollout::reason::Reason;
-use crate::rollout::{CandidateFailure, FailureCause, Member};
+use crate::rollout::{FailureCause, Member};
 
-/// How long a stop and a start that belong together may be apart.
-const RESTART: Duration = Duration::from_secs(10);
+/// Restarts after which a candidate counts as crashing rather than as slow.
+const CRASH_LOOP: u64 = 3;
+/// A start that the engine itself fails at is tried this often before it counts.
+pub(super) const START_ATTEMPTS: u32 = 3;
+/// So long an upgrader may take to take its name, once it can.
+pub(super) const NAME_DEADLINE: Duration = Duration::from_secs(30);
 
-/// What a candidate is.
-pub(super) enum Candidate {
-    /// Another image is desired by now, or it was rejected.
-    Unwanted,
+/// The state of a candidate's proof.
+pub(super) enum Proof {
     /// It was never started.
     Created,
-    /// It cannot be started.
-    Refused(CandidateFailure),
     /// It has been healthy for long enough.
     Proven,
     /// It still may get there.
     NotYet { reason: Reason, until: DateTime<Utc> },
     /// It will not.
-    Failed(CandidateFailure),
+    Failed(FailureCause),
 }
 
 impl At<'_> {
-    /// What the candidate is, and the row that says so.
-    pub(super) fn prove(&self, member: &Member, is_wanted: bool) -> (Row, Candidate) {
-        let history = &member.history;
+    pub(super) fn proof(&self, candidate: &Member) -> Proof {
+        let history = &candidate.history;
         let needed = self.policy.healthy_time;
-        let healthy_for = history.healthy_for(self.now);
+        let healthy_for = history.healthy_for(self.now).unwrap_or_default();
         let seen = history.seen_since.unwrap_or(self.now);
-        let time = span(self.policy.healthy_deadline);
-        // Extended once where a common cause was seen.
-        let deadline = seen + time * (1 + i32::from(history.had_common_cause_since(seen)));
-        let ending = member.end();
-        let failed = |cause, since| Candidate::Failed(CandidateFailure::of(member, cause, since));
-        match &history.start_refused {
-            _ if !is_wanted => (P1, Candidate::Unwanted),
-            Some(problem) if member.is_created() => {
-                let problem = problem.clone();
-                let cause = FailureCause::StartRefused { problem };
-                let failure = CandidateFailure::of(member, cause, self.now - time);
-                (P2, Candidate::Refused(failure))
+        let deadline = seen + span(self.policy.healthy_deadline);
+        let ending = candidate.end();
+        let ended_for = if candidate.has_restart_policy() {
+            GRACE
+        } else {
+            TimeDelta::zero()
+        };
+        Proof::Failed(match candidate.state {
+            RunState::Created | RunState::Exited | RunState::Dead
+                if let Some(problem) = history.starts.for_good.clone() =>
+            {
+                FailureCause::StartRefused { problem }
             }
-            None if member.is_created() => (P3, Candidate::Created),
-            _ if member.is_crash_looping() || member.was_given_up() => {
-                let restarts = member.restarts();
-                let cause = FailureCause::CrashLoop { restarts, ending };
-                // Restarts that have a common cause are not counted.
-                let common_cause = None;
-                (P4, Candidate::Failed(CandidateFailure { cause, common_cause }))
+            RunState::Created => return Proof::Created,
+            _ if candidate.restarts() >= CRASH_LOOP => FailureCause::CrashLoop {
+                restarts: candidate.restarts(),
+                ending,
+            },
+            _ if candidate.has_ended_for(ended_for, self.now) || candidate.removal_is_stuck(self.now) => {
+                FailureCause::Exited { ending }
             }
-            _ if member.has_ended() && !self.may_be_restarting(member) || self.is_paused(member) => {
-                (P5, failed(FailureCause::Exited { ending }, self.now - time))
-            }
-            _ if healthy_for.is_some_and(|healthy_for| healthy_for >= needed) => (P6, Candidate::Proven),
-            _ if self.now >= deadline => {
-                let cause = FailureCause::NotHealthyInTime {
-                    needed,
-                    within: (deadline - seen).to_std().unwrap_or_default(),
-                    health: member.health.detail.clone(),
-                };
-                (P7, failed(cause, seen + time))
-            }
+            _ if candidate.works() && healthy_for >= needed => return Proof::Proven,
+            _ if self.now >= deadline => FailureCause::NotHealthyInTime {
+                needed,
+                within: self.policy.healthy_deadline,
+                health: candidate.health.detail.clone(),
+            },
             _ => {
-                let healthy_for = healthy_for.unwrap_or_default();
                 let proven = self.now + span(needed.saturating_sub(healthy_for));
                 let until = (self.now + self.proof_interval()).min(deadline).min(proven);
-                let verdict = member.health.to_string();
+                let verdict = candidate.health.to_string();
                 let reason = Reason::Proving {
                     healthy_for,
                     needed,
                     verdict,
                 };
-                (P8, Candidate::NotYet { reason, until })
+                return Proof::NotYet { reason, until };
             }
-        }
+        })
     }
 
-    /// Whether somebody has paused it, for longer than a backup of its files takes.
-    pub(super) fn is_paused(&self, member: &Member) -> bool {
-        let since = member.history.unhealthy_since;
-        member.state == RunState::Paused && since.is_some_and(|since| self.now - since >= span(RESTART))
-    }
-
-    /// One with a restart policy that is seen ended may be between its stop and its start: an engine that restarts, or
-    /// a person's `docker restart`.
-    pub(super) fn may_be_restarting(&self, member: &Member) -> bool {
-        let finished = member.finished_at;
-        let ended = finished.is_some_and(|finished| self.now - finished < span(RESTART));
-        member.has_ended() && ended && !member.restart_is_off()
+    /// That an upgrader's candidate does not take its name, where it could for long enough: what only stays up is no
+    /// upgrader.
+    pub(super) fn name_not_taken(&self, candidate: &Member) -> Option<FailureCause> {
+        let is_late = self.rollout.is_upgrader()
+            && candidate.state == RunState::Running
+            && self.facts.name_free_for >= NAME_DEADLINE
+            && candidate
+                .history
+                .seen_since
+                .is_some_and(|since| self.now - since >= span(NAME_DEADLINE));
+        is_late.then_some(FailureCause::NameNotTaken {
+            within: NAME_DEADLINE,
+        })
     }
 }

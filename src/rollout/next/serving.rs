@@ -1,18 +1,14 @@
-//! In service (S): nothing is in progress, and a replacement may begin.
+//! In service, and no candidate: a replacement may start.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::At;
-use super::proof::Candidate;
-use crate::container::ImageId;
+use super::{At, GRACE};
+use crate::container::{ImageId, Role};
 use crate::image::ImageReference;
-use crate::rollout::Row::{
-    S1, S2, S3, S4, S5, S6, S7, S8, S9, S10, S11, S12, S13, S14, S15, S16, S17, S18, S19, S20, S21, S22, S23,
-    S24,
-};
 use crate::rollout::reason::Reason;
+use crate::rollout::start_permission::{Beginning, Holdup};
 use crate::rollout::{
-    Decided, Decision, Desired, Fact, FailureCause, Intent, Member, Step, UpdateOrder, Vanished,
+    AutoRemove, Decided, Decision, Desired, Fact, FailureCause, Intent, Member, Row, Step, UpdateOrder,
 };
 
 /// So many other containers of a delegate finish their tasks at a time: each takes as much of the host as the one in
@@ -20,7 +16,7 @@ use crate::rollout::{
 const MOST_DRAINS: usize = 2;
 
 impl At<'_> {
-    /// In service, without a candidate. A replacement goes before a restart.
+    /// A replacement goes before a restart.
     pub(super) fn in_service(&self, serving: &Member) -> Decided {
         if let Some(restart) = self.finish_restart(serving) {
             return restart;
@@ -34,37 +30,52 @@ impl At<'_> {
     }
 
     fn replace_or_keep(&self, serving: &Member) -> Decided {
-        match (
-            self.desired,
-            self.rollout.superseded_by(serving),
-            &self.facts.stalled_replica,
-        ) {
-            (Desired::Keep(reason), ..) if !serving.is_in_use() && reason.is_failure() => {
-                S1.rest(reason.clone())
+        let stalled = self.facts.stalled_replica.as_ref();
+        match (self.desired, stalled) {
+            _ if serving.is_copy && serving.is_created() => self.start_copy(serving),
+            _ if serving.auto_remove == AutoRemove::ByUpgrader
+                && serving.has_ended()
+                && self.rollout.old.is_empty() =>
+            {
+                if serving.has_ended_for(GRACE, self.now) {
+                    Row::AutoRemove.act(Step::remove(serving))
+                } else {
+                    Row::AutoRemove.wait(Reason::stopping(serving), self.now + GRACE)
+                }
             }
-            _ if !serving.is_in_use() => S2.rest(Reason::NotRunning {
-                state: serving.state.as_str().to_owned(),
-            }),
-            (_, Some(rejected), _) => S3.act(Step::remove(rejected)),
-            (Desired::Keep(Reason::WaitingForReplica { name }), _, Some(because)) => {
-                S4.rest(Reason::Halted {
+            (Desired::Keep(reason), _) if !serving.is_in_use() && reason.is_failure() => {
+                Row::NotRunning.rest(reason.clone())
+            }
+            _ if !serving.is_in_use() => Row::NotRunning.rest(Reason::not_running(serving)),
+            (Desired::Keep(Reason::WaitingForReplica { name }), Some(because)) => {
+                Row::Halted.rest(Reason::Halted {
                     name: name.clone(),
                     because: because.clone(),
                 })
             }
-            (Desired::Keep(reason), ..) => S5.rest(reason.clone()),
+            (Desired::Keep(reason), _) => Row::NothingNew.rest(reason.clone()),
             (
                 Desired::Image {
                     reference,
                     id,
                     intent,
                 },
-                ..,
+                _,
             ) => self.replace(serving, reference, id.as_ref(), *intent),
         }
     }
 
-    /// An image is desired.
+    /// An old container that it cannot run beside ends first, which the process that asked it to stop may not have done yet.
+    fn start_copy(&self, copy: &Member) -> Decided {
+        let mut old_ones = self.rollout.old.iter().filter(|_| self.is_stop_first());
+        match (self.in_the_way(), old_ones.find(|old| old.is_up())) {
+            (Some(other), _) => self.wait_for_end(Row::CopyStart, other),
+            (None, Some(old)) => self.stop(Row::CopyStart, old),
+            (None, None) => Row::CopyStart.act(Step::start(copy)),
+        }
+    }
+
+    /// An image is wanted.
     fn replace(
         &self,
         serving: &Member,
@@ -72,121 +83,93 @@ impl At<'_> {
         id: Option<&ImageId>,
         intent: Intent,
     ) -> Decided {
-        let rejected = self.rollout.quarantine_of(reference, self.now);
-        let rejected = rejected.filter(|_| self.facts.is_plan);
-        match (id, rejected, self.rollout.obstacle(self.facts), &self.order) {
+        let rollout = self.rollout;
+        let image = || reference.to_string();
+        let needs_memory = self.order == UpdateOrder::StartFirst && self.facts.free_memory.is_none();
+        match (id, rollout.obstacle(self.facts), &self.order) {
             _ if intent == Intent::Upgrade && serving.was_rolled_back_from(reference, id) => {
-                S6.rest(serving.rolled_back_reason(reference))
+                Row::RolledBack.rest(serving.rolled_back_reason(reference))
             }
-            (Some(id), ..) if *id == serving.image_id => S7.rest(serving.unchanged_reason(reference, intent)),
-            _ if let Some(reason) = self.has_to_wait_for_drains(serving, reference) => {
-                S8.wait(reason, self.now + self.proof_interval())
+            (Some(id), ..) if *id == serving.image_id => {
+                Row::UpToDate.rest(serving.unchanged_reason(reference, intent))
             }
-            (_, _, Some(obstacle), _) => S9.rest(Reason::Obstacle(obstacle.clone())),
-            (None, ..) if self.facts.is_pulling => S11.wait(pulling(reference), self.pull_is_due()),
-            _ if let Some(decided) = self.may_not_begin(serving, reference, intent) => decided,
-            (None, .., UpdateOrder::Blocked(reason)) => S10.rest(reason.clone()),
-            (None, ..) if self.facts.hidden_obstacle.is_none() => S12.learn(Fact::HiddenObstacle),
-            (None, Some(rejected), ..) => S13.rest(rejected),
-            (None, ..) => S14.act(Step::pull(reference)),
-            (Some(id), ..) => self.create(serving, reference, id, intent),
-        }
-    }
-
-    /// The desired image is here, and is not the one that runs.
-    fn create(&self, serving: &Member, reference: &ImageReference, id: &ImageId, intent: Intent) -> Decided {
-        let image = reference.to_string();
-        let name_conflict = self.rollout.name_conflict.as_ref();
-        let vanished = self.rollout.vanished_candidate(id).map(Vanished::failure);
-        let last = self.rollout.last_rejection(id);
-        let quarantine = last.and_then(|(last, _)| last.quarantine(self.now));
-        let just_now = last.filter(|(last, _)| !self.facts.known_rejections.contains(&last.id));
-        match (
-            name_conflict,
-            self.rollout.vanished_attempt(),
-            vanished,
-            quarantine,
-            &self.order,
-        ) {
-            (Some(name), ..) => S15.rest(Reason::NameTaken { name: name.clone() }),
-            _ if let Some((rejected, _)) = just_now => S16.rest(Reason::Rejected {
-                image,
-                cause: self.cause_of(rejected),
-            }),
-            (_, Some((attempt, cause)), ..) => {
-                let image = attempt.image.to_string();
-                S17.rest(Reason::CandidateVanished { image, cause })
+            _ if let Some(reason) = self.has_to_wait_for_drains(reference) => {
+                Row::EnoughDrains.wait(reason, self.now + self.proof_interval())
             }
-            (.., Some(cause), _, _) => S18.rest(Reason::CandidateVanished { image, cause }),
-            (.., Some(quarantined), _) if intent == Intent::Upgrade => S19.rest(quarantined),
-            (.., UpdateOrder::Blocked(reason)) => S20.rest(reason.clone()),
-            _ if self.facts.hidden_obstacle.is_none() => S21.learn(Fact::HiddenObstacle),
-            (.., UpdateOrder::StartFirst) if self.facts.free_memory.is_none() => S22.learn(Fact::FreeMemory),
-            _ => match self.ensure_standby(serving) {
-                Some(standby) => S23.see(standby),
-                None => S24.act(Step::Create {
-                    from: serving.id.clone(),
-                    reference: reference.clone(),
-                    image: id.clone(),
-                    release: serving.release + 1,
-                    intent,
+            (_, Some(obstacle), _) => Row::Obstacle.rest(Reason::Obstacle(obstacle.clone())),
+            (None, ..) if self.facts.is_pulling => {
+                Row::Pulling.wait(Reason::Pulling { image: image() }, self.pull_is_due())
+            }
+            _ if let Some(decided) = self.may_not_start(serving, reference, intent) => decided,
+            _ if intent == Intent::Upgrade
+                && let Some(quarantined) =
+                    rollout.quarantine_of(reference, id, self.facts.is_plan, self.now) =>
+            {
+                Row::Quarantined.rest(quarantined)
+            }
+            _ if rollout.was_rejected_meanwhile(id, &self.facts.known_rejections) => Row::RejectedMeanwhile
+                .rest(Reason::Rejected {
+                    image: image(),
+                    rejection: FailureCause::RejectedByAnother.into(),
                 }),
-            },
+            _ if let Some(name) = rollout.name_conflict() => Row::NameTaken.rest(Reason::NameTaken { name }),
+            (.., UpdateOrder::Blocked(reason)) => Row::Blocked.rest(reason.clone()),
+            _ if self.facts.hidden_obstacle.is_none() => Row::ObstacleUnknown.learn(Fact::HiddenObstacle),
+            (None, ..) => Row::Pull.act(Step::pull(reference)),
+            _ if needs_memory => Row::MemoryUnknown.learn(Fact::FreeMemory),
+            _ if self.facts.has_created => {
+                Row::CandidateGone.rest(Reason::CandidateVanished { image: image() })
+            }
+            (Some(id), ..) => Row::Create.act(Step::Create {
+                from: serving.id.clone(),
+                reference: reference.clone(),
+                image: id.clone(),
+                release: serving.release + 1,
+                intent,
+            }),
         }
     }
 
-    /// Why a candidate was rejected, as far as this process can know if another one did it.
-    fn cause_of(&self, rejected: &Member) -> FailureCause {
-        match self.prove(rejected, true) {
-            (_, Candidate::Refused(failure) | Candidate::Failed(failure)) => failure.cause,
-            _ => FailureCause::RejectedByAnother,
-        }
-    }
-
-    /// Why no further container can be added now, if so. What still ends must not run beside a stop-first candidate.
-    ///
-    /// The one in service is to end itself where this process asked it to, while it drained: then somebody gave it another
-    /// name, and removed the one that it made way for.
-    fn has_to_wait_for_drains(&self, serving: &Member, reference: &ImageReference) -> Option<Reason> {
-        let asked = serving.history.stop_requested_at;
-        if asked.is_some_and(|asked| !self.is_overdue(serving, asked)) {
-            let name = serving.name.clone();
-            return Some(Reason::Stopping { name });
-        }
-        let asked = self.rollout.draining.iter();
-        let asked = asked.filter(|old| old.history.stop_requested_at.is_some());
-        let mut ending = self.rollout.given_up().chain(asked);
-        let has_ending = ending.any(Member::is_up) || self.rollout.ending_elsewhere > 0;
-        let waits = self.drains() >= MOST_DRAINS || self.is_stop_first() && has_ending;
-        waits.then(|| Reason::AwaitingDrains {
-            image: reference.to_string(),
-            drains: self.drains(),
+    /// The row that keeps an upgrade to this image from starting now, if any.
+    fn may_not_start(&self, serving: &Member, reference: &ImageReference, intent: Intent) -> Option<Decided> {
+        let beginning = Beginning {
+            limits: &self.rollout.owner,
+            timing: &self.policy.timing,
+            holds: self.facts.holds.as_ref(),
+            is_plan: self.facts.is_plan,
+            expiry: serving.image.expiry(),
+            now: self.now,
+        };
+        Some(match beginning.holdup(reference, intent)? {
+            Holdup::Reason(reason) => Row::MayNotStart.rest(reason),
+            Holdup::Unread => Row::HoldsUnknown.learn(Fact::Holds),
+            Holdup::Unseen(image) => Row::FirstSeen.act(Step::NoteFirstSeen { image }),
         })
     }
 
-    /// How many of its containers finish their tasks.
-    fn drains(&self) -> usize {
-        let draining = self.rollout.draining.iter();
-        draining
-            .chain(self.rollout.given_up())
-            .filter(|other| other.is_up())
-            .count()
-            + self.rollout.ending_elsewhere
+    /// Why no further container can be added now, if so. What still ends must not run beside a stop-first candidate.
+    fn has_to_wait_for_drains(&self, reference: &ImageReference) -> Option<Reason> {
+        let rollout = self.rollout;
+        let up = rollout
+            .old
+            .iter()
+            .chain(rollout.given_up())
+            .filter(|other| other.is_up());
+        let drains = up.count();
+        let is_retired = rollout.old.iter().any(|old| old.role == Role::Retired);
+        let waits = drains >= MOST_DRAINS || is_retired || self.in_the_way().is_some();
+        waits.then(|| Reason::AwaitingDrains {
+            image: reference.to_string(),
+            drains,
+        })
     }
 
     /// When to show again how far a pull has come, whose end wakes the loop. Observing takes time that the engine needs for it.
-    pub(super) fn pull_is_due(&self) -> DateTime<Utc> {
+    fn pull_is_due(&self) -> DateTime<Utc> {
         self.now + TimeDelta::seconds(2)
     }
 
-    /// When to check on another task.
-    pub(super) fn soon(&self) -> DateTime<Utc> {
-        self.now + TimeDelta::milliseconds(500)
-    }
-}
-
-pub(super) fn pulling(reference: &ImageReference) -> Reason {
-    Reason::Pulling {
-        image: reference.to_string(),
+    pub(super) fn wait_for_end(&self, row: Row, other: &Member) -> Decided {
+        row.wait(Reason::stopping(other), self.now + TimeDelta::seconds(1))
     }
 }

@@ -1,4 +1,4 @@
-//! What a reason means for the delegate and its replicas.
+//! The meaning of a reason for the delegate and its replicas.
 
 use super::ReasonKind;
 
@@ -21,8 +21,6 @@ impl ReasonKind {
             | Self::HealthOnly
             | Self::OptedOut
             | Self::NotRunning
-            | Self::AskedToStop
-            | Self::Removed
             | Self::CustomImage
             | Self::HeldBack
             | Self::Pinned
@@ -37,7 +35,10 @@ impl ReasonKind {
             | Self::WaitingForOthers
             | Self::Pulling
             | Self::Proving
-            | Self::Confirming
+            | Self::Interrupted
+            | Self::Returning
+            | Self::BetweenLives
+            | Self::ReplacedByCompose
             | Self::Draining
             | Self::TaskOfService
             | Self::NotUpgradable
@@ -63,13 +64,10 @@ impl ReasonKind {
             | Self::ConfigurationMismatch
             | Self::SettingsChanged
             | Self::Rejected
-            | Self::Inconclusive
-            | Self::AwaitingRetry
             | Self::CandidateVanished
             | Self::Halted
             | Self::RemovalStuck
             | Self::SuccessorUnhealthy
-            | Self::NoFallback
             | Self::NoContainer
             | Self::RestartBackoff
             | Self::RestartHeldBack
@@ -98,8 +96,6 @@ impl ReasonKind {
                 | Self::ConfigurationMismatch
                 | Self::Quarantined
                 | Self::Rejected
-                | Self::Inconclusive
-                | Self::CandidateVanished
         )
     }
 }

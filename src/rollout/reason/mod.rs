@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{EnumDiscriminants, IntoStaticStr};
 
-use super::{FailureCause, HeldBack, InvalidLabel};
+use super::{HeldBack, InvalidLabel, Member, Rejection};
 use crate::document::{Obstacle, SingleInstance};
 use crate::image::{MaxVersion, Pin};
 use crate::manager::ManagerError;
@@ -20,7 +20,7 @@ use crate::text::{size, time};
 
 pub(crate) use topic::WORTH_A_WORD;
 pub(crate) use words::count;
-use words::{after, attempts, health_only, is_published, since, times, unfinished, until_when, whole};
+use words::{health_only, is_published, since, times, unfinished, until_when, whole};
 
 /// Why a delegate is left as it is, for now or for good. An image is named by its reference, a problem is in the
 /// engine's words, and a verdict is the health at the last observation.
@@ -71,14 +71,6 @@ pub enum Reason {
         /// The engine's word for its state.
         state: String,
     },
-    /// Somebody stops it, or the new one: `docker stop`, or Compose, which makes it anew.
-    #[error(
-        "somebody asked it or its replacement to stop; if it runs then, the next scheduled run tries again"
-    )]
-    AskedToStop,
-    /// Somebody removed it while it was being replaced, or stopped it where it was started with `--rm`.
-    #[error("somebody removed it, so its replacement is removed, too")]
-    Removed,
     /// Its image is not a Harness delegate image: the stock one would lose what was added to it.
     #[error(
         "{image} is a custom image, and the stock one would lose what was added to it; to upgrade it, set \
@@ -102,7 +94,7 @@ pub enum Reason {
     #[error("{image} is published, but its label io.delegate-upgrader.pin={pin} permits no other version")]
     Pinned { image: String, pin: Pin },
     /// Its owner wants no replacement before then.
-    #[error("{image} is published, but its label io.delegate-upgrader.snooze-until lets nothing begin before {}", time::text(*.until))]
+    #[error("{image} is published; snoozed until {} by the label io.delegate-upgrader.snooze-until", time::text(*.until))]
     Snoozed { image: String, until: DateTime<Utc> },
     #[error("{image} is published; waiting for the window {window}, which opens at {}", time::text(*.until))]
     OutsideWindow {
@@ -117,13 +109,13 @@ pub enum Reason {
         /// Until when, where that was said.
         until: Option<DateTime<Utc>>,
     },
-    #[error("{image} is published; with UPGRADE_DELAY it begins at {}, since it was first seen at {}", time::text(*.until), time::text(*.first_seen))]
+    #[error("{image} is published; delayed until {} (UPGRADE_DELAY; first seen {})", time::text(*.until), time::text(*.first_seen))]
     Delayed {
         image: String,
         first_seen: DateTime<Utc>,
         until: DateTime<Utc>,
     },
-    #[error("{image} is published; by its place in UPGRADE_WAVE={wave} this host begins at {}", time::text(*.until))]
+    #[error("{image} is published; this host's turn (UPGRADE_WAVE={wave}) is at {}", time::text(*.until))]
     AwaitingWave {
         image: String,
         /// As it was given.
@@ -135,8 +127,8 @@ pub enum Reason {
         "{image} is published, but when it was first seen here cannot be known: {problem}; see `delegate-upgrader doctor`"
     )]
     FirstSeenUnknown { image: String, problem: String },
-    /// What its owner wants is not known.
-    #[error("{image} is published, but {label}; recreate the delegate with a right one, or without it")]
+    /// A label of its owner cannot be read.
+    #[error("{image} is published, but {label}; recreate the delegate with a valid label, or without it")]
     InvalidLabel { image: String, label: InvalidLabel },
     /// The image it was created from cannot be read as a reference, so there is nothing to compare.
     #[error("cannot compare its image {image:?} with the published one: {problem}")]
@@ -176,9 +168,9 @@ pub enum Reason {
     )]
     TooLittleDisk {
         image: String,
-        /// What it may need: as much as the image that runs, and a margin, in bytes.
+        /// The space it may need: as much as the image that runs, and a margin, in bytes.
         needed: u64,
-        /// What is left for images, in bytes.
+        /// The space left for images, in bytes.
         available: u64,
     },
     /// The published image is for another platform than the one that runs.
@@ -214,45 +206,28 @@ pub enum Reason {
     /// The candidate differs from the delegate it is to replace.
     #[error("the new container's configuration would differ: {differences}")]
     ConfigurationMismatch { differences: String },
-    /// Somebody changed the delegate after its candidate was created, and the old one was restored with the change.
+    /// The delegate's limits, networks or restart policy were changed after its candidate was created.
     #[error(
-        "it was changed while its replacement was being prepared: {differences}; retrying at the next scheduled run"
+        "its settings were changed while its replacement was being prepared; retrying at the next scheduled run"
     )]
-    SettingsChanged {
-        /// The differences, or why it cannot be recreated any more.
-        differences: String,
-    },
-    #[error("{image} was rejected: {cause}")]
-    Rejected { image: String, cause: FailureCause },
-    /// A candidate with this image failed while delegates with other images were unhealthy, too; it is tried again later.
-    #[error(
-        "no verdict on {image} after {}, since delegates with another image were unhealthy too; next attempt after {}. \
-         Publish another image or run `delegate-upgrader retry` to try sooner",
-        attempts(*.attempt), time::text(*.until)
-    )]
-    AwaitingRetry {
-        image: String,
-        /// How many times it was tried in vain in a row.
-        attempt: u32,
-        until: DateTime<Utc>,
-    },
-    /// A candidate failed; before it is rejected the Manager is asked whether it can be reached at all.
-    #[error("{image} failed ({cause}); checking that the Manager is reachable before rejecting it")]
-    Confirming { image: String, cause: FailureCause },
-    /// The candidate failed, but so did something beside it: that says nothing about its image.
-    #[error("inconclusive for {image}: {cause}, but {common_cause}; retrying at the next scheduled run{}", after(*.attempts))]
-    Inconclusive {
-        image: String,
-        cause: FailureCause,
-        /// What failed beside it.
-        common_cause: String,
-        /// How many times it was tried in vain in a row, since delegates with another image did no better: that may last,
-        /// so there is a pause. 0 where something else failed.
-        attempts: u32,
-    },
-    /// The candidate is gone, and this program did not remove it.
-    #[error("{image} failed: {cause}")]
-    CandidateVanished { image: String, cause: FailureCause },
+    SettingsChanged,
+    #[error("{image} was rejected: {rejection}")]
+    Rejected { image: String, rejection: Rejection },
+    /// A candidate that this run created is gone, and this program did not remove it.
+    #[error("someone removed the new container with {image}; retrying at the next scheduled run")]
+    CandidateVanished { image: String },
+    /// The container in service has stopped while its candidate proves itself.
+    #[error("{name} does not run; its replacement is withdrawn unless it runs again within 15 s")]
+    Interrupted { name: String },
+    /// The old container is to serve again.
+    #[error("{name} has stopped and is started again at {}, unless someone removes it", time::text(*.at))]
+    Returning { name: String, at: DateTime<Utc> },
+    /// Docker starts the container again, and cannot rename it before that.
+    #[error("waiting for Docker to start {name} again, since only a running container can be renamed")]
+    BetweenLives { name: String },
+    /// Compose gives such a name to one of two containers, for a moment.
+    #[error("Compose is replacing this container; waiting until it is done")]
+    ReplacedByCompose,
     /// An operator rolled back from the published image; the delegate stays until another one is published.
     #[error(
         "rolled back from {image} to {to}; it stays there until another image is published or `delegate-upgrader retry` \
@@ -266,7 +241,7 @@ pub enum Reason {
     #[error("waiting for {name}: replicas are replaced one at a time")]
     WaitingForReplica { name: String },
     /// As many delegates as a host bears at once have a new container that proves itself.
-    #[error("waiting for others: {count} new containers prove themselves already, and no more do at once")]
+    #[error("waiting: the limit of {count} concurrent replacements is reached")]
     WaitingForOthers { count: usize },
     /// The replacement of another replica failed, which halts the rest until the next scheduled run.
     #[error("halted until the next scheduled run, because {name} failed: {because}")]
@@ -312,9 +287,6 @@ pub enum Reason {
     /// The old container is kept until its successor is healthy.
     #[error("keeping the old container until the new one is healthy ({verdict})")]
     SuccessorUnhealthy { verdict: String },
-    /// The new container does not work, and the old one is gone.
-    #[error("the new container is unhealthy ({verdict}) and no old one is left to restore")]
-    NoFallback { verdict: String },
     /// No container holds the delegate's name, and none is left to restore.
     #[error("no container holds the delegate's name, and none is left to restore")]
     NoContainer,
@@ -369,11 +341,11 @@ pub enum Reason {
     /// It was given the image, and no task is to run.
     #[error("updated to {image}, which is not verified: it is scaled to 0")]
     NotVerified { image: String },
-    /// Somebody else changes it.
-    #[error("{orchestrator} is carrying out an update by somebody else; waiting for its end")]
+    /// Someone else changes it.
+    #[error("{orchestrator} is carrying out an update by someone else; waiting for its end")]
     UpdatedElsewhere { orchestrator: &'static str },
     /// It stopped in the middle of an update that is not ours, or on its way back.
-    #[error("{orchestrator} has paused its update ({message}), and somebody has to look after that")]
+    #[error("{orchestrator} has paused its update ({message}), which needs attention")]
     UpdatePaused {
         orchestrator: &'static str,
         message: String,
@@ -394,7 +366,7 @@ pub enum Reason {
         found: String,
     },
     /// `dryRun: true`.
-    #[error("dryRun is true, so nothing is written; a run would go on with: {step}")]
+    #[error("dryRun is true, so nothing is written; a run would continue with: {step}")]
     DryRun {
         /// The step.
         step: String,
@@ -417,6 +389,24 @@ pub enum Awaited {
 }
 
 impl Reason {
+    /// A container is waited for that was asked to stop, or that Docker is removing.
+    pub(super) fn stopping(member: &Member) -> Self {
+        let name = member.name.clone();
+        Self::Stopping { name }
+    }
+
+    /// A container has to run before Docker can rename it.
+    pub(super) fn between_lives(member: &Member) -> Self {
+        let name = member.name.clone();
+        Self::BetweenLives { name }
+    }
+
+    /// A container does not run, which is its owner's decision.
+    pub(super) fn not_running(member: &Member) -> Self {
+        let state = member.state.as_str().to_owned();
+        Self::NotRunning { state }
+    }
+
     /// Which reason it is.
     pub fn kind(&self) -> ReasonKind {
         self.into()
@@ -427,7 +417,7 @@ impl Reason {
         self.kind().is_failure()
     }
 
-    /// What exactly is in the way or went wrong, in one word, where the reason has several kinds of it.
+    /// The exact obstacle or failure, in one word, where the reason has several kinds of it.
     pub fn cause(&self) -> Option<&'static str> {
         match self {
             Self::Obstacle(obstacle) => Some(obstacle.kind()),
@@ -435,10 +425,7 @@ impl Reason {
             Self::TargetUnknown(error) => Some(error.kind()),
             Self::AwaitingAnswer { from, .. } => Some(from.into()),
             Self::RestartHeldBack { because, .. } => Some(because.into()),
-            Self::Rejected { cause, .. }
-            | Self::Confirming { cause, .. }
-            | Self::Inconclusive { cause, .. }
-            | Self::CandidateVanished { cause, .. } => Some(cause.kind()),
+            Self::Rejected { rejection, .. } => Some(rejection.cause.kind()),
             _ => None,
         }
     }
@@ -462,28 +449,20 @@ impl Reason {
             | Self::AwaitingWave { until, .. }
             | Self::OutsideWindow { until, .. }
             | Self::Quarantined { until, .. }
-            | Self::AwaitingRetry { until, .. }
             | Self::RestartBackoff { until, .. } => Some(*until),
             reason => reason.deadline(),
         }
     }
 
-    /// Whether this failure of one replica halts the replacement of the others until the next scheduled run. That it did
-    /// no better than its predecessor says nothing about them.
+    /// Whether this failure of one replica halts the replacement of the others until the next scheduled run.
     pub fn halts_replicas(&self) -> bool {
-        match self {
-            Self::Inconclusive { attempts, .. } => *attempts == 0,
-            reason => reason.kind().halts_replicas(),
-        }
+        self.kind().halts_replicas()
     }
 
-    /// What went wrong, to be quoted by a sentence that already says of whom, and that it failed.
+    /// The failure, to be quoted by a sentence that already names the delegate and says that it failed.
     pub fn failure(&self) -> String {
         match self {
-            Self::Rejected { cause, .. }
-            | Self::Confirming { cause, .. }
-            | Self::Inconclusive { cause, .. }
-            | Self::CandidateVanished { cause, .. } => cause.to_string(),
+            Self::Rejected { rejection, .. } => rejection.to_string(),
             Self::Halted { because, .. } => because.clone(),
             reason => reason.to_string(),
         }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::rollout::quarantine;
 use crate::text::{duration, time};
 
 /// An answer mostly takes less than a second, which is not worth a word.
@@ -18,7 +17,7 @@ pub(super) fn since(waited: Duration, last_error: Option<&str>) -> String {
 
 pub(super) fn until_when(until: Option<DateTime<Utc>>) -> String {
     until.map_or_else(
-        || "until somebody resumes them".to_owned(),
+        || "until they are resumed".to_owned(),
         |until| format!("until {}", time::text(until)),
     )
 }
@@ -33,20 +32,6 @@ pub(super) fn health_only(published: &Result<Option<String>, String>) -> String 
         Ok(None) => only.to_owned(),
         Ok(Some(image)) => format!("{image} is published; {only}"),
         Err(problem) => format!("{only}; {problem}"),
-    }
-}
-
-pub(super) fn attempts(attempt: u32) -> String {
-    match attempt {
-        1 => "one attempt".to_owned(),
-        more => format!("{more} attempts"),
-    }
-}
-
-pub(super) fn after(attempts: u32) -> String {
-    match attempts {
-        0 => String::new(),
-        attempts => format!(" after {}", duration::text(quarantine(attempts))),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::text::time;
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// What the page may load and run, as the header `Content-Security-Policy`: its own style and script, and itself again.
+/// The limits on what the page may load and run, as the header `Content-Security-Policy`: its own style and script, and itself again.
 pub fn content_security_policy() -> String {
     let hash = |text: &str| BASE64_STANDARD.encode(digest(&SHA256, text.as_bytes()));
     format!(
@@ -39,7 +39,7 @@ pub fn html(status: &Status, now: DateTime<Utc>) -> String {
          <title>{symbol} {text}</title><link rel=icon href=\"data:,\"><style>{STYLE}</style>\
          <noscript><meta http-equiv=refresh content=10></noscript></head><body><main>\
          <h1 class={class} data-part=headline><span aria-hidden=true>{symbol}</span> {text}.</h1>\
-         <p class=\"problem bad\" id=stale hidden>The upgrader does not answer. This is the last that it said.</p>"
+         <p class=\"problem bad\" id=stale hidden>Connection lost; showing the last known state.</p>"
     );
     facts(&mut page, status, now);
     let problems = status.engine_error.iter().cloned();
@@ -55,7 +55,7 @@ pub fn html(status: &Status, now: DateTime<Utc>) -> String {
     page
 }
 
-/// What holds for all delegates.
+/// The facts that hold for all delegates.
 fn facts(page: &mut String, status: &Status, now: DateTime<Utc>) {
     page.push_str("<ul class=facts data-part=facts>");
     let mut fact = |text: String| {
@@ -170,8 +170,7 @@ fn releases_html(delegate: &DelegateReport, events: &[Event], now: DateTime<Utc>
         return None;
     }
     let name = escaped(&delegate.container);
-    let mut text =
-        format!("<details data-key=\"releases of {name}\"><summary>the last of them</summary><ol>");
+    let mut text = format!("<details data-key=\"releases of {name}\"><summary>recent releases</summary><ol>");
     for release in releases.iter().rev() {
         let (number, image) = (release.release, escaped(&release.image));
         let outcome = release.outcome.replace('_', " ");
@@ -204,7 +203,7 @@ fn drain_html(drain: &Drain, now: DateTime<Utc>) -> String {
     text
 }
 
-/// What is known of a rejected candidate, folded up.
+/// The evidence of a rejected candidate, folded up.
 fn evidence_html(evidence: &Evidence, now: DateTime<Utc>) -> String {
     let outcome = evidence.message.as_deref().or(evidence.ending.as_deref());
     let mut text = String::new();
@@ -235,7 +234,7 @@ fn since(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
     moment(time, &ago(time, now))
 }
 
-/// A time in words, with the exact one for whoever wants it.
+/// A time in words, with the exact one as its title.
 fn moment(at: DateTime<Utc>, words: &str) -> String {
     let exact = time::text(at);
     format!("<time datetime={exact} title={exact}>{words}</time>")

@@ -147,7 +147,7 @@ async fn a_command_is_attached_to_both_streams_and_has_its_own_words() {
 }
 
 #[tokio::test]
-async fn what_a_command_prints_is_bounded() {
+async fn output_of_a_command_is_bounded() {
     let long = "x".repeat(100_000) + "\n" + &"line\n".repeat(10);
     let frame = |text: &str| {
         let length = u32::try_from(text.len()).unwrap().to_be_bytes();

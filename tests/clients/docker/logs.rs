@@ -51,7 +51,7 @@ async fn an_answer_that_was_cut_off_is_read_as_far_as_it_goes() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_are_no_failure() {
+async fn invalid_utf8_is_not_a_failure() {
     let body = [1, 0, 0, 0, 0, 0, 0, 2, 0xff, 0xfe];
     assert_eq!(text(&body).await, "\u{fffd}\u{fffd}\n");
 }

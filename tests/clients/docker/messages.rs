@@ -56,7 +56,7 @@ fn a_leftover_task_is_distinguished_from_a_leftover_endpoint() {
 }
 
 #[test]
-fn a_missing_companion_is_no_fault_of_the_image() {
+fn missing_companion_is_not_a_fault_of_the_image() {
     let missing = [
         (409, "cannot join network of a non running container: 2b68c996"),
         (404, "No such container: 2b68c996"),
@@ -90,7 +90,7 @@ fn a_missing_companion_is_no_fault_of_the_image() {
 }
 
 #[test]
-fn a_start_whose_client_left_is_no_verdict_on_the_container() {
+fn abandoned_start_is_not_a_verdict_on_the_container() {
     let ending = |error: &str| {
         let document = json!({ "Id": "1", "State": { "Status": "exited", "ExitCode": 3, "Error": error } });
         health::ending(&Inspected::new(document).unwrap())
@@ -251,7 +251,7 @@ fn a_full_disk_is_explained() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_told_from_an_address() {
+fn taken_port_is_distinguished_from_a_taken_address() {
     for (seen, message) in [
         (
             "20.10.24, 26.1.5, 28.5.2",
@@ -277,5 +277,129 @@ fn a_port_that_is_taken_is_told_from_an_address() {
     }
     for message in [CONNECTED, "Address already in use", "no such program"] {
         assert!(!refused(500, message).is_port_taken(), "{message}");
+    }
+}
+
+const RUNC: &str = "failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: ";
+
+#[test]
+fn refused_start_is_explained_in_plain_words() {
+    for (message, explanation) in [
+        // Docker 20.10.24 with runc 1.1.5, as it answered.
+        (
+            format!("{RUNC}exec: \"/nonexistent\": stat /nonexistent: no such file or directory: unknown"),
+            "its entrypoint does not exist in the image",
+        ),
+        (
+            format!("{RUNC}exec: \"nonexistent\": executable file not found in $PATH: unknown"),
+            "its entrypoint does not exist in the image",
+        ),
+        (
+            format!("{RUNC}exec: \"/plain\": permission denied: unknown"),
+            "its entrypoint is not executable",
+        ),
+        (
+            "unable to find user nobodyhere: no matching entries in passwd file".to_owned(),
+            "its user does not exist in the image",
+        ),
+        (
+            "unable to find group nogrouphere: no matching entries in group file".to_owned(),
+            "its group does not exist in the image",
+        ),
+        (
+            "no available IPv4 addresses on this network's address pools: tiny (7e24842ee9cf40e8)".to_owned(),
+            "its network has no free address",
+        ),
+        ("Address already in use".to_owned(), "its fixed address is taken"),
+        (
+            "invalid mount config for type \"bind\": bind source path does not exist: /srv/gone".to_owned(),
+            "the source of one of its bind mounts is missing on the host",
+        ),
+        (
+            "driver failed programming external connectivity on endpoint d1 (57a55289): Bind for 127.0.0.1:7777 failed: \
+             port is already allocated"
+                .to_owned(),
+            "a port that it publishes is taken",
+        ),
+        (
+            "Unknown runtime specified nvidia".to_owned(),
+            "its runtime is not installed on this host",
+        ),
+        // 26.1.5, 28.5.2
+        (
+            "unknown or invalid runtime name: nvidia".to_owned(),
+            "its runtime is not installed on this host",
+        ),
+        (
+            format!("{RUNC}exec: \"/bin\": is a directory: unknown: permission denied"),
+            "its entrypoint is not executable",
+        ),
+        (
+            format!("{RUNC}error during container init: exec: \"/nonexistent\": stat /nonexistent: no such file or directory"),
+            "its entrypoint does not exist in the image",
+        ),
+        (
+            "error gathering device information while adding custom device \"/dev/gone\": no such file or directory"
+                .to_owned(),
+            "a device that it needs is missing on this host",
+        ),
+        (
+            "could not select device driver \"\" with capabilities: [[gpu]]".to_owned(),
+            "the driver of a device that it needs is missing on this host",
+        ),
+    ] {
+        let expected = format!("{explanation}: {message}");
+        for status in [400, 500] {
+            let error = refused(status, &message);
+            assert_eq!(error.explain_start(), expected);
+        }
+    }
+}
+
+/// A wrong explanation would be worse than none: these name a path, but not a program.
+#[test]
+fn other_refused_starts_are_shown_in_the_words_of_the_engine() {
+    for message in [
+        format!(
+            "{RUNC}error during container init: open /proc/sys/net/gone: no such file or directory: unknown"
+        ),
+        format!(
+            "{RUNC}error during container init: error mounting \"/srv/file\" to rootfs at \"/bin\": mount \
+             /srv/file:/bin (via /proc/self/fd/6), flags: 0x5000: not a directory: unknown"
+        ),
+        format!("{RUNC}error during container init: error mounting \"proc\": permission denied: unknown"),
+        "failed to initialize logging driver: dial tcp 127.0.0.1:9: connect: connection refused".to_owned(),
+        "network gone not found".to_owned(),
+    ] {
+        assert_eq!(refused(400, &message).explain_start(), message);
+    }
+    let lost = EngineError::Unreachable("connection refused".to_owned());
+    assert_eq!(lost.explain_start(), lost.to_string());
+}
+
+/// Docker answers 400 for all that runc says, so the status alone does not tell whether the image or the host is at fault.
+#[test]
+fn refused_start_that_the_engine_may_be_at_fault_for_is_tried_again() {
+    for message in [
+        format!(
+            "{RUNC}error during container init: error running hook #0: error running hook: exit status 1"
+        ),
+        "OCI runtime state failed: runc did not terminate successfully: exit status 1: unknown".to_owned(),
+        format!("{RUNC}unable to apply cgroup configuration: device or resource busy: unknown"),
+        "failed to create shim task: context deadline exceeded: unknown".to_owned(),
+        "task 51e72aebaade: already exists".to_owned(),
+        CONNECTED.to_owned(),
+        "driver failed programming external connectivity on endpoint d1: all ports are allocated".to_owned(),
+    ] {
+        assert!(refused(400, &message).is_about_the_engine(), "{message}");
+    }
+    for message in [
+        format!("{RUNC}exec: \"/nonexistent\": stat /nonexistent: no such file or directory: unknown"),
+        // The entrypoint's name decides nothing.
+        format!("{RUNC}exec: \"/hook\": permission denied: unknown"),
+        "invalid mount config for type \"bind\": bind source path does not exist: /srv/gone".to_owned(),
+        "network gone not found".to_owned(),
+    ] {
+        assert!(!refused(400, &message).is_about_the_engine(), "{message}");
     }
 }

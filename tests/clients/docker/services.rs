@@ -81,7 +81,7 @@ async fn an_update_of_an_older_version_is_a_conflict_and_no_failure() {
 }
 
 #[tokio::test]
-async fn an_engine_that_is_no_manager_has_no_services() {
+async fn engine_that_is_not_a_manager_has_no_services() {
     let message = "This node is not a swarm manager. Use \"docker swarm init\" to connect this node to swarm and try again.";
     for (status, message) in [(503, message), (403, "Forbidden"), (404, "page not found")] {
         let engine = ScriptedEngine::start(move |_| refusal(status, message)).await;

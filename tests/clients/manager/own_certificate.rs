@@ -101,7 +101,7 @@ fn with_key(certificate: &[u8], key: &[u8], versions: &[&'static SupportedProtoc
 }
 
 #[tokio::test]
-async fn who_shows_it_must_have_its_key() {
+async fn certificate_requires_its_key() {
     for version in [&TLS12, &TLS13] {
         let url = serve(with_key(OWN, CLIENT_KEY, &[version]));
         assert_untrusted(ask(&client(&url, OWN, None)).await, "BadSignature");

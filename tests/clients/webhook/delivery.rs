@@ -149,7 +149,7 @@ async fn a_rejected_event_is_not_sent_again_and_the_reason_is_logged_once() {
 }
 
 #[tokio::test]
-async fn what_a_receiver_may_accept_later_is_sent_again() {
+async fn temporary_refusals_are_sent_again() {
     for code in [301, 307, 407, 408, 425, 429, 500, 503] {
         let receiver = Receiver::start(move |number, _| status(if number == 0 { code } else { 200 })).await;
         let webhook = webhook(&receiver.url);

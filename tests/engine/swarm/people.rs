@@ -42,7 +42,7 @@ fn an_operator_goes_back_and_tries_again() {
 
 #[test]
 #[ignore = "needs an engine of its own"]
-fn an_update_that_somebody_else_paused_is_left_to_them() {
+fn update_that_someone_else_paused_is_left_alone() {
     let service = Service::new(
         "swarm-paused",
         &["--update-failure-action", "pause", "--update-monitor", "10s"],
@@ -91,7 +91,7 @@ fn its_owner_s_labels_hold_it_back() {
 
 #[test]
 #[ignore = "needs an engine of its own"]
-fn whoever_rolls_back_by_hand_is_right() {
+fn manual_rollback_is_kept() {
     let service = Service::new("swarm-by-hand", &[]);
     let before = service.image();
     let run = service.run(V2, &["once"]);
@@ -157,7 +157,7 @@ impl Stack {
 
 #[test]
 #[ignore = "needs an engine of its own"]
-fn a_stack_that_is_deployed_anew_is_upgraded_again() {
+fn redeployed_stack_is_upgraded_again() {
     let stack = Stack::deploy("swarm-stack");
     let service = &stack.service;
     for _ in 0..2 {
@@ -175,7 +175,7 @@ fn a_stack_that_is_deployed_anew_is_upgraded_again() {
 
 #[test]
 #[ignore = "needs an engine of its own"]
-fn a_stack_that_is_deployed_in_the_middle_of_an_update_is_no_failure_of_the_image() {
+fn redeploy_during_an_update_is_not_a_failure_of_the_image() {
     let stack = Stack::deploy("swarm-stack-meanwhile");
     let service = &stack.service;
     let daemon = service

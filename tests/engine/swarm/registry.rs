@@ -95,7 +95,7 @@ fn an_index_that_lacks_the_platform_of_a_node_changes_nothing() {
 /// Swarm would recreate all tasks for it.
 #[test]
 #[ignore = "needs an engine of its own"]
-fn the_same_image_under_another_tag_is_no_update() {
+fn same_image_under_another_tag_is_not_an_update() {
     let service = Service::new("swarm-same", &[]);
     let other = image("26.01.10009");
     docker(&["tag", &image(V1), &other]);

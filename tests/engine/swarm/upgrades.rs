@@ -279,7 +279,7 @@ fn a_job_is_left_alone() {
 /// What is written in the labels is no part of what a task is.
 #[test]
 #[ignore = "needs an engine of its own"]
-fn what_is_noted_restarts_no_task() {
+fn notes_in_labels_restart_no_task() {
     let service = Service::new("swarm-noted", &[]);
     let before = service.tasks("{{.ID}}");
     let proxy = Proxy::that_treats(|method, _| match method {
@@ -342,7 +342,7 @@ fn services_of_one_workload_are_upgraded_one_after_the_other() {
 
 #[test]
 #[ignore = "needs an engine of its own"]
-fn whoever_scales_a_service_in_the_middle_keeps_their_number() {
+fn scaling_during_an_update_is_kept() {
     let service = Service::new("swarm-scaled-meanwhile", &[]);
     let daemon = service.upgrader(V2).with("RUN_ON_START", "true").start();
     daemon.says("is rolling out", PATIENCE);
@@ -387,7 +387,7 @@ fn a_port_of_the_host_goes_from_the_old_task_to_the_new_one() {
 /// The engine refuses an update of a version that is not the present one, and says so with status 500.
 #[test]
 #[ignore = "needs an engine of its own"]
-fn what_somebody_changes_at_the_same_moment_stays() {
+fn concurrent_change_by_someone_else_is_kept() {
     let service = Service::new("swarm-conflict", &[]);
     let (name, left) = (service.name.clone(), Arc::new(Mutex::new(2)));
     let proxy = Proxy::that_treats(move |method, _| {

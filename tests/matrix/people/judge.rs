@@ -1,4 +1,4 @@
-//! What is on the host at the end of a point of the people's matrix, and whether it may be.
+//! What is on the host at the end of a point, and whether it may be: the same few invariants for every act.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,50 +6,210 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::images;
-use super::perform::{Done, Site};
-use super::rules::act::{Act, ContainerAct, ImageAct};
-use super::rules::expect::{Condition, End, Expected, Image, Place, Settings, Spare};
+use super::act::{Act, Given, Site, Target};
+use super::stage::{Moment, Phase, Stage};
 use crate::check::{configuration, differences, healthy, text};
 use crate::events::Event;
 use crate::proxy::Made;
+use crate::scenario::Scenario;
 use kit::lab::engine::Row;
 
-/// What the engine does by itself after the upgrader's end may take this long.
+/// What Docker does by itself after the upgrader's end may take this long.
 const COMES_TO_REST: Duration = Duration::from_secs(10);
-/// One that is made in vain, since somebody acted, and one more. The old one of an `--rm` delegate is recreated under the
-/// same name.
+/// One that is made in vain, since the person acted, and another one.
 const MOST_CANDIDATES: usize = 2;
 /// How often any other change may be asked for in one run.
 const MOST_CHANGES: usize = 5;
-/// How many calls are too many, and in which time. An upgrade inspects up to five containers four times a second, and
-/// what somebody made beside it may be a delegate of its own.
+/// How many calls are too many, and in which time. An upgrade inspects up to five containers four times a second.
 const MOST_CALLS: (usize, Duration) = (300, Duration::from_secs(5));
 /// The label that has the image of a container that was created by the image's id.
 const IMAGE_LABEL: &str = "/Config/Labels/io.delegate-upgrader.image";
 
-/// What is wrong with the host; nothing, hopefully.
-pub(crate) async fn host(site: &Site, act: Option<Act>, expected: &Expected, done: &Done) -> Vec<String> {
-    let begin = Instant::now();
-    loop {
-        let mut least: Option<Vec<String>> = None;
-        let rows = rows(site).await;
-        for end in &expected.ends {
-            let wrongs = wrongs(site, &rows, *end, expected.spare, done).await;
-            if least.as_ref().is_none_or(|least| wrongs.len() < least.len()) {
-                least = Some(wrongs);
+/// How the delegate may end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// It works.
+    Works,
+    /// It is as its owner left it: stopped or paused.
+    Stands,
+    /// It is gone.
+    Gone,
+}
+
+/// An act at a stage, and what came of it.
+pub(crate) struct Case<'a> {
+    pub(crate) site: &'a Site,
+    pub(crate) scenario: Scenario,
+    pub(crate) stage: &'a Stage,
+    pub(crate) act: Act,
+    pub(crate) given: &'a Given,
+}
+
+impl Case<'_> {
+    /// What is wrong with the host.
+    pub(crate) async fn wrongs(&self) -> Vec<String> {
+        let begin = Instant::now();
+        loop {
+            let rows = rows(self.site).await;
+            let mut least = self.leftovers(&rows);
+            if let Some(wrongs) = self.delegate_wrongs(&rows).await {
+                least.extend(wrongs);
+            }
+            if least.is_empty() || begin.elapsed() > COMES_TO_REST {
+                return least;
+            }
+            sleep(Duration::from_millis(300)).await;
+        }
+    }
+
+    /// How it may end. Everything that is missing is brought back, so there are few other ends than a delegate that works.
+    fn ends(&self) -> Vec<End> {
+        let Stage { phase, .. } = self.stage;
+        // The call that is held, and everything else that is there, may change who serves.
+        let is_settled =
+            matches!(phase, Phase::Alone | Phase::Beside | Phase::Over) && !self.stage.is_commit();
+        let was_last = !self.given.something_is_left;
+        let is_rm = self.scenario.shape.rm;
+        let serves_alone = match self.stage.kind() {
+            _ if self.stage.moment == Moment::After => false,
+            // Docker removes the old container in this moment, whatever the person does.
+            "remove-old" => self.act.target() == Some(Target::Serving),
+            // The candidate gets the name in this moment, and an old container with `--rm` has vanished.
+            "rename-candidate-to-service" => self.act.target() == Some(Target::Candidate) && is_rm,
+            _ => false,
+        };
+        match self.act {
+            Act::Stop(_) | Act::Pause(_) | Act::Remove(_) if serves_alone => {
+                vec![End::Gone, End::Stands, End::Works]
+            }
+            Act::Stop(_) | Act::Remove(_) | Act::Prune if was_last => vec![End::Gone, End::Works],
+            // Its owner stopped it, so it is removed.
+            Act::Stop(Target::Serving) if is_rm => match phase {
+                Phase::Over => vec![End::Gone],
+                Phase::Replaced => vec![End::Works, End::Gone],
+                _ => vec![End::Works],
+            },
+            Act::Stop(Target::Serving) | Act::Pause(Target::Serving) if is_settled => vec![End::Stands],
+            Act::Stop(Target::Serving) | Act::Pause(Target::Serving) => vec![End::Stands, End::Works],
+            _ => vec![End::Works],
+        }
+    }
+
+    /// What is left over: only NAME, the container that the person renamed, and one rejected candidate may be there.
+    fn leftovers(&self, rows: &[Row]) -> Vec<String> {
+        let Site { name, .. } = self.site;
+        let is_ended = |row: &Row| matches!(row.state.as_str(), "exited" | "created");
+        let may_be_kept = matches!(self.act, Act::Rename(_));
+        let mut failed = 0;
+        let mut wrongs = Vec::new();
+        for row in rows.iter().filter(|row| row.name != *name) {
+            let is_kept = may_be_kept && row.name == self.site.kept_name();
+            let is_failed = self.may_reject() && row.name.starts_with(&format!("{name}.failed-"));
+            failed += usize::from(is_failed);
+            if !(is_kept || is_failed && failed == 1 && is_ended(row)) {
+                wrongs.push(format!("left over: {} ({})", row.name, row.state));
             }
         }
-        let mut wrongs = least.unwrap_or_default();
-        wrongs.extend(image_wrongs(site, act).await);
-        if wrongs.is_empty() || begin.elapsed() > COMES_TO_REST {
+        wrongs
+    }
+
+    /// A candidate that a person interrupts is rejected, and a new container that they take out of service, too.
+    fn may_reject(&self) -> bool {
+        let is_new = match self.act.target() {
+            Some(Target::Candidate) => true,
+            Some(Target::Serving) => self.stage.phase == Phase::Replaced,
+            _ => false,
+        };
+        is_new && self.act.interrupts()
+    }
+
+    /// The fewest wrongs of all ends, and of all containers that may be the delegate.
+    async fn delegate_wrongs(&self, rows: &[Row]) -> Option<Vec<String>> {
+        let Site { name, engine, .. } = self.site;
+        let is_rejected = rows.iter().any(|row| row.name.contains(".failed-"));
+        let mut all = Vec::new();
+        for end in self.ends() {
+            if end == End::Gone {
+                let is_there = rows.iter().any(|row| row.name == *name);
+                all.push(Vec::from_iter(is_there.then(|| format!("{name} is still there"))));
+                continue;
+            }
+            for place in [name.clone(), self.site.kept_name()] {
+                let wrongs = match engine.inspect(&place).await {
+                    Some(document) => self.document_wrongs(&document, end, is_rejected).await,
+                    None => vec![format!("{end:?}: there is no {place}")],
+                };
+                all.push(wrongs);
+            }
+        }
+        all.into_iter().min_by_key(Vec::len)
+    }
+
+    async fn document_wrongs(&self, document: &Value, end: End, is_rejected: bool) -> Vec<String> {
+        let Site { images, before, .. } = self.site;
+        let mut wrongs = Vec::new();
+        let state = text(document, "/State/Status");
+        let is_right = match (end, self.act) {
+            (End::Works, _) => state == "running",
+            (_, Act::Pause(_)) => state == "paused",
+            _ => state == "exited",
+        };
+        if !is_right {
+            wrongs.push(format!("{end:?}: it is {state}"));
+        }
+        if end == End::Stands {
             return wrongs;
         }
-        sleep(Duration::from_millis(300)).await;
+        if state == "running"
+            && let Err(problem) = healthy(document).await
+        {
+            wrongs.push(format!("it is not healthy: {problem}"));
+        }
+        let image = image_of(document);
+        if image != images.new && !(is_rejected && image == images.old) {
+            wrongs.push(format!("it has the image {image}"));
+        }
+        let (was, given, is) = (
+            configuration(before),
+            self.given.configuration.clone(),
+            configuration(document),
+        );
+        let is_stop_first = self.scenario.shape.stop_first;
+        let must_be_given = self.act == Act::Compose
+            || self.act.changes_settings() && (is_stop_first || !self.stage.is_commit());
+        let references = if must_be_given {
+            vec![given]
+        } else {
+            vec![given, was]
+        };
+        let found = references.into_iter().map(|was| {
+            let mut found = Vec::new();
+            differences("", &was, &is, &mut found);
+            found
+        });
+        wrongs.extend(found.min_by_key(Vec::len).unwrap_or_default());
+        wrongs
+    }
+
+    /// Whether a delegate works at every moment.
+    pub(crate) fn has_no_gap(&self) -> bool {
+        let is_interrupted = self.act.target() == Some(Target::Serving) && self.act.interrupts();
+        !self.scenario.shape.stop_first && !is_interrupted
+    }
+
+    /// Containers that were killed, which only the person may do here.
+    pub(crate) fn cut_short(&self, events: &[Event]) -> Vec<String> {
+        let is_target = |event: &&Event| self.given.target.as_ref() == Some(&event.id);
+        let killed = events
+            .iter()
+            .filter(|event| event.action == "kill" && event.signal == "9" && !is_target(event));
+        killed
+            .map(|event| format!("{} was killed with its tasks", event.name))
+            .collect()
     }
 }
 
-/// All containers of this delegate, those that compose calls `<id>_NAME` too.
+/// All containers of this delegate, those that Compose calls `<id>_NAME` too.
 pub(crate) async fn rows(site: &Site) -> Vec<Row> {
     let listed = site.engine.expect("GET", "/containers/json?all=1", None).await;
     let rows = listed.as_array().into_iter().flatten().map(|row| Row {
@@ -65,88 +225,8 @@ pub(crate) async fn rows(site: &Site) -> Vec<Row> {
     .collect()
 }
 
-async fn wrongs(site: &Site, rows: &[Row], end: End, spare: Spare, done: &Done) -> Vec<String> {
-    let mut wrongs = Vec::new();
-    let kept = site.kept_name();
-    let main = match end.place {
-        Place::Name => Some(site.name.clone()),
-        Place::Kept => Some(kept.clone()),
-        Place::Gone => None,
-    };
-    let remade = match done {
-        Done::Yes {
-            target: Some((_, name)),
-            ..
-        } => name.as_str(),
-        _ => "",
-    };
-    for row in rows.iter().filter(|row| Some(&row.name) != main.as_ref()) {
-        let may_be_there = match spare {
-            Spare::None => false,
-            Spare::Kept { .. } => row.name == kept && matches!(row.state.as_str(), "exited" | "created"),
-            Spare::Remade => row.name == remade,
-        };
-        if !may_be_there {
-            wrongs.push(format!("left over: {} ({})", row.name, row.state));
-        }
-    }
-    if spare == (Spare::Kept { must: true }) && !rows.iter().any(|row| row.name == kept) {
-        wrongs.push("what somebody renamed is gone".to_owned());
-    }
-    let Some(main) = main else { return wrongs };
-    let Some(document) = site.engine.inspect(&main).await else {
-        wrongs.push(format!("there is no {main}"));
-        return wrongs;
-    };
-    wrongs.extend(delegate_wrongs(site, &document, end, done).await);
-    wrongs
-}
-
-async fn delegate_wrongs(site: &Site, document: &Value, end: End, done: &Done) -> Vec<String> {
-    let mut wrongs = Vec::new();
-    let state = text(document, "/State/Status");
-    let is_right = match end.condition {
-        Condition::Up => state == "running",
-        Condition::Stopped => matches!(state.as_str(), "exited" | "created"),
-        Condition::Paused => state == "paused",
-    };
-    if !is_right {
-        wrongs.push(format!("it is {state} and not {:?}", end.condition));
-    } else if end.condition == Condition::Up
-        && let Err(problem) = healthy(document).await
-    {
-        wrongs.push(format!("it is not healthy: {problem}"));
-    }
-    let image = image_of(document);
-    let expected = match end.image {
-        Image::Old => &site.images.old,
-        Image::New => &site.images.new,
-    };
-    if image != *expected {
-        wrongs.push(format!("it has the image {image}"));
-    }
-    let before = configuration(&site.before);
-    let given = match done {
-        Done::Yes { given, .. } => given,
-        _ => &before,
-    };
-    let references = match end.settings {
-        Settings::Before => vec![&before],
-        Settings::Given => vec![given],
-        Settings::Either => vec![&before, given],
-    };
-    let is = configuration(document);
-    let found = references.into_iter().map(|was| {
-        let mut found = Vec::new();
-        differences("", was, &is, &mut found);
-        found
-    });
-    wrongs.extend(found.min_by_key(Vec::len).unwrap_or_default());
-    wrongs
-}
-
 /// The image that a container was created from, as its owner would write it.
-pub(crate) fn image_of(document: &Value) -> String {
+fn image_of(document: &Value) -> String {
     let label = text(document, IMAGE_LABEL);
     if label.is_empty() {
         text(document, "/Config/Image")
@@ -155,94 +235,43 @@ pub(crate) fn image_of(document: &Value) -> String {
     }
 }
 
-/// What somebody tagged stays tagged, and what runs is what was published.
-async fn image_wrongs(site: &Site, act: Option<Act>) -> Option<String> {
-    let Some(Act::Image(act)) = act else { return None };
-    let engine = &site.engine;
-    if act == ImageAct::TagOld && images::id_of(engine, &site.images.old).await == site.images.old_id {
-        return Some("the old image has its tag again, which somebody gave to another one".to_owned());
+/// What is wrong with how a run ended. `log` is what it printed.
+pub(crate) async fn exit(site: &Site, code: Option<i32>, log: &str) -> Option<String> {
+    let mut serves = false;
+    for place in [site.name.clone(), site.kept_name()] {
+        let document = site.engine.inspect(&place).await.unwrap_or_default();
+        serves |= text(&document, "/State/Status") == "running" && image_of(&document) == site.images.new;
     }
-    let document = engine.inspect(&site.name).await?;
-    let (is, published) = (text(&document, "/Image"), &site.images.new_id);
-    (is != *published).then(|| format!("it runs the image {is}, and {published} is published"))
-}
-
-/// What is wrong with how a run ended. `text` is what it printed.
-pub(crate) async fn exit(
-    site: &Site,
-    act: Option<Act>,
-    code: Option<i32>,
-    expected: &Expected,
-    text: &str,
-) -> Option<String> {
-    let is_plain = expected
-        .ends
-        .iter()
-        .all(|end| end.place == Place::Name && end.condition == Condition::Up && end.image == Image::New);
-    let is_made_anew = act.and_then(Act::on_container) == Some(ContainerAct::Compose);
-    if !is_plain || is_made_anew {
-        return None;
-    }
-    let document = site.engine.inspect(&site.name).await.unwrap_or_default();
-    let is_up = crate::check::text(&document, "/State/Status") == "running";
-    let serves = is_up && image_of(&document) == site.images.new;
-    match (code, serves) {
-        // Somebody restarts it in this moment.
-        (Some(0), false) if text.contains("reason=\"not_running\"") => None,
-        (Some(0), false) => Some("exit code 0, and the new image does not serve".to_owned()),
-        (Some(1), true) => Some("exit code 1, and the new image serves".to_owned()),
-        (Some(_), false) if !says_why(text) => {
-            Some("the old image serves, and the log does not say why".to_owned())
+    match code {
+        Some(1) if serves && !log.contains(&format!("{}.kept", site.name)) => {
+            Some("exit code 1, and the new image serves".to_owned())
+        }
+        // A delegate of which nothing is left is not one of the host's.
+        Some(_) if !serves && !log.contains("reason=") && !rows(site).await.is_empty() => {
+            Some("the new image does not serve, and the log does not say why".to_owned())
         }
         _ => None,
     }
 }
 
-fn says_why(text: &str) -> bool {
-    let warns = |line: &&str| line.contains("WARN") || line.contains("ERROR");
-    text.lines().filter(warns).any(|line| line.contains("reason="))
-}
-
 /// What was repeated too often in one run.
-pub(crate) fn repetitions(calls: &[Made], rm: bool) -> Vec<String> {
+pub(crate) fn repetitions(calls: &[Made]) -> Vec<String> {
     let mut wrongs = Vec::new();
     let mut changes: BTreeMap<&str, usize> = BTreeMap::new();
     for call in calls.iter().filter(|call| call.write) {
         *changes.entry(&call.name).or_default() += 1;
     }
     for (name, times) in changes {
-        let most = if name == "create-candidate" {
-            MOST_CANDIDATES + usize::from(rm)
-        } else {
-            MOST_CHANGES
-        };
+        let is_create = name == "create-candidate";
+        let most = if is_create { MOST_CANDIDATES } else { MOST_CHANGES };
         if times > most {
             wrongs.push(format!("{name} {times} times in one run"));
         }
     }
     let (most, time) = MOST_CALLS;
-    let is_burst = calls
-        .windows(most)
-        .any(|window| window[most - 1].at.duration_since(window[0].at) < time);
-    if is_burst {
+    let mut windows = calls.windows(most);
+    if windows.any(|window| window[most - 1].at.duration_since(window[0].at) < time) {
         wrongs.push(format!("{most} calls within {} s", time.as_secs()));
     }
     wrongs
-}
-
-/// Containers that were killed, which nobody but the person may do here.
-pub(crate) fn cut_short(events: &[Event], done: &Done) -> Vec<String> {
-    let target = match done {
-        Done::Yes {
-            target: Some((id, _)),
-            ..
-        } => id.as_str(),
-        _ => "",
-    };
-    let killed = events
-        .iter()
-        .filter(|event| event.action == "kill" && event.signal == "9" && event.id != target);
-    killed
-        .map(|event| format!("{} was killed with its tasks", event.name))
-        .collect()
 }

@@ -1,291 +1,220 @@
-//! Delegates that were started with `--rm`: they vanish by stopping, and when the engine restarts.
+//! Delegates that were started with `--rm`: Docker removes them once they have ended, and when it restarts. What the
+//! upgrader makes in their place has no `--rm`, and the upgrader removes it itself once it has ended.
 
 use std::time::Duration;
 
-use delegate_upgrader::config::Strategy;
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::Value;
 
 use super::faults::killed_when;
-use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, auto_remove, good, host_network, row};
-use kit::twin::{Behaviour, Fault, Operation, Wellness};
+use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, auto_remove, bad_images, good, host_network, row};
+use kit::twin::{Behaviour, Fault, Operation, OperatorAction, Wellness};
 
-fn dies_after_the_commit() -> Behaviour {
-    Behaviour {
-        ready_after: Duration::from_secs(5),
-        ..Behaviour::exits(Duration::from_secs(30), 3)
-    }
-}
+const SECOND: Duration = Duration::from_secs(1);
 
 fn stops_first(body: &mut Value) {
     auto_remove(body);
     host_network(body);
 }
 
+const WAYS: [fn(&mut Value); 2] = [auto_remove, stops_first];
+
+fn assert_is_back(host: &Host, context: &str) {
+    let now = host.find("dd");
+    let state = (now.image.as_str(), now.state);
+    assert_eq!(
+        state,
+        (OLD, RunState::Running),
+        "{context}: {:?}",
+        host.containers()
+    );
+    assert!(host.is_fleeting("dd"), "{context}: --rm is lost");
+}
+
 #[tokio::test(start_paused = true)]
-async fn it_is_replaced_both_ways_and_still_vanishes_by_stopping() {
-    for (change, working) in [(auto_remove as fn(&mut Value), 1), (stops_first, 0)] {
+async fn replaces_an_rm_delegate_either_way() {
+    for (change, working) in WAYS.into_iter().zip([1, 0]) {
         let host = Host::new();
         host.run_with("dd", change);
-        let report = host.once(NEW).await;
-        assert!(!report.has_failures(), "{report:?}");
+        host.upgrade(NEW).await;
         host.assert_fleeting_on("dd", NEW, "");
         assert_eq!(host.fewest_working(), working);
     }
 }
 
-/// Both ways, with every kind of bad image: the old one is back, as it was, and the image is quarantined.
+/// As Docker would: at once, but for a restart.
 #[tokio::test(start_paused = true)]
-async fn a_bad_image_costs_neither_the_delegate_nor_its_configuration() {
-    let cannot_start = Behaviour {
-        start_error: Some("exec: /delegate: no such file".to_owned()),
-        ..good()
-    };
-    for bad in [
-        Behaviour::never_healthy(),
-        Behaviour::exits(Duration::from_secs(1), 3),
-        cannot_start,
-    ] {
-        for change in [auto_remove as fn(&mut Value), stops_first] {
+async fn removes_the_successor_of_an_rm_delegate_once_it_has_ended() {
+    let host = Host::new();
+    host.run_with("dd", auto_remove);
+    host.twin.set_behaviour(NEW, &Behaviour::default());
+    let mut upgrader = host.upgrader(NEW);
+    host.scheduled_run(&mut upgrader).await;
+    host.by_hand(OperatorAction::Restart, "dd");
+    assert!(!host.scheduled_run(&mut upgrader).await.has_failures());
+    host.assert_fleeting_on("dd", NEW, "it was restarted");
+    host.by_hand(OperatorAction::Kill, "dd");
+    assert!(host.go_on(&mut upgrader, SECOND * 9).await.is_none());
+    assert_eq!(host.find("dd").state, RunState::Exited);
+    host.finish(&mut upgrader).await;
+    assert!(host.names().is_empty(), "{:?}", host.names());
+}
+
+/// The old one is back, as it was, and the image is in quarantine.
+#[tokio::test(start_paused = true)]
+async fn loses_neither_an_rm_delegate_nor_its_settings_to_a_bad_image() {
+    for bad in bad_images() {
+        for change in WAYS {
             let host = Host::new();
             host.publish(NEW, bad.clone());
             host.run_with("dd", change);
-            let report = host.once(NEW).await;
-            assert_eq!(row(&report, "dd").reason.as_str(), "rejected", "{report:?}");
-            assert_eq!(
-                host.containers(),
-                [
-                    ("dd".to_owned(), RunState::Running, OLD.to_owned()),
-                    ("dd.failed-1".to_owned(), RunState::Created, NEW.to_owned()),
-                ],
-            );
-            assert!(host.auto_remove("dd"));
+            assert_eq!(host.reason(NEW).await, "rejected");
+            assert_is_back(&host, &format!("{bad:?}"));
+            assert_eq!(host.names(), ["dd", "dd.failed-1"]);
             // An hour later it is tried again, and the number counts on.
-            assert_eq!(row(&host.once(NEW).await, "dd").reason.as_str(), "quarantined");
+            assert_eq!(host.reason(NEW).await, "quarantined");
             tokio::time::sleep(HOUR).await;
-            host.once(NEW).await;
+            assert_eq!(host.reason(NEW).await, "rejected");
             assert_eq!(host.names(), ["dd", "dd.failed-2"]);
             host.publish(NEWER, good());
-            host.once(NEWER).await;
+            host.upgrade(NEWER).await;
             host.assert_fleeting_on("dd", NEWER, "");
         }
     }
 }
 
+/// Docker takes all `--rm` containers away when it restarts. In the middle of a replacement the delegate comes back from
+/// its candidate; once the candidate has taken over, it is gone, as it would be without an upgrader.
 #[tokio::test(start_paused = true)]
-async fn a_delegate_whose_successor_dies_after_the_commit_is_brought_back() {
-    let host = Host::new();
-    // It works until the old one has been asked to stop.
-    host.publish(
-        NEW,
-        Behaviour {
-            ready_after: Duration::from_secs(5),
-            ..Behaviour::exits(Duration::from_secs(30), 3)
-        },
-    );
-    host.run_with("dd", auto_remove);
-    let report = host.once(NEW).await;
-    assert_eq!(row(&report, "dd").reason.as_str(), "rejected", "{report:?}");
-    assert_eq!(host.names(), ["dd", "dd.failed-1"]);
-    assert_eq!(host.find("dd").state, RunState::Running);
-    assert_eq!(host.find("dd").image, OLD);
-    assert!(host.auto_remove("dd"));
-}
-
-/// The engine takes all `--rm` containers away when it restarts. From the standby the delegate comes back.
-#[tokio::test(start_paused = true)]
-async fn the_engine_s_restart_during_a_replacement_does_not_lose_it() {
-    for change in [auto_remove as fn(&mut Value), stops_first] {
-        for second in 3..60 {
+async fn brings_an_rm_delegate_back_when_the_engine_restarts_during_its_replacement() {
+    let (mut back, mut gone) = (0, 0);
+    for change in WAYS {
+        for second in 2..90 {
             let host = Host::new();
             host.run_with("dd", change);
             let mut upgrader = host.upgrader(NEW);
-            let pass = async {
+            upgrader.start_run(Mode::Upgrade);
+            host.go_on(&mut upgrader, SECOND * second).await;
+            let names = host.names();
+            let is_over = names.contains(&"dd".to_owned()) && host.find("dd").image == NEW;
+            host.twin.restart_engine(SECOND * 3);
+            // The image is blamed for what the engine took, but not for long.
+            for _ in 0..3 {
                 host.scheduled_run(&mut upgrader).await;
-                host.twin.elapsed()
-            };
-            let restart = async {
-                tokio::time::sleep(Duration::from_secs(second)).await;
-                host.twin.restart_engine(Duration::from_secs(3));
-            };
-            let (done, ()) = tokio::join!(pass, restart);
-            if done <= Duration::from_secs(second) {
-                // Over by then: what the engine took is not ours to bring back.
-                continue;
-            }
-            // Whom the engine took alone, the image is blamed for, but not for long.
-            for _ in 0..2 {
                 tokio::time::sleep(HOUR).await;
-                host.scheduled_run(&mut upgrader).await;
             }
-            host.assert_fleeting_on("dd", NEW, &format!("the engine restarts after {second} s"));
+            let context = format!("the engine restarts after {second} s: {names:?}");
+            if is_over && names.len() > 1 {
+                assert_eq!(host.names(), [""; 0], "{context}");
+                gone += 1;
+            } else if names != ["dd"] {
+                host.assert_fleeting_on("dd", NEW, &context);
+                back += 1;
+            }
         }
     }
+    assert!(back > 10 && gone > 5, "{back} {gone}");
 }
 
-/// A delegate that is recreated from a standby vanishes too: then the standby itself serves, and the next upgrade is `--rm` again.
+/// The old one ends since it was asked to stop, and the candidate by itself, between two observations.
 #[tokio::test(start_paused = true)]
-async fn a_standby_serves_where_the_original_cannot_be_recreated() {
+async fn rejects_a_candidate_that_ends_at_once_at_the_first_attempt() {
     let host = Host::new();
-    host.publish(NEW, Behaviour::never_healthy());
+    host.twin
+        .set_behaviour(OLD, &Behaviour::drains(Duration::from_millis(10)));
+    host.publish(NEW, Behaviour::exits(Duration::ZERO, 3));
     host.run_with("dd", stops_first);
-    let spoil = async {
-        // The standby exists by then; whatever is made of the old image later ends at once.
-        tokio::time::sleep(Duration::from_secs(20)).await;
-        host.twin.set_behaviour(OLD, &Behaviour::exits(Duration::ZERO, 1));
-    };
-    tokio::join!(host.once(NEW), spoil);
+    assert_eq!(host.reason(NEW).await, "rejected");
+    assert_eq!(host.names(), ["dd", "dd.failed-1"]);
     assert_eq!(
-        host.find("dd").state,
-        RunState::Running,
-        "{:?}",
-        host.containers()
+        host.count(Operation::Start),
+        2,
+        "the candidate, and the old one again"
     );
-    assert_eq!(host.find("dd").image, OLD);
-    assert!(!host.auto_remove("dd"));
-    host.publish(NEWER, good());
-    host.once(NEWER).await;
-    host.assert_fleeting_on("dd", NEWER, "");
 }
 
-/// A new process does not know that the candidate it finds gone was there, and tries its image once more.
+/// A process is killed at each call; the next one does not know what the candidate was like.
 #[tokio::test(start_paused = true)]
-async fn a_delegate_that_was_brought_back_twice_still_vanishes_by_stopping() {
+async fn brings_an_rm_delegate_back_as_it_was_whenever_the_process_is_killed() {
     for k in 0.. {
         let host = Host::new();
         host.publish(NEW, Behaviour::exits(Duration::from_millis(100), 3));
         host.run_with("dd", stops_first);
         let finished = !killed_when(&host, move |call| call.index >= k).await;
         host.once(NEW).await;
-        assert!(host.auto_remove("dd"), "killed at call {k}");
+        host.once(NEW).await;
+        assert_is_back(&host, &format!("killed at call {k}"));
         if finished {
             break;
         }
     }
 }
 
-/// The old one vanishes since it was asked to stop, and the candidate by itself, between two observations.
+/// The old one was asked to stop, and Docker removes it then: a copy takes its place. A new process cannot know that it was
+/// asked.
 #[tokio::test(start_paused = true)]
-async fn a_candidate_that_ends_at_once_is_marked_at_the_first_attempt() {
-    let host = Host::new();
-    host.twin
-        .add_image(OLD, host.twin.image(Behaviour::drains(Duration::from_millis(10))));
-    host.publish(NEW, Behaviour::exits(Duration::ZERO, 3));
-    host.run_with("dd", stops_first);
-    let report = host.once(NEW).await;
-    assert_eq!(row(&report, "dd").reason.as_str(), "rejected", "{report:?}");
-    assert_eq!(host.names(), ["dd", "dd.failed-1"]);
-    let starts = host.twin.calls();
-    let starts = starts.iter().filter(|call| call.operation == Operation::Start);
-    assert_eq!(starts.count(), 2, "the candidate, and the old one again");
-}
-
-/// The old one had been asked to stop: it has its name back, and vanishes when its tasks are done.
-#[tokio::test(start_paused = true)]
-async fn an_rm_delegate_that_drains_when_its_successor_dies_is_there_after_its_drain() {
-    let host = Host::new();
-    host.publish(NEW, dies_after_the_commit());
-    host.run_with("dd", auto_remove);
-    let mut upgrader = host.upgrader(NEW);
-    let report = host.scheduled_run(&mut upgrader).await;
-    tokio::time::sleep(DRAIN * 2).await;
-    assert_eq!(row(&report, "dd").reason.as_str(), "rejected", "{report:?}");
-    assert_eq!(host.names(), ["dd", "dd.failed-1"]);
-    assert_eq!(host.find("dd").state, RunState::Running);
-    assert!(host.auto_remove("dd"));
-}
-
-/// The same where another process goes on, which cannot know that the old one was asked.
-#[tokio::test(start_paused = true)]
-async fn an_rm_delegate_that_an_earlier_process_asked_to_stop_is_there_after_its_drain() {
-    let host = Host::new();
-    host.publish(NEW, dies_after_the_commit());
-    host.run_with("dd", auto_remove);
-    let mut first = host.upgrader(NEW);
-    first.start_run(Mode::Upgrade);
-    assert!(host.go_on(&mut first, Duration::from_secs(25)).await.is_none());
-    drop(first);
-    tokio::time::sleep(Duration::from_secs(20)).await;
-    host.finish(&mut host.upgrader(NEW)).await;
-    tokio::time::sleep(DRAIN * 2).await;
-    assert_eq!(host.find("dd").state, RunState::Running);
-    // The marker says that the image was tried, whoever tried it.
-    assert_eq!(host.names(), ["dd", "dd.failed-1"]);
-    assert!(host.auto_remove("dd"));
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_rm_delegate_that_cannot_be_replaced_is_not_copied_at_every_observation() {
-    let mut host = Host::new();
-    host.strategy = Strategy::StartFirst;
-    host.free_memory = Some(1024);
-    host.run_with("dd", auto_remove);
-    let mut upgrader = host.upgrader(NEW);
-    let report = host.scheduled_run(&mut upgrader).await;
-    assert_eq!(row(&report, "dd").reason.as_str(), "cannot_start_first");
-    let writes = host.twin.writes().len();
-    for _ in 0..5 {
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        upgrader.reconcile().await.unwrap();
-    }
-    assert_eq!(host.twin.writes().len(), writes, "{:#?}", host.twin.writes());
-}
-
-/// What one of them has learned of the memory is not forgotten while another one learns it.
-#[tokio::test(start_paused = true)]
-async fn many_delegates_that_cannot_be_replaced_need_one_question_each() {
-    let mut host = Host::new();
-    host.strategy = Strategy::StartFirst;
-    host.free_memory = Some(1024);
-    for number in 0..10 {
-        host.run(&format!("dd-{number}"));
-    }
-    let mut upgrader = host.upgrader(NEW);
-    host.scheduled_run(&mut upgrader).await;
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    let before = host.twin.calls().len();
-    let report = upgrader.reconcile().await.unwrap();
-    for delegate in &report.delegates {
-        assert_eq!(delegate.reason.as_str(), "cannot_start_first");
-    }
-    let calls = host.twin.calls().len() - before;
-    assert!(calls < 500, "{calls} calls");
-}
-
-/// The process is gone between the second rename and the stop, and the successor gets unhealthy.
-#[tokio::test(start_paused = true)]
-async fn an_rm_delegate_whose_successor_gets_unhealthy_before_the_drain_gets_its_name_back() {
-    for change in [auto_remove as fn(&mut _), |_: &mut _| ()] {
+async fn recreates_an_rm_delegate_that_drains_when_its_successor_ends() {
+    let dies_after_the_commit = Behaviour {
+        ready_after: SECOND * 5,
+        ..Behaviour::exits(SECOND * 30, 3)
+    };
+    for is_killed in [false, true] {
         let host = Host::new();
-        host.publish(
-            NEW,
-            Behaviour {
-                health: Wellness::For(Duration::from_secs(20)),
-                ..good()
-            },
-        );
-        host.run_with("dd", change);
-        // No stop reaches the engine after the commit.
+        host.publish(NEW, dies_after_the_commit.clone());
+        host.run_with("dd", auto_remove);
+        let mut upgrader = host.upgrader(NEW);
+        upgrader.start_run(Mode::Upgrade);
+        assert!(host.go_on(&mut upgrader, SECOND * 25).await.is_none());
+        if is_killed {
+            upgrader = host.upgrader(NEW);
+            tokio::time::sleep(SECOND * 20).await;
+        }
+        host.finish(&mut upgrader).await;
+        tokio::time::sleep(DRAIN * 2).await;
+        host.scheduled_run(&mut upgrader).await;
+        assert_is_back(&host, &format!("killed: {is_killed}"));
+        assert_eq!(host.names(), ["dd", "dd.failed-1"]);
+    }
+}
+
+/// The process is gone between the second rename and the stop, and the successor gets unhealthy: the old one was never asked
+/// to stop, so it has its name back.
+#[tokio::test(start_paused = true)]
+async fn gives_the_name_back_to_an_old_container_that_was_never_asked_to_stop() {
+    for change in [auto_remove as fn(&mut Value), |_| ()] {
+        let host = Host::new();
+        let health = Wellness::For(SECOND * 20);
+        host.publish(NEW, Behaviour { health, ..good() });
+        let old = host.run_with("dd", change);
         host.twin.set_faults(|call| match call.operation {
-            Operation::Stop | Operation::SetRestartPolicy => Fault::ErrBefore,
+            Operation::Rename if call.detail.contains("draining") => Fault::ErrBefore,
             _ => Fault::None,
         });
         let mut first = host.upgrader(NEW);
         first.start_run(Mode::Upgrade);
-        assert!(host.go_on(&mut first, Duration::from_secs(28)).await.is_none());
+        assert!(host.go_on(&mut first, SECOND * 28).await.is_none());
+        assert_eq!(host.names(), ["dd", "dd.retired"]);
         drop(first);
         host.twin.clear_faults();
-        let names = host.names();
-        assert!(names.iter().any(|name| name.contains("draining")), "{names:?}");
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        host.finish(&mut host.upgrader(NEW)).await;
-        tokio::time::sleep(DRAIN * 2).await;
-        assert_eq!(
-            (host.find("dd").image.as_str(), host.find("dd").state),
-            (OLD, RunState::Running),
-            "{:?}",
-            host.containers()
-        );
+        let mut next = host.upgrader(NEW);
+        let report = host.finish(&mut next).await;
+        assert_eq!(row(&report, "dd").reason.as_str(), "rejected", "{report:?}");
+        assert_eq!(host.find("dd").id, old);
+        assert_eq!(host.end_of(&old), None, "it was never asked to stop");
+        assert_eq!(host.names(), ["dd", "dd.failed-1"]);
     }
+}
+
+/// One that Docker has removed does not come back, so its successor is all there is.
+#[tokio::test(start_paused = true)]
+async fn keeps_a_successor_that_loses_its_health_when_the_old_container_is_gone() {
+    let host = Host::new();
+    let health = Wellness::For(SECOND * 60);
+    host.publish(NEW, Behaviour { health, ..good() });
+    host.run_with("dd", auto_remove);
+    host.once(NEW).await;
+    let now = host.find("dd");
+    assert_eq!((now.image.as_str(), now.state), (NEW, RunState::Running));
+    assert_eq!(host.names(), ["dd"]);
 }

@@ -13,12 +13,11 @@ use kit::twin::{Behaviour, Call, Happened, Wellness};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Ten kinds of image that no delegate can run. The last two fail once they have taken over, while the old one drains;
-/// stop-first, it has drained by then, so they fail just before. What its restart policy brings back at once has not
-/// failed after that.
+/// Ten kinds of image that no delegate can run. The last two fail once they have taken over, while the old one drains; where it
+/// has ended by the time at which that shows, they fail just before.
 fn kinds(way: Way) -> [(&'static str, Behaviour); 10] {
     let fails = SECOND * if way == Way::Fleeting { 30 } else { 12 };
-    let is_ill = SECOND * if way.stops_first() { 12 } else { 30 };
+    let is_ill = SECOND * if way == Way::StartFirst { 30 } else { 12 };
     let ready = |behaviour| Behaviour {
         ready_after: READY,
         ..behaviour
@@ -77,7 +76,7 @@ async fn assert_tried_once(host: &Host, way: Way, image: &ImageId, context: &str
     let containers = host.containers();
     let serving = ("dd".to_owned(), RunState::Running, OLD.to_owned());
     assert!(containers.contains(&serving), "{context}: {containers:?}");
-    assert_eq!(host.auto_remove("dd"), way.is_fleeting(), "{context}");
+    assert_eq!(host.is_fleeting("dd"), way.is_fleeting(), "{context}");
     assert_eq!(host.names(), ["dd", "dd.failed-1"], "{context}");
     // Nearly until its quarantine is over.
     tokio::time::sleep(HOUR * 3 / 4).await;

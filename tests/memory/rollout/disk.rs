@@ -10,86 +10,89 @@ use kit::twin::{Fault, Operation, delegate_body};
 const MIB: u64 = 1024 * 1024;
 /// The old image has 500 MiB.
 const ENOUGH: u64 = 564 * MIB;
+const LATEST: &str = "harness/delegate:latest";
+const FULL: &str = "failed to register layer: write /usr/lib/x: no space left on device";
 
-fn host(free_disk: u64) -> Host {
+/// A host with one delegate and so much room.
+fn host(free_disk: impl Into<Option<u64>>) -> Host {
     let mut host = Host::new();
-    host.free_disk = Some(free_disk);
+    host.free_disk = free_disk.into();
+    host.run("dd");
     host
 }
 
-fn asked_for(host: &Host, operation: Operation) -> bool {
-    let calls = host.twin.calls();
-    calls.iter().any(|call| call.operation == operation)
+fn pool(free: u64) -> Storage {
+    Storage::new("/x", "zfs", &[("Space Available", &free.to_string())])
 }
 
-async fn assert_refused(host: &Host) {
-    host.run("dd");
+#[tokio::test(start_paused = true)]
+async fn does_not_pull_an_image_that_may_not_fit() {
+    let host = host(ENOUGH - 1);
+    host.run("d2");
     let report = host.once(NEW).await;
-    assert_eq!(
-        row(&report, "dd").reason.as_str(),
-        "too_little_disk",
+    // Another replica would want the same disk.
+    assert!(
+        row(&report, "dd").failed && row(&report, "d2").failed,
         "{report:?}"
     );
-    assert!(report.has_failures());
     assert_eq!(host.twin.writes(), [], "not even a pull");
+    let why =
+        format!("not pulling {NEW}: it may need 564 MiB, but only 563 MiB are free on the engine's disk");
+    let dd = row(&report, "dd");
+    assert_eq!((dd.reason.as_str(), &dd.message), ("too_little_disk", &why));
 }
 
-async fn assert_upgraded(host: &Host) {
-    host.run("dd");
-    let report = host.once(NEW).await;
-    assert!(!report.has_failures(), "{report:?}");
-    host.assert_settled_on("dd", NEW, "");
+/// It just fits, it is there already, or it is unknown how much room there is.
+#[tokio::test(start_paused = true)]
+async fn pulls_an_image_that_fits() {
+    host(ENOUGH).upgrade(NEW).await;
+    host(None).upgrade(NEW).await;
+    let present = host(0);
+    let image = present.twin.image(good());
+    present.twin.add_image(NEW, image.clone());
+    present.twin.publish(NEW, image);
+    present.upgrade(NEW).await;
+    let containerd = host(0);
+    let driver = [("driver-type", "io.containerd.snapshotter.v1")];
+    let storage = Storage::new("/var/lib/docker", "overlayfs", &driver);
+    containerd.twin.set_storage(storage);
+    containerd.upgrade(NEW).await;
+    let refused = host(0);
+    refused.fault(Operation::Storage, Fault::ErrBefore);
+    refused.upgrade(NEW).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_image_that_may_not_fit_is_not_pulled() {
-    let host = host(ENOUGH - 1);
-    assert_refused(&host).await;
-    let why = &row(&host.once(NEW).await, "dd").message.clone();
-    assert_eq!(
-        *why,
-        format!("not pulling {NEW}: it may need 564 MiB, but only 563 MiB are free on the engine's disk")
-    );
+async fn an_engine_s_report_of_its_own_pool_comes_first() {
+    let full = host(u64::MAX);
+    full.twin.set_storage(pool(100_000_000));
+    assert_eq!(full.reason(NEW).await, "too_little_disk");
+    let roomy = host(0);
+    roomy.twin.set_storage(pool(900_000_000));
+    roomy.upgrade(NEW).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_image_that_just_fits_is_pulled() {
-    assert_upgraded(&host(ENOUGH)).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_image_that_is_there_needs_no_room() {
-    let host = host(0);
-    let image = host.twin.image(good());
-    host.twin.add_image(NEW, image.clone());
-    host.twin.publish(NEW, image);
-    assert_upgraded(&host).await;
+fn with_latest(free_disk: impl Into<Option<u64>>) -> Host {
+    let mut host = Host::new();
+    host.free_disk = free_disk.into();
+    host.twin.add_image(LATEST, host.twin.image(good()));
+    host.twin.run("dd", &delegate_body(GROUP, LATEST));
+    host
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_image_under_a_tag_that_moved_needs_room() {
-    const LATEST: &str = "harness/delegate:latest";
-    let host = host(0);
-    host.twin.add_image(LATEST, host.twin.image(good()));
+    let host = with_latest(0);
     host.publish(LATEST, good());
-    host.twin.run("dd", &delegate_body(GROUP, LATEST));
-    let report = host.once(LATEST).await;
-    assert_eq!(
-        row(&report, "dd").reason.as_str(),
-        "too_little_disk",
-        "{report:?}"
-    );
-    assert!(!asked_for(&host, Operation::Pull));
+    assert_eq!(host.reason(LATEST).await, "too_little_disk");
+    assert_eq!(host.count(Operation::Pull), 0);
 }
 
 /// Neither the image from before nor the pull could be learned about: then the old image is not the published one.
 #[tokio::test(start_paused = true)]
-async fn the_image_of_a_tag_that_moved_is_not_taken_for_the_published_one_when_its_pull_fails() {
-    const LATEST: &str = "harness/delegate:latest";
-    let host = Host::new();
-    host.twin.add_image(LATEST, host.twin.image(good()));
+async fn does_not_take_the_image_of_a_tag_that_moved_for_the_published_one() {
+    let host = with_latest(None);
     let published = host.publish(LATEST, good());
-    host.twin.run("dd", &delegate_body(GROUP, LATEST));
     let mut upgrader = host.upgrader(LATEST);
     for nth in 1..8 {
         let mut inspects = 0;
@@ -115,164 +118,64 @@ async fn the_image_of_a_tag_that_moved_is_not_taken_for_the_published_one_when_i
     assert_eq!(document["Image"], published.as_str());
 }
 
+/// A pool tells when there is more room; without one it is tried again after an hour.
 #[tokio::test(start_paused = true)]
-async fn the_engine_s_report_of_its_own_pool_comes_first() {
-    let full = Storage::new("/x", "zfs", &[("Space Available", "100000000")]);
-    let roomy = Storage::new("/x", "zfs", &[("Space Available", "900000000")]);
-    let host = host(u64::MAX);
-    host.twin.set_storage(full);
-    assert_refused(&host).await;
-    let host = self::host(0);
-    host.twin.set_storage(roomy);
-    assert_upgraded(&host).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_image_is_pulled_where_the_free_disk_is_unknown() {
-    let containerd = Storage::new(
-        "/var/lib/docker",
-        "overlayfs",
-        &[("driver-type", "io.containerd.snapshotter.v1")],
-    );
-    let host = host(0);
-    host.twin.set_storage(containerd);
-    assert_upgraded(&host).await;
-    let host = self::host(0);
-    host.twin.set_faults(|call| match call.operation {
-        Operation::Storage => Fault::ErrBefore,
-        _ => Fault::None,
-    });
-    assert_upgraded(&host).await;
-    assert_upgraded(&Host::new()).await;
-}
-
-/// They would want the same disk.
-#[tokio::test(start_paused = true)]
-async fn too_little_disk_for_one_replica_is_too_little_for_all() {
-    let host = host(0);
-    host.run("d1");
-    host.run("d2");
-    let report = host.once(NEW).await;
-    for name in ["d1", "d2"] {
-        assert!(row(&report, name).failed, "{report:?}");
-    }
-    assert_eq!(host.twin.writes(), []);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_disk_that_fills_up_during_the_pull_is_reported() {
-    let host = Host::new();
-    let words = "failed to register layer: write /usr/lib/x: no space left on device";
-    host.twin.break_pull(NEW, Some(words));
-    host.run("dd");
-    let report = host.once(NEW).await;
-    assert_eq!(row(&report, "dd").reason.as_str(), "pull_failed");
-    assert_eq!(
-        row(&report, "dd").message,
-        format!("cannot pull {NEW}: the engine's disk is full: {words}")
-    );
-}
-
-fn pulls(host: &Host) -> usize {
-    let writes = host.twin.writes();
-    writes
-        .iter()
-        .filter(|call| call.operation == Operation::Pull)
-        .count()
-}
-
-const FULL: &str = "failed to register layer: write /usr/lib/x: no space left on device";
-
-#[tokio::test(start_paused = true)]
-async fn an_image_that_filled_the_disk_is_pulled_again_once_there_is_more_room() {
-    let host = Host::new();
-    let free = |bytes: u64| {
-        let bytes = bytes.to_string();
-        host.twin
-            .set_storage(Storage::new("/x", "zfs", &[("Space Available", &bytes)]));
-    };
-    free(ENOUGH);
+async fn pulls_an_image_that_filled_the_disk_again_once_there_may_be_room() {
+    let host = host(None);
+    host.twin.set_storage(pool(ENOUGH));
     host.twin.break_pull(NEW, Some(FULL));
-    host.run("dd");
     let mut upgrader = host.upgrader(NEW);
     let report = host.scheduled_run(&mut upgrader).await;
-    assert_eq!(
-        (pulls(&host), row(&report, "dd").reason.as_str()),
-        (1, "pull_failed")
-    );
+    let why = format!("cannot pull {NEW}: the engine's disk is full: {FULL}");
+    assert_eq!(row(&report, "dd").message, why);
     for more in [0, 64 * MIB - 1] {
-        free(ENOUGH + more);
+        host.twin.set_storage(pool(ENOUGH + more));
         tokio::time::sleep(HOUR * 24).await;
         let report = host.scheduled_run(&mut upgrader).await;
-        assert_eq!(pulls(&host), 1, "{more}");
-        assert_eq!(row(&report, "dd").reason.as_str(), "too_little_disk");
-        assert!(
-            row(&report, "dd").message.contains("it may need 628 MiB"),
-            "{report:?}"
+        let dd = row(&report, "dd");
+        assert_eq!(
+            (host.count(Operation::Pull), dd.reason.as_str()),
+            (1, "too_little_disk")
         );
+        assert!(dd.message.contains("it may need 628 MiB"), "{report:?}");
     }
-    free(ENOUGH + 64 * MIB);
+    host.twin.set_storage(pool(ENOUGH + 64 * MIB));
     host.twin.break_pull(NEW, None);
-    let report = host.scheduled_run(&mut upgrader).await;
-    assert!(!report.has_failures(), "{report:?}");
+    assert!(!host.scheduled_run(&mut upgrader).await.has_failures());
     host.assert_settled_on("dd", NEW, "");
-}
 
-#[tokio::test(start_paused = true)]
-async fn an_image_that_filled_a_disk_of_unknown_size_is_pulled_again_after_an_hour() {
-    let host = Host::new();
+    let host = self::host(None);
     host.twin.break_pull(NEW, Some(FULL));
-    host.run("dd");
     let mut upgrader = host.upgrader(NEW);
-    for (pause, pulled) in [(Duration::ZERO, 1), (HOUR / 2, 1), (HOUR / 4, 1), (HOUR / 2, 2)] {
+    for (pause, pulls) in [(Duration::ZERO, 1), (HOUR / 2, 1), (HOUR / 4, 1), (HOUR / 2, 2)] {
         tokio::time::sleep(pause).await;
         let report = host.scheduled_run(&mut upgrader).await;
-        assert_eq!(pulls(&host), pulled);
+        assert_eq!(host.count(Operation::Pull), pulls);
         assert_eq!(row(&report, "dd").reason.as_str(), "pull_failed");
     }
-    // Another failure is no reason to wait.
+    // Another failure is not a reason to wait.
     host.twin.break_pull(NEW, Some("toomanyrequests: slow down"));
     tokio::time::sleep(HOUR).await;
-    for pulled in [3, 4] {
+    for pulls in [3, 4] {
         host.scheduled_run(&mut upgrader).await;
-        assert_eq!(pulls(&host), pulled);
+        assert_eq!(host.count(Operation::Pull), pulls);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_created_from_an_image_for_another_platform() {
+async fn pulls_the_image_for_the_platform_of_an_emulated_delegate() {
     let host = Host::new();
-    let mut image = host.twin.image(good());
-    image.architecture = "arm64".to_owned();
-    host.twin.publish(NEW, image);
-    host.run("dd");
-    let report = host.once(NEW).await;
-    assert_eq!(row(&report, "dd").reason.as_str(), "wrong_platform");
-    let writes: Vec<Operation> = host.twin.writes().iter().map(|call| call.operation).collect();
-    assert_eq!(writes, [Operation::Pull]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_emulated_delegate_gets_the_image_for_its_own_platform() {
-    let host = Host::new();
-    let emulated = |reference| {
+    let [old, new] = [(); 2].map(|()| {
         let mut image = host.twin.image(good());
         image.architecture = "arm64".to_owned();
-        (reference, image)
-    };
-    let (reference, image) = emulated(OLD);
-    host.twin.add_image(reference, image);
-    let (reference, image) = emulated(NEW);
-    host.twin.publish(reference, image);
+        image
+    });
+    host.twin.add_image(OLD, old);
+    host.twin.publish(NEW, new);
     host.run("dd");
-    let report = host.once(NEW).await;
-    assert!(!report.has_failures(), "{report:?}");
-    host.assert_settled_on("dd", NEW, "");
-    let pulls = host.twin.calls();
-    let pulls: Vec<_> = pulls
-        .iter()
-        .filter(|call| call.operation == Operation::Pull)
-        .map(|call| call.detail.as_str())
-        .collect();
-    assert_eq!(pulls, ["linux/arm64"]);
+    host.upgrade(NEW).await;
+    let calls = host.twin.calls();
+    let pulls = calls.iter().filter(|call| call.operation == Operation::Pull);
+    let platforms: Vec<&str> = pulls.map(|call| call.detail.as_str()).collect();
+    assert_eq!(platforms, ["linux/arm64"]);
 }

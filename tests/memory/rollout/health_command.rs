@@ -114,10 +114,7 @@ async fn a_command_that_does_not_end_is_a_failure_and_runs_once() {
 async fn what_cannot_be_run_restarts_nothing() {
     let missing = host("exit 127");
     let refused = host("exit 0");
-    refused.twin.set_faults(|call| match call.operation {
-        Operation::CreateExec => Fault::RefuseWith(403, "not permitted"),
-        _ => Fault::None,
-    });
+    refused.fault(Operation::CreateExec, Fault::RefuseWith(403, "not permitted"));
     for (host, detail) in [
         (missing, "the health command exits with 127"),
         (refused, "cannot run the health command: "),

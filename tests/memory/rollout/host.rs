@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use delegate_upgrader::config::{HealthSettings, ProbeKind, Strategy, Timing};
 use delegate_upgrader::container::RunState;
-use delegate_upgrader::container::{ContainerId, ImageId};
+use delegate_upgrader::container::{ContainerId, ImageId, label};
 use delegate_upgrader::health::{HealthEndpoint, HttpOutcome, Work};
 use delegate_upgrader::image::{ImageReference, TargetSettings};
 use delegate_upgrader::manager::{ImageSource, ManagerError};
@@ -19,7 +19,9 @@ use delegate_upgrader::schedule::zone::Zone;
 use delegate_upgrader::status::report::{DelegateReport, Report};
 use serde_json::{Value, json};
 
-use kit::twin::{Behaviour, Call, Event, Glance, Happened, Twin, delegate_body};
+use kit::twin::{
+    Behaviour, Call, Event, Fault, Glance, Happened, Operation, OperatorAction, Twin, delegate_body,
+};
 
 pub const OLD: &str = "harness/delegate:26.02.1";
 pub const NEW: &str = "harness/delegate:26.03.1";
@@ -321,16 +323,8 @@ impl Host {
 
     /// The name, state and image of every container, by name.
     pub fn containers(&self) -> Vec<(String, RunState, String)> {
-        let mut all: Vec<_> = self
-            .twin
-            .glance()
-            .into_iter()
-            .map(
-                |Glance {
-                     name, state, image, ..
-                 }| (name, state, image),
-            )
-            .collect();
+        let all = self.twin.glance().into_iter();
+        let mut all: Vec<_> = all.map(|it| (it.name, it.state, it.image)).collect();
         all.sort_by(|a, b| a.0.cmp(&b.0));
         all
     }
@@ -340,28 +334,58 @@ impl Host {
     }
 
     pub fn find(&self, name: &str) -> Glance {
-        self.twin
-            .glance()
-            .into_iter()
-            .find(|container| container.name == name)
-            .unwrap_or_else(|| panic!("no {name} among {:?}", self.names()))
+        let found = self.twin.glance().into_iter().find(|it| it.name == name);
+        found.unwrap_or_else(|| panic!("no {name} among {:?}", self.names()))
     }
 
     pub fn restart_policy(&self, name: &str) -> String {
         let document = self.twin.document(name).unwrap();
-        document["HostConfig"]["RestartPolicy"]["Name"]
-            .as_str()
-            .unwrap()
-            .to_owned()
+        let policy = document["HostConfig"]["RestartPolicy"]["Name"].as_str();
+        policy.unwrap().to_owned()
     }
 
-    pub fn auto_remove(&self, name: &str) -> bool {
-        self.twin.document(name).unwrap()["HostConfig"]["AutoRemove"] == json!(true)
+    /// Whether a container goes once it has ended: Docker removes it, or the upgrader, which made it without `--rm`.
+    pub fn is_fleeting(&self, name: &str) -> bool {
+        let document = self.twin.document(name).unwrap();
+        document["HostConfig"]["AutoRemove"] == json!(true)
+            || document["Config"]["Labels"][label::AUTO_REMOVE] == json!("true")
+    }
+
+    /// From now on every call of this kind meets this fault.
+    pub fn fault(&self, operation: Operation, fault: Fault) {
+        self.twin.set_faults(move |call| {
+            let is_met = call.operation == operation;
+            if is_met { fault.clone() } else { Fault::None }
+        });
+    }
+
+    /// Somebody acts on one container, past the upgrader.
+    pub fn by_hand(&self, act: fn(String) -> OperatorAction, name: &str) {
+        self.twin.by_hand(act(name.to_owned())).unwrap();
+    }
+
+    /// How many calls of this kind were made.
+    pub fn count(&self, operation: Operation) -> usize {
+        let calls = self.twin.calls();
+        calls.iter().filter(|call| call.operation == operation).count()
+    }
+
+    /// A new process upgrades `dd`, and nothing is left over.
+    pub async fn upgrade(&self, published: &str) -> Report {
+        let report = self.once(published).await;
+        assert!(!report.has_failures(), "{report:?}");
+        self.assert_settled(&["dd"], published, "");
+        report
+    }
+
+    /// Why the delegate `dd` is as it is after one run of a new process.
+    pub async fn reason(&self, published: &str) -> &'static str {
+        row(&self.once(published).await, "dd").reason.as_str()
     }
 
     pub fn events_of(&self, id: &ContainerId) -> Vec<Event> {
-        self.twin
-            .events()
+        let events = self.twin.events();
+        events
             .iter()
             .filter(|event| event.id == id.as_str())
             .cloned()
@@ -378,12 +402,21 @@ impl Host {
         })
     }
 
+    /// When this first happened to the container.
+    pub fn first(&self, id: &ContainerId, what: &Happened) -> Duration {
+        let events = self.events_of(id);
+        let first = events.iter().find(|event| event.what == *what);
+        first
+            .unwrap_or_else(|| panic!("{what:?} of {id} not among {events:?}"))
+            .at
+    }
+
     /// The write calls that name the container or its id.
     pub fn writes_on(&self, name: &str) -> Vec<Call> {
-        self.twin
-            .writes()
-            .into_iter()
-            .filter(|call| call.subject == name || call.id.as_ref().is_some_and(|id| id.as_str() == name))
+        let has_id = |call: &Call| call.id.as_ref().is_some_and(|id| id.as_str() == name);
+        let writes = self.twin.writes().into_iter();
+        writes
+            .filter(|call| call.subject == name || has_id(call))
             .collect()
     }
 
@@ -404,65 +437,60 @@ impl Host {
                         lives.push((since, event.at));
                     }
                 }
-                Happened::Created
-                | Happened::NotStarted
-                | Happened::Renamed { .. }
-                | Happened::SignalledAgain => {}
+                _ => {}
             }
         }
         lives.extend(open.into_values().map(|since| (since, now + READY)));
-        let moments: Vec<Duration> = lives
+        let moments = lives
             .iter()
             .flat_map(|(since, until)| [*since, *until])
-            .chain([now])
-            .filter(|moment| *moment <= now)
-            .collect();
-        moments
-            .into_iter()
-            .map(|moment| {
-                lives
-                    .iter()
-                    .filter(|(since, until)| *since <= moment && moment < *until)
-                    .count()
-            })
-            .min()
-            .unwrap_or_default()
+            .chain([now]);
+        let working = moments.filter(|moment| *moment <= now).map(|moment| {
+            let lasts = |(since, until): &&(Duration, Duration)| *since <= moment && moment < *until;
+            lives.iter().filter(lasts).count()
+        });
+        working.min().unwrap_or_default()
     }
 
-    /// The delegate runs this image under its own name with its own restart policy, and nothing else is there.
-    pub fn assert_settled_on(&self, name: &str, image: &str, context: &str) {
-        self.assert_settled(name, image, "unless-stopped", context);
-    }
-
-    /// The same for a delegate that was started with `--rm`.
-    pub fn assert_fleeting_on(&self, name: &str, image: &str, context: &str) {
-        self.assert_settled(name, image, "no", context);
-        assert!(self.auto_remove(name), "{context}: --rm is lost");
-    }
-
-    /// The same for a delegate with another policy.
-    pub fn assert_settled(&self, name: &str, image: &str, policy: &str, context: &str) {
-        let log = || {
-            let writes: Vec<String> = self
-                .twin
-                .writes()
-                .iter()
-                .map(|call| {
-                    format!(
-                        "{:?} {:?} {} {} {:?}",
-                        call.at, call.operation, call.subject, call.detail, call.outcome
-                    )
-                })
-                .collect();
-            format!("{context}\n{}", writes.join("\n"))
+    /// These delegates run this image under their own names with their own restart policies, and nothing else is there.
+    pub fn assert_settled(&self, names: &[&str], image: &str, context: &str) {
+        let writes = || {
+            let writes = self.twin.writes();
+            let lines = writes.iter().map(|call| {
+                let Call {
+                    at,
+                    operation,
+                    subject,
+                    detail,
+                    outcome,
+                    ..
+                } = call;
+                format!("{at:?} {operation:?} {subject} {detail} {outcome:?}")
+            });
+            format!("{context}\n{}", lines.collect::<Vec<_>>().join("\n"))
         };
-        assert_eq!(
-            self.containers(),
-            [(name.to_owned(), RunState::Running, image.to_owned())],
-            "{}",
-            log()
-        );
-        assert_eq!(self.restart_policy(name), policy, "{}", log());
+        let running = |name: &&str| ((*name).to_owned(), RunState::Running, image.to_owned());
+        let expected: Vec<_> = names.iter().map(running).collect();
+        assert_eq!(self.containers(), expected, "{}", writes());
+        for name in names {
+            let policy = if self.is_fleeting(name) {
+                "no"
+            } else {
+                "unless-stopped"
+            };
+            assert_eq!(self.restart_policy(name), policy, "{}", writes());
+        }
+    }
+
+    /// The delegate runs this image, goes once it has ended, and nothing else is there.
+    pub fn assert_fleeting_on(&self, name: &str, image: &str, context: &str) {
+        self.assert_settled(&[name], image, context);
+        assert!(self.is_fleeting(name), "{context}: --rm is lost");
+    }
+
+    /// The delegate runs this image, and nothing else is there.
+    pub fn assert_settled_on(&self, name: &str, image: &str, context: &str) {
+        self.assert_settled(&[name], image, context);
     }
 }
 
@@ -472,6 +500,20 @@ pub fn good() -> Behaviour {
         ready_after: READY,
         ..Behaviour::drains(DRAIN)
     }
+}
+
+/// Kinds of images that no delegate can run.
+pub fn bad_images() -> [Behaviour; 4] {
+    let start_error = Some("exec: /delegate: no such file".to_owned());
+    [
+        Behaviour::never_healthy(),
+        Behaviour::exits(Duration::from_secs(1), 3),
+        Behaviour::flaps(Duration::from_secs(7), Duration::from_secs(4)),
+        Behaviour {
+            start_error,
+            ..good()
+        },
+    ]
 }
 
 pub fn row<'a>(report: &'a Report, name: &str) -> &'a DelegateReport {

@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use delegate_upgrader::container::RunState;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::json;
 
 use super::faults::killed_when;
-use super::host::{Host, NEW, NEWER, OLD, good, row};
+use super::host::{Host, NEW, NEWER, OLD, Upgrader, good, row};
 use kit::twin::{Call, Fault, Operation, OperatorAction};
 
-/// The engine answers 500 whenever one of these is inspected.
-fn hide(host: &Host, names: &'static [&str]) {
+/// Each inspect of this container meets this fault.
+fn hide(host: &Host, name: &str, fault: Fault) {
+    let name = name.to_owned();
     host.twin.set_faults(move |call| match call.operation {
-        Operation::Inspect if names.contains(&call.subject.as_str()) => Fault::Refuse(500),
+        Operation::Inspect if call.subject == name => fault.clone(),
         _ => Fault::None,
     });
 }
@@ -25,48 +25,49 @@ fn inspects_of(host: &Host, name: &str) -> usize {
     calls.iter().filter(is_one).count()
 }
 
-fn runs(name: &str, image: &str) -> (String, RunState, String) {
-    (name.to_owned(), RunState::Running, image.to_owned())
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_stranger_that_cannot_be_inspected_is_left_out_and_retried() {
-    let host = Host::new();
-    host.run("dd");
-    host.twin.run("broken", &json!({ "Image": OLD }));
-    hide(&host, &["broken"]);
-    let report = host.once(NEW).await;
-    assert!(!report.has_failures(), "{report:?}");
-    assert_eq!(report.delegates.len(), 1);
-    assert_eq!(host.containers(), [runs("broken", OLD), runs("dd", NEW)]);
-    assert!(inspects_of(&host, "broken") > 1);
-    assert_eq!(host.writes_on("broken"), []);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_delegate_that_was_a_stranger_is_one_as_soon_as_it_can_be_inspected() {
-    let host = Host::new();
-    host.run("d1");
-    host.run("d2");
-    hide(&host, &["d2"]);
-    let mut upgrader = host.upgrader(NEW);
-    let report = host.scheduled_run(&mut upgrader).await;
-    assert_eq!(report.delegates.len(), 1, "{report:?}");
-    host.twin.clear_faults();
-    let report = host.scheduled_run(&mut upgrader).await;
-    assert!(!report.has_failures(), "{report:?}");
-    assert_eq!(host.containers(), [runs("d1", NEW), runs("d2", NEW)]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_known_delegate_that_cannot_be_inspected_is_left_alone_and_the_others_go_on() {
-    let host = Host::new();
-    let old = host.run("d1");
-    host.run("d2");
+/// One that has seen all containers.
+async fn knowing(host: &Host) -> Upgrader {
     let mut upgrader = host.upgrader(NEW);
     upgrader.start_run(Mode::ReportOnly);
     upgrader.reconcile().await.unwrap();
-    hide(&host, &["d1"]);
+    upgrader
+}
+
+/// An answer or none: what is not known to be a delegate is skipped, and asked for again.
+#[tokio::test(start_paused = true)]
+async fn skips_and_retries_an_unknown_container_that_cannot_be_inspected() {
+    for fault in [Fault::Refuse(500), Fault::Hang] {
+        let host = Host::new();
+        host.run("d1");
+        host.run("d2");
+        hide(&host, "d2", fault);
+        let mut upgrader = host.upgrader(NEW);
+        let report = host.scheduled_run(&mut upgrader).await;
+        assert!(
+            !report.has_failures() && report.delegates.len() == 1,
+            "{report:?}"
+        );
+        assert!(inspects_of(&host, "d2") > 1);
+        assert_eq!(host.writes_on("d2"), []);
+        assert_eq!(
+            (host.find("d1").image.as_str(), host.find("d2").image.as_str()),
+            (NEW, OLD)
+        );
+        host.twin.clear_faults();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let report = host.scheduled_run(&mut upgrader).await;
+        assert!(!report.has_failures(), "{report:?}");
+        host.assert_settled(&["d1", "d2"], NEW, "");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn leaves_a_known_delegate_alone_that_cannot_be_inspected_and_serves_the_others() {
+    let host = Host::new();
+    let old = host.run("d1");
+    host.run("d2");
+    let mut upgrader = knowing(&host).await;
+    hide(&host, "d1", Fault::Refuse(500));
     let report = host.scheduled_run(&mut upgrader).await;
     let d1 = row(&report, "d1");
     assert_eq!(
@@ -79,30 +80,27 @@ async fn a_known_delegate_that_cannot_be_inspected_is_left_alone_and_the_others_
     );
     assert!(
         d1.failed && !report.is_in_progress(),
-        "a single pass ends and says so"
+        "a single run ends and says so"
     );
     assert!(inspects_of(&host, "d1") > 5, "it was looked at again");
-    assert_eq!(host.containers(), [runs("d1", OLD), runs("d2", NEW)]);
     assert_eq!((host.find("d1").id, host.writes_on("d1").len()), (old, 0));
-
+    assert_eq!(host.find("d2").image, NEW);
     host.twin.clear_faults();
-    let report = host.scheduled_run(&mut upgrader).await;
-    assert!(!report.has_failures(), "{report:?}");
-    assert_eq!(host.containers(), [runs("d1", NEW), runs("d2", NEW)]);
+    assert!(!host.scheduled_run(&mut upgrader).await.has_failures());
+    host.assert_settled(&["d1", "d2"], NEW, "");
 }
 
 /// A moment's trouble costs a moment.
 #[tokio::test(start_paused = true)]
-async fn a_delegate_is_served_as_soon_as_it_can_be_inspected_again() {
+async fn serves_a_delegate_as_soon_as_it_can_be_inspected_again() {
     let host = Host::new();
     host.run("dd");
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::ReportOnly);
-    upgrader.reconcile().await.unwrap();
-    hide(&host, &["dd"]);
+    let mut upgrader = knowing(&host).await;
+    hide(&host, "dd", Fault::Refuse(500));
     upgrader.start_run(Mode::Upgrade);
     let report = upgrader.reconcile().await.unwrap();
-    assert!(report.next_check.unwrap() - host.twin.wall_clock() <= chrono::TimeDelta::seconds(2));
+    let wait = report.next_check.unwrap() - host.twin.wall_clock();
+    assert!(wait <= chrono::TimeDelta::seconds(2));
     host.twin.clear_faults();
     let report = upgrader.reconcile().await.unwrap();
     assert_ne!(row(&report, "dd").reason.as_str(), "engine_error", "{report:?}");
@@ -110,7 +108,7 @@ async fn a_delegate_is_served_as_soon_as_it_can_be_inspected_again() {
 
 /// While one inspect hangs, the others grow old: a step must not rest on what they showed a minute ago.
 #[tokio::test(start_paused = true)]
-async fn nothing_is_done_by_what_was_read_before_an_inspect_that_hung() {
+async fn does_nothing_by_what_was_read_before_an_inspect_that_hung() {
     for nth in 1..60 {
         let host = Host::new();
         host.run("d1");
@@ -137,39 +135,25 @@ async fn nothing_is_done_by_what_was_read_before_an_inspect_that_hung() {
                 _ => {}
             }
         }
-        assert_eq!(host.containers(), [runs("d1", NEW), runs("d2", NEW)]);
+        host.assert_settled(&["d1", "d2"], NEW, "");
     }
 }
 
 /// Half a rollout that an earlier process left behind, with each of its containers unreadable in turn.
 #[tokio::test(start_paused = true)]
-async fn no_part_of_a_rollout_is_touched_while_another_part_of_it_cannot_be_inspected() {
-    for stage in [
-        Operation::Start,
-        Operation::Rename,
-        Operation::SetRestartPolicy,
-        Operation::Stop,
-        Operation::Remove,
-    ] {
+async fn touches_no_part_of_a_rollout_while_another_part_cannot_be_inspected() {
+    use Operation::{Remove, Rename, Start, Stop};
+    for stage in [Start, Rename, Stop, Remove] {
         for part in 0..2 {
             let host = Host::new();
             host.run("dd");
             assert!(killed_when(&host, move |call| call.operation == stage).await);
             let names = host.names();
             assert_eq!(names.len(), 2, "{stage:?}");
-            let hidden = names[part].clone();
-            host.twin.set_faults(move |call| match call.operation {
-                Operation::Inspect if call.subject == hidden => Fault::Refuse(500),
-                _ => Fault::None,
-            });
+            hide(&host, &names[part], Fault::Refuse(500));
             let before = host.twin.writes().len();
-            let report = host.once(NEW).await;
             let context = format!("{stage:?}, {names:?} without {}", names[part]);
-            assert_eq!(
-                row(&report, "dd").reason.as_str(),
-                "engine_error",
-                "{context}: {report:?}"
-            );
+            assert_eq!(host.reason(NEW).await, "engine_error", "{context}");
             assert_eq!(host.twin.writes().len(), before, "{context}");
             host.twin.clear_faults();
             host.once(NEW).await;
@@ -179,23 +163,19 @@ async fn no_part_of_a_rollout_is_touched_while_another_part_of_it_cannot_be_insp
     }
 }
 
-/// The end of a pull is no sign that the engine can describe its containers again.
+/// The end of a pull does not show that the engine can describe its containers again.
 #[tokio::test(start_paused = true)]
-async fn a_pull_that_ends_during_failed_inspections_changes_nothing() {
+async fn changes_nothing_when_a_pull_ends_during_failed_inspects() {
     let host = Host::new();
     host.publish(NEWER, good());
     host.run("dd");
-    assert!(killed_when(&host, |call| call.operation == Operation::SetRestartPolicy).await);
+    assert!(killed_when(&host, |call| call.operation == Operation::Stop).await);
     let mut upgrader = host.upgrader(NEWER);
     upgrader.start_run(Mode::Upgrade);
     let report = upgrader.reconcile().await.unwrap();
     assert_eq!(row(&report, "dd").reason.as_str(), "pulling");
     tokio::task::yield_now().await;
-    let old = host.names()[1].clone();
-    host.twin.set_faults(move |call| match call.operation {
-        Operation::Inspect if call.subject == old => Fault::Refuse(500),
-        _ => Fault::None,
-    });
+    hide(&host, &host.names()[1], Fault::Refuse(500));
     tokio::time::sleep(Duration::from_secs(3)).await;
     let before = host.twin.writes().len();
     let report = upgrader.reconcile().await.unwrap();
@@ -203,47 +183,41 @@ async fn a_pull_that_ends_during_failed_inspections_changes_nothing() {
     assert_eq!(host.twin.writes().len(), before);
 }
 
+/// No delegate was found; or the engine cannot be reached at all, or hangs on everything.
 #[tokio::test(start_paused = true)]
-async fn an_incomplete_observation_without_delegates_does_not_count() {
+async fn an_observation_fails_where_the_engine_is_at_fault() {
     let host = Host::new();
     host.run("dd");
-    hide(&host, &["dd"]);
+    hide(&host, "dd", Fault::Refuse(500));
     let mut upgrader = host.upgrader(NEW);
     upgrader.start_run(Mode::Upgrade);
     assert!(upgrader.reconcile().await.is_err());
     host.twin.clear_faults();
-    let report = host.scheduled_run(&mut upgrader).await;
-    assert!(!report.has_failures(), "{report:?}");
+    assert!(!host.scheduled_run(&mut upgrader).await.has_failures());
     host.assert_settled_on("dd", NEW, "");
-}
 
-#[tokio::test(start_paused = true)]
-async fn an_unreachable_engine_is_not_blamed_on_one_container() {
-    let host = Host::new();
-    host.run("dd");
     host.twin.run("stranger", &json!({ "Image": OLD }));
-    host.twin.set_faults(|call| match call.operation {
-        Operation::Inspect if call.subject == "stranger" => Fault::ErrBefore,
-        _ => Fault::None,
-    });
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::ReportOnly);
+    hide(&host, "stranger", Fault::ErrBefore);
     assert!(upgrader.reconcile().await.is_err());
+
+    for number in 0..20 {
+        host.run(&format!("d{number}"));
+    }
+    host.fault(Operation::Inspect, Fault::Hang);
+    let begun = host.twin.elapsed();
+    assert!(host.upgrader(NEW).reconcile().await.is_err());
+    let took = host.twin.elapsed() - begun;
+    assert!(took <= Duration::from_secs(61), "{took:?}");
 }
 
 /// A known fault of engines: the inspect of one container never ends, and all other calls are answered.
 #[tokio::test(start_paused = true)]
-async fn a_container_whose_inspect_hangs_is_named_and_delays_the_others_once() {
+async fn names_a_container_whose_inspect_hangs_and_delays_the_others_once() {
     let host = Host::new();
     host.run("d1");
     host.run("d2");
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::ReportOnly);
-    upgrader.reconcile().await.unwrap();
-    host.twin.set_faults(|call| match call.operation {
-        Operation::Inspect if call.subject == "d1" => Fault::Hang,
-        _ => Fault::None,
-    });
+    let mut upgrader = knowing(&host).await;
+    hide(&host, "d1", Fault::Hang);
     upgrader.reconcile().await.unwrap();
     let begun = host.twin.elapsed();
     let report = upgrader.reconcile().await.unwrap();
@@ -251,10 +225,8 @@ async fn a_container_whose_inspect_hangs_is_named_and_delays_the_others_once() {
     assert!(took < Duration::from_secs(2), "{took:?}");
     let d1 = row(&report, "d1");
     assert_eq!(d1.reason.as_str(), "engine_error");
-    assert!(
-        d1.message.contains("d1: the engine did not answer within 1s"),
-        "{d1:?}"
-    );
+    let words = "d1: the engine did not answer within 1s";
+    assert!(d1.message.contains(words), "{d1:?}");
     assert_eq!(row(&report, "d2").reason.as_str(), "awaiting_schedule");
     let report = host.scheduled_run(&mut upgrader).await;
     assert!(
@@ -262,46 +234,12 @@ async fn a_container_whose_inspect_hangs_is_named_and_delays_the_others_once() {
         "{report:?}"
     );
     host.twin.clear_faults();
-    let report = host.scheduled_run(&mut upgrader).await;
-    assert!(!report.has_failures(), "{report:?}");
+    assert!(!host.scheduled_run(&mut upgrader).await.has_failures());
 }
 
-/// Where nothing is known yet, a stranger that hangs hides no delegate.
+/// A list and its inspects are not one moment.
 #[tokio::test(start_paused = true)]
-async fn a_stranger_whose_inspect_hangs_hides_no_delegate() {
-    let host = Host::new();
-    host.run("dd");
-    host.twin.run("stranger", &json!({ "Image": OLD }));
-    host.twin.set_faults(|call| match call.operation {
-        Operation::Inspect if call.subject == "stranger" => Fault::Hang,
-        _ => Fault::None,
-    });
-    let report = host.once(NEW).await;
-    assert!(row(&report, "dd").runs_the_target(), "{report:?}");
-}
-
-/// An engine that hangs on everything is no fault of its containers.
-#[tokio::test(start_paused = true)]
-async fn an_engine_that_inspects_nothing_is_an_error_of_the_engine() {
-    let host = Host::new();
-    for number in 0..20 {
-        host.run(&format!("d{number}"));
-    }
-    host.twin.set_faults(|call| match call.operation {
-        Operation::Inspect => Fault::Hang,
-        _ => Fault::None,
-    });
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::ReportOnly);
-    let begun = host.twin.elapsed();
-    assert!(upgrader.reconcile().await.is_err());
-    let took = host.twin.elapsed() - begun;
-    assert!(took <= Duration::from_secs(61), "{took:?}");
-}
-
-/// A list and its inspects are not one moment: after a change in between they are repeated.
-#[tokio::test(start_paused = true)]
-async fn a_torn_observation_is_repeated() {
+async fn repeats_an_observation_where_something_changed_meanwhile() {
     let host = Host::new();
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);
@@ -311,17 +249,12 @@ async fn a_torn_observation_is_repeated() {
     });
     let others = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
-        host.twin
-            .by_hand(OperatorAction::Rename("dd".to_owned(), "dd-old".to_owned()))
-            .unwrap();
+        let rename = OperatorAction::Rename("dd".to_owned(), "dd-old".to_owned());
+        host.twin.by_hand(rename).unwrap();
         host.run("dd");
     };
     let (report, ()) = tokio::join!(upgrader.reconcile(), others);
-    let report = report.unwrap();
-    let names: Vec<_> = report
-        .delegates
-        .iter()
-        .map(|delegate| delegate.container.as_str())
-        .collect();
+    let delegates = report.unwrap().delegates.into_iter();
+    let names: Vec<String> = delegates.map(|delegate| delegate.container).collect();
     assert_eq!(names, ["dd", "dd-old"]);
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::container::{RunState, label};
-use kit::twin::{Behaviour, Operation};
-use serde_json::json;
+use delegate_upgrader::container::{Role, RunState, label};
+use kit::twin::{Behaviour, Happened, Operation, OperatorAction};
+use serde_json::{Value, json};
 
 use super::host::{HOUR, Host, NEW, OLD, OWN_LISTENER, auto_remove};
 use super::upgraders::{
@@ -12,8 +12,26 @@ use super::upgraders::{
     vanishes_and_cannot_run_twice,
 };
 
+const EVERY_ONE: fn(Role) -> bool = |_| true;
+/// It fails where it has the port.
+const ONLY_THE_HELPER: fn(Role) -> bool = |role| matches!(role, Role::Helper { .. });
+
+fn never_ready() -> Behaviour {
+    let port = OWN_LISTENER.port();
+    Behaviour {
+        port,
+        ..Behaviour::never_healthy()
+    }
+}
+
+/// Why it is as it is, by its own report.
+fn reason(world: &World) -> &'static str {
+    let own = world.report(NAME).upgrader.expect("a row of its own");
+    own.reason.as_str()
+}
+
 #[tokio::test(start_paused = true)]
-async fn the_new_one_proves_itself_beside_the_old_one_and_takes_over() {
+async fn the_candidate_proves_itself_and_takes_the_name_itself() {
     let mut world = World::new(ready());
     world.host.run("dd");
     let first = world.host.find(NAME).id;
@@ -22,41 +40,32 @@ async fn the_new_one_proves_itself_beside_the_old_one_and_takes_over() {
     assert_eq!(world.host.find("dd.candidate").state, RunState::Running);
     assert_eq!(world.states().len(), 1, "{:?}", world.states());
     world.run_for(HOUR / 2).await;
-    let states = world.states();
-    assert_eq!(
-        states,
-        [(NAME.to_owned(), "running".to_owned(), SECOND.to_owned())]
-    );
-    assert_ne!(world.host.find(NAME).id, first);
+    assert_at_rest(&world, SECOND, "");
+    let second = world.host.find(NAME).id;
+    assert_ne!(second, first);
     assert_eq!(
         world.host.find("dd").image,
         NEW,
         "a delegate is upgraded all the same"
     );
-    assert_eq!(world.host.restart_policy(NAME), "unless-stopped");
-    let report = world.report(NAME);
-    assert_eq!(report.delegates.len(), 1, "{report:?}");
-    let own = report.upgrader.expect("a row of its own");
-    assert_eq!(own.reason.as_str(), "up_to_date", "{}", own.message);
-    assert_at_rest(&world, SECOND, "");
-}
-
-/// It has no tasks, so that it is not given the hour that a delegate has for its own.
-#[tokio::test(start_paused = true)]
-async fn the_old_one_is_killed_soon_if_it_does_not_end() {
-    let mut world = World::new(ready());
-    let first = world.host.find(NAME).id;
-    world.run_for(HOUR / 2).await;
-    assert_at_rest(&world, SECOND, "");
-    let calls = world.host.writes_on(first.as_str()).into_iter();
-    let stops = calls.filter(|call| call.operation == Operation::Stop);
-    let graces: Vec<String> = stops.map(|call| call.detail).collect();
-    assert_eq!(graces, ["10s"]);
+    assert_eq!(world.report(NAME).delegates.len(), 1);
+    assert_eq!(reason(&world), "up_to_date");
+    let took_the_name = world.host.twin.writes().into_iter();
+    let took_the_name =
+        took_the_name.filter(|call| call.operation == Operation::Rename && call.detail == NAME);
+    let by: Vec<_> = took_the_name
+        .map(|call| world.clients[&call.client].clone())
+        .collect();
+    assert_eq!(by, [second]);
+    // It has no tasks, so it is not given the hour that a delegate has for its own.
+    let stops = world.host.writes_on(first.as_str()).into_iter();
+    let stops = stops.filter(|call| call.operation == Operation::Stop);
+    assert_eq!(stops.map(|call| call.detail).collect::<Vec<_>>(), ["10s"]);
 }
 
 /// What came meanwhile waits for the schedule.
 #[tokio::test(start_paused = true)]
-async fn the_new_one_begins_no_run_when_it_takes_over() {
+async fn the_new_one_starts_no_run_when_it_takes_over() {
     let mut world = World::new(ready());
     world.run_for(Duration::from_secs(15)).await;
     world.host.run("dd");
@@ -67,91 +76,145 @@ async fn the_new_one_begins_no_run_when_it_takes_over() {
     assert_eq!(world.host.find("dd").image, NEW);
 }
 
-/// One that is not ready is given up; the old one stays, and tries it again later and later.
+/// The old one stays, or vanishes by stopping; a helper has the new image, too, so most bad ones show before the old one has
+/// stopped.
 #[tokio::test(start_paused = true)]
-async fn a_bad_one_is_rejected_and_the_old_one_stays() {
-    for bad in [
-        Behaviour::exits(Duration::from_secs(2), 1),
-        Behaviour {
-            port: OWN_LISTENER.port(),
-            ..Behaviour::never_healthy()
-        },
+async fn rejects_a_bad_one_and_the_old_one_stays() {
+    for change in [
+        |_: &mut Value| (),
+        cannot_run_twice,
+        auto_remove,
+        vanishes_and_cannot_run_twice,
     ] {
-        let mut world = World::new(bad);
+        for (bad, acts) in [
+            (Behaviour::exits(Duration::from_secs(2), 1), EVERY_ONE),
+            (never_ready(), ONLY_THE_HELPER),
+        ] {
+            let is_never_ready = bad.exits.is_none();
+            let mut world = World::with(bad, change);
+            world.acts = acts;
+            let first = world.host.find(NAME);
+            let lives = |world: &World| {
+                let events = world.host.events_of(&first.id);
+                events
+                    .iter()
+                    .filter(|event| event.what == Happened::Started)
+                    .count()
+            };
+            world.run_for(HOUR / 2).await;
+            assert_at_rest(&world, FIRST, "bad");
+            assert_eq!(reason(&world), "quarantined");
+            let stops = is_never_ready && world.single_instance;
+            assert_eq!(lives(&world), 1 + usize::from(stops && !world.auto_remove));
+            assert_eq!(
+                world.host.find(NAME).id == first.id,
+                !(stops && world.auto_remove)
+            );
+            if !stops {
+                assert_one_always_ran(&world);
+            }
+        }
+    }
+}
+
+/// A `sleep`, or a delegate's image that was named by mistake: it answers, but it never takes the name.
+#[tokio::test(start_paused = true)]
+async fn rejects_a_container_that_only_stays_up_after_half_a_minute() {
+    for change in [|_: &mut Value| (), auto_remove] {
+        let mut world = World::with(ready(), change);
+        world.acts = |_| false;
         let first = world.host.find(NAME).id;
         world.run_for(HOUR / 2).await;
-        assert_at_rest(&world, FIRST, "bad");
+        assert_at_rest(&world, FIRST, "an impostor");
         assert_eq!(world.host.find(NAME).id, first);
-        let own = world.report(NAME).upgrader.expect("a row of its own");
-        assert_eq!(own.reason.as_str(), "quarantined", "{}", own.message);
+        assert_eq!(world.host.end_of(&first), None, "it was never asked to stop");
+        assert_eq!(reason(&world), "quarantined");
+        let events = world.host.twin.events();
+        let renamed = |to: &str| {
+            let found = events
+                .iter()
+                .find(|event| matches!(event.what, Happened::Renamed { .. }) && event.name == to);
+            found.unwrap_or_else(|| panic!("no {to}: {events:?}")).at
+        };
+        let nameless = renamed("upgrader.failed-1") - renamed("upgrader.retired");
+        assert!((30..35).contains(&nameless.as_secs()), "{nameless:?}");
+    }
+}
+
+/// The same where a helper makes the exchange.
+#[tokio::test(start_paused = true)]
+async fn rejects_a_container_that_only_stays_up_where_two_cannot_run_at_once() {
+    let mut world = World::with(ready(), cannot_run_twice);
+    world.acts = |_| false;
+    let first = world.host.find(NAME).id;
+    world.run_for(HOUR / 2).await;
+    assert_at_rest(&world, FIRST, "an impostor");
+    assert_eq!(world.host.find(NAME).id, first);
+    assert_eq!(reason(&world), "quarantined");
+}
+
+/// Whatever happens to the old one while the new one proves itself, the new one takes over.
+#[tokio::test(start_paused = true)]
+async fn the_candidate_takes_over_from_an_old_one_that_is_stopped_killed_or_removed() {
+    let acts = [OperatorAction::Stop, OperatorAction::Kill, OperatorAction::Remove];
+    for act in acts {
+        for seconds in 12..30 {
+            let mut world = World::new(ready());
+            world.run_for(Duration::from_secs(seconds)).await;
+            let old = world.states().into_iter().find(|(.., image)| image == FIRST);
+            let running = world
+                .states()
+                .into_iter()
+                .filter(|(_, state, _)| state == "running");
+            if running.count() < 2 {
+                continue;
+            }
+            let context = format!("after {seconds} s: {:?}", world.states());
+            let (old, ..) = old.unwrap();
+            world.host.by_hand(act, &old);
+            world.run_for(EXCHANGE).await;
+            assert_at_rest(&world, SECOND, &context);
+            assert_one_always_ran(&world);
+        }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_two_cannot_run_at_once_a_helper_makes_the_exchange() {
+async fn a_helper_makes_the_exchange_where_two_cannot_run_at_once() {
     let mut world = World::with(ready(), cannot_run_twice);
     let first = world.host.find(NAME).id;
     world.run_for(EXCHANGE).await;
     assert_at_rest(&world, SECOND, "host network");
     assert_ne!(world.host.find(NAME).id, first);
-    let own = world.report(NAME).upgrader.expect("a row of its own");
-    assert_eq!(own.reason.as_str(), "up_to_date", "{}", own.message);
+    assert_one_always_ran(&world);
+    assert_eq!(reason(&world), "up_to_date");
     let events = world.host.twin.events();
-    let names: Vec<&String> = events.iter().map(|event| &event.name).collect();
-    let names: Vec<_> = names
-        .into_iter()
-        .filter(|name| name.contains(".helper"))
-        .collect();
-    assert!(
-        names.iter().any(|name| name.ends_with(".helper-ready")),
-        "{names:?}"
-    );
+    assert!(events.iter().any(|event| event.name == "upgrader.helper-ready"));
 }
 
 /// A label of the owner.
 #[tokio::test(start_paused = true)]
-async fn an_owner_who_wants_two_side_by_side_hears_why_that_cannot_be() {
+async fn reports_that_two_cannot_run_side_by_side_where_the_owner_wants_it() {
     let mut world = World::with(ready(), |body| {
         cannot_run_twice(body);
         body["Labels"][label::STRATEGY] = json!("start-first");
     });
     world.run_for(Duration::from_secs(600)).await;
     assert_at_rest(&world, FIRST, "host network");
-    let own = world.report(NAME).upgrader.expect("a row of its own");
-    assert_eq!(own.reason.as_str(), "cannot_start_first", "{}", own.message);
+    assert_eq!(reason(&world), "cannot_start_first");
 }
 
-/// The helper has the new image, too, so most bad ones show before the old one has stopped.
 #[tokio::test(start_paused = true)]
-async fn a_bad_one_is_rejected_by_its_helper_s_end_before_the_old_one_stops() {
-    let mut world = World::with(Behaviour::exits(Duration::from_secs(2), 1), cannot_run_twice);
-    let first = world.host.find(NAME);
-    let began = world.host.twin.document(first.id.as_str()).unwrap()["State"]["StartedAt"].clone();
-    world.run_for(HOUR / 2).await;
-    assert_at_rest(&world, FIRST, "it exits");
-    let now = world.host.twin.document(NAME).unwrap();
-    assert_eq!(
-        (&now["Id"], &now["State"]["StartedAt"]),
-        (&json!(first.id.as_str()), &began)
-    );
-    let own = world.report(NAME).upgrader.expect("a row of its own");
-    assert_eq!(own.reason.as_str(), "quarantined", "{}", own.message);
-}
-
-/// One that only fails where it has the port: the helper brings the old one back.
-#[tokio::test(start_paused = true)]
-async fn a_bad_one_whose_helper_is_ready_ends_with_the_old_one_in_charge() {
-    let never = Behaviour {
-        port: OWN_LISTENER.port(),
-        ..Behaviour::never_healthy()
-    };
-    let mut world = World::with(never, cannot_run_twice);
-    let first = world.host.find(NAME).id;
-    world.run_for(HOUR / 2).await;
-    assert_at_rest(&world, FIRST, "never ready");
-    assert_eq!(world.host.find(NAME).id, first);
-    let own = world.report(NAME).upgrader.expect("a row of its own");
-    assert_eq!(own.reason.as_str(), "quarantined", "{}", own.message);
+async fn one_with_rm_replaces_itself_as_well() {
+    for change in [auto_remove, vanishes_and_cannot_run_twice] {
+        let mut world = World::with(ready(), change);
+        let first = world.host.find(NAME).id;
+        world.run_for(EXCHANGE).await;
+        assert_at_rest(&world, SECOND, "--rm");
+        assert_ne!(world.host.find(NAME).id, first);
+        assert_one_always_ran(&world);
+        assert_eq!(reason(&world), "up_to_date");
+    }
 }
 
 /// A service has no container, but is of a version.
@@ -165,47 +228,9 @@ async fn a_service_reports_a_newer_version() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         service.check_in();
         let known = service.upgrader_image().expect("an answer");
-        assert_eq!(
-            (known.published.as_str(), known.newer_version_available),
-            (published, is_newer)
-        );
-        assert_eq!(
-            known.image,
-            concat!("docker.io/team/upgrader:", env!("CARGO_PKG_VERSION"))
-        );
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn one_that_vanishes_by_stopping_replaces_itself_as_well() {
-    for change in [auto_remove, vanishes_and_cannot_run_twice] {
-        let mut world = World::with(ready(), change);
-        let first = world.host.find(NAME).id;
-        world.run_for(EXCHANGE).await;
-        assert_at_rest(&world, SECOND, "--rm");
-        assert_ne!(world.host.find(NAME).id, first);
-        assert_one_always_ran(&world);
-        let own = world.report(NAME).upgrader.expect("a row of its own");
-        assert_eq!(own.reason.as_str(), "up_to_date", "{}", own.message);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn one_that_vanishes_by_stopping_outlives_a_bad_one() {
-    for bad in [
-        Behaviour::exits(Duration::from_secs(2), 1),
-        Behaviour {
-            port: OWN_LISTENER.port(),
-            ..Behaviour::never_healthy()
-        },
-    ] {
-        for change in [auto_remove, vanishes_and_cannot_run_twice] {
-            let mut world = World::with(bad.clone(), change);
-            world.run_for(HOUR / 2).await;
-            assert_at_rest(&world, FIRST, "bad, --rm");
-            assert_one_always_ran(&world);
-            let own = world.report(NAME).upgrader.expect("a row of its own");
-            assert_eq!(own.reason.as_str(), "quarantined", "{}", own.message);
-        }
+        assert_eq!(known.published, published);
+        assert_eq!(known.newer_version_available, is_newer);
+        let image = concat!("docker.io/team/upgrader:", env!("CARGO_PKG_VERSION"));
+        assert_eq!(known.image, image);
     }
 }

@@ -36,11 +36,6 @@ impl<'a> MakeWriter<'a> for Lines {
     }
 }
 
-/// The log of one run.
-async fn log_of_run(host: &Host, published: &str) -> Vec<String> {
-    log_of(async { host.once(published).await }).await
-}
-
 /// What is logged meanwhile.
 pub(super) async fn log_of<T>(work: impl Future<Output = T>) -> Vec<String> {
     // Other tests run beside this one without a subscriber. With one of the whole process's, which wants every line and
@@ -76,10 +71,10 @@ fn sentence(line: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_step_is_logged_with_its_result() {
+async fn logs_each_step_with_its_result() {
     let host = Host::new();
     host.run("dd");
-    let log = log_of_run(&host, NEW).await;
+    let log = log_of(host.once(NEW)).await;
     let sentences: Vec<String> = log.iter().map(|line| sentence(line)).collect();
     let expected = [
         "INFO delegate is healthy",
@@ -87,16 +82,18 @@ async fn each_step_is_logged_with_its_result() {
         "INFO pulled harness/delegate:26.03.1",
         "INFO creating the candidate with harness/delegate:26.03.1",
         "INFO created the candidate",
+        "INFO preparing dd.candidate",
+        "INFO prepared dd.candidate",
         "INFO starting dd.candidate (ID)",
         "INFO started dd.candidate",
         "INFO the new container has been healthy for 0s of 10s (unhealthy: http://172.17.0.3:3460/api/health answers 503)",
         "INFO the new container has been healthy for 0s of 10s (healthy: http://172.17.0.3:3460/api/health answers 200)",
-        "INFO retiring the old container (ID) as dd.draining-TIME",
-        "INFO renamed the old container to dd.draining-TIME",
+        "INFO retiring the old container (ID) as dd.retired",
+        "INFO renamed the old container to dd.retired",
         "INFO promoting the candidate (ID) to dd",
         "INFO renamed the candidate to dd",
-        "INFO setting the restart policy of dd.draining-TIME (ID) to no",
-        "INFO set the restart policy of dd.draining-TIME to no",
+        "INFO naming the old container (ID) dd.draining-TIME before it is asked to stop",
+        "INFO renamed the old container to dd.draining-TIME",
         "INFO asking dd.draining-TIME (ID) to stop within 1h",
         "INFO asked dd.draining-TIME to stop",
         "INFO dd.draining-TIME is finishing its tasks; it has until 2026-01-01T01:00:18Z",
@@ -113,12 +110,12 @@ async fn each_step_is_logged_with_its_result() {
         );
     }
     let has_result = |line: &&String| line.contains(" seconds=");
-    assert_eq!(log.iter().filter(has_result).count(), 8, "{log:#?}");
+    assert_eq!(log.iter().filter(has_result).count(), 9, "{log:#?}");
 }
 
 /// The run that begins then pulls the image again.
 #[tokio::test(start_paused = true)]
-async fn a_pull_that_fails_as_the_next_run_begins_is_logged() {
+async fn logs_a_pull_that_fails_as_the_next_run_begins() {
     let host = Host::new();
     host.twin.break_pull(NEW, Some("connection reset by peer"));
     host.run("dd");
@@ -142,15 +139,18 @@ async fn a_pull_that_fails_as_the_next_run_begins_is_logged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_that_is_refused_is_not_logged_as_done() {
+async fn does_not_log_a_refused_start_as_done() {
     let host = Host::new();
     host.run("dd");
-    let refused = Behaviour {
-        start_error: Some("no such program".to_owned()),
-        ..good()
-    };
-    host.publish(NEWER, refused);
-    let log = log_of_run(&host, NEWER).await;
+    let start_error = Some("no such program".to_owned());
+    host.publish(
+        NEWER,
+        Behaviour {
+            start_error,
+            ..good()
+        },
+    );
+    let log = log_of(host.once(NEWER)).await;
     let of_start = |line: &&String| line.contains("dd.candidate (");
     let of_start: Vec<String> = log.iter().filter(of_start).map(|line| sentence(line)).collect();
     assert_eq!(
@@ -164,19 +164,13 @@ async fn a_start_that_is_refused_is_not_logged_as_done() {
     assert!(!log.iter().any(|line| line.contains("started dd")), "{log:#?}");
 }
 
-/// Each way. With `--rm` the old one is created once more, from the standby, which goes after that.
+/// Each way. With `--rm` the old one is recreated.
 #[tokio::test(start_paused = true)]
-async fn an_old_container_that_is_back_is_not_called_replaced() {
-    for way in [
-        Way::StartFirst,
-        Way::StopFirst,
-        Way::Fleeting,
-        Way::FleetingStopFirst,
-    ] {
+async fn does_not_call_an_old_container_that_is_back_replaced() {
+    for way in Way::ALL {
         let host = way.host();
-        let log = |image| log_of_run(&host, image);
-        host.publish(NEW, Behaviour::exits(std::time::Duration::ZERO, 3));
-        let failed = log(NEW).await.join("\n");
+        host.publish(NEW, Behaviour::exits(Duration::ZERO, 3));
+        let failed = log_of(host.once(NEW)).await.join("\n");
         assert!(!failed.contains("replaced"), "{way:?}: {failed}");
         assert!(failed.contains("rejecting the candidate"), "{way:?}: {failed}");
         let restored = failed.matches("restored; the old container is in service");
@@ -186,7 +180,7 @@ async fn an_old_container_that_is_back_is_not_called_replaced() {
             "{way:?}: {failed}"
         );
         host.publish(NEWER, good());
-        let replaced = log(NEWER).await.join("\n");
+        let replaced = log_of(host.once(NEWER)).await.join("\n");
         assert!(
             replaced.contains("replaced; the old container is gone"),
             "{way:?}: {replaced}"
@@ -229,10 +223,7 @@ async fn the_page_names_each_field_of_the_log() {
             host.finish(&mut upgrader).await;
         }
         host.run_with("cc", |_| ());
-        host.twin.set_faults(|call| match call.operation {
-            Operation::Create => Fault::Refuse(500),
-            _ => Fault::None,
-        });
+        host.fault(Operation::Create, Fault::Refuse(500));
         host.go_on(&mut host.upgrader(NEWER), Duration::from_secs(60))
             .await;
     }
@@ -273,7 +264,7 @@ async fn a_run_that_changes_nothing_logs_nothing_for_a_delegate() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pull_shows_how_far_it_is_and_logs_it_at_most_every_30_seconds() {
+async fn shows_how_far_a_pull_is_and_logs_it_every_30_seconds_at_most() {
     const MIB: u64 = 1024 * 1024;
     let host = Host::new();
     let mut image = host.twin.image(good());

@@ -1,40 +1,46 @@
-//! The paths that docs/development/rollout.md opens with, replayed: what is decided, by which row, and what Docker is
-//! asked to do.
+//! The examples of docs/development/rollout.md, replayed: what is decided, by which row, and what Docker is asked to do.
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use delegate_upgrader::reconcile::upgrade_run::Mode;
 use kit::page;
-use kit::twin::{Behaviour, Call, Operation, Twin};
+use kit::twin::{Behaviour, Call, Fault, Operation, OperatorAction, Twin, Wellness};
+use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 
-use super::host::{Host, NEW, auto_remove, host_network};
+use super::faults::killed_when;
+use super::health_restarts::live;
+use super::host::{HOUR, Host, NEW, OLD, auto_remove, host_network};
+use super::upgraders::{EXCHANGE, World, ready};
 
-const PAGE: &str = "docs/development/rollout.md";
-
-/// One decision, as the log shows it, and how many calls were made before.
+/// One decision, as the log shows it, and how many writes were made before.
 #[derive(Clone, Debug, Default)]
 struct Logged {
     row: Option<String>,
     decision: String,
     topic: Option<String>,
-    calls_before: usize,
+    writes_before: usize,
 }
 
 impl Visit for Logged {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
-            "row" => self.row = Some(value.to_owned()),
             "decision" => value.clone_into(&mut self.decision),
             "topic" => self.topic = Some(value.to_owned()),
             _ => {}
         }
     }
 
-    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        if field.name() == "row" {
+            self.row = Some(format!("{value:?}"));
+        }
+    }
 }
 
 /// Keeps the decisions that are logged.
@@ -49,7 +55,7 @@ impl<S: Subscriber> Layer<S> for Decisions {
         let mut logged = Logged::default();
         event.record(&mut logged);
         if logged.row.is_some() {
-            logged.calls_before = self.twin.writes().len();
+            logged.writes_before = self.twin.writes().len();
             self.logged.lock().unwrap().push(logged);
         }
     }
@@ -58,11 +64,13 @@ impl<S: Subscriber> Layer<S> for Decisions {
 /// A call as one would type it.
 fn command(call: &Call) -> String {
     let (subject, detail) = (undated(&call.subject), undated(&call.detail));
+    let seconds = detail.trim_end_matches('s');
     match call.operation {
         Operation::Pull => format!("docker pull {subject}"),
         Operation::Create => format!("docker create --name {subject} … {detail}"),
         Operation::Start => format!("docker start {subject}"),
-        Operation::Stop => format!("docker stop -t {} {subject}", detail.trim_end_matches('s')),
+        Operation::Stop => format!("docker stop -t {seconds} {subject}"),
+        Operation::Restart => format!("docker restart -t {seconds} {subject}"),
         Operation::Rename => format!("docker rename {subject} {detail}"),
         Operation::SetRestartPolicy => format!("docker update --restart {detail} {subject}"),
         Operation::Remove => format!("docker rm {subject}"),
@@ -74,73 +82,164 @@ fn command(call: &Call) -> String {
 
 /// Without the second in a name.
 fn undated(name: &str) -> String {
-    match name.split_once(".draining-") {
-        Some((base, _)) => format!("{base}.draining-…"),
-        None => name.to_owned(),
+    for part in [".draining-", ".withdrawn-"] {
+        if let Some((base, _)) = name.split_once(part) {
+            return format!("{base}{part}…");
+        }
     }
+    name.to_owned()
 }
 
-/// A run to its end, as a table.
-async fn replay(host: &Host) -> String {
+/// Asserts that the example of the page is what is decided meanwhile, from this row on.
+async fn replay<T>(twin: &Twin, mark: &str, from: &str, work: impl Future<Output = T>) {
+    // Other tests run beside this one without a subscriber: see `log_of`.
+    let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry());
     let decisions = Decisions {
-        twin: host.twin.clone(),
+        twin: twin.clone(),
         logged: Arc::default(),
     };
     let subscriber = tracing_subscriber::registry().with(decisions.clone());
     let guard = tracing::subscriber::set_default(subscriber);
-    host.once(NEW).await;
+    work.await;
     drop(guard);
-    let (logged, calls) = (decisions.logged.lock().unwrap().clone(), host.twin.writes());
+    let (logged, calls) = (decisions.logged.lock().unwrap().clone(), twin.writes());
     let mut table = String::from("| row | decision | Docker |\n|---|---|---|\n");
-    for (index, entry) in logged.iter().enumerate() {
+    let first = logged.iter().position(|entry| entry.row.as_deref() == Some(from));
+    let first = first.unwrap_or_else(|| panic!("no {from} in {logged:#?}"));
+    for (index, entry) in logged.iter().enumerate().skip(first) {
         let commands = calls.iter().enumerate().filter(|(number, call)| {
-            let last = logged.iter().rposition(|entry| entry.calls_before <= *number);
+            let last = logged.iter().rposition(|entry| entry.writes_before <= *number);
             // A pull runs beside what is decided next.
             let last = last.map(|last| last - usize::from(call.operation == Operation::Pull));
             last == Some(index)
         });
         let commands: Vec<String> = commands.map(|(_, call)| format!("`{}`", command(call))).collect();
         let row = entry.row.as_deref().unwrap_or_default();
-        let topic = entry
-            .topic
-            .as_ref()
-            .map(|topic| format!(" ({topic})"))
-            .unwrap_or_default();
-        let _ = writeln!(
-            table,
-            "| {row} | {}{topic} | {} |",
-            entry.decision,
-            commands.join(", ")
-        );
+        let topic = entry.topic.as_ref().map(|topic| format!(" ({topic})"));
+        let (decision, topic) = (&entry.decision, topic.unwrap_or_default());
+        let _ = writeln!(table, "| `{row}` | {decision}{topic} | {} |", commands.join(", "));
     }
-    table
+    page::has("docs/development/rollout.md", mark, &table);
 }
 
 #[tokio::test(start_paused = true)]
 async fn start_first() {
     let host = Host::new();
     host.run("dd");
-    page::has(PAGE, "start-first", &replay(&host).await);
+    replay(&host.twin, "start-first", "holds_unknown", host.once(NEW)).await;
 }
 
+/// Docker answers 500 to the create call once.
 #[tokio::test(start_paused = true)]
-async fn stop_first() {
+async fn guards() {
     let host = Host::new();
-    host.run_with("dd", host_network);
-    page::has(PAGE, "stop-first", &replay(&host).await);
+    host.run("dd");
+    let mut creates = 0;
+    host.twin.set_faults(move |call| {
+        creates += usize::from(call.operation == Operation::Create);
+        let is_first = call.operation == Operation::Create && creates == 1;
+        if is_first { Fault::Refuse(500) } else { Fault::None }
+    });
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::Upgrade);
+    let begin = host.go_on(&mut upgrader, Duration::from_secs(6));
+    replay(&host.twin, "example-guards", "create", begin).await;
 }
 
+/// A candidate never becomes healthy.
 #[tokio::test(start_paused = true)]
-async fn auto_remove_with_a_standby() {
-    let host = Host::new();
-    host.run_with("dd", auto_remove);
-    page::has(PAGE, "auto-remove", &replay(&host).await);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_candidate_that_is_never_healthy() {
+async fn failed_and_withdrawn() {
     let host = Host::new();
     host.run("dd");
     host.publish(NEW, Behaviour::never_healthy());
-    page::has(PAGE, "failure", &replay(&host).await);
+    let mark = "example-failed-and-withdrawn";
+    replay(&host.twin, mark, "candidate_start", host.once(NEW)).await;
+}
+
+/// The upgrader was killed right after the commit, and starts again.
+#[tokio::test(start_paused = true)]
+async fn old_ones() {
+    let host = Host::new();
+    host.run("dd");
+    let is_drain = |call: &Call| call.detail.starts_with("dd.draining-");
+    assert!(killed_when(&host, is_drain).await);
+    replay(&host.twin, "example-old", "retired_drain", host.once(NEW)).await;
+}
+
+/// The successor of a delegate with `--rm` is stopped by its owner.
+#[tokio::test(start_paused = true)]
+async fn in_service() {
+    let host = Host::new();
+    host.run_with("dd", auto_remove);
+    let mut upgrader = host.upgrader(NEW);
+    host.scheduled_run(&mut upgrader).await;
+    host.by_hand(OperatorAction::Kill, "dd");
+    let rest = host.finish(&mut upgrader);
+    replay(&host.twin, "example-in-service", "auto_remove", rest).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn unhealthy() {
+    let mut host = Host::new();
+    host.restarts_unhealthy = true;
+    let health = Wellness::For(Duration::from_secs(300));
+    host.twin.set_behaviour(
+        OLD,
+        &Behaviour {
+            health,
+            ..Behaviour::drains(Duration::from_secs(20))
+        },
+    );
+    host.run("dd");
+    let mut upgrader = host.upgrader(OLD);
+    let lives = live(&host, &mut upgrader, Duration::from_secs(500));
+    replay(&host.twin, "example-unhealthy", "restart_held_back", lives).await;
+}
+
+/// The owner changes the delegate while its candidate proves itself.
+#[tokio::test(start_paused = true)]
+async fn side_by_side() {
+    let host = Host::new();
+    host.run("dd");
+    host.publish(
+        NEW,
+        Behaviour {
+            ready_after: HOUR,
+            ..Behaviour::default()
+        },
+    );
+    let change = async {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        host.twin
+            .update("dd", |config| config["Memory"] = json!(300 << 20));
+    };
+    let run = async { tokio::join!(host.once(NEW), change) };
+    replay(&host.twin, "example-side-by-side", "prepare", run).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn name_is_free() {
+    let host = Host::new();
+    host.run_with("dd", host_network);
+    replay(&host.twin, "example-name-is-free", "prepare", host.once(NEW)).await;
+}
+
+/// Stop-first, and the candidate crashes.
+#[tokio::test(start_paused = true)]
+async fn restoring() {
+    let host = Host::new();
+    host.run_with("dd", host_network);
+    host.publish(NEW, Behaviour::exits(Duration::from_secs(1), 3));
+    replay(&host.twin, "example-restoring", "free_start", host.once(NEW)).await;
+}
+
+/// Two upgraders cannot run at once.
+#[tokio::test(start_paused = true)]
+async fn upgrader() {
+    let mut world = World::with(ready(), |body| {
+        let port = json!([{ "HostIp": "", "HostPort": "9464" }]);
+        body["HostConfig"]["PortBindings"] = json!({ "9464/tcp": port });
+    });
+    let twin = world.host.twin.clone();
+    replay(&twin, "example-upgrader", "prepare", world.run_for(EXCHANGE)).await;
 }

@@ -13,16 +13,8 @@ fn range(body: &mut Value) {
     body["HostConfig"]["PortBindings"] = json!({ "3460/tcp": [{ "HostPort": "3460-3461" }] });
 }
 
-fn creates(host: &Host) -> usize {
-    let writes = host.twin.writes();
-    writes
-        .iter()
-        .filter(|call| call.operation == Operation::Create)
-        .count()
-}
-
 #[tokio::test(start_paused = true)]
-async fn replicas_that_use_a_range_up_are_replaced_stop_first() {
+async fn replaces_replicas_that_use_a_range_up_stop_first() {
     for change in [|_: &mut Value| (), auto_remove] {
         let host = Host::new();
         for name in ["aa", "bb"] {
@@ -33,31 +25,28 @@ async fn replicas_that_use_a_range_up_are_replaced_stop_first() {
         }
         let report = host.once(NEW).await;
         assert!(!report.has_failures(), "{report:?}");
-        let on = |name: &str| (name.to_owned(), RunState::Running, NEW.to_owned());
-        assert_eq!(host.containers(), [on("aa"), on("bb")]);
+        host.assert_settled(&["aa", "bb"], NEW, "");
         assert_eq!(host.fewest_working(), 1);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_of_a_range_with_a_free_port_is_replaced_start_first() {
+async fn replaces_one_of_a_range_with_a_free_port_start_first() {
     let host = Host::new();
     host.run_with("dd", range);
-    let report = host.once(NEW).await;
-    assert!(!report.has_failures(), "{report:?}");
-    host.assert_settled_on("dd", NEW, "");
+    host.upgrade(NEW).await;
     assert_eq!(host.fewest_working(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_start_first_is_required_a_range_that_is_used_up_is_reported() {
+async fn reports_a_range_that_is_used_up_where_start_first_is_required() {
     let mut host = Host::new();
     host.strategy = Strategy::StartFirst;
     for name in ["aa", "bb"] {
         host.run_with(name, range);
     }
     let mut upgrader = host.upgrader(NEW);
-    let before = creates(&host);
+    let before = host.count(Operation::Create);
     let report = host.scheduled_run(&mut upgrader).await;
     assert_eq!(row(&report, "aa").reason.as_str(), "cannot_start_first");
     assert!(
@@ -66,17 +55,21 @@ async fn where_start_first_is_required_a_range_that_is_used_up_is_reported() {
     );
     assert_eq!(host.names(), ["aa", "bb"]);
     assert_eq!(host.fewest_working(), 2);
-    assert_eq!(creates(&host) - before, 2, "one candidate for each of them");
+    assert_eq!(
+        host.count(Operation::Create) - before,
+        2,
+        "one candidate for each of them"
+    );
     // A port is free by the next run.
-    host.twin.by_hand(OperatorAction::Stop("bb".to_owned())).unwrap();
+    host.by_hand(OperatorAction::Stop, "bb");
     tokio::time::sleep(DRAIN).await;
     let report = host.scheduled_run(&mut upgrader).await;
     assert_eq!(host.find("aa").image, NEW, "{report:?}");
 }
 
-/// The engine refuses whatever the order is.
+/// The engine refuses whatever the order is, and the message says why.
 #[tokio::test(start_paused = true)]
-async fn a_port_that_something_else_has_is_not_blamed_on_the_image() {
+async fn rejects_a_candidate_whose_port_something_else_has() {
     for change in [range, published_port] {
         let host = Host::new();
         let taken = "Bind for 0.0.0.0:3460 failed: port is already allocated";
@@ -87,14 +80,11 @@ async fn a_port_that_something_else_has_is_not_blamed_on_the_image() {
         host.publish(NEW, refused);
         let old = host.run_with("dd", change);
         let report = host.once(NEW).await;
-        assert_eq!(row(&report, "dd").reason.as_str(), "inconclusive", "{report:?}");
+        assert_eq!(row(&report, "dd").reason.as_str(), "rejected", "{report:?}");
         assert!(row(&report, "dd").message.contains(taken), "{report:?}");
-        assert_eq!(host.names(), ["dd"]);
+        assert_eq!(host.names(), ["dd", "dd.failed-1"]);
         let now = host.find("dd");
-        assert_eq!(
-            (now.id, now.state, now.image),
-            (old, RunState::Running, OLD.into())
-        );
+        assert_eq!((now.id, now.state), (old, RunState::Running));
         host.publish(NEWER, good());
         host.once(NEWER).await;
         host.assert_settled_on("dd", NEWER, "");

@@ -8,13 +8,6 @@ use super::faults::{Way, killed_when};
 use super::host::{HOUR, Host, NEW, OLD, good, row};
 use kit::twin::{Behaviour, Call, Fault, Operation};
 
-const WAYS: [Way; 4] = [
-    Way::StartFirst,
-    Way::StopFirst,
-    Way::Fleeting,
-    Way::FleetingStopFirst,
-];
-
 fn bad_images() -> [Behaviour; 2] {
     [
         Behaviour::exits(Duration::from_secs(1), 3),
@@ -49,7 +42,7 @@ fn assert_back(host: &Host, way: Way, context: &str) {
     );
     let policy = if way.is_fleeting() { "no" } else { "unless-stopped" };
     assert_eq!(host.restart_policy("dd"), policy, "{context}");
-    assert_eq!(host.auto_remove("dd"), way.is_fleeting(), "{context}");
+    assert_eq!(host.is_fleeting("dd"), way.is_fleeting(), "{context}");
     if !way.stops_first() {
         assert_eq!(host.fewest_working(), 1, "{context}");
     }
@@ -79,7 +72,7 @@ fn after_change(k: usize) -> impl FnMut(&Call) -> bool + Send {
 
 #[tokio::test(start_paused = true)]
 async fn it_survives_a_kill_before_and_after_every_change() {
-    for way in WAYS {
+    for way in Way::ALL {
         for bad in bad_images() {
             for k in 0.. {
                 let context = format!("{way:?}, killed at change {k}");
@@ -101,7 +94,7 @@ async fn it_survives_a_kill_before_and_after_every_change() {
 }
 
 async fn fault_at_every_change(fault: Fault) {
-    for way in WAYS {
+    for way in Way::ALL {
         for bad in bad_images() {
             for k in 0.. {
                 let host = host(way, &bad);
@@ -136,31 +129,11 @@ async fn it_survives_a_hang_at_every_change() {
     fault_at_every_change(Fault::Hang).await;
 }
 
-/// The engine takes an `--rm` container away whose start it refused, and who created it makes no difference.
-#[tokio::test(start_paused = true)]
-async fn a_candidate_whose_create_had_no_answer_is_started_once_only() {
-    for way in [Way::Fleeting, Way::FleetingStopFirst] {
-        let [_, cannot_start] = bad_images();
-        let host = host(way, &cannot_start);
-        host.twin.set_faults(|call| match call.operation {
-            Operation::Create if call.subject == "dd.candidate" && call.detail == NEW => Fault::ErrAfter,
-            _ => Fault::None,
-        });
-        host.once(NEW).await;
-        let refused = host
-            .writes_on("dd.candidate")
-            .into_iter()
-            .filter(|call| call.operation == Operation::Start && matches!(call.outcome, Some(Err(_))));
-        assert_eq!(refused.count(), 1, "{way:?}");
-        assert_back(&host, way, &format!("{way:?}"));
-    }
-}
-
 /// The image is never the right one and each process is killed right after its first change: no step is repeated for
 /// ever, and each process gets further.
 #[tokio::test(start_paused = true)]
 async fn processes_that_are_killed_after_one_change_each_come_to_an_end() {
-    for way in WAYS {
+    for way in Way::ALL {
         let host = host(way, &Behaviour::never_healthy());
         let mut processes = 0;
         loop {

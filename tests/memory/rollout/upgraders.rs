@@ -19,9 +19,9 @@ pub(super) const SECOND: &str = "harness/upgrader:1.1.0";
 pub(super) const NAME: &str = "upgrader";
 /// How often the world looks after its processes.
 const TICK: Duration = Duration::from_millis(100);
-/// As long as an exchange takes, whoever crashes: the run after the next one is over.
+/// As long as an exchange takes, whichever process crashes: the run after the next one is over.
 pub(super) const EXCHANGE: Duration = Duration::from_secs(500);
-/// After that nobody waits for a removal any more.
+/// After that no process waits for a removal.
 pub(super) const REMOVAL: Duration = Duration::from_secs(660);
 
 pub(super) fn ready() -> Behaviour {
@@ -39,7 +39,7 @@ pub(super) struct World {
     /// The process in each container that runs, with the client that it is, and when its container started.
     processes: BTreeMap<ContainerId, Process>,
     /// The container that each client is in.
-    clients: BTreeMap<usize, ContainerId>,
+    pub(super) clients: BTreeMap<usize, ContainerId>,
     /// The last report of each client.
     reports: Arc<Mutex<BTreeMap<usize, Report>>>,
     /// The client that crashes now.
@@ -47,7 +47,11 @@ pub(super) struct World {
     /// Whether the one that crashed was the last one that nobody had asked to stop, and nothing starts it again.
     pub(super) is_extinct: bool,
     /// Whether its owner gave it `--rm`.
-    auto_remove: bool,
+    pub(super) auto_remove: bool,
+    /// Whether two of it cannot run at once.
+    pub(super) single_instance: bool,
+    /// Whether a container of the new image acts as an upgrader, by its role. One that does not only stays up and answers.
+    pub(super) acts: fn(Role) -> bool,
 }
 
 struct Process {
@@ -75,7 +79,7 @@ impl World {
         });
         change(&mut body);
         host.twin.run(NAME, &body);
-        let auto_remove = host.auto_remove(NAME);
+        let auto_remove = host.is_fleeting(NAME);
         Self {
             host: Arc::new(host),
             tasks: LocalSet::new(),
@@ -85,6 +89,8 @@ impl World {
             crash: Arc::default(),
             is_extinct: false,
             auto_remove,
+            single_instance: body["HostConfig"]["NetworkMode"] == "host",
+            acts: |_| true,
         }
     }
 
@@ -123,8 +129,10 @@ impl World {
             }
             lives
         });
+        let acts = |it: &Glance| it.image != SECOND || (self.acts)(Role::parse(&it.name).1);
+        let acting: BTreeSet<_> = own(twin).filter(acts).map(|it| it.id).collect();
         for (id, started_at) in running {
-            if !self.processes.contains_key(&id) {
+            if acting.contains(&id) && !self.processes.contains_key(&id) {
                 let client = self.clients.len() + 1;
                 self.clients.insert(client, id.clone());
                 let task = self.tasks.spawn_local(live(
@@ -181,8 +189,8 @@ fn running(twin: &Twin) -> impl Iterator<Item = ContainerId> {
 /// Whether one of them is left, after this one has crashed, that nobody has asked to stop.
 fn goes_on(twin: &Twin, crashed: &Glance) -> bool {
     // A helper does not start what its owner gave `--rm` and what crashes in service, as nobody else would.
-    let is_the_old_one = crashed.name == NAME && crashed.image == FIRST;
-    let helps = |it: &Glance| !is_the_old_one || !matches!(Role::parse(&it.name).1, Role::Helper { .. });
+    let is_in_service = crashed.name == NAME;
+    let helps = |it: &Glance| !is_in_service || !matches!(Role::parse(&it.name).1, Role::Helper { .. });
     let events = twin.events();
     let is_asked_to_stop = |it: &Glance| {
         let of_it = events.iter().filter(|event| event.id == it.id.as_str());
@@ -232,7 +240,8 @@ async fn live(
     }
 }
 
-/// By the names and states of each write's moment: the one that made it had the name, or nobody else that lived had.
+/// By the names and states at the moment of each write: the one that has the name makes it. While none of that name runs, the
+/// candidate takes the name, and the helper or an old one does the rest.
 pub(super) fn assert_only_one_acted(world: &World) {
     let events = world.host.twin.events();
     for call in world.host.twin.writes() {
@@ -252,27 +261,26 @@ pub(super) fn assert_only_one_acted(world: &World) {
                 _ => {}
             }
         }
-        // The one that has the name, else the one that gave it up last, else the helper, else the new one.
         let rank = |name: &str| match Role::parse(name) {
             (NAME, Role::Serving) => Some((3, 0)),
-            (NAME, Role::Draining { since }) => Some((2, since)),
-            (NAME, Role::Helper { .. }) => Some((1, 0)),
-            (NAME, Role::Candidate) => Some((0, 0)),
+            (NAME, Role::Helper { is_ready: true }) => Some((2, 0)),
+            (NAME, Role::Retired) => Some((1, 0)),
+            (NAME, Role::Draining { since }) => Some((0, -since)),
             _ => None,
         };
         let living = known.iter().filter(|(_, (_, lives))| *lives);
         let ranked = living.filter_map(|(id, (name, _))| Some((rank(name)?, *id)));
-        // A helper says that it is ready.
-        let says_ready = call.operation == Operation::Rename
-            && known
-                .get(own.as_str())
-                .is_some_and(|(name, _)| Role::parse(name).1 == Role::Helper { is_ready: false });
-        if says_ready {
-            continue;
-        }
-        let turn = ranked.max().map(|(_, id)| id);
+        let turn = ranked.max();
+        let (own_name, _) = known.get(own.as_str()).copied().unwrap_or_default();
+        let may_rename = match Role::parse(own_name).1 {
+            // It says that it is ready.
+            Role::Helper { is_ready: false } => true,
+            Role::Candidate => turn.is_none_or(|((rank, _), _)| rank < 3),
+            _ => false,
+        };
         assert!(
-            turn.is_none_or(|turn| turn == own.as_str()),
+            turn.is_none_or(|(_, turn)| turn == own.as_str())
+                || may_rename && call.operation == Operation::Rename,
             "{call:?} is of another one than the one whose turn it is: {known:?}"
         );
     }
@@ -293,7 +301,7 @@ pub(super) fn assert_at_rest(world: &World, image: &str, story: &str) {
     );
     let policy = if world.auto_remove { "no" } else { "unless-stopped" };
     assert_eq!(world.host.restart_policy(NAME), policy, "{story}");
-    assert_eq!(world.host.auto_remove(NAME), world.auto_remove, "{story}");
+    assert_eq!(world.host.is_fleeting(NAME), world.auto_remove, "{story}");
     assert_only_one_acted(world);
 }
 

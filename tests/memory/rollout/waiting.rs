@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use delegate_upgrader::daemon;
 use delegate_upgrader::health::HealthStatus;
-use delegate_upgrader::manager::ManagerError;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::status::report::Report;
 use serde_json::json;
@@ -14,7 +13,7 @@ use kit::twin::{Behaviour, Fault, Operation, Wellness, delegate_body};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// Longer than anything else takes.
-const FOR_EVER: Mood = Mood::Slow(Duration::from_secs(100 * 3600));
+const NEVER: Mood = Mood::Slow(Duration::from_secs(100 * 3600));
 
 fn questions(host: &Host) -> usize {
     host.asked.lock().unwrap().len()
@@ -29,23 +28,25 @@ async fn glimpse(host: &Host, upgrader: &mut Upgrader) -> Report {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_delegates_are_reported_while_the_manager_hangs() {
+async fn reports_all_delegates_while_the_manager_hangs() {
     let host = Host::new();
+    let health = Wellness::For(SECOND * 60);
     let fails_later = Behaviour {
-        health: Wellness::For(SECOND * 60),
+        health,
         ..Behaviour::default()
     };
     host.twin.add_image(NEWER, host.twin.image(fails_later));
     host.run("d1");
     host.run_with("d2", |body| body["Image"] = json!(NEWER));
-    host.set_mood(FOR_EVER);
+    host.set_mood(NEVER);
     let mut upgrader = host.upgrader(NEW);
     upgrader.start_run(Mode::Upgrade);
     let report = glimpse(&host, &mut upgrader).await;
     for name in ["d1", "d2"] {
         let row = row(&report, name);
+        let waits = (row.reason.as_str(), row.cause.as_deref(), row.message.as_str());
         assert_eq!(
-            (row.reason.as_str(), row.cause.as_deref(), row.message.as_str()),
+            waits,
             ("awaiting_answer", Some("manager"), "waiting for the Manager")
         );
         assert_eq!((row.health, row.failed), (HealthStatus::Healthy, false));
@@ -74,7 +75,7 @@ async fn a_replacement_in_progress_does_not_wait_for_the_answer_to_the_next_run(
             host.go_on(&mut upgrader, SECOND * 3).await;
             assert_eq!(host.names().len(), 2, "{:?}", host.names());
             if hangs {
-                host.set_mood(FOR_EVER);
+                host.set_mood(NEVER);
             }
             upgrader.start_run(Mode::Upgrade);
             while host.containers().len() > 1 || host.find("dd").image != NEW {
@@ -104,14 +105,11 @@ async fn a_run_joins_a_question_that_is_open() {
     // The answer serves the last run, which began after the question.
     host.finish(&mut upgrader).await;
     assert_eq!(questions(&host), 1);
-    assert_eq!(
-        (host.find("d1").image, host.find("d2").image),
-        (NEW.into(), NEW.into())
-    );
+    host.assert_settled(&["d1", "d2"], NEW, "");
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_workload_and_image_is_a_question_and_none_waits_for_another() {
+async fn asks_once_for_each_workload_and_image_and_all_at_the_same_time() {
     let mut host = Host::new();
     host.further = vec!["other".to_owned(), "refused".to_owned()];
     host.refused = ["refused".to_owned()].into();
@@ -137,39 +135,25 @@ async fn each_workload_and_image_is_a_question_and_none_waits_for_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_waits_for_the_answer_and_says_so_once_it_takes_long() {
+async fn a_plan_and_a_retry_wait_for_the_answer() {
     for (delay, told) in [(1, 0), (25, 1)] {
         let host = Host::new();
         host.run("dd");
         host.set_mood(Mood::Slow(SECOND * delay));
         let mut words = Vec::new();
         let mut upgrader = host.upgrader(NEW);
-        let plan = upgrader
-            .plan(|reason| words.push(reason.to_string()))
-            .await
-            .unwrap();
-        assert_eq!(plan[0].action, "replace");
-        assert_eq!(words.len(), told, "{words:?}");
-        assert!(
-            words.iter().all(|word| word == "waiting for the Manager for 2s"),
-            "{words:?}"
-        );
+        let plan = upgrader.plan(|reason| words.push(reason.to_string()));
+        assert_eq!(plan.await.unwrap()[0].action, "replace");
+        assert_eq!(words, vec!["waiting for the Manager for 2s"; told]);
+        let mut upgrader = host.upgrader(NEW);
+        upgrader.retry("dd").await.unwrap();
+        host.finish(&mut upgrader).await;
+        host.assert_settled_on("dd", NEW, "");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_waits_for_the_answer() {
-    let host = Host::new();
-    host.run("dd");
-    host.set_mood(Mood::Slow(SECOND * 25));
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.retry("dd").await.unwrap();
-    let report = host.finish(&mut upgrader).await;
-    assert!(row(&report, "dd").runs_the_target(), "{report:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn health_only_reports_at_once_that_the_published_image_is_awaited() {
+async fn reports_that_the_published_image_is_awaited_where_only_health_is_checked() {
     let mut host = Host::new();
     host.health_only = true;
     host.run("dd");
@@ -183,56 +167,33 @@ async fn health_only_reports_at_once_that_the_published_image_is_awaited() {
     assert!(row(&report, "dd").message.starts_with(NEW), "{report:?}");
 }
 
-/// A tag that moves needs a registry's word, too.
+/// A tag that moves needs a registry's answer, too.
 #[tokio::test(start_paused = true)]
-async fn a_registry_that_hangs_keeps_nobody_from_being_reported() {
+async fn reports_a_delegate_whose_registry_hangs() {
     const LATEST: &str = "harness/delegate:latest";
     let host = Host::new();
     host.twin.add_image(LATEST, host.twin.image(good()));
     host.publish(LATEST, good());
     host.run_with("dd", |body| body["Image"] = json!(LATEST));
-    host.twin.set_faults(|call| match call.operation {
-        Operation::RegistryDigest => Fault::Hang,
-        _ => Fault::None,
-    });
+    host.fault(Operation::RegistryDigest, Fault::Hang);
     let mut upgrader = host.upgrader(LATEST);
     upgrader.start_run(Mode::Upgrade);
     let report = glimpse(&host, &mut upgrader).await;
     let row = row(&report, "dd");
+    let waits = (row.reason.as_str(), row.cause.as_deref(), row.message.as_str());
     assert_eq!(
-        (row.reason.as_str(), row.cause.as_deref()),
-        ("awaiting_answer", Some("registry"))
+        waits,
+        (
+            "awaiting_answer",
+            Some("registry"),
+            "waiting for the registry docker.io"
+        )
     );
-    assert_eq!(row.message, "waiting for the registry docker.io");
-    host.twin.clear_faults();
-}
-
-/// Who limits requests can be reached: that excuses no candidate.
-#[tokio::test(start_paused = true)]
-async fn a_manager_that_limits_requests_does_not_excuse_a_candidate_that_fails() {
-    let limited = ManagerError::RateLimited {
-        retry_after: Some(HOUR),
-    };
-    for (mood, reason) in [
-        (Mood::Fails(limited), "rejected"),
-        (Mood::Fails(ManagerError::ProxyLogin), "inconclusive"),
-    ] {
-        let host = Host::new();
-        host.publish(NEW, Behaviour::never_healthy());
-        host.run("dd");
-        let mut upgrader = host.upgrader(NEW);
-        upgrader.start_run(Mode::Upgrade);
-        host.go_on(&mut upgrader, SECOND * 30).await;
-        assert_eq!(host.names().len(), 2);
-        host.set_mood(mood);
-        let report = host.finish(&mut upgrader).await;
-        assert_eq!(row(&report, "dd").reason.as_str(), reason, "{report:?}");
-    }
 }
 
 /// An answer wakes the loop, but without the engine there is nothing to do with it.
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_comes_while_the_engine_is_away_does_not_keep_the_loop_busy() {
+async fn an_answer_during_an_outage_of_the_engine_does_not_keep_the_loop_busy() {
     let host = Host::new();
     host.run("dd");
     host.set_mood(Mood::Slow(SECOND * 10));
@@ -251,7 +212,7 @@ async fn an_answer_that_comes_while_the_engine_is_away_does_not_keep_the_loop_bu
     assert!(row(&report.unwrap(), "dd").runs_the_target());
 }
 
-/// One list, and an inspect of each delegate, however the answers come. Whoever makes this more says why.
+/// However the answers come. A change that makes this more says why.
 #[tokio::test(start_paused = true)]
 async fn a_run_with_nothing_to_do_costs_one_list_and_an_inspect_of_each_delegate() {
     const DELEGATES: usize = 3;
@@ -265,8 +226,7 @@ async fn a_run_with_nothing_to_do_costs_one_list_and_an_inspect_of_each_delegate
         // The first run asks what does not change, too.
         for is_steady in [false, true] {
             let before = host.twin.calls().len();
-            upgrader.start_run(Mode::Upgrade);
-            let report = host.finish(&mut upgrader).await;
+            let report = host.scheduled_run(&mut upgrader).await;
             assert!(row(&report, "dd-0").runs_the_target(), "{report:?}");
             let calls = host.twin.calls().len() - before;
             assert!(!is_steady || calls == 1 + DELEGATES, "{calls} calls");
@@ -277,7 +237,7 @@ async fn a_run_with_nothing_to_do_costs_one_list_and_an_inspect_of_each_delegate
 
 /// The twin takes two seconds for a pull.
 #[tokio::test(start_paused = true)]
-async fn the_end_of_a_pull_is_gone_on_with_at_once() {
+async fn continues_at_once_after_a_pull() {
     let host = Host::new();
     host.run("dd");
     host.once(NEW).await;

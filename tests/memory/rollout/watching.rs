@@ -4,30 +4,31 @@ use std::time::Duration;
 
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 
-use super::host::{DRAIN, HOUR, Host, NEW, OLD, Upgrader, good, row};
-use kit::twin::{Behaviour, Call, Fault, Operation, OperatorAction};
+use super::host::{HOUR, Host, NEW, OLD, Upgrader, row};
+use kit::twin::{Behaviour, Fault, Operation, OperatorAction};
 
-/// An upgrader that hears of changes, at rest.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// An upgrader that watches for changes, at rest.
 async fn at_rest(host: &Host) -> Upgrader {
     let mut upgrader = host.upgrader(OLD).watching();
     host.scheduled_run(&mut upgrader).await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    tokio::time::sleep(SECOND).await;
     upgrader.reconcile().await.unwrap();
     upgrader
 }
 
-/// Whether it goes on by itself within a second.
-async fn goes_on(upgrader: &mut Upgrader) -> bool {
-    let second = Duration::from_secs(1);
-    tokio::time::timeout(second, upgrader.answered()).await.is_ok()
+/// Whether something wakes it within a second.
+async fn wakes(upgrader: &mut Upgrader) -> bool {
+    tokio::time::timeout(SECOND, upgrader.answered()).await.is_ok()
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_happens_to_a_delegate_is_looked_at_within_a_second() {
+async fn observes_within_a_second_whatever_happens_to_a_delegate() {
     let host = Host::new();
     host.run("dd");
     let mut upgrader = at_rest(&host).await;
-    assert!(!goes_on(&mut upgrader).await, "nothing happened");
+    assert!(!wakes(&mut upgrader).await, "nothing happened");
     for act in [
         OperatorAction::Kill("dd".to_owned()),
         OperatorAction::Start("dd".to_owned()),
@@ -36,73 +37,57 @@ async fn whatever_happens_to_a_delegate_is_looked_at_within_a_second() {
     ] {
         let what = format!("{act:?}");
         host.twin.by_hand(act).unwrap();
-        assert!(goes_on(&mut upgrader).await, "{what}");
+        assert!(wakes(&mut upgrader).await, "{what}");
         upgrader.reconcile().await.unwrap();
-        assert!(!goes_on(&mut upgrader).await, "{what} has been looked at");
+        assert!(!wakes(&mut upgrader).await, "{what} has been observed");
     }
+    // It ends by itself in the middle of an hour in which nothing is to be done.
+    let host = Host::new();
+    host.twin.set_behaviour(OLD, &Behaviour::exits(HOUR, 1));
+    host.run("dd");
+    at_rest(&host).await.answered().await;
+    let late = host.twin.elapsed() - HOUR;
+    assert!(late <= SECOND, "{late:?}");
 }
 
 /// Something else may wake it just then.
 #[tokio::test(start_paused = true)]
-async fn what_nobody_awaited_to_its_end_is_not_forgotten() {
+async fn remembers_an_event_that_was_not_awaited_to_its_end() {
     let host = Host::new();
     host.run("dd");
     let mut upgrader = at_rest(&host).await;
-    host.twin.by_hand(OperatorAction::Kill("dd".to_owned())).unwrap();
-    let moment = Duration::from_millis(100);
-    let awaited = tokio::time::timeout(moment, upgrader.answered()).await;
+    host.by_hand(OperatorAction::Kill, "dd");
+    let awaited = tokio::time::timeout(SECOND / 10, upgrader.answered()).await;
     assert!(awaited.is_err(), "a burst takes longer");
-    assert!(goes_on(&mut upgrader).await);
-}
-
-/// It ends by itself in the middle of an hour in which nothing is to be done.
-#[tokio::test(start_paused = true)]
-async fn so_is_an_end_by_itself() {
-    let host = Host::new();
-    host.twin
-        .add_image(OLD, host.twin.image(Behaviour::exits(HOUR, 1)));
-    host.run("dd");
-    let mut upgrader = at_rest(&host).await;
-    upgrader.answered().await;
-    let late = host.twin.elapsed() - HOUR;
-    assert!(late <= Duration::from_secs(1), "{late:?}");
+    assert!(wakes(&mut upgrader).await);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happens_to_others_is_not_looked_at() {
+async fn ignores_events_of_other_containers() {
     let host = Host::new();
     host.run("dd");
     let mut upgrader = at_rest(&host).await;
     host.run_with("web", |body| body["Env"] = serde_json::json!([]));
-    host.twin.by_hand(OperatorAction::Kill("web".to_owned())).unwrap();
-    assert!(!goes_on(&mut upgrader).await);
+    host.by_hand(OperatorAction::Kill, "web");
+    assert!(!wakes(&mut upgrader).await);
 }
 
 /// A drain that ends long before its deadline is over at once.
 #[tokio::test(start_paused = true)]
-async fn an_old_container_that_has_finished_its_tasks_is_removed_at_once() {
+async fn removes_an_old_container_as_soon_as_it_has_finished_its_tasks() {
     let host = Host::new();
-    host.twin
-        .add_image(OLD, host.twin.image(Behaviour::drains(DRAIN)));
-    host.publish(NEW, good());
     let old = host.run("dd");
     let mut upgrader = host.upgrader(NEW).watching();
     upgrader.start_run(Mode::Upgrade);
     host.finish(&mut upgrader).await;
     let (_, ended, _) = host.end_of(&old).unwrap();
-    let events = host.events_of(&old);
-    let removed = events.last().unwrap().at;
-    assert!(removed - ended <= Duration::from_secs(1), "{:?}", removed - ended);
+    let removed = host.events_of(&old).last().unwrap().at;
+    assert!(removed - ended <= SECOND, "{:?}", removed - ended);
 }
 
 /// Where a socket proxy refuses it, nothing is asked again, and the next observation shows what happened.
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_tells_nothing_is_looked_at() {
-    let watches = |host: &Host| {
-        let calls = host.twin.calls();
-        let is_watch = |call: &&Call| call.operation == Operation::Watch;
-        calls.iter().filter(is_watch).count()
-    };
+async fn observes_as_before_where_the_engine_reports_no_events() {
     for (fault, asked) in [
         (Fault::Refuse(403), 1),
         (Fault::Refuse(400), 2),
@@ -110,31 +95,28 @@ async fn an_engine_that_tells_nothing_is_looked_at() {
     ] {
         let host = Host::new();
         host.run("dd");
-        host.twin.set_faults(move |call| match call.operation {
-            Operation::Watch => fault.clone(),
-            _ => Fault::None,
-        });
+        host.fault(Operation::Watch, fault);
         let mut upgrader = at_rest(&host).await;
-        host.twin.by_hand(OperatorAction::Kill("dd".to_owned())).unwrap();
-        assert!(!goes_on(&mut upgrader).await);
+        host.by_hand(OperatorAction::Kill, "dd");
+        assert!(!wakes(&mut upgrader).await);
         let report = upgrader.reconcile().await.unwrap();
         assert_eq!(row(&report, "dd").reason.as_str(), "not_running");
-        tokio::time::sleep(Duration::from_secs(31)).await;
-        assert_eq!(watches(&host), asked);
+        tokio::time::sleep(SECOND * 31).await;
+        assert_eq!(host.count(Operation::Watch), asked);
     }
 }
 
-/// The engine forgets who listened.
+/// A restarted engine has forgotten the connection.
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_was_restarted_is_listened_to_again() {
+async fn watches_an_engine_again_that_was_restarted() {
     let host = Host::new();
     host.run("dd");
     let mut upgrader = at_rest(&host).await;
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    host.twin.restart_engine(Duration::from_secs(5));
-    assert!(goes_on(&mut upgrader).await, "the connection ended");
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(SECOND * 60).await;
+    host.twin.restart_engine(SECOND * 5);
+    assert!(wakes(&mut upgrader).await, "the connection ended");
+    tokio::time::sleep(SECOND * 60).await;
     upgrader.reconcile().await.unwrap();
-    host.twin.by_hand(OperatorAction::Kill("dd".to_owned())).unwrap();
-    assert!(goes_on(&mut upgrader).await);
+    host.by_hand(OperatorAction::Kill, "dd");
+    assert!(wakes(&mut upgrader).await);
 }

@@ -1,15 +1,12 @@
-//! The book of a story: what happened, for the judge and for the reader.
+//! The book of a story: what happened, for the invariants and for the reader.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use delegate_upgrader::status::report::Report;
-
-use super::claims::Claims;
-use super::excuses::Excuses;
+use serde_json::Value;
 
 use super::world::World;
-use kit::twin::Glance;
 
 /// What happened in a story.
 #[derive(Default)]
@@ -20,17 +17,18 @@ pub struct Book {
     pub counts: BTreeMap<String, u64>,
     /// Decisions taken by reconcilers.
     pub steps: u64,
-    pub excuses: Excuses,
-    /// What people did, and what stands from then on.
-    pub claims: Claims,
+    /// The names that each delegate has or had, with the delegate's index: people give further ones.
+    pub names: BTreeMap<String, usize>,
+    /// Of each delegate, the documents with the settings that its owner gave it.
+    pub settings: Vec<Vec<Given>>,
+    /// When people paused and unpaused containers, by id.
+    pub pauses: Vec<(Duration, String, bool)>,
     /// The reports that nothing is left to do.
     pub finals: Vec<Final>,
     /// It did not come to rest.
     pub endless: bool,
     /// The times when the delegates could not reach the Manager, from and to.
     pub outages: Vec<(Duration, Duration)>,
-    /// When the engine restarted: it forgets its events.
-    pub engine_restarts: Vec<Duration>,
     /// The index of the image that is published.
     pub published: usize,
     /// When all faults ended.
@@ -41,19 +39,14 @@ pub struct Book {
     pub last: Vec<Option<(bool, bool)>>,
 }
 
+/// Settings that an owner gave a delegate.
+pub struct Given {
+    pub document: Value,
+    /// When its owner gave the one in service other ones, and that one's id.
+    pub until: Option<(Duration, String)>,
+}
+
 impl Book {
-    /// The engine or the host ended all containers.
-    pub(super) fn containers_ended(&mut self, world: &World) {
-        self.excuses.containers_ended(&world.scenario);
-        self.claims.containers_ended(world);
-    }
-
-    /// A process ended by itself.
-    pub(super) fn crashed(&mut self, victim: &Glance, world: &World) {
-        self.excuses.crashed(&victim.name, &world.scenario);
-        self.claims.crashed(victim, world.twin.elapsed());
-    }
-
     pub(super) fn note_steps(&mut self, before: &Steps, now: &Steps) {
         for (kind, count) in now {
             let new = count - before.get(kind).copied().unwrap_or_default();

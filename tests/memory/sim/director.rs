@@ -4,18 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use delegate_upgrader::container::Role;
 use futures_util::future::join_all;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::faults::{Act, watch_calls};
-use super::people;
+use super::people::{self, ACTS};
 use super::random::Random;
 use super::scenario::{HOUR, Scenario};
 use super::upgraders::supervise;
 use super::world::World;
-use kit::twin::OperatorAction;
 
 /// Plays a scenario to its end.
 pub async fn play(scenario: Scenario, aloud: bool) -> Arc<World> {
@@ -33,7 +31,7 @@ pub async fn play(scenario: Scenario, aloud: bool) -> Arc<World> {
     world
 }
 
-/// Publishes and acts as the scenario says, then waits until everything has come to rest.
+/// Publishes and acts as the scenario says.
 async fn direct(world: &Arc<World>, mut todo: mpsc::Receiver<Act>) {
     let scenario = &world.scenario;
     let mut random = scenario.random.clone();
@@ -61,7 +59,7 @@ async fn direct(world: &Arc<World>, mut todo: mpsc::Receiver<Act>) {
             .as_ref()
             .filter(|_| person_due.is_some_and(|at| at <= now))
         {
-            people::act(world, &mut random).await;
+            people::act(world, &mut random, &people.acts).await;
             person_due = Some(people.next(&mut random, world.twin.elapsed()));
             continue;
         }
@@ -86,6 +84,12 @@ async fn direct(world: &Arc<World>, mut todo: mpsc::Receiver<Act>) {
             }
         }
     }
+    come_to_rest(world).await;
+}
+
+/// All faults end. Waits until everything has come to rest.
+pub async fn come_to_rest(world: &World) {
+    let scenario = &world.scenario;
     restore_manager(world);
     world.tell("--- calm ---");
     let calm = world.twin.elapsed();
@@ -128,7 +132,7 @@ fn restore_manager(world: &World) {
     *world.manager_down.lock().unwrap() = false;
     world.twin.set_manager_reachable(true);
     let now = world.twin.elapsed();
-    if let Some(outage) = world.book().outages.last_mut() {
+    for outage in &mut world.book().outages {
         outage.1 = outage.1.min(now);
     }
     world.tell("the Manager is back");
@@ -153,15 +157,6 @@ async fn perform(world: &Arc<World>, act: Act, random: &mut Random, manager_back
                 1 => world.twin.restart_engine_live(downtime),
                 _ => world.twin.kill_engine(downtime),
             }
-            {
-                let mut book = world.book();
-                book.engine_restarts.push(world.twin.elapsed());
-                if kind == 1 {
-                    book.claims.engine_restarted(world);
-                } else {
-                    book.containers_ended(world);
-                }
-            }
             sleep(downtime).await;
         }
         Act::Power => {
@@ -169,14 +164,16 @@ async fn perform(world: &Arc<World>, act: Act, random: &mut Random, manager_back
             world.count("host reboot");
             world.tell(format!("REBOOT, {downtime:?}"));
             world.twin.crash_host(downtime);
-            world.book().containers_ended(world);
             for kill in &world.kills {
                 kill.notify_one();
             }
             sleep(downtime).await;
         }
-        Act::Person => person(world, random),
-        Act::People => people::act(world, random).await,
+        Act::Person => people::act(world, random, &ACTS).await,
+        Act::People => {
+            let acts = &world.scenario.people.as_ref().expect("a story with people").acts;
+            people::act(world, random, acts).await;
+        }
         Act::Manager => {
             let (upgrader, delegates) =
                 random.pick(&[(true, true), (true, true), (true, false), (false, true)]);
@@ -204,7 +201,6 @@ async fn perform(world: &Arc<World>, act: Act, random: &mut Random, manager_back
             world.count(if by > 0 { "clock forward" } else { "clock backward" });
             world.tell(format!("CLOCK by {by} s"));
             world.twin.jump_clock(TimeDelta::seconds(by));
-            world.book().claims.clock_went_back |= by < 0;
         }
         Act::Crash => {
             let glance = world.twin.glance();
@@ -218,42 +214,7 @@ async fn perform(world: &Arc<World>, act: Act, random: &mut Random, manager_back
             let victim = random.pick(&running);
             world.count("crash");
             world.tell(format!("CRASH of {}", victim.name));
-            world.book().crashed(victim, world);
             world.twin.crash(&victim.id, 1);
         }
     }
-}
-
-/// A person does something to a container of a delegate.
-fn person(world: &World, random: &mut Random) {
-    let glance = world.twin.glance();
-    let mut targets: Vec<_> = glance
-        .iter()
-        .filter(|container| container.id != world.stranger)
-        .collect();
-    // Mostly the containers that a rollout leaves behind, because people tidy those up.
-    if random.below(0..10) < 7 {
-        targets.retain(|container| Role::parse(&container.name).1 != Role::Serving);
-    }
-    if targets.is_empty() {
-        return;
-    }
-    let target = random.pick(&targets);
-    let name = target.name.clone();
-    let hand = match random.below(0..8) {
-        0 | 1 => OperatorAction::Remove(name),
-        2 => OperatorAction::Rename(
-            name.clone(),
-            format!("{}-kept-{}", name.replace('.', "-"), random.below(0..1000)),
-        ),
-        3 | 4 => OperatorAction::Stop(name),
-        5 => OperatorAction::Restart(name),
-        6 => OperatorAction::PruneContainers,
-        _ => OperatorAction::PruneImages,
-    };
-    let word = hand.word();
-    world.book().excuses.before(&hand, &glance, &world.scenario);
-    let outcome = world.twin.by_hand(hand.clone());
-    world.tell(format!("PERSON {hand:?}: {outcome:?}"));
-    world.count(&format!("person {word}"));
 }

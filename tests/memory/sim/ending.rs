@@ -1,245 +1,334 @@
-//! What must be on the host when all has come to rest.
+//! What is on the host when all has come to rest.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use delegate_upgrader::container::{Inspected, Role, RunState};
 use delegate_upgrader::document::{self, Images};
 use serde_json::{Value, json};
 
-use super::at_once::was_removed_at_once;
-use super::book::Book;
-use super::excuses::Excuse;
-use super::scenario::{Delegate, Kind, Way};
+use super::book::{Book, Given};
+use super::invariants::{Moments, previous_image};
+use super::scenario::{MOVING, Way};
+use super::timeline::{Shadow, Timeline, is_ours};
 use super::world::World;
-use kit::twin::Glance;
+use kit::twin::{Cause, Glance, Happened};
 
-/// What is on the host when all has come to rest.
-pub(super) fn ending(world: &World, book: &Book, vanished_too_soon: &BTreeSet<String>) -> Vec<String> {
-    let mut violations = Vec::new();
+pub(super) fn ending(timeline: &Timeline<'_>, book: &Book, moments: &Moments<'_>) -> Vec<String> {
+    let world = timeline.world;
     let glance = world.twin.glance();
-    let listing = || {
-        let all: Vec<String> = glance
+    let mut violations = Vec::new();
+    for (line, delegate) in world.scenario.delegates.iter().enumerate() {
+        let of_it = |container: &&Glance| book.names.get(Role::parse(&container.name).0) == Some(&line);
+        let family: Vec<&Glance> = glance.iter().filter(of_it).collect();
+        let end = End {
+            timeline,
+            book,
+            moments,
+            line,
+            family: &family,
+        };
+        let shown = family
             .iter()
-            .map(|container| {
-                format!(
-                    "{} {} {}",
-                    container.name,
-                    container.state.as_str(),
-                    container.image
-                )
-            })
-            .collect();
-        all.join(", ")
-    };
-    for delegate in &world.scenario.delegates {
-        let mut excuse = book.excuses.of(&delegate.name);
-        excuse.may_be_gone |= vanished_too_soon.contains(&delegate.name);
-        for problem in ending_of(world, book, delegate, &glance, &excuse) {
-            violations.push(format!(
-                "at the end, {}: {problem} [{}]",
-                delegate.name,
-                listing()
-            ));
-        }
+            .map(|container| format!("{} {}", container.name, container.state.as_str()));
+        let shown: Vec<String> = shown.collect();
+        let problems = end.problems().into_iter();
+        violations
+            .extend(problems.map(|problem| format!("at the end, {}: {problem} {shown:?}", delegate.name)));
     }
-    for container in &glance {
-        let (base, _) = Role::parse(&container.name);
-        let known = world
-            .scenario
-            .delegates
-            .iter()
-            .any(|delegate| delegate.name == base)
-            || book
-                .excuses
-                .names
-                .iter()
-                .any(|name| *name == container.name || name == base)
-            || container.id == world.stranger;
-        if !known {
-            violations.push(format!("at the end, {} is unexpected", container.name));
-        }
+    let is_known = |container: &&Glance| {
+        container.id == world.stranger || book.names.contains_key(Role::parse(&container.name).0)
+    };
+    let unknown = glance.iter().filter(|container| !is_known(container));
+    violations.extend(unknown.map(|container| format!("at the end, {} is unexpected", container.name)));
+    let stranger = glance.iter().find(|container| container.id == world.stranger);
+    if !stranger.is_some_and(|stranger| stranger.state == RunState::Running) {
+        violations.push("at the end, the stranger does not run".to_owned());
     }
     violations
 }
 
-/// The upgrader must not have touched a container that it does not manage.
-pub(super) fn stranger(world: &World) -> Option<String> {
-    let glance = world.twin.glance();
-    let stranger = glance.iter().find(|container| container.id == world.stranger);
-    let runs = stranger.is_some_and(|stranger| stranger.state == RunState::Running);
-    (!runs).then(|| "at the end, the stranger does not run".to_owned())
+/// One delegate at the end.
+struct End<'a> {
+    timeline: &'a Timeline<'a>,
+    book: &'a Book,
+    moments: &'a Moments<'a>,
+    line: usize,
+    family: &'a [&'a Glance],
 }
 
-fn is_alone(family: &[(Role, &Glance)]) -> bool {
-    let others = family.iter().filter(|(role, _)| {
-        !matches!(
-            role,
-            Role::Failed { .. } | Role::Inconclusive { .. } | Role::Attempt
-        )
-    });
-    others.count() == 1
-}
-
-fn ending_of(
-    world: &World,
-    book: &Book,
-    delegate: &Delegate,
-    glance: &[Glance],
-    excuse: &Excuse,
-) -> Vec<String> {
-    let mut problems = Vec::new();
-    let name = &delegate.name;
-    let family: Vec<(Role, &Glance)> = glance
-        .iter()
-        .filter_map(|container| {
-            let (base, role) = Role::parse(&container.name);
-            (base == name).then_some((role, container))
-        })
-        .collect();
-    let failed = family
-        .iter()
-        .filter(|(role, _)| matches!(role, Role::Failed { .. } | Role::Inconclusive { .. }))
-        .count();
-    if failed > 1 {
-        problems.push(format!("{failed} rejected ones are kept"));
+impl End<'_> {
+    fn world(&self) -> &World {
+        self.timeline.world
     }
-    let serving = family.iter().find(|(role, _)| *role == Role::Serving);
-    // It was renamed at the moment it ended, so the engine never finishes that removal.
-    let is_stuck = serving.is_some_and(|(_, serving)| serving.state == RunState::Removing);
-    let stands_in = |role: &Role, container: &Glance| {
-        is_stuck && *role == Role::Standby && container.state == RunState::Running
-    };
-    let serving_is_healthy = serving.is_some_and(|(_, serving)| world.twin.health(&serving.id) == Some(true));
-    for (role, container) in &family {
-        let left = match role {
-            Role::Serving => false,
-            _ if stands_in(role, container) => false,
-            _ if container.state == RunState::Removing => false,
-            // It is kept until its successor is healthy, and that one's health comes and goes.
-            Role::Draining { .. } if container.state == RunState::Exited && !serving_is_healthy => false,
-            Role::Draining { .. } if excuse.ports_are_taken => false,
-            // It goes once the old one is back.
-            Role::Withdrawn { .. } if excuse.ports_are_taken && serving.is_none() => false,
-            // An old one whose health comes and goes excuses each candidate, again every hour.
-            Role::Withdrawn { .. } if world.scenario.images[0].kind == Kind::Flaps => {
-                container.state != RunState::Running
-            }
-            // The engine never finishes the removal of the one whose attempt it marks.
-            Role::Attempt if is_stuck => false,
-            // What was tried is judged once the delegate is there again.
-            Role::Attempt if serving.is_some() => true,
-            Role::Failed { .. } | Role::Inconclusive { .. } | Role::Attempt => {
-                !matches!(container.state, RunState::Exited | RunState::Created)
-            }
-            // Someone removed the container that it was to replace, so it is kept, healthy or not.
-            Role::Candidate => !(excuse.may_be_gone && is_alone(&family)),
-            // It could not start, because its ports are taken.
-            Role::Standby => !(excuse.may_be_gone && excuse.ports_are_taken && is_alone(&family)),
-            _ => true,
+
+    fn problems(&self) -> Vec<String> {
+        let mut problems: Vec<String> = self.left_over().collect();
+        // Evidence that a person gave another name is not a delegate.
+        let is_evidence = |id: &str| self.timeline.shadow(id).is_some_and(Shadow::was_given_up);
+        let serves = |container: &&&Glance| {
+            Role::parse(&container.name).1 == Role::Serving && !is_evidence(container.id.as_str())
         };
-        if left {
-            problems.push(format!(
-                "{} is left over, {}",
-                container.name,
-                container.state.as_str()
-            ));
-        }
-    }
-    let Some((_, serving)) = family.iter().find(|(role, _)| *role == Role::Serving) else {
-        let is_gone_by_hand = was_removed_at_once(world, |base| base == delegate.name);
-        let may_be_gone = excuse.may_be_gone || excuse.ports_are_taken || is_gone_by_hand;
-        if !may_be_gone && !ended_by_its_image(world, delegate) {
+        let serving: Vec<&Glance> = self.family.iter().filter(serves).copied().collect();
+        let is_up = |container: &&&Glance| {
+            matches!(
+                container.state,
+                RunState::Running | RunState::Restarting | RunState::Paused
+            )
+        };
+        let up: Vec<&Glance> = serving.iter().filter(is_up).copied().collect();
+        let is_stranded = self.family.iter().any(|container| self.is_stranded(container));
+        if serving.is_empty() && !self.was_taken_away() && !is_stranded {
             problems.push("the delegate is lost".to_owned());
         }
-        return problems;
-    };
-    if family.iter().any(|(role, container)| stands_in(role, container)) {
-        return problems;
-    }
-    let document = world.twin.document(serving.id.as_str()).unwrap();
-    let image = world.image_of(document["Image"].as_str().unwrap()).unwrap();
-    let kind = world.scenario.images[image].kind;
-    let runs = serving.state == RunState::Running;
-    // Without its policy, a crash is its end.
-    let may_be_down = excuse.may_be_stopped
-        || excuse.policy_is_lost
-        || excuse.no_way_back
-        || !kind.serves()
-        || ended_by_its_image(world, delegate);
-    if !runs && !may_be_down {
-        problems.push(format!("it does not run: {}", serving.state.as_str()));
-    }
-    if runs && kind.serves() && world.twin.health(&serving.id) != Some(true) {
-        problems.push("it does not work".to_owned());
-    }
-    let published = world.scenario.images[book.published].kind;
-    if delegate.way == Way::LeftAlone {
-        if serving.id != world.ids[name] && !excuse.may_be_gone {
-            problems.push("it opted out and was replaced".to_owned());
+        if up.is_empty()
+            && !serving.is_empty()
+            && !serving.iter().any(|serving| self.is_down_by_others(serving))
+        {
+            problems.push("we left it down".to_owned());
         }
-        return problems;
+        if up.len() > 1 && self.has_no_second() {
+            problems.push("it serves twice".to_owned());
+        }
+        problems.extend(up.iter().flat_map(|serving| self.works_as_wanted(serving)));
+        problems.extend(serving.iter().filter_map(|serving| self.settings(serving)));
+        problems
     }
-    if published.serves() && !world.same(image, book.published) && runs && !is_halted(world, book, glance) {
-        problems.push(format!(
-            "it runs image {image} ({kind:?}), though {} ({published:?}) is published",
-            book.published
-        ));
-    }
-    if published.never_serves() && image == book.published && image != 0 && !excuse.may_be_gone {
-        problems.push("it was upgraded to an image that cannot serve".to_owned());
-    }
-    problems.extend(configured(world, delegate, &document, image, |difference| {
-        difference.path().contains("RestartPolicy") && excuse.policy_is_lost
-                // Its copy without `--rm` took over when the engine removed the serving container.
-                || difference.path().contains("AutoRemove")
-                    && (excuse.copy_serves || !runs && excuse.may_be_gone)
-    }));
-    problems
-}
 
-/// A candidate that is left alone with an earlier image of the same tag, and fails with it, halts the others.
-pub(super) fn is_halted(world: &World, book: &Book, glance: &[Glance]) -> bool {
-    let reference = &world.scenario.images[book.published].reference;
-    let waits = |other: &Glance| other.image == *reference || other.state != RunState::Running;
-    // A removal that the engine never finishes is a failure until somebody restarts it. One that cannot get its name back is in
-    // progress; whether it may be gone is judged by itself.
-    glance.iter().any(|other| {
-        let (base, role) = Role::parse(&other.name);
-        let is_down = matches!(role, Role::Draining { .. }) && other.state == RunState::Exited;
-        let is_away = is_down && !glance.iter().any(|named| named.name == base);
-        other.state == RunState::Removing || role == Role::Candidate && waits(other) || is_away
-    })
-}
+    /// Only the one in service is left, and one that was rejected, which does not come back.
+    fn left_over(&self) -> impl Iterator<Item = String> {
+        let is_left = |container: &&&Glance| match Role::parse(&container.name).1 {
+            Role::Serving => false,
+            // A person removed the image to go back to.
+            Role::Candidate if self.is_stranded(container) => false,
+            // An engine never ends the removal of a container that was renamed meanwhile.
+            _ if container.state == RunState::Removing => false,
+            Role::Failed { .. } => {
+                !matches!(container.state, RunState::Exited | RunState::Created) || container.policy != "no"
+            }
+            _ => true,
+        };
+        let is_failed = |container: &&&Glance| {
+            let role = Role::parse(&container.name).1;
+            matches!(role, Role::Failed { .. }) && container.state != RunState::Removing
+        };
+        let left = self.family.iter().filter(is_left);
+        let left = left.map(|container| format!("{} is left over", container.name));
+        let mut kept = BTreeSet::new();
+        let mut failed = self.family.iter().filter(is_failed);
+        let has_two = failed.any(|container| !kept.insert(Role::parse(&container.name).0));
+        left.chain(has_two.then(|| "two rejected ones are kept".to_owned()))
+    }
 
-/// Whether an image may have ended the delegate for good: it fails after its proof, when nothing is left to return to,
-/// and the owner's policy does not restart it.
-pub(super) fn ended_by_its_image(world: &World, delegate: &Delegate) -> bool {
-    let brought_back = matches!(delegate.policy, "always" | "unless-stopped");
-    !brought_back
-        && world
-            .scenario
-            .images
+    /// Whether it is a candidate that can neither prove itself nor be undone, since a person removed the image before.
+    fn is_stranded(&self, container: &Glance) -> bool {
+        let world = self.world();
+        let document = world.twin.document(container.id.as_str()).unwrap();
+        let images = world.twin.images();
+        let is_gone = |id: &str| images.iter().all(|image| image.as_str() != id);
+        Role::parse(&container.name).1 == Role::Candidate
+            && previous_image(&document).is_some_and(is_gone)
+            && self
+                .family
+                .iter()
+                .all(|other| !Role::parse(&other.name).1.is_old())
+    }
+
+    /// Whether a person, or the engine with `--rm`, took away the last container that could have served.
+    fn was_taken_away(&self) -> bool {
+        let events = self.world().twin.events();
+        let could_serve = |name: &str| {
+            let (base, role) = Role::parse(name);
+            let is_of = self.book.names.get(base) == Some(&self.line);
+            is_of && !matches!(role, Role::Failed { .. } | Role::Withdrawn { .. })
+        };
+        let last = events.iter().rev().find(|event| match &event.what {
+            Happened::Removed => could_serve(&event.name),
+            Happened::Renamed { from } => could_serve(from) && !could_serve(&event.name),
+            _ => false,
+        });
+        let auto_remove = self.world().scenario.delegates[self.line].auto_remove;
+        // Another one was there when it was given up.
+        let had_another = |last: &kit::twin::Event| {
+            let shadow = self.timeline.shadow(&last.id);
+            shadow.is_some_and(|shadow| {
+                self.moments
+                    .was_right(last, |at| self.moments.another_serves(shadow, at))
+            })
+        };
+        last.is_some_and(|last| match last.what {
+            Happened::Removed => !is_ours(last.cause) || auto_remove,
+            _ => had_another(last),
+        })
+    }
+
+    /// Whether its last life ended without us, or a person gave it its name after it had been asked to stop.
+    fn is_down_by_others(&self, serving: &Glance) -> bool {
+        let Some(shadow) = self.timeline.shadow(serving.id.as_str()) else {
+            return true;
+        };
+        match shadow.lives.last() {
+            None => shadow.created.1 == Cause::OperatorAction || shadow.is_renamed_by_hand(),
+            Some(life) => {
+                // Nobody finishes a health restart in the middle of which the engine ended.
+                let by_engine = life.end.is_some_and(|(_, cause)| cause == Cause::Engine);
+                let is_cut = |cause: Cause| by_engine && self.moments.is_health_restart(cause);
+                let mut first = life.signals.iter().take(1).map(|(_, cause)| *cause);
+                let by_us = first.any(|cause| is_ours(cause) && !is_cut(cause));
+                !by_us || shadow.is_renamed_by_hand()
+            }
+        }
+    }
+
+    /// Whether no person gave it a second container or name.
+    fn has_no_second(&self) -> bool {
+        let by_hand = |shadow: &&Shadow| {
+            shadow.line == self.line
+                && (shadow.was_renamed_by_hand()
+                    || shadow.created.1 == Cause::OperatorAction && shadow.created.0 > Duration::ZERO)
+        };
+        !self.timeline.shadows.iter().any(|shadow| by_hand(&shadow))
+    }
+
+    /// What is wrong with one that is up.
+    fn works_as_wanted(&self, serving: &Glance) -> Vec<String> {
+        let world = self.world();
+        let delegate = &world.scenario.delegates[self.line];
+        let document = world.twin.document(serving.id.as_str()).unwrap();
+        let image = world.image_of(document["Image"].as_str().unwrap()).unwrap();
+        let (kind, published) = (world.scenario.images[image].kind, self.book.published);
+        let wanted = world.scenario.images[published].kind;
+        let mut problems = Vec::new();
+        let runs = serving.state == RunState::Running;
+        if runs && kind.serves() && !delegate.is_broken && world.twin.health(&serving.id) != Some(true) {
+            problems.push("it does not work".to_owned());
+        }
+        if delegate.way == Way::LeftAlone {
+            return problems;
+        }
+        let is_new = wanted.serves() && !delegate.is_broken && runs && !world.same(image, published);
+        if is_new && !self.is_held_back(serving) {
+            problems.push(format!(
+                "it runs image {image} ({kind:?}), though {published} is published"
+            ));
+        }
+        let created_by = self
+            .timeline
+            .shadow(serving.id.as_str())
+            .map(|shadow| shadow.created.1);
+        if kind.never_serves() && created_by.is_some_and(is_ours) && image != 0 {
+            problems.push(format!(
+                "it was upgraded to an image that cannot serve ({kind:?})"
+            ));
+        }
+        let images = world.twin.images();
+        let is_kept = |id: &str| images.iter().any(|image| image.as_str() == id);
+        let has_no_people = !self.book.counts.keys().any(|what| what.starts_with("person"));
+        if previous_image(&document).is_some_and(|id| !is_kept(id))
+            && has_no_people
+            && !self.was_restored(serving)
+        {
+            problems.push("the image before is gone".to_owned());
+        }
+        problems
+    }
+
+    /// Whether it is in service for the second time: the image before was not needed then.
+    fn was_restored(&self, serving: &Glance) -> bool {
+        let shadow = self.timeline.shadow(serving.id.as_str());
+        let failed = self
+            .timeline
+            .shadows
             .iter()
-            .any(|image| matches!(image.kind, Kind::CrashesLate))
+            .filter(|other| other.line == self.line);
+        shadow.is_some_and(|shadow| failed.into_iter().any(|other| other.created.0 > shadow.created.0))
+    }
+
+    /// Whether another replica that came to grief with the published image holds up this one, or a person removed an image
+    /// that is needed, which the report says.
+    fn is_held_back(&self, serving: &Glance) -> bool {
+        let world = self.world();
+        let reasons = self.book.finals.iter().rev().find_map(|last| {
+            let row = last
+                .report
+                .delegates
+                .iter()
+                .find(|row| row.container == serving.name)?;
+            Some((row.reason.as_str().to_owned(), row.failed))
+        });
+        let wanted = &world.scenario.images[self.book.published].reference;
+        let others = world.twin.glance();
+        let mut others = others
+            .iter()
+            .filter(|other| other.id != world.stranger && other.id != serving.id);
+        let is_stuck = |other: &Glance| {
+            Role::parse(&other.name).1 == Role::Serving
+                && (other.state != RunState::Running || other.image == *wanted || other.image == MOVING)
+        };
+        match reasons {
+            Some((reason, _)) if ["halted", "waiting_for_replica"].contains(&reason.as_str()) => {
+                others.any(is_stuck) || world.scenario.delegates.iter().any(|delegate| delegate.is_broken)
+            }
+            Some((reason, failed)) => failed && reason == "obstacle",
+            None => false,
+        }
+    }
+
+    /// In which settings it differs from all that its owner gave it.
+    fn settings(&self, serving: &Glance) -> Option<String> {
+        let world = self.world();
+        let now = world.twin.document(serving.id.as_str()).unwrap();
+        let given = self.book.settings[self.line]
+            .iter()
+            .filter(|given| self.may_hold(given));
+        let mut differences = None;
+        for given in given {
+            let found = differ(world, &given.document, &now);
+            if found.is_empty() {
+                return None;
+            }
+            differences = Some(found);
+        }
+        Some(format!(
+            "{}: its settings differ: {}",
+            serving.name,
+            differences.unwrap_or_default().join("; ")
+        ))
+    }
+
+    /// Whether these settings were the last ones, or were so for the observation on which a later rename rests.
+    fn may_hold(&self, given: &Given) -> bool {
+        // With two delegates, those of either one hold.
+        let Some((until, touched)) = given.until.as_ref().filter(|_| self.has_no_second()) else {
+            return true;
+        };
+        // The container with the later ones was rejected after the commit, and the one before came back as it was.
+        if self.timeline.shadow(touched).is_some_and(Shadow::was_given_up) {
+            return true;
+        }
+        let is_late = |event: &kit::twin::Event| match (&event.what, event.cause) {
+            (Happened::Renamed { .. } | Happened::Started, Cause::Call(call)) => {
+                event.at >= *until && self.moments.observed(call) <= *until
+            }
+            _ => false,
+        };
+        self.world().twin.events().iter().any(is_late)
+    }
 }
 
-/// The delegate must be configured as it was, except for the image.
-fn configured(
-    world: &World,
-    delegate: &Delegate,
-    now: &Value,
-    image: usize,
-    is_excused: impl Fn(&document::Difference) -> bool,
-) -> Vec<String> {
-    let document =
-        |index: usize| json!({ "Id": world.images[index].id, "Config": world.images[index].config });
-    let (old, new) = (document(0), document(image));
+fn differ(world: &World, given: &Value, now: &Value) -> Vec<String> {
+    let image = |document: &Value| {
+        let index = world.image_of(document["Image"].as_str().unwrap()).unwrap();
+        json!({ "Id": world.images[index].id, "Config": world.images[index].config })
+    };
+    let mut given = given.clone();
+    // The label says it on a successor.
+    given["HostConfig"]["AutoRemove"] = now["HostConfig"]["AutoRemove"].clone();
+    let (old, new) = (image(&given), image(now));
     let images = Images { old: &old, new: &new };
-    let [original, now] =
-        [&world.originals[&delegate.name], now].map(|document| Inspected::new(document.clone()).unwrap());
-    document::differences(&original, &now, images)
-        .into_iter()
-        .filter(|difference| !is_excused(difference))
-        .map(|difference| format!("its configuration differs: {difference}"))
+    let [given, now] = [given, now.clone()].map(|document| Inspected::new(document).unwrap());
+    document::differences(&given, &now, images)
+        .iter()
+        .map(ToString::to_string)
         .collect()
 }

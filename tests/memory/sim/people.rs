@@ -1,27 +1,26 @@
-//! The people of a story: what they do to containers and images, with the docker command and with Compose.
+//! The people of a story: a dozen acts on containers and images, with the docker command and with Compose.
 
 use std::time::Duration;
 
-use delegate_upgrader::container::Role;
+use delegate_upgrader::container::{Role, is_replaced_by_compose};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::claims::Fate;
+use super::book::Given;
 use super::random::Random;
-use super::scenario::{HOUR, Scenario, Way};
-use super::situation::Situation;
+use super::scenario::{HOUR, Scenario};
 use super::world::World;
 use kit::twin::{Glance, OperatorAction};
 
 /// The longest that Compose waits for a container that it stops.
 const COMPOSE_STOP: Duration = Duration::from_secs(11);
 
-/// How much is done on the host.
+/// How much people do on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Density {
     /// An act or two in most replacements, now and then more.
     Some,
-    /// Several in each, at its every stage: they also undo one another's work, and contradict themselves.
+    /// Several in each, at its every stage: they also undo one another's work.
     Crowd,
 }
 
@@ -32,59 +31,68 @@ pub struct People {
     pub often: u64,
     /// And once in this time or so.
     pub every: Duration,
-    /// A few kinds: with all of them at once no upgrade would get far.
-    pub kinds: Vec<Kind>,
+    /// A few acts: with all of them at once no upgrade would get far.
+    pub acts: Vec<Act>,
 }
 
-/// A kind of act.
+/// An act of a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Remove,
-    Rename,
+pub enum Act {
     Stop,
     Start,
-    Restart,
     Kill,
-    Pause,
-    Unpause,
-    Memory,
+    Remove,
+    Restart,
+    Rename,
     Policy,
+    Memory,
     Connect,
     Disconnect,
-    Recreate,
+    Pause,
+    Unpause,
+    /// `docker container prune`.
+    Prune,
+    /// `docker rmi -f`.
     RemoveImage,
-    Tag,
+    /// `docker compose up` of an unchanged file: where it finds two containers, it removes one.
+    ComposeUp,
+    /// `docker compose up` of a changed file.
+    ComposeRecreate,
+    /// `docker compose down`.
+    ComposeDown,
 }
 
-const KINDS: [Kind; 15] = [
-    Kind::Remove,
-    Kind::Rename,
-    Kind::Stop,
-    Kind::Start,
-    Kind::Restart,
-    Kind::Kill,
-    Kind::Pause,
-    Kind::Unpause,
-    Kind::Memory,
-    Kind::Policy,
-    Kind::Connect,
-    Kind::Disconnect,
-    Kind::Recreate,
-    Kind::RemoveImage,
-    Kind::Tag,
+pub const ACTS: [Act; 17] = [
+    Act::Stop,
+    Act::Start,
+    Act::Kill,
+    Act::Remove,
+    Act::Restart,
+    Act::Rename,
+    Act::Policy,
+    Act::Memory,
+    Act::Connect,
+    Act::Disconnect,
+    Act::Pause,
+    Act::Unpause,
+    Act::Prune,
+    Act::RemoveImage,
+    Act::ComposeUp,
+    Act::ComposeRecreate,
+    Act::ComposeDown,
 ];
 
 impl People {
     pub fn new(random: &mut Random, density: Density) -> Self {
-        let mut kinds = Vec::new();
+        let mut acts = Vec::new();
         for _ in 0..random.pick(&[1, 1, 2, 3, 5]) {
-            let kind = random.pick(&KINDS);
-            kinds.push(kind);
-            match kind {
+            let act = random.pick(&ACTS);
+            acts.push(act);
+            match act {
                 // What is done is undone one day, mostly.
-                Kind::Stop | Kind::Kill if random.one_in(2) => kinds.push(Kind::Start),
-                Kind::Pause => kinds.push(Kind::Unpause),
-                Kind::Connect => kinds.push(Kind::Disconnect),
+                Act::Stop | Act::Kill if random.one_in(2) => acts.push(Act::Start),
+                Act::Pause => acts.push(Act::Unpause),
+                Act::Connect => acts.push(Act::Disconnect),
                 _ => {}
             }
         }
@@ -97,7 +105,7 @@ impl People {
                 Density::Some => random.pick(&[HOUR, HOUR * 2, HOUR * 4, HOUR * 8]),
                 Density::Crowd => random.pick(&[HOUR / 6, HOUR / 2, HOUR, HOUR * 3]),
             },
-            kinds,
+            acts,
         }
     }
 
@@ -137,244 +145,227 @@ pub(super) fn move_in(scenario: &mut Scenario, density: Density) {
     scenario.people = Some(People::new(&mut random, density));
 }
 
-/// Someone does something.
-pub(super) async fn act(world: &World, random: &mut Random) {
-    let people = world.scenario.people.as_ref().expect("a story with people");
-    let kind = random.pick(&people.kinds);
-    match kind {
-        Kind::RemoveImage | Kind::Tag => return on_an_image(world, random, kind),
-        _ => {}
-    }
-    let glance = world.twin.glance();
-    let situations: Vec<Situation> = (0..world.scenario.delegates.len())
-        .map(|line| world.book().claims.situation(line, &glance))
-        .filter(|situation| !situation.family.is_empty())
-        .collect();
-    if situations.is_empty() {
-        return;
-    }
-    let situation = random.pick(&situations);
-    let wanted = |container: &&(Role, Glance)| match kind {
-        Kind::Recreate => container.0 == Role::Serving,
-        Kind::Start => container.1.state.as_str() != "running",
-        Kind::Unpause => container.1.state.as_str() == "paused",
-        Kind::Stop | Kind::Kill | Kind::Pause | Kind::Restart => {
-            matches!(container.1.state.as_str(), "running" | "restarting" | "paused")
+/// The containers of a delegate, each with its role.
+pub fn family(world: &World, line: usize) -> Vec<(Role, Glance)> {
+    let book = world.book();
+    let of_it = |container: Glance| {
+        let (base, role) = Role::parse(&container.name);
+        (book.names.get(base) == Some(&line)).then_some((role, container))
+    };
+    world.twin.glance().into_iter().filter_map(of_it).collect()
+}
+
+/// Someone does one of these acts to some container of some delegate.
+pub(super) async fn act(world: &World, random: &mut Random, acts: &[Act]) {
+    let act = random.pick(acts);
+    let line = usize::try_from(random.below(0..world.scenario.delegates.len() as u64)).unwrap();
+    let mut targets = family(world, line);
+    targets.retain(|(role, target)| match (act, target.state.as_str()) {
+        (Act::ComposeRecreate, _) => *role == Role::Serving && !is_replaced_by_compose(&target.name),
+        (Act::Start, state) => state != "running",
+        (Act::Unpause, state) => state == "paused",
+        (Act::Stop | Act::Kill | Act::Pause | Act::Restart, state) => {
+            matches!(state, "running" | "restarting" | "paused")
         }
         _ => true,
-    };
-    let targets: Vec<&(Role, Glance)> = situation.family.iter().filter(wanted).collect();
-    if targets.is_empty() {
-        return;
+    });
+    if !targets.is_empty() {
+        let (_, target) = random.pick(&targets);
+        perform(world, random, act, line, &target).await;
     }
-    let (role, target) = random.pick(&targets);
-    if kind == Kind::Recreate {
-        return recreate(world, random, &situation, target).await;
-    }
+}
+
+/// Someone does something to this container, or beside it.
+pub async fn perform(world: &World, random: &mut Random, act: Act, line: usize, target: &Glance) {
     let id = target.id.as_str().to_owned();
     let network = random.pick(&["backend", "extra"]).to_owned();
-    let hand = match kind {
-        Kind::Remove => OperatorAction::Remove(id),
-        Kind::Rename => {
-            // Once: who gives several parts of one replacement other names takes it apart.
-            if world.book().claims.is_renamed(situation.line) {
-                return;
-            }
-            let delegate = &world.scenario.delegates[situation.line].name;
-            OperatorAction::Rename(id, format!("{delegate}-kept-{}", random.below(0..1000)))
+    let hand = match act {
+        Act::Stop => OperatorAction::Stop(id),
+        Act::Start => OperatorAction::Start(id),
+        Act::Kill => OperatorAction::Kill(id),
+        Act::Remove => OperatorAction::Remove(id),
+        Act::Restart => OperatorAction::Restart(id),
+        Act::Rename => {
+            let name = &world.scenario.delegates[line].name;
+            OperatorAction::Rename(id, format!("{name}-kept-{}", random.below(0..1000)))
         }
-        Kind::Stop => OperatorAction::Stop(id),
-        Kind::Start => OperatorAction::Start(id),
-        Kind::Restart => OperatorAction::Restart(id),
-        Kind::Kill => OperatorAction::Kill(id),
-        Kind::Pause => OperatorAction::Pause(id),
-        Kind::Unpause => OperatorAction::Unpause(id),
-        Kind::Memory => OperatorAction::SetMemory(id, random.below(1024..4096) << 20),
-        Kind::Policy => {
+        Act::Policy => {
             let policy = random.pick(&["always", "unless-stopped", "on-failure", "no"]);
             OperatorAction::SetRestartPolicy(id, policy.to_owned())
         }
-        Kind::Connect => OperatorAction::Connect(id, network),
-        Kind::Disconnect => {
-            // Without the network of its mode it could not be made anew as it is.
-            let document = world.twin.document(&id).unwrap_or_default();
-            if document["HostConfig"]["NetworkMode"] == json!(network) {
-                return;
-            }
-            OperatorAction::Disconnect(id, network)
+        Act::Memory => OperatorAction::SetMemory(id, random.below(1024..4096) << 20),
+        Act::Connect => OperatorAction::Connect(id, network),
+        // Without the network of its mode no engine could create it again.
+        Act::Disconnect if network_mode(world, &id) == json!(network) => return,
+        Act::Disconnect => OperatorAction::Disconnect(id, network),
+        Act::Pause => OperatorAction::Pause(id),
+        Act::Unpause => OperatorAction::Unpause(id),
+        Act::Prune => OperatorAction::PruneContainers,
+        Act::RemoveImage => {
+            let document = world.twin.document(&id).unwrap();
+            let names = [
+                target.image.clone(),
+                document["Image"].as_str().unwrap().to_owned(),
+            ];
+            OperatorAction::RemoveImage(random.pick(&names))
         }
-        Kind::Recreate | Kind::RemoveImage | Kind::Tag => unreachable!("done above"),
+        Act::ComposeUp => return compose_up(world, line, target).await,
+        Act::ComposeRecreate => return compose_recreate(world, random, line, target).await,
+        Act::ComposeDown => return compose_down(world, line).await,
     };
-    let before = Before {
-        name: target.name.clone(),
-        role: *role,
-    };
-    let is_done = do_by_hand(world, &hand, &before);
-    // One with `--rm` ends, and the engine may remove it before it could be started again.
-    let vanishes = world.scenario.delegates[situation.line].auto_remove && kind == Kind::Restart;
-    let hand = if is_done || !vanishes {
-        hand
-    } else {
-        OperatorAction::Kill(target.id.as_str().to_owned())
-    };
-    if is_done || vanishes {
-        let mut book = world.book();
-        let claims = &mut book.claims;
-        claims.note(world, &situation, *role, target, &hand);
-    }
+    by_hand(world, line, &target.name, hand);
 }
 
-struct Before {
-    name: String,
-    role: Role,
+fn network_mode(world: &World, id: &str) -> Value {
+    world.twin.document(id).unwrap_or_default()["HostConfig"]["NetworkMode"].clone()
 }
 
-/// Whether the engine did it.
-fn do_by_hand(world: &World, hand: &OperatorAction, before: &Before) -> bool {
-    let glance = world.twin.glance();
-    let named = by_name(hand, &before.name);
+/// Carries out a command, and notes which settings and names the owner gave. Whether the engine did it.
+fn by_hand(world: &World, line: usize, name: &str, hand: OperatorAction) -> bool {
     let outcome = world.twin.by_hand(hand.clone());
-    world.tell(format!("PERSON {} {named:?}: {outcome:?}", hand.word()));
-    if outcome.is_ok() {
-        world.book().excuses.before(&named, &glance, &world.scenario);
-        let role = word(before.role);
-        world.count(&format!("person {} {role}", hand.word()));
+    let (shown, word, now) = (format!("{hand:?}"), hand.word(), world.twin.elapsed());
+    world.tell(format!("PERSON {word} {name}: {shown}: {outcome:?}"));
+    if outcome.is_err() {
+        return false;
     }
-    outcome.is_ok()
+    world.count(&format!("person {word}"));
+    match hand {
+        OperatorAction::SetMemory(id, _)
+        | OperatorAction::SetRestartPolicy(id, _)
+        | OperatorAction::Connect(id, _)
+        | OperatorAction::Disconnect(id, _) => note_settings(world, line, &id),
+        OperatorAction::Create(name, _) => note_settings(world, line, &name),
+        OperatorAction::Rename(_, to) => {
+            world.book().names.insert(to, line);
+        }
+        OperatorAction::Pause(id) => world.book().pauses.push((now, id, true)),
+        OperatorAction::Unpause(id) => world.book().pauses.push((now, id, false)),
+        _ => {}
+    }
+    true
 }
 
-/// The same act with the container's name in place of its id.
-fn by_name(hand: &OperatorAction, name: &str) -> OperatorAction {
-    let name = name.to_owned();
-    match hand.clone() {
-        OperatorAction::Remove(_) => OperatorAction::Remove(name),
-        OperatorAction::Rename(_, to) => OperatorAction::Rename(name, to),
-        OperatorAction::Stop(_) => OperatorAction::Stop(name),
-        OperatorAction::Start(_) => OperatorAction::Start(name),
-        OperatorAction::Restart(_) => OperatorAction::Restart(name),
-        OperatorAction::Kill(_) => OperatorAction::Kill(name),
-        OperatorAction::Pause(_) => OperatorAction::Pause(name),
-        OperatorAction::Unpause(_) => OperatorAction::Unpause(name),
-        OperatorAction::SetMemory(_, bytes) => OperatorAction::SetMemory(name, bytes),
-        OperatorAction::SetRestartPolicy(_, policy) => OperatorAction::SetRestartPolicy(name, policy),
-        OperatorAction::Connect(_, network) => OperatorAction::Connect(name, network),
-        OperatorAction::Disconnect(_, network) => OperatorAction::Disconnect(name, network),
-        other => other,
-    }
-}
-
-/// `docker rmi -f` or `docker tag` of an image that the story is about.
-fn on_an_image(world: &World, random: &mut Random, kind: Kind) {
-    let images = &world.scenario.images;
-    let published = world.book().published;
-    let one = random.pick(&[0, published, published.saturating_sub(1)]);
-    let other = random.pick(&[0, published]);
-    let names = [images[one].reference.clone(), world.images[one].id.clone()];
-    let hand = match kind {
-        Kind::RemoveImage => OperatorAction::RemoveImage(random.pick(&names)),
-        _ => OperatorAction::Tag(world.images[one].id.clone(), images[other].reference.clone()),
-    };
-    let outcome = world.twin.by_hand(hand.clone());
-    world.tell(format!("PERSON {hand:?}: {outcome:?}"));
-    if outcome.is_ok() {
-        world.count(&format!("person {}", hand.word()));
-        let claims = &mut world.book().claims;
-        claims.image_changed(world);
-        if kind == Kind::Tag {
-            claims.retagged.insert(images[other].reference.clone());
+/// Notes the settings that an owner has just given. Those of the one in service hold from then on. Those of another
+/// container of a replacement hold if that one is in service one day.
+fn note_settings(world: &World, line: usize, id: &str) {
+    let document = world.twin.document(id).unwrap();
+    let name = document["Name"]
+        .as_str()
+        .unwrap()
+        .trim_start_matches('/')
+        .to_owned();
+    let touched = document["Id"].as_str().unwrap().to_owned();
+    let now = world.twin.elapsed();
+    let settings = &mut world.book().settings[line];
+    if Role::parse(&name).1 == Role::Serving {
+        for given in settings.iter_mut() {
+            given.until.get_or_insert_with(|| (now, touched.clone()));
         }
     }
+    settings.push(Given {
+        document,
+        until: None,
+    });
 }
 
-/// `docker compose up` after its file was changed: the same name made anew.
-async fn recreate(world: &World, random: &mut Random, situation: &Situation, old: &Glance) {
-    let delegate = &world.scenario.delegates[situation.line];
-    let body = recreated(&delegate.body, random);
+/// Stops a container as Compose does, and removes it. Whether the engine did it.
+async fn compose_removes(world: &World, line: usize, name: &str, id: &str) -> bool {
+    if !by_hand(world, line, name, OperatorAction::Stop(id.to_owned())) {
+        return false;
+    }
+    wait_for_end(world, id).await;
+    by_hand(world, line, name, OperatorAction::Remove(id.to_owned()))
+}
+
+async fn wait_for_end(world: &World, id: &str) {
+    let until = world.twin.elapsed() + COMPOSE_STOP;
+    let runs = || {
+        world
+            .twin
+            .document(id)
+            .is_some_and(|document| document["State"]["Running"] == json!(true))
+    };
+    while world.twin.elapsed() < until && runs() {
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// `docker compose up` of an unchanged file. Where it finds two containers of a service that has one, it stops and removes
+/// either of them.
+async fn compose_up(world: &World, line: usize, extra: &Glance) {
+    let is_up = |(role, container): &&(Role, Glance)| {
+        let is_given_up = matches!(role, Role::Failed { .. } | Role::Withdrawn { .. });
+        !is_given_up && container.state.as_str() == "running"
+    };
+    if family(world, line).iter().filter(is_up).count() > 1 {
+        compose_removes(world, line, &extra.name, extra.id.as_str()).await;
+    }
+}
+
+/// `docker compose down` stops all containers that it finds, and then removes them.
+async fn compose_down(world: &World, line: usize) {
+    let found = family(world, line);
+    for (_, container) in &found {
+        by_hand(
+            world,
+            line,
+            &container.name,
+            OperatorAction::Stop(container.id.as_str().to_owned()),
+        );
+    }
+    for (_, container) in &found {
+        wait_for_end(world, container.id.as_str()).await;
+    }
+    for (_, container) in &found {
+        by_hand(
+            world,
+            line,
+            &container.name,
+            OperatorAction::Remove(container.id.as_str().to_owned()),
+        );
+    }
+}
+
+/// `docker compose up` after its file was changed: it recreates the container under the same name.
+async fn compose_recreate(world: &World, random: &mut Random, line: usize, old: &Glance) {
+    let body = changed(&world.scenario.delegates[line].body, random);
     let (name, id) = (old.name.clone(), old.id.as_str().to_owned());
     let temporary = format!("{}_{name}", old.id.short());
-    // The second version creates first; the first one gives the old one the temporary name.
-    let creates_first = random.one_in(2);
+    world.book().names.insert(temporary.clone(), line);
     let create = |name: &str| OperatorAction::Create(name.to_owned(), Box::new(body.clone()));
     let rename = |from: &str, to: &str| OperatorAction::Rename(from.to_owned(), to.to_owned());
     let (stop, remove) = (
         OperatorAction::Stop(id.clone()),
         OperatorAction::Remove(id.clone()),
     );
-    let steps = if creates_first {
-        vec![
-            create(&temporary),
-            stop,
-            remove,
-            rename(&temporary, &name),
-            OperatorAction::Start(name.clone()),
-        ]
+    let start = OperatorAction::Start(name.clone());
+    // The second version creates first; the first one gives the old one the temporary name.
+    let steps = if random.one_in(2) {
+        vec![create(&temporary), stop, remove, rename(&temporary, &name), start]
     } else {
-        vec![
-            stop,
-            rename(&id, &temporary),
-            create(&name),
-            OperatorAction::Start(name.clone()),
-            remove,
-        ]
+        vec![stop, rename(&id, &temporary), create(&name), start, remove]
     };
     world.count("person recreates");
-    world.tell(format!(
-        "PERSON recreates {name}{}",
-        if creates_first { ", creating first" } else { "" }
-    ));
-    world.book().claims.is_recreated(world, situation, &temporary);
-    let glance = world.twin.glance();
-    let removal = OperatorAction::Remove(name.clone());
-    world.book().excuses.before(&removal, &glance, &world.scenario);
-    world.book().excuses.names.insert(temporary);
-    let mut finds_it_up = false;
     for step in steps {
         sleep(random.millis(0..600)).await;
-        // It was given up as it was stopped, and came back since its successor had failed.
-        finds_it_up |= matches!(step, OperatorAction::Start(_)) && runs(world, &id);
-        let outcome = world.twin.by_hand(step.clone());
-        world.tell(format!("PERSON composes {}: {outcome:?}", step.word()));
-        if outcome.is_err() {
-            world.book().claims.failed_to_recreate(situation);
+        let is_stop = matches!(step, OperatorAction::Stop(_));
+        if !by_hand(world, line, &name, step) {
+            // Its user tidies up.
+            by_hand(world, line, &temporary, OperatorAction::Remove(temporary.clone()));
             return;
         }
-        if let OperatorAction::Stop(_) = step {
-            let until = world.twin.elapsed() + COMPOSE_STOP;
-            while world.twin.elapsed() < until && runs(world, &id) {
-                sleep(Duration::from_millis(100)).await;
-            }
+        if is_stop {
+            wait_for_end(world, &id).await;
         }
     }
-    let claims = &mut world.book().claims;
-    claims.was_recreated(world, situation, &name);
-    // It may find its port taken, and without a policy nothing starts it a second time.
-    if finds_it_up && delegate.way == Way::StopFirst && body["HostConfig"]["RestartPolicy"]["Name"] == "no" {
-        claims.becomes(situation.line, Fate::Any, world.twin.elapsed());
-    }
 }
 
-fn runs(world: &World, id: &str) -> bool {
-    let document = world.twin.document(id);
-    document.is_some_and(|document| document["State"]["Running"] == json!(true))
-}
-
-/// The body of a Compose file that somebody has changed.
-fn recreated(body: &Value, random: &mut Random) -> Value {
+/// The body of a Compose file that its owner has changed.
+fn changed(body: &Value, random: &mut Random) -> Value {
     let mut body = body.clone();
-    let number = random.below(0..1000);
     let mut env = body["Env"].as_array().cloned().unwrap_or_default();
-    env.push(format!("CHANGE={number}").into());
+    env.push(format!("CHANGE={}", random.below(0..1000)).into());
     body["Env"] = env.into();
     body["HostConfig"]["Memory"] = (random.below(1024..4096) << 20).into();
     body
-}
-
-fn word(role: Role) -> &'static str {
-    match role {
-        Role::Serving => "the one in service",
-        Role::Candidate => "the candidate",
-        Role::Draining { .. } => "the draining one",
-        Role::Standby => "the standby",
-        _ => "what is left of an attempt",
-    }
 }

@@ -64,7 +64,7 @@ impl ImageSource for Manager {
 }
 
 /// Restarts an upgrader however often it is killed.
-pub(super) async fn supervise(world: Arc<World>, slot: usize) {
+pub async fn supervise(world: Arc<World>, slot: usize) {
     let mut random = world.scenario.random.clone();
     for _ in 0..=slot {
         random = random.fork();

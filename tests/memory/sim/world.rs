@@ -11,11 +11,10 @@ use delegate_upgrader::observe::Scope;
 use delegate_upgrader::reconcile::Settings;
 use delegate_upgrader::rollout::Policy;
 use delegate_upgrader::schedule::zone::Zone;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::Notify;
 
-use super::book::Book;
-use super::claims::Claims;
+use super::book::{Book, Given};
 use super::scenario::{GROUP, Kind, MOVING, Scenario};
 use kit::twin::{Behaviour, Image, Twin};
 
@@ -27,13 +26,11 @@ pub struct World {
     pub scenario: Scenario,
     /// The scenario's images, by index.
     pub images: Vec<Image>,
-    /// The documents of the original containers, by name.
-    pub originals: BTreeMap<String, Value>,
     pub ids: BTreeMap<String, ContainerId>,
     pub stranger: ContainerId,
     pub(super) book: Mutex<Book>,
     pub(super) kills: Vec<Notify>,
-    pub(super) endless: Notify,
+    pub endless: Notify,
     pub(super) manager_down: Mutex<bool>,
     pub aloud: bool,
 }
@@ -76,18 +73,21 @@ impl World {
             }),
         );
         let upgraders = scenario.upgraders.len();
-        let named = scenario.delegates.iter().map(|delegate| delegate.name.as_str());
-        let claims = Claims::new(named.map(|name| (name, &originals[name])));
+        let names = scenario.delegates.iter().map(|delegate| delegate.name.clone());
+        let settings = scenario.delegates.iter().map(|delegate| Given {
+            document: originals[&delegate.name].clone(),
+            until: None,
+        });
         Self {
             twin,
             images,
-            originals,
             ids,
             stranger,
             book: Mutex::new(Book {
                 runs: vec![0; upgraders],
                 last: vec![None; upgraders],
-                claims,
+                names: names.zip(0..).collect(),
+                settings: settings.map(|given| vec![given]).collect(),
                 ..Book::default()
             }),
             kills: (0..upgraders).map(|_| Notify::new()).collect(),
@@ -124,7 +124,7 @@ impl World {
         self.images.iter().position(|image| image.id == id)
     }
 
-    pub(super) fn publish(&self, index: usize) {
+    pub fn publish(&self, index: usize) {
         let made = &self.scenario.images[index];
         self.twin.publish(&made.reference, self.images[index].clone());
         let broken = (made.kind == Kind::CannotBePulled).then_some("manifest unknown");

@@ -132,7 +132,7 @@ fn each_wrong_environment_is_reported_completely() {
             &[
                 (
                     "UPGRADE_WINDOW",
-                    r#""Mo-Fr 02:00-05:00" ("Mo-Fr" is no day of the week"#,
+                    r#""Mo-Fr 02:00-05:00" ("Mo-Fr" is not a weekday such as Mon"#,
                 ),
                 ("UPGRADE_DELAY", r#""two days"; expected seconds, or a duration"#),
                 (

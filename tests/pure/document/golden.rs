@@ -98,7 +98,6 @@ fn every_recorded_container_leads_to_the_reviewed_body() {
             reference,
             by_id: None,
             labels: &labels,
-            is_standby: false,
         };
         let made = create_request(&inspected(&case.container), case.images(), &overrides, case.api).unwrap();
         let made = json!({"body": made.body, "platform": made.platform, "connect": made.connect});

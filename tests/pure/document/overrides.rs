@@ -1,9 +1,7 @@
-//! What is ours on a new container, for random owners: the image, our labels, and what makes a copy a standby.
+//! What is ours on a new container, for random owners: the image, and our labels.
 
 use delegate_upgrader::container::{ApiVersion, ImageId, Inspected, label, restart_policy_document};
-use delegate_upgrader::document::{
-    CreateRequest, Images, Overrides, create_request, differences, missing_endpoints, verify,
-};
+use delegate_upgrader::document::{CreateRequest, Images, Overrides, create_request, differences, verify};
 use proptest::collection::btree_map;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -12,7 +10,7 @@ use serde_json::{Value, json};
 use kit::document::{image, inspect, inspected};
 
 const ORIGINAL: &str = "1111111111111111111111111111111111111111111111111111111111111111";
-const STANDBY: &str = "2222222222222222222222222222222222222222222222222222222222222222";
+const COPY: &str = "2222222222222222222222222222222222222222222222222222222222222222";
 const CANDIDATE: &str = "3333333333333333333333333333333333333333333333333333333333333333";
 const REFERENCE: &str = "harness/delegate:2";
 const POLICIES: [&str; 5] = ["no", "always", "unless-stopped", "on-failure", "on-failure:3"];
@@ -90,13 +88,6 @@ fn created(id: &str, request: &CreateRequest) -> (Inspected, Inspected) {
     (before, inspected(&inspect(id, &body, &json!({}))))
 }
 
-/// The container as it is once it was asked to stop for good.
-fn without_policy(document: &Value) -> Inspected {
-    let mut document = document.clone();
-    document["HostConfig"]["RestartPolicy"] = restart_policy_document("no");
-    inspected(&document)
-}
-
 fn changed(container: &Inspected, pointer: &str, value: Value) -> Inspected {
     let mut document = container.document().clone();
     *document.pointer_mut(pointer).unwrap() = value;
@@ -111,70 +102,48 @@ proptest! {
         let (image, id) = (image(&json!({})), ImageId::new("sha256:2"));
         let images = Images { old: &image, new: &image };
         let original = inspected(&case.document);
-        let labels = [(label::RELEASE, "7".to_owned()), (label::RESTART_POLICY, original.restart_policy_text())];
-        let overrides = Overrides {
-            reference: REFERENCE,
-            by_id: by_id.then_some(&id),
-            labels: &labels,
-            is_standby: false,
-        };
+        let labels = [(label::RELEASE, "7".to_owned())];
+        let overrides = Overrides { reference: REFERENCE, by_id: by_id.then_some(&id), labels: &labels };
         let request = create_request(&original, images, &overrides, case.api).unwrap();
         let (fresh, successor) = created(CANDIDATE, &request);
 
-        prop_assert_eq!(missing_endpoints(&original, &fresh, case.api), request.connect.clone());
-        prop_assert_eq!(missing_endpoints(&original, &successor, case.api), []);
         prop_assert_eq!(successor.image_reference(), REFERENCE);
         let written = if by_id { "sha256:2" } else { REFERENCE };
         prop_assert_eq!(&request.body["Image"], written);
         prop_assert_eq!(successor.label(label::RELEASE), Some("7"));
         prop_assert_eq!(successor.label("mine"), Some("1"));
-        prop_assert_eq!(successor.label(label::NETWORKS), None);
-        prop_assert_eq!(successor.label(label::AUTO_REMOVE), None);
-        prop_assert_eq!(successor.auto_remove(), case.auto_remove);
         prop_assert_eq!(successor.restart_policy_text(), case.policy);
+        prop_assert!(!successor.auto_remove(), "it would vanish when it stops");
+        prop_assert_eq!(successor.emulates_auto_remove(), case.auto_remove);
+        let noted = successor.label(label::NETWORKS).map(|text| serde_json::from_str::<Value>(text).unwrap());
+        let expected: Value = request.connect.iter().cloned().collect();
+        prop_assert_eq!(noted, (!request.connect.is_empty()).then_some(expected));
 
-        // Its predecessor loses its restart policy before it is stopped.
-        for old in [original, without_policy(&case.document)] {
-            prop_assert_eq!(verify(&old, &successor, images).unwrap(), []);
-            for policy in POLICIES.into_iter().filter(|policy| *policy != case.policy) {
-                let other = changed(&successor, "/HostConfig/RestartPolicy", restart_policy_document(policy));
-                prop_assert!(!verify(&old, &other, images).unwrap().is_empty(), "{} for {}", policy, case.policy);
-            }
-            let other = changed(&successor, "/HostConfig/AutoRemove", json!(!case.auto_remove));
-            prop_assert!(!verify(&old, &other, images).unwrap().is_empty(), "--rm is another");
-            if !request.connect.is_empty() {
-                prop_assert!(!verify(&old, &fresh, images).unwrap().is_empty(), "a network is missing");
-            }
+        prop_assert_eq!(verify(&original, &successor, images).unwrap(), []);
+        for policy in POLICIES.into_iter().filter(|policy| *policy != case.policy) {
+            let other = changed(&successor, "/HostConfig/RestartPolicy", restart_policy_document(policy));
+            prop_assert!(!verify(&original, &other, images).unwrap().is_empty(), "{} for {}", policy, case.policy);
+        }
+        let other = changed(&successor, "/HostConfig/AutoRemove", json!(true));
+        prop_assert!(!verify(&original, &other, images).unwrap().is_empty(), "it has --rm");
+        if !request.connect.is_empty() {
+            prop_assert!(!verify(&original, &fresh, images).unwrap().is_empty(), "a network is missing");
         }
     }
 
     #[test]
-    fn a_standby_has_all_that_is_needed_to_recreate_its_original(case in case()) {
+    fn a_copy_of_a_successor_is_what_the_original_was(case in case()) {
         let image = image(&json!({}));
         let images = Images { old: &image, new: &image };
         let original = inspected(&case.document);
-        let labels = [(label::RESTART_POLICY, original.restart_policy_text())];
-        let copy = |of: &Inspected, is_standby| {
-            let overrides = Overrides { reference: REFERENCE, by_id: None, labels: &labels, is_standby };
+        let copy = |of: &Inspected| {
+            let overrides = Overrides { reference: REFERENCE, by_id: None, labels: &[] };
             create_request(of, images, &overrides, case.api).unwrap()
         };
-
-        let request = copy(&original, true);
-        let (_, standby) = created(STANDBY, &request);
-        prop_assert!(!standby.auto_remove(), "it would vanish when it stops");
-        prop_assert_eq!(standby.should_auto_remove(), case.auto_remove);
-        prop_assert_eq!(verify(&original, &standby, images).unwrap(), []);
-        let noted = standby.label(label::NETWORKS).map(|text| serde_json::from_str::<Value>(text).unwrap());
-        let expected: Value = request.connect.iter().cloned().collect();
-        prop_assert_eq!(noted, (!request.connect.is_empty()).then_some(expected));
-
-        let (_, again) = created(CANDIDATE, &copy(&standby, false));
-        prop_assert_eq!(again.auto_remove(), case.auto_remove);
-        prop_assert_eq!(again.label(label::AUTO_REMOVE), None);
-        prop_assert_eq!(again.label(label::NETWORKS), None);
-        prop_assert_eq!(verify(&standby, &again, images).unwrap(), []);
-        if original.label(label::AUTO_REMOVE).is_none() {
-            prop_assert_eq!(differences(&original, &again, images), []);
-        }
+        let (_, successor) = created(CANDIDATE, &copy(&original));
+        let (_, again) = created(COPY, &copy(&successor));
+        prop_assert_eq!(again.emulates_auto_remove(), case.auto_remove);
+        prop_assert_eq!(verify(&original, &again, images).unwrap(), []);
+        prop_assert_eq!(differences(&successor, &again, images), []);
     }
 }

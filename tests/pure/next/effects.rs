@@ -1,18 +1,48 @@
-//! What an engine makes of each step: the scene that follows.
+//! What an engine makes of a step, and what time makes of the containers.
 
-use delegate_upgrader::container::RunState;
-use delegate_upgrader::container::{ContainerId, Role};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use delegate_upgrader::container::{ContainerId, Role, RunState};
 use delegate_upgrader::health::HealthStatus;
-use delegate_upgrader::rollout::{Desired, Intent, Member, Step};
+use delegate_upgrader::rollout::{
+    AutoRemove, Comparison, Desired, Fact, Intent, Member, Reach, RememberedImage, Step,
+};
 
-use super::combinations::mark;
-use super::scene::{Change, Scene, helper, image_id, new, now, old, standby};
+use super::scene::{Change, STOP_TIMEOUT, Scene, V1, copy, holds, image_id, new, now, verdict};
+
+/// How long the tasks of a container take, in seconds.
+const TASKS: i64 = 20;
+/// How long a delegate takes to become healthy.
+const BOOT: i64 = 5;
+
+/// What becomes of containers with another image than V1 once they are started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Works,
+    NeverHealthy,
+    Crashes,
+}
 
 impl Scene {
-    /// Changes the scene as an engine would.
+    /// Finds out.
+    pub(super) fn learn(&mut self, fact: &Fact) {
+        let facts = &mut self.facts;
+        match fact {
+            Fact::FreeMemory => facts.free_memory = Some(Ok(())),
+            Fact::HiddenObstacle => facts.hidden_obstacle = Some(Ok(())),
+            Fact::ManagerReachable { .. } => facts.manager = Some(Reach::Reachable),
+            Fact::Holds => facts.holds = Some(Ok(holds())),
+            Fact::Health { container } => {
+                let moment = self.now;
+                self.change_member(container, |m| m.history.checks.last_at = Some(moment));
+            }
+        }
+    }
+
+    /// Changes the containers as an engine would.
     pub(super) fn take(&mut self, step: &Step) {
-        let moment = now();
-        let rollout = &mut self.rollout;
+        let moment = self.now;
         match step {
             Step::NoteFirstSeen { .. } => {
                 if let Some(Ok(holds)) = &mut self.facts.holds {
@@ -27,105 +57,179 @@ impl Scene {
                 };
             }
             Step::Create { from, reference, .. } => {
-                let mut member = new()
+                let old = self.member(from);
+                let made = new()
                     .id("created")
                     .image(&reference.to_string())
-                    .replaces(from.as_str());
-                member.created_at = moment;
-                // As its label has it.
-                let policy = rollout.member(from).map(|old| {
-                    let taken = old.history.original_policy.as_ref();
-                    taken.unwrap_or(&old.restart_policy).clone()
-                });
-                member.predecessor_policy = policy;
-                member.role = Role::Candidate;
-                member.name = Role::Candidate.name("d");
-                rollout.candidate = Some(member);
-            }
-            Step::CreateHelper { .. } => {
-                assert!(rollout.helper.is_none(), "two helpers");
-                let made = helper().id("made-helper").created();
-                *self = self.clone().helper(made);
-            }
-            Step::CreateStandby { from } => {
-                let made = standby().replaces(from.as_str());
-                *self = self.clone().standby(made);
-            }
-            Step::Recreate { from } => {
-                let made = old()
-                    .id("recreated")
                     .replaces(from.as_str())
-                    .auto_remove()
-                    .created();
+                    .change(|m| {
+                        m.fingerprint = Some(old.settings.clone());
+                        m.previous = Some(RememberedImage {
+                            reference: old.image.clone(),
+                            id: old.image_id.clone(),
+                        });
+                        m.release = old.release + 1;
+                        m.created_at = moment;
+                        m.history.comparison = Comparison::Pending;
+                    });
+                self.facts.has_created = true;
                 *self = self.clone().candidate(made);
             }
-            Step::CreateAttemptMarker { candidate, .. } => {
-                assert!(rollout.attempt.is_none(), "two attempts");
-                let tried = rollout.member(candidate).unwrap();
-                let made = mark().id("made-mark").change(|m| {
-                    m.created_at = moment;
-                    m.image_id = tried.image_id.clone();
-                    m.replaces.clone_from(&tried.replaces);
-                    m.release = tried.release;
+            Step::Prepare { id, .. } => self.change_member(id, |m| m.history.comparison = Comparison::Same),
+            Step::Recreate { from, image } => {
+                let original = self.member(from);
+                let made = copy().id("recreated").replaces(from.as_str()).change(|m| {
+                    let own = RememberedImage {
+                        reference: original.image.clone(),
+                        id: original.image_id.clone(),
+                    };
+                    let image = image.clone().unwrap_or(own);
+                    (m.image, m.image_id, m.created_at) = (image.reference, image.id, moment);
+                    m.auto_remove = if original.auto_remove == AutoRemove::No {
+                        AutoRemove::No
+                    } else {
+                        AutoRemove::ByUpgrader
+                    };
                 });
-                *self = self.clone().attempt(made);
+                *self = self.clone().serving(made);
             }
-            Step::Start { id, .. } => {
-                let (seen, health) = (Some(moment), HealthStatus::Starting);
-                change(self, id, |member| {
-                    member.state = RunState::Running;
-                    member.started_at = seen;
-                    member.health.status = health;
-                    member.history.seen_since = seen;
-                    member.history.unhealthy_since = seen;
-                    member.history.healthy_since = None;
-                    member.history.stop_requested_at = None;
-                });
-            }
+            Step::CreateHelper { .. } => panic!("no scene here is of an upgrader"),
+            Step::Start { id, .. } => self.change_member(id, |m| {
+                m.state = RunState::Running;
+                m.life.started_at = Some(moment);
+                m.health = verdict(HealthStatus::Starting);
+                m.history.seen_since = Some(moment);
+                m.history.unhealthy_since = Some(moment);
+                (m.history.healthy_since, m.history.stop_requested_at) = (None, None);
+            }),
             Step::Retire { id, to }
+            | Step::Drain { id, to }
             | Step::Withdraw { id, to, .. }
-            | Step::Rename { id, to }
             | Step::Promote { id, to }
             | Step::Reject { id, to, .. }
-            | Step::SetAside { id, to, .. }
             | Step::Restore { id, to } => self.rename(id, to),
             Step::SetRestartPolicy { id, policy, .. } => {
-                change(self, id, |member| policy.clone_into(&mut member.restart_policy));
+                self.change_member(id, |m| policy.clone_into(&mut m.restart_policy));
             }
-            Step::Stop { id, .. } => change(self, id, |member| {
-                member.history.stop_requested_at = Some(moment);
-                if member.state == RunState::Restarting {
-                    member.state = RunState::Exited;
-                    member.finished_at = Some(moment);
+            Step::Stop { id, grace, .. } => {
+                let ends = grace.is_zero() || self.member(id).is_between_lives();
+                self.change_member(id, |m| m.history.stop_requested_at = Some(moment));
+                if ends {
+                    self.end(id);
                 }
-            }),
-            Step::Restart { id, grace, .. } => change(self, id, |member| {
-                member.history.checks.note_restart(moment, *grace);
-                member.started_at = Some(moment);
-            }),
-            Step::Remove { id, .. } => {
-                self.pull_out(id);
             }
+            Step::Restart { id, grace, .. } => self.change_member(id, |m| {
+                m.history.checks.note_restart(moment, *grace);
+                m.life.started_at = Some(moment);
+            }),
+            Step::Remove { id, .. } => drop(self.pull_out(id)),
             Step::RemoveImage { id } => {
-                for old in rollout.draining.iter_mut().chain(&mut rollout.standby) {
-                    old.previous_image_id = old.previous_image_id.take().filter(|image| image != id);
+                for old in &mut self.rollout.old {
+                    old.previous = old.previous.take().filter(|image| image.id != *id);
                 }
             }
         }
     }
 
+    /// No walk takes hours.
+    pub(super) fn shorten_stops(&mut self) {
+        let ids: Vec<ContainerId> = self.rollout.members().map(|member| member.id.clone()).collect();
+        for id in ids {
+            self.change_member(&id, |m| m.stop_timeout = Duration::from_secs(60));
+        }
+        for relative in &mut self.rollout.relatives {
+            relative.stop_timeout = Duration::from_secs(60);
+        }
+    }
+
+    /// Lets time pass, and what was asked for or begun happen.
+    pub(super) fn pass(&mut self, until: DateTime<Utc>, fate: Fate) {
+        let since = std::mem::replace(&mut self.now, until);
+        let after = |from: Option<DateTime<Utc>>, seconds| {
+            from.is_some_and(|from| until - from >= TimeDelta::seconds(seconds))
+        };
+        let members: Vec<Member> = self.rollout.members().cloned().collect();
+        for member in members {
+            let (id, started) = (&member.id, member.life.started_at);
+            // One that was asked long ago ignores that.
+            let asked = member
+                .history
+                .stop_requested_at
+                .filter(|asked| since - *asked < TimeDelta::seconds(STOP_TIMEOUT));
+            let is_young = started > Some(now() - TimeDelta::seconds(8));
+            let is_good = fate == Fate::Works || member.image_id == image_id(V1);
+            match member.state {
+                RunState::Removing => drop(self.pull_out(id)),
+                _ if member.is_up() && after(asked, TASKS) => self.end(id),
+                RunState::Restarting => self.change_member(id, |m| {
+                    m.state = RunState::Running;
+                    (m.life.started_at, m.life.restart_count) = (Some(until), m.life.restart_count + 1);
+                    m.history.stop_requested_at = None;
+                }),
+                RunState::Running
+                    if member.role == Role::Candidate && is_young && fate == Fate::Crashes && !is_good =>
+                {
+                    self.end(id);
+                }
+                RunState::Running if is_young && is_good && after(started, BOOT) && !member.works() => {
+                    self.change_member(id, |m| {
+                        m.health = verdict(HealthStatus::Healthy);
+                        (m.history.healthy_since, m.history.unhealthy_since) = (Some(until), None);
+                    });
+                }
+                _ => {}
+            }
+        }
+        for id in self
+            .rollout
+            .members()
+            .filter(|m| !m.works())
+            .map(|m| m.id.clone())
+            .collect::<Vec<_>>()
+        {
+            self.change_member(&id, |m| {
+                m.history.unhealthy_since = m.history.unhealthy_since.or(Some(until));
+            });
+        }
+    }
+
+    fn end(&mut self, id: &ContainerId) {
+        let moment = self.now;
+        if self.member(id).auto_remove == AutoRemove::ByDocker {
+            drop(self.pull_out(id));
+            return;
+        }
+        self.change_member(id, |m| {
+            m.state = RunState::Exited;
+            m.life.finished_at = Some(moment);
+            m.health = verdict(HealthStatus::Unhealthy);
+            (m.history.healthy_since, m.history.stop_requested_at) = (None, None);
+        });
+    }
+
+    fn change_member(&mut self, id: &ContainerId, change: impl FnOnce(&mut Member)) {
+        let rollout = &mut self.rollout;
+        let named = rollout
+            .serving
+            .iter_mut()
+            .chain(&mut rollout.candidate)
+            .chain(&mut rollout.helper);
+        let others = rollout
+            .old
+            .iter_mut()
+            .chain(&mut rollout.withdrawn)
+            .chain(&mut rollout.failed);
+        change(named.chain(others).find(|member| member.id == *id).unwrap());
+    }
+
     fn pull_out(&mut self, id: &ContainerId) -> Member {
         let rollout = &mut self.rollout;
-        let slots = [&mut rollout.serving, &mut rollout.candidate, &mut rollout.standby];
-        for slot in slots
-            .into_iter()
-            .chain([&mut rollout.attempt, &mut rollout.helper])
-        {
+        for slot in [&mut rollout.serving, &mut rollout.candidate, &mut rollout.helper] {
             if let Some(member) = slot.take_if(|member| member.id == *id) {
                 return member;
             }
         }
-        for members in [&mut rollout.draining, &mut rollout.withdrawn, &mut rollout.failed] {
+        for members in [&mut rollout.old, &mut rollout.withdrawn, &mut rollout.failed] {
             if let Some(index) = members.iter().position(|member| member.id == *id) {
                 return members.remove(index);
             }
@@ -133,9 +237,13 @@ impl Scene {
         panic!("no {id}")
     }
 
-    /// A name is a mutex.
+    /// A name is a mutex, and a container between two lives keeps its own.
     fn rename(&mut self, id: &ContainerId, to: &str) {
-        assert!(self.members().all(|member| member.name != to), "{to} is taken");
+        assert!(
+            self.rollout.members().all(|member| member.name != to),
+            "{to} is taken"
+        );
+        assert!(!self.member(id).is_between_lives(), "{id} cannot be renamed");
         let mut member = self.pull_out(id);
         let (base, role) = Role::parse(to);
         assert_eq!(base, "d");
@@ -144,33 +252,17 @@ impl Scene {
         let rollout = &mut self.rollout;
         match role {
             Role::Serving => assert!(rollout.serving.replace(member).is_none()),
-            Role::Draining { .. } => rollout.draining.push(member),
+            Role::Candidate | Role::Helper { .. } => panic!("{to}"),
+            Role::Retired | Role::Draining { .. } => rollout.old.push(member),
             Role::Withdrawn { .. } => rollout.withdrawn.push(member),
-            Role::Failed { .. } | Role::Inconclusive { .. } => rollout.failed.push(member),
-            Role::Candidate => assert!(rollout.candidate.replace(member).is_none()),
-            Role::Standby | Role::Attempt | Role::Helper { .. } => panic!("{to}"),
+            Role::Failed { .. } => rollout.failed.push(member),
         }
+        // Draining ones first, as they are read.
         rollout
-            .draining
-            .sort_by_key(|member| (member.role, member.created_at));
+            .old
+            .sort_by_key(|old| (old.role == Role::Retired, old.role));
         rollout
             .failed
-            .sort_by_key(|member| (member.created_at, member.role));
+            .sort_by_key(|failed| (failed.created_at, failed.role));
     }
-}
-
-pub(super) fn change(scene: &mut Scene, id: &ContainerId, change: impl FnOnce(&mut Member)) {
-    let rollout = &mut scene.rollout;
-    let member = rollout
-        .serving
-        .iter_mut()
-        .chain(&mut rollout.candidate)
-        .chain(&mut rollout.standby)
-        .chain(&mut rollout.helper)
-        .chain(&mut rollout.draining)
-        .chain(&mut rollout.withdrawn)
-        .chain(&mut rollout.failed)
-        .find(|member| member.id == *id)
-        .unwrap();
-    change(member);
 }

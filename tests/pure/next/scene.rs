@@ -4,16 +4,15 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::config::{Strategy, Timing};
-use delegate_upgrader::container::RunState;
-use delegate_upgrader::container::{ContainerId, ImageId, OWN_WORKLOAD, Role};
+use delegate_upgrader::container::{ContainerId, ImageId, OWN_WORKLOAD, Role, RunState};
 use delegate_upgrader::document::SingleInstance;
 use delegate_upgrader::health::{Health, HealthStatus, Probe, Work};
 use delegate_upgrader::host::hold::Holds;
 use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{
-    CommonCause, Condition, Decided, Decision, Desired, Facts, History, Intent, Member, OwnerLimits, Policy,
-    Reach, Rollout, Step, StoppedBy, Stopper, UnhealthyPeer, next,
+    AutoRemove, Comparison, Decided, Decision, Desired, Facts, History, Intent, Life, Member, OwnerSettings,
+    Policy, Reach, RememberedImage, Rollout, Step, next,
 };
 use delegate_upgrader::schedule::wave::Place;
 use delegate_upgrader::text::duration;
@@ -22,6 +21,7 @@ pub const V1: &str = "harness/delegate:26.01.1";
 pub const V2: &str = "harness/delegate:26.02.1";
 pub const V3: &str = "harness/delegate:26.03.1";
 
+/// Seconds.
 pub const HEALTHY_TIME: i64 = 60;
 pub const DEADLINE: i64 = 600;
 pub const STOP_TIMEOUT: i64 = 3600;
@@ -40,43 +40,14 @@ pub fn image_id(reference: &str) -> ImageId {
     ImageId::new(format!("sha256:{reference}"))
 }
 
-/// A delegate of that id that has run for a day, as its owner made it: healthy, `--restart unless-stopped`.
-fn delegate(id: &str, reference: &str) -> Member {
-    Member {
-        id: ContainerId::new(id),
-        name: String::new(),
-        role: Role::Serving,
-        state: RunState::Running,
-        health: verdict(HealthStatus::Healthy),
-        work: None,
-        image_id: image_id(reference),
-        image: reference.into(),
-        replaces: None,
-        is_copy: false,
-        release: 0,
-        previous_image: None,
-        previous_image_id: None,
-        rolled_back_from: None,
-        restart_policy: "unless-stopped".to_owned(),
-        predecessor_policy: None,
-        predecessor_condition: Condition::Working,
-        auto_remove: false,
-        settings: 0,
-        memory_limit: None,
-        created_at: ago(86_400),
-        started_at: Some(ago(86_400)),
-        finished_at: None,
-        restart_count: 0,
-        ending: "exited with code 3".to_owned(),
-        failed_to_start: false,
-        stop_timeout: Duration::from_secs(3600),
-        history: Box::default(),
+pub fn remembered(reference: &str) -> RememberedImage {
+    RememberedImage {
+        reference: reference.into(),
+        id: image_id(reference),
     }
-    .change(|m| m.history.compared_settings = Some(0))
-    .seen_healthy_for(86_400)
 }
 
-fn verdict(status: HealthStatus) -> Health {
+pub fn verdict(status: HealthStatus) -> Health {
     Health {
         status,
         probe: Probe::Http,
@@ -85,37 +56,62 @@ fn verdict(status: HealthStatus) -> Health {
     }
 }
 
-/// The delegate before any upgrade: image V1.
+/// A delegate that has run for a day, as its owner made it: image V1, healthy, `--restart unless-stopped`.
 pub fn old() -> Member {
-    delegate("old", V1)
+    Member {
+        id: ContainerId::new("old"),
+        name: String::new(),
+        role: Role::Serving,
+        state: RunState::Running,
+        health: verdict(HealthStatus::Healthy),
+        work: None,
+        image_id: image_id(V1),
+        image: V1.into(),
+        replaces: None,
+        is_copy: false,
+        release: 0,
+        previous: None,
+        restart_policy: "unless-stopped".to_owned(),
+        auto_remove: AutoRemove::No,
+        settings: "as made".to_owned(),
+        fingerprint: None,
+        rolled_back_from: None,
+        memory_limit: None,
+        created_at: ago(86_400),
+        life: Life {
+            started_at: Some(ago(86_400)),
+            finished_at: None,
+            restart_count: 0,
+            ending: "exited with code 3".to_owned(),
+        },
+        stop_timeout: Duration::from_secs(3600),
+        history: Box::default(),
+    }
+    .seen_healthy_for(86_400)
 }
 
-/// Its successor, created with V2 and never started.
+/// Its successor with V2, prepared and never started.
 pub fn new() -> Member {
-    let mut member = delegate("new", V2);
-    member.replaces = Some(ContainerId::new("old"));
-    member.release = 1;
-    member.previous_image = Some(V1.into());
-    member.previous_image_id = Some(image_id(V1));
-    member.predecessor_policy = Some("unless-stopped".to_owned());
-    member.created_at = ago(1000);
-    member.created()
+    old().id("new").image(V2).replaces("old").created().change(|m| {
+        m.release = 1;
+        m.previous = Some(remembered(V1));
+        m.fingerprint = Some("as made".to_owned());
+        m.created_at = ago(1000);
+        m.history.comparison = Comparison::Same;
+    })
 }
 
-/// An upgrader of the new image, which is to make the exchange; never started.
+/// A copy of the old one, never started.
+pub fn copy() -> Member {
+    old().id("copy").replaces("old").created().change(|m| {
+        m.is_copy = true;
+        m.created_at = ago(5);
+    })
+}
+
+/// An upgrader of the new image that makes the exchange; never started.
 pub fn helper() -> Member {
-    let mut member = delegate("helper", V2);
-    member.replaces = Some(ContainerId::new("old"));
-    member.created_at = ago(999);
-    member.created()
-}
-
-/// A copy of the old one, without `--rm`, never started.
-pub fn standby() -> Member {
-    let mut member = delegate("standby", V1);
-    member.replaces = Some(ContainerId::new("old"));
-    member.created_at = ago(1001);
-    member.created().policy("no")
+    new().id("helper").change(|m| m.created_at = ago(999))
 }
 
 /// What can be said of a member.
@@ -146,10 +142,10 @@ pub trait Change: Sized {
     /// Never started.
     fn created(self) -> Self {
         self.change(|m| {
-            m.state = RunState::Created;
-            m.started_at = None;
+            m.life.started_at = None;
             m.health = verdict(HealthStatus::Unhealthy);
             *m.history = History::default();
+            m.state = RunState::Created;
         })
     }
 
@@ -157,7 +153,7 @@ pub trait Change: Sized {
     fn running(self, since: i64, healthy: i64) -> Self {
         self.change(|m| {
             m.state = RunState::Running;
-            m.started_at = Some(ago(since));
+            m.life.started_at = Some(ago(since));
             m.history.seen_since = Some(ago(since));
         })
         .seen_healthy_for(healthy)
@@ -192,55 +188,38 @@ pub trait Change: Sized {
 
     /// Ended so many seconds ago.
     fn exited(self, seconds: i64) -> Self {
-        self.state(RunState::Exited)
-            .change(|m| m.finished_at = Some(ago(seconds)))
+        let started = |m: &Member| m.life.started_at.unwrap_or(ago(seconds + 60));
+        self.state(RunState::Exited).change(|m| {
+            m.life.started_at = Some(started(m));
+            m.life.finished_at = Some(ago(seconds));
+        })
     }
 
     fn restarts(self, count: u64) -> Self {
-        self.change(|m| m.restart_count = count)
+        self.change(|m| m.life.restart_count = count)
     }
 
     fn policy(self, policy: &str) -> Self {
         self.change(|m| policy.clone_into(&mut m.restart_policy))
     }
 
-    /// Told to stop by this process so many seconds ago, its policy off.
+    /// Docker refused to start it so many times, and may do it the next time.
+    fn refused(self, count: u32) -> Self {
+        self.change(|m| m.history.starts.count = count)
+    }
+
+    /// Docker will not start it, ever.
+    fn refused_for_good(self) -> Self {
+        self.change(|m| m.history.starts.for_good = Some("no such file".to_owned()))
+    }
+
+    /// Asked to stop by this process so many seconds ago.
     fn asked_to_stop(self, seconds: i64) -> Self {
-        self.policy("no")
-            .change(|m| m.history.stop_requested_at = Some(ago(seconds)))
+        self.change(|m| m.history.stop_requested_at = Some(ago(seconds)))
     }
 
-    /// Something from outside was seen to be in the way so many seconds ago.
-    fn common_cause(self, seconds: i64) -> Self {
-        self.change(|m| {
-            m.history.common_cause = Some((ago(seconds), "the Manager is out of reach".into()));
-        })
-    }
-
-    /// A delegate with another image was seen to do no better so many seconds ago.
-    fn unhealthy_peer(self, seconds: i64, peer: UnhealthyPeer) -> Self {
-        let cause = CommonCause {
-            what: "e is unhealthy too".to_owned(),
-            peer: Some(peer),
-        };
-        self.change(|m| m.history.common_cause = Some((ago(seconds), cause)))
-    }
-
-    /// Stopped, or asked to stop, in the way that is known.
-    fn stopped_by(self, by: StoppedBy) -> Self {
-        self.change(|m| m.history.stopper = Some(stopped_by(by, m)))
-    }
-
-    /// Asked for long ago: nobody knows who stopped it.
-    fn stopped_by_whom(self) -> Self {
-        self.stopped_by(StoppedBy::Nobody).change(|m| {
-            let stopper = m.history.stopper.as_mut().unwrap();
-            (stopper.asked_at, stopper.finished_at) = (ago(11), Some(ago(86_400)));
-        })
-    }
-
-    fn auto_remove(self) -> Self {
-        self.policy("no").change(|m| m.auto_remove = true)
+    fn auto_remove(self, by: AutoRemove) -> Self {
+        self.policy("no").change(|m| m.auto_remove = by)
     }
 }
 
@@ -251,54 +230,35 @@ impl Change for Member {
     }
 }
 
-/// A rollout, what is wished for it, and what is allowed.
+/// A rollout, what is desired, and what is allowed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scene {
     pub rollout: Rollout,
     pub desired: Desired,
     pub policy: Policy,
     pub facts: Facts,
+    pub now: DateTime<Utc>,
 }
 
 /// Nothing is paused, and the image was first seen an hour ago.
 pub fn holds() -> Holds {
     Holds {
         pause: None,
-        image: "harness/delegate:26.02.1".to_owned(),
+        image: V2.to_owned(),
         first_seen: Some(ago(3600)),
         place: Place::of("host", "image"),
     }
 }
 
 impl Scene {
-    /// No container; nothing new is wished for.
+    /// No container; nothing new is desired. All facts are known, and none stands in the way.
     pub fn new() -> Self {
         Self {
             rollout: Rollout {
                 name: "d".to_owned(),
                 workload: "docker-delegate".to_owned(),
-                serving: None,
-                candidate: None,
-                draining: Vec::new(),
-                withdrawn: Vec::new(),
-                standby: None,
-                failed: Vec::new(),
-                attempt: None,
-                helper: None,
-                opted_out: None,
-                task_of: None,
-                limits: OwnerLimits::default(),
-                single_instance: None,
-                no_free_port: None,
-                strategy: None,
-                name_conflict: None,
-                taken_names: Vec::new(),
-                vanished: Vec::new(),
-                renamed_predecessor: None,
-                ending_elsewhere: 0,
-                retained_images: Vec::new(),
-                obstacle: None,
-                inspect_error: None,
+                owner: OwnerSettings::default(),
+                ..Rollout::default()
             },
             desired: Desired::Keep(Reason::AwaitingSchedule { published: None }),
             policy: Policy {
@@ -310,15 +270,14 @@ impl Scene {
                 restarts_unhealthy: false,
                 timing: Timing::default(),
             },
-            // All that can be asked for is known, and nothing stands in the way.
             facts: Facts {
                 free_memory: Some(Ok(())),
                 hidden_obstacle: Some(Ok(())),
-                removed_by: Some(StoppedBy::Nobody),
                 manager: Some(Reach::Reachable),
                 holds: Some(Ok(holds())),
                 ..Facts::default()
             },
+            now: now(),
         }
     }
 
@@ -332,27 +291,25 @@ impl Scene {
         self
     }
 
+    pub fn retired(mut self, member: Member) -> Self {
+        self.rollout.old.push(named(member, Role::Retired));
+        self
+    }
+
     /// Renamed so many seconds ago.
     pub fn draining(mut self, seconds: i64, member: Member) -> Self {
-        let role = Role::Draining {
-            since: ago(seconds).timestamp(),
-        };
-        self.rollout.draining.push(named(member, role));
-        self.rollout.draining.sort_by_key(|member| member.role);
+        let since = ago(seconds).timestamp();
+        let old = named(member, Role::Draining { since });
+        self.rollout.old.insert(0, old);
         self
     }
 
     /// Withdrawn so many seconds ago.
     pub fn withdrawn(mut self, seconds: i64, member: Member) -> Self {
-        let role = Role::Withdrawn {
-            since: ago(seconds).timestamp(),
-        };
-        self.rollout.withdrawn.push(named(member, role));
-        self
-    }
-
-    pub fn standby(mut self, member: Member) -> Self {
-        self.rollout.standby = Some(named(member, Role::Standby));
+        let since = ago(seconds).timestamp();
+        self.rollout
+            .withdrawn
+            .push(named(member, Role::Withdrawn { since }));
         self
     }
 
@@ -363,28 +320,22 @@ impl Scene {
         self
     }
 
-    pub fn attempt(mut self, member: Member) -> Self {
-        self.rollout.attempt = Some(named(member, Role::Attempt));
+    pub fn helper(mut self, is_ready: bool, member: Member) -> Self {
+        self.rollout.helper = Some(named(member, Role::Helper { is_ready }));
         self
     }
 
-    pub fn helper(mut self, member: Member) -> Self {
-        let role = Role::Helper { is_ready: false };
-        self.rollout.helper = Some(named(member, role));
+    /// Its owner gave this one another name, under which it is a delegate of its own.
+    pub fn renamed(mut self, mut member: Member) -> Self {
+        "renamed".clone_into(&mut member.name);
+        self.rollout.relatives.push(member);
         self
     }
 
-    /// The helper says that it is ready.
-    pub fn ready_helper(mut self, member: Member) -> Self {
-        let role = Role::Helper { is_ready: true };
-        self.rollout.helper = Some(named(member, role));
-        self
-    }
-
-    /// Not a delegate, but an upgrader of which two cannot run at once.
-    pub fn upgrader(self) -> Self {
-        self.host_network()
-            .with(|rollout| OWN_WORKLOAD.clone_into(&mut rollout.workload))
+    /// Not a delegate, but the upgrader itself, seen by the container with this id.
+    pub fn upgrader(self, own: &str) -> Self {
+        self.with(|rollout| OWN_WORKLOAD.clone_into(&mut rollout.workload))
+            .knowing(|facts| facts.own = Some(ContainerId::new(own)))
     }
 
     /// The published image, not pulled yet in this run.
@@ -394,14 +345,6 @@ impl Scene {
             id: None,
             intent: Intent::Upgrade,
         };
-        self
-    }
-
-    /// Who wants the image.
-    pub fn demanded(mut self, by: Intent) -> Self {
-        if let Desired::Image { intent, .. } = &mut self.desired {
-            *intent = by;
-        }
         self
     }
 
@@ -415,7 +358,15 @@ impl Scene {
         self
     }
 
-    pub fn settle(mut self, reason: Reason) -> Self {
+    /// Who wants the image.
+    pub fn demanded(mut self, by: Intent) -> Self {
+        if let Desired::Image { intent, .. } = &mut self.desired {
+            *intent = by;
+        }
+        self
+    }
+
+    pub fn keep(mut self, reason: Reason) -> Self {
         self.desired = Desired::Keep(reason);
         self
     }
@@ -425,6 +376,17 @@ impl Scene {
         self
     }
 
+    pub fn knowing(mut self, change: impl FnOnce(&mut Facts)) -> Self {
+        change(&mut self.facts);
+        self
+    }
+
+    pub fn policy(mut self, change: impl FnOnce(&mut Policy)) -> Self {
+        change(&mut self.policy);
+        self
+    }
+
+    /// Two of it cannot run at once.
     pub fn host_network(self) -> Self {
         self.with(|rollout| rollout.single_instance = Some(SingleInstance::HostNetwork))
     }
@@ -433,88 +395,69 @@ impl Scene {
         self.policy(|policy| policy.strategy = strategy)
     }
 
-    pub fn policy(mut self, change: impl FnOnce(&mut Policy)) -> Self {
-        change(&mut self.policy);
-        self
-    }
-
-    pub fn knowing(mut self, change: impl FnOnce(&mut Facts)) -> Self {
-        change(&mut self.facts);
-        self
-    }
-
     pub fn decided(&self) -> Decided {
-        next(&self.rollout, &self.desired, &self.policy, &self.facts, now())
+        next(&self.rollout, &self.desired, &self.policy, &self.facts, self.now)
     }
 
-    pub fn decision(&self) -> Decision {
-        self.decided().decision
-    }
-
-    /// The step in words, with its reason or cause where it has one.
+    /// The row that applies, and the decision in words: `name_retired: rename old to d.retired`.
     pub fn next(&self) -> String {
-        let step = match self.decision() {
-            Decision::Rest(reason) => return format!("rest: {}", reason.kind()),
+        let Decided { row, decision } = self.decided();
+        format!("{row}: {}", self.words(decision))
+    }
+
+    fn words(&self, decision: Decision) -> String {
+        let step = match decision {
+            Decision::Rest(reason) => return format!("rest, {}", reason.kind()),
             Decision::Wait { reason, until } => {
-                return format!("wait {} s: {}", (until - now()).num_seconds(), reason.kind());
+                let milliseconds = (until - self.now).num_milliseconds();
+                let pause = duration::text(Duration::from_millis(milliseconds.try_into().unwrap()));
+                return format!("wait {pause}, {}", reason.kind());
             }
-            Decision::Learn(fact) => return format!("find out {fact}"),
+            Decision::Learn(fact) => return format!("find out {}", fact.kind()),
             Decision::Act(step) => step,
         };
         match step {
             Step::NoteFirstSeen { image } => format!("note that {image} is first seen"),
-            Step::Reject { id, to, cause, .. } => format!("reject {id} as {to}: {cause}"),
-            Step::SetAside { id, to, .. } => format!("set {id} aside as {to}"),
-            Step::Rename { id, to } => format!("rename {id} back to {to}"),
+            Step::Reject {
+                id, to, rejection, ..
+            } => format!("reject {id} as {to}: {rejection}"),
             Step::Create {
                 from,
                 reference,
                 release,
                 ..
-            } => format!("create from {from}: {reference}, release {release}"),
-            Step::Withdraw {
-                id,
-                to,
-                because: None,
-            } => format!("withdraw {id} as {}", relative(&to)),
-            Step::Withdraw {
-                id,
-                to,
-                because: Some(reason),
-            } => format!("withdraw {id} as {}: {}", relative(&to), reason.kind().as_str()),
-            Step::CreateAttemptMarker { candidate, image } => format!("mark {image} as tried by {candidate}"),
-            Step::Retire { id, to } => format!("retire {id} as {}", relative(&to)),
-            Step::Pull { reference } => format!("pull {reference}"),
-            Step::CreateHelper { from, image } => format!("make a helper of {from} with {image}"),
-            Step::CreateStandby { from } => format!("make a standby copy of the old container ({from})"),
-            Step::Recreate { from } => format!("create the old container again, from {from}"),
-            Step::Start { id, name } => format!("start {} ({id})", relative(&name)),
-            Step::Promote { id, to } => format!("promote the candidate ({id}) to {to}"),
-            Step::Restore { id, to } => format!("restore the old container ({id}) as {to}"),
-            Step::SetRestartPolicy { id, name, policy } => {
-                format!("set the restart policy of {} ({id}) to {policy}", relative(&name))
-            }
-            Step::Stop { id, name, grace } => {
+            } => format!("create release {release} from {from} with {reference}"),
+            Step::Withdraw { id, to, because, .. } => {
+                let because = because.map(|reason| format!(": {}", reason.kind()));
                 format!(
-                    "tell {} ({id}) to stop within {}",
-                    relative(&name),
-                    duration::text(grace)
+                    "withdraw {id} as {}{}",
+                    relative(&to),
+                    because.unwrap_or_default()
                 )
             }
-            Step::Restart {
-                id, grace, failures, ..
-            } => {
-                let grace = duration::text(grace);
-                format!("restart {id} within {grace} after {failures} failures")
+            Step::Pull { reference } => format!("pull {reference}"),
+            Step::Prepare { id, .. } => format!("prepare {id}"),
+            Step::CreateHelper { from, image } => format!("create a helper from {from} with {image}"),
+            Step::Recreate { from, image } => {
+                let image = image.map(|image| format!(" with {}", image.reference));
+                format!("recreate from {from}{}", image.unwrap_or_default())
             }
-            Step::Remove { id, name } => format!("remove {} ({id})", relative(&name)),
-            Step::RemoveImage { id } => format!("remove the image {id}, two releases old"),
+            Step::Start { id, .. } => format!("start {id}"),
+            Step::Retire { id, to }
+            | Step::Drain { id, to }
+            | Step::Promote { id, to }
+            | Step::Restore { id, to } => format!("rename {id} to {}", relative(&to)),
+            Step::SetRestartPolicy { id, policy, .. } => format!("set the policy of {id} to {policy}"),
+            Step::Stop { id, grace, .. } => format!("stop {id} within {}", duration::text(grace)),
+            Step::Restart { id, grace, .. } => format!("restart {id} within {}", duration::text(grace)),
+            Step::Remove { id, .. } => format!("remove {id}"),
+            Step::RemoveImage { id } => format!("remove the image {}", id.as_str()),
         }
     }
 
     /// The reason of a rest or a wait.
     pub fn reason(&self) -> Reason {
-        let decision = self.decision();
+        let decision = self.decided().decision;
         decision.reason().unwrap_or_else(|| panic!("{decision}")).clone()
     }
 }
@@ -524,40 +467,32 @@ pub fn parsed(reference: &str) -> ImageReference {
 }
 
 fn named(mut member: Member, role: Role) -> Member {
-    // Of one that drains an engine has mostly forgotten the beginning.
-    let by = match role {
-        Role::Draining { .. } => StoppedBy::Unknown,
-        _ => StoppedBy::Nobody,
-    };
     member.name = role.name("d");
     member.role = role;
-    let stopper = stopped_by(by, &member);
-    member.history.stopper.get_or_insert(stopper).role = role;
     member
 }
 
-/// The answer of now to the question who stopped it.
-pub fn stopped_by(by: StoppedBy, member: &Member) -> Stopper {
-    Stopper {
-        by,
-        role: member.role,
-        asked_at: now(),
-        started_at: member.started_at,
-        finished_at: member.finished_at,
+/// `d.draining-now` for the name of this moment, `d.draining-5` for that of five seconds ago.
+fn relative(name: &str) -> String {
+    let (base, word, since) = match Role::parse(name) {
+        (base, Role::Draining { since }) => (base, "draining", since),
+        (base, Role::Withdrawn { since }) => (base, "withdrawn", since),
+        _ => return name.to_owned(),
+    };
+    match now().timestamp() - since {
+        0 => format!("{base}.{word}-now"),
+        seconds => format!("{base}.{word}-{seconds}"),
     }
 }
 
-/// `d.draining-now` for the name it gets at this moment, `d.draining-5` for five seconds ago.
-fn relative(word: &str) -> String {
-    match Role::parse(word) {
-        (base, Role::Draining { since }) => match now().timestamp() - since {
-            0 => format!("{base}.draining-now"),
-            seconds => format!("{base}.draining-{seconds}"),
-        },
-        (base, Role::Withdrawn { since }) => match now().timestamp() - since {
-            0 => format!("{base}.withdrawn-now"),
-            seconds => format!("{base}.withdrawn-{seconds}"),
-        },
-        _ => word.to_owned(),
-    }
+/// Asserts what is decided in each of these scenes.
+pub fn check(cases: Vec<(Scene, &str)>) {
+    let found = cases
+        .into_iter()
+        .map(|(scene, expected)| (scene.next(), expected));
+    let faults: Vec<_> = found
+        .enumerate()
+        .filter(|(_, (found, expected))| found != expected)
+        .collect();
+    assert!(faults.is_empty(), "{faults:#?}");
 }

@@ -146,7 +146,7 @@ fn manager_errors() -> Vec<ManagerError> {
     ]
 }
 
-fn failures() -> [FailureCause; 10] {
+fn failures() -> [FailureCause; 9] {
     let ending = || "exited with code 3".to_owned();
     let health = "http://172.17.0.2:3460/api/health answers 503".to_owned();
     [
@@ -164,18 +164,15 @@ fn failures() -> [FailureCause; 10] {
             lasting: Duration::from_secs(600),
             health,
         },
-        FailureCause::HarmsOthers {
-            peer: "delegate-2".to_owned(),
-        },
-        FailureCause::HelperFailed {
-            cause: Box::new(FailureCause::Exited { ending: ending() }),
+        FailureCause::HelperFailed { ending: ending() },
+        FailureCause::NameNotTaken {
+            within: Duration::from_secs(30),
         },
         FailureCause::RejectedByAnother,
-        FailureCause::Vanished { problem: None },
     ]
 }
 
-fn held_back() -> [HeldBack; 7] {
+fn held_back() -> [HeldBack; 6] {
     [
         HeldBack::ManagerUnreachable {
             problem: "connection refused".to_owned(),
@@ -183,7 +180,6 @@ fn held_back() -> [HeldBack; 7] {
         HeldBack::AskingManager,
         HeldBack::CheckingAgain,
         HeldBack::MostUnhealthy { unhealthy: 2, all: 3 },
-        HeldBack::AskedToStop,
         HeldBack::Obstacle(obstacles()[0].clone()),
         HeldBack::Refused {
             problem: "403 Forbidden".to_owned(),
@@ -200,11 +196,7 @@ fn the_page_has_every_cause() {
         rows("`cannot_start_first`", &single_instance(), SingleInstance::kind),
         rows("`target_unknown`", &manager_errors(), ManagerError::kind),
         rows("`awaiting_answer`", &awaited, |awaited| awaited.into()),
-        rows(
-            "`rejected`, `inconclusive`, `confirming`, `candidate_vanished`",
-            &failures(),
-            FailureCause::kind,
-        ),
+        rows("`rejected`", &failures(), FailureCause::kind),
         rows("`restart_held_back`", &held_back(), |held_back| held_back.into()),
     ];
     page::has(PAGE, "causes", &table.concat());

@@ -15,7 +15,7 @@ const PAGE: &str = "docs/reference/events.md";
 fn words(action: Action) -> (&'static str, &'static str) {
     match action {
         Action::Upgraded => ("the new container works, and the old one has ended", ""),
-        Action::RolledBack => ("as `upgraded`, to an earlier image, because somebody ran `rollback`", ""),
+        Action::RolledBack => ("as `upgraded`, to an earlier image, because someone ran `rollback`", ""),
         Action::Rejected => ("a new container failed; its image is in quarantine", "[the cause](reasons.md#causes) of the failure"),
         Action::Withdrawn => ("a new container was given up, which says nothing about its image", "[the reason](reasons.md), where there is one"),
         Action::Restored => ("the old container serves again after a new one was rejected or withdrawn", ""),
@@ -24,7 +24,7 @@ fn words(action: Action) -> (&'static str, &'static str) {
         Action::HealthRegained => ("it is healthy again", "the probe"),
         Action::ImageRemoved => ("an image that no rollback goes back to was removed", ""),
         Action::Skipped => ("a delegate could not be served; once more with `\"resolved\":true` when that is over", "[the reason](reasons.md)"),
-        Action::SelfUpgraded => ("never in this version: the upgrader does not upgrade itself yet", ""),
+        Action::SelfUpgraded => ("the upgrader replaced its own container (`SELF_UPGRADE`)", ""),
     }
 }
 

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use delegate_upgrader::document::{DependencyKind, Obstacle, SingleInstance};
 use delegate_upgrader::manager::ManagerError;
 use delegate_upgrader::rollout::reason::{Awaited, Reason, ReasonKind};
-use delegate_upgrader::rollout::{FailureCause, HeldBack, InvalidLabel};
+use delegate_upgrader::rollout::{FailureCause, HeldBack, InvalidLabel, Rejection};
 use delegate_upgrader::schedule::wave::Wave;
 
 pub(super) const OLD: &str = "harness/delegate:26.02.88404";
@@ -46,8 +46,6 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
         ReasonKind::NotRunning => Reason::NotRunning {
             state: "exited".to_owned(),
         },
-        ReasonKind::AskedToStop => Reason::AskedToStop,
-        ReasonKind::Removed => Reason::Removed,
         ReasonKind::CustomImage => Reason::CustomImage {
             image: "registry.example/team/our-delegate:26.02.88404".to_owned(),
         },
@@ -136,32 +134,26 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
         ReasonKind::ConfigurationMismatch => Reason::ConfigurationMismatch {
             differences: "/HostConfig/Memory: 2147483648 expected, 0 found".to_owned(),
         },
-        ReasonKind::SettingsChanged => Reason::SettingsChanged {
-            differences: "/HostConfig/Memory: 2147483648 expected, 0 found".to_owned(),
-        },
+        ReasonKind::SettingsChanged => Reason::SettingsChanged,
         ReasonKind::Rejected => Reason::Rejected {
             image,
-            cause: not_healthy_in_time(),
+            rejection: Rejection {
+                cause: not_healthy_in_time(),
+                circumstances: vec!["2 of 3 delegates on this host were unhealthy".to_owned()],
+            },
         },
-        ReasonKind::AwaitingRetry => Reason::AwaitingRetry {
-            image,
-            attempt: 1,
-            until,
+        ReasonKind::CandidateVanished => Reason::CandidateVanished { image },
+        ReasonKind::Interrupted => Reason::Interrupted {
+            name: "delegate-1".to_owned(),
         },
-        ReasonKind::Confirming => Reason::Confirming {
-            image,
-            cause: not_healthy_in_time(),
+        ReasonKind::Returning => Reason::Returning {
+            name: draining,
+            at: until,
         },
-        ReasonKind::Inconclusive => Reason::Inconclusive {
-            image,
-            cause: not_healthy_in_time(),
-            common_cause: "the Manager is unreachable".to_owned(),
-            attempts: 0,
+        ReasonKind::BetweenLives => Reason::BetweenLives {
+            name: "delegate-1".to_owned(),
         },
-        ReasonKind::CandidateVanished => Reason::CandidateVanished {
-            image,
-            cause: FailureCause::Vanished { problem: None },
-        },
+        ReasonKind::ReplacedByCompose => Reason::ReplacedByCompose,
         ReasonKind::RolledBack => Reason::RolledBack {
             image,
             to: OLD.to_owned(),
@@ -230,7 +222,6 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
         },
         ReasonKind::RemovalStuck => Reason::RemovalStuck { name: draining },
         ReasonKind::SuccessorUnhealthy => Reason::SuccessorUnhealthy { verdict },
-        ReasonKind::NoFallback => Reason::NoFallback { verdict },
         ReasonKind::NoContainer => Reason::NoContainer,
         ReasonKind::RestartBackoff => Reason::RestartBackoff {
             failures: 3,

@@ -53,7 +53,7 @@ pub async fn exec_runs_a_program_without_a_shell<L: Lab>(lab: &L) {
     }
 }
 
-pub async fn exec_goes_on_after_its_caller_went_away<L: Lab>(lab: &L) {
+pub async fn exec_continues_after_its_caller_disconnects<L: Lab>(lab: &L) {
     let engine = lab.engine();
     let id = started_of(lab, "hung", Behaviour::default()).await;
     let exec = engine

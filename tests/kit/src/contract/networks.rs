@@ -11,7 +11,7 @@ use super::lab::Lab;
 use super::steps::{assert_not_found, created, created_of, seconds, started_of, state_of, until_exited};
 use crate::twin::Behaviour;
 
-pub async fn a_second_connect_is_no_error<L: Lab>(lab: &L) {
+pub async fn second_connect_is_not_an_error<L: Lab>(lab: &L) {
     let id = created_of(lab, "connected", Behaviour::default()).await;
     let network = lab.network().await;
     let endpoint = json!({ "Aliases": ["worker"] });

@@ -69,7 +69,7 @@ pub async fn a_restart_is_a_new_life_of_the_same_container<L: Lab>(lab: &L) {
     assert_eq!(state_of(lab, &id).await, RunState::Running);
 }
 
-pub async fn a_paused_container_is_up_and_goes_on<L: Lab>(lab: &L) {
+pub async fn paused_container_is_up_and_can_be_resumed<L: Lab>(lab: &L) {
     let id = started_of(lab, "paused", Behaviour::default()).await;
     let name = lab.name("paused");
     let first = lab.engine().inspect(&id).await.expect("inspect").started_at();
@@ -212,7 +212,7 @@ pub async fn a_tag_moves_to_the_image_that_gets_it<L: Lab>(lab: &L) {
 }
 
 /// A restart that was asked for ends in another life, whatever somebody does to the one before meanwhile.
-pub async fn what_somebody_ends_while_it_is_restarted_lives_again<L: Lab>(lab: &L) {
+pub async fn container_ended_during_its_restart_is_started_again<L: Lab>(lab: &L) {
     let lives_again = async |base: &str, act: fn(String) -> OperatorAction| {
         let id = started_of(lab, base, Behaviour::ignores_stop()).await;
         let first = lab.engine().inspect(&id).await.expect("inspect").started_at();

@@ -182,7 +182,7 @@ pub async fn a_restart_lets_the_container_drain_and_starts_it_again<L: Lab>(lab:
     );
 }
 
-pub async fn a_restart_goes_on_after_its_caller_went_away<L: Lab>(lab: &L) {
+pub async fn restart_continues_after_its_caller_disconnects<L: Lab>(lab: &L) {
     let id = started_of(lab, "abandoned", Behaviour::drains(seconds(4))).await;
     let (first, begun) = (life_of(lab, &id).await, Instant::now());
     let abandoned = timeout(SOON, lab.engine().restart(&id, LONG)).await;
@@ -198,7 +198,7 @@ pub async fn a_restart_goes_on_after_its_caller_went_away<L: Lab>(lab: &L) {
     assert!(begun.elapsed() >= seconds(4), "after {:?}", begun.elapsed());
 }
 
-pub async fn the_grace_of_a_restart_ends_after_its_caller_went_away<L: Lab>(lab: &L) {
+pub async fn grace_of_a_restart_ends_after_its_caller_disconnects<L: Lab>(lab: &L) {
     let id = started_of(lab, "deaf-again", Behaviour::ignores_stop()).await;
     let first = life_of(lab, &id).await;
     let abandoned = timeout(SOON, lab.engine().restart(&id, seconds(3))).await;

@@ -14,7 +14,7 @@ use super::steps::{
 };
 use crate::twin::Behaviour;
 
-pub async fn a_second_start_is_no_error<L: Lab>(lab: &L) {
+pub async fn second_start_is_not_an_error<L: Lab>(lab: &L) {
     let id = started_of(lab, "twice", Behaviour::default()).await;
     let first = lab.engine().inspect(&id).await.expect("inspect").started_at();
     lab.engine().start(&id).await.expect("start again");
@@ -24,7 +24,7 @@ pub async fn a_second_start_is_no_error<L: Lab>(lab: &L) {
 }
 
 /// Some engines go on with a start whose caller went away; others cancel it, and record the cancellation as an error.
-pub async fn a_start_whose_caller_went_away_is_no_refusal_and_can_be_repeated<L: Lab>(lab: &L) {
+pub async fn abandoned_start_can_be_repeated<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     for milliseconds in [1, 5, 10, 20, 50] {
         let id = created(lab, &format!("abandoned-{milliseconds}"), &lab.body(&image)).await;
@@ -57,7 +57,7 @@ pub async fn a_container_that_cannot_start_stays_created<L: Lab>(lab: &L) {
     assert_ne!(seen.exit_code(), 0);
 }
 
-pub async fn a_stop_is_final_and_a_second_one_no_error<L: Lab>(lab: &L) {
+pub async fn stop_is_final_and_can_be_repeated<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     let mut body = lab.body(&image);
     body["HostConfig"]["RestartPolicy"] = json!({ "Name": "always" });
@@ -75,7 +75,7 @@ pub async fn a_stop_is_final_and_a_second_one_no_error<L: Lab>(lab: &L) {
     );
 }
 
-pub async fn a_stop_of_a_created_container_is_no_error<L: Lab>(lab: &L) {
+pub async fn stop_of_a_created_container_is_not_an_error<L: Lab>(lab: &L) {
     let id = created_of(lab, "created", Behaviour::default()).await;
     lab.engine().stop(&id, seconds(10)).await.expect("stop");
     assert_eq!(state_of(lab, &id).await, RunState::Created);
@@ -131,7 +131,7 @@ pub async fn a_shorter_stop_overrides_a_longer_one<L: Lab>(lab: &L) {
     assert_eq!(until_exited(lab, &id).await.exit_code(), 137);
 }
 
-pub async fn a_stop_goes_on_after_its_caller_went_away<L: Lab>(lab: &L) {
+pub async fn stop_continues_after_its_caller_disconnects<L: Lab>(lab: &L) {
     let id = started_of(lab, "abandoned", Behaviour::drains(seconds(4))).await;
     let abandoned = timeout(SOON, lab.engine().stop(&id, LONG)).await;
     assert!(abandoned.is_err(), "it drains for a while");
@@ -143,7 +143,7 @@ pub async fn a_stop_goes_on_after_its_caller_went_away<L: Lab>(lab: &L) {
     assert_eq!(until_exited(lab, &id).await.exit_code(), 0);
 }
 
-pub async fn the_grace_ends_after_its_caller_went_away<L: Lab>(lab: &L) {
+pub async fn grace_ends_after_its_caller_disconnects<L: Lab>(lab: &L) {
     let id = started_of(lab, "deaf-abandoned", Behaviour::ignores_stop()).await;
     let abandoned = timeout(SOON, lab.engine().stop(&id, seconds(3))).await;
     assert!(abandoned.is_err(), "it ignores its stop signal");
@@ -164,7 +164,7 @@ pub async fn a_running_container_is_not_removed<L: Lab>(lab: &L) {
     assert_eq!(state_of(lab, &id).await, RunState::Running);
 }
 
-pub async fn a_removed_container_is_gone_and_removing_it_again_no_error<L: Lab>(lab: &L) {
+pub async fn removal_can_be_repeated<L: Lab>(lab: &L) {
     let id = created_of(lab, "gone", Behaviour::default()).await;
     lab.engine().remove(&id).await.expect("remove");
     assert_not_found(&lab.engine().inspect(&id).await);

@@ -59,7 +59,6 @@ pub enum Operation {
     Logs,
     MemoryUsage,
     CopiedFiles,
-    Events,
     Watch,
     Remove,
     RemoveImage,
@@ -82,7 +81,6 @@ impl Operation {
                 | Self::Logs
                 | Self::MemoryUsage
                 | Self::CopiedFiles
-                | Self::Events
                 | Self::Watch
                 | Self::RegistryDigest
         )

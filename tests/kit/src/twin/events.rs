@@ -1,14 +1,6 @@
 //! The events of the twin: what happened to containers, when, and who caused it.
 
-use chrono::{DateTime, Utc};
-use delegate_upgrader::container::ContainerId;
-use delegate_upgrader::engine::{EventKind, HostEvent};
-
 use super::container::At;
-use super::state::State;
-
-/// So many events an engine remembers.
-const REMEMBERED: usize = 256;
 
 /// Something that happened on the host, by command or by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,36 +47,4 @@ pub enum Happened {
         from: String,
     },
     Removed,
-}
-
-impl State {
-    /// The events that the engine still remembers, since then. It forgets them when it ends.
-    pub(super) fn told(&self, since: DateTime<Utc>) -> Vec<HostEvent> {
-        let events = self.events.get(self.forgotten_events..).unwrap_or_default();
-        let last = events.len().saturating_sub(REMEMBERED);
-        let events = events[last..].iter();
-        let since = events.filter(|event| self.wall(event.at) >= since);
-        let told = since.flat_map(|event| {
-            let kinds = match &event.what {
-                Happened::Started => vec![EventKind::Started],
-                Happened::NotStarted => vec![EventKind::Disconnected],
-                Happened::Signalled | Happened::SignalledAgain => vec![EventKind::Signalled {
-                    signal: "15".to_owned(),
-                }],
-                Happened::Renamed { .. } => vec![EventKind::Renamed],
-                Happened::Exited { .. } => vec![EventKind::Other, EventKind::Disconnected],
-                Happened::Created | Happened::Removed => vec![EventKind::Other],
-            };
-            kinds.into_iter().map(|kind| HostEvent {
-                id: ContainerId::new(event.id.clone()),
-                name: if kind == EventKind::Disconnected {
-                    String::new()
-                } else {
-                    event.name.clone()
-                },
-                kind,
-            })
-        });
-        told.collect()
-    }
 }

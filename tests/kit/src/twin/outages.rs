@@ -30,7 +30,6 @@ impl State {
     pub(super) fn go_down(&mut self, downtime: Duration, down: Down) {
         self.restarts += 1;
         self.down = down;
-        self.forgotten_events = self.events.len();
         for container in &mut self.containers {
             container.starts_again = false;
         }
@@ -74,7 +73,6 @@ impl State {
     pub(super) fn boot(&mut self) {
         self.down_until = None;
         // What became of its containers meanwhile, the engine that went away did not tell this one.
-        self.forgotten_events = self.events.len();
         self.cause = Cause::Engine;
         if self.down == Down::Killed {
             // It tells this as it tells what somebody asks for.

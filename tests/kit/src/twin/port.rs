@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use delegate_upgrader::container::{ContainerId, ContainerSummary, ImageId, Inspected, RunState, is_listed};
-use delegate_upgrader::engine::{Engine, EngineError, EngineInfo, HostEvent, PullProgress, Storage, Volume};
+use delegate_upgrader::engine::{Engine, EngineError, EngineInfo, PullProgress, Storage, Volume};
 use delegate_upgrader::image::ImageReference;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -413,13 +412,6 @@ impl Engine for Twin {
     async fn memory_usage(&self, id: &ContainerId) -> Result<u64, EngineError> {
         self.call(Operation::MemoryUsage, id.as_str(), String::new(), |state| {
             state.find(id.as_str()).map(|_| 64 * 1024 * 1024)
-        })
-        .await
-    }
-
-    async fn events(&self, since: DateTime<Utc>) -> Result<Vec<HostEvent>, EngineError> {
-        self.call(Operation::Events, "", since.to_string(), |state| {
-            Ok(state.told(since))
         })
         .await
     }

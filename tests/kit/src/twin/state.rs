@@ -71,7 +71,6 @@ pub(super) struct State {
     /// Hears of each event.
     pub told: watch::Sender<()>,
     /// How many of the events the engine does not remember, since it has ended meanwhile.
-    pub forgotten_events: usize,
     pub faults: Option<FaultHook>,
     /// Changes the configuration of each new container.
     pub garble: Option<Garble>,
@@ -101,7 +100,6 @@ impl State {
             execs: Vec::new(),
             events: Arc::default(),
             told: watch::channel(()).0,
-            forgotten_events: 0,
             faults: None,
             garble: None,
             serial: 0,

@@ -62,10 +62,12 @@ impl Carried<'_> {
         }
     }
 
-    /// Whether the container has `--rm`, or a label on a copy says that its original has.
+    /// Whether the container has `--rm`, or stands for one that had it.
     fn should_auto_remove(&self) -> bool {
         let remembers = fields(self.config, "Labels").get(label::AUTO_REMOVE) == Some(&json!("true"));
-        remembers || self.container["HostConfig"]["AutoRemove"] == json!(true)
+        let policy = &self.container["HostConfig"]["RestartPolicy"]["Name"];
+        let has_no_policy = policy.as_str().is_none_or(|name| name.is_empty() || name == "no");
+        (remembers && has_no_policy) || self.container["HostConfig"]["AutoRemove"] == json!(true)
     }
 
     /// The labels that are ours on what was made, with their values.
@@ -75,10 +77,10 @@ impl Carried<'_> {
         if self.given.is_by_id {
             expected.insert(label::IMAGE, REFERENCE.to_owned());
         }
-        if self.given.is_standby && self.should_auto_remove() {
+        if self.should_auto_remove() {
             expected.insert(label::AUTO_REMOVE, "true".to_owned());
         }
-        if self.given.is_standby && !self.connect.is_empty() {
+        if !self.connect.is_empty() {
             let networks: Map<String, Value> = self.connect.iter().cloned().collect();
             expected.insert(label::NETWORKS, Value::Object(networks).to_string());
         }
@@ -252,9 +254,8 @@ impl Carried<'_> {
                 .filter(more)
                 .all(|field| ["Binds", "Mounts", "AutoRemove"].contains(&field.as_str()))
         );
-        // A standby must not vanish when it stops; what is made from it has what its original had.
-        let auto_remove = made.get("AutoRemove") == Some(&json!(true));
-        assert_eq!(auto_remove, self.should_auto_remove() && !self.given.is_standby);
+        // Nothing that we create may vanish when it stops.
+        assert_ne!(made.get("AutoRemove"), Some(&json!(true)));
     }
 
     fn config_parent(&self) -> &Map<String, Value> {

@@ -1,0 +1,96 @@
+//! `retry` and `rollback`: what an operator asks for one delegate. A daemon may run beside them: container names are
+//! unique, so the two cannot get in each other's way.
+
+use std::sync::Arc;
+
+use tracing::warn;
+
+use super::run::{LAST_EVENTS, made, make_listeners, single_run};
+use super::shutdown::until_shutdown;
+use super::status::daemon_answers;
+use super::{Exit, fail};
+use crate::app::{self, Upgrader};
+use crate::config::Settings;
+use crate::daemon;
+use crate::events::Listeners;
+use crate::reconcile::operator::OperatorError;
+
+pub(super) async fn retry(settings: &Settings, container: &str) -> Result<Exit, Exit> {
+    let listeners = listeners(settings).await?;
+    let ledger = made(app::ledger(settings, &listeners))?.of_operator();
+    let mut upgrader = single_run(settings, ledger).await?;
+    until_shutdown(Box::pin(async {
+        let started = upgrader.retry(container).await;
+        let exit = finish(&mut upgrader, started).await;
+        listeners.finish(LAST_EVENTS).await;
+        exit
+    }))
+    .await
+}
+
+pub(super) async fn rollback(
+    settings: &Settings,
+    container: &str,
+    release: Option<u64>,
+) -> Result<Exit, Exit> {
+    let listeners = listeners(settings).await?;
+    let ledger = made(app::ledger(settings, &listeners))?.of_operator();
+    let mut upgrader = single_run(settings, ledger).await?;
+    until_shutdown(Box::pin(async {
+        let started = match release {
+            None => upgrader.rollback(container).await,
+            Some(release) => {
+                let records = app::records(settings);
+                upgrader.rollback_to(container, release, records).await
+            }
+        };
+        let exit = finish(&mut upgrader, started).await;
+        listeners.finish(LAST_EVENTS).await;
+        exit
+    }))
+    .await
+}
+
+/// Receivers of this command's outcomes: none where a daemon runs beside it, which reports the same.
+async fn listeners(settings: &Settings) -> Result<Arc<Listeners>, Exit> {
+    if daemon_answers().await {
+        Ok(Arc::default())
+    } else {
+        make_listeners(settings)
+    }
+}
+
+async fn finish(upgrader: &mut Upgrader, started: Result<(), OperatorError>) -> Result<Exit, Exit> {
+    if let Err(error) = started {
+        let exit = match &error {
+            OperatorError::Engine(_) => Exit::Unavailable,
+            OperatorError::HealthOnly => Exit::Config,
+            OperatorError::NoSuchDelegate { .. } | OperatorError::NoSuchRelease { .. } => Exit::Usage,
+            _ => Exit::NotServed,
+        };
+        return Err(fail(error, exit));
+    }
+    let report = daemon::run_to_completion(upgrader)
+        .await
+        .map_err(|error| fail(error, Exit::Unavailable))?;
+    let mut exit = if report.delegates.is_empty() {
+        Exit::NotServed
+    } else {
+        Exit::Ok
+    };
+    for delegate in report
+        .delegates
+        .iter()
+        .filter(|delegate| !delegate.runs_the_target())
+    {
+        warn!(
+            container = delegate.container,
+            workload = delegate.workload,
+            "{} was not replaced: {}",
+            delegate.container,
+            delegate.message
+        );
+        exit = Exit::NotServed;
+    }
+    Ok(exit)
+}

@@ -1,0 +1,34 @@
+//! Circumstances, other than its image, that may have kept a candidate from working. They decide nothing: they go into the
+//! message.
+
+use super::{Facts, Member, Rollout};
+use crate::text::time;
+
+/// The facts that were known at the time of a rejection and may have mattered, each in words.
+pub(super) fn circumstances(rollout: &Rollout, facts: &Facts, candidate: &Member) -> Vec<String> {
+    let serving = rollout.serving.as_ref();
+    let serving = serving.filter(|serving| serving.id != candidate.id && !serving.is_successor_of(candidate));
+    let unhealthy = serving.filter(|serving| !serving.works());
+    let unhealthy = unhealthy.map(|serving| {
+        format!(
+            "the delegate in service was not healthy either: {}",
+            serving.health
+        )
+    });
+    let restarted = serving.and_then(|serving| {
+        let since = serving.life.started_at?;
+        let was_restarted = since > candidate.life.started_at.unwrap_or(candidate.created_at);
+        was_restarted.then(|| {
+            let since = time::text(since);
+            format!("the delegate in service was restarted at {since}, so Docker or the host may have been restarted")
+        })
+    });
+    let manager = facts.manager_problem.clone();
+    let (ailing, all) = (facts.unhealthy_delegates, facts.delegates);
+    let others =
+        (ailing > 0 && all > 1).then(|| format!("{ailing} of {all} delegates on this host were unhealthy"));
+    [unhealthy, restarted, manager, others]
+        .into_iter()
+        .flatten()
+        .collect()
+}

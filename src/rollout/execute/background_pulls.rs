@@ -1,0 +1,315 @@
+//! Pulls take minutes, so they run in the background: one per image, however many delegates want it.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tracing::{debug, info};
+
+use super::progress::{Meter, PullState};
+use crate::container::ImageId;
+use crate::document::image_platform;
+use crate::engine::{Engine, EngineError, EngineInfo, PullProgress};
+use crate::host::capacity::{Disk, MARGIN, Room};
+use crate::image::ImageReference;
+use crate::rollout::Rollout;
+use crate::rollout::failure::Failure;
+use crate::rollout::reason::Reason;
+
+/// How often a pull's progress is logged.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(30);
+
+/// How long an image is not pulled again after the disk was full, where its free space is unknown.
+const FULL_DISK_PAUSE: Duration = Duration::from_secs(3600);
+
+/// So many images are pulled at once at most; the engine has a limit of its own for their layers.
+const MAX_OPEN: usize = 10;
+
+/// The pulls in progress. They end when this is dropped, and the next ones may have to start over.
+#[derive(Debug)]
+pub struct Pulls {
+    tasks: JoinSet<(Pulled, Option<FullDisk>)>,
+    /// The others wait.
+    open: Arc<Semaphore>,
+    /// Receives each pull that has ended.
+    ending: Arc<Notify>,
+    in_progress: HashMap<String, Meter>,
+    /// The images whose last pull found too little room. Only this process knows: the next one pulls once more, which
+    /// costs traffic, and no container.
+    full_disks: HashMap<String, FullDisk>,
+}
+
+/// A pull that found too little room.
+#[derive(Clone, Debug)]
+struct FullDisk {
+    reason: Reason,
+    /// The free space before it began, in bytes.
+    available: Option<u64>,
+    since: Instant,
+}
+
+/// A pull that ended.
+#[derive(Debug)]
+pub struct Pulled {
+    /// The first delegate that wanted the image, as it was when the pull started.
+    pub rollout: Rollout,
+    /// The image.
+    pub reference: ImageReference,
+    /// The id behind the reference, read after the pull.
+    pub outcome: Result<ImageId, Failure>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl Default for Pulls {
+    fn default() -> Self {
+        Self {
+            tasks: JoinSet::new(),
+            open: Arc::new(Semaphore::new(MAX_OPEN)),
+            ending: Arc::default(),
+            in_progress: HashMap::new(),
+            full_disks: HashMap::new(),
+        }
+    }
+}
+
+impl Pulls {
+    /// Starts a pull for a delegate in service, unless the image is being pulled already.
+    pub fn start<E: Engine>(
+        &mut self,
+        engine: &Arc<E>,
+        rollout: &Rollout,
+        reference: &ImageReference,
+        disk: Disk,
+    ) {
+        let Some(serving) = rollout.replaceable() else {
+            return;
+        };
+        let (serving, running) = (serving.id.clone(), serving.image_id.clone());
+        let meter = match self.in_progress.entry(reference.normalised()) {
+            Entry::Occupied(_) => return,
+            Entry::Vacant(entry) => entry.insert(Meter::default()).clone(),
+        };
+        let last = self.full_disks.get(&reference.normalised()).cloned();
+        let (engine, rollout, reference) = (Arc::clone(engine), rollout.clone(), reference.clone());
+        let (open, ending) = (Arc::clone(&self.open), Arc::clone(&self.ending));
+        self.tasks.spawn(async move {
+            // It is never closed.
+            let _permit = open.acquire().await;
+            let begun = Instant::now();
+            let engine = engine.as_ref();
+            let before = Before {
+                running: engine.inspect_image(running.as_str()).await,
+                wanted: engine.inspect_image(&reference.to_string()).await,
+            };
+            let is_there = before.is_there(&running);
+            let room = match &before.running {
+                Ok(running) if !is_there => disk.room(engine, &serving, running).await,
+                _ => None,
+            };
+            let last = last.filter(|_| !is_there);
+            let refusal = too_little_disk(room, last.as_ref(), &reference);
+            let (outcome, full_disk) = if let Some(reason) = refusal {
+                (Err(Failure::Refused(reason)), last)
+            } else {
+                let mut is_full = false;
+                let outcome = pull(engine, before, &reference, &meter, &mut is_full).await;
+                let full_disk = match &outcome {
+                    Err(Failure::Refused(reason)) if is_full => Some(FullDisk {
+                        reason: reason.clone(),
+                        available: room.map(|room| room.available),
+                        since: Instant::now(),
+                    }),
+                    _ => None,
+                };
+                (outcome, full_disk)
+            };
+            let pulled = Pulled {
+                rollout,
+                reference,
+                outcome,
+                took: begun.elapsed(),
+            };
+            // This task has ended by the time that the receiver continues.
+            ending.notify_one();
+            (pulled, full_disk)
+        });
+    }
+
+    /// Completes when a pull ends, or has since the last call; never where there is none.
+    pub async fn changed(&self) {
+        self.ending.notified().await;
+    }
+
+    /// Whether this image is being pulled.
+    pub fn is_in_progress(&self, reference: &ImageReference) -> bool {
+        self.in_progress.contains_key(&reference.normalised())
+    }
+
+    /// How far the pull of this image has come, as far as the engine says.
+    pub fn progress(&self, image: &str) -> Option<PullState> {
+        let reference: ImageReference = image.parse().ok()?;
+        self.in_progress.get(&reference.normalised())?.state(image)
+    }
+
+    /// Hands out a pull that has ended, each once.
+    pub fn ended(&mut self) -> Option<Pulled> {
+        match self.tasks.try_join_next()? {
+            Ok((pulled, full_disk)) => {
+                let image = pulled.reference.normalised();
+                self.in_progress.remove(&image);
+                match full_disk {
+                    Some(full_disk) => self.full_disks.insert(image, full_disk),
+                    None => self.full_disks.remove(&image),
+                };
+                Some(pulled)
+            }
+            // It is unknown which pull it was, so all may be started again.
+            Err(error) => {
+                debug!(%error, "the task of a pull failed");
+                self.in_progress.clear();
+                None
+            }
+        }
+    }
+}
+
+/// The engine's answers before a pull.
+struct Before {
+    /// The image that runs now.
+    running: Result<Value, EngineError>,
+    /// The image that the reference stands for.
+    wanted: Result<Value, EngineError>,
+}
+
+impl Before {
+    /// Whether the image is there already, and so needs no space: unless it is what runs now under a tag that may have moved.
+    fn is_there(&self, running: &ImageId) -> bool {
+        let there = self.wanted.as_ref().ok();
+        there.and_then(image_id).is_some_and(|id| id != *running)
+    }
+}
+
+/// Whether the image may not fit, by the room for it and by its last pull, where that filled the disk.
+fn too_little_disk(
+    room: Option<Room>,
+    last: Option<&FullDisk>,
+    reference: &ImageReference,
+) -> Option<Reason> {
+    let known = last.and_then(|last| last.available);
+    if let Some(last) = last
+        && (room.is_none() || known.is_none())
+    {
+        return (last.since.elapsed() < FULL_DISK_PAUSE).then(|| last.reason.clone());
+    }
+    let Room { needed, available } = room?;
+    // As much as there was did not do.
+    let needed = needed.max(known.map_or(0, |known| known.saturating_add(MARGIN)));
+    debug!(image = %reference, needed, available, "free space on the engine's disk, in bytes");
+    (needed > available).then(|| Reason::TooLittleDisk {
+        image: reference.to_string(),
+        needed,
+        available,
+    })
+}
+
+/// Pulls an image and returns its id, which is read after the pull whatever its outcome was: errors arrive inside a 200
+/// stream, and some of them are not errors. Says whether the disk was full.
+async fn pull<E: Engine>(
+    engine: &E,
+    before: Before,
+    reference: &ImageReference,
+    meter: &Meter,
+    is_full: &mut bool,
+) -> Result<ImageId, Failure> {
+    let refused = |problem: String| {
+        Failure::Refused(Reason::PullFailed {
+            image: reference.to_string(),
+            problem,
+        })
+    };
+    let needed = match before.running {
+        Ok(running) => image_platform(&running),
+        Err(error) if is_refused_for_good(&error) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let EngineInfo { os, architecture, .. } = engine.info().await?;
+    // Only an emulated platform is named; the engine pulls for its own anyway.
+    let platform = needed
+        .as_deref()
+        .filter(|needed| *needed != format!("{os}/{architecture}"));
+    let before = match before.wanted {
+        Ok(image) => Some(image),
+        Err(error) if matches!(error, EngineError::NotFound(_)) || is_refused_for_good(&error) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let mut logged_at = Instant::now();
+    let image = reference.to_string();
+    let progress = |progress: PullProgress| {
+        meter.note(progress);
+        if logged_at.elapsed() >= PROGRESS_INTERVAL
+            && let Some(state) = meter.state(&image)
+        {
+            logged_at = Instant::now();
+            let (current_bytes, total_bytes) = (state.current, state.total);
+            info!(image, current_bytes, total_bytes, "pulling: {state}");
+        }
+    };
+    let pulled = engine.pull(reference, platform, progress).await;
+    *is_full = pulled.as_ref().is_err_and(EngineError::is_disk_full);
+    if let Err(error @ EngineError::Unreachable(_)) = pulled {
+        return Err(error.into());
+    }
+    let image = match engine.inspect_image(&reference.to_string()).await {
+        Ok(image) => image,
+        Err(EngineError::NotFound(_)) => {
+            let problem = pulled.err().map_or_else(
+                || "no such image after the pull".to_owned(),
+                |error| error.explain(reference.registry()),
+            );
+            return Err(refused(problem));
+        }
+        Err(error) if is_refused_for_good(&error) => {
+            let error = pulled.err().unwrap_or(error);
+            return Err(refused(error.explain(reference.registry())));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if let Err(error) = pulled {
+        // An image that was there before says nothing about this pull.
+        if before.as_ref().map(image_id) == Some(image_id(&image)) {
+            return Err(refused(error.explain(reference.registry())));
+        }
+        debug!(image = %reference, %error, "the pull reported an error, but the image is there");
+    }
+    if let (Some(offered), Some(needed)) = (image_platform(&image), needed)
+        && offered != needed
+    {
+        return Err(Failure::Refused(Reason::WrongPlatform {
+            image: reference.to_string(),
+            offered,
+            needed,
+        }));
+    }
+    image_id(&image).ok_or_else(|| refused("the engine shows an image without an id".to_owned()))
+}
+
+/// Whether a socket proxy refused the call: repeating it would not help.
+fn is_refused_for_good(error: &EngineError) -> bool {
+    matches!(
+        error,
+        EngineError::Refused {
+            status: 401 | 403 | 405,
+            ..
+        }
+    )
+}
+
+fn image_id(image: &Value) -> Option<ImageId> {
+    image.get("Id").and_then(Value::as_str).map(ImageId::new)
+}

@@ -1,0 +1,271 @@
+//! The memory of this process about a container: hints that a restart of the process loses.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{Checks, WorkSeen};
+use crate::container::{ContainerId, ImageId};
+use crate::document::SingleInstance;
+use crate::health::Health;
+
+/// Two observations further apart than this do not vouch for the time between them.
+const MAX_OBSERVATION_GAP: Duration = Duration::from_secs(120);
+
+/// The memory of the present life of one container.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct History {
+    /// Since when this process has seen it started.
+    pub seen_since: Option<DateTime<Utc>>,
+    /// Since when it has been healthy at every observation.
+    pub healthy_since: Option<DateTime<Utc>>,
+    /// Since when it has not been healthy at any observation.
+    pub unhealthy_since: Option<DateTime<Utc>>,
+    /// When this process asked it to stop.
+    pub stop_requested_at: Option<DateTime<Utc>>,
+    /// The starts that the engine refused.
+    pub starts: RefusedStarts,
+    /// Whether it differs from what it is to replace.
+    pub comparison: Comparison,
+    /// The most restarts that the engine has counted; it forgets them when a container is stopped.
+    pub max_restart_count: u64,
+    /// The work that it reported.
+    pub work: WorkSeen,
+    /// The findings of its health checks.
+    pub checks: Checks,
+    last_observation: Option<DateTime<Utc>>,
+    started_at: Option<DateTime<Utc>>,
+    verdict: Option<Verdict>,
+}
+
+/// The outcome of comparing a candidate, once it has its networks, with the container it is to replace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Comparison {
+    /// This process has not compared them.
+    #[default]
+    Pending,
+    /// They differ in nothing but the image.
+    Same,
+    /// They differ, in these settings.
+    Different(String),
+}
+
+/// The starts of a container that the engine refused.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RefusedStarts {
+    /// How many there were in a row that may pass.
+    pub count: u32,
+    /// Why the engine will not start it, ever.
+    pub for_good: Option<String>,
+}
+
+/// The verdict of a probe.
+#[derive(Clone, Debug, PartialEq)]
+struct Verdict {
+    at: DateTime<Utc>,
+    /// When the life of the container began that it is about.
+    life: Option<DateTime<Utc>>,
+    health: Health,
+}
+
+/// When a container was seen. An observation takes its time, a minute where a call hangs, and what it shows was so at
+/// some moment of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// From then on what is new counts: the end of the observation.
+    pub from: DateTime<Utc>,
+    /// Until then what lasts is vouched for: its beginning.
+    pub until: DateTime<Utc>,
+}
+
+impl From<DateTime<Utc>> for Seen {
+    /// At this very moment.
+    fn from(moment: DateTime<Utc>) -> Self {
+        Self {
+            from: moment,
+            until: moment,
+        }
+    }
+}
+
+/// Where the verdict of an observation comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// The container was checked just now.
+    Done,
+    /// The engine says what the last probe of its HEALTHCHECK found, which was known, or is of an unknown age.
+    Repeated,
+    /// It was checked so recently that it was not checked again.
+    Recent,
+    /// It has been asked and has not answered: the observation vouches for nothing.
+    Awaited,
+}
+
+impl History {
+    /// The last verdict, if it was given within `age` before `now` and in the life that began at `started_at`.
+    pub fn recent_health(
+        &self,
+        now: DateTime<Utc>,
+        age: Duration,
+        started_at: Option<DateTime<Utc>>,
+    ) -> Option<Health> {
+        let verdict = self.verdict.as_ref().filter(|_| !self.checks.is_due)?;
+        let recent = (now - verdict.at).to_std().is_ok_and(|elapsed| elapsed < age);
+        self.verdict_on(started_at).filter(|_| recent).cloned()
+    }
+
+    /// Moves all moments along with a clock that was set by so much.
+    fn shift(&mut self, by: TimeDelta) {
+        let moments = [
+            &mut self.seen_since,
+            &mut self.healthy_since,
+            &mut self.unhealthy_since,
+            &mut self.stop_requested_at,
+            &mut self.last_observation,
+        ];
+        for moment in moments.into_iter().flatten() {
+            *moment += by;
+        }
+        if let Some(verdict) = &mut self.verdict {
+            verdict.at += by;
+        }
+        self.work.shift(by);
+        self.checks.shift(by);
+    }
+
+    /// How long it has been healthy at every observation. A clock that is set after the last one adds nothing.
+    pub fn healthy_for(&self, now: DateTime<Utc>) -> Option<Duration> {
+        let vouched = self.last_observation.map_or(now, |last| last.min(now));
+        let since = self.healthy_since?;
+        Some((vouched - since).to_std().unwrap_or_default())
+    }
+
+    /// The last verdict on the life that began at `started_at`, however old. A pause does not count once the container runs again.
+    pub fn verdict_on(&self, started_at: Option<DateTime<Utc>>) -> Option<&Health> {
+        let verdict = self.verdict.as_ref()?;
+        (verdict.life == started_at && verdict.health.is_of_a_check()).then_some(&verdict.health)
+    }
+
+    /// The last verdict, however old.
+    pub fn last_health(&self) -> Option<&Health> {
+        self.verdict.as_ref().map(|verdict| &verdict.health)
+    }
+
+    /// Takes in one observation.
+    pub fn record(
+        &mut self,
+        seen: impl Into<Seen>,
+        verdict: &Health,
+        started_at: Option<DateTime<Utc>>,
+        restart_count: u64,
+        check: Check,
+    ) {
+        let Seen { from, until } = seen.into();
+        let blinked = self.last_observation.is_some_and(|last| {
+            (until - last)
+                .to_std()
+                .map_or(true, |elapsed| elapsed > MAX_OBSERVATION_GAP)
+        });
+        let lives_anew = self.started_at != started_at;
+        if blinked || lives_anew {
+            self.healthy_since = None;
+            self.unhealthy_since = None;
+        }
+        // A life that the engine's restart policy started does not give a container its time again.
+        if lives_anew && restart_count <= self.max_restart_count {
+            self.seen_since = None;
+        }
+        if lives_anew {
+            self.stop_requested_at = None;
+        }
+        if started_at.is_some() {
+            self.seen_since.get_or_insert(from);
+        }
+        self.max_restart_count = self.max_restart_count.max(restart_count);
+        self.started_at = started_at;
+        self.checks.note_life(started_at);
+        if check == Check::Awaited {
+            return;
+        }
+        self.last_observation = Some(until);
+        if verdict.is_healthy() {
+            self.healthy_since.get_or_insert(from);
+            self.unhealthy_since = None;
+        } else {
+            self.unhealthy_since.get_or_insert(from);
+            self.healthy_since = None;
+        }
+        if matches!(check, Check::Done | Check::Repeated) {
+            let is_new = check == Check::Done;
+            self.checks.note(until, verdict, is_new);
+            self.checks.is_due &= !is_new;
+            let (at, life, health) = (until, started_at, verdict.clone());
+            self.verdict = Some(Verdict { at, life, health });
+        }
+    }
+}
+
+/// Everything this process remembers between observations. Losing it costs time, never a container.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    histories: HashMap<ContainerId, History>,
+    /// Images whose removal was tried; the engine's answer is not asked for twice.
+    discarded: HashSet<ImageId>,
+    /// By the delegate's name, the engine's words when it had no free port for a second container.
+    no_free_port: HashMap<String, String>,
+}
+
+impl Memory {
+    /// The memory of a container.
+    pub fn history(&mut self, id: &ContainerId) -> &mut History {
+        self.histories.entry(id.clone()).or_default()
+    }
+
+    /// The memory of a container, if there is one.
+    pub fn history_of(&self, id: &ContainerId) -> Option<&History> {
+        self.histories.get(id)
+    }
+
+    /// Moves all moments along with a clock that was set by so much.
+    pub fn shift(&mut self, by: TimeDelta) {
+        for history in self.histories.values_mut() {
+            history.shift(by);
+        }
+    }
+
+    /// Forgets containers that are gone.
+    pub fn keep(&mut self, exists: impl Fn(&ContainerId) -> bool) {
+        self.histories.retain(|id, _| exists(id));
+    }
+
+    /// Notes that a second container of the delegate `name` could not be started, since the ports that it may publish
+    /// are all taken.
+    pub fn note_no_free_port(&mut self, name: &str, problem: String) {
+        self.no_free_port.insert(name.to_owned(), problem);
+    }
+
+    /// Why a second container of the delegate `name` cannot be started in this run, by what came of the last attempt.
+    pub fn no_free_port(&self, name: &str) -> Option<SingleInstance> {
+        let problem = self.no_free_port.get(name)?.clone();
+        Some(SingleInstance::NoFreePort { problem })
+    }
+
+    /// Forgets what came of the last run's attempts: a new run may try again.
+    pub fn forget_attempts(&mut self) {
+        self.no_free_port.clear();
+        for history in self.histories.values_mut() {
+            history.checks.refused = None;
+        }
+    }
+
+    /// Whether the removal of this image is still to be tried; notes that it is being tried.
+    pub fn first_discard(&mut self, image: &ImageId) -> bool {
+        self.discarded.insert(image.clone())
+    }
+
+    /// Whether the removal of this image was tried.
+    pub fn was_discarded(&self, image: &ImageId) -> bool {
+        self.discarded.contains(image)
+    }
+}

@@ -1,0 +1,39 @@
+//! Failed and withdrawn candidates, each by itself, beside the replacement.
+
+use chrono::TimeDelta;
+
+use super::At;
+use crate::container::{Role, RunState};
+use crate::rollout::reason::Reason;
+use crate::rollout::{Decided, Member, Row, Step};
+
+/// For how long a withdrawn candidate that has ended is left to those who asked it to stop: `docker-compose up` removes what
+/// it has just stopped, and fails if the container is being removed already.
+const OTHERS_REMOVE_FIRST: TimeDelta = TimeDelta::seconds(3);
+
+impl At<'_> {
+    /// Those that are up are stopped as gently as delegates. Of the failed ones the last is kept, of the withdrawn ones none.
+    pub(super) fn given_up(&self) -> impl Iterator<Item = Decided> {
+        let given_up = self.rollout.failed.iter().chain(&self.rollout.withdrawn);
+        let superseded = self.rollout.superseded();
+        given_up
+            .filter_map(|member| self.end(member))
+            .chain(superseded.map(|member| Row::FailedRemove.act(Step::remove(member))))
+            .chain(self.remove_helper())
+    }
+
+    fn end(&self, member: &Member) -> Option<Decided> {
+        let is_withdrawn = matches!(member.role, Role::Withdrawn { .. });
+        Some(match member.state {
+            RunState::Removing if member.removal_is_stuck(self.now) => return None,
+            RunState::Removing => self.removing(Row::GivenUpRemoving, member),
+            _ if member.has_restart_policy() => Row::GivenUpPolicy.act(Step::keep_stopped(member)),
+            _ if member.is_up() => self.stop(Row::GivenUpStop, member),
+            _ if !is_withdrawn => return None,
+            _ if member.is_created() || member.has_ended_for(OTHERS_REMOVE_FIRST, self.now) => {
+                Row::WithdrawnRemove.act(Step::remove(member))
+            }
+            _ => Row::WithdrawnRemove.wait(Reason::stopping(member), self.now + OTHERS_REMOVE_FIRST),
+        })
+    }
+}

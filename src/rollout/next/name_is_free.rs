@@ -1,0 +1,114 @@
+//! A candidate, and nobody has the name: between the two renames of a commit, in a stop-first replacement, or after
+//! someone removed the one in service.
+
+use super::proof::Proof;
+use super::{At, LONG_GRACE, span};
+use crate::container::{Role, RunState};
+use crate::rollout::reason::Reason;
+use crate::rollout::{Decided, FailureCause, Member, Row, Step};
+
+impl At<'_> {
+    pub(super) fn name_is_free(&self, candidate: &Member) -> Decided {
+        let rollout = self.rollout;
+        // A container that Docker is removing does not come back.
+        let old = rollout
+            .predecessor_of(candidate)
+            .filter(|old| old.state != RunState::Removing);
+        let retired = old.filter(|old| old.role == Role::Retired);
+        let up = old.filter(|old| old.is_up());
+        let is_created = candidate.is_created();
+        let made_of = candidate.fingerprint.as_ref();
+        let is_changed = is_created
+            && up.is_some_and(|old| candidate.is_successor_of(old) && made_of != Some(&old.settings));
+        let proof = match self.name_not_taken(candidate) {
+            Some(cause) => Proof::Failed(cause),
+            None => self.proof(candidate),
+        };
+        match (proof, retired, up) {
+            _ if let Some(renamed) = rollout.renamed_predecessor() => self.renamed(renamed, candidate),
+            _ if is_changed => self.withdraw(Row::OldChanged, candidate, Some(Reason::SettingsChanged)),
+            (Proof::Created, Some(retired), Some(_)) if self.is_helper() => {
+                Row::FreeStop.act(Step::drain(rollout, retired, self.now))
+            }
+            (Proof::Failed(cause), Some(_), _) => self.reject_free(Row::RetiredReject, candidate, cause),
+            (Proof::Created, Some(_), _) => {
+                self.reject(Row::RetiredReject, candidate, never_started(candidate))
+            }
+            (_, Some(_), _) if candidate.works() && !rollout.is_upgrader() => {
+                Row::TakeName.act(Step::promote(rollout, candidate))
+            }
+            // An old one that runs is asked to stop only where something can be started after that.
+            (Proof::Created, ..) if let Some(missing) = self.missing_companion() => {
+                Row::CompanionMissing.rest(Reason::Obstacle(missing.clone()))
+            }
+            (_, None, Some(old)) if is_created || self.is_stop_first() => self.stop(Row::FreeStop, old),
+            (Proof::Created, ..) if let Some(other) = self.in_the_way() => {
+                self.wait_for_end(Row::FreeStart, other)
+            }
+            (Proof::Created, ..) => Row::FreeStart.act(Step::start(candidate)),
+            (Proof::Proven, ..) if !rollout.is_upgrader() => {
+                Row::FreePromote.act(Step::promote(rollout, candidate))
+            }
+            (Proof::Failed(cause), ..) if old.is_some() => {
+                self.reject_free(Row::FreeReject, candidate, cause)
+            }
+            (Proof::Failed(_), ..) => self.recreate(candidate),
+            (Proof::NotYet { reason, until }, ..) => Row::FreeProving.wait(reason, until),
+            (Proof::Proven, ..) => {
+                let verdict = candidate.health.to_string();
+                let (healthy_for, needed) = (self.policy.healthy_time, self.policy.healthy_time);
+                let reason = Reason::Proving {
+                    healthy_for,
+                    needed,
+                    verdict,
+                };
+                Row::FreeProving.wait(reason, self.soon())
+            }
+        }
+    }
+
+    /// An upgrader that does not take its name is none.
+    fn reject_free(&self, row: Row, candidate: &Member, cause: FailureCause) -> Decided {
+        let row = match cause {
+            FailureCause::NameNotTaken { .. } => Row::NotAnUpgrader,
+            _ => row,
+        };
+        self.reject(row, candidate, cause)
+    }
+
+    /// Its owner gave the container that the candidate was to replace another name. It may have been asked to stop, where
+    /// the candidate was to be started after that: then the candidate takes its place. A process that created the candidate
+    /// in this run knows whether it has asked.
+    fn renamed(&self, renamed: &Member, candidate: &Member) -> Decided {
+        let wait = span(self.policy.idle_wait) + span(renamed.stop_timeout) + LONG_GRACE;
+        let was_asked = renamed.history.stop_requested_at.is_some();
+        let may_end = self.is_stop_first() && (was_asked || !self.facts.has_created);
+        if candidate.is_created() && may_end && self.now - candidate.created_at < wait {
+            return self.wait_for_end(Row::RenamedWait, renamed);
+        }
+        self.withdraw(Row::ReplacedRenamed, candidate, None)
+    }
+
+    /// Nothing is there to go back to but the candidate's own settings and the image before. Compose stops all containers of
+    /// a project before it removes them.
+    fn recreate(&self, candidate: &Member) -> Decided {
+        if let Some(first) = self.before_a_rename(Row::Recreate, candidate) {
+            return first;
+        }
+        let ended = candidate.life.finished_at.filter(|_| candidate.has_ended());
+        let at = ended.map(|ended| ended + LONG_GRACE).filter(|at| *at > self.now);
+        if let Some(at) = at {
+            let name = candidate.name.clone();
+            return Row::Recreate.wait(Reason::Returning { name, at }, at);
+        }
+        let image = candidate.previous.clone();
+        let from = candidate.id.clone();
+        Row::Recreate.act(Step::Recreate { from, image })
+    }
+}
+
+/// Why a candidate is rejected that was never started.
+fn never_started(candidate: &Member) -> FailureCause {
+    let problem = format!("{} was never started", candidate.name);
+    FailureCause::StartRefused { problem }
+}

@@ -1,0 +1,73 @@
+//! Old containers behind the one in service.
+
+use super::{At, GRACE, STOP_SLACK, span};
+use crate::container::{Role, RunState};
+use crate::rollout::reason::Reason;
+use crate::rollout::{Decided, FailureCause, Member, Row, Step};
+
+impl At<'_> {
+    /// Each old one behind the one in service, or behind its successor that was renamed.
+    pub(super) fn old_ones(&self) -> impl Iterator<Item = Decided> {
+        let old_ones = self.rollout.old.iter();
+        old_ones.filter_map(|old| {
+            let successor = self.rollout.successor_of(old);
+            let serving = self.rollout.serving.as_ref().or(successor)?;
+            self.behind(serving, old)
+        })
+    }
+
+    fn behind(&self, serving: &Member, old: &Member) -> Option<Decided> {
+        let rollout = self.rollout;
+        let is_retired = old.role == Role::Retired;
+        let works = serving.works() && self.has_settled(serving);
+        let was_asked = old.history.stop_requested_at.is_some();
+        let is_rejectable = rollout.serving.is_some() && serving.is_successor_of(old) && !serving.is_copy;
+        let failure = self.failure_after_commit(serving, old).filter(|_| is_rejectable);
+        Some(match old.state {
+            // That one is about to be started: a row of the one in service.
+            _ if serving.is_copy && serving.is_created() => return None,
+            RunState::Removing if old.removal_is_stuck(self.now) => return None,
+            RunState::Removing => self.removing(Row::OldRemoving, old),
+            _ if is_retired && works && old.is_between_lives() => {
+                Row::BetweenLives.wait(Reason::between_lives(old), self.soon())
+            }
+            _ if is_retired && works => Row::RetiredDrain.act(Step::drain(rollout, old, self.now)),
+            _ if let Some(cause) = failure => self.reject(Row::SuccessorReject, serving, cause),
+            _ if old.is_up() && !is_retired && (works || was_asked) => self.stop(Row::DrainingStop, old),
+            _ if !old.is_up() && works => match rollout.outdated_image(serving, old) {
+                Some(id) => Row::DrainingRemove.act(Step::RemoveImage { id }),
+                None => Row::DrainingRemove.act(Step::remove(old)),
+            },
+            _ => {
+                let verdict = serving.health.to_string();
+                Row::OldWait.wait(
+                    Reason::SuccessorUnhealthy { verdict },
+                    self.now + self.proof_interval(),
+                )
+            }
+        })
+    }
+
+    /// Why the successor in service must give the name back, if it must. An old one that finishes its tasks takes no new
+    /// ones, and cannot serve before it has ended: to stop an unhealthy successor before that would leave no delegate. Of one
+    /// with `--rm`, which never serves again, a copy can be made at any time.
+    fn failure_after_commit(&self, serving: &Member, old: &Member) -> Option<FailureCause> {
+        let is_retired = old.role == Role::Retired;
+        // A process may have ended between the name and the request.
+        let was_not_asked = old
+            .stopping_since()
+            .is_some_and(|since| self.now - since > span(old.stop_timeout) + STOP_SLACK);
+        let is_free = !is_retired && (!old.is_up() || old.vanishes() || was_not_asked);
+        if serving.has_ended() || serving.state == RunState::Removing {
+            let ending = serving.end();
+            let has_lasted = serving.has_ended_for(GRACE, self.now) || serving.removal_is_stuck(self.now);
+            return has_lasted.then_some(FailureCause::EndedAfterCommit { ending });
+        }
+        let since = serving.history.unhealthy_since?;
+        let lasts = self.now - since >= span(self.policy.healthy_deadline);
+        (lasts && (is_free || is_retired && old.works())).then(|| FailureCause::UnhealthyAfterCommit {
+            lasting: (self.now - since).to_std().unwrap_or_default(),
+            health: serving.health.detail.clone(),
+        })
+    }
+}

@@ -1,0 +1,115 @@
+//! One in service, a candidate beside it.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::proof::Proof;
+use super::{At, LONG_GRACE, span};
+use crate::container::RunState;
+use crate::document::Obstacle;
+use crate::rollout::reason::Reason;
+use crate::rollout::{Comparison, Decided, Fact, FailureCause, Member, Row, Step, UpdateOrder};
+
+/// How often a delegate is asked whether it has a task to finish.
+const IDLE_INTERVAL: TimeDelta = TimeDelta::seconds(1);
+/// How often a name is tried that Docker changes only while the container runs.
+const RENAME_INTERVAL: TimeDelta = TimeDelta::milliseconds(300);
+
+impl At<'_> {
+    pub(super) fn side_by_side(&self, serving: &Member, candidate: &Member) -> Decided {
+        let rollout = self.rollout;
+        let proof = self.proof(candidate);
+        let is_changed = candidate
+            .fingerprint
+            .as_ref()
+            .is_some_and(|made_of| *made_of != serving.settings);
+        let is_created = candidate.is_created();
+        let is_down = !serving.is_in_use();
+        let is_stopped = is_down && serving.has_been_down_for(LONG_GRACE, self.now);
+        match (proof, &self.order) {
+            _ if serving.is_copy && serving.is_successor_of(candidate) => {
+                let ending = candidate.end();
+                let cause = self.failure(candidate).unwrap_or(FailureCause::Exited { ending });
+                self.reject(Row::MadeFromCandidate, candidate, cause)
+            }
+            // Its owner recreated the one in service.
+            _ if !candidate.is_successor_of(serving) => {
+                let because = self.facts.has_created.then_some(Reason::SettingsChanged);
+                self.withdraw(Row::Unwanted, candidate, because)
+            }
+            _ if !self.is_wanted(candidate) => self.withdraw(Row::Unwanted, candidate, None),
+            _ if is_changed => self.withdraw(Row::ServingChanged, candidate, Some(Reason::SettingsChanged)),
+            (Proof::Proven, _) if is_stopped && rollout.is_upgrader() => {
+                Row::NameRetired.act(Step::retire(rollout, serving))
+            }
+            _ if is_stopped => {
+                self.withdraw(Row::ServingStopped, candidate, Some(Reason::not_running(serving)))
+            }
+            _ if is_down => {
+                let name = serving.name.clone();
+                Row::ServingDown.wait(Reason::Interrupted { name }, self.now + TimeDelta::seconds(1))
+            }
+            (Proof::Failed(cause), _) => self.reject(Row::CandidateReject, candidate, cause),
+            _ if is_created && candidate.history.comparison == Comparison::Pending => {
+                Row::Prepare.act(Step::prepare(candidate))
+            }
+            _ if is_created && let Comparison::Different(differences) = &candidate.history.comparison => {
+                let differences = differences.clone();
+                let because = Reason::ConfigurationMismatch { differences };
+                self.withdraw(Row::Different, candidate, Some(because))
+            }
+            (Proof::Created, UpdateOrder::StartFirst) if self.facts.free_memory.is_none() => {
+                Row::MemoryUnknown.learn(Fact::FreeMemory)
+            }
+            (Proof::Created, UpdateOrder::StartFirst) => Row::CandidateStart.act(Step::start(candidate)),
+            (Proof::Created, UpdateOrder::StopFirst)
+                if let Some((tasks, until)) = self.tasks_to_wait_for(serving, candidate) =>
+            {
+                Row::WaitForIdle.wait(Reason::WaitingForIdle { tasks, until }, self.now + IDLE_INTERVAL)
+            }
+            (Proof::Created, UpdateOrder::Blocked(_)) => self.withdraw(Row::Unwanted, candidate, None),
+            (Proof::Created, UpdateOrder::StopFirst) | (Proof::Proven, _) if serving.is_between_lives() => {
+                Row::BetweenLives.wait(Reason::between_lives(serving), self.now + RENAME_INTERVAL)
+            }
+            (Proof::Created, UpdateOrder::StopFirst) if rollout.is_upgrader() => {
+                self.with_helper(serving, candidate)
+            }
+            (Proof::Created, UpdateOrder::StopFirst) => {
+                Row::NameDraining.act(Step::drain(rollout, serving, self.now))
+            }
+            (Proof::Proven, _) => Row::NameRetired.act(Step::retire(rollout, serving)),
+            (Proof::NotYet { reason, until }, _) => Row::Proving.wait(reason, until),
+        }
+    }
+
+    fn failure(&self, candidate: &Member) -> Option<FailureCause> {
+        match self.proof(candidate) {
+            Proof::Failed(cause) => Some(cause),
+            _ => None,
+        }
+    }
+
+    /// The tasks of the one in service, and until when its candidate waits for their end. A stop-first replacement keeps
+    /// it from taking new ones until the candidate works, so the gap is as long as what it still has to finish. The
+    /// wait begins with the candidate, which a restart of this process does not change.
+    fn tasks_to_wait_for(&self, serving: &Member, candidate: &Member) -> Option<(u64, DateTime<Utc>)> {
+        let tasks = serving.work.filter(|_| serving.state == RunState::Running)?.tasks;
+        let until = candidate.created_at + span(self.policy.idle_wait);
+        (tasks > 0 && self.now < until).then_some((tasks, until))
+    }
+
+    /// Whether the candidate has an image that is wanted and that no other process has rejected meanwhile, and could be
+    /// started.
+    fn is_wanted(&self, candidate: &Member) -> bool {
+        let mut failed = self.rollout.failed.iter();
+        let was_rejected = failed
+            .any(|other| other.image_id == candidate.image_id && other.created_at > candidate.created_at);
+        let cannot_start = candidate.is_created() && self.missing_companion().is_some();
+        self.desired.wants(candidate) && !was_rejected && !cannot_start
+    }
+
+    /// That a container which the delegate needs is not there: no candidate can be started, nor the old one again.
+    pub(super) fn missing_companion(&self) -> Option<&Obstacle> {
+        let obstacle = self.rollout.obstacle.as_ref();
+        obstacle.filter(|obstacle| matches!(obstacle, Obstacle::DependencyMissing { .. }))
+    }
+}

@@ -1,0 +1,91 @@
+//! The differences where the container is the upgrader's own: a candidate takes the name itself, which is its proof of
+//! being an upgrader, and where two cannot run at once, a helper makes the exchange.
+
+use super::proof::Proof;
+use super::{At, LONG_GRACE};
+use crate::rollout::reason::Reason;
+use crate::rollout::{Decided, FailureCause, Member, Row, Step};
+
+impl At<'_> {
+    /// The decision where this process is the candidate itself, and nothing of the upgrader's name is up: it takes the name,
+    /// and nothing else.
+    pub(super) fn own_turn(&self) -> Option<Decided> {
+        let own = self.facts.own.as_ref()?;
+        let candidate = self
+            .rollout
+            .candidate
+            .as_ref()
+            .filter(|candidate| candidate.id == *own)?;
+        let Some(serving) = &self.rollout.serving else {
+            return Some(Row::TakeOwnName.act(Step::promote(self.rollout, candidate)));
+        };
+        let name = serving.name.clone();
+        Some(if serving.has_ended_for(LONG_GRACE, self.now) {
+            Row::TakeOwnName.act(Step::retire(self.rollout, serving))
+        } else {
+            Row::TakeOwnName.wait(Reason::Interrupted { name }, self.soon())
+        })
+    }
+
+    /// Whether there is nothing to go back from: an upgrader takes its name before it has proven more than that it starts.
+    pub(super) fn has_settled(&self, serving: &Member) -> bool {
+        let healthy_for = serving.history.healthy_for(self.now).unwrap_or_default();
+        !self.rollout.is_upgrader() || healthy_for >= self.policy.healthy_time
+    }
+
+    /// Whether this process is the helper.
+    pub(super) fn is_helper(&self) -> bool {
+        let helper = self.rollout.helper.as_ref();
+        helper.is_some_and(|helper| self.facts.own.as_ref() == Some(&helper.id))
+    }
+
+    /// An upgrader that stops itself cannot start its successor: one of the new image, which takes no port, has to be ready
+    /// before the one in service gives up its name, and does the rest.
+    pub(super) fn with_helper(&self, serving: &Member, candidate: &Member) -> Decided {
+        let is_for_candidate = |helper: &&Member| {
+            helper.image_id == candidate.image_id
+                && helper.replaces == candidate.replaces
+                && helper.created_at >= candidate.created_at
+        };
+        let Some(helper) = &self.rollout.helper else {
+            return Row::HelperCreate.act(Step::CreateHelper {
+                from: serving.id.clone(),
+                image: candidate.image.to_string(),
+            });
+        };
+        if !is_for_candidate(&helper) {
+            return self.end_helper(helper);
+        }
+        match self.proof(helper) {
+            Proof::Created => Row::HelperStart.act(Step::start(helper)),
+            Proof::Failed(cause) => {
+                let ending = cause.to_string();
+                self.reject(
+                    Row::NotAnUpgrader,
+                    candidate,
+                    FailureCause::HelperFailed { ending },
+                )
+            }
+            Proof::NotYet { reason, until } => Row::HelperStart.wait(reason, until),
+            // It has been ready for a while: an image that fails soon shows it before the one in service stops.
+            Proof::Proven => Row::NameRetired.act(Step::retire(self.rollout, serving)),
+        }
+    }
+
+    /// Once one is in service, and nothing has to be finished or could have to be undone, the helper goes.
+    pub(super) fn remove_helper(&self) -> Option<Decided> {
+        let rollout = self.rollout;
+        let helper = rollout.helper.as_ref()?;
+        let is_served = rollout.serving.as_ref().is_some_and(Member::is_up);
+        let is_awaited = rollout.candidate.is_some() || !is_served || !rollout.old.is_empty();
+        (!is_awaited).then(|| self.end_helper(helper))
+    }
+
+    fn end_helper(&self, helper: &Member) -> Decided {
+        match helper.state {
+            crate::container::RunState::Removing => self.removing(Row::HelperRemove, helper),
+            _ if helper.is_up() => self.stop(Row::HelperRemove, helper),
+            _ => Row::HelperRemove.act(Step::remove(helper)),
+        }
+    }
+}

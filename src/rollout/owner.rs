@@ -1,0 +1,38 @@
+//! The owner's settings for a delegate's upgrades, on its labels.
+
+use chrono::{DateTime, Utc};
+
+use crate::config::Strategy;
+use crate::image::Pin;
+use crate::schedule::window::UpgradeWindow;
+
+/// The settings on the labels of one delegate.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OwnerSettings {
+    /// The label by which its owner opted it out, if so.
+    pub opted_out: Option<&'static str>,
+    /// The Swarm service whose task it is, if so.
+    pub task_of: Option<String>,
+    /// The owner's choice for this delegate, over `UPGRADE_STRATEGY`.
+    pub strategy: Option<Strategy>,
+    /// The version it stays at.
+    pub pin: Option<Pin>,
+    /// Nothing begins before then.
+    pub snooze_until: Option<DateTime<Utc>>,
+    /// Its own window, instead of `UPGRADE_WINDOW`.
+    pub window: Option<UpgradeWindow>,
+    /// The first of these labels that cannot be read. What its owner wants is not known, so nothing begins.
+    pub invalid: Option<InvalidLabel>,
+}
+
+/// A label of a delegate that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the label {label}={value} is not {accepted}")]
+pub struct InvalidLabel {
+    /// Its name.
+    pub label: &'static str,
+    /// Its value.
+    pub value: String,
+    /// The accepted values, in words.
+    pub accepted: &'static str,
+}

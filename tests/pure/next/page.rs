@@ -1,0 +1,101 @@
+//! docs/development/rollout.md has the rows of the code. `UPDATE_DOCS=1 cargo test --test pure next::page` writes them.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use delegate_upgrader::rollout::Row;
+use kit::page;
+
+const PAGE: &str = "docs/development/rollout.md";
+/// A decision that fits in one head.
+const MOST_ROWS: usize = 80;
+const MOST_WORDS: usize = 25;
+
+/// The marks around each table, in the order of the page.
+const MARKS: [&str; 9] = [
+    "rows-guards",
+    "rows-failed-and-withdrawn",
+    "rows-old",
+    "rows-in-service",
+    "rows-unhealthy",
+    "rows-side-by-side",
+    "rows-name-is-free",
+    "rows-restoring",
+    "rows-upgrader",
+];
+
+fn project() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn the_page_has_every_row_with_its_sentence() {
+    assert_eq!(MARKS.len(), Row::TABLES.len());
+    for (mark, (_, rows)) in MARKS.iter().zip(Row::TABLES) {
+        let mut table = String::from("| row | what happens |\n|---|---|\n");
+        for (row, sentence) in *rows {
+            let _ = writeln!(table, "| `{row}` | {} |", sentence.trim());
+        }
+        page::has(PAGE, mark, &table);
+    }
+}
+
+#[test]
+fn each_table_stands_under_its_title_behind_an_example() {
+    let page = fs::read_to_string(project().join(PAGE)).unwrap();
+    let mut rest = page.as_str();
+    for (mark, (title, _)) in MARKS.iter().zip(Row::TABLES) {
+        let (_, section) = rest
+            .split_once(&format!("\n## {title}\n"))
+            .unwrap_or_else(|| panic!("{title}"));
+        let (before, after) = section
+            .split_once(&format!("<!-- {mark} -->"))
+            .unwrap_or_else(|| panic!("{mark}"));
+        let example = mark.replace("rows-", "example-");
+        assert!(before.contains(&format!("<!-- {example} -->\n")), "{example}");
+        assert!(!before.contains("\n## "), "{title}");
+        rest = after;
+    }
+}
+
+#[test]
+fn the_rows_are_few_and_their_sentences_short() {
+    let all: Vec<Row> = Row::all().collect();
+    assert!(all.len() <= MOST_ROWS, "{} rows", all.len());
+    let names: BTreeSet<String> = all.iter().map(Row::to_string).collect();
+    assert_eq!(names.len(), all.len());
+    for (row, sentence) in Row::TABLES.iter().flat_map(|(_, rows)| *rows) {
+        let sentence = sentence.trim();
+        let words = sentence.split_whitespace().count();
+        assert!(words <= MOST_WORDS, "{row} has {words} words: {sentence}");
+        assert!(
+            sentence.ends_with('.') && sentence.contains(": "),
+            "{row}: {sentence}"
+        );
+    }
+}
+
+/// The code of the decision, without comments and imports.
+fn code() -> String {
+    let mut files: Vec<_> = fs::read_dir(project().join("src/rollout/next"))
+        .unwrap()
+        .collect();
+    files.sort_by_key(|file| file.as_ref().unwrap().file_name());
+    let read = |file: std::io::Result<fs::DirEntry>| fs::read_to_string(file.unwrap().path()).unwrap();
+    files.into_iter().map(read).collect()
+}
+
+#[test]
+fn each_row_is_in_the_code() {
+    let code = code();
+    for row in Row::all() {
+        let variant = format!("Row::{row:?}");
+        let uses = code.match_indices(&variant).filter(|(at, _)| {
+            let after = code[at + variant.len()..].chars().next();
+            after.is_some_and(|after| !after.is_alphanumeric())
+        });
+        assert!(uses.count() > 0, "{variant}");
+    }
+}

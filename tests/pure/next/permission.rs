@@ -1,0 +1,249 @@
+//! When a replacement may start: the labels of the owner, windows, pauses, delays and waves.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use delegate_upgrader::config::Timing;
+use delegate_upgrader::host::hold::{Holds, Paused};
+use delegate_upgrader::rollout::{Intent, InvalidLabel, OwnerSettings};
+use delegate_upgrader::schedule::wave::{Place, Wave};
+use delegate_upgrader::schedule::window::UpgradeWindow;
+use delegate_upgrader::schedule::zone::Zone;
+
+use super::scene::{Change, Scene, V2, ago, check, holds, new, now, old};
+
+const PULL: &str = "pull: pull harness/delegate:26.02.1";
+const UNKNOWN: &str = "holds_unknown: find out holds";
+const PINNED: &str = "may_not_start: rest, pinned";
+const SNOOZED: &str = "may_not_start: rest, snoozed";
+const OUTSIDE: &str = "may_not_start: rest, outside_window";
+const PAUSED: &str = "may_not_start: rest, paused";
+const DELAYED: &str = "may_not_start: rest, delayed";
+const WAVE: &str = "may_not_start: rest, awaiting_wave";
+const UNSEEN: &str = "first_seen: note that harness/delegate:26.02.1 is first seen";
+
+/// The moment of the tests is 08:00 on a Friday.
+const OPEN: &str = "Fri 07:00-09:00";
+const CLOSED: &str = "Fri 09:00-10:00";
+const HOUR: u64 = 3600;
+
+fn window(text: &str) -> UpgradeWindow {
+    UpgradeWindow::parse(text, Zone::utc()).unwrap()
+}
+
+fn base() -> Scene {
+    Scene::new().serving(old()).published(V2)
+}
+
+trait Permission {
+    fn owner(self, change: impl FnOnce(&mut OwnerSettings)) -> Self;
+    fn timing(self, change: impl FnOnce(&mut Timing)) -> Self;
+    fn holds(self, change: impl FnOnce(&mut Holds)) -> Self;
+}
+
+impl Permission for Scene {
+    fn owner(self, change: impl FnOnce(&mut OwnerSettings)) -> Self {
+        self.with(|rollout| change(&mut rollout.owner))
+    }
+
+    fn timing(self, change: impl FnOnce(&mut Timing)) -> Self {
+        self.policy(|policy| change(&mut policy.timing))
+    }
+
+    fn holds(self, change: impl FnOnce(&mut Holds)) -> Self {
+        let mut holds = holds();
+        change(&mut holds);
+        self.knowing(|facts| facts.holds = Some(Ok(holds)))
+    }
+}
+
+fn paused(until: Option<i64>) -> Scene {
+    let until = until.map(|seconds| ago(-seconds));
+    base().holds(|holds| {
+        holds.pause = Some(Paused {
+            since: ago(60),
+            until,
+        });
+    })
+}
+
+fn closed() -> Scene {
+    base().timing(|timing| timing.window = Some(window(CLOSED)))
+}
+
+fn delayed(hours: u64) -> Scene {
+    base().timing(|timing| timing.delay = Duration::from_secs(hours * HOUR))
+}
+
+fn waved(text: &str) -> Scene {
+    base().timing(|timing| timing.wave = text.parse().ok())
+}
+
+fn snoozed(scene: Scene, seconds: i64) -> Scene {
+    scene.owner(|owner| owner.snooze_until = Some(ago(-seconds)))
+}
+
+fn pinned(scene: Scene, version: &str) -> Scene {
+    scene.owner(|owner| owner.pin = version.parse().ok())
+}
+
+#[test]
+fn a_window_of_the_owner_precedes_that_of_the_administrator() {
+    assert_eq!(now(), "2027-01-15T08:00:00Z".parse::<DateTime<Utc>>().unwrap());
+    let open = || base().timing(|timing| timing.window = Some(window(OPEN)));
+    check(vec![
+        (base(), PULL),
+        (open(), PULL),
+        (closed(), OUTSIDE),
+        (closed().pulled(V2), OUTSIDE),
+        (closed().owner(|owner| owner.window = Some(window(OPEN))), PULL),
+        (open().owner(|owner| owner.window = Some(window(CLOSED))), OUTSIDE),
+    ]);
+    let words = "harness/delegate:26.02.1 is published; waiting for the window Fri 09:00-10:00, which opens at \
+                 2027-01-15T09:00:00Z";
+    assert_eq!(closed().reason().to_string(), words);
+}
+
+#[test]
+fn a_replacement_that_has_begun_is_finished_at_any_time() {
+    let begun = snoozed(pinned(closed(), "26.01"), 3600)
+        .pulled(V2)
+        .candidate(new());
+    check(vec![(begun, "candidate_start: start new")]);
+}
+
+#[test]
+fn an_expired_version_waits_for_no_window_and_no_wave_where_that_is_set() {
+    let runs = |scene: Scene, image: &str, now_if_expired| {
+        let scene = scene.serving(old().image(image));
+        scene.timing(|timing| timing.now_if_expired = now_if_expired)
+    };
+    // The life of 26.05 ends with January 2027, that of 26.04 ended with December 2026.
+    let expired = |scene| runs(scene, "harness/delegate:26.04.1", true);
+    let own_window = base().owner(|owner| owner.window = Some(window(CLOSED)));
+    let seen = |scene: Scene| scene.holds(|holds| holds.first_seen = Some(ago(60)));
+    check(vec![
+        (expired(closed()), PULL),
+        (expired(own_window), PULL),
+        (runs(closed(), "harness/delegate:26.05.1", true), OUTSIDE),
+        (runs(closed(), "harness/delegate:latest", true), OUTSIDE),
+        (runs(closed(), "harness/delegate:26.04.1", false), OUTSIDE),
+        (expired(seen(waved("1%"))), PULL),
+        // Not so for what is about the image, or was said for this time.
+        (expired(seen(delayed(1))), DELAYED),
+        (expired(snoozed(base(), 60)), SNOOZED),
+        (expired(pinned(base(), "26.01")), PINNED),
+    ]);
+}
+
+#[test]
+fn labels_of_the_owner_hold_a_delegate_back() {
+    let invalid = pinned(base(), "26.01").owner(|owner| {
+        owner.invalid = Some(InvalidLabel {
+            label: "io.delegate-upgrader.snooze-until",
+            value: "soon".to_owned(),
+            accepted: "a date",
+        });
+    });
+    assert!(invalid.reason().is_failure());
+    check(vec![
+        (snoozed(base(), 60), SNOOZED),
+        (snoozed(base(), 0), PULL),
+        (pinned(base(), "26.01"), PINNED),
+        (pinned(base(), "26.02"), PULL),
+        (invalid, "may_not_start: rest, invalid_label"),
+    ]);
+}
+
+#[test]
+fn of_several_reasons_the_one_that_ends_last_is_given() {
+    check(vec![
+        (snoozed(closed(), 3601), SNOOZED),
+        (snoozed(closed(), 3599), OUTSIDE),
+    ]);
+    assert_eq!(snoozed(closed(), 3601).reason().ends_at(), Some(ago(-3601)));
+}
+
+#[test]
+fn an_operator_who_names_a_delegate_does_not_wait() {
+    let retry = |scene: Scene| scene.demanded(Intent::Retry);
+    let rollback = |scene: Scene| scene.demanded(Intent::Rollback);
+    check(vec![
+        (retry(snoozed(closed(), 3600)), PULL),
+        (retry(paused(None)), PULL),
+        (retry(delayed(1).holds(|holds| holds.first_seen = None)), PULL),
+        (retry(pinned(base(), "26.01")), PINNED),
+        (rollback(snoozed(closed(), 3600)), PULL),
+        (rollback(paused(None)), PULL),
+        (rollback(pinned(base(), "26.01")), PULL),
+    ]);
+}
+
+#[test]
+fn nothing_begins_while_changes_are_paused() {
+    check(vec![
+        (paused(None), PAUSED),
+        (paused(Some(1)), PAUSED),
+        (paused(Some(0)), PULL),
+        (paused(None).pulled(V2), PAUSED),
+    ]);
+    assert_eq!(paused(None).reason().ends_at(), None);
+    assert_eq!(paused(Some(1)).reason().ends_at(), Some(ago(-1)));
+}
+
+#[test]
+fn the_engine_is_asked_only_where_something_would_begin() {
+    let unknown = |scene: Scene| scene.knowing(|facts| facts.holds = None);
+    check(vec![
+        (unknown(base()), UNKNOWN),
+        (unknown(snoozed(base(), 60)), SNOOZED),
+        (
+            unknown(Scene::new().serving(old())),
+            "nothing_new: rest, awaiting_schedule",
+        ),
+        // With a delay, the time runs from the first sight, whatever else the delegate waits for.
+        (unknown(snoozed(delayed(1), 60)), UNKNOWN),
+    ]);
+}
+
+#[test]
+fn without_an_answer_nothing_is_paused_but_no_delay_can_be_kept() {
+    let refused = |scene: Scene| scene.knowing(|facts| facts.holds = Some(Err("403 Forbidden".to_owned())));
+    check(vec![
+        (refused(base()), PULL),
+        (refused(delayed(1)), "may_not_start: rest, first_seen_unknown"),
+        (refused(waved("10%")), "may_not_start: rest, first_seen_unknown"),
+    ]);
+}
+
+#[test]
+fn an_image_is_taken_once_it_has_been_seen_for_the_delay() {
+    let seen = |scene: Scene, seconds: i64| scene.holds(|holds| holds.first_seen = Some(ago(seconds)));
+    let unseen = |scene: Scene| scene.holds(|holds| holds.first_seen = None);
+    check(vec![
+        (seen(delayed(1), 3599), DELAYED),
+        (seen(delayed(1), 3600), PULL),
+        (unseen(delayed(1)), UNSEEN),
+        (unseen(delayed(1)).knowing(|facts| facts.is_plan = true), DELAYED),
+        (unseen(base()), PULL),
+    ]);
+    assert_eq!(seen(delayed(1), 60).reason().ends_at(), Some(ago(60 - 3600)));
+}
+
+#[test]
+fn each_host_takes_its_place_in_a_wave_after_the_delay() {
+    for text in ["auto", "10%", "100%"] {
+        let wave: Wave = text.parse().unwrap();
+        let place = wave.wait(Place::of("host", "image")).num_seconds();
+        let seen = |hours: u64, seconds: i64| {
+            let scene = waved(text).timing(|timing| timing.delay = Duration::from_secs(hours * HOUR));
+            scene.holds(|holds| holds.first_seen = Some(ago(seconds)))
+        };
+        check(vec![
+            (seen(0, place - 1), WAVE),
+            (seen(0, place), PULL),
+            (seen(1, place + 3599), WAVE),
+            (seen(1, place + 3600), PULL),
+        ]);
+    }
+}

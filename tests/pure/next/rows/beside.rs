@@ -1,0 +1,140 @@
+//! What happens beside the replacement: failed and withdrawn containers, and old ones behind the one in service.
+
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::rollout::reason::Reason;
+use delegate_upgrader::rollout::{AutoRemove, Member};
+
+use super::super::scene::{
+    Change, DEADLINE, STOP_TIMEOUT, Scene, V1, V2, V3, ago, copy, image_id, new, old, remembered,
+};
+use super::{check, table};
+
+const AT_REST: &str = "nothing_new: rest, awaiting_schedule";
+
+#[test]
+#[rustfmt::skip]
+fn failed_and_withdrawn_containers_end_by_themselves() {
+    let failed = |member: Member| Scene::new().serving(old()).failed(1, member);
+    let withdrawn = |member: Member| Scene::new().serving(old()).withdrawn(90, member);
+    let up = || new().unhealthy(700, 700);
+    let down = |id| new().id(id).policy("no").exited(90);
+    let removing = || new().policy("no").unhealthy(70, 70).state(RunState::Removing);
+    let stuck = || removing().change(|m| m.life.finished_at = Some(ago(601)));
+    table(
+        "Failed and withdrawn containers",
+        vec![
+            (failed(up()), "given_up_policy: set the policy of new to no"),
+            (withdrawn(up()), "given_up_policy: set the policy of new to no"),
+            (withdrawn(new().exited(90)), "given_up_policy: set the policy of new to no"),
+            (failed(up().policy("no")), "given_up_stop: stop new within 1h"),
+            (failed(up().policy("no").asked_to_stop(90)), "given_up_stop: wait 9s, stopping"),
+            (
+                failed(up().policy("no").asked_to_stop(STOP_TIMEOUT + 1)),
+                "given_up_stop: stop new within 0s",
+            ),
+            (withdrawn(removing()), "given_up_removing: wait 1s, stopping"),
+            (withdrawn(stuck()), AT_REST),
+            (withdrawn(down("new")), "withdrawn_remove: remove new"),
+            (withdrawn(new().policy("no")), "withdrawn_remove: remove new"),
+            // Compose removes what it stopped, and fails where that is being removed already.
+            (withdrawn(new().policy("no").exited(2)), "withdrawn_remove: wait 3s, stopping"),
+            // The newest failure is kept, until a later release works.
+            (failed(down("f1")), AT_REST),
+            (failed(down("f1")).failed(2, down("f2")), "failed_remove: remove f1"),
+            (failed(down("f1").state(RunState::Removing)).failed(2, down("f2")), "given_up_removing: wait 1s, stopping"),
+            (Scene::new().serving(new().running(90, 90)).failed(1, down("f1").change(|m| m.created_at = ago(1001))), "failed_remove: remove f1"),
+            (Scene::new().serving(new().running(90, 90)).failed(1, down("f1")), AT_REST),
+            (Scene::new().serving(new().unhealthy(90, 90)).failed(1, down("f1").change(|m| m.created_at = ago(1001))), AT_REST),
+            // A restored container is no later release.
+            (failed(down("f1").change(|m| m.created_at = ago(90_000))), AT_REST),
+        ],
+    );
+}
+
+#[test]
+#[rustfmt::skip]
+fn old_containers_end_behind_a_successor_that_works() {
+    let works = || Scene::new().serving(new().running(90, 90));
+    let fails = |seconds| Scene::new().serving(new().unhealthy(1000, seconds));
+    let ended = |seconds| Scene::new().serving(new().running(1000, 0).exited(seconds));
+    let vanishing = || old().auto_remove(AutoRemove::ByDocker);
+    let stuck = || old().state(RunState::Removing).change(|m| m.life.finished_at = Some(ago(601)));
+    let unhealthy = "reject new as d.failed-1: not healthy for 10m after it had taken over: /api/health says unhealthy";
+    let exited = "reject new as d.failed-1: exited with code 3 after it had taken over";
+    let row = |row: &str, words: &str| -> &'static str { format!("{row}: {words}").leak() };
+    table(
+        "Old containers behind the one in service",
+        vec![
+            (works().retired(old()), "retired_drain: rename old to d.draining-now"),
+            (works().retired(old().state(RunState::Restarting)), "between_lives: wait 500ms, between_lives"),
+            (works().draining(1, old()), "draining_stop: stop old within 1h"),
+            // Another process may have asked it: Docker's clock runs on, and this request is harmless.
+            (works().draining(3000, old()), "draining_stop: stop old within 1h"),
+            (works().draining(90, old().asked_to_stop(90)), "draining_stop: wait 9s, draining"),
+            (works().draining(9000, old().asked_to_stop(STOP_TIMEOUT + 1)), "draining_stop: stop old within 0s"),
+            (fails(9).draining(90, old().asked_to_stop(90)), "draining_stop: wait 9s, draining"),
+            // Docker has started it again, and its name says that this life was not asked.
+            (works().draining(90, old().running(5, 3)), "draining_stop: rename old to d.draining-now"),
+            (works().draining(90, old().exited(5)), "draining_remove: remove old"),
+            (works().retired(old().exited(5)), "retired_drain: rename old to d.draining-now"),
+            (works().draining(90, old().id("stranger").exited(5)), "draining_remove: remove stranger"),
+            (works().draining(90, old().state(RunState::Removing)), "old_removing: wait 1s, stopping"),
+            (works().draining(90, stuck()), AT_REST),
+            (fails(9).draining(90, old()), "old_wait: wait 5s, successor_unhealthy"),
+            (fails(9).retired(old()), "old_wait: wait 5s, successor_unhealthy"),
+            (ended(5).retired(old()), "old_wait: wait 5s, successor_unhealthy"),
+            // The successor gives the name back where the old container can take it.
+            (ended(10).retired(old()), row("successor_reject", exited)),
+            (ended(10).draining(90, old().exited(40)), row("successor_reject", exited)),
+            (fails(DEADLINE).retired(old()), row("successor_reject", unhealthy)),
+            (fails(DEADLINE).draining(90, old().exited(40)), row("successor_reject", unhealthy)),
+            (fails(DEADLINE).draining(90, vanishing()), row("successor_reject", unhealthy)),
+            (fails(DEADLINE - 1).retired(old()), "old_wait: wait 5s, successor_unhealthy"),
+            // One that does not work either, or that takes no new tasks, would not help.
+            (fails(DEADLINE).retired(old().unhealthy(900, 9)), "old_wait: wait 5s, successor_unhealthy"),
+            (fails(DEADLINE).draining(90, old()), "old_wait: wait 5s, successor_unhealthy"),
+            (fails(DEADLINE).retired(old().id("stranger")), "old_wait: wait 5s, successor_unhealthy"),
+            // A copy is all there is.
+            (Scene::new().serving(copy().unhealthy(900, 900)).draining(990, old().exited(950)), "old_wait: wait 5s, successor_unhealthy"),
+            (Scene::new().renamed(new().running(90, 90)).draining(1, old()), "draining_stop: stop old within 1h"),
+        ],
+    );
+}
+
+/// The owner's first image is the owner's, and what another delegate needs is kept.
+#[test]
+#[rustfmt::skip]
+fn an_image_two_releases_old_goes_with_the_old_container() {
+    let behind = |release: u64, previous: &str| {
+        let old = old().exited(5).change(|m| {
+            m.previous = Some(remembered(previous));
+            m.release = release;
+        });
+        Scene::new().serving(new().running(90, 90)).draining(90, old)
+    };
+    let kept = behind(2, V3).with(|rollout| rollout.retained_images.push(image_id(V3)));
+    check(vec![
+        (behind(2, V3), "draining_remove: remove the image sha256:harness/delegate:26.03.1"),
+        (behind(1, V3), "draining_remove: remove old"),
+        (behind(2, V1), "draining_remove: remove old"),
+        (behind(2, V2), "draining_remove: remove old"),
+        (kept, "draining_remove: remove old"),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip]
+fn the_next_replacement_does_not_wait_for_one_drain() {
+    let base = Scene::new()
+        .serving(new().running(90, 90))
+        .draining(3598, old().asked_to_stop(3598));
+    check(vec![
+        (base.clone().pulled(V3), "create: create release 2 from new with harness/delegate:26.03.1"),
+        (base.clone().keep(Reason::UpToDate { image: V2.to_owned() }), "draining_stop: wait 2s, draining"),
+        // The earliest wait decides when, and the replacement why.
+        (
+            base.candidate(new().id("next").replaces("new").running(10, 5)),
+            "proving: wait 2s, proving",
+        ),
+    ]);
+}

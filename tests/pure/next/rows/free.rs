@@ -1,0 +1,135 @@
+//! Nobody has the name: with a candidate that could take it, and without.
+
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::document::{DependencyKind, Obstacle};
+use delegate_upgrader::rollout::{AutoRemove, Member};
+
+use super::super::scene::{Change, DEADLINE, HEALTHY_TIME, STOP_TIMEOUT, Scene, V1, ago, new, old};
+use super::{check, table};
+
+fn retired(candidate: Member) -> Scene {
+    Scene::new().retired(old()).candidate(candidate)
+}
+
+/// Stop-first.
+fn draining(old: Member, candidate: Member) -> Scene {
+    Scene::new().draining(90, old).candidate(candidate).host_network()
+}
+
+fn alone(candidate: Member) -> Scene {
+    Scene::new().candidate(candidate)
+}
+
+fn proven() -> Member {
+    new().running(90, HEALTHY_TIME)
+}
+
+#[test]
+#[rustfmt::skip]
+fn a_candidate_takes_the_free_name_or_the_old_container_gets_it_back() {
+    let renamed = |candidate: Member| Scene::new().renamed(old().running(900, 900)).candidate(candidate);
+    let changed = |old: Member| old.change(|m| m.settings = "changed".to_owned());
+    let missing = |scene: Scene| {
+        let obstacle = Obstacle::DependencyMissing { container: "vpn".to_owned(), kind: DependencyKind::Network };
+        scene.with(|rollout| rollout.obstacle = Some(obstacle))
+    };
+    let refused = "reject new as d.failed-1: Docker could not start it: d.candidate was never started";
+    let exited = "reject new as d.failed-1: exited with code 3 before it had proven itself";
+    let row = |row: &str, words: &str| -> &'static str { format!("{row}: {words}").leak() };
+    table(
+        "The name is free",
+        vec![
+            (renamed(proven()), "replaced_renamed: withdraw new as d.withdrawn-now"),
+            // Stop-first, another process may have asked it to stop. That takes as long as the whole wait for an idle moment,
+            // the stop timeout, and a moment more.
+            (renamed(new()).host_network(), "renamed_wait: wait 1s, stopping"),
+            (renamed(new().change(|m| m.created_at = ago(3600 + STOP_TIMEOUT + 15))).host_network(), "replaced_renamed: withdraw new as d.withdrawn-now"),
+            (renamed(new()).host_network().knowing(|facts| facts.has_created = true), "replaced_renamed: withdraw new as d.withdrawn-now"),
+            (renamed(new()), "replaced_renamed: withdraw new as d.withdrawn-now"),
+            (draining(changed(old()), new()), "old_changed: withdraw new as d.withdrawn-now: settings_changed"),
+            (retired(proven()), "take_name: rename new to d"),
+            // It was proven when the old container gave up the name, whatever this process has seen.
+            (retired(new().running(90, 0)), "take_name: rename new to d"),
+            (retired(new()), row("retired_reject", refused)),
+            (retired(new().exited(30)), row("retired_reject", exited)),
+            (retired(new().unhealthy(90, 90)), "free_proving: wait 5s, proving"),
+            (draining(old(), new()), "free_stop: stop old within 1h"),
+            (draining(old().asked_to_stop(9), new()), "free_stop: wait 900ms, draining"),
+            (draining(old(), new().running(90, 3)), "free_stop: stop old within 1h"),
+            (missing(draining(old().exited(30), new())), "companion_missing: rest, obstacle"),
+            (draining(old().exited(1), new()), "free_start: start new"),
+            (draining(old().exited(30), proven()), "free_promote: rename new to d"),
+            (draining(old().exited(30), new().running(20, 20)), "free_proving: wait 5s, proving"),
+            (draining(old().exited(30), new().exited(10)), row("free_reject", exited)),
+            // Start-first, and its owner ended the old container: two can run at once.
+            (Scene::new().draining(90, old()).candidate(proven()), "free_promote: rename new to d"),
+            // Someone removed all others.
+            (alone(new()), "free_start: start new"),
+            (alone(proven()), "free_promote: rename new to d"),
+            (alone(new().exited(15)), "recreate: recreate from new with harness/delegate:26.01.1"),
+            (alone(new().exited(14)), "recreate: wait 1s, returning"),
+            (alone(new().unhealthy(DEADLINE, 9)), "recreate: recreate from new with harness/delegate:26.01.1"),
+            (alone(new().refused_for_good()), "recreate: recreate from new with harness/delegate:26.01.1"),
+        ],
+    );
+}
+
+#[test]
+#[rustfmt::skip]
+fn an_old_container_comes_back_as_itself() {
+    let failed = |seconds| new().policy("no").unhealthy(90, 90).asked_to_stop(seconds);
+    let restoring = |old: Member| Scene::new().draining(90, old).failed(1, new().policy("no").exited(30));
+    let vanishing = || old().auto_remove(AutoRemove::ByDocker);
+    table(
+        "Restoring",
+        vec![
+            (Scene::new().retired(old()), "restore: rename old to d"),
+            (Scene::new().retired(old().exited(30)), "restore: rename old to d"),
+            (Scene::new().retired(old().state(RunState::Restarting)), "between_lives: wait 500ms, between_lives"),
+            // Docker started it again after the second in its name.
+            (restoring(old().running(30, 20)), "restore: rename old to d"),
+            (restoring(old()), "restore_stop: stop old within 1h"),
+            (restoring(old().running(90, 20)), "restore_stop: stop old within 1h"),
+            (restoring(old().asked_to_stop(9)), "restore_stop: wait 900ms, draining"),
+            (restoring(old().exited(9)), "restore_wait: wait 1s, returning"),
+            (restoring(old().exited(10)), "restore_start: start old"),
+            (Scene::new().draining(90, old().exited(30)).failed(1, failed(9)).host_network(), "restore_wait: wait 900ms, stopping"),
+            (Scene::new().draining(90, old().exited(30)).failed(1, failed(9)), "restore_start: start old"),
+            (restoring(old().exited(30).refused(2)), "restore_start: start old"),
+            (restoring(old().exited(30).refused(3)), "recreate_old: recreate from old"),
+            (restoring(vanishing()), "recreate_old: recreate from old"),
+            (restoring(old().state(RunState::Removing)), "old_removing: wait 1s, stopping"),
+            (Scene::new(), "no_container: rest, no_container"),
+            (Scene::new().failed(1, new().policy("no").exited(30)), "no_container: rest, no_container"),
+        ],
+    );
+}
+
+#[test]
+#[rustfmt::skip]
+fn the_last_container_that_gave_up_the_name_gets_it_back() {
+    let first = || old().id("first").exited(60);
+    check(vec![
+        (Scene::new().draining(40, old().exited(30)).draining(90, first()), "restore_start: start old"),
+        (Scene::new().retired(old()).draining(90, first()), "restore: rename old to d"),
+        // Its successor serves under another name.
+        (Scene::new().draining(40, old().exited(30)).renamed(new().running(90, 90)), "draining_remove: remove old"),
+    ]);
+}
+
+/// The whole list of a stop-first replacement, and the way back.
+#[test]
+#[rustfmt::skip]
+fn stop_first_goes_in_order() {
+    let serving = |member: Member| Scene::new().serving(member).pulled("harness/delegate:26.02.1").host_network();
+    check(vec![
+        (serving(old()), "create: create release 1 from old with harness/delegate:26.02.1"),
+        (serving(old()).candidate(new()), "name_draining: rename old to d.draining-now"),
+        (draining(old(), new()), "free_stop: stop old within 1h"),
+        (draining(old().asked_to_stop(90), new()), "free_stop: wait 9s, draining"),
+        (draining(old().exited(1), new()), "free_start: start new"),
+        (draining(old().exited(90), new().running(60, 60)), "free_promote: rename new to d"),
+        (serving(new().running(60, 60)).draining(90, old().exited(90)), "draining_remove: remove old"),
+    ]);
+    assert_eq!(old().image.to_string(), V1);
+}

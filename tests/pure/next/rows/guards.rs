@@ -1,0 +1,74 @@
+//! What comes before everything else.
+
+use delegate_upgrader::rollout::Backoff;
+use delegate_upgrader::rollout::reason::Reason;
+
+use super::super::scene::{Change, Scene, V2, ago, new, old};
+use super::table;
+
+fn engine_error() -> Reason {
+    Reason::EngineError {
+        step: "start d".to_owned(),
+        problem: "timed out".to_owned(),
+    }
+}
+
+/// The last call has failed so often, and is tried again in so many seconds.
+fn failed_calls(attempts: u32, seconds: i64) -> Scene {
+    let backoff = Backoff {
+        reason: engine_error(),
+        attempts,
+        retry_at: ago(-seconds),
+    };
+    Scene::new()
+        .serving(old())
+        .pulled(V2)
+        .knowing(|facts| facts.backoff = Some(backoff))
+}
+
+#[test]
+#[rustfmt::skip]
+fn guards_decide_before_anything_else() {
+    let unread = |scene: Scene| scene.with(|rollout| rollout.inspect_error = Some("no answer".to_owned()));
+    let busy = || Scene::new().serving(old()).candidate(new()).failed(1, new().unhealthy(90, 90));
+    table(
+        "Guards",
+        vec![
+            (failed_calls(1, 2), "call_failed: wait 2s, engine_error"),
+            (failed_calls(9, 60), "call_failed: wait 1m, engine_error"),
+            (failed_calls(10, 60), "call_failed: rest, engine_error"),
+            (failed_calls(10, 0), "create: create release 1 from old with harness/delegate:26.02.1"),
+            (failed_calls(1, 2).with(|r| r.owner.opted_out = Some("a label")), "call_failed: wait 2s, engine_error"),
+            (unread(busy()), "not_inspected: wait 1s, engine_error"),
+            // The next observation ends the pause, not the clock.
+            (unread(failed_calls(10, -5)), "call_failed: rest, engine_error"),
+            (busy().policy(|policy| policy.health_only = true), "health_only: rest, health_only"),
+            (busy().with(|r| r.owner.opted_out = Some("a label")), "left_alone: rest, opted_out"),
+            (busy().with(|r| r.owner.task_of = Some("a service".to_owned())), "left_alone: rest, task_of_service"),
+            (
+                busy().with(|r| r.name = "0123456789ab_d".to_owned()),
+                "compose_replaces: wait 10s, replaced_by_compose",
+            ),
+        ],
+    );
+}
+
+#[test]
+#[rustfmt::skip]
+fn health_only_names_the_published_image() {
+    let words = |scene: Scene| scene.policy(|policy| policy.health_only = true).reason().to_string();
+    let only = "health checks only (DISABLE_AUTO_UPGRADE=true)";
+    let serving = || Scene::new().serving(old());
+    assert_eq!(words(serving().pulled(V2)), format!("{V2} is published; {only}"));
+    let image = || V2.to_owned();
+    for (reason, expected) in [
+        (Reason::UpToDate { image: image() }, only.to_owned()),
+        (Reason::NotPinned { image: image() }, format!("{V2} is published; {only}")),
+        (
+            Reason::DigestUnknown { image: image(), problem: "timed out".to_owned() },
+            format!("{only}; cannot resolve the tag {V2} at the registry: timed out"),
+        ),
+    ] {
+        assert_eq!(words(serving().keep(reason)), expected);
+    }
+}

@@ -1,0 +1,175 @@
+//! One in service, and no candidate.
+
+use delegate_upgrader::config::{Strategy, Timing};
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::document::{DependencyKind, Obstacle};
+use delegate_upgrader::rollout::reason::Reason;
+use delegate_upgrader::rollout::{AutoRemove, Facts, Intent};
+
+use super::super::scene::{Change, Scene, V1, V2, V3, ago, copy, holds, new, old, parsed, remembered};
+use super::{check, table};
+
+const CREATE: &str = "create: create release 1 from old with harness/delegate:26.02.1";
+const PULL: &str = "pull: pull harness/delegate:26.02.1";
+
+fn current() -> Scene {
+    Scene::new().serving(old())
+}
+
+fn published() -> Scene {
+    current().published(V2)
+}
+
+fn pulled() -> Scene {
+    current().pulled(V2)
+}
+
+fn rejected(seconds: i64) -> delegate_upgrader::rollout::Member {
+    new().id("f1").policy("no").exited(seconds)
+}
+
+#[test]
+#[rustfmt::skip]
+fn a_delegate_in_service_is_replaced_when_nothing_is_in_the_way() {
+    let unknown = |scene: Scene, forget: fn(&mut Facts)| scene.knowing(forget);
+    let waiting = || current().keep(Reason::WaitingForReplica { name: "e".to_owned() });
+    let by_upgrader = |seconds| Scene::new().serving(old().auto_remove(AutoRemove::ByUpgrader).exited(seconds));
+    let back = || old().change(|m| m.rolled_back_from = Some(remembered(V2)));
+    let delayed = || {
+        let timing = Timing { delay: std::time::Duration::from_secs(60), ..Timing::default() };
+        let unseen = || delegate_upgrader::host::hold::Holds { first_seen: None, ..holds() };
+        published().policy(|policy| policy.timing = timing).knowing(|facts| facts.holds = Some(Ok(unseen())))
+    };
+    let drains = |count: usize| (0..count).fold(pulled(), |scene, n| {
+        let draining = old().id(["a", "b"][n]).asked_to_stop(5);
+        scene.draining(90, draining)
+    });
+    let dependent = Obstacle::HasDependent { container: "logger".to_owned(), kind: DependencyKind::Network };
+    table(
+        "In service",
+        vec![
+            (Scene::new().serving(copy()), "copy_start: start copy"),
+            (Scene::new().serving(copy()).host_network().failed(1, new().policy("no").unhealthy(90, 90).asked_to_stop(90)), "copy_start: wait 1s, stopping"),
+            (by_upgrader(10), "auto_remove: remove old"),
+            (by_upgrader(9), "auto_remove: wait 10s, stopping"),
+            (Scene::new().serving(old().exited(3)).pulled(V2), "not_running: rest, not_running"),
+            (waiting(), "nothing_new: rest, waiting_for_replica"),
+            (waiting().knowing(|facts| facts.stalled_replica = Some("no way back".to_owned())), "halted: rest, halted"),
+            (current(), "nothing_new: rest, awaiting_schedule"),
+            (current().keep(Reason::UpToDate { image: V1.to_owned() }), "nothing_new: rest, up_to_date"),
+            (Scene::new().serving(back()).published(V2), "rolled_back: rest, rolled_back"),
+            (Scene::new().serving(back()).pulled(V2), "rolled_back: rest, rolled_back"),
+            (Scene::new().serving(back()).pulled(V2).demanded(Intent::Retry), CREATE),
+            (current().pulled(V1), "up_to_date: rest, up_to_date"),
+            (current().pulled(V1).with(|r| r.serving.as_mut().unwrap().image = V3.into()), "up_to_date: rest, same_image"),
+            (drains(1), CREATE),
+            (drains(1).host_network(), CREATE),
+            (drains(2), "enough_drains: wait 500ms, awaiting_drains"),
+            (Scene::new().serving(old().unhealthy(90, 9)).pulled(V2).retired(old().id("r")), "enough_drains: wait 5s, awaiting_drains"),
+            (pulled().host_network().withdrawn(9, new().policy("no").running(90, 5).asked_to_stop(5)), "enough_drains: wait 500ms, awaiting_drains"),
+            (pulled().withdrawn(9, new().policy("no").running(90, 5).asked_to_stop(5)), CREATE),
+            (published().with(|r| r.obstacle = Some(dependent.clone())), "obstacle: rest, obstacle"),
+            (published().knowing(|facts| facts.hidden_obstacle = Some(Err(Obstacle::CopiedFile { path: "/ca.pem".to_owned() }))), "obstacle: rest, obstacle"),
+            (published().knowing(|facts| facts.is_pulling = true), "pulling: wait 2s, pulling"),
+            (unknown(published(), |facts| facts.holds = None), "holds_unknown: find out holds"),
+            (delayed(), "first_seen: note that harness/delegate:26.02.1 is first seen"),
+            (published().with(|r| r.owner.snooze_until = Some(ago(-60))), "may_not_start: rest, snoozed"),
+            (pulled().failed(1, rejected(60)), "quarantined: rest, quarantined"),
+            (published().failed(1, rejected(60)), "quarantined: rest, quarantined"),
+            (pulled().failed(1, rejected(60)).demanded(Intent::Retry), CREATE),
+            (pulled().failed(1, rejected(60)).demanded(Intent::Rollback), CREATE),
+            (pulled().failed(1, rejected(60).image(V3)), CREATE),
+            (pulled().failed(1, rejected(3600)).knowing(|facts| facts.known_rejections.clear()), "rejected_meanwhile: rest, rejected"),
+            (published().with(|r| r.taken_names.push("d.candidate".to_owned())), "name_taken: rest, name_taken"),
+            (published().with(|r| r.taken_names.push("d.retired".to_owned())), "name_taken: rest, name_taken"),
+            (published().host_network().strategy(Strategy::StartFirst), "blocked: rest, cannot_start_first"),
+            (pulled().host_network().strategy(Strategy::StartFirst), "blocked: rest, cannot_start_first"),
+            (unknown(published(), |facts| facts.hidden_obstacle = None), "obstacle_unknown: find out hidden_obstacle"),
+            (published(), PULL),
+            (unknown(pulled(), |facts| facts.free_memory = None), "memory_unknown: find out free_memory"),
+            (unknown(pulled().host_network(), |facts| facts.free_memory = None), CREATE),
+            (pulled().knowing(|facts| facts.has_created = true), "candidate_gone: rest, candidate_vanished"),
+            (pulled(), CREATE),
+            (Scene::new().serving(old().state(RunState::Restarting)).pulled(V2), CREATE),
+            (Scene::new().serving(new().running(500, 500).change(|m| m.release = 4)).pulled(V3), "create: create release 5 from new with harness/delegate:26.03.1"),
+        ],
+    );
+}
+
+#[test]
+#[rustfmt::skip]
+fn a_delegate_that_its_owner_stopped_is_left_alone() {
+    for state in [
+        RunState::Exited,
+        RunState::Paused,
+        RunState::Created,
+        RunState::Dead,
+        RunState::Removing,
+        RunState::Other("odd".to_owned()),
+    ] {
+        let scene = Scene::new().serving(old().state(state)).pulled(V2);
+        check(vec![(scene, "not_running: rest, not_running")]);
+    }
+}
+
+/// A quarantine lasts an hour from the end of the container, two after the second failure, and a day at most.
+#[test]
+#[rustfmt::skip]
+fn a_quarantine_doubles_and_ends() {
+    let failed = |attempt, seconds| pulled().failed(attempt, rejected(seconds));
+    for (attempt, hours) in [(1, 1), (2, 2), (5, 16), (6, 24), (40, 24)] {
+        check(vec![
+            (failed(attempt, hours * 3600 - 1), "quarantined: rest, quarantined"),
+            (failed(attempt, hours * 3600), CREATE),
+        ]);
+    }
+    let up = new().id("f1").policy("no").unhealthy(9000, 9000).asked_to_stop(5);
+    check(vec![(pulled().failed(1, up), "quarantined: wait 500ms, quarantined")]);
+}
+
+/// A tag such as `latest` may stand for another image by now, so it is pulled first; a plan pulls nothing.
+#[test]
+#[rustfmt::skip]
+fn a_mutable_tag_is_pulled_before_its_quarantine_counts() {
+    let latest = "harness/delegate:latest";
+    let scene = || current().published(latest).failed(1, rejected(60).image(latest));
+    check(vec![
+        (scene(), "pull: pull harness/delegate:latest"),
+        (scene().knowing(|facts| facts.is_plan = true), "quarantined: rest, quarantined"),
+        (scene().pulled(latest), "quarantined: rest, quarantined"),
+    ]);
+}
+
+/// The same reference stands for two images here, so only the id tells them apart.
+#[test]
+#[rustfmt::skip]
+fn a_moved_tag_is_not_the_image_that_was_rolled_back_from() {
+    let moved = |id: &str| {
+        let left = delegate_upgrader::rollout::RememberedImage {
+            reference: V1.into(),
+            id: delegate_upgrader::container::ImageId::new("moved"),
+        };
+        let mut scene = Scene::new().serving(old().change(|m| m.rolled_back_from = Some(left)));
+        scene.desired = delegate_upgrader::rollout::Desired::Image {
+            reference: parsed(V1),
+            id: (!id.is_empty()).then(|| delegate_upgrader::container::ImageId::new(id)),
+            intent: Intent::Upgrade,
+        };
+        scene
+    };
+    check(vec![
+        (moved("moved"), "rolled_back: rest, rolled_back"),
+        (moved("newer"), "create: create release 1 from old with harness/delegate:26.01.1"),
+        (moved(""), "pull: pull harness/delegate:26.01.1"),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip]
+fn the_label_of_an_owner_overrides_the_strategy_of_the_administrator() {
+    let base = || pulled().candidate(new()).strategy(Strategy::StopFirst);
+    check(vec![
+        (base(), "name_draining: rename old to d.draining-now"),
+        (base().with(|r| r.owner.strategy = Some(Strategy::StartFirst)), "candidate_start: start new"),
+    ]);
+}

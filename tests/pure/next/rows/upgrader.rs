@@ -1,0 +1,119 @@
+//! The upgrader replaces itself.
+
+use delegate_upgrader::config::Strategy;
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::document::SingleInstance;
+use delegate_upgrader::rollout::{Member, Rollout};
+use std::time::Duration;
+
+use super::super::scene::{Change, DEADLINE, HEALTHY_TIME, Scene, V2, V3, helper, new, old};
+use super::{check, table};
+
+/// Two cannot run at once, and the candidate was created; as the old upgrader sees it.
+fn exchange() -> Scene {
+    Scene::new()
+        .upgrader("old")
+        .host_network()
+        .serving(old())
+        .candidate(new())
+        .pulled(V2)
+}
+
+/// The old upgrader gave up the name so many seconds ago; as the container `own` sees it.
+fn retired(own: &str, seconds: u64, candidate: Member) -> Scene {
+    let scene = Scene::new().upgrader(own).retired(old()).candidate(candidate);
+    scene.knowing(|facts| facts.name_free_for = Duration::from_secs(seconds))
+}
+
+#[test]
+#[rustfmt::skip]
+fn an_upgrader_replaces_itself_by_the_same_tables() {
+    let proven = || new().running(90, HEALTHY_TIME);
+    let up = || helper().running(90, 80);
+    table(
+        "The upgrader itself",
+        vec![
+            (retired("new", 5, proven()), "take_own_name: rename new to d"),
+            (Scene::new().upgrader("new").candidate(new().running(3, 0)), "take_own_name: rename new to d"),
+            (Scene::new().upgrader("new").serving(old().exited(15)).candidate(proven()), "take_own_name: rename old to d.retired"),
+            (Scene::new().upgrader("new").serving(old().exited(14)).candidate(proven()), "take_own_name: wait 500ms, interrupted"),
+            (retired("old", 29, proven()), "free_proving: wait 500ms, proving"),
+            (
+                retired("old", 30, proven()),
+                "not_an_upgrader: reject new as d.failed-1: it did not take the upgrader's name within 30s, so it is not an upgrader that works here",
+            ),
+            (exchange(), "helper_create: create a helper from old with harness/delegate:26.02.1"),
+            (exchange().helper(false, helper()), "helper_start: start helper"),
+            (exchange().helper(false, helper().unhealthy(20, 20)), "helper_start: wait 5s, proving"),
+            (exchange().helper(true, up()), "name_retired: rename old to d.retired"),
+            (Scene::new().upgrader("old").serving(old()).helper(true, up()), "helper_remove: stop helper within 1h"),
+            (Scene::new().upgrader("old").serving(old()).helper(true, up().exited(5)), "helper_remove: remove helper"),
+        ],
+    );
+}
+
+#[test]
+#[rustfmt::skip]
+fn a_helper_that_fails_counts_against_the_image() {
+    let words = |cause: &str| -> &'static str {
+        let failed = "the helper, an upgrader with this image that was to replace the old one, failed";
+        format!("not_an_upgrader: reject new as d.failed-1: {failed}: {cause}").leak()
+    };
+    check(vec![
+        (exchange().helper(false, helper().unhealthy(DEADLINE, DEADLINE)), words("not healthy for 1m without a break within 10m: /api/health says unhealthy")),
+        (exchange().helper(false, helper().unhealthy(60, 60).restarts(3)), words("it keeps crashing: restarted 3 times, exited with code 3")),
+        (exchange().helper(false, helper().refused_for_good()), words("Docker could not start it: no such file")),
+        (exchange().helper(true, helper().running(90, 80).exited(20)), words("exited with code 3 before it had proven itself")),
+        // It belongs to an attempt that is over.
+        (exchange().helper(false, helper().image(V3).running(90, 80)), "helper_remove: stop helper within 1h"),
+    ]);
+}
+
+/// The helper stops the old upgrader, which starts the new one where it cannot itself.
+#[test]
+#[rustfmt::skip]
+fn a_helper_makes_the_exchange() {
+    let scene = |old: Member, candidate: Member| {
+        let scene = Scene::new().upgrader("helper").host_network().candidate(candidate).helper(true, helper().running(90, 80));
+        scene.retired(old)
+    };
+    let draining = |old: Member, candidate: Member| {
+        let scene = Scene::new().upgrader("helper").host_network().candidate(candidate).helper(true, helper().running(90, 80));
+        scene.draining(90, old)
+    };
+    check(vec![
+        (scene(old(), new()), "free_stop: rename old to d.draining-now"),
+        (draining(old(), new()), "free_stop: stop old within 1h"),
+        (draining(old().exited(5), new()), "free_start: start new"),
+        (draining(old().exited(5), new().running(20, 10)), "free_proving: wait 5s, proving"),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip]
+fn the_helper_stays_until_nothing_could_have_to_be_undone() {
+    let up = || helper().running(90, 80);
+    let behind = |old: Member| Scene::new().upgrader("new").serving(new().running(90, 80)).draining(50, old).helper(true, up());
+    check(vec![
+        (behind(old().exited(40)), "draining_remove: remove old"),
+        (behind(old().asked_to_stop(40)), "draining_stop: wait 4s, draining"),
+        (Scene::new().upgrader("new").serving(old().state(RunState::Paused)).helper(true, up()), "helper_remove: stop helper within 1h"),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip]
+fn a_host_without_memory_for_a_second_upgrader_has_none_for_a_helper() {
+    let little = |rollout: &mut Rollout| {
+        rollout.single_instance = Some(SingleInstance::TooLittleMemory { needed: 16 << 20, available: 4 << 20 });
+    };
+    let scene = || Scene::new().upgrader("old").serving(old()).pulled(V2).with(little);
+    check(vec![
+        (scene(), "blocked: rest, cannot_start_first"),
+        // Its owner knows better.
+        (
+            scene().with(|rollout| rollout.owner.strategy = Some(Strategy::StopFirst)),
+            "create: create release 1 from old with harness/delegate:26.02.1",
+        ),
+    ]);
+}
