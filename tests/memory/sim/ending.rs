@@ -99,7 +99,7 @@ impl End<'_> {
     fn left_over(&self) -> impl Iterator<Item = String> {
         let is_left = |container: &&&Glance| match Role::parse(&container.name).1 {
             Role::Serving => false,
-            // A person removed the image to go back to.
+            // A person removed an image that it needs to go back.
             Role::Candidate if self.is_stranded(container) => false,
             // An engine never ends the removal of a container that was renamed meanwhile.
             _ if container.state == RunState::Removing => false,
@@ -120,14 +120,15 @@ impl End<'_> {
         left.chain(has_two.then(|| "two rejected ones are kept".to_owned()))
     }
 
-    /// Whether it is a candidate that can neither prove itself nor be undone, since a person removed the image before.
+    /// Whether it is a candidate that can neither prove itself nor be undone, since a person removed one of its images.
     fn is_stranded(&self, container: &Glance) -> bool {
         let world = self.world();
         let document = world.twin.document(container.id.as_str()).unwrap();
         let images = world.twin.images();
         let is_gone = |id: &str| images.iter().all(|image| image.as_str() != id);
         Role::parse(&container.name).1 == Role::Candidate
-            && previous_image(&document).is_some_and(is_gone)
+            && (previous_image(&document).is_some_and(is_gone)
+                || document["Image"].as_str().is_some_and(is_gone))
             && self
                 .family
                 .iter()
@@ -157,7 +158,7 @@ impl End<'_> {
             })
         };
         last.is_some_and(|last| match last.what {
-            Happened::Removed => !is_ours(last.cause) || auto_remove,
+            Happened::Removed => !is_ours(last.cause) || auto_remove || had_another(last),
             _ => had_another(last),
         })
     }

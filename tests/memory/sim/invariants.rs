@@ -165,7 +165,11 @@ impl Moments<'_> {
             return None;
         }
         let is_right = |at: Duration| {
-            let is_next = |role: Role| role == Role::Candidate;
+            let is_next = |other: &Shadow| {
+                let is_unstarted = other.lives.first().is_none_or(|life| life.from > at);
+                let role = other.role(at);
+                role == Some(Role::Candidate) || role == Some(Role::Serving) && is_unstarted
+            };
             let mut others = self
                 .timeline
                 .others(shadow)
@@ -174,7 +178,7 @@ impl Moments<'_> {
             let is_alone = !others.any(|other| other.role(at).is_some_and(is_named));
             self.timeline.seems_to_work(shadow, at, false)
                 || self.another_works(shadow, at)
-                || self.is_stop_first(shadow) && self.another_is(shadow, at, is_next)
+                || self.is_stop_first(shadow) && self.timeline.others(shadow).any(is_next)
                 || may_have_been_asked && is_alone
         };
         let is_right = self.was_right(event, is_right);
@@ -186,7 +190,9 @@ impl Moments<'_> {
         let world = self.timeline.world;
         let scenario = &world.scenario;
         let end = event.at + (scenario.stop_timeout + scenario.healthy_deadline) * 2;
-        let is_quiet = scenario.faults == Faults::default() && scenario.people.is_none();
+        let is_by_hand = |event: &Event| event.cause == Cause::OperatorAction && event.at > Duration::ZERO;
+        let has_people = scenario.people.is_some() || world.twin.events().iter().any(is_by_hand);
+        let is_quiet = scenario.faults == Faults::default() && !has_people;
         let is_gap = matches!(shadow.role(event.at), Some(Role::Draining { .. }));
         if !is_quiet || !is_gap || end > world.twin.elapsed() {
             return None;
@@ -278,7 +284,8 @@ impl Moments<'_> {
         let is_over = last.end.is_some_and(|(end, _)| end + GRACE <= event.at);
         let by_us = last.signals.last().is_some_and(|(_, cause)| is_ours(*cause));
         let auto_remove = self.timeline.world.scenario.delegates[shadow.line].auto_remove;
-        let with_rm = auto_remove && role == Role::Serving && is_over && !by_us;
+        let is_ended_by_others = !by_us || shadow.is_renamed_by_hand();
+        let with_rm = auto_remove && role == Role::Serving && is_over && is_ended_by_others;
         let works = |at: Duration| {
             let mut others = self.timeline.others(shadow);
             others.any(|other| {

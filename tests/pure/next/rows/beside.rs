@@ -89,6 +89,10 @@ fn old_containers_end_behind_a_successor_that_works() {
             (fails(DEADLINE).retired(old()), row("successor_reject", unhealthy)),
             (fails(DEADLINE).draining(90, old().exited(40)), row("successor_reject", unhealthy)),
             (fails(DEADLINE).draining(90, vanishing()), row("successor_reject", unhealthy)),
+            (ended(10).draining(90, old()), row("successor_reject", exited)),
+            // One that outlives its time to stop was never asked.
+            (fails(DEADLINE).draining(3600, old()), "old_wait: wait 5s, successor_unhealthy"),
+            (fails(DEADLINE).draining(3601, old()), row("successor_reject", unhealthy)),
             (fails(DEADLINE - 1).retired(old()), "old_wait: wait 5s, successor_unhealthy"),
             // One that does not work either, or that takes no new tasks, would not help.
             (fails(DEADLINE).retired(old().unhealthy(900, 9)), "old_wait: wait 5s, successor_unhealthy"),
