@@ -303,7 +303,7 @@ pub(super) fn is_ours(container: &Inspected, base: &str) -> bool {
 }
 
 /// A container that is called like a retired one is one only if another container of the delegate was made to replace it:
-/// otherwise its owner calls it so. One that runs and has no other beside it lost its candidate, and gets its name back.
+/// otherwise its owner calls it so. One that has no other beside it lost its candidate, and gets its name back.
 fn release_strangers(families: &mut Families) {
     let mut strangers = Vec::new();
     for parts in families.values_mut() {
@@ -313,12 +313,9 @@ fn release_strangers(families: &mut Families) {
             .map(ContainerId::new)
             .collect();
         let is_named = |part: &Part| matches!(part.role, Role::Serving | Role::Candidate);
-        let is_alone = !parts.iter().any(is_named);
-        let has_lost_candidate = |part: &Part| is_alone && part.container.state() == RunState::Running;
+        let has_lost_candidate = !parts.iter().any(is_named);
         let is_stranger = |part: &mut Part| {
-            part.role == Role::Retired
-                && !replaced.contains(&part.container.id())
-                && !has_lost_candidate(part)
+            part.role == Role::Retired && !replaced.contains(&part.container.id()) && !has_lost_candidate
         };
         strangers.extend(parts.extract_if(.., is_stranger));
     }

@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::select_all;
 use tracing::warn;
 
-use super::{Reconciler, Stalled};
+use super::Reconciler;
 use crate::config::Strategy;
 use crate::container::RunState;
 use crate::document::{Obstacle, SingleInstance};
@@ -16,7 +16,6 @@ use crate::engine::{Engine, EngineError};
 use crate::health::{HealthEndpoint, HealthStatus};
 use crate::image::manager_reference;
 use crate::manager::{ImageSource, Query};
-use crate::rollout::reason::Reason;
 use crate::rollout::{Decision, Desired, Fact, Facts, Member, Policy, Reach, Rollout, UpdateOrder, next};
 
 /// The label that Compose puts on its containers. Only Compose is known to copy files into a container before it
@@ -36,7 +35,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         rollout: &Rollout,
         all: &[Rollout],
         desired: &Desired,
-        stalled: &Stalled,
         now: DateTime<Utc>,
     ) -> Facts {
         let tracked = self.tracked.get(&rollout.name);
@@ -77,10 +75,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 self.manager.reach(now)
             },
             manager_problem: self.manager.problem().filter(|_| !rollout.is_upgrader()),
-            stalled_replica: match desired {
-                Desired::Keep(Reason::WaitingForReplica { name }) => stalled.get(name).cloned(),
-                _ => None,
-            },
         }
     }
 
@@ -158,7 +152,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 return false;
             }
             let desired = self.run.desired(rollout, all);
-            let mut facts = self.facts(rollout, all, &desired, &Stalled::new(), now);
+            let mut facts = self.facts(rollout, all, &desired, now);
             facts.hidden_obstacle.get_or_insert(Ok(()));
             let decided = next(rollout, &desired, &self.policy(rollout), &facts, now);
             matches!(decided.decision, Decision::Learn(Fact::FreeMemory))

@@ -2,6 +2,7 @@
 
 mod act;
 pub mod clock;
+mod concurrency;
 pub mod controller;
 mod facts;
 mod holds;
@@ -43,7 +44,7 @@ use crate::reconcile::services::Services;
 use crate::reconcile::tracked::Tracked;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
 use crate::rollout::reason::{Reason, WORTH_A_WORD};
-use crate::rollout::{Decided, Decision, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, next};
+use crate::rollout::{Decided, Decision, Desired, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, next};
 use crate::status::evidence::EvidenceStore;
 use crate::status::report::{DelegateReport, Planned, Report, none_found};
 
@@ -404,7 +405,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// What would be decided if nothing came up: a plan asks neither the Manager again nor for the host's memory.
     fn planned(&self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> Decision {
         let desired = self.run.desired(rollout, all);
-        let mut facts = self.facts(rollout, all, &desired, &Stalled::new(), now);
+        let mut facts = self.facts(rollout, all, &desired, now);
         facts.is_plan = true;
         facts.free_memory.get_or_insert(Ok(()));
         facts.manager.get_or_insert(Reach::Reachable);
@@ -413,8 +414,15 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// What is decided on one delegate, of all there are.
     fn decide(&self, rollout: &Rollout, all: &[Rollout], stalled: &Stalled, now: DateTime<Utc>) -> Decided {
-        let desired = self.run.desired(rollout, all);
-        let facts = self.facts(rollout, all, &desired, stalled, now);
+        let mut desired = self.run.desired(rollout, all);
+        // A replica that comes first and has come to rest does not move before the next run.
+        if let Desired::Keep(Reason::WaitingForReplica { name }) = &desired
+            && let Some(because) = stalled.get(name)
+        {
+            let (name, because) = (name.clone(), because.clone());
+            desired = Desired::Keep(Reason::Halted { name, because });
+        }
+        let facts = self.facts(rollout, all, &desired, now);
         next(rollout, &desired, &self.policy(rollout), &facts, now)
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::concurrency::{awaited_replica, too_many_at_once};
 use super::questions::{Answer, Answered, Question, Questions};
 use super::resolve::{Open, Resolution, Resolved};
 use crate::container::{ContainerId, ImageId};
@@ -15,9 +16,6 @@ use crate::manager::{ImageSource, ManagerError, Query};
 use crate::rollout::reason::Reason;
 use crate::rollout::wanted::not_asked;
 use crate::rollout::{Desired, Intent, Member, Rollout};
-
-/// So many candidates prove themselves at once at most.
-const MAX_PROVING: usize = 10;
 
 /// What a run may do with the answers it gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -300,9 +298,9 @@ impl UpgradeRun {
             });
         }
         if candidate.is_none()
-            && let Some(reason) = self
-                .waits_for_replica(rollout, all, id.as_ref())
-                .or_else(|| waits_for_others(all).filter(|_| self.intent == Intent::Upgrade))
+            && let Some(reason) =
+                awaited_replica(rollout, all, id.as_ref(), self.halted.get(&rollout.workload))
+                    .or_else(|| too_many_at_once(all).filter(|_| self.intent == Intent::Upgrade))
         {
             return Err(reason);
         }
@@ -311,37 +309,6 @@ impl UpgradeRun {
             id,
             intent: self.intent,
         })
-    }
-
-    /// Replicas go one at a time, and a failure halts the rest, unless one of them runs the image well.
-    fn waits_for_replica(
-        &self,
-        rollout: &Rollout,
-        all: &[Rollout],
-        image: Option<&ImageId>,
-    ) -> Option<Reason> {
-        let mut replicas = all.iter().filter(|other| other.workload == rollout.workload);
-        let runs_well = |other: &Rollout| {
-            let serving = other.serving.as_ref().filter(|serving| serving.works());
-            serving.is_some_and(|serving| Some(&serving.image_id) == image && !other.blocks_replicas())
-        };
-        if let Some((name, because)) = self.halted.get(&rollout.workload)
-            && *name != rollout.name
-            && !replicas.any(runs_well)
-        {
-            return Some(Reason::Halted {
-                name: name.clone(),
-                because: because.failure(),
-            });
-        }
-        // The upgrader replaces itself while no delegate's replacement has to prove itself.
-        let is_awaited = |other: &&Rollout| rollout.is_upgrader() || other.workload == rollout.workload;
-        all.iter()
-            .filter(is_awaited)
-            .find(|other| other.name != rollout.name && other.blocks_replicas())
-            .map(|other| Reason::WaitingForReplica {
-                name: other.name.clone(),
-            })
     }
 
     /// Notes the id behind a pulled reference, or why there is none.
@@ -393,11 +360,4 @@ impl UpgradeRun {
                 .or_insert_with(|| (rollout.name.clone(), reason.clone()));
         }
     }
-}
-
-/// A new container beside each old one takes as much again of a host's memory and processors.
-fn waits_for_others(all: &[Rollout]) -> Option<Reason> {
-    let proves_itself = |rollout: &&Rollout| rollout.candidate.as_ref().is_some_and(Member::is_up);
-    let count = all.iter().filter(proves_itself).count();
-    (count >= MAX_PROVING).then_some(Reason::WaitingForOthers { count })
 }

@@ -38,8 +38,6 @@ pub struct Facts {
     pub manager: Option<Reach>,
     /// That the Manager does not answer, in words. Nothing is decided by it.
     pub manager_problem: Option<String>,
-    /// Why the replica that comes first has come to rest, where it has.
-    pub stalled_replica: Option<String>,
     /// How many delegates of the host are in use, this one included.
     pub delegates: usize,
     /// How many of them are unhealthy.

@@ -2,6 +2,7 @@
 
 use strum::{IntoStaticStr, VariantNames};
 
+use super::{Facts, Reach, Rollout};
 use crate::document::Obstacle;
 
 /// Why a restart is held back. Error texts are the other program's.
@@ -37,4 +38,23 @@ pub enum HeldBack {
         /// The engine's words.
         problem: String,
     },
+}
+
+impl HeldBack {
+    /// What holds a restart back, as far as the host and the Manager show it.
+    pub(super) fn by_the_host(rollout: &Rollout, facts: &Facts) -> Option<Self> {
+        let (unhealthy, all) = (facts.unhealthy_delegates, facts.delegates);
+        match (&rollout.obstacle, &facts.manager) {
+            (Some(obstacle), _) if !matches!(obstacle, Obstacle::SwarmNetwork { .. }) => {
+                Some(Self::Obstacle(obstacle.clone()))
+            }
+            // One delegate alone is not most of them.
+            _ if unhealthy >= 2 && 2 * unhealthy > all => Some(Self::MostUnhealthy { unhealthy, all }),
+            (_, Some(Reach::Asking)) => Some(Self::AskingManager),
+            (_, Some(Reach::Unreachable(problem))) => Some(Self::ManagerUnreachable {
+                problem: problem.clone(),
+            }),
+            (_, Some(Reach::Reachable) | None) => None,
+        }
+    }
 }

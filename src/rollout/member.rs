@@ -180,14 +180,6 @@ impl Member {
         )
     }
 
-    /// When it was started or ended last; long ago for a container that was never started.
-    pub(super) fn changed_at(&self) -> DateTime<Utc> {
-        self.life
-            .started_at
-            .max(self.life.finished_at)
-            .unwrap_or_default()
-    }
-
     /// Whether it has never been started.
     pub fn is_created(&self) -> bool {
         self.state == RunState::Created

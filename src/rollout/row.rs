@@ -33,7 +33,7 @@ rows! {
         HealthOnly
         /// The owner opted the delegate out, or it is a task of a Swarm service: rest.
         LeftAlone
-        /// The name is one that Compose gives to a container for a moment: wait; after ten minutes, rest.
+        /// The name is one that Compose gives to a container for a moment: rest.
         ComposeReplaces
     }
     "Failed and withdrawn containers" {
@@ -51,7 +51,7 @@ rows! {
     "Old containers behind the one in service" {
         /// The old container is retired, and the one in service works: name it draining.
         RetiredDrain
-        /// The successor in service ended ten seconds ago, or stays unhealthy while the old container can serve: reject it.
+        /// The successor in service ended ten seconds ago, or stays unhealthy while the old container can serve or was not asked: reject it.
         SuccessorReject
         /// The old container drains, and the one in service works, or this process asked before: ask it to stop; after its timeout, at once.
         DrainingStop
@@ -67,17 +67,15 @@ rows! {
         CopyStart
         /// It stands for a delegate with `--rm`, and has ended: remove it after ten seconds.
         AutoRemove
-        /// It does not run: rest.
+        /// It does not run, and no failure of this run is known: rest.
         NotRunning
-        /// Nothing new is wanted, since another replica comes first, which is at rest: rest.
-        Halted
         /// Nothing new is wanted: rest, with the reason.
         NothingNew
         /// It was rolled back from the image that is published: rest.
         RolledBack
         /// It runs the image that is wanted: rest.
         UpToDate
-        /// A retired or two other containers are still up; stop-first, one that was given up: wait.
+        /// A retired container or a helper is left, two others are still up, or, stop-first, one that was given up is: wait.
         EnoughDrains
         /// It cannot be recreated as it is: rest.
         Obstacle
@@ -193,11 +191,9 @@ rows! {
     "The upgrader itself" {
         /// This process is the candidate, and nothing of its name is up: take the name; a stopped predecessor is named retired first.
         TakeOwnName
-        /// The candidate has not taken the name for 30 seconds, or its helper failed: reject the candidate.
-        NotAnUpgrader
-        /// Two upgraders cannot run at once, and there is no helper for this candidate: create it.
+        /// Two upgraders cannot run at once, and there is no helper: create it.
         HelperCreate
-        /// The helper was created: start it; then wait until it says that it is ready, and is proven.
+        /// The helper was created: start it, and wait until it is ready and proven; if it fails, reject the candidate.
         HelperStart
         /// All is done: stop the helper and remove it.
         HelperRemove

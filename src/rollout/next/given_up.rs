@@ -4,7 +4,6 @@ use chrono::TimeDelta;
 
 use super::At;
 use crate::container::{Role, RunState};
-use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Member, Row, Step};
 
 /// For how long a withdrawn candidate that has ended is left to those who asked it to stop: `docker-compose up` removes what
@@ -29,11 +28,8 @@ impl At<'_> {
             RunState::Removing => self.removing(Row::GivenUpRemoving, member),
             _ if member.has_restart_policy() => Row::GivenUpPolicy.act(Step::keep_stopped(member)),
             _ if member.is_up() => self.stop(Row::GivenUpStop, member),
-            _ if !is_withdrawn => return None,
-            _ if member.is_created() || member.has_ended_for(OTHERS_REMOVE_FIRST, self.now) => {
-                Row::WithdrawnRemove.act(Step::remove(member))
-            }
-            _ => Row::WithdrawnRemove.wait(Reason::stopping(member), self.now + OTHERS_REMOVE_FIRST),
+            _ if is_withdrawn => self.remove_after(OTHERS_REMOVE_FIRST, Row::WithdrawnRemove, member),
+            _ => return None,
         })
     }
 }

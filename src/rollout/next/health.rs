@@ -4,10 +4,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{At, span};
 use crate::container::RunState;
-use crate::document::Obstacle;
 use crate::rollout::checks::FAILED_CHECKS;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Decided, Fact, HeldBack, Member, Reach, Row, Step};
+use crate::rollout::{Decided, Fact, HeldBack, Member, Row, Step};
 
 /// A restart needs a check that is not older.
 const FRESH: TimeDelta = TimeDelta::seconds(5);
@@ -32,7 +31,7 @@ impl At<'_> {
                     tasks: serving.work.map(|work| work.tasks),
                     until,
                 };
-                Row::RestartInProgress.wait(reason, self.next_check(serving, restart.asked_at))
+                Row::RestartInProgress.wait(reason, self.next_check(restart.asked_at))
             }
             _ => return None,
         })
@@ -57,60 +56,41 @@ impl At<'_> {
         {
             return None;
         }
+        let (failures, verdict) = (checks.failed, || serving.health.detail.clone());
         let held_back = |because| Reason::RestartHeldBack {
-            failures: checks.failed,
-            verdict: serving.health.detail.clone(),
+            failures,
+            verdict: verdict(),
             because,
         };
         let started = serving.life.started_at;
         let allowed = started.map(|started| started + checks.pause(span(self.policy.healthy_deadline)));
         let is_fresh = self.facts.is_plan || checks.last_at.is_some_and(|at| self.now - at < FRESH);
-        let hold = |because| Row::RestartHeldBack.rest(held_back(because));
-        Some(
-            match (
-                &self.rollout.obstacle,
-                &self.facts.manager,
-                serving.image.reference(),
-            ) {
-                _ if let Some(until) = allowed.filter(|allowed| *allowed > self.now) => Row::RestartBackoff
-                    .rest(Reason::RestartBackoff {
-                        failures: checks.failed,
-                        verdict: serving.health.detail.clone(),
-                        attempt: checks.restarts.saturating_add(1),
-                        until,
-                    }),
-                _ if let Some(problem) = checks.refused.clone() => {
-                    Row::RestartRefused.rest(held_back(HeldBack::Refused { problem }))
-                }
-                (Some(obstacle), ..) if !matches!(obstacle, Obstacle::SwarmNetwork { .. }) => {
-                    hold(HeldBack::Obstacle(obstacle.clone()))
-                }
-                _ if let Some(because) = self.most_are_unhealthy() => hold(because),
-                (_, None, Ok(image)) => {
-                    Row::RestartHeldBack.learn(Fact::ManagerReachable { image: image.clone() })
-                }
-                (_, Some(Reach::Asking), _) => {
-                    Row::RestartHeldBack.wait(held_back(HeldBack::AskingManager), self.soon())
-                }
-                (_, Some(Reach::Unreachable(problem)), _) => {
-                    let problem = problem.clone();
-                    hold(HeldBack::ManagerUnreachable { problem })
-                }
-                // It may have recovered since it was checked, which is long ago where other delegates keep this process busy.
-                _ if is_fresh => Row::Restart.act(Step::restart(serving)),
-                _ if checks.is_due => {
-                    Row::RestartHeldBack.wait(held_back(HeldBack::CheckingAgain), self.soon())
-                }
-                _ => Row::RestartHeldBack.learn(Fact::Health {
-                    container: serving.id.clone(),
-                }),
-            },
-        )
-    }
-
-    /// Where most delegates are unhealthy, they have a cause in common. One alone is not most of them.
-    fn most_are_unhealthy(&self) -> Option<HeldBack> {
-        let (unhealthy, all) = (self.facts.unhealthy_delegates, self.facts.delegates);
-        (unhealthy >= 2 && 2 * unhealthy > all).then_some(HeldBack::MostUnhealthy { unhealthy, all })
+        let row = Row::RestartHeldBack;
+        Some(match HeldBack::by_the_host(self.rollout, self.facts) {
+            _ if let Some(until) = allowed.filter(|allowed| *allowed > self.now) => {
+                Row::RestartBackoff.rest(Reason::RestartBackoff {
+                    failures,
+                    verdict: verdict(),
+                    attempt: checks.restarts.saturating_add(1),
+                    until,
+                })
+            }
+            _ if let Some(problem) = checks.refused.clone() => {
+                Row::RestartRefused.rest(held_back(HeldBack::Refused { problem }))
+            }
+            Some(because @ HeldBack::AskingManager) => row.wait(held_back(because), self.soon()),
+            Some(because) => row.rest(held_back(because)),
+            None if self.facts.manager.is_none()
+                && let Ok(image) = serving.image.reference() =>
+            {
+                row.learn(Fact::ManagerReachable { image: image.clone() })
+            }
+            // It may have recovered since it was checked, which is long ago where other delegates keep this process busy.
+            None if is_fresh => Row::Restart.act(Step::restart(serving)),
+            None if checks.is_due => row.wait(held_back(HeldBack::CheckingAgain), self.soon()),
+            None => row.learn(Fact::Health {
+                container: serving.id.clone(),
+            }),
+        })
     }
 }

@@ -28,9 +28,6 @@ const GRACE: TimeDelta = TimeDelta::seconds(10);
 /// The same where Compose stops all containers of a project, and then removes them.
 const LONG_GRACE: TimeDelta = TimeDelta::seconds(15);
 
-/// How long Compose may take to replace a container.
-const COMPOSE_TIMEOUT: TimeDelta = TimeDelta::minutes(10);
-
 /// Decides what to do next about one delegate.
 pub fn next(
     rollout: &Rollout,
@@ -86,22 +83,13 @@ impl At<'_> {
                 }),
                 _ => match self.rollout.left_alone() {
                     Some(reason) => Row::LeftAlone.rest(reason),
-                    None if is_replaced_by_compose(&self.rollout.name) => self.replaced_by_compose(),
+                    None if is_replaced_by_compose(&self.rollout.name) => {
+                        Row::ComposeReplaces.rest(Reason::ReplacedByCompose)
+                    }
                     None => return None,
                 },
             },
         )
-    }
-
-    /// A name that has been there for long was left behind, as by a Compose that was killed.
-    fn replaced_by_compose(&self) -> Decided {
-        let is_new =
-            |member: &Member| self.now - member.created_at.max(member.changed_at()) < COMPOSE_TIMEOUT;
-        if self.rollout.members().any(is_new) {
-            Row::ComposeReplaces.wait(Reason::ReplacedByCompose, self.now + GRACE)
-        } else {
-            Row::ComposeReplaces.rest(Reason::ReplacedByCompose)
-        }
     }
 
     /// The table for the containers that exist: one in service, a candidate, both or neither.
@@ -140,19 +128,28 @@ impl At<'_> {
         } else {
             Reason::stopping(member)
         };
-        row.wait(reason, self.next_check(member, asked))
+        row.wait(reason, self.next_check(asked))
     }
 
-    /// Often at first, every ten seconds later; and at the deadline, and when it is overdue.
-    fn next_check(&self, member: &Member, asked: DateTime<Utc>) -> DateTime<Utc> {
-        let elapsed = (self.now - asked).max(TimeDelta::zero());
-        let pause = (elapsed / 10).clamp(TimeDelta::milliseconds(500), TimeDelta::seconds(10));
-        let deadline = asked + span(member.stop_timeout);
-        let overdue = deadline + STOP_SLACK + TimeDelta::milliseconds(1);
-        let due = [deadline, overdue]
-            .into_iter()
-            .filter(|moment| *moment > self.now);
-        due.fold(self.now + pause, DateTime::min)
+    /// Often at first, every ten seconds later.
+    fn next_check(&self, asked: DateTime<Utc>) -> DateTime<Utc> {
+        self.now + ((self.now - asked) / 10).clamp(TimeDelta::milliseconds(500), TimeDelta::seconds(10))
+    }
+
+    /// A container that ended a moment ago may be started again by those who stopped it.
+    fn may_return(&self, row: Row, member: &Member, grace: TimeDelta) -> Option<Decided> {
+        let at = member.life.finished_at.filter(|_| member.has_ended())? + grace;
+        let name = member.name.clone();
+        let is_recent = !member.has_ended_for(grace, self.now);
+        is_recent.then(|| row.wait(Reason::Returning { name, at }, at))
+    }
+
+    /// Removes a container, but leaves it for so long after its end to others, who may have plans with it.
+    fn remove_after(&self, span: TimeDelta, row: Row, member: &Member) -> Decided {
+        if member.is_created() || member.has_ended_for(span, self.now) {
+            return row.act(Step::remove(member));
+        }
+        row.wait(Reason::stopping(member), self.now + span)
     }
 
     /// An engine that never gets done with a removal holds up nothing.

@@ -20,19 +20,20 @@ impl At<'_> {
         let made_of = candidate.fingerprint.as_ref();
         let is_changed = is_created
             && up.is_some_and(|old| candidate.is_successor_of(old) && made_of != Some(&old.settings));
-        let proof = match self.name_not_taken(candidate) {
-            Some(cause) => Proof::Failed(cause),
-            None => self.proof(candidate),
-        };
-        match (proof, retired, up) {
+        match (self.proof(candidate), retired, up) {
             _ if let Some(renamed) = rollout.renamed_predecessor() => self.renamed(renamed, candidate),
             _ if is_changed => self.withdraw(Row::OldChanged, candidate, Some(Reason::SettingsChanged)),
             (Proof::Created, Some(retired), Some(_)) if self.is_helper() => {
                 Row::FreeStop.act(Step::drain(rollout, retired, self.now))
             }
-            (Proof::Failed(cause), Some(_), _) => self.reject_free(Row::RetiredReject, candidate, cause),
+            (Proof::Failed(cause), Some(_), _) => self.reject(Row::RetiredReject, candidate, cause),
             (Proof::Created, Some(_), _) => {
-                self.reject(Row::RetiredReject, candidate, never_started(candidate))
+                let problem = format!("{} was never started", candidate.name);
+                self.reject(
+                    Row::RetiredReject,
+                    candidate,
+                    FailureCause::StartRefused { problem },
+                )
             }
             (_, Some(_), _) if candidate.works() && !rollout.is_upgrader() => {
                 Row::TakeName.act(Step::promote(rollout, candidate))
@@ -49,31 +50,11 @@ impl At<'_> {
             (Proof::Proven, ..) if !rollout.is_upgrader() => {
                 Row::FreePromote.act(Step::promote(rollout, candidate))
             }
-            (Proof::Failed(cause), ..) if old.is_some() => {
-                self.reject_free(Row::FreeReject, candidate, cause)
-            }
+            (Proof::Failed(cause), ..) if old.is_some() => self.reject(Row::FreeReject, candidate, cause),
             (Proof::Failed(_), ..) => self.recreate(candidate),
             (Proof::NotYet { reason, until }, ..) => Row::FreeProving.wait(reason, until),
-            (Proof::Proven, ..) => {
-                let verdict = candidate.health.to_string();
-                let (healthy_for, needed) = (self.policy.healthy_time, self.policy.healthy_time);
-                let reason = Reason::Proving {
-                    healthy_for,
-                    needed,
-                    verdict,
-                };
-                Row::FreeProving.wait(reason, self.soon())
-            }
+            (Proof::Proven, ..) => Row::FreeProving.wait(self.proving(candidate), self.soon()),
         }
-    }
-
-    /// An upgrader that does not take its name is none.
-    fn reject_free(&self, row: Row, candidate: &Member, cause: FailureCause) -> Decided {
-        let row = match cause {
-            FailureCause::NameNotTaken { .. } => Row::NotAnUpgrader,
-            _ => row,
-        };
-        self.reject(row, candidate, cause)
     }
 
     /// Its owner gave the container that the candidate was to replace another name. It may have been asked to stop, where
@@ -95,20 +76,10 @@ impl At<'_> {
         if let Some(first) = self.before_a_rename(Row::Recreate, candidate) {
             return first;
         }
-        let ended = candidate.life.finished_at.filter(|_| candidate.has_ended());
-        let at = ended.map(|ended| ended + LONG_GRACE).filter(|at| *at > self.now);
-        if let Some(at) = at {
-            let name = candidate.name.clone();
-            return Row::Recreate.wait(Reason::Returning { name, at }, at);
+        if let Some(wait) = self.may_return(Row::Recreate, candidate, LONG_GRACE) {
+            return wait;
         }
-        let image = candidate.previous.clone();
-        let from = candidate.id.clone();
+        let (from, image) = (candidate.id.clone(), candidate.previous.clone());
         Row::Recreate.act(Step::Recreate { from, image })
     }
-}
-
-/// Why a candidate is rejected that was never started.
-fn never_started(candidate: &Member) -> FailureCause {
-    let problem = format!("{} was never started", candidate.name);
-    FailureCause::StartRefused { problem }
 }

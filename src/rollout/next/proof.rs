@@ -36,11 +36,8 @@ impl At<'_> {
         let seen = history.seen_since.unwrap_or(self.now);
         let deadline = seen + span(self.policy.healthy_deadline);
         let ending = candidate.end();
-        let ended_for = if candidate.has_restart_policy() {
-            GRACE
-        } else {
-            TimeDelta::zero()
-        };
+        let returns = candidate.has_restart_policy();
+        let grace = if returns { GRACE } else { TimeDelta::zero() };
         Proof::Failed(match candidate.state {
             RunState::Created | RunState::Exited | RunState::Dead
                 if let Some(problem) = history.starts.for_good.clone() =>
@@ -48,11 +45,21 @@ impl At<'_> {
                 FailureCause::StartRefused { problem }
             }
             RunState::Created => return Proof::Created,
+            // It could take the upgrader's name for long enough: what only stays up is not an upgrader.
+            RunState::Running
+                if self.rollout.is_upgrader()
+                    && self.facts.name_free_for >= NAME_DEADLINE
+                    && self.now - seen >= span(NAME_DEADLINE) =>
+            {
+                FailureCause::NameNotTaken {
+                    within: NAME_DEADLINE,
+                }
+            }
             _ if candidate.restarts() >= CRASH_LOOP => FailureCause::CrashLoop {
                 restarts: candidate.restarts(),
                 ending,
             },
-            _ if candidate.has_ended_for(ended_for, self.now) || candidate.removal_is_stuck(self.now) => {
+            _ if candidate.has_ended_for(grace, self.now) || candidate.removal_is_stuck(self.now) => {
                 FailureCause::Exited { ending }
             }
             _ if candidate.works() && healthy_for >= needed => return Proof::Proven,
@@ -64,29 +71,20 @@ impl At<'_> {
             _ => {
                 let proven = self.now + span(needed.saturating_sub(healthy_for));
                 let until = (self.now + self.proof_interval()).min(deadline).min(proven);
-                let verdict = candidate.health.to_string();
-                let reason = Reason::Proving {
-                    healthy_for,
-                    needed,
-                    verdict,
-                };
+                let reason = self.proving(candidate);
                 return Proof::NotYet { reason, until };
             }
         })
     }
 
-    /// That an upgrader's candidate does not take its name, where it could for long enough: what only stays up is no
-    /// upgrader.
-    pub(super) fn name_not_taken(&self, candidate: &Member) -> Option<FailureCause> {
-        let is_late = self.rollout.is_upgrader()
-            && candidate.state == RunState::Running
-            && self.facts.name_free_for >= NAME_DEADLINE
-            && candidate
-                .history
-                .seen_since
-                .is_some_and(|since| self.now - since >= span(NAME_DEADLINE));
-        is_late.then_some(FailureCause::NameNotTaken {
-            within: NAME_DEADLINE,
-        })
+    /// How far a candidate has come.
+    pub(super) fn proving(&self, candidate: &Member) -> Reason {
+        let needed = self.policy.healthy_time;
+        let healthy_for = candidate.history.healthy_for(self.now).unwrap_or_default();
+        Reason::Proving {
+            healthy_for: healthy_for.min(needed),
+            needed,
+            verdict: candidate.health.to_string(),
+        }
     }
 }

@@ -21,7 +21,6 @@ impl At<'_> {
     fn restore(&self, old: &Member) -> Decided {
         let rollout = self.rollout;
         let is_mine = self.facts.own.as_ref() == Some(&old.id);
-        let comes_back = old.life.finished_at.map(|finished| finished + GRACE);
         match (&old.state, self.in_the_way()) {
             (RunState::Removing, _) => self.removing(Row::OldRemoving, old),
             _ if old.is_between_lives() => Row::BetweenLives.wait(Reason::between_lives(old), self.soon()),
@@ -31,12 +30,7 @@ impl At<'_> {
             _ if old.is_up() && old.vanishes() => recreate(old),
             _ if old.is_up() => self.stop(Row::RestoreStop, old),
             (_, Some(other)) => self.wait_for_end(Row::RestoreWait, other),
-            _ if !old.has_ended_for(GRACE, self.now)
-                && let Some(at) = comes_back =>
-            {
-                let name = old.name.clone();
-                Row::RestoreWait.wait(Reason::Returning { name, at }, at)
-            }
+            _ if let Some(wait) = self.may_return(Row::RestoreWait, old, GRACE) => wait,
             _ if old.history.starts.count >= START_ATTEMPTS => recreate(old),
             _ => Row::RestoreStart.act(Step::start(old)),
         }

@@ -1,6 +1,6 @@
 //! In service, and no candidate: a replacement may start.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 
 use super::{At, GRACE};
 use crate::container::{ImageId, Role};
@@ -14,6 +14,9 @@ use crate::rollout::{
 /// So many other containers of a delegate finish their tasks at a time: each takes as much of the host as the one in
 /// service.
 const MOST_DRAINS: usize = 2;
+
+/// How often to show how far a pull has come. Its end wakes the loop, and to observe takes time that the engine needs for it.
+const PULL_INTERVAL: TimeDelta = TimeDelta::seconds(2);
 
 impl At<'_> {
     /// A replacement goes before a restart.
@@ -30,38 +33,22 @@ impl At<'_> {
     }
 
     fn replace_or_keep(&self, serving: &Member) -> Decided {
-        let stalled = self.facts.stalled_replica.as_ref();
-        match (self.desired, stalled) {
+        let has_failed = matches!(self.desired, Desired::Keep(reason) if reason.is_failure());
+        match self.desired {
             _ if serving.is_copy && serving.is_created() => self.start_copy(serving),
             _ if serving.auto_remove == AutoRemove::ByUpgrader
                 && serving.has_ended()
                 && self.rollout.old.is_empty() =>
             {
-                if serving.has_ended_for(GRACE, self.now) {
-                    Row::AutoRemove.act(Step::remove(serving))
-                } else {
-                    Row::AutoRemove.wait(Reason::stopping(serving), self.now + GRACE)
-                }
+                self.remove_after(GRACE, Row::AutoRemove, serving)
             }
-            (Desired::Keep(reason), _) if !serving.is_in_use() && reason.is_failure() => {
-                Row::NotRunning.rest(reason.clone())
-            }
-            _ if !serving.is_in_use() => Row::NotRunning.rest(Reason::not_running(serving)),
-            (Desired::Keep(Reason::WaitingForReplica { name }), Some(because)) => {
-                Row::Halted.rest(Reason::Halted {
-                    name: name.clone(),
-                    because: because.clone(),
-                })
-            }
-            (Desired::Keep(reason), _) => Row::NothingNew.rest(reason.clone()),
-            (
-                Desired::Image {
-                    reference,
-                    id,
-                    intent,
-                },
-                _,
-            ) => self.replace(serving, reference, id.as_ref(), *intent),
+            _ if !serving.is_in_use() && !has_failed => Row::NotRunning.rest(Reason::not_running(serving)),
+            Desired::Keep(reason) => Row::NothingNew.rest(reason.clone()),
+            Desired::Image {
+                reference,
+                id,
+                intent,
+            } => self.replace(serving, reference, id.as_ref(), *intent),
         }
     }
 
@@ -98,7 +85,7 @@ impl At<'_> {
             }
             (_, Some(obstacle), _) => Row::Obstacle.rest(Reason::Obstacle(obstacle.clone())),
             (None, ..) if self.facts.is_pulling => {
-                Row::Pulling.wait(Reason::Pulling { image: image() }, self.pull_is_due())
+                Row::Pulling.wait(Reason::Pulling { image: image() }, self.now + PULL_INTERVAL)
             }
             _ if let Some(decided) = self.may_not_start(serving, reference, intent) => decided,
             _ if intent == Intent::Upgrade
@@ -150,23 +137,17 @@ impl At<'_> {
     /// Why no further container can be added now, if so. What still ends must not run beside a stop-first candidate.
     fn has_to_wait_for_drains(&self, reference: &ImageReference) -> Option<Reason> {
         let rollout = self.rollout;
-        let up = rollout
+        let others = rollout
             .old
             .iter()
             .chain(rollout.given_up())
-            .filter(|other| other.is_up());
-        let drains = up.count();
-        let is_retired = rollout.old.iter().any(|old| old.role == Role::Retired);
-        let waits = drains >= MOST_DRAINS || is_retired || self.in_the_way().is_some();
-        waits.then(|| Reason::AwaitingDrains {
-            image: reference.to_string(),
-            drains,
-        })
-    }
-
-    /// When to show again how far a pull has come, whose end wakes the loop. Observing takes time that the engine needs for it.
-    fn pull_is_due(&self) -> DateTime<Utc> {
-        self.now + TimeDelta::seconds(2)
+            .chain(&rollout.helper);
+        let drains = others.filter(|other| other.is_up()).count();
+        let is_exchanging =
+            rollout.helper.is_some() || rollout.old.iter().any(|old| old.role == Role::Retired);
+        let image = reference.to_string();
+        let waits = drains >= MOST_DRAINS || is_exchanging || self.in_the_way().is_some();
+        waits.then_some(Reason::AwaitingDrains { image, drains })
     }
 
     pub(super) fn wait_for_end(&self, row: Row, other: &Member) -> Decided {

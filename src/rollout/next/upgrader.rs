@@ -3,6 +3,7 @@
 
 use super::proof::Proof;
 use super::{At, LONG_GRACE};
+use crate::container::RunState;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, FailureCause, Member, Row, Step};
 
@@ -42,26 +43,18 @@ impl At<'_> {
     /// An upgrader that stops itself cannot start its successor: one of the new image, which takes no port, has to be ready
     /// before the one in service gives up its name, and does the rest.
     pub(super) fn with_helper(&self, serving: &Member, candidate: &Member) -> Decided {
-        let is_for_candidate = |helper: &&Member| {
-            helper.image_id == candidate.image_id
-                && helper.replaces == candidate.replaces
-                && helper.created_at >= candidate.created_at
-        };
         let Some(helper) = &self.rollout.helper else {
             return Row::HelperCreate.act(Step::CreateHelper {
                 from: serving.id.clone(),
                 image: candidate.image.to_string(),
             });
         };
-        if !is_for_candidate(&helper) {
-            return self.end_helper(helper);
-        }
         match self.proof(helper) {
             Proof::Created => Row::HelperStart.act(Step::start(helper)),
             Proof::Failed(cause) => {
                 let ending = cause.to_string();
                 self.reject(
-                    Row::NotAnUpgrader,
+                    Row::CandidateReject,
                     candidate,
                     FailureCause::HelperFailed { ending },
                 )
@@ -83,7 +76,7 @@ impl At<'_> {
 
     fn end_helper(&self, helper: &Member) -> Decided {
         match helper.state {
-            crate::container::RunState::Removing => self.removing(Row::HelperRemove, helper),
+            RunState::Removing => self.removing(Row::HelperRemove, helper),
             _ if helper.is_up() => self.stop(Row::HelperRemove, helper),
             _ => Row::HelperRemove.act(Step::remove(helper)),
         }

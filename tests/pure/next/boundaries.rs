@@ -14,14 +14,14 @@ fn half_a_second_beyond_its_time_a_container_is_stopped_at_once() {
         Scene::new().serving(new().running(90, 90)).draining(4000, old)
     };
     check(vec![
-        (asked(0), "draining_stop: wait 501ms, draining"),
-        (asked(500), "draining_stop: wait 1ms, draining"),
+        (asked(0), "draining_stop: wait 10s, draining"),
+        (asked(500), "draining_stop: wait 10s, draining"),
         (asked(501), "draining_stop: stop old within 0s"),
     ]);
 }
 
 #[test]
-fn a_drain_is_checked_often_at_first_and_at_its_deadline() {
+fn checks_a_drain_often_at_first() {
     let asked = |seconds| {
         let draining = old().asked_to_stop(seconds);
         Scene::new()
@@ -32,7 +32,20 @@ fn a_drain_is_checked_often_at_first_and_at_its_deadline() {
         (asked(0), "draining_stop: wait 500ms, draining"),
         (asked(20), "draining_stop: wait 2s, draining"),
         (asked(1000), "draining_stop: wait 10s, draining"),
-        (asked(STOP_TIMEOUT - 3), "draining_stop: wait 3s, draining"),
+    ]);
+}
+
+/// A short HEALTHY_TIME is checked a few times, but no engine is asked more often than four times a second.
+#[test]
+fn checks_a_candidate_six_times_in_its_healthy_time() {
+    let proving = |seconds: u64| {
+        let scene = Scene::new().serving(old()).candidate(new().running(90, 0));
+        scene.policy(|policy| policy.healthy_time = std::time::Duration::from_secs(seconds))
+    };
+    check(vec![
+        (proving(1), "proving: wait 250ms, proving"),
+        (proving(6), "proving: wait 1s, proving"),
+        (proving(60), "proving: wait 5s, proving"),
     ]);
 }
 

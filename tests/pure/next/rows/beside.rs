@@ -98,6 +98,9 @@ fn old_containers_end_behind_a_successor_that_works() {
             (fails(DEADLINE).retired(old().unhealthy(900, 9)), "old_wait: wait 5s, successor_unhealthy"),
             (fails(DEADLINE).draining(90, old()), "old_wait: wait 5s, successor_unhealthy"),
             (fails(DEADLINE).retired(old().id("stranger")), "old_wait: wait 5s, successor_unhealthy"),
+            // A copy that was never started is about to be, whatever the old container does.
+            (Scene::new().serving(copy()).draining(90, old().exited(40)), "copy_start: start copy"),
+            (Scene::new().serving(copy()).draining(90, old().asked_to_stop(40)), "copy_start: start copy"),
             // A copy is all there is.
             (Scene::new().serving(copy().unhealthy(900, 900)).draining(990, old().exited(950)), "old_wait: wait 5s, successor_unhealthy"),
             (Scene::new().renamed(new().running(90, 90)).draining(1, old()), "draining_stop: stop old within 1h"),
@@ -131,7 +134,7 @@ fn an_image_two_releases_old_goes_with_the_old_container() {
 fn the_next_replacement_does_not_wait_for_one_drain() {
     let base = Scene::new()
         .serving(new().running(90, 90))
-        .draining(3598, old().asked_to_stop(3598));
+        .draining(20, old().asked_to_stop(20));
     check(vec![
         (base.clone().pulled(V3), "create: create release 2 from new with harness/delegate:26.03.1"),
         (base.clone().keep(Reason::UpToDate { image: V2.to_owned() }), "draining_stop: wait 2s, draining"),

@@ -43,6 +43,7 @@ fn a_candidate_takes_the_free_name_or_the_old_container_gets_it_back() {
             // Stop-first, another process may have asked it to stop. That takes as long as the whole wait for an idle moment,
             // the stop timeout, and a moment more.
             (renamed(new()).host_network(), "renamed_wait: wait 1s, stopping"),
+            (renamed(new().change(|m| m.created_at = ago(3600 + STOP_TIMEOUT + 14))).host_network(), "renamed_wait: wait 1s, stopping"),
             (renamed(new().change(|m| m.created_at = ago(3600 + STOP_TIMEOUT + 15))).host_network(), "replaced_renamed: withdraw new as d.withdrawn-now"),
             (renamed(new()).host_network().knowing(|facts| facts.has_created = true), "replaced_renamed: withdraw new as d.withdrawn-now"),
             (renamed(new()), "replaced_renamed: withdraw new as d.withdrawn-now"),

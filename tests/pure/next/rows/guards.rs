@@ -47,7 +47,7 @@ fn guards_decide_before_anything_else() {
             (busy().with(|r| r.owner.task_of = Some("a service".to_owned())), "left_alone: rest, task_of_service"),
             (
                 busy().with(|r| r.name = "0123456789ab_d".to_owned()),
-                "compose_replaces: wait 10s, replaced_by_compose",
+                "compose_replaces: rest, replaced_by_compose",
             ),
         ],
     );

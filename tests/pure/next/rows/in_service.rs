@@ -54,7 +54,6 @@ fn a_delegate_in_service_is_replaced_when_nothing_is_in_the_way() {
             (by_upgrader(9), "auto_remove: wait 10s, stopping"),
             (Scene::new().serving(old().exited(3)).pulled(V2), "not_running: rest, not_running"),
             (waiting(), "nothing_new: rest, waiting_for_replica"),
-            (waiting().knowing(|facts| facts.stalled_replica = Some("no way back".to_owned())), "halted: rest, halted"),
             (current(), "nothing_new: rest, awaiting_schedule"),
             (current().keep(Reason::UpToDate { image: V1.to_owned() }), "nothing_new: rest, up_to_date"),
             (Scene::new().serving(back()).published(V2), "rolled_back: rest, rolled_back"),

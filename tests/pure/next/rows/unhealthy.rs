@@ -156,7 +156,7 @@ fn a_replacement_that_is_due_goes_first() {
         // None is due.
         (failing(3).pulled(V1), RESTARTED),
         (failing(3).pulled(V2).failed(1, rejected), RESTARTED),
-        (failing(3).keep(waiting()).knowing(|facts| facts.stalled_replica = Some("e failed".to_owned())), RESTARTED),
+        (failing(3).keep(Reason::Halted { name: "e".to_owned(), because: "e failed".to_owned() }), RESTARTED),
     ]);
 }
 

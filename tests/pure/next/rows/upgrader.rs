@@ -6,7 +6,7 @@ use delegate_upgrader::document::SingleInstance;
 use delegate_upgrader::rollout::{Member, Rollout};
 use std::time::Duration;
 
-use super::super::scene::{Change, DEADLINE, HEALTHY_TIME, Scene, V2, V3, helper, new, old};
+use super::super::scene::{Change, DEADLINE, HEALTHY_TIME, Scene, V2, helper, new, old};
 use super::{check, table};
 
 /// Two cannot run at once, and the candidate was created; as the old upgrader sees it.
@@ -40,7 +40,7 @@ fn an_upgrader_replaces_itself_by_the_same_tables() {
             (retired("old", 29, proven()), "free_proving: wait 500ms, proving"),
             (
                 retired("old", 30, proven()),
-                "not_an_upgrader: reject new as d.failed-1: it did not take the upgrader's name within 30s, so it is not an upgrader that works here",
+                "retired_reject: reject new as d.failed-1: it did not take the upgrader's name within 30s, so it is not an upgrader that works here",
             ),
             (exchange(), "helper_create: create a helper from old with harness/delegate:26.02.1"),
             (exchange().helper(false, helper()), "helper_start: start helper"),
@@ -57,15 +57,13 @@ fn an_upgrader_replaces_itself_by_the_same_tables() {
 fn a_helper_that_fails_counts_against_the_image() {
     let words = |cause: &str| -> &'static str {
         let failed = "the helper, an upgrader with this image that was to replace the old one, failed";
-        format!("not_an_upgrader: reject new as d.failed-1: {failed}: {cause}").leak()
+        format!("candidate_reject: reject new as d.failed-1: {failed}: {cause}").leak()
     };
     check(vec![
         (exchange().helper(false, helper().unhealthy(DEADLINE, DEADLINE)), words("not healthy for 1m without a break within 10m: /api/health says unhealthy")),
         (exchange().helper(false, helper().unhealthy(60, 60).restarts(3)), words("it keeps crashing: restarted 3 times, exited with code 3")),
         (exchange().helper(false, helper().refused_for_good()), words("Docker could not start it: no such file")),
         (exchange().helper(true, helper().running(90, 80).exited(20)), words("exited with code 3 before it had proven itself")),
-        // It belongs to an attempt that is over.
-        (exchange().helper(false, helper().image(V3).running(90, 80)), "helper_remove: stop helper within 1h"),
     ]);
 }
 

@@ -1,0 +1,47 @@
+//! How many delegates are replaced at once: one replica of a workload, and ten delegates of a host.
+
+use crate::container::ImageId;
+use crate::rollout::reason::Reason;
+use crate::rollout::{Member, Rollout};
+
+/// So many candidates prove themselves at once at most: each takes as much of the host as the delegate beside it.
+const MAX_PROVING: usize = 10;
+
+/// The replica that a delegate waits for before it gets this image. Replicas are replaced one at a time, and the failure
+/// of one (`halted`: its name, and why) halts the others, unless one of them runs the image well.
+pub(super) fn awaited_replica(
+    rollout: &Rollout,
+    all: &[Rollout],
+    image: Option<&ImageId>,
+    halted: Option<&(String, Reason)>,
+) -> Option<Reason> {
+    let mut replicas = all.iter().filter(|other| other.workload == rollout.workload);
+    let runs_well = |other: &Rollout| {
+        let serving = other.serving.as_ref().filter(|serving| serving.works());
+        serving.is_some_and(|serving| Some(&serving.image_id) == image && !other.blocks_replicas())
+    };
+    if let Some((name, because)) = halted
+        && *name != rollout.name
+        && !replicas.any(runs_well)
+    {
+        return Some(Reason::Halted {
+            name: name.clone(),
+            because: because.failure(),
+        });
+    }
+    // The upgrader replaces itself while no delegate's replacement has to prove itself.
+    let is_awaited = |other: &&Rollout| rollout.is_upgrader() || other.workload == rollout.workload;
+    all.iter()
+        .filter(is_awaited)
+        .find(|other| other.name != rollout.name && other.blocks_replicas())
+        .map(|other| Reason::WaitingForReplica {
+            name: other.name.clone(),
+        })
+}
+
+/// That as many candidates prove themselves as may at once.
+pub(super) fn too_many_at_once(all: &[Rollout]) -> Option<Reason> {
+    let proves_itself = |rollout: &&Rollout| rollout.candidate.as_ref().is_some_and(Member::is_up);
+    let count = all.iter().filter(proves_itself).count();
+    (count >= MAX_PROVING).then_some(Reason::WaitingForOthers { count })
+}
