@@ -41,7 +41,7 @@ pub enum HeldBack {
 }
 
 impl HeldBack {
-    /// What holds a restart back, as far as the host and the Manager show it.
+    /// The reason to hold a restart back, as far as the host and the Manager show one.
     pub(super) fn by_the_host(rollout: &Rollout, facts: &Facts) -> Option<Self> {
         let (unhealthy, all) = (facts.unhealthy_delegates, facts.delegates);
         match (&rollout.obstacle, &facts.manager) {

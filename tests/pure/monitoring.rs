@@ -78,7 +78,7 @@ fn each_reason_that_is_a_failure_is_an_alert_and_no_other() {
     }
 }
 
-/// Runs promtool here, if it is installed; `make test` installs it.
+/// Runs promtool here, if it is installed; `make surroundings` installs it.
 fn promtool(arguments: &[&str]) {
     let ran = Command::new("promtool")
         .args(arguments)

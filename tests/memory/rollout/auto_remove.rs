@@ -7,7 +7,7 @@ use delegate_upgrader::container::RunState;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::Value;
 
-use super::faults::killed_when;
+use super::faults::{killed_when, points, stride};
 use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, auto_remove, bad_images, good, host_network, row};
 use kit::twin::{Behaviour, Fault, Operation, OperatorAction, Wellness};
 
@@ -90,7 +90,7 @@ async fn loses_neither_an_rm_delegate_nor_its_settings_to_a_bad_image() {
 async fn brings_an_rm_delegate_back_when_the_engine_restarts_during_its_replacement() {
     let (mut back, mut gone) = (0, 0);
     for change in WAYS {
-        for second in 2..90 {
+        for second in (2..90).step_by(stride(2)) {
             let host = Host::new();
             host.run_with("dd", change);
             let mut upgrader = host.upgrader(NEW);
@@ -137,7 +137,7 @@ async fn rejects_a_candidate_that_ends_at_once_at_the_first_attempt() {
 /// A process is killed at each call; the next one does not know what the candidate was like.
 #[tokio::test(start_paused = true)]
 async fn brings_an_rm_delegate_back_as_it_was_whenever_the_process_is_killed() {
-    for k in 0.. {
+    for k in points(2) {
         let host = Host::new();
         host.publish(NEW, Behaviour::exits(Duration::from_millis(100), 3));
         host.run_with("dd", stops_first);

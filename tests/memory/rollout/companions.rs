@@ -6,6 +6,7 @@ use delegate_upgrader::container::{ContainerId, RunState};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use super::faults::stride;
 use super::host::{DRAIN, Host, NEW, OLD, auto_remove, published_port};
 use kit::twin::{Fault, Operation, OperatorAction};
 
@@ -98,7 +99,7 @@ async fn is_survived_at(change: Change, k: usize) -> bool {
 async fn assert_survived_at_every_call(change: Change) {
     let mut k = 0;
     while is_survived_at(change, k).await {
-        k += 1;
+        k += stride(3);
     }
     assert!(k > 100, "{k}");
 }

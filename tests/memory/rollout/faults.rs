@@ -56,6 +56,21 @@ impl Way {
     }
 }
 
+/// The distance between two points that are tried: `usual`, or 1 with EVERY_CALL=1, which `make sim` sets.
+pub fn stride(usual: usize) -> usize {
+    if std::env::var_os("EVERY_CALL").is_some() {
+        1
+    } else {
+        usual
+    }
+}
+
+/// The points at which something goes wrong: a third of them, another third for each `first`; or all.
+pub fn points(first: usize) -> impl Iterator<Item = usize> {
+    let stride = stride(3);
+    (first % stride..).step_by(stride)
+}
+
 /// A process that does a run is killed at the first such call, which never arrives; `false` where none is made.
 pub async fn killed_when(host: &Host, when: impl FnMut(&Call) -> bool + Send + 'static) -> bool {
     let mut upgrader = host.upgrader(NEW);
@@ -114,8 +129,8 @@ async fn hourly(host: &Host) {
     }
 }
 
-async fn killed_at_every_call(way: Way, away: Duration) {
-    for k in 0.. {
+async fn killed_at_every_call(way: Way, first: usize, away: Duration) {
+    for k in points(first) {
         let host = way.host();
         let finished = !killed_when(&host, move |call| call.index >= k).await;
         tokio::time::sleep(away).await;
@@ -130,8 +145,8 @@ async fn killed_at_every_call(way: Way, away: Duration) {
 
 /// The next process comes at once, shortly before a stop timeout is over, or hours later.
 async fn survives_a_kill_at_every_call(way: Way) {
-    for away in [0, 3500, 10_800].map(Duration::from_secs) {
-        killed_at_every_call(way, away).await;
+    for (first, away) in [0, 3500, 10_800].into_iter().enumerate() {
+        killed_at_every_call(way, first, Duration::from_secs(away)).await;
     }
 }
 
@@ -157,7 +172,7 @@ async fn survives_a_kill_at_every_call_with_rm_and_stop_first() {
 
 #[tokio::test(start_paused = true)]
 async fn cuts_no_delegate_without_a_restart_policy_short() {
-    for k in 0.. {
+    for k in points(0) {
         let host = Host::new();
         host.run_with("dd", |body| {
             body["HostConfig"]["RestartPolicy"]["Name"] = "no".into();
@@ -180,8 +195,8 @@ async fn cuts_no_delegate_without_a_restart_policy_short() {
     }
 }
 
-async fn fault_at_every_call(way: Way, fault: Fault) {
-    for k in 0.. {
+async fn fault_at_every_call(way: Way, first: usize, fault: Fault) {
+    for k in points(first) {
         let host = way.host();
         let chosen = fault.clone();
         host.twin.set_faults(move |call| {
@@ -203,28 +218,31 @@ async fn fault_at_every_call(way: Way, fault: Fault) {
 #[tokio::test(start_paused = true)]
 async fn survives_a_lost_request_at_every_call() {
     for way in Way::ALL {
-        fault_at_every_call(way, Fault::ErrBefore).await;
+        fault_at_every_call(way, 0, Fault::ErrBefore).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn survives_a_lost_answer_at_every_call() {
     for way in Way::ALL {
-        fault_at_every_call(way, Fault::ErrAfter).await;
+        fault_at_every_call(way, 1, Fault::ErrAfter).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn survives_a_late_answer_at_every_call() {
     for way in Way::ALL {
-        fault_at_every_call(way, Fault::HangAfter).await;
+        fault_at_every_call(way, 2, Fault::HangAfter).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_upgraders_at_once_converge() {
     for way in Way::ALL {
-        for offset in (0..40).chain([100, 1000, 2005, 2010, 2015, 5000, 12_000, 17_000]) {
+        for offset in (0..40)
+            .step_by(stride(3))
+            .chain([100, 1000, 2005, 2010, 2015, 5000, 12_000, 17_000])
+        {
             let host = way.host();
             let second = async {
                 tokio::time::sleep(Duration::from_millis(offset)).await;
@@ -279,7 +297,7 @@ async fn survives_a_restart_of_the_engine_at_every_moment() {
 #[tokio::test(start_paused = true)]
 async fn keeps_all_networks_whenever_the_process_is_killed() {
     for way in [StartFirst, FleetingStopFirst] {
-        for k in 0.. {
+        for k in points(1) {
             let host = Host::on(Twin::new(TwinSettings {
                 api: ApiVersion::new(1, 41),
                 ..TwinSettings::default()

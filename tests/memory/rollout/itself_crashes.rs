@@ -6,6 +6,7 @@ use delegate_upgrader::container::Role;
 use kit::twin::{Behaviour, Call, Fault, Operation};
 use serde_json::Value;
 
+use super::faults::stride;
 use super::host::{OWN_LISTENER, auto_remove};
 use super::upgraders::{
     EXCHANGE, FIRST, NAME, REMOVAL, SECOND, World, assert_at_rest, cannot_run_twice, ready,
@@ -40,7 +41,7 @@ async fn crash_at_each_call(
     let (created, last) = (created.expect("a candidate"), last.expect("it is a write"));
     let (mut points, mut extinct) = (0, 0);
     let during = calls.iter().enumerate().take(last + 2).skip(created - 1);
-    for (index, call) in during.filter(|(_, call)| is_counted(call)) {
+    for (index, call) in during.filter(|(_, call)| is_counted(call)).step_by(stride(2)) {
         for fault in [Fault::Hang, Fault::HangAfter] {
             let story = format!("{fault:?} at call {index}: {call:?}");
             let mut world = World::with(second(), change);

@@ -9,7 +9,7 @@ mod creates;
 mod disk;
 mod evidence;
 mod failures;
-mod faults;
+pub mod faults;
 mod health_command;
 mod health_restarts;
 mod heartbeat;

@@ -10,7 +10,7 @@ use delegate_upgrader::events::{Action, Actor, Event};
 use delegate_upgrader::reconcile::operator::OperatorError;
 use tempfile::TempDir;
 
-use super::faults::{Way, killed_during};
+use super::faults::{Way, killed_during, points};
 use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, READY, Upgrader, good, host_network};
 use kit::twin::{Behaviour, Call, Wellness, delegate_body};
 
@@ -139,7 +139,7 @@ async fn records_an_upgrade_with_all_that_is_known_of_it() {
 
 /// Kills a process at each write, which never arrives, and at the first call after each.
 async fn killed_around_every_write(way: Way, check: impl Fn(&[Event], &str), bad: Option<Behaviour>) {
-    for k in 0.. {
+    for k in points(0) {
         let host = way.host();
         if let Some(behaviour) = &bad {
             host.publish(NEW, behaviour.clone());

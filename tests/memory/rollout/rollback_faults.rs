@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use delegate_upgrader::container::RunState;
 
-use super::faults::{Way, killed_when};
+use super::faults::{Way, killed_when, points};
 use super::host::{HOUR, Host, NEW, OLD, good, row};
 use kit::twin::{Behaviour, Call, Fault, Operation};
 
@@ -73,8 +73,8 @@ fn after_change(k: usize) -> impl FnMut(&Call) -> bool + Send {
 #[tokio::test(start_paused = true)]
 async fn it_survives_a_kill_before_and_after_every_change() {
     for way in Way::ALL {
-        for bad in bad_images() {
-            for k in 0.. {
+        for (number, bad) in bad_images().into_iter().enumerate() {
+            for k in points(number) {
                 let context = format!("{way:?}, killed at change {k}");
                 let before = host(way, &bad);
                 let killed = killed_when(&before, change(k)).await;
@@ -95,8 +95,8 @@ async fn it_survives_a_kill_before_and_after_every_change() {
 
 async fn fault_at_every_change(fault: Fault) {
     for way in Way::ALL {
-        for bad in bad_images() {
-            for k in 0.. {
+        for (number, bad) in bad_images().into_iter().enumerate() {
+            for k in points(number) {
                 let host = host(way, &bad);
                 let (chosen, mut is_it) = (fault.clone(), change(k));
                 host.twin
