@@ -20,6 +20,7 @@ test-all: test ## run what a release must pass: besides `test` a cluster, all en
 	$(MAKE) kubernetes
 	$(MAKE) swarm
 	$(MAKE) self-upgrade
+	$(MAKE) sim
 	$(MAKE) surroundings
 	$(MAKE) fidelity
 	$(MAKE) packages
