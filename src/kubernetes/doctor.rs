@@ -6,15 +6,7 @@ use super::cluster::{Cluster, ClusterError};
 use super::{path, read};
 use crate::doctor::Checks;
 
-/// A call that the account should be permitted.
-struct Call {
-    group: &'static str,
-    resource: &'static str,
-    verb: &'static str,
-    /// The consequence if it is not permitted.
-    without: Without,
-}
-
+/// The consequence of a call that is not permitted.
 enum Without {
     /// Nothing can be upgraded.
     All,
@@ -28,22 +20,14 @@ const PODS: &str = "reports do not say why pods fail";
 const LOGS: &str = "the last log lines of a pod that fails are not shown";
 const SELF: &str = "SELF_UPGRADE does nothing";
 
-const fn call(group: &'static str, resource: &'static str, verb: &'static str, without: Without) -> Call {
-    Call {
-        group,
-        resource,
-        verb,
-        without,
-    }
-}
-
-const CALLS: [Call; 6] = [
-    call("apps", "deployments", "get", All),
-    call("apps", "deployments", "patch", All),
-    call("", "pods", "list", This(PODS)),
-    call("", "pods/log", "get", This(LOGS)),
-    call("batch", "cronjobs", "get", This(SELF)),
-    call("batch", "cronjobs", "patch", This(SELF)),
+/// The calls that the account should be permitted: group, resource and verb.
+const CALLS: [(&str, &str, &str, Without); 6] = [
+    ("apps", "deployments", "get", All),
+    ("apps", "deployments", "patch", All),
+    ("", "pods", "list", This(PODS)),
+    ("", "pods/log", "get", This(LOGS)),
+    ("batch", "cronjobs", "get", This(SELF)),
+    ("batch", "cronjobs", "patch", This(SELF)),
 ];
 
 /// The Deployments to check, and the account's intended use.
@@ -85,13 +69,7 @@ pub(crate) async fn check(cluster: &Cluster, subject: &Subject<'_>, checks: &mut
 
 async fn check_permissions(cluster: &Cluster, subject: &Subject<'_>, name: &str, checks: &mut Checks) {
     let mut permitted = Vec::new();
-    for Call {
-        group,
-        resource,
-        verb,
-        without,
-    } in CALLS
-    {
+    for (group, resource, verb, without) in CALLS {
         if (resource == "cronjobs" && !subject.self_upgrade) || (subject.reads_only && verb == "patch") {
             continue;
         }

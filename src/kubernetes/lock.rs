@@ -10,6 +10,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::read::annotation;
+
 /// Who follows the upgrade.
 const HOLDER: &str = "io.delegate-upgrader.holder";
 /// How many times that was renewed.
@@ -31,10 +33,9 @@ pub struct Lock {
 impl Lock {
     /// Reads it.
     pub fn read(document: &Value) -> Option<Self> {
-        let annotation = |name| document.pointer("/metadata/annotations")?.get(name)?.as_str();
         Some(Self {
-            holder: annotation(HOLDER)?.to_owned(),
-            renewed: annotation(RENEWED)?.parse().ok()?,
+            holder: annotation(document, HOLDER)?.to_owned(),
+            renewed: annotation(document, RENEWED)?.parse().ok()?,
         })
     }
 

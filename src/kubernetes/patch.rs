@@ -27,7 +27,7 @@ pub fn patch(
     lock: &Lock,
     now: DateTime<Utc>,
 ) -> Value {
-    let record = &managed.record;
+    let applied = |record: Record| record.with_attempt(|attempt| attempt.is_applied = true);
     let (annotations, image) = match step {
         Step::NoteFirstSeen { image } => {
             let at = crate::text::time::text(now);
@@ -39,12 +39,12 @@ pub fn patch(
         // What was, what is wanted and since when goes with the image: nothing can come between the two.
         Step::Begin { to, intent } => {
             let begun = managed.begin(&to.to_string(), *intent, now);
-            (applied(&begun), Some(to.to_string()))
+            (applied(begun), Some(to.to_string()))
         }
-        Step::Apply { to } => (applied(record), Some(to.to_string())),
+        Step::Apply { to } => (applied(managed.record.clone()), Some(to.to_string())),
         Step::RollBack { to, cause } => {
-            let failed = with_attempt(record, |attempt| attempt.failed = Some(cause.to_string()));
-            (failed, Some(to.clone()))
+            let failed = |attempt: &mut Attempt| attempt.failed = Some(cause.to_string());
+            (managed.record.clone().with_attempt(failed), Some(to.clone()))
         }
         Step::Quarantine { image, cause } => (managed.quarantined(image, cause, now), None),
         Step::NoteRollback { from } => (managed.rolled_back(from), None),
@@ -86,14 +86,4 @@ fn with(document: &Value, annotations: impl IntoIterator<Item = (&'static str, O
         .map(|(name, value)| (name.to_owned(), value.map_or(Value::Null, Value::String)))
         .collect();
     json!({ "metadata": { "resourceVersion": version, "annotations": annotations } })
-}
-
-fn applied(record: &Record) -> Record {
-    with_attempt(record, |attempt| attempt.is_applied = true)
-}
-
-fn with_attempt(record: &Record, change: impl FnOnce(&mut Attempt)) -> Record {
-    let mut record = record.clone();
-    record.attempt.as_mut().map(change);
-    record
 }

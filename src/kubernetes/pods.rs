@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::read::moment;
+use super::read::{condition, moment};
 use crate::managed::TaskFailure;
 use crate::text::one_line;
 use crate::text::redact::Redactor;
@@ -137,11 +137,4 @@ fn ending(ended: &Value) -> String {
 /// Since when a pod is ready, or is not.
 fn ready_since(pod: &Value) -> Option<DateTime<Utc>> {
     moment(&condition(pod, "Ready")?["lastTransitionTime"])
-}
-
-fn condition<'a>(pod: &'a Value, kind: &str) -> Option<&'a Value> {
-    let conditions = pod.pointer("/status/conditions")?.as_array()?;
-    conditions
-        .iter()
-        .find(|condition| condition["type"].as_str() == Some(kind))
 }

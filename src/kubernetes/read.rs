@@ -10,6 +10,7 @@ use crate::managed::{Managed, Orchestrator, Progress, Record, TaskFailure, Tasks
 use crate::observe;
 use crate::rollout::reason::Reason;
 use crate::schedule::zone::Zone;
+use crate::text::time;
 
 /// The reason of the condition `Progressing` once all pods of the last change were available.
 const COMPLETE: &str = "NewReplicaSetAvailable";
@@ -36,7 +37,7 @@ pub fn read(document: &Value, container: &str, workload: &str, zone: &Zone) -> R
         });
     };
     let image = ours["image"].as_str().unwrap_or_default();
-    let annotation = |name: &str| document.pointer("/metadata/annotations")?.get(name)?.as_str();
+    let annotation = |name: &str| annotation(document, name);
     let set =
         |name: &str| annotation(name).or_else(|| document.pointer("/metadata/labels")?.get(name)?.as_str());
     Ok(Managed {
@@ -73,7 +74,13 @@ fn replicas(document: &Value) -> u64 {
     count(document, "/spec/replicas").unwrap_or(1)
 }
 
-fn condition<'a>(document: &'a Value, kind: &str) -> Option<&'a Value> {
+/// An annotation of an object.
+pub(super) fn annotation<'a>(document: &'a Value, name: &str) -> Option<&'a str> {
+    document.pointer("/metadata/annotations")?.get(name)?.as_str()
+}
+
+/// The condition of this type in the status of an object.
+pub(super) fn condition<'a>(document: &'a Value, kind: &str) -> Option<&'a Value> {
     let conditions = document.pointer("/status/conditions")?.as_array()?;
     conditions
         .iter()
@@ -167,8 +174,7 @@ pub fn with_failure(mut managed: Managed, failure: Option<TaskFailure>) -> Manag
 }
 
 pub(super) fn moment(value: &Value) -> Option<DateTime<Utc>> {
-    let moment = DateTime::parse_from_rfc3339(value.as_str()?).ok()?;
-    Some(moment.to_utc())
+    time::parse(value.as_str()?)
 }
 
 /// What may go wrong with this Deployment, each in a sentence, before it does.

@@ -1,7 +1,7 @@
 //! What is written on a workload, and read from it: the labels of a service, the annotations of a Deployment. They
 //! restart nothing.
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 
 use super::label::{
     ATTEMPT_APPLIED, ATTEMPT_FAILED, ATTEMPT_FROM, ATTEMPT_IMAGE, ATTEMPT_INTENT, ATTEMPT_SINCE, FAILED_AT,
@@ -9,6 +9,7 @@ use super::label::{
 };
 use crate::container::label::{PREVIOUS_IMAGE, RELEASE, ROLLED_BACK_FROM};
 use crate::rollout::Intent;
+use crate::text::time;
 
 /// What earlier runs wrote on a workload.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,10 +60,7 @@ impl Record {
     /// Reads it. What cannot be read was not written here, and says nothing.
     pub fn read<'a>(text: impl Fn(&str) -> Option<&'a str>) -> Self {
         let owned = |name| text(name).map(str::to_owned);
-        let moment = |name| {
-            let moment = DateTime::parse_from_rfc3339(text(name)?);
-            moment.ok().map(|moment| moment.to_utc())
-        };
+        let moment = |name| time::parse(text(name)?);
         let attempt = || {
             Some(Attempt {
                 from: owned(ATTEMPT_FROM)?,
@@ -96,9 +94,15 @@ impl Record {
         }
     }
 
+    /// The same, with this change of its attempt.
+    #[must_use]
+    pub fn with_attempt(mut self, change: impl FnOnce(&mut Attempt)) -> Self {
+        self.attempt.as_mut().map(change);
+        self
+    }
+
     /// All names, each with its value, or without one where it is to be taken away.
     pub fn write(&self) -> Vec<(&'static str, Option<String>)> {
-        let moment = |moment: DateTime<Utc>| moment.to_rfc3339_opts(SecondsFormat::Secs, true);
         let attempt = self.attempt.as_ref();
         let failed = self.failed.as_ref();
         let intent = |attempt: &Attempt| match attempt.intent {
@@ -112,7 +116,7 @@ impl Record {
             (ROLLED_BACK_FROM, self.rolled_back_from.clone()),
             (ATTEMPT_IMAGE, attempt.map(|attempt| attempt.to.clone())),
             (ATTEMPT_FROM, attempt.map(|attempt| attempt.from.clone())),
-            (ATTEMPT_SINCE, attempt.map(|attempt| moment(attempt.since))),
+            (ATTEMPT_SINCE, attempt.map(|attempt| time::text(attempt.since))),
             (ATTEMPT_INTENT, attempt.map(|attempt| intent(attempt).to_owned())),
             (
                 ATTEMPT_APPLIED,
@@ -123,7 +127,7 @@ impl Record {
             (ATTEMPT_FAILED, attempt.and_then(|attempt| attempt.failed.clone())),
             (FAILED_IMAGE, failed.map(|failed| failed.image.clone())),
             (FAILED_ATTEMPTS, failed.map(|failed| failed.attempts.to_string())),
-            (FAILED_AT, failed.map(|failed| moment(failed.at))),
+            (FAILED_AT, failed.map(|failed| time::text(failed.at))),
             (FAILED_CAUSE, failed.map(|failed| failed.cause.clone())),
         ]
     }

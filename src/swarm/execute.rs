@@ -25,17 +25,19 @@ pub async fn execute<E: Engine>(
         Step::NoteFirstSeen { image } => return note_first_seen(engine, image, now).await,
         Step::Begin { to, intent } => (label(&managed.begin(&to.to_string(), *intent, now)), None),
         Step::Apply { to } => {
-            let record = with_attempt(&managed.record, |attempt| attempt.is_applied = true);
-            let spec = with_image(&label(&record), &to.to_string(), defaults);
+            let given = managed
+                .record
+                .clone()
+                .with_attempt(|attempt| attempt.is_applied = true);
+            let spec = with_image(&label(&given), &to.to_string(), defaults);
             (spec, Some(to.clone()))
         }
         // Not by Swarm's own rollback: it restores the labels of before, too, and so would forget the cause.
         Step::RollBack { to, cause } => {
-            let record = with_attempt(&managed.record, |attempt| {
-                attempt.failed = Some(cause.to_string());
-            });
-            let image = to.parse::<ImageReference>().ok();
-            (with_image(&label(&record), to, defaults), image)
+            let failed = |attempt: &mut Attempt| attempt.failed = Some(cause.to_string());
+            let record = managed.record.clone().with_attempt(failed);
+            let spec = with_image(&label(&record), to, defaults);
+            (spec, to.parse::<ImageReference>().ok())
         }
         Step::Quarantine { image, cause } => (label(&managed.quarantined(image, cause, now)), None),
         Step::NoteRollback { from } => (label(&managed.rolled_back(from)), None),
@@ -47,10 +49,4 @@ pub async fn execute<E: Engine>(
         image: image.as_ref(),
     };
     engine.update_service(update).await
-}
-
-fn with_attempt(record: &Record, change: impl FnOnce(&mut Attempt)) -> Record {
-    let mut record = record.clone();
-    record.attempt.as_mut().map(change);
-    record
 }

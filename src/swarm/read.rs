@@ -9,6 +9,7 @@ use crate::image::ImageName;
 use crate::managed::{Managed, Orchestrator, Progress, Record, TaskFailure, Tasks};
 use crate::observe;
 use crate::schedule::zone::Zone;
+use crate::text::time;
 
 /// The pause between two tasks, in nanoseconds, and how long each is watched, where the spec says nothing: see
 /// swarmkit's api/defaults/service.go.
@@ -127,6 +128,5 @@ fn tasks_of<'a>(
 }
 
 fn moment(value: &Value) -> Option<DateTime<Utc>> {
-    let moment = DateTime::parse_from_rfc3339(value.as_str()?).ok()?;
-    Some(moment.to_utc())
+    time::parse(value.as_str()?)
 }

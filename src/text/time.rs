@@ -10,6 +10,11 @@ pub fn text<Z: TimeZone<Offset: Display + Copy>>(time: DateTime<Z>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
+/// Reads a time in RFC 3339, of whichever zone.
+pub fn parse(text: &str) -> Option<DateTime<Utc>> {
+    Some(DateTime::parse_from_rfc3339(text).ok()?.to_utc())
+}
+
 /// For `#[serde(serialize_with)]`: a time as [`text`] writes it.
 pub fn serialize<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&text(*time))

@@ -2,9 +2,10 @@
 
 use chrono::{DateTime, Utc};
 
-use super::record::{PAUSE, text, volume};
+use super::record::{PAUSE, volume};
 use crate::container::label::{RECORD, SINCE, UNTIL};
 use crate::engine::{Engine, EngineError, Volume};
+use crate::text::time;
 
 /// Pauses the host, in place of an earlier pause.
 ///
@@ -18,8 +19,12 @@ pub async fn pause<E: Engine>(
     let earlier = pauses(engine).await?;
     // A volume keeps its labels, so each has a name of its own; and first comes the new one, so that nothing begins in between.
     let name = format!("delegate-upgrader.pause-{}", now.timestamp_millis());
-    let until = until.map(text).unwrap_or_default();
-    let labels = [(RECORD, PAUSE.to_owned()), (SINCE, text(now)), (UNTIL, until)];
+    let until = until.map(time::text).unwrap_or_default();
+    let labels = [
+        (RECORD, PAUSE.to_owned()),
+        (SINCE, time::text(now)),
+        (UNTIL, until),
+    ];
     engine.create_volume(&volume(name, labels)).await?;
     remove(engine, &earlier).await
 }

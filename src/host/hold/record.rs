@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use ring::digest::{SHA256, digest};
 
 use crate::container::label::{IMAGE, RECORD, SINCE, UNTIL};
 use crate::engine::{Engine, EngineError, Volume};
+use crate::text::time;
 
 /// The value of [`RECORD`] for a pause.
 pub(super) const PAUSE: &str = "pause";
@@ -103,7 +104,7 @@ pub async fn note_first_seen<E: Engine>(
     let labels = [
         (RECORD, FIRST_SEEN.to_owned()),
         (IMAGE, image.to_owned()),
-        (SINCE, text(now)),
+        (SINCE, time::text(now)),
     ];
     engine.create_volume(&volume(name, labels)).await
 }
@@ -116,13 +117,8 @@ pub(super) fn volume<const N: usize>(name: String, labels: [(&str, String); N]) 
     }
 }
 
-pub(super) fn text(moment: DateTime<Utc>) -> String {
-    moment.to_rfc3339_opts(SecondsFormat::Secs, true)
-}
-
 fn moment(volume: &Volume, label: &str) -> Option<DateTime<Utc>> {
-    let moment = DateTime::parse_from_rfc3339(volume.labels.get(label)?).ok()?;
-    Some(moment.to_utc())
+    time::parse(volume.labels.get(label)?)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use super::deployment_resolution::Resolution;
 use super::lock::Seen;
 use super::manager_questions::ManagerQuestions;
 use super::pods::Failing;
-use super::{patch, path};
+use super::{patch, path, read};
 use crate::events::ledger::Ledger;
 use crate::host::hold::{Holds, Paused};
 use crate::image::TargetSettings;
@@ -34,6 +34,7 @@ use crate::schedule::moment;
 use crate::schedule::wave::Place;
 use crate::schedule::zone::Zone;
 use crate::status::report::{DelegateReport, Report};
+use crate::text::time;
 
 /// After this many steps a call returns, and says that there is more to do.
 const MAX_STEPS: usize = 50;
@@ -207,17 +208,14 @@ impl<M: ImageSource> Deployments<M> {
     }
 
     fn facts(&self, deployment: &Deployment, desired: &Desired, is_plan: bool, now: DateTime<Utc>) -> Facts {
-        let annotation = |name: &str| {
-            let annotations = deployment.document.pointer("/metadata/annotations")?;
-            annotations.get(name)?.as_str()
-        };
+        let annotation = |name: &str| read::annotation(&deployment.document, name);
         let image = match desired {
             Desired::Image { reference, .. } => reference.to_string(),
             Desired::Keep(_) => String::new(),
         };
         let first_seen = annotation(patch::FIRST_SEEN_AT)
             .filter(|_| annotation(patch::FIRST_SEEN_IMAGE) == Some(image.as_str()))
-            .and_then(|text| DateTime::parse_from_rfc3339(text).ok());
+            .and_then(time::parse);
         let paused = annotation(patch::PAUSED).filter(|text| !text.eq_ignore_ascii_case("false"));
         let holds = Holds {
             // A time that cannot be read has no end.
@@ -225,7 +223,7 @@ impl<M: ImageSource> Deployments<M> {
                 since: now,
                 until: moment::parse(text, &self.settings.zone),
             }),
-            first_seen: first_seen.map(|moment| moment.to_utc()),
+            first_seen,
             place: Place::of(&deployment.managed.id, &image),
             image,
         };
