@@ -16,47 +16,32 @@ pub const PATH: &str = "/etc/config/config.yaml";
 /// Where the chart mounts further authorities: any files.
 pub const CA_BUNDLE: &str = "/ca-bundle";
 
-/// A key, and what becomes of its value.
-struct Key(&'static str, Use);
-
-enum Use {
-    /// It is the value of this variable.
-    Variable(&'static str),
-    /// It is a setting of the cluster.
-    Own,
-}
-
-use Use::{Own, Variable};
-
 /// Every key that a version of the chart or of the documented manifest has. Charts 1.0.27 to 1.0.31 write the proxy's keys into
 /// `delegateConfig`, all others to the top.
-const KEYS: [Key; 21] = [
-    Key("mode", Own),
-    Key("dryRun", Own),
-    Key("namespace", Own),
-    Key("containerName", Own),
-    Key("proxyManager", Own),
-    Key("workloadName", Variable("UPGRADER_WORKLOAD_NAME")),
-    Key("registryMirror", Variable("REGISTRY_MIRROR")),
-    Key("delegateConfig.accountId", Variable("ACCOUNT_ID")),
-    Key("delegateConfig.managerHost", Variable("MANAGER_HOST_AND_PORT")),
-    Key("clientCertificateFilePath", Variable("CLIENT_CERT")),
-    Key("clientCertificateKeyFilePath", Variable("CLIENT_KEY")),
-    Key("proxyScheme", Variable("PROXY_SCHEME")),
-    Key("proxyHost", Variable("PROXY_HOST")),
-    Key("proxyPort", Variable("PROXY_PORT")),
-    Key("proxyUser", Variable("PROXY_USER")),
-    Key("proxyPassword", Variable("PROXY_PASSWORD")),
-    Key("delegateConfig.proxyScheme", Variable("PROXY_SCHEME")),
-    Key("delegateConfig.proxyHost", Variable("PROXY_HOST")),
-    Key("delegateConfig.proxyPort", Variable("PROXY_PORT")),
-    Key("delegateConfig.proxyUser", Variable("PROXY_USER")),
-    Key("delegateConfig.proxyPassword", Variable("PROXY_PASSWORD")),
+/// Each has its variable, or none where it is a setting of the cluster.
+const KEYS: [(&str, Option<&str>); 21] = [
+    ("mode", None),
+    ("dryRun", None),
+    ("namespace", None),
+    ("containerName", None),
+    ("proxyManager", None),
+    ("workloadName", Some("UPGRADER_WORKLOAD_NAME")),
+    ("registryMirror", Some("REGISTRY_MIRROR")),
+    ("delegateConfig.accountId", Some("ACCOUNT_ID")),
+    ("delegateConfig.managerHost", Some("MANAGER_HOST_AND_PORT")),
+    ("clientCertificateFilePath", Some("CLIENT_CERT")),
+    ("clientCertificateKeyFilePath", Some("CLIENT_KEY")),
+    ("proxyScheme", Some("PROXY_SCHEME")),
+    ("proxyHost", Some("PROXY_HOST")),
+    ("proxyPort", Some("PROXY_PORT")),
+    ("proxyUser", Some("PROXY_USER")),
+    ("proxyPassword", Some("PROXY_PASSWORD")),
+    ("delegateConfig.proxyScheme", Some("PROXY_SCHEME")),
+    ("delegateConfig.proxyHost", Some("PROXY_HOST")),
+    ("delegateConfig.proxyPort", Some("PROXY_PORT")),
+    ("delegateConfig.proxyUser", Some("PROXY_USER")),
+    ("delegateConfig.proxyPassword", Some("PROXY_PASSWORD")),
 ];
-
-fn keys() -> impl Iterator<Item = &'static Key> {
-    KEYS.iter()
-}
 
 /// Where a value stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,27 +77,13 @@ pub struct File {
     pub problems: Vec<String>,
 }
 
-/// A value of a file.
-#[derive(Debug)]
-struct Entry {
-    place: Place,
-    value: Value,
-}
-
-#[derive(Debug, PartialEq)]
-enum Value {
-    Text(String),
-    Nothing,
-    /// Neither text nor a group of keys.
-    Other(&'static str),
-}
+/// The text of a value, empty where there is none; or what the value is, where that is neither text nor a group of keys.
+type Value = Result<String, &'static str>;
 
 /// The key of `config.yaml` that sets a variable, as the chart of today writes it.
 pub fn key_of(variable: &str) -> Option<&'static str> {
-    keys().find_map(|Key(key, meaning)| match meaning {
-        Variable(name) if *name == variable => Some(*key),
-        _ => None,
-    })
+    let mut keys = KEYS.into_iter();
+    keys.find_map(|(key, name)| (name == Some(variable)).then_some(key))
 }
 
 /// Reads a file.
@@ -127,26 +98,26 @@ pub fn parse(text: &str) -> File {
     };
     let mut seen = BTreeMap::new();
     let mut proxies_manager = true;
-    for Entry { place, value } in entries {
+    for (place, value) in entries {
         if let Some(first) = seen.insert(place.key.clone(), place.line) {
             file.problems
                 .push(format!("{place}: given in line {first} already"));
             continue;
         }
-        let Some(Key(key, meaning)) = keys().find(|Key(key, _)| *key == place.key) else {
+        let Some((key, variable)) = KEYS.into_iter().find(|(key, _)| *key == place.key) else {
             file.warnings
                 .push(format!("{place}: unknown key, not used{}", meant(&place.key)));
             continue;
         };
         let text = match value {
-            Value::Text(text) => text,
-            Value::Nothing => continue,
-            Value::Other(what) => {
+            Ok(text) if text.is_empty() => continue,
+            Ok(text) => text,
+            Err(what) => {
                 file.problems.push(format!("{place}: {what}; expected a text"));
                 continue;
             }
         };
-        match (*key, meaning) {
+        match (key, variable) {
             ("mode", _) if !text.eq_ignore_ascii_case("delegate") => {
                 let text = quoted(&text, 40);
                 file.warnings
@@ -158,8 +129,8 @@ pub fn parse(text: &str) -> File {
             }
             ("namespace", _) => file.namespace = Some(text),
             ("containerName", _) => file.container = Some(text),
-            (_, Variable(variable)) => file.set(variable, place, text),
-            (_, Own) => {}
+            (_, Some(variable)) => file.set(variable, place, text),
+            (_, None) => {}
         }
     }
     if !proxies_manager {
@@ -196,15 +167,9 @@ fn flag(problems: &mut Vec<String>, place: &Place, text: &str) -> Option<bool> {
 /// The key that this one likely misspells, or that it is in the wrong place.
 fn meant(path: &str) -> String {
     let name = path.rsplit('.').next().unwrap_or(path);
-    let nearest = keys()
-        .map(|Key(key, _)| {
-            (
-                strsim::osa_distance(key.rsplit('.').next().unwrap_or(key), name),
-                *key,
-            )
-        })
-        .filter(|(slips, _)| *slips <= 2)
-        .min();
+    let slips = |key: &str| strsim::osa_distance(key.rsplit('.').next().unwrap_or(key), name);
+    let known = KEYS.into_iter().map(|(key, _)| (slips(key), key));
+    let nearest = known.filter(|(slips, _)| *slips <= 2).min();
     nearest.map_or_else(String::new, |(_, key)| format!("; did you mean {key}?"))
 }
 
@@ -212,68 +177,54 @@ fn meant(path: &str) -> String {
 ///
 /// # Errors
 /// It is no YAML, or not a mapping; with the line.
-fn entries(text: &str) -> Result<Vec<Entry>, String> {
+fn entries(text: &str) -> Result<Vec<(Place, Value)>, String> {
     let mut entries = Vec::new();
     // The path of each mapping that is open, and the key whose value follows.
     let mut open: Vec<(String, Option<Place>)> = Vec::new();
+    // How many lists and mappings are open within a list.
     let mut skipped = 0_usize;
     for event in Parser::new_from_str(text) {
-        let (event, span) = event.map_err(|error| {
-            let marker = error.marker();
-            format!("line {}: {error}", marker.line())
-        })?;
+        let (event, span) = event.map_err(|error| format!("line {}: {error}", error.marker().line()))?;
         let line = span.start.line();
-        if skipped > 0 {
-            match event {
-                Event::SequenceStart(..) | Event::MappingStart(..) => skipped += 1,
-                Event::SequenceEnd | Event::MappingEnd => skipped -= 1,
-                _ => {}
-            }
-            continue;
-        }
+        let not_a_mapping = || format!("line {line}: not a mapping of keys to values");
         match event {
+            Event::SequenceStart(..) | Event::MappingStart(..) if skipped > 0 => skipped += 1,
+            Event::SequenceEnd | Event::MappingEnd if skipped > 0 => skipped -= 1,
+            _ if skipped > 0 => {}
             Event::MappingStart(..) => {
-                let path = match open.last_mut() {
-                    Some((_, key)) => key.take().map(|place| place.key).unwrap_or_default(),
-                    None => String::new(),
-                };
-                open.push((path, None));
+                let key = open.last_mut().and_then(|(_, key)| key.take());
+                open.push((key.map(|place| place.key + ".").unwrap_or_default(), None));
             }
             Event::MappingEnd => {
                 open.pop();
             }
             Event::Scalar(text, style, ..) => match open.last_mut() {
                 Some((path, key @ None)) => {
-                    let name = if path.is_empty() {
-                        text.into_owned()
-                    } else {
-                        format!("{path}.{text}")
-                    };
-                    *key = Some(Place { key: name, line });
+                    let key_of_value = format!("{path}{text}");
+                    *key = Some(Place {
+                        key: key_of_value,
+                        line,
+                    });
                 }
                 Some((_, key)) => {
-                    let is_nothing = style == ScalarStyle::Plain
-                        && ["", "~", "null", "Null", "NULL"].contains(&text.as_ref());
-                    let value = if is_nothing || text.trim().is_empty() {
-                        Value::Nothing
+                    let is_null =
+                        style == ScalarStyle::Plain && ["~", "null", "Null", "NULL"].contains(&&*text);
+                    let is_nothing = is_null || text.trim().is_empty();
+                    let text = if is_nothing {
+                        String::new()
                     } else {
-                        Value::Text(text.into_owned())
+                        text.into_owned()
                     };
-                    entries.extend(key.take().map(|place| Entry { place, value }));
+                    entries.extend(key.take().map(|place| (place, Ok(text))));
                 }
                 None if text.is_empty() => {}
-                None => return Err(format!("line {line}: not a mapping of keys to values")),
+                None => return Err(not_a_mapping()),
             },
             Event::SequenceStart(..) | Event::Alias(..) => {
                 let is_list = matches!(event, Event::SequenceStart(..));
                 let what = if is_list { "a list" } else { "an alias" };
-                let Some((_, key)) = open.last_mut() else {
-                    return Err(format!("line {line}: not a mapping of keys to values"));
-                };
-                entries.extend(key.take().map(|place| Entry {
-                    place,
-                    value: Value::Other(what),
-                }));
+                let (_, key) = open.last_mut().ok_or_else(not_a_mapping)?;
+                entries.extend(key.take().map(|place| (place, Err(what))));
                 skipped = usize::from(is_list);
             }
             _ => {}
