@@ -12,11 +12,9 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
-use crate::events::audit;
-use crate::events::histograms::Durations;
-use crate::events::ledger::Ledger;
+use crate::events::audit::Unwritten;
 use crate::events::webhook::Webhook;
-use crate::events::{DeadMan, Event, Listeners};
+use crate::events::{DeadMan, Listeners};
 use crate::reconcile::clock::Clock;
 use crate::reconcile::controller::Controller;
 use crate::reconcile::upgrade_run::Mode;
@@ -25,7 +23,7 @@ use crate::schedule::Schedule;
 use crate::schedule::trigger::Trigger;
 use crate::status::liveness::Liveness;
 use crate::status::report::{DelegateReport, Report};
-use crate::status::{DeadManStatus, Publisher, Status, Unwritten, WebhookStatus};
+use crate::status::Publisher;
 use crate::text::{duration, time};
 
 /// How soon an engine or an API server that cannot be reached is tried again.
@@ -116,20 +114,18 @@ pub async fn run<C: Controller, T>(
             reconciler.check_in();
             wait = wait.min(reconciler.next_check_in());
         }
-        let manager_status = reconciler.manager_status();
-        let upgrader_image = reconciler.upgrader_image().cloned();
-        let outcomes = Outcomes::of(reconciler.ledger());
-        let webhook = options.listeners.webhook.as_ref().map(webhook_status);
-        let dead_man = options.listeners.dead_man.as_ref().map(dead_man_status);
-        let steps = reconciler.steps_taken().iter();
-        let steps = steps.map(|(step, count)| (Cow::from(*step), *count)).collect();
         status.send_modify(|status| {
-            status.steps = steps;
-            status.manager = manager_status;
-            status.upgrader_image = upgrader_image;
-            outcomes.publish(status);
-            status.webhook = webhook;
-            status.dead_man = dead_man;
+            let ledger = reconciler.ledger();
+            status.steps = counted(reconciler.steps_taken());
+            status.manager = reconciler.manager_status();
+            status.upgrader_image = reconciler.upgrader_image().cloned();
+            status.outcomes = counted(ledger.counts());
+            status.events = ledger.recent().iter().cloned().collect();
+            status.durations.clone_from(ledger.durations());
+            status.audit_log =
+                Some(ledger.unwritten()).filter(|unwritten| *unwritten != Unwritten::default());
+            status.webhook = options.listeners.webhook.as_ref().map(Webhook::counts);
+            status.dead_man = options.listeners.dead_man.as_ref().map(DeadMan::counts);
             match outcome {
                 Ok(report) => {
                     status.engine_error = None;
@@ -160,66 +156,9 @@ pub async fn run<C: Controller, T>(
     ended
 }
 
-fn webhook_status(webhook: &Webhook) -> WebhookStatus {
-    let counts = webhook.counts();
-    WebhookStatus {
-        delivered: counts.delivered,
-        failed_attempts: counts.failed_attempts,
-        given_up: counts.given_up,
-        dropped: counts.dropped,
-        queued: counts.queued,
-        last_error: counts.last_error,
-    }
-}
-
-fn dead_man_status(dead_man: &DeadMan) -> DeadManStatus {
-    let counts = dead_man.counts();
-    DeadManStatus {
-        succeeded: counts.succeeded,
-        failed: counts.failed,
-        last_error: counts.last_error,
-    }
-}
-
-/// What the ledger has counted.
-struct Outcomes {
-    counts: BTreeMap<Cow<'static, str>, u64>,
-    events: Vec<Event>,
-    durations: Durations,
-    unwritten: audit::Unwritten,
-}
-
-impl Outcomes {
-    fn of(ledger: &Ledger) -> Self {
-        let counts = ledger.counts().iter();
-        Self {
-            counts: counts
-                .map(|(action, count)| (Cow::from(*action), *count))
-                .collect(),
-            events: ledger.recent().iter().cloned().collect(),
-            durations: ledger.durations().clone(),
-            unwritten: ledger.unwritten(),
-        }
-    }
-
-    fn publish(self, status: &mut Status) {
-        let Durations {
-            pull,
-            proof,
-            drain,
-            downtime,
-        } = self.durations;
-        status.outcomes = self.counts;
-        status.events = self.events;
-        status.durations = vec![
-            ("pull", pull),
-            ("proof", proof),
-            ("drain", drain),
-            ("downtime", downtime),
-        ];
-        let audit::Unwritten { waiting, lost } = self.unwritten;
-        status.audit_log = (waiting > 0 || lost > 0).then_some(Unwritten { waiting, lost });
-    }
+fn counted(counts: &BTreeMap<&'static str, u64>) -> BTreeMap<Cow<'static, str>, u64> {
+    let counts = counts.iter();
+    counts.map(|(word, count)| (Cow::from(*word), *count)).collect()
 }
 
 fn until(next_check: Option<DateTime<Utc>>) -> Duration {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::Client;
+use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
@@ -15,13 +16,14 @@ use crate::text::secret::Secret;
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// How many requests came to what.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadManCounts {
     /// Answered with a status of 2xx.
     pub succeeded: u64,
     /// Not answered, or with another status.
     pub failed: u64,
     /// Why the last one failed, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
 }
 

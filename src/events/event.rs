@@ -86,6 +86,16 @@ impl Seconds {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// The parts with their names.
+    pub fn parts(&self) -> [(&'static str, Option<f64>); 4] {
+        [
+            ("pull", self.pull),
+            ("proof", self.proof),
+            ("drain", self.drain),
+            ("downtime", self.downtime),
+        ]
+    }
 }
 
 /// A span in seconds, in milliseconds' precision.

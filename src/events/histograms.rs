@@ -9,43 +9,20 @@ const BUCKETS: [f64; 10] = [
     1.0, 5.0, 15.0, 60.0, 180.0, 600.0, 1800.0, 3600.0, 7200.0, 14400.0,
 ];
 
-/// A histogram for each part. Clones share what was counted.
-#[derive(Clone, Debug)]
-pub struct Durations {
-    /// Pulls.
-    pub pull: Histogram,
-    /// Proofs.
-    pub proof: Histogram,
-    /// Drains.
-    pub drain: Histogram,
-    /// The time without a container that takes tasks.
-    pub downtime: Histogram,
+/// A histogram for each of [`Seconds::parts`], with its name. Clones share what was counted.
+pub type Durations = Vec<(&'static str, Histogram)>;
+
+/// Histograms that have counted nothing yet.
+pub(super) fn empty() -> Durations {
+    let parts = Seconds::default().parts();
+    parts.map(|(part, _)| (part, Histogram::new(BUCKETS))).into()
 }
 
-impl Default for Durations {
-    fn default() -> Self {
-        Self {
-            pull: Histogram::new(BUCKETS),
-            proof: Histogram::new(BUCKETS),
-            drain: Histogram::new(BUCKETS),
-            downtime: Histogram::new(BUCKETS),
-        }
-    }
-}
-
-impl Durations {
-    /// Counts the parts of one outcome.
-    pub(super) fn note(&self, seconds: &Seconds) {
-        let parts = [
-            (&self.pull, seconds.pull),
-            (&self.proof, seconds.proof),
-            (&self.drain, seconds.drain),
-            (&self.downtime, seconds.downtime),
-        ];
-        for (histogram, seconds) in parts {
-            if let Some(seconds) = seconds {
-                histogram.observe(seconds);
-            }
+/// Counts the parts of one outcome.
+pub(super) fn note(durations: &[(&'static str, Histogram)], seconds: &Seconds) {
+    for ((_, histogram), (_, seconds)) in durations.iter().zip(seconds.parts()) {
+        if let Some(seconds) = seconds {
+            histogram.observe(seconds);
         }
     }
 }

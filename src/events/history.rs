@@ -1,7 +1,6 @@
 //! The releases of a delegate: from the audit log's records, and from what its containers show.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -10,7 +9,7 @@ use serde::Serialize;
 use super::event::{Action, Actor, Event};
 use super::managed::outcomes_of_managed;
 use super::note::Notes;
-use super::outcome::{Origin, Outcome, outcomes};
+use super::outcome::{At, Origin, Outcome};
 use crate::managed::Managed;
 use crate::rollout::Rollout;
 use crate::text::{duration, time};
@@ -60,32 +59,23 @@ pub struct Present {
     workload: String,
     /// Its outcomes, each dated with the creation of what shows it, for want of a better time.
     shown: Vec<Event>,
-    serving: Option<Serving>,
-}
-
-/// The release in service.
-#[derive(Clone, Debug)]
-struct Serving {
-    release: u64,
-    image: String,
-    image_id: Option<String>,
-    since: Option<DateTime<Utc>>,
+    /// The release in service, for want of a record.
+    serving: Option<Release>,
 }
 
 impl From<&Rollout> for Present {
     fn from(rollout: &Rollout) -> Self {
-        let outcomes = outcomes(
+        let at = At {
             rollout,
-            &BTreeSet::new(),
-            &Notes::default(),
-            &origin(),
-            DateTime::default(),
-        );
-        let serving = rollout.serving.as_ref().map(|serving| Serving {
-            release: serving.release,
-            image: serving.image.to_string(),
+            notes: &Notes::default(),
+            origin: &origin(),
+            now: DateTime::default(),
+        };
+        let outcomes = at.outcomes(&BTreeSet::new());
+        let serving = rollout.serving.as_ref().map(|serving| Release {
             image_id: Some(serving.image_id.as_str().to_owned()),
-            since: Some(serving.created_at),
+            time: Some(serving.created_at),
+            ..Release::unrecorded(serving.release, serving.image.to_string())
         });
         Self {
             workload: rollout.workload.clone(),
@@ -102,11 +92,9 @@ impl From<&Managed> for Present {
         Self {
             workload: managed.workload.clone(),
             shown: at_their_time(outcomes),
-            serving: Some(Serving {
-                release: managed.release(),
-                image: managed.image.to_string(),
-                image_id: None,
-                since: managed.record.attempt.as_ref().map(|attempt| attempt.since),
+            serving: Some(Release {
+                time: managed.record.attempt.as_ref().map(|attempt| attempt.since),
+                ..Release::unrecorded(managed.release(), managed.image.to_string())
             }),
         }
     }
@@ -158,41 +146,42 @@ impl Release {
     fn before(event: &Event) -> Option<Self> {
         let release = event.release?.checked_sub(1)?;
         Some(Self {
-            release,
-            image: event.from.clone()?,
             image_id: event.previous_image_id.clone(),
+            message: String::new(),
+            ..Self::unrecorded(release, event.from.clone()?)
+        })
+    }
+
+    /// A release that no event reports.
+    fn unrecorded(release: u64, image: String) -> Self {
+        let (outcome, message) = match release {
+            0 => (ORIGINAL, "as its owner made it"),
+            _ => (Action::Upgraded.as_str(), "in progress"),
+        };
+        Self {
+            release,
+            image,
+            image_id: None,
             time: None,
-            outcome: if release == 0 {
-                ORIGINAL
-            } else {
-                Action::Upgraded.as_str()
-            },
+            outcome,
             is_serving: false,
             is_available: None,
-            message: String::new(),
-        })
+            message: message.to_owned(),
+        }
     }
 }
 
 /// How long its parts took, in brackets.
 fn took(event: &Event) -> String {
-    let parts = [
-        ("pull", event.seconds.pull),
-        ("proof", event.seconds.proof),
-        ("drain", event.seconds.drain),
-        ("downtime", event.seconds.downtime),
-    ];
-    let mut text = String::new();
-    for (part, seconds) in parts {
-        let Some(seconds) = seconds else { continue };
-        let begin = if text.is_empty() { " (" } else { ", " };
-        let took = Duration::try_from_secs_f64(seconds.round()).unwrap_or_default();
-        let _ = write!(text, "{begin}{part} {}", duration::text(took));
+    let parts = event.seconds.parts().into_iter();
+    let parts = parts.filter_map(|(part, seconds)| {
+        let took = Duration::try_from_secs_f64(seconds?.round()).unwrap_or_default();
+        Some(format!("{part} {}", duration::text(took)))
+    });
+    match parts.collect::<Vec<_>>().join(", ") {
+        parts if parts.is_empty() => parts,
+        parts => format!(" ({parts})"),
     }
-    if !text.is_empty() {
-        text.push(')');
-    }
-    text
 }
 
 impl History {
@@ -219,7 +208,7 @@ impl History {
         history
     }
 
-    fn releases_of(&self, serving: Option<Serving>) -> Vec<Release> {
+    fn releases_of(&self, serving: Option<Release>) -> Vec<Release> {
         let mut releases: Vec<Release> = Vec::new();
         for event in &self.events {
             let Some(release) = Release::of(event) else {
@@ -243,29 +232,12 @@ impl History {
         if latest(&releases).is_some_and(|latest| latest > serving.release) {
             releases.clear();
         }
-        if latest(&releases).is_none_or(|latest| latest < serving.release) {
-            let is_original = serving.release == 0;
-            releases.push(Release {
-                release: serving.release,
-                image: serving.image,
-                image_id: serving.image_id,
-                time: serving.since,
-                outcome: if is_original {
-                    ORIGINAL
-                } else {
-                    Action::Upgraded.as_str()
-                },
-                is_serving: false,
-                is_available: None,
-                message: if is_original {
-                    "as its owner made it".to_owned()
-                } else {
-                    "in progress".to_owned()
-                },
-            });
+        let number = serving.release;
+        if latest(&releases).is_none_or(|latest| latest < number) {
+            releases.push(serving);
         }
         let mut served = releases.iter_mut().rev().filter(|release| release.was_served());
-        if let Some(release) = served.find(|release| release.release == serving.release) {
+        if let Some(release) = served.find(|release| release.release == number) {
             release.is_serving = true;
         }
         releases

@@ -13,13 +13,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::audit::{AuditLog, Known, Unwritten, remember};
 use super::event::{Action, Actor, Event, EventId};
-use super::histograms::Durations;
+use super::histograms::{self, Durations};
 use super::listeners::Listeners;
 use super::managed::outcomes_of_managed;
 use super::note::Notes;
-use super::outcome::{
-    Origin, Outcome, Subject, outcome_of_retired, outcomes, recorded_before, restarted, restored,
-};
+use super::outcome::{At, Origin, Outcome, Subject, recorded_before};
 use crate::container::ImageId;
 use crate::health::HealthStatus;
 use crate::managed::Managed;
@@ -82,7 +80,7 @@ impl Ledger {
             open: HashMap::new(),
             is_first: true,
             counts: BTreeMap::new(),
-            durations: Durations::default(),
+            durations: histograms::empty(),
             recent: VecDeque::new(),
         }
     }
@@ -133,6 +131,15 @@ impl Ledger {
         self.audit.as_ref().map(AuditLog::unwritten).unwrap_or_default()
     }
 
+    fn at<'a>(&'a self, rollout: &'a Rollout, now: DateTime<Utc>) -> At<'a> {
+        At {
+            rollout,
+            notes: &self.notes,
+            origin: &self.origin,
+            now,
+        }
+    }
+
     /// Takes in an observation, before anything is decided on it. `healthy_time`: how long the tasks of an orchestrator have
     /// to run before an upgrade is one.
     pub async fn observe<'a>(
@@ -148,7 +155,7 @@ impl Ledger {
         }
         let found: Vec<Outcome> = rollouts
             .iter()
-            .flat_map(|rollout| outcomes(rollout, &self.seen, &self.notes, &self.origin, now))
+            .flat_map(|rollout| self.at(rollout, now).outcomes(&self.seen))
             .chain(managed.flat_map(|managed| outcomes_of_managed(managed, healthy_time, &self.origin, now)))
             .collect();
         if self.is_first {
@@ -206,18 +213,15 @@ impl Ledger {
     pub async fn before(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
         let member = step.container().and_then(|id| rollout.member(id));
         let event = match (step, member) {
-            (Step::Restore { .. }, Some(old)) => restored(rollout, old, &self.notes, &self.origin, now),
+            (Step::Restore { .. }, Some(old)) => self.at(rollout, now).restored(old),
             (
                 Step::Restart {
                     failures, verdict, ..
                 },
                 Some(unhealthy),
-            ) => {
-                let checks = (*failures, verdict.as_str());
-                restarted(rollout, unhealthy, checks, &self.origin, now)
-            }
+            ) => self.at(rollout, now).restarted(unhealthy, *failures, verdict),
             (Step::Retire { .. } | Step::Drain { .. }, Some(old)) => {
-                match outcome_of_retired(rollout, old, &self.seen, &self.notes, &self.origin, now) {
+                match self.at(rollout, now).took_over(old, &self.seen, true) {
                     Some(outcome) => outcome.event,
                     None => return,
                 }
@@ -320,7 +324,7 @@ impl Ledger {
             audit.record(&event).await;
         }
         *self.counts.entry(event.action.as_str()).or_default() += 1;
-        self.durations.note(&event.seconds);
+        histograms::note(&self.durations, &event.seconds);
         self.listeners.tell(&event);
         // An id with a time in it is met once, and there may be no end of such events.
         if !matches!(

@@ -95,90 +95,6 @@ impl Origin {
     }
 }
 
-/// What the containers of a delegate show, with what this process remembers of it. Those with an id of `seen` are left
-/// out: mostly all of them, so they are not put into words.
-pub fn outcomes(
-    rollout: &Rollout,
-    seen: &BTreeSet<EventId>,
-    notes: &Notes,
-    origin: &Origin,
-    now: DateTime<Utc>,
-) -> Vec<Outcome> {
-    if rollout.inspect_error.is_some() {
-        return Vec::new();
-    }
-    let at = At {
-        rollout,
-        notes,
-        origin,
-        now,
-    };
-    let given_up = rollout.failed.iter().chain(&rollout.withdrawn);
-    let given_up = given_up.filter_map(|member| at.given_up(member, seen));
-    let served = rollout
-        .serving
-        .iter()
-        .filter_map(|serving| at.took_over(serving, seen, false));
-    given_up.chain(served).collect()
-}
-
-/// What becomes of the container in service that is about to give up the name, where it has not been reported: an older
-/// one may finish its tasks for longer than it serves.
-pub fn outcome_of_retired(
-    rollout: &Rollout,
-    retired: &Member,
-    seen: &BTreeSet<EventId>,
-    notes: &Notes,
-    origin: &Origin,
-    now: DateTime<Utc>,
-) -> Option<Outcome> {
-    At {
-        rollout,
-        notes,
-        origin,
-        now,
-    }
-    .took_over(retired, seen, true)
-}
-
-/// That the old container gets its name back.
-pub fn restored(
-    rollout: &Rollout,
-    old: &Member,
-    notes: &Notes,
-    origin: &Origin,
-    now: DateTime<Utc>,
-) -> Event {
-    At {
-        rollout,
-        notes,
-        origin,
-        now,
-    }
-    .restored(old, &restored_id(old))
-}
-
-/// That the engine is asked to restart an unhealthy delegate.
-pub fn restarted(
-    rollout: &Rollout,
-    unhealthy: &Member,
-    (failures, verdict): (u64, &str),
-    origin: &Origin,
-    now: DateTime<Utc>,
-) -> Event {
-    let message =
-        format!("asked Docker to restart it after {failures} failed health checks in a row: {verdict}");
-    let life = life(unhealthy);
-    let id = [unhealthy.id.as_str(), life.as_str()];
-    Event {
-        container_id: Some(unhealthy.id.as_str().to_owned()),
-        to: Some(unhealthy.image.to_string()),
-        image_id: Some(unhealthy.image_id.as_str().to_owned()),
-        release: Some(unhealthy.release).filter(|release| *release > 0),
-        ..origin.event(rollout.into(), (Action::Restarted, &id), now, message)
-    }
-}
-
 /// The ids of what may have been recorded of these containers before it was done: see [`Ledger::before`](super::ledger).
 pub fn recorded_before(rollout: &Rollout) -> impl Iterator<Item = EventId> {
     let restored = rollout
@@ -202,14 +118,28 @@ fn restored_id(old: &Member) -> [&str; 2] {
     [old.id.as_str(), &old.name]
 }
 
-struct At<'a> {
-    rollout: &'a Rollout,
-    notes: &'a Notes,
-    origin: &'a Origin,
-    now: DateTime<Utc>,
+/// A delegate as it was observed, and what this process remembers of it.
+pub(super) struct At<'a> {
+    pub(super) rollout: &'a Rollout,
+    pub(super) notes: &'a Notes,
+    pub(super) origin: &'a Origin,
+    pub(super) now: DateTime<Utc>,
 }
 
 impl At<'_> {
+    /// What the containers show. Those with an id of `seen` are left out: mostly all of them, so they are not put into words.
+    pub(super) fn outcomes(&self, seen: &BTreeSet<EventId>) -> Vec<Outcome> {
+        let rollout = self.rollout;
+        if rollout.inspect_error.is_some() {
+            return Vec::new();
+        }
+        let given_up = rollout.failed.iter().chain(&rollout.withdrawn);
+        let given_up = given_up.filter_map(|member| self.given_up(member, seen));
+        let serving = rollout.serving.iter();
+        let served = serving.filter_map(|serving| self.took_over(serving, seen, false));
+        given_up.chain(served).collect()
+    }
+
     fn event(&self, member: &Member, action: Action, id: &[&str], message: String) -> Event {
         Event {
             container_id: Some(member.id.as_str().to_owned()),
@@ -257,8 +187,14 @@ impl At<'_> {
     }
 
     /// A container that we created has the name: an upgrade, a rollback, or a copy that brought the old one back. It is
-    /// over once it works and the old one has ended, or at the latest when it is retired itself.
-    fn took_over(&self, serving: &Member, seen: &BTreeSet<EventId>, is_retired: bool) -> Option<Outcome> {
+    /// over once it works and the old one has ended, or at the latest when it is retired itself: an older one may finish its
+    /// tasks for longer than it serves.
+    pub(super) fn took_over(
+        &self,
+        serving: &Member,
+        seen: &BTreeSet<EventId>,
+        is_retired: bool,
+    ) -> Option<Outcome> {
         let rollout = self.rollout;
         serving.replaces.as_ref()?;
         let old = rollout.old.iter().find(|old| serving.is_successor_of(old));
@@ -278,7 +214,7 @@ impl At<'_> {
             return None;
         }
         let event = if action == Action::Restored {
-            self.restored(serving, &id)
+            self.serves_again(serving, &id)
         } else {
             self.replaced(serving, old, action, &id)
         };
@@ -323,7 +259,24 @@ impl At<'_> {
         event
     }
 
-    fn restored(&self, old: &Member, id: &[&str]) -> Event {
+    /// That the engine is asked to restart an unhealthy delegate.
+    pub(super) fn restarted(&self, unhealthy: &Member, failures: u64, verdict: &str) -> Event {
+        let message =
+            format!("asked Docker to restart it after {failures} failed health checks in a row: {verdict}");
+        let id = [unhealthy.id.as_str(), &life(unhealthy)];
+        Event {
+            to: Some(unhealthy.image.to_string()),
+            image_id: Some(unhealthy.image_id.as_str().to_owned()),
+            ..self.event(unhealthy, Action::Restarted, &id, message)
+        }
+    }
+
+    /// That the old container gets its name back.
+    pub(super) fn restored(&self, old: &Member) -> Event {
+        self.serves_again(old, &restored_id(old))
+    }
+
+    fn serves_again(&self, old: &Member, id: &[&str]) -> Event {
         let message = format!("the old container with {} serves again", old.image);
         let mut event = self.event(old, Action::Restored, id, message);
         event.to = Some(old.image.to_string());

@@ -16,13 +16,15 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use prometheus_client::metrics::histogram::Histogram;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 use tokio::sync::watch;
 
 use crate::engine::EngineCalls;
-use crate::events::Event;
+use crate::events::audit::Unwritten;
+use crate::events::histograms::Durations;
+use crate::events::webhook::WebhookCounts;
+use crate::events::{DeadManCounts, Event};
 use crate::manager::heartbeat::ManagerStatus;
 use crate::manager::{ManagerRequests, UpgraderImage};
 use crate::status::report::Report;
@@ -74,16 +76,16 @@ pub struct Status {
     pub events: Vec<Event>,
     /// How long the parts of replacements took since the start.
     #[serde(skip)]
-    pub durations: Vec<(&'static str, Histogram)>,
+    pub durations: Durations,
     /// What could not be written to the audit log, where something could not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit_log: Option<Unwritten>,
     /// What has come of the events that a webhook sends, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub webhook: Option<WebhookStatus>,
+    pub webhook: Option<WebhookCounts>,
     /// What has come of the requests to `DEADMAN_URL`, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dead_man: Option<DeadManStatus>,
+    pub dead_man: Option<DeadManCounts>,
     /// How many log lines were dropped since the start, because nobody read them.
     #[serde(default)]
     pub log_lines_dropped: u64,
@@ -96,45 +98,6 @@ pub struct Status {
     /// The requests to the Manager, for metrics.
     #[serde(skip)]
     pub manager_requests: ManagerRequests,
-}
-
-/// Records that are not in the audit log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unwritten {
-    /// They wait in memory, and are tried again.
-    pub waiting: usize,
-    /// They were too many.
-    pub lost: u64,
-}
-
-/// What has come of the events that a webhook sends, since the start.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct WebhookStatus {
-    /// Events that the receiver has accepted.
-    pub delivered: u64,
-    /// Attempts that failed.
-    pub failed_attempts: u64,
-    /// Events that it rejected or did not accept in time.
-    pub given_up: u64,
-    /// Events for which there was no room, or no receiver any more.
-    pub dropped: u64,
-    /// Events that wait or are being sent.
-    pub queued: u64,
-    /// Why the last attempt failed, if it did.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_error: Option<String>,
-}
-
-/// What has come of the requests to `DEADMAN_URL`, since the start.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct DeadManStatus {
-    /// Requests that were answered with a status of 2xx.
-    pub succeeded: u64,
-    /// Requests that failed.
-    pub failed: u64,
-    /// Why the last one failed, if it did.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_error: Option<String>,
 }
 
 /// What the daemon may do: `DISABLE_AUTO_UPGRADE`.

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use delegate_upgrader::engine::EngineCalls;
+use delegate_upgrader::events::audit::Unwritten;
 use delegate_upgrader::events::history::{History, Release};
-use delegate_upgrader::events::{Action, Actor, Event, EventId, Seconds};
+use delegate_upgrader::events::webhook::WebhookCounts;
+use delegate_upgrader::events::{Action, Actor, DeadManCounts, Event, EventId, Seconds};
 use delegate_upgrader::health::{HealthStatus, Probe};
 use delegate_upgrader::image::Expiry;
 use delegate_upgrader::manager::{ManagerRequests, ManagerStatus, UpgraderImage};
@@ -16,7 +18,7 @@ use delegate_upgrader::rollout::PullState;
 use delegate_upgrader::rollout::reason::ReasonKind;
 use delegate_upgrader::status::evidence::Evidence;
 use delegate_upgrader::status::report::{DelegateReport, Drain, Planned, Report};
-use delegate_upgrader::status::{DeadManStatus, Mode, Status, Unwritten, WebhookStatus};
+use delegate_upgrader::status::{Mode, Status};
 use serde_json::{Value, json};
 use strum::VariantArray as _;
 
@@ -174,7 +176,7 @@ fn the_schema_of_status_describes_each_field() {
         events: vec![event()],
         durations: Vec::new(),
         audit_log: Some(Unwritten { waiting: 1, lost: 2 }),
-        webhook: Some(WebhookStatus {
+        webhook: Some(WebhookCounts {
             delivered: 1,
             failed_attempts: 2,
             given_up: 3,
@@ -182,7 +184,7 @@ fn the_schema_of_status_describes_each_field() {
             queued: 5,
             last_error: Some("answers 500".to_owned()),
         }),
-        dead_man: Some(DeadManStatus {
+        dead_man: Some(DeadManCounts {
             succeeded: 1,
             failed: 2,
             last_error: Some("answers 500".to_owned()),

@@ -80,9 +80,11 @@ impl AuditFile {
     /// Appends a record unless another process has done so, and returns once it is on disk.
     pub(super) fn append(&mut self, id: &EventId, line: &str) -> io::Result<()> {
         self.follow_rotation()?;
-        let locked = Lock::of(&self.file)?;
+        // The lock is on this file, whatever it is renamed to meanwhile.
+        let locked = self.file.try_clone()?;
+        wait_for_lock(&locked);
         let result = self.append_locked(id, line);
-        drop(locked);
+        let _ = locked.unlock();
         result
     }
 
@@ -229,25 +231,12 @@ fn ends_with_a_line(mut file: &File, length: u64) -> io::Result<bool> {
     Ok(last == *b"\n")
 }
 
-/// The lock that one of several processes has while it appends.
-struct Lock(File);
-
-impl Lock {
-    /// Waits for it, but not for long: a process that hangs must not keep others from their records. Some file systems have
-    /// no locks.
-    fn of(file: &File) -> io::Result<Self> {
-        let file = file.try_clone()?;
-        let begun = Instant::now();
-        while matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && begun.elapsed() < LOCK_PATIENCE {
-            sleep(Duration::from_millis(20));
-        }
-        Ok(Self(file))
-    }
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        let _ = self.0.unlock();
+/// Waits for the lock that one of several processes has while it appends, but not for long: a process that hangs must not
+/// keep others from their records. Some file systems have no locks.
+fn wait_for_lock(file: &File) {
+    let begun = Instant::now();
+    while matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && begun.elapsed() < LOCK_PATIENCE {
+        sleep(Duration::from_millis(20));
     }
 }
 

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 use tracing::{error, info};
@@ -92,9 +93,9 @@ impl AuditLog {
 }
 
 /// Records that are not in the log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unwritten {
-    /// They are tried again.
+    /// They wait in memory, and are tried again.
     pub waiting: usize,
     /// There were too many.
     pub lost: u64,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chrono::Utc;
 use reqwest::header::CONTENT_TYPE;
+use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{error, info, warn};
@@ -48,7 +49,7 @@ impl Default for Timing {
 }
 
 /// The fate of the events since the start.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WebhookCounts {
     /// Events that the receiver has accepted.
     pub delivered: u64,
@@ -61,6 +62,7 @@ pub struct WebhookCounts {
     /// Events that wait or are being sent.
     pub queued: u64,
     /// Why the last attempt failed, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
 }
 

@@ -69,13 +69,7 @@ fn image(event: &Event) -> Option<String> {
 }
 
 fn time(seconds: &Seconds) -> Option<String> {
-    let parts = [
-        ("pull", seconds.pull),
-        ("proof", seconds.proof),
-        ("drain", seconds.drain),
-        ("downtime", seconds.downtime),
-    ];
-    let parts = parts.into_iter().filter_map(|(name, seconds)| {
+    let parts = seconds.parts().into_iter().filter_map(|(name, seconds)| {
         let span = Duration::try_from_secs_f64(seconds?).ok()?;
         Some(format!("{name} {}", duration::text(span)))
     });
