@@ -26,13 +26,8 @@ pub(super) fn audit(reader: &mut Reader, env: &Environment) -> Option<AuditSetti
         _ => Err(String::new()),
     });
     let Some(path) = reader.text(&env.audit_log) else {
-        for variable in [&env.audit_log_max_size, &env.audit_log_max_files] {
-            if variable.is_set() {
-                reader
-                    .problems
-                    .warn(variable, "not used, since AUDIT_LOG is not set");
-            }
-        }
+        let unused = [&env.audit_log_max_size, &env.audit_log_max_files];
+        reader.unused(&unused, ", since AUDIT_LOG is not set");
         return None;
     };
     if path.ends_with('/') {

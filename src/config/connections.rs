@@ -170,8 +170,8 @@ fn proxies(
     let all_plain = has_plain && urls.iter().all(|url| parse::is_plain(url));
     let wholes = [(&env.https_proxy, !all_plain), (&env.http_proxy, has_plain)];
     if env.proxy_host.is_set() {
-        for (whole, _) in wholes.iter().filter(|(whole, needed)| *needed && whole.is_set()) {
-            reader.problems.warn(whole, "not used, since PROXY_HOST is set");
+        for (whole, _) in wholes.iter().filter(|(_, is_needed)| *is_needed) {
+            reader.unused(&[whole], ", since PROXY_HOST is set");
         }
         let Some(host) = reader.read(&env.proxy_host, parse::host) else {
             return (None, None);

@@ -32,6 +32,7 @@ pub use audit::AuditSettings;
 pub use notifications::{Notifications, SigningKey, WebhookFormat, WebhookSettings};
 pub use problems::{ConfigErrors, Problem};
 pub use timing::Timing;
+pub use variables::{Preset, Row};
 
 /// Reads a value of `LISTEN_ADDR`; `None` where it is none.
 pub(crate) fn listen_address(text: &str) -> Option<SocketAddr> {
@@ -284,27 +285,9 @@ impl From<LogLevel> for tracing::Level {
     }
 }
 
-/// A variable, as the documentation lists it, in Markdown.
-#[derive(Clone, Debug)]
-pub struct Variable {
-    /// Its name.
-    pub name: &'static str,
-    /// What holds while it is unset; empty for nothing.
-    pub default: String,
-    /// What is accepted.
-    pub accepted: &'static str,
-    /// What it does.
-    pub help: &'static str,
-}
-
 /// Every variable, in the order of the documentation.
-pub fn variables() -> impl Iterator<Item = Variable> {
-    variables::documented().map(|row| Variable {
-        name: row.name,
-        default: row.default.text(),
-        accepted: row.accepted,
-        help: row.help,
-    })
+pub fn variables() -> impl Iterator<Item = &'static Row> {
+    variables::documented()
 }
 
 impl Settings {

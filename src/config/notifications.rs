@@ -108,18 +108,13 @@ fn webhook(reader: &mut Reader, env: &Environment) -> Option<WebhookSettings> {
     };
     let events = reader.read_as(&env.webhook_events, actions, |events| events.join(","));
     if !env.webhook_url.is_set() && !reader.problems.names(env.webhook_url.row) {
-        for unused in [
+        let unused = [
             &env.webhook_format,
             &env.webhook_secret,
             &env.webhook_secret_file,
             &env.webhook_events,
-        ] {
-            if unused.is_set() {
-                reader
-                    .problems
-                    .warn(unused, "not used, since WEBHOOK_URL is not set");
-            }
-        }
+        ];
+        reader.unused(&unused, ", since WEBHOOK_URL is not set");
     }
     Some(WebhookSettings {
         url: url?,

@@ -49,6 +49,13 @@ impl Reader {
         self.effective.insert(variable.row.name, value.to_string());
     }
 
+    /// Warns of those of these variables that are set, and not used.
+    pub(super) fn unused(&mut self, variables: &[&Variable], why: &str) {
+        for variable in variables.iter().filter(|variable| variable.is_set()) {
+            self.problems.warn(variable, format_args!("not used{why}"));
+        }
+    }
+
     /// Reads a variable, or else its default. `None` when there is neither, and when it is wrong, which is then among
     /// the problems.
     pub(super) fn read_as<T>(
@@ -126,8 +133,11 @@ impl Reader {
         parse: impl FnOnce(&[u8]) -> Result<T, String>,
     ) -> Option<(PathBuf, T)> {
         let path = PathBuf::from(variable.get()?);
-        let content = open(&path)
-            .and_then(|()| fs::read(&path).map_err(|error| format!("{}: {error}", path.display())));
+        let content = if path.is_dir() {
+            Err("is a directory".to_owned())
+        } else {
+            fs::read(&path).map_err(|error| error.to_string())
+        };
         self.content(variable, path, content, parse)
     }
 
@@ -138,8 +148,7 @@ impl Reader {
         parse: impl FnOnce(&[u8]) -> Result<T, String>,
     ) -> Option<(PathBuf, T)> {
         let path = PathBuf::from(variable.get()?);
-        let content = certificates::read_bundle(&path);
-        let content = content.map_err(|error| format!("{}: {error}", path.display()));
+        let content = certificates::read_bundle(&path).map_err(|error| error.to_string());
         self.content(variable, path, content, parse)
     }
 
@@ -150,15 +159,14 @@ impl Reader {
         content: Result<Vec<u8>, String>,
         parse: impl FnOnce(&[u8]) -> Result<T, String>,
     ) -> Option<(PathBuf, T)> {
-        let parsed =
-            content.and_then(|content| parse(&content).map_err(|why| format!("{}: {why}", path.display())));
-        match parsed {
+        match content.and_then(|content| parse(&content)) {
             Ok(value) => {
                 self.note(variable, path.display());
                 Some((path, value))
             }
             Err(why) => {
-                self.problems.wrong(variable.row, why);
+                let given = format!("{}: {why}", path.display());
+                self.problems.wrong(variable.row, given);
                 None
             }
         }
@@ -228,15 +236,6 @@ impl Reader {
             warnings,
             effective: effective.collect(),
         })
-    }
-}
-
-/// Why a file cannot be opened.
-fn open(path: &Path) -> Result<(), String> {
-    match File::open(path).and_then(|_| fs::metadata(path)) {
-        Ok(metadata) if metadata.is_dir() => Err(format!("{}: is a directory", path.display())),
-        Ok(_) => Ok(()),
-        Err(error) => Err(format!("{}: {error}", path.display())),
     }
 }
 

@@ -185,19 +185,13 @@ fn health(reader: &mut Reader, env: &Environment, health_only: bool) -> HealthSe
     let probe = reader.word(&env.health_probe);
     if probe == ProbeKind::Exec {
         check_writes(reader, &env.health_probe, health_only);
-        let warnings = [
-            (&env.health_path, "not used, since HEALTH_PROBE is exec"),
-            (
-                &env.health_port,
-                "used for the delegate's tasks only, since HEALTH_PROBE is exec",
-            ),
-        ];
-        for (variable, warning) in warnings.into_iter().filter(|(variable, _)| variable.is_set()) {
-            reader.problems.warn(variable, warning);
+        reader.unused(&[&env.health_path], ", since HEALTH_PROBE is exec");
+        if env.health_port.is_set() {
+            let warning = "used for the delegate's tasks only, since HEALTH_PROBE is exec";
+            reader.problems.warn(&env.health_port, warning);
         }
-    } else if env.health_command.is_set() {
-        let warning = "not used without HEALTH_PROBE=exec";
-        reader.problems.warn(&env.health_command, warning);
+    } else {
+        reader.unused(&[&env.health_command], " without HEALTH_PROBE=exec");
     }
     HealthSettings {
         interval: reader.duration(&env.health_interval, SECOND),

@@ -10,13 +10,15 @@ use Preset::{Derived, Required, Unset, Value};
 
 /// Everything there is to say about one variable.
 #[derive(Debug)]
-pub(super) struct Row {
-    pub(super) name: &'static str,
-    pub(super) default: Preset,
+pub struct Row {
+    /// Its name.
+    pub name: &'static str,
+    /// What holds while it is unset.
+    pub default: Preset,
     /// The accepted values, in the words of the error and the page.
-    pub(super) accepted: &'static str,
+    pub accepted: &'static str,
     /// Its effect: one or two sentences of the page, in Markdown.
-    pub(super) help: &'static str,
+    pub help: &'static str,
     /// Whether the value is never shown.
     pub(super) is_secret: bool,
     /// Whether the name counts in lower case, too.
@@ -25,7 +27,7 @@ pub(super) struct Row {
 
 /// The value of a variable while it is unset.
 #[derive(Debug)]
-pub(super) enum Preset {
+pub enum Preset {
     /// Nothing.
     Unset,
     /// A problem.
@@ -37,8 +39,8 @@ pub(super) enum Preset {
 }
 
 impl Preset {
-    /// The cell of the page.
-    pub(super) fn text(&self) -> String {
+    /// The cell of the page, in Markdown; empty for nothing.
+    pub fn text(&self) -> String {
         match self {
             Unset => String::new(),
             Required => "required".to_owned(),

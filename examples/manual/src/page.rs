@@ -106,7 +106,7 @@ fn environment() -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["ENVIRONMENT"]);
     for variable in config::variables() {
-        let default = match variable.default.as_str() {
+        let default = match variable.default.text().as_str() {
             "" => String::new(),
             "required" => " Required.".to_owned(),
             default => format!(" Default: {default}."),
