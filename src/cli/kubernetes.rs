@@ -13,8 +13,7 @@ use super::shutdown::until_shutdown;
 use super::{Exit, fail, plan, print, print_checks};
 use crate::app::{self, ConfiguredSource};
 use crate::daemon;
-use crate::doctor::{Checks, Severity};
-use crate::events::ledger::Ledger;
+use crate::doctor::Checks;
 use crate::host;
 use crate::kubernetes::cluster::{Cluster, is_in_cluster};
 use crate::kubernetes::deployments::{Deployments, Settings};
@@ -79,8 +78,17 @@ pub(super) async fn dispatch(command: Command, config: Option<PathBuf>) -> Resul
         Command::Run => command_line.run().await,
         Command::Plan { json } => command_line.plan(json).await,
         Command::Doctor { json } => command_line.doctor(json).await,
-        Command::Rollback => command_line.rollback().await,
-        Command::Retry => command_line.retry().await,
+        Command::Rollback => {
+            let start = async |deployments: &mut Deployments<_>| deployments.start_rollback().await;
+            command_line.operate(start).await
+        }
+        Command::Retry => {
+            let start = async |deployments: &mut Deployments<_>| {
+                deployments.start_retry();
+                Ok(())
+            };
+            command_line.operate(start).await
+        }
         Command::Pause { until } => {
             command_line
                 .pause(Some(until.unwrap_or_else(|| "true".to_owned())))
@@ -198,46 +206,29 @@ impl CommandLine {
             reads_only: self.settings.dry_run || !self.upgrades(),
         };
         let mut checks = Checks::default();
-        for warning in &self.settings.warnings {
-            checks.warn("configuration", warning);
-        }
-        if self.settings.warnings.is_empty() {
-            checks.ok("configuration", "all settings are valid");
-        }
+        checks.configuration(&self.settings.warnings);
         doctor::check(&self.cluster, &subject, &mut checks).await;
         let mut deployments = self.deployments(false, Arc::new(Utc::now))?;
         match deployments.plan(|_| ()).await {
-            Ok(planned) => {
-                for row in &planned {
-                    let severity = if row.failed { Severity::Fail } else { Severity::Ok };
-                    checks.add(severity, &row.container, &row.message);
-                }
-            }
+            Ok(planned) => planned.iter().for_each(|row| checks.planned(row)),
             // The API server has its line already.
             Err(error) => tracing::debug!(%error, "cannot plan"),
         }
         Ok(print_checks(&checks.0, json))
     }
 
-    async fn retry(self) -> Result<Exit, Exit> {
+    /// Does what an operator asks for: `start` starts it, or says why it cannot be.
+    async fn operate(
+        self,
+        start: impl AsyncFnOnce(&mut Deployments<ConfiguredSource>) -> Result<(), String>,
+    ) -> Result<Exit, Exit> {
         self.start_log();
-        let (mut deployments, listeners) = self.for_operator()?;
+        let listeners = make_listeners(&self.settings.common)?;
+        let ledger = made(app::ledger(&self.settings.common, &listeners))?.of_operator();
+        let deployments = self.deployments(self.upgrades(), Arc::new(Utc::now))?;
+        let mut deployments = deployments.with_ledger(ledger);
         until_shutdown(Box::pin(async {
-            deployments.start_retry();
-            let report = daemon::run_to_completion(&mut deployments).await;
-            listeners.finish(LAST_EVENTS).await;
-            report
-                .map(|report| done(&report))
-                .map_err(|error| fail(error, Exit::Unavailable))
-        }))
-        .await
-    }
-
-    async fn rollback(self) -> Result<Exit, Exit> {
-        self.start_log();
-        let (mut deployments, listeners) = self.for_operator()?;
-        until_shutdown(Box::pin(async {
-            if let Err(problem) = deployments.start_rollback().await {
+            if let Err(problem) = start(&mut deployments).await {
                 return Err(fail(problem, Exit::NotServed));
             }
             let report = daemon::run_to_completion(&mut deployments).await;
@@ -247,13 +238,6 @@ impl CommandLine {
                 .map_err(|error| fail(error, Exit::Unavailable))
         }))
         .await
-    }
-
-    fn for_operator(&self) -> Result<(Deployments<ConfiguredSource>, Arc<crate::events::Listeners>), Exit> {
-        let listeners = make_listeners(&self.settings.common)?;
-        let ledger: Ledger = made(app::ledger(&self.settings.common, &listeners))?.of_operator();
-        let deployments = self.deployments(self.upgrades(), Arc::new(Utc::now))?;
-        Ok((deployments.with_ledger(ledger), listeners))
     }
 
     async fn pause(self, paused: Option<String>) -> Result<Exit, Exit> {

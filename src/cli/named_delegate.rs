@@ -16,16 +16,7 @@ use crate::events::Listeners;
 use crate::reconcile::operator::OperatorError;
 
 pub(super) async fn retry(settings: &Settings, container: &str) -> Result<Exit, Exit> {
-    let listeners = listeners(settings).await?;
-    let ledger = made(app::ledger(settings, &listeners))?.of_operator();
-    let mut upgrader = single_run(settings, ledger).await?;
-    until_shutdown(Box::pin(async {
-        let started = upgrader.retry(container).await;
-        let exit = finish(&mut upgrader, started).await;
-        listeners.finish(LAST_EVENTS).await;
-        exit
-    }))
-    .await
+    serve(settings, async |upgrader| upgrader.retry(container).await).await
 }
 
 pub(super) async fn rollback(
@@ -33,17 +24,26 @@ pub(super) async fn rollback(
     container: &str,
     release: Option<u64>,
 ) -> Result<Exit, Exit> {
+    let start = async |upgrader: &mut Upgrader| match release {
+        None => upgrader.rollback(container).await,
+        Some(release) => {
+            let records = app::records(settings);
+            upgrader.rollback_to(container, release, records).await
+        }
+    };
+    serve(settings, start).await
+}
+
+/// Does what `start` starts.
+async fn serve(
+    settings: &Settings,
+    start: impl AsyncFnOnce(&mut Upgrader) -> Result<(), OperatorError>,
+) -> Result<Exit, Exit> {
     let listeners = listeners(settings).await?;
     let ledger = made(app::ledger(settings, &listeners))?.of_operator();
     let mut upgrader = single_run(settings, ledger).await?;
     until_shutdown(Box::pin(async {
-        let started = match release {
-            None => upgrader.rollback(container).await,
-            Some(release) => {
-                let records = app::records(settings);
-                upgrader.rollback_to(container, release, records).await
-            }
-        };
+        let started = start(&mut upgrader).await;
         let exit = finish(&mut upgrader, started).await;
         listeners.finish(LAST_EVENTS).await;
         exit

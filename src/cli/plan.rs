@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use chrono::Utc;
 
+use super::run::made;
 use super::{Exit, fail, print, print_json};
-use crate::app::upgrader;
+use crate::app;
 use crate::config::Settings;
 use crate::health::HealthStatus;
 use crate::rollout::reason::Reason;
@@ -16,8 +17,7 @@ use crate::status::view::Tone;
 
 pub(super) async fn plan(settings: &Settings, json: bool) -> Result<Exit, Exit> {
     // It must not look to the Manager like an upgrader at work.
-    let made = upgrader(settings, false, Arc::new(Utc::now)).await;
-    let mut upgrader = made.map_err(|error| fail(error, Exit::Config))?;
+    let mut upgrader = made(app::upgrader(settings, false, Arc::new(Utc::now)).await)?;
     let plan = upgrader.plan(print_awaited).await;
     let plan = plan.map_err(|error| fail(error, Exit::Unavailable))?;
     Ok(show(&plan, json, &none_found(&settings.workload_names)))

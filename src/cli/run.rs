@@ -161,20 +161,11 @@ impl<C: Controller> Daemon<C> {
 
     /// Runs until `ended` completes, and returns what that says.
     async fn run<T>(self, started_at: DateTime<Utc>, ended: impl Future<Output = T>) -> T {
-        let Self {
-            settings,
-            listener,
-            controller,
-            engine_calls,
-            manager_requests,
-            trigger,
-            liveness,
-            listeners,
-        } = self;
+        let (settings, liveness) = (self.settings, self.liveness);
         let state = Status {
             config_hash: settings.hash(),
-            engine_calls,
-            manager_requests,
+            engine_calls: self.engine_calls,
+            manager_requests: self.manager_requests,
             ..Status::new(mode(&settings), settings.schedule.as_str(), started_at)
         };
         let (publisher, reader) = watch::channel(state);
@@ -184,15 +175,15 @@ impl<C: Controller> Daemon<C> {
             liveness: liveness.clone(),
             hosts: Hosts::new(settings.status_hosts.iter().cloned().chain([host::name()])),
         };
-        let server = tokio::spawn(server.serve(listener));
+        let server = tokio::spawn(server.serve(self.listener));
         let options = daemon::Options {
             schedule: settings.schedule.clone(),
             health_interval: settings.health.interval,
             run_on_start: settings.run_on_start,
             health_only: settings.disable_auto_upgrade,
-            listeners,
+            listeners: self.listeners,
         };
-        let ended = daemon::run(controller, trigger, options, publisher, liveness, ended).await;
+        let ended = daemon::run(self.controller, self.trigger, options, publisher, liveness, ended).await;
         notifier.abort();
         server.abort();
         ended
@@ -299,12 +290,8 @@ pub(super) async fn once(settings: &Settings) -> Result<Exit, Exit> {
 pub(super) async fn single_run(settings: &Settings, ledger: Ledger) -> Result<Upgrader, Exit> {
     telemetry::start(&settings.log);
     log_warnings(settings);
-    make_upgrader(settings, Arc::new(Utc::now), ledger).await
-}
-
-async fn make_upgrader(settings: &Settings, clock: Clock, ledger: Ledger) -> Result<Upgrader, Exit> {
-    let upgrader = made(app::upgrader(settings, !settings.disable_auto_upgrade, clock).await)?;
-    Ok(upgrader.with_ledger(ledger))
+    let upgrader = app::upgrader(settings, !settings.disable_auto_upgrade, Arc::new(Utc::now)).await;
+    Ok(made(upgrader)?.with_ledger(ledger))
 }
 
 /// A part of the upgrader, or the exit once the error is printed.

@@ -16,6 +16,7 @@ use strum::Display;
 
 use crate::app;
 use crate::config::Settings;
+use crate::status::report::Planned;
 
 /// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize)]
@@ -65,17 +66,28 @@ impl Checks {
     pub(crate) fn fail(&mut self, subject: &str, message: impl Into<String>) {
         self.add(Severity::Fail, subject, message);
     }
+
+    /// The settings, which are valid, with what looks odd in them.
+    pub(crate) fn configuration(&mut self, warnings: &[String]) {
+        for warning in warnings {
+            self.warn("configuration", warning);
+        }
+        if warnings.is_empty() {
+            self.ok("configuration", "all settings are valid");
+        }
+    }
+
+    /// What a run would do to one delegate.
+    pub(crate) fn planned(&mut self, row: &Planned) {
+        let severity = if row.failed { Severity::Fail } else { Severity::Ok };
+        self.add(severity, &row.container, &row.message);
+    }
 }
 
 /// Checks everything that can be checked: where the engine is unreachable, the Manager still is.
 pub(crate) async fn run_checks(settings: &Settings) -> Vec<Check> {
     let mut checks = Checks::default();
-    for warning in &settings.warnings {
-        checks.warn("configuration", warning.clone());
-    }
-    if settings.warnings.is_empty() {
-        checks.ok("configuration", "all settings are valid");
-    }
+    checks.configuration(&settings.warnings);
     let engine = match app::engine(settings) {
         Ok(engine) => Some(Arc::new(engine)),
         Err(error) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::Utc;
 use tracing::debug;
 
-use super::{Checks, Severity};
+use super::Checks;
 use crate::app;
 use crate::config::Settings;
 use crate::engine::{DockerEngine, Engine as _};
@@ -51,11 +51,8 @@ pub(super) async fn check(services: &[Service], settings: &Settings, checks: &mu
         upgrader.plan(|reason| debug!("{reason}")).await.ok()
     };
     let planned = planned.await.unwrap_or_default();
-    for row in planned
+    let ours = planned
         .iter()
-        .filter(|row| names.contains(&row.container.as_str()))
-    {
-        let severity = if row.failed { Severity::Fail } else { Severity::Ok };
-        checks.add(severity, &row.container, row.message.clone());
-    }
+        .filter(|row| names.contains(&row.container.as_str()));
+    ours.for_each(|row| checks.planned(row));
 }

@@ -398,11 +398,7 @@ impl Planned {
             health: managed.health(),
             action,
             message,
-            update_order: None,
-            failed: reason.is_some_and(Reason::is_failure),
-            reason: reason.map(Reason::kind),
-            until: reason.and_then(Reason::ends_at),
-            cause: reason.and_then(Reason::cause),
+            ..Self::because(reason)
         }
     }
 
@@ -411,15 +407,25 @@ impl Planned {
         Self {
             container: name.to_owned(),
             workload: name.to_owned(),
+            message: reason.to_string(),
+            ..Self::because(Some(reason))
+        }
+    }
+
+    /// The row of a delegate of which nothing else is known. Without a reason, something would be done.
+    fn because(reason: Option<&Reason>) -> Self {
+        Self {
+            container: String::new(),
+            workload: String::new(),
             image: String::new(),
             health: HealthStatus::Unhealthy,
             action: "leave",
-            message: reason.to_string(),
+            message: String::new(),
             update_order: None,
-            failed: reason.is_failure(),
-            reason: Some(reason.kind()),
-            until: None,
-            cause: reason.cause(),
+            failed: reason.is_some_and(Reason::is_failure),
+            reason: reason.map(Reason::kind),
+            until: reason.and_then(Reason::ends_at),
+            cause: reason.and_then(Reason::cause),
         }
     }
 
@@ -456,10 +462,7 @@ impl Planned {
             action,
             message,
             update_order: (action == "replace").then(|| update_order.to_string()),
-            failed: reason.is_some_and(Reason::is_failure),
-            reason: reason.map(Reason::kind),
-            until: reason.and_then(Reason::ends_at),
-            cause: reason.and_then(Reason::cause),
+            ..Self::because(reason)
         }
     }
 }
