@@ -21,9 +21,9 @@ use crate::reconcile::upgrade_run::Mode;
 use crate::rollout::reason::ReasonKind;
 use crate::schedule::Schedule;
 use crate::schedule::trigger::Trigger;
+use crate::status::Publisher;
 use crate::status::liveness::Liveness;
 use crate::status::report::{DelegateReport, Report};
-use crate::status::Publisher;
 use crate::text::{duration, time};
 
 /// How soon an engine or an API server that cannot be reached is tried again.

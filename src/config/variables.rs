@@ -13,7 +13,7 @@ use Preset::{Derived, Required, Unset, Value};
 pub struct Row {
     /// Its name.
     pub name: &'static str,
-    /// What holds while it is unset.
+    /// The value while it is unset.
     pub default: Preset,
     /// The accepted values, in the words of the error and the page.
     pub accepted: &'static str,

@@ -77,7 +77,7 @@ impl Checks {
         }
     }
 
-    /// What a run would do to one delegate.
+    /// The row of one delegate in a plan.
     pub(crate) fn planned(&mut self, row: &Planned) {
         let severity = if row.failed { Severity::Fail } else { Severity::Ok };
         self.add(severity, &row.container, &row.message);

@@ -5,12 +5,9 @@ use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
-use super::Reconciler;
 use super::upgrade_run::Mode;
-use crate::engine::{Engine, EngineError};
 use crate::events::ledger::Ledger;
-use crate::health::HealthEndpoint;
-use crate::manager::{ImageSource, ManagerStatus, UpgraderImage};
+use crate::manager::{ManagerStatus, UpgraderImage};
 use crate::status::report::Report;
 
 /// Looks after delegates. Each call does what can be done now, and says when to call it again.
@@ -21,28 +18,30 @@ pub trait Controller {
     /// What has to answer, as the log names it.
     const API: &'static str;
 
-    /// Starts a run with the next observation.
+    /// Starts a run with the next observation: [`Self::reconcile`] asks which images are published, and does what follows
+    /// from each answer once it is there.
     fn start_run(&mut self, mode: Mode);
 
-    /// Takes all steps that can be taken now. The report says when to call it again.
+    /// Takes all steps that can be taken now, each after an observation of its own. The report says when to call it again.
     ///
     /// # Errors
     /// Nothing could be observed.
     fn reconcile(&mut self) -> impl Future<Output = Result<Report, Self::Error>>;
 
-    /// Completes when there is an answer to go on with; never where none is awaited.
+    /// Completes when there is something that [`Self::reconcile`] can go on with, such as an answer of the Manager or an event
+    /// of the engine; never where nothing is awaited.
     fn answered(&mut self) -> impl Future<Output = ()>;
 
-    /// Checks in with the Manager where the last answer is long ago, in the background.
+    /// Checks in with the Manager where the last answer is long ago, in the background. Changes nothing on the host.
     fn check_in(&mut self);
 
     /// How long until [`Self::check_in`] has something to do.
     fn next_check_in(&self) -> Duration;
 
-    /// Whether another instance acts in place of this one.
+    /// Whether another instance acts in place of this one, by the last observation.
     fn stands_by(&self) -> bool;
 
-    /// The Manager's last answers; `None` where there is no Manager.
+    /// The Manager's last answers, to a run or between two; `None` where there is no Manager.
     fn manager_status(&self) -> Option<ManagerStatus>;
 
     /// The upgrader's own image, and whether a newer one is published, where that is known.
@@ -53,50 +52,4 @@ pub trait Controller {
 
     /// How often each kind of step was tried since the start.
     fn steps_taken(&self) -> &BTreeMap<&'static str, u64>;
-}
-
-impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, M, H> {
-    type Error = EngineError;
-
-    const API: &'static str = "the Docker engine";
-
-    fn start_run(&mut self, mode: Mode) {
-        self.start_run(mode);
-    }
-
-    async fn reconcile(&mut self) -> Result<Report, EngineError> {
-        self.reconcile().await
-    }
-
-    async fn answered(&mut self) {
-        self.answered().await;
-    }
-
-    fn check_in(&mut self) {
-        self.check_in();
-    }
-
-    fn next_check_in(&self) -> Duration {
-        self.next_check_in()
-    }
-
-    fn stands_by(&self) -> bool {
-        self.stands_by()
-    }
-
-    fn manager_status(&self) -> Option<ManagerStatus> {
-        self.manager_status()
-    }
-
-    fn upgrader_image(&self) -> Option<&UpgraderImage> {
-        self.upgrader_image()
-    }
-
-    fn ledger(&self) -> &Ledger {
-        self.ledger()
-    }
-
-    fn steps_taken(&self) -> &BTreeMap<&'static str, u64> {
-        self.steps_taken()
-    }
 }

@@ -34,9 +34,10 @@ use crate::health::HealthEndpoint;
 use crate::image::TargetSettings;
 use crate::manager::heartbeat::ManagerStatus;
 use crate::manager::{ImageSource, ManagerRequests, UpgraderImage};
-use crate::observe::{Observer, Scope};
+use crate::observe::{Observer, Scope, Turn};
 use crate::reconcile::act::Outcome;
 use crate::reconcile::clock::{Clock, Timekeeper};
+use crate::reconcile::controller::Controller;
 use crate::reconcile::holds::KnownHolds;
 use crate::reconcile::manager_link::ManagerLink;
 use crate::reconcile::observation::Observed;
@@ -134,16 +135,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self
     }
 
-    /// What came of things since the start.
-    pub fn ledger(&self) -> &Ledger {
-        &self.ledger
-    }
-
-    /// How often each kind of step was tried since the start.
-    pub fn steps_taken(&self) -> &BTreeMap<&'static str, u64> {
-        &self.steps_taken
-    }
-
     /// The calls to the engine so far.
     pub fn engine_calls(&self) -> EngineCalls {
         self.engine.calls()
@@ -152,12 +143,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// The requests to the Manager so far.
     pub fn manager_requests(&self) -> ManagerRequests {
         self.manager.requests()
-    }
-
-    /// Starts a run with the next observation: [`Self::reconcile`] asks which images are published, and does what
-    /// follows from each answer once it is there.
-    pub fn start_run(&mut self, mode: Mode) {
-        self.starting = Some(mode);
     }
 
     fn upgrade_run(
@@ -208,43 +193,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Completes when there is something that [`Self::reconcile`] can go on with: an answer of the Manager, a registry or a
-    /// slow health endpoint, the end of a pull, or an event of the engine; never where none is awaited.
-    pub async fn answered(&mut self) {
-        tokio::select! {
-            () = self.manager.answered() => {}
-            () = self.observer.changed() => {}
-            () = self.pulls.changed() => {}
-        }
-    }
-
-    /// Checks in with the Manager where the last answer is long ago, in the background. Changes nothing on the host.
-    pub fn check_in(&mut self) {
-        if self.stands_by() {
-            return;
-        }
-        let Settings { scope, target, .. } = &self.settings;
-        self.manager.check_in(scope.own_id.as_ref(), target);
-    }
-
-    /// How long until [`Self::check_in`] has something to do.
-    pub fn next_check_in(&self) -> Duration {
-        if self.stands_by() {
-            return Duration::MAX;
-        }
-        self.manager.next_check_in()
-    }
-
-    /// The Manager's last answers, to a run or between two; `None` where there is no Manager.
-    pub fn manager_status(&self) -> Option<ManagerStatus> {
-        self.manager.status()
-    }
-
-    /// The upgrader's own image, and whether a newer one is published, where that is known.
-    pub fn upgrader_image(&self) -> Option<&UpgraderImage> {
-        self.manager.upgrader_image()
-    }
-
     fn forget_last_run(&mut self) {
         self.memory.forget_attempts();
         self.tracked.values_mut().for_each(Tracked::start_run);
@@ -254,79 +202,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.tracked
             .entry(rollout.name.clone())
             .or_insert_with(|| Tracked::new(rollout))
-    }
-
-    /// Takes all steps that can be taken now, each after an observation of its own. The report says when to call it again.
-    ///
-    /// The largest of what it awaits is on the heap while it is awaited, and no part of its stack.
-    ///
-    /// # Errors
-    /// The engine could not be observed.
-    pub async fn reconcile(&mut self) -> Result<Report, EngineError> {
-        for _ in 0..MAX_STEPS {
-            let observed = match self.recent_observation() {
-                Some(recent) => recent,
-                None => self
-                    .observe()
-                    .await
-                    .map(|(rollouts, now)| Observed::new(rollouts, now))?,
-            };
-            let (is_new, now) = (observed.is_new(), observed.now);
-            let rollouts = &observed.rollouts;
-            if let Some(report) = self.stand_by(rollouts, now).await {
-                return Ok(report);
-            }
-            if is_new {
-                self.observe_services().await;
-            }
-            let healthy_time = self.settings.policy.healthy_time;
-            self.ledger
-                .observe(rollouts, self.services.managed(), healthy_time, now)
-                .await;
-            self.collect_pulls(now);
-            self.ask_and_answer(rollouts, now).await;
-            self.note_failures(rollouts, now);
-            let mut report = match self.step_or_report(&observed).boxed().await {
-                Outcome::Rest(report) => report,
-                Outcome::Learned => {
-                    self.keep_for_decision(observed);
-                    continue;
-                }
-                Outcome::Changed => continue,
-            };
-            if self.step_services(&mut report, now).await {
-                continue;
-            }
-            if let Some(until) = self.next_word(now) {
-                report.check_by(until);
-            }
-            self.forget_answers(rollouts);
-            self.forget_absent(rollouts);
-            let services: HashSet<&str> = self
-                .services
-                .managed()
-                .map(|managed| managed.name.as_str())
-                .collect();
-            self.ledger.forget_absent(|name| {
-                services.contains(name) || rollouts.iter().any(|rollout| rollout.name == name)
-            });
-            self.report_gone(&mut report, rollouts);
-            self.add_evidence(&mut report, rollouts).boxed().await;
-            report.delegates.sort_by(|a, b| a.container.cmp(&b.container));
-            self.keep_for_answer(observed);
-            return Ok(report);
-        }
-        let (rollouts, now) = self.observe().await?;
-        let mut report = Report::new(now);
-        report.check_by(now + TimeDelta::seconds(1));
-        for rollout in self.run.in_order(&rollouts) {
-            let reason = Reason::EngineError {
-                step: "run".to_owned(),
-                problem: "more to do".to_owned(),
-            };
-            report.enter(rollout, DelegateReport::new(rollout, &reason, None));
-        }
-        Ok(report)
     }
 
     /// When to report again what is waited for; `None` where nothing is.
@@ -434,6 +309,127 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 self.run.halt_replicas(rollout, reason);
             }
         }
+    }
+}
+
+impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, M, H> {
+    type Error = EngineError;
+
+    const API: &'static str = "the Docker engine";
+
+    fn start_run(&mut self, mode: Mode) {
+        self.starting = Some(mode);
+    }
+
+    /// The largest of what it awaits is on the heap while it is awaited, and no part of its stack.
+    async fn reconcile(&mut self) -> Result<Report, EngineError> {
+        for _ in 0..MAX_STEPS {
+            let observed = match self.recent_observation() {
+                Some(recent) => recent,
+                None => self
+                    .observe()
+                    .await
+                    .map(|(rollouts, now)| Observed::new(rollouts, now))?,
+            };
+            let (is_new, now) = (observed.is_new(), observed.now);
+            let rollouts = &observed.rollouts;
+            if let Some(report) = self.stand_by(rollouts, now).await {
+                return Ok(report);
+            }
+            if is_new {
+                self.observe_services().await;
+            }
+            let healthy_time = self.settings.policy.healthy_time;
+            self.ledger
+                .observe(rollouts, self.services.managed(), healthy_time, now)
+                .await;
+            self.collect_pulls(now);
+            self.ask_and_answer(rollouts, now).await;
+            self.note_failures(rollouts, now);
+            let mut report = match self.step_or_report(&observed).boxed().await {
+                Outcome::Rest(report) => report,
+                Outcome::Learned => {
+                    self.keep_for_decision(observed);
+                    continue;
+                }
+                Outcome::Changed => continue,
+            };
+            if self.step_services(&mut report, now).await {
+                continue;
+            }
+            if let Some(until) = self.next_word(now) {
+                report.check_by(until);
+            }
+            self.forget_answers(rollouts);
+            self.forget_absent(rollouts);
+            let services: HashSet<&str> = self
+                .services
+                .managed()
+                .map(|managed| managed.name.as_str())
+                .collect();
+            self.ledger.forget_absent(|name| {
+                services.contains(name) || rollouts.iter().any(|rollout| rollout.name == name)
+            });
+            self.report_gone(&mut report, rollouts);
+            self.add_evidence(&mut report, rollouts).boxed().await;
+            report.delegates.sort_by(|a, b| a.container.cmp(&b.container));
+            self.keep_for_answer(observed);
+            return Ok(report);
+        }
+        let (rollouts, now) = self.observe().await?;
+        let mut report = Report::new(now);
+        report.check_by(now + TimeDelta::seconds(1));
+        for rollout in self.run.in_order(&rollouts) {
+            let reason = Reason::EngineError {
+                step: "run".to_owned(),
+                problem: "more to do".to_owned(),
+            };
+            report.enter(rollout, DelegateReport::new(rollout, &reason, None));
+        }
+        Ok(report)
+    }
+
+    async fn answered(&mut self) {
+        tokio::select! {
+            () = self.manager.answered() => {}
+            () = self.observer.changed() => {}
+            () = self.pulls.changed() => {}
+        }
+    }
+
+    fn check_in(&mut self) {
+        if self.stands_by() {
+            return;
+        }
+        let Settings { scope, target, .. } = &self.settings;
+        self.manager.check_in(scope.own_id.as_ref(), target);
+    }
+
+    fn next_check_in(&self) -> Duration {
+        if self.stands_by() {
+            return Duration::MAX;
+        }
+        self.manager.next_check_in()
+    }
+
+    fn stands_by(&self) -> bool {
+        *self.observer.turn() != Turn::Acts
+    }
+
+    fn manager_status(&self) -> Option<ManagerStatus> {
+        self.manager.status()
+    }
+
+    fn upgrader_image(&self) -> Option<&UpgraderImage> {
+        self.manager.upgrader_image()
+    }
+
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    fn steps_taken(&self) -> &BTreeMap<&'static str, u64> {
+        &self.steps_taken
     }
 }
 

@@ -17,11 +17,6 @@ use crate::status::report::Report;
 const INTERVAL: TimeDelta = TimeDelta::seconds(2);
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// Whether another instance of this upgrader acts, by the last observation.
-    pub fn stands_by(&self) -> bool {
-        *self.observer.turn() != Turn::Acts
-    }
-
     /// The report of one that does not act, and what it does for the exchange; `None` where it is this one's turn.
     ///
     /// What it was asked or answered before is of no use when it takes over: that run reports only, and the schedule begins

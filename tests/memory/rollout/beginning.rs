@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use delegate_upgrader::config::Timing;
+use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::schedule::window::UpgradeWindow;
 use delegate_upgrader::schedule::zone::Zone;

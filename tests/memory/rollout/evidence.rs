@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::status::evidence::Evidence;
 use delegate_upgrader::status::report::Report;
 use serde_json::json;

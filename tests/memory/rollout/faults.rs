@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use delegate_upgrader::container::{ApiVersion, ContainerId};
 use delegate_upgrader::engine::Engine;
+use delegate_upgrader::reconcile::controller::Controller as _;
 use serde_json::json;
 use tokio::sync::Notify;
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use delegate_upgrader::config::Timing;
 use delegate_upgrader::host::hold::{pause, resume};
+use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::rollout::reason::ReasonKind;
 use kit::twin::{Fault, Operation};
 

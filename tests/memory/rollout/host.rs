@@ -12,6 +12,7 @@ use delegate_upgrader::health::{HealthEndpoint, HttpOutcome, Work};
 use delegate_upgrader::image::{ImageReference, TargetSettings};
 use delegate_upgrader::manager::{ImageSource, ManagerError};
 use delegate_upgrader::observe::Scope;
+use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::reconcile::{Reconciler, Settings};
 use delegate_upgrader::rollout::Policy;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use delegate_upgrader::container::ContainerId;
+use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 
 use super::host::{DRAIN, HOUR, Host, NEW, OLD, host_network, published_port, row};

@@ -5,6 +5,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::engine::EngineError;
+use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::{Value, json};
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use delegate_upgrader::container::{Role, RunState, label};
+use delegate_upgrader::reconcile::controller::Controller as _;
 use kit::twin::{Behaviour, Happened, Operation, OperatorAction};
 use serde_json::{Value, json};
 

@@ -10,6 +10,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::faults::Way;
 use super::host::{Host, NEW, NEWER, good, row};
+use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use kit::twin::{Behaviour, Fault, Operation};
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use delegate_upgrader::events::audit::{AuditLog, Rotation, read};
 use delegate_upgrader::events::ledger::Ledger;
 use delegate_upgrader::events::{Action, Actor, Event};
+use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::operator::OperatorError;
 use tempfile::TempDir;
 

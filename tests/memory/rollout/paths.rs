@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use kit::page;
 use kit::twin::{Behaviour, Call, Fault, Operation, OperatorAction, Twin, Wellness};

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use delegate_upgrader::config::Strategy;
+use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 
 use serde_json::json;

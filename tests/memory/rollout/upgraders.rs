@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use delegate_upgrader::container::{ContainerId, Role, RunState};
+use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::status::report::Report;
 use kit::twin::{Behaviour, Cause, Glance, Happened, Operation, Twin};

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use delegate_upgrader::daemon;
 use delegate_upgrader::health::HealthStatus;
+use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::status::report::Report;
 use serde_json::json;

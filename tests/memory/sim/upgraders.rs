@@ -10,6 +10,7 @@ use delegate_upgrader::health::{HealthEndpoint, HttpOutcome, Work};
 use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::manager::{ImageSource, ManagerError};
 use delegate_upgrader::reconcile::Reconciler;
+use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::status::report::Report;
 use tokio::time::sleep;
