@@ -1,17 +1,15 @@
 //! The questions to the Manager: asked in the background, each once, and heard of often enough that its UI says ON.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 use crate::image::{ImageReference, TargetSettings, manager_reference};
 use crate::managed::Managed;
 use crate::manager::heartbeat::{Heartbeat, Queries};
 use crate::manager::{ImageSource, ManagerError, ManagerStatus, Query};
+use crate::reconcile::questions::{Answered, Questions};
 
 type Answer = Result<ImageReference, ManagerError>;
 
@@ -19,9 +17,7 @@ type Answer = Result<ImageReference, ManagerError>;
 #[derive(Debug)]
 pub(super) struct ManagerQuestions<M> {
     source: Option<Arc<M>>,
-    tasks: JoinSet<(Query, Answer)>,
-    asked: HashMap<Query, Instant>,
-    answers: VecDeque<(Query, Answer, Instant)>,
+    questions: Questions<Query, Answer>,
     heartbeat: Heartbeat,
     queries: Queries,
 }
@@ -30,9 +26,7 @@ impl<M: ImageSource> ManagerQuestions<M> {
     pub(super) fn new(source: Option<M>) -> Self {
         Self {
             source: source.map(Arc::new),
-            tasks: JoinSet::new(),
-            asked: HashMap::new(),
-            answers: VecDeque::new(),
+            questions: Questions::default(),
             heartbeat: Heartbeat::default(),
             queries: Queries::new(),
         }
@@ -60,53 +54,33 @@ impl<M: ImageSource> ManagerQuestions<M> {
 
     /// Asks, unless the same question is open.
     pub(super) fn ask(&mut self, query: &Query) {
-        let Some(source) = self.source.clone() else { return };
-        if self.asked.contains_key(query) {
-            return;
+        if let Some(source) = self.source.clone() {
+            let asked = query.clone();
+            let answer = async move { source.published(&asked.image, &asked.workload).await };
+            self.questions.ask_for(query, answer);
         }
-        let query = query.clone();
-        self.asked.insert(query.clone(), Instant::now());
-        self.tasks.spawn(async move {
-            let answer = source.published(&query.image, &query.workload).await;
-            (query, answer)
-        });
     }
 
     /// Whether a question is open.
     pub(super) fn is_waiting(&self) -> bool {
-        !self.asked.is_empty()
+        self.questions.is_waiting()
     }
 
     /// Completes when there is an answer to take in; never where no question is open.
     pub(super) async fn answered(&mut self) {
-        if self.answers.is_empty() {
-            match self.tasks.join_next().await {
-                Some(joined) => self.note(joined.ok()),
-                None => std::future::pending().await,
-            }
-        }
+        self.questions.answered().await;
     }
 
     /// Hands out an answer, each once.
     pub(super) fn next_answer(&mut self, now: DateTime<Utc>) -> Option<(Query, Answer)> {
-        while let Some(joined) = self.tasks.try_join_next() {
-            self.note(joined.ok());
-        }
-        let (query, answer, asked) = self.answers.pop_front()?;
+        let Answered {
+            question,
+            answer,
+            asked,
+        } = self.questions.next()?;
         let asked_at = now - TimeDelta::from_std(asked.elapsed()).unwrap_or_default();
-        self.heartbeat.note(&query, &answer, asked_at, now);
-        Some((query, answer))
-    }
-
-    fn note(&mut self, joined: Option<(Query, Answer)>) {
-        match joined {
-            Some((query, answer)) => {
-                let asked = self.asked.remove(&query).unwrap_or_else(Instant::now);
-                self.answers.push_back((query, answer, asked));
-            }
-            // It is unknown which question it was, so all may be asked again.
-            None => self.asked.clear(),
-        }
+        self.heartbeat.note(&question, &answer, asked_at, now);
+        Some((question, answer))
     }
 
     /// Why the last attempt to get an answer failed.

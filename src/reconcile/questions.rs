@@ -2,6 +2,7 @@
 //! many delegates wait for its answer.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Semaphore;
@@ -63,20 +64,21 @@ pub(crate) enum Currency {
 
 /// A question with its answer.
 #[derive(Debug)]
-pub(crate) struct Answered {
-    pub(crate) question: Question,
-    pub(crate) answer: Answer,
+pub(crate) struct Answered<Q = Question, A = Answer> {
+    pub(crate) question: Q,
+    pub(crate) answer: A,
     /// When it was asked.
     pub(crate) asked: Instant,
 }
 
 /// The open questions. Dropping this ends them at once.
 #[derive(Debug)]
-pub(crate) struct Questions {
-    tasks: JoinSet<(Question, Answer)>,
-    asked: HashMap<Question, Instant>,
-    answered: VecDeque<Answered>,
+pub(crate) struct Questions<Q = Question, A = Answer> {
+    tasks: JoinSet<(Q, A)>,
+    asked: HashMap<Q, Instant>,
+    answered: VecDeque<Answered<Q, A>>,
     permits: Arc<Semaphore>,
+    /// None where no question is about a registry.
     current: Arc<CurrentDigests>,
 }
 
@@ -84,7 +86,7 @@ pub(crate) struct Questions {
 /// digests as long as it exists, and so it is not asked for them again.
 type CurrentDigests = Mutex<HashMap<ImageReference, (ImageId, String)>>;
 
-impl Default for Questions {
+impl<Q, A> Default for Questions<Q, A> {
     fn default() -> Self {
         Self {
             tasks: JoinSet::new(),
@@ -104,16 +106,10 @@ impl Questions {
         engine: &Arc<E>,
         source: &Arc<M>,
     ) -> Instant {
-        if let Some(asked) = self.asked.get(question) {
-            return *asked;
-        }
-        let (question, now) = (question.clone(), Instant::now());
-        self.asked.insert(question.clone(), now);
         let (engine, source) = (Arc::clone(engine), Arc::clone(source));
-        let (permits, current) = (Arc::clone(&self.permits), Arc::clone(&self.current));
-        self.tasks.spawn(async move {
-            let _permit = permits.acquire_owned().await;
-            let answer = match &question {
+        let (asked, current) = (question.clone(), Arc::clone(&self.current));
+        self.ask_for(question, async move {
+            match &asked {
                 Question::Published(query) => {
                     Answer::Published(source.published(&query.image, &query.workload).await)
                 }
@@ -129,10 +125,34 @@ impl Questions {
                 Question::IsCurrent { reference, running } => {
                     Answer::IsCurrent(is_current(engine.as_ref(), reference, running, &current).await)
                 }
-            };
-            (question, answer)
+            }
+        })
+    }
+}
+
+impl<Q: Clone + Eq + Hash + Send + 'static, A: Send + 'static> Questions<Q, A> {
+    /// Asks by waiting for this answer, unless the same question is open already. Returns since when it is.
+    pub(crate) fn ask_for(
+        &mut self,
+        question: &Q,
+        answer: impl Future<Output = A> + Send + 'static,
+    ) -> Instant {
+        if let Some(asked) = self.asked.get(question) {
+            return *asked;
+        }
+        let (question, now) = (question.clone(), Instant::now());
+        self.asked.insert(question.clone(), now);
+        let permits = Arc::clone(&self.permits);
+        self.tasks.spawn(async move {
+            let _permit = permits.acquire_owned().await;
+            (question, answer.await)
         });
         now
+    }
+
+    /// Whether a question is open.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.asked.is_empty()
     }
 
     /// Completes when a question is answered; never where none is open.
@@ -151,14 +171,14 @@ impl Questions {
     }
 
     /// Hands out an answer, each once.
-    pub(crate) fn next(&mut self) -> Option<Answered> {
+    pub(crate) fn next(&mut self) -> Option<Answered<Q, A>> {
         while let Some(joined) = self.tasks.try_join_next() {
             self.note(joined);
         }
         self.answered.pop_front()
     }
 
-    fn note(&mut self, joined: Result<(Question, Answer), tokio::task::JoinError>) {
+    fn note(&mut self, joined: Result<(Q, A), tokio::task::JoinError>) {
         match joined {
             Ok((question, answer)) => {
                 let asked = self.asked.remove(&question).unwrap_or_else(Instant::now);
