@@ -28,8 +28,11 @@ pub(super) fn subtract(
     }
     env(config, image);
     labels(config, image);
-    ports(config, image, host_config);
-    volumes(config, image);
+    // A published port stays exposed: `-p` exposes it, whether the image did so too or not, and the engine publishes none
+    // that is not exposed.
+    keys(config, image, "ExposedPorts", |port| is_bound(host_config, port));
+    // The data of these volumes is another matter: `volumes` carries it over by name.
+    keys(config, image, "Volumes", |_| false);
     command(config, image);
     healthcheck(config, image);
 }
@@ -76,10 +79,9 @@ fn env(config: &mut Map<String, Value>, image: &Map<String, Value>) {
 }
 
 fn labels(config: &mut Map<String, Value>, image: &Map<String, Value>) {
-    let Some(Value::Object(defaults)) = image.get("Labels") else {
-        return;
-    };
-    if let Some(Value::Object(labels)) = config.get_mut("Labels") {
+    if let (Some(Value::Object(labels)), Some(Value::Object(defaults))) =
+        (config.get_mut("Labels"), image.get("Labels"))
+    {
         let is_composed = is_composed(labels);
         labels.retain(|name, value| {
             defaults.get(name) != Some(value) || (is_composed && is_label_of_compose(name))
@@ -99,14 +101,17 @@ pub(super) fn is_label_of_compose(name: &str) -> bool {
     name.starts_with("com.docker.compose.")
 }
 
-/// A published port stays exposed: `-p` exposes it, whether the image did so too or not, and the engine publishes
-/// none that is not exposed.
-fn ports(config: &mut Map<String, Value>, image: &Map<String, Value>, host_config: &Map<String, Value>) {
-    let Some(Value::Object(defaults)) = image.get("ExposedPorts") else {
-        return;
-    };
-    if let Some(Value::Object(ports)) = config.get_mut("ExposedPorts") {
-        ports.retain(|port, _| !defaults.contains_key(port) || is_bound(host_config, port));
+/// Takes the keys out that the image has, too, but for those that are kept.
+fn keys(
+    config: &mut Map<String, Value>,
+    image: &Map<String, Value>,
+    field: &str,
+    is_kept: impl Fn(&str) -> bool,
+) {
+    if let (Some(Value::Object(keys)), Some(Value::Object(defaults))) =
+        (config.get_mut(field), image.get(field))
+    {
+        keys.retain(|key, _| !defaults.contains_key(key) || is_kept(key));
     }
 }
 
@@ -116,16 +121,6 @@ pub(super) fn is_bound(host_config: &Map<String, Value>, port: &str) -> bool {
         .get("PortBindings")
         .and_then(Value::as_object)
         .is_some_and(|bindings| bindings.contains_key(port))
-}
-
-/// The data of these volumes is another matter: `volumes` carries it over by name.
-fn volumes(config: &mut Map<String, Value>, image: &Map<String, Value>) {
-    let Some(Value::Object(defaults)) = image.get("Volumes") else {
-        return;
-    };
-    if let Some(Value::Object(volumes)) = config.get_mut("Volumes") {
-        volumes.retain(|path, _| !defaults.contains_key(path));
-    }
 }
 
 /// Which of entry point and command the owner gave; the other is the image's.
@@ -192,13 +187,10 @@ fn command(config: &mut Map<String, Value>, image: &Map<String, Value>) {
 
 /// Fields this code has never heard of are taken for merged like the others: the engine added one in API 1.44.
 fn healthcheck(config: &mut Map<String, Value>, image: &Map<String, Value>) {
-    let Some(Value::Object(defaults)) = image.get("Healthcheck") else {
-        return;
-    };
-    let Some(slot) = config.get_mut("Healthcheck") else {
-        return;
-    };
-    if let Value::Object(check) = slot {
+    if let (Some(slot), Some(Value::Object(defaults))) =
+        (config.get_mut("Healthcheck"), image.get("Healthcheck"))
+        && let Value::Object(check) = slot
+    {
         check.retain(|field, value| !same_or_unset(Some(value), defaults.get(field)));
         if check.is_empty() {
             *slot = Value::Null;

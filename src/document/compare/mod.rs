@@ -73,9 +73,13 @@ struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
+    fn differ(&mut self, path: impl Into<String>, expected: Option<&Value>, found: Option<&Value>) {
+        self.differences.push(Difference::new(path, expected, found));
+    }
+
     fn require(&mut self, path: impl Into<String>, expected: Option<&Value>, found: Option<&Value>) {
         if !same_or_unset(expected, found) {
-            self.differences.push(Difference::new(path, expected, found));
+            self.differ(path, expected, found);
         }
     }
 
@@ -117,11 +121,8 @@ impl<'a> Comparison<'a> {
             };
             if !as_expected {
                 let value = |entries: Vec<&str>| (!entries.is_empty()).then(|| Value::from(entries));
-                self.differences.push(Difference::new(
-                    format!("/Config/Env/{name}"),
-                    value(expected).as_ref(),
-                    value(new).as_ref(),
-                ));
+                let (expected, new) = (value(expected), value(new));
+                self.differ(format!("/Config/Env/{name}"), expected.as_ref(), new.as_ref());
             }
         }
     }
@@ -141,11 +142,7 @@ impl<'a> Comparison<'a> {
                 value.or(lookup(new_image, name))
             };
             if expected != lookup(new, name) {
-                self.differences.push(Difference::new(
-                    format!("/Config/Labels/{name}"),
-                    expected,
-                    lookup(new, name),
-                ));
+                self.differ(format!("/Config/Labels/{name}"), expected, lookup(new, name));
             }
         }
     }
@@ -160,11 +157,8 @@ impl<'a> Comparison<'a> {
                 let bound = field == "ExposedPorts" && defaults::is_bound(host_config, name);
                 let expected = has(new_image) || (has(old) && (!has(old_image) || bound));
                 if expected != has(new) {
-                    self.differences.push(Difference::new(
-                        format!("/Config/{field}/{name}"),
-                        expected.then_some(&Value::Bool(true)),
-                        has(new).then_some(&Value::Bool(true)),
-                    ));
+                    let [expected, found] = [expected, has(new)].map(|has| has.then_some(&Value::Bool(true)));
+                    self.differ(format!("/Config/{field}/{name}"), expected, found);
                 }
             }
         }
@@ -196,11 +190,8 @@ impl<'a> Comparison<'a> {
             } else {
                 value
             };
-            self.require(
-                format!("/Config/Healthcheck/{field}"),
-                expected,
-                lookup(new, field),
-            );
+            let path = format!("/Config/Healthcheck/{field}");
+            self.require(path, expected, lookup(new, field));
         }
     }
 
@@ -218,11 +209,8 @@ impl<'a> Comparison<'a> {
             };
             self.require("/Config/Hostname", expected, self.new_config.get("Hostname"));
         }
-        self.require(
-            "/Config/Domainname",
-            self.old_config.get("Domainname"),
-            self.new_config.get("Domainname"),
-        );
+        let [expected, found] = [self.old_config, self.new_config].map(|config| config.get("Domainname"));
+        self.require("/Config/Domainname", expected, found);
     }
 
     /// From API 1.52 the address that was asked for shows in the endpoint only.
@@ -302,19 +290,19 @@ impl<'a> Comparison<'a> {
             });
             match found {
                 Some(found) => self.endpoint(network, endpoint, found),
-                None => self.differences.push(Difference::new(
+                None => self.differ(
                     format!("/NetworkSettings/Networks/{network}"),
                     Some(endpoint),
                     None,
-                )),
+                ),
             }
         }
         for (network, endpoint) in unclaimed {
-            self.differences.push(Difference::new(
+            self.differ(
                 format!("/NetworkSettings/Networks/{network}"),
                 None,
                 Some(endpoint),
-            ));
+            );
         }
     }
 
@@ -325,7 +313,7 @@ impl<'a> Comparison<'a> {
             if field == "Aliases" {
                 let is_same = aliases(self.old, expected) == aliases(self.new, found);
                 if networks::takes_aliases(network) && !is_same {
-                    self.differences.push(Difference::new(path, expected, found));
+                    self.differ(path, expected, found);
                 }
             } else if !networks::REPORTED.contains(&field) {
                 self.require(path, expected, found);
@@ -345,7 +333,7 @@ impl<'a> Comparison<'a> {
             let destination = text_at(mount, "/Destination");
             let path = format!("/Mounts{destination}");
             let Some(found) = at(new, destination) else {
-                self.differences.push(Difference::new(path, Some(mount), None));
+                self.differ(path, Some(mount), None);
                 continue;
             };
             if text_at(mount, "/Type") == "volume" {
@@ -361,29 +349,21 @@ impl<'a> Comparison<'a> {
                 self.require(format!("{path}/{field}"), mount.get(*field), found.get(*field));
             }
         }
+        let new_image = self.new_image;
         let declared = |destination: &str| {
-            self.new_image
+            new_image
                 .get("Volumes")
                 .and_then(Value::as_object)
                 .into_iter()
                 .flat_map(Map::keys)
                 .any(|path| volumes::clean(path) == destination)
         };
-        let more: Vec<_> = new
-            .iter()
-            .filter(|mount| {
-                let destination = text_at(mount, "/Destination");
-                at(old, destination).is_none() && !declared(destination)
-            })
-            .map(|mount| {
-                Difference::new(
-                    format!("/Mounts{}", text_at(mount, "/Destination")),
-                    None,
-                    Some(mount),
-                )
-            })
-            .collect();
-        self.differences.extend(more);
+        for mount in new {
+            let destination = text_at(mount, "/Destination");
+            if at(old, destination).is_none() && !declared(destination) {
+                self.differ(format!("/Mounts{destination}"), None, Some(mount));
+            }
+        }
     }
 
     /// A field of the old and new container and of their images, as maps.
