@@ -2,3 +2,4 @@
 
 mod reference;
 mod target;
+mod versions;
