@@ -89,7 +89,8 @@ pub async fn run<C: Controller, T>(
     publish_success(&status, &options.schedule, None);
     let ended = loop {
         liveness.works();
-        publish_schedule(&status, &options.schedule);
+        let next = options.schedule.next(Utc::now()).map(|next| next.to_utc());
+        status.send_modify(|status| status.next_run = next);
         let outcome = tokio::select! {
             biased;
             ended = &mut shutdown => break ended,
@@ -165,11 +166,6 @@ fn until(next_check: Option<DateTime<Utc>>) -> Duration {
     next_check.map_or(Duration::MAX, |next_check| {
         (next_check - Utc::now()).to_std().unwrap_or_default()
     })
-}
-
-fn publish_schedule(status: &Publisher, schedule: &Schedule) {
-    let next = schedule.next(Utc::now()).map(|next| next.to_utc());
-    status.send_modify(|status| status.next_run = next);
 }
 
 /// Publishes when a scheduled run succeeded last, if one did, and by when the next one should have.

@@ -17,10 +17,12 @@ use crate::status::view::Headline;
 const PER_LIMIT: u32 = 3;
 
 /// What systemd can hear.
-enum State {
+pub(crate) enum State {
     Status(String),
+    /// With new settings [`report`] says so, after the first observation.
     Ready,
     Alive,
+    /// The daemon reads its settings again, until it is ready.
     Reloading,
     Stopping,
 }
@@ -64,27 +66,12 @@ pub(crate) async fn report(mut status: Reader, liveness: Liveness) {
     }
 }
 
-/// Notifies systemd that the daemon ends.
-pub(crate) async fn stopping() {
-    notify(State::Stopping).await;
-}
-
-/// Notifies systemd that the daemon reads its settings again, until it is ready.
-pub(crate) async fn reloading() {
-    notify(State::Reloading).await;
-}
-
-/// Notifies systemd that the daemon is ready: with new settings [`report`] does that, after the first observation.
-pub(crate) async fn ready() {
-    notify(State::Ready).await;
-}
-
 fn is_listening() -> bool {
     env::var_os("NOTIFY_SOCKET").is_some()
 }
 
-/// The socket may be full, so this waits on another thread.
-async fn notify(state: State) {
+/// Notifies systemd. The socket may be full, so this waits on another thread.
+pub(crate) async fn notify(state: State) {
     if !is_listening() {
         return;
     }

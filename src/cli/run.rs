@@ -29,7 +29,7 @@ use crate::status::liveness::Liveness;
 use crate::status::report::Report;
 use crate::status::server::Server;
 use crate::status::{Mode, Status};
-use crate::systemd;
+use crate::systemd::{self, State};
 use crate::telemetry;
 use crate::text::time;
 
@@ -51,7 +51,7 @@ pub(super) async fn run(settings: Settings) -> Result<Exit, Exit> {
             tokio::select! {
                 biased;
                 () = &mut shutdown => {
-                    systemd::stopping().await;
+                    systemd::notify(State::Stopping).await;
                     None
                 }
                 next = reloaded(&mut hang_ups, &settings, &listener) => Some(next),
@@ -197,7 +197,7 @@ async fn reloaded(hang_ups: &mut Signal, now: &Settings, listener: &Arc<TcpListe
             pending::<()>().await;
         }
         info!("SIGHUP: reading the settings again");
-        systemd::reloading().await;
+        systemd::notify(State::Reloading).await;
         let next = match Settings::from_process_env() {
             Ok(settings) => {
                 let same = settings.listen == now.listen;
@@ -220,7 +220,7 @@ async fn reloaded(hang_ups: &mut Signal, now: &Settings, listener: &Arc<TcpListe
                     problem,
                     "reload failed: invalid settings; keeping the current ones"
                 );
-                systemd::ready().await;
+                systemd::notify(State::Ready).await;
             }
         }
     }

@@ -128,6 +128,7 @@ pub enum Actor {
     Deserialize,
     IntoStaticStr,
     VariantArray,
+    strum::Display,
     strum::EnumString,
 )]
 #[serde(rename_all = "snake_case")]
@@ -161,12 +162,6 @@ impl Action {
     /// The word.
     pub fn as_str(self) -> &'static str {
         self.into()
-    }
-}
-
-impl fmt::Display for Action {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

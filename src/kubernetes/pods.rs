@@ -105,7 +105,8 @@ fn failure(pod: &Value, container: &str) -> Option<TaskFailure> {
             || reason.starts_with("Invalid");
         if is_failure && (reason != "CrashLoopBackOff" || ended.is_none()) {
             let message = waiting["message"].as_str().unwrap_or_default();
-            return of(ready_since(pod), format!("{reason}: {message}"));
+            let ready_since = condition(pod, "Ready").and_then(|ready| moment(&ready["lastTransitionTime"]));
+            return of(ready_since, format!("{reason}: {message}"));
         }
         if let Some(ended) = ended {
             return of(moment(&ended["finishedAt"]), ending(ended));
@@ -132,9 +133,4 @@ fn ending(ended: &Value) -> String {
     };
     let message = ended["message"].as_str().map(|message| format!(": {message}"));
     format!("{reason}exit code {code}{}", message.unwrap_or_default())
-}
-
-/// Since when a pod is ready, or is not.
-fn ready_since(pod: &Value) -> Option<DateTime<Utc>> {
-    moment(&condition(pod, "Ready")?["lastTransitionTime"])
 }

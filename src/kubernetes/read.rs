@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use crate::image::ImageName;
-use crate::managed::{Managed, Orchestrator, Progress, Record, TaskFailure, Tasks};
+use crate::managed::{Managed, Orchestrator, Progress, Record, Tasks};
 use crate::observe;
 use crate::rollout::reason::Reason;
 use crate::schedule::zone::Zone;
@@ -164,13 +164,6 @@ fn tasks(document: &Value) -> Tasks {
         last_started_at: last.into_iter().flatten().max().filter(|_| is_observed(document)),
         last_failure: None,
     }
-}
-
-/// With why its pods failed last.
-#[must_use]
-pub fn with_failure(mut managed: Managed, failure: Option<TaskFailure>) -> Managed {
-    managed.tasks.last_failure = failure;
-    managed
 }
 
 pub(super) fn moment(value: &Value) -> Option<DateTime<Utc>> {

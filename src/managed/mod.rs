@@ -28,7 +28,7 @@ use crate::image::ImageName;
 use crate::rollout::{Intent, OwnerSettings};
 
 /// Who replaces the containers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 pub enum Orchestrator {
     /// Docker Swarm.
     Swarm,
@@ -39,10 +39,7 @@ pub enum Orchestrator {
 impl Orchestrator {
     /// Its name.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Swarm => "Swarm",
-            Self::Kubernetes => "Kubernetes",
-        }
+        self.into()
     }
 }
 

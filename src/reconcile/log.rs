@@ -160,7 +160,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             if !is_present && !tracked.is_task && tracked.last_logged.is_some() {
                 info!(
                     container = name,
-                    workload = tracked.workload(),
+                    workload = tracked.workload,
                     "no container of this delegate is left"
                 );
             }

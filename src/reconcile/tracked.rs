@@ -11,7 +11,7 @@ use crate::rollout::{Backoff, Rollout, Row};
 /// One delegate's record, kept under its container name. Losing it repeats a question or a log line, and nothing else.
 #[derive(Debug, Default)]
 pub(super) struct Tracked {
-    workload: String,
+    pub(super) workload: String,
     /// Whether it is a task of a service, which comes and goes.
     pub(super) is_task: bool,
     /// The last call to the engine for it failed.
@@ -43,11 +43,6 @@ impl Tracked {
             is_task: rollout.owner.task_of.is_some(),
             ..Self::default()
         }
-    }
-
-    /// The `DELEGATE_NAME` of the delegate.
-    pub(super) fn workload(&self) -> &str {
-        &self.workload
     }
 
     /// A new run tries again, and asks for the host's memory and for what was in the way again.

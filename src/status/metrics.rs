@@ -1,6 +1,6 @@
 //! The state as Prometheus text. It is built for each scrape, so that a delegate that is gone leaves no series behind.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 use chrono::{DateTime, NaiveTime, Utc};
 use prometheus_client::encoding::text::encode;
@@ -153,19 +153,10 @@ pub fn text(status: &Status) -> String {
     status.manager_requests.register(&mut registry);
     status.engine_calls.register(&mut registry);
 
-    let steps = Family::<Labels, Counter>::default();
-    for (step, count) in &status.steps {
-        steps
-            .get_or_create(&vec![("step", step.to_string())])
-            .inc_by(*count);
-    }
+    let steps = counters("step", &status.steps);
     registry.register("steps", "Steps tried since the start", steps);
 
-    let outcomes = Family::<Labels, Counter>::default();
-    for (action, count) in &status.outcomes {
-        let labels = vec![("action", action.to_string())];
-        outcomes.get_or_create(&labels).inc_by(*count);
-    }
+    let outcomes = counters("action", &status.outcomes);
     registry.register(
         "outcomes",
         "What came of things since the start, by action",
@@ -267,14 +258,8 @@ fn register_tasks<'a>(
 
 /// Registers what has come of events and requests, where somebody elsewhere is to hear of them.
 fn register_notifications(registry: &mut Registry, status: &Status) {
-    let results = |counts: &[(&str, u64)]| {
-        let family = Family::<Labels, Counter>::default();
-        for (result, count) in counts {
-            let labels = vec![("result", (*result).to_owned())];
-            family.get_or_create(&labels).inc_by(*count);
-        }
-        family
-    };
+    let results =
+        |counts: &[(&str, u64)]| counters("result", counts.iter().map(|(word, count)| (word, count)));
     if let Some(webhook) = &status.webhook {
         registry.register(
             "webhook_deliveries",
@@ -300,6 +285,19 @@ fn register_notifications(registry: &mut Registry, status: &Status) {
             results(&[("succeeded", dead_man.succeeded), ("failed", dead_man.failed)]),
         );
     }
+}
+
+/// A series for each word, which is the value of this label.
+fn counters<'a, W: Display + 'a>(
+    label: &'static str,
+    counts: impl IntoIterator<Item = (&'a W, &'a u64)>,
+) -> Family<Labels, Counter> {
+    let family = Family::<Labels, Counter>::default();
+    for (word, count) in counts {
+        let labels = vec![(label, word.to_string())];
+        family.get_or_create(&labels).inc_by(*count);
+    }
+    family
 }
 
 fn register(registry: &mut Registry, name: &str, help: &str, value: i64) {

@@ -215,44 +215,30 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_and_a_line_of_any_length_stays_whole() {
-        assert_eq!(
-            table().lines(look(None)),
-            [
-                "  CONTAINER   STATUS",
-                "✓ delegate-1  runs the published image of today",
-                "✗ d           fine",
-            ]
-        );
-    }
-
-    #[test]
-    fn the_last_column_goes_on_below_itself() {
-        assert_eq!(
-            table().lines(look(Some(40))),
-            [
-                "  CONTAINER   STATUS",
-                "✓ delegate-1  runs the published image",
-                "              of today",
-                "✗ d           fine",
-            ]
-        );
-    }
-
-    #[test]
-    fn on_a_narrow_terminal_it_has_lines_of_its_own() {
-        assert_eq!(
-            table().lines(look(Some(30))),
-            [
-                "  CONTAINER",
-                "    STATUS",
-                "✓ delegate-1",
-                "    runs the published image",
-                "    of today",
-                "✗ d",
-                "    fine",
-            ]
-        );
+    fn the_last_column_is_aligned_goes_on_below_itself_or_has_lines_of_its_own() {
+        let whole = [
+            "  CONTAINER   STATUS",
+            "✓ delegate-1  runs the published image of today",
+            "✗ d           fine",
+        ];
+        let narrower = [
+            "  CONTAINER   STATUS",
+            "✓ delegate-1  runs the published image",
+            "              of today",
+            "✗ d           fine",
+        ];
+        let narrow = [
+            "  CONTAINER",
+            "    STATUS",
+            "✓ delegate-1",
+            "    runs the published image",
+            "    of today",
+            "✗ d",
+            "    fine",
+        ];
+        for (width, expected) in [(None, &whole[..]), (Some(40), &narrower), (Some(30), &narrow)] {
+            assert_eq!(table().lines(look(width)), expected, "{width:?}");
+        }
     }
 
     #[test]

@@ -129,44 +129,28 @@ mod tests {
         text.parse().unwrap()
     }
 
+    fn of<const N: usize>(labels: [(&str, &str); N]) -> Volume {
+        volume(
+            "v".to_owned(),
+            labels.map(|(name, value)| (name, value.to_owned())),
+        )
+    }
+
     #[test]
     fn volumes_of_others_and_labels_that_cannot_be_read_say_nothing() {
-        let noon = || "2026-12-01T12:00:00Z".to_owned();
-        let of = |labels: [(&str, String); 3]| volume("v".to_owned(), labels);
+        let noon = "2026-12-01T12:00:00Z";
         let volumes = [
-            of([
-                (RECORD, PAUSE.to_owned()),
-                (SINCE, "noon".to_owned()),
-                (UNTIL, noon()),
-            ]),
-            of([
-                (RECORD, "something newer".to_owned()),
-                (SINCE, noon()),
-                (UNTIL, noon()),
-            ]),
-            of([("theirs", PAUSE.to_owned()), (SINCE, noon()), (UNTIL, noon())]),
+            of([(RECORD, PAUSE), (SINCE, "noon"), (UNTIL, noon)]),
+            of([(RECORD, "something newer"), (SINCE, noon), (UNTIL, noon)]),
+            of([("theirs", PAUSE), (SINCE, noon), (UNTIL, noon)]),
         ];
         assert_eq!(HostRecords::of(&volumes), HostRecords::default());
     }
 
     #[test]
     fn the_last_pause_and_the_first_sight_count() {
-        let pause = |since: &str, until: &str| {
-            let labels = [
-                (RECORD, PAUSE.to_owned()),
-                (SINCE, since.to_owned()),
-                (UNTIL, until.to_owned()),
-            ];
-            volume(since.to_owned(), labels)
-        };
-        let seen = |since: &str| {
-            let labels = [
-                (RECORD, FIRST_SEEN.to_owned()),
-                (SINCE, since.to_owned()),
-                (IMAGE, "a:1".to_owned()),
-            ];
-            volume(since.to_owned(), labels)
-        };
+        let pause = |since, until| of([(RECORD, PAUSE), (SINCE, since), (UNTIL, until)]);
+        let seen = |since| of([(RECORD, FIRST_SEEN), (SINCE, since), (IMAGE, "a:1")]);
         let records = HostRecords::of(&[
             pause("2026-12-01T12:00:01Z", ""),
             pause("2026-12-01T12:00:00Z", "2026-12-02T00:00:00Z"),

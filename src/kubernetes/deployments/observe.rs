@@ -64,7 +64,7 @@ impl<M: ImageSource> Deployments<M> {
             };
         }
         let Settings { container, zone, .. } = &self.settings;
-        let managed = match read::read(&document, container, name, zone) {
+        let mut managed = match read::read(&document, container, name, zone) {
             Ok(managed) => managed,
             Err(reason) => return Ok(Err(reason)),
         };
@@ -73,9 +73,9 @@ impl<M: ImageSource> Deployments<M> {
         } else {
             self.failing(&document).await
         };
-        let failure = failing.as_ref().map(|failing| failing.failure.clone());
+        managed.tasks.last_failure = failing.as_ref().map(|failing| failing.failure.clone());
         Ok(Ok(Deployment {
-            managed: read::with_failure(managed, failure),
+            managed,
             document,
             failing,
         }))
