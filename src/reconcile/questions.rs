@@ -151,6 +151,7 @@ impl<Q: Clone + Eq + Hash + Send + 'static, A: Send + 'static> Questions<Q, A> {
     }
 
     /// Whether a question is open.
+    #[cfg(feature = "kubernetes")]
     pub(crate) fn is_waiting(&self) -> bool {
         !self.asked.is_empty()
     }
