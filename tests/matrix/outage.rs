@@ -221,7 +221,7 @@ async fn one_outage(
     if timeout(ALL_ARRIVE, all).await.is_err() {
         println!("matrix: not all upgraders got to their call; the engine goes all the same");
     }
-    let lost_by_the_engine = without_candidate(bench, points).await;
+    let lost_by_the_engine = lost_by_the_engine(bench, points).await;
     daemon.end(outage.signal).await;
     open.send_replace(true);
     sleep(AWAY).await;
@@ -243,15 +243,15 @@ async fn one_outage(
     missed
 }
 
-/// The delegates that Docker itself removes when it ends: those started with `--rm` that have no candidate yet. With
-/// live-restore they vanish, too (seen on 20.10).
-async fn without_candidate(bench: &Bench, points: &[Point]) -> HashSet<String> {
+/// The delegates that go with an engine, as they would without an upgrader: those started with `--rm` that have no candidate yet,
+/// or whose successor serves. With live-restore they vanish, too (seen on 20.10).
+async fn lost_by_the_engine(bench: &Bench, points: &[Point]) -> HashSet<String> {
     let mut names = HashSet::new();
     for point in points.iter().filter(|point| point.scenario.shape.rm) {
         let name = point.delegate();
-        if bench.engine.list(&name).await.len() < 2
-            && image_in_service(&bench.engine, &name).await == Some(image(V1))
-        {
+        let is_alone = bench.engine.list(&name).await.len() < 2;
+        let serves = image_in_service(&bench.engine, &name).await;
+        if serves == Some(point.scenario.published()) || is_alone && serves == Some(image(V1)) {
             names.insert(name);
         }
     }

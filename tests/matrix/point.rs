@@ -251,16 +251,18 @@ impl Point {
     async fn judge(&self, bench: &Bench, before: &Value, outcome: &mut Outcome) {
         let name = self.delegate();
         let (old, new) = (image(V1), self.scenario.published());
-        // An engine that refuses a start or a create has said that it will not have the new one.
-        let refused = self.trap.as_ref().is_some_and(|trap| trap.fault.is_refusal());
-        let images = match (self.scenario.is_good() && !outcome.left_alone, refused) {
+        // An engine that refuses a start or a create has said that it will not have the new one, and one that ends while the
+        // new one proves itself ends it as well: it is rejected, and tried again after an hour.
+        let is_refusal = self.trap.as_ref().is_some_and(|trap| trap.fault.is_refusal());
+        let may_be_rejected = is_refusal || !self.circumstance.is_empty();
+        let images = match (self.scenario.is_good() && !outcome.left_alone, may_be_rejected) {
             (true, false) => vec![new.clone()],
             (true, true) => vec![new.clone(), old.clone()],
             (false, _) => vec![old.clone()],
         };
         let expected = Expected {
             images: &images,
-            failed_allowed: !self.scenario.is_good() || refused,
+            failed_allowed: !self.scenario.is_good() || may_be_rejected,
         };
         let begin = Instant::now();
         let wrong = loop {

@@ -74,10 +74,10 @@ impl Tally {
         self.broken += 1;
     }
 
-    /// A delegate that the engine removed by itself, before the upgrader had begun anything.
+    /// A delegate that went with the engine by itself, before its replacement or after it.
     pub(crate) fn not_counted(&mut self, point: &Point) {
         println!(
-            "not counted, an --rm container without a copy goes with its engine: {}",
+            "not counted, a delegate with --rm goes with its engine: {}",
             point.name()
         );
         self.not_counted += 1;
