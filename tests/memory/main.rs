@@ -1,7 +1,6 @@
 //! Whole rollouts on the engine in memory, with its clock: an hour passes at once.
 
 #![allow(
-    dead_code,
     unreachable_pub,
     clippy::unwrap_used,
     clippy::expect_used,
@@ -13,7 +12,6 @@
 
 mod contract;
 mod liveness;
-mod people;
 mod rollout;
 mod sim;
 mod twin;

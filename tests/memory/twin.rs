@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::container::{HealthcheckStatus, RunState};
+use delegate_upgrader::container::RunState;
 use delegate_upgrader::engine::{Engine, EngineError};
-use kit::twin::{
-    Behaviour, CLIENT_TIMEOUT, Exit, Fault, Operation, Twin, TwinSettings, Wellness, delegate_body,
-};
+use kit::twin::{Behaviour, Twin, TwinSettings, delegate_body};
 use serde_json::json;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::sleep;
 
 const IMAGE: &str = "harness/delegate:1";
 
@@ -97,129 +95,6 @@ async fn a_rename_during_an_auto_removal_makes_it_stick() {
     twin.rename(&id, "rm.draining-1").await.unwrap();
     sleep(seconds(3600)).await;
     assert_eq!(state(&twin, "rm.draining-1"), Some(RunState::Removing));
-}
-
-#[tokio::test(start_paused = true)]
-async fn faults_err_before_or_after_the_effect_or_hang() {
-    for (fault, created, hangs) in [
-        (Fault::ErrBefore, false, false),
-        (Fault::ErrAfter, true, false),
-        (Fault::Hang, false, true),
-        (Fault::HangAfter, true, true),
-    ] {
-        let twin = host(Behaviour::default());
-        let chosen = fault.clone();
-        twin.set_faults(move |call| {
-            if call.operation == Operation::Create {
-                chosen.clone()
-            } else {
-                Fault::None
-            }
-        });
-        let begun = Instant::now();
-        let outcome = twin
-            .create("delegate", None, &delegate_body("delegate", IMAGE))
-            .await;
-        assert!(outcome.is_err(), "{fault:?}");
-        assert_eq!(begun.elapsed() >= CLIENT_TIMEOUT, hangs, "{fault:?}");
-        assert_eq!(state(&twin, "delegate").is_some(), created, "{fault:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_log_distinguishes_reads_from_writes_and_has_their_results() {
-    let twin = host(Behaviour::default());
-    let id = twin.run_delegate("delegate", IMAGE);
-    assert!(twin.calls().is_empty(), "setting the scene is no call");
-    sleep(seconds(5)).await;
-    twin.inspect(&id).await.unwrap();
-    twin.rename(&id, "delegate.draining-1").await.unwrap();
-    twin.remove(&id).await.unwrap_err();
-    assert_eq!(twin.calls().len(), 3);
-    let writes = twin.writes();
-    let told: Vec<_> = writes
-        .iter()
-        .map(|call| (call.operation, call.subject.as_str()))
-        .collect();
-    assert_eq!(
-        told,
-        [
-            (Operation::Rename, "delegate"),
-            (Operation::Remove, "delegate.draining-1")
-        ]
-    );
-    assert!(writes[0].at >= seconds(5) && writes[0].at < seconds(6));
-    assert_eq!(writes[0].outcome, Some(Ok(())));
-    assert!(matches!(writes[1].outcome, Some(Err(EngineError::Conflict(_)))));
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_abandoned_pull_brings_nothing() {
-    let twin = Twin::default();
-    let reference = "harness/delegate:2".parse().unwrap();
-    twin.publish("harness/delegate:2", twin.image(Behaviour::default()));
-    timeout(seconds(1), twin.pull(&reference, None, |_| {}))
-        .await
-        .unwrap_err();
-    assert!(twin.images().is_empty());
-}
-
-#[tokio::test(start_paused = true)]
-async fn health_answers_as_the_image_behaves() {
-    let answers = async |behaviour: Behaviour, ages: &[u64]| {
-        let twin = host(behaviour);
-        let id = twin.run_delegate("delegate", IMAGE);
-        let mut seen = Vec::new();
-        for age in ages {
-            sleep(seconds(*age).saturating_sub(twin.elapsed())).await;
-            seen.push(twin.health(&id));
-        }
-        seen
-    };
-    let (yes, no) = (Some(true), Some(false));
-    assert_eq!(
-        answers(Behaviour::slow(seconds(60)), &[1, 59, 61]).await,
-        [no, no, yes]
-    );
-    assert_eq!(answers(Behaviour::never_healthy(), &[1, 3600]).await, [no, no]);
-    assert_eq!(
-        answers(Behaviour::flaps(seconds(10), seconds(5)), &[1, 11, 16, 26]).await,
-        [yes, no, yes, no]
-    );
-    let falls_ill = Behaviour {
-        health: Wellness::For(seconds(30)),
-        ..Behaviour::default()
-    };
-    assert_eq!(answers(falls_ill, &[29, 31]).await, [yes, no]);
-    let ends = Behaviour {
-        exits: Some(Exit {
-            after: seconds(5),
-            code: 0,
-        }),
-        ..Behaviour::default()
-    };
-    assert_eq!(answers(ends, &[4]).await, [yes]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn without_a_manager_no_delegate_is_healthy() {
-    let twin = host(Behaviour::default());
-    let mut body = delegate_body("delegate", IMAGE);
-    body["Healthcheck"] = json!({ "Test": ["CMD", "x"], "Interval": 10_000_000_000_u64, "Retries": 3 });
-    let id = twin.run("delegate", &body);
-    sleep(seconds(15)).await;
-    let verdict = async || twin.inspect(&id).await.unwrap().health().unwrap();
-    assert_eq!(verdict().await.status, HealthcheckStatus::Healthy);
-    twin.set_manager_reachable(false);
-    assert_eq!(twin.health(&id), Some(false));
-    sleep(seconds(35)).await;
-    assert_eq!(verdict().await.status, HealthcheckStatus::Unhealthy);
-    twin.set_manager_reachable(true);
-    sleep(seconds(10)).await;
-    assert_eq!(
-        (verdict().await.status, verdict().await.failing_streak),
-        (HealthcheckStatus::Healthy, 0)
-    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -60,19 +60,6 @@ async fn rejects_every_bad_image_with_its_cause_and_keeps_it_stopped() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn rejects_a_candidate_that_exits_for_good_at_once() {
-    let host = Host::new();
-    host.publish(NEW, Behaviour::exits(SECOND, 3));
-    let old = host.run_with("dd", |body| {
-        body["HostConfig"]["RestartPolicy"]["Name"] = "no".into();
-    });
-    let report = host.once(NEW).await;
-    assert_untouched(&host, &old, &report);
-    assert_rejected(&host, &report, "exited with code 3");
-    assert!(host.twin.elapsed() < SECOND * 10);
-}
-
 /// What a crash of the engine left behind is removed by the engine, if late.
 #[tokio::test(start_paused = true)]
 async fn repeats_a_start_that_a_leftover_endpoint_holds_up() {

@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use delegate_upgrader::config::Strategy;
-use delegate_upgrader::container::{ContainerId, RunState};
+use delegate_upgrader::container::ContainerId;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::status::report::Report;
 use serde_json::json;
 
-use super::host::{DRAIN, HOUR, Host, NEW, OLD, Upgrader, row};
+use super::host::{DRAIN, HOUR, Host, OLD, Upgrader, row};
 use super::log::log_of;
 use kit::twin::{Behaviour, Fault, Happened, OnStop, Operation, OperatorAction, Wellness};
 
@@ -209,68 +208,6 @@ async fn restarts_a_delegate_once_although_the_upgrader_is_killed_meanwhile() {
     assert!(second >= asked + 10 * MINUTE, "its drain was cut short");
 }
 
-/// None of these is a reason to restart a delegate, or each speaks against it.
-#[tokio::test(start_paused = true)]
-async fn does_not_restart_a_delegate_where_that_could_do_harm() {
-    type Change = fn(&mut Host);
-    let one: Change = |host| _ = host.run("dd");
-    let scenes: [(Change, &str, Option<&str>); 8] = [
-        (|host| host.restarts_unhealthy = false, "awaiting_schedule", None),
-        (|host| host.health_only = true, "health_only", None),
-        (
-            |host| {
-                host.run_with("dd", |body| {
-                    body["Labels"]["io.delegate-upgrader.enable"] = json!("false");
-                });
-            },
-            "opted_out",
-            None,
-        ),
-        (|host| host.twin.pause(&host.run("dd")), "not_running", None),
-        (
-            |host| {
-                let crash = Behaviour::exits(Duration::from_millis(50), 1);
-                host.twin.set_behaviour(OLD, &crash);
-            },
-            "awaiting_schedule",
-            None,
-        ),
-        (
-            |host| {
-                host.run("dd");
-                let mut body = kit::twin::delegate_body("other", OLD);
-                body["HostConfig"]["NetworkMode"] = json!("container:dd");
-                host.twin.run("sidecar", &body);
-            },
-            "restart_held_back",
-            Some("has_dependent"),
-        ),
-        (
-            |host| _ = host.run("ee"),
-            "restart_held_back",
-            Some("most_unhealthy"),
-        ),
-        (
-            |host| host.twin.set_manager_reachable(false),
-            "restart_held_back",
-            Some("manager_unreachable"),
-        ),
-    ];
-    for (number, (change, reason, cause)) in scenes.into_iter().enumerate() {
-        let mut host = host(&Behaviour::never_healthy());
-        change(&mut host);
-        if !host.names().contains(&"dd".to_owned()) {
-            one(&mut host);
-        }
-        let report = live(&host, &mut host.upgrader(OLD), HOUR).await;
-        let delegate = row(&report, "dd");
-        let found = (delegate.reason.as_str(), delegate.cause.as_deref());
-        let cause = cause.filter(|cause| *cause != "has_dependent").or(found.1);
-        assert_eq!(found, (reason, cause), "{number}: {delegate:?}");
-        assert_eq!(host.twin.writes(), [], "{number}");
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn waits_for_an_outage_of_the_manager_with_one_line_in_the_log() {
     let host = host(&Behaviour::drains(DRAIN));
@@ -305,19 +242,6 @@ async fn restarts_one_of_three_and_leaves_the_others_alone() {
         .map(|call| (call.operation, call.subject.as_str()))
         .collect();
     assert_eq!(asked, [(Operation::Restart, "bb")]);
-}
-
-/// At the third failure a scheduled run begins: its upgrade goes first.
-#[tokio::test(start_paused = true)]
-async fn upgrades_rather_than_restarts_where_an_upgrade_is_due() {
-    let host = host(&Behaviour::never_healthy());
-    host.run("dd");
-    let mut upgrader = host.upgrader(NEW);
-    live(&host, &mut upgrader, MINUTE + Duration::from_secs(59)).await;
-    upgrader.start_run(Mode::Upgrade);
-    live(&host, &mut upgrader, 10 * MINUTE).await;
-    assert!(restarts(&host, "dd").is_empty());
-    host.assert_settled_on("dd", NEW, "");
 }
 
 #[tokio::test(start_paused = true)]
@@ -431,35 +355,4 @@ async fn counts_no_check_before_or_during_a_pause() {
             "{restarts:?}"
         );
     }
-}
-
-/// It was started by hand beside a failed container that finishes its tasks.
-#[tokio::test(start_paused = true)]
-async fn does_not_restart_a_delegate_beside_a_failed_one_stop_first() {
-    let mut host = host(&Behaviour {
-        health: Wellness::For(10 * MINUTE),
-        ..Behaviour::drains(DRAIN)
-    });
-    host.strategy = Strategy::StopFirst;
-    host.publish(
-        NEW,
-        Behaviour {
-            health: Wellness::Never,
-            ..Behaviour::drains(HOUR / 2)
-        },
-    );
-    let old = host.run("dd");
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade);
-    live(&host, &mut upgrader, 5 * MINUTE).await;
-    assert_eq!(host.find("dd.failed-1").state, RunState::Running);
-    let start = OperatorAction::Start(old.as_str().to_owned());
-    host.twin.by_hand(start).unwrap();
-    live(&host, &mut upgrader, 20 * MINUTE).await;
-    assert_eq!(host.find("dd.failed-1").state, RunState::Running);
-    assert_eq!(host.find("dd").id, old);
-    assert!(restarts(&host, "dd").is_empty());
-    live(&host, &mut upgrader, HOUR / 2).await;
-    assert_eq!(host.find("dd.failed-1").state, RunState::Exited);
-    assert!(!restarts(&host, "dd").is_empty());
 }

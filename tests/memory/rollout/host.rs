@@ -59,7 +59,6 @@ pub enum Mood {
     Answers,
     /// So long after the question.
     Slow(Duration),
-    Fails(ManagerError),
 }
 
 /// When the Manager was asked, for whom and with which image.
@@ -73,7 +72,6 @@ impl ImageSource for Source {
         match mood {
             Mood::Answers => {}
             Mood::Slow(after) => tokio::time::sleep(after).await,
-            Mood::Fails(error) => return Err(error),
         }
         if self.refused.contains(name) {
             Err(ManagerError::InvalidRequest {

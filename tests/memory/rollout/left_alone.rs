@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::container::RunState;
-use delegate_upgrader::engine::Engine;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::{Value, json};
 
 use super::faults::killed_when;
 use super::host::{GROUP, HOUR, Host, NEW, NEWER, OLD, good, host_network, row};
-use kit::twin::{Operation, OperatorAction, delegate_body};
+use kit::twin::{OperatorAction, delegate_body};
 
 #[tokio::test(start_paused = true)]
 async fn names_other_delegates_and_other_containers_in_no_write() {
@@ -59,44 +57,6 @@ async fn leaves_a_delegate_alone_whose_owner_opted_out() {
         assert_eq!(row.reason.as_str(), "opted_out", "{labels}");
         assert!(row.message.contains(&format!("{label}=false")), "{}", row.message);
         assert_eq!(host.twin.writes(), []);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn leaves_stopped_paused_and_created_delegates_alone() {
-    let host = Host::new();
-    let stopped = host.run("stopped");
-    host.twin.stop(&stopped, Duration::ZERO).await.unwrap();
-    host.twin.pause(&host.run("paused"));
-    let body = delegate_body(GROUP, OLD);
-    host.twin.create("created", None, &body).await.unwrap();
-    let before = host.twin.writes().len();
-    let report = host.once(NEW).await;
-    for (name, word) in [
-        ("stopped", "exited"),
-        ("paused", "paused"),
-        ("created", "created"),
-    ] {
-        assert_eq!(row(&report, name).reason.as_str(), "not_running");
-        assert!(row(&report, name).message.contains(word));
-    }
-    assert!(!report.has_failures());
-    assert_eq!(host.twin.writes().len(), before);
-}
-
-/// Its owner stopped it while an upgrader that had created the candidate was gone.
-#[tokio::test(start_paused = true)]
-async fn does_not_bring_a_stopped_delegate_back_as_its_successor() {
-    for change in [(|_| ()) as fn(&mut Value), host_network] {
-        let host = Host::new();
-        let old = host.run_with("dd", change);
-        let is_next = |operation| matches!(operation, Operation::Start | Operation::Rename);
-        killed_when(&host, move |call| is_next(call.operation)).await;
-        assert_eq!(host.find("dd.candidate").state, RunState::Created);
-        host.twin.stop(&old, Duration::ZERO).await.unwrap();
-        assert_eq!(host.reason(NEW).await, "not_running");
-        let stopped = ("dd".to_owned(), RunState::Exited, OLD.to_owned());
-        assert_eq!(host.containers(), [stopped]);
     }
 }
 

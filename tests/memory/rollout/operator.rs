@@ -143,26 +143,6 @@ async fn refuses_an_impossible_rollback_before_anything_is_touched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tries_a_quarantined_image_at_once() {
-    for change in [|_: &mut Value| (), auto_remove] {
-        let host = Host::new();
-        let bad = host.publish(NEW, Behaviour::never_healthy());
-        host.run_with("dd", change);
-        host.once(NEW).await;
-        assert_eq!(host.reason(NEW).await, "quarantined");
-        let report = retried(&host, "dd").await.unwrap();
-        assert_eq!(row(&report, "dd").reason.as_str(), "rejected");
-        assert_eq!(host.names(), ["dd", "dd.failed-2"], "the attempts are counted");
-        // It was not the image: a firewall, say.
-        host.twin.set_behaviour(NEW, &good());
-        let report = retried(&host, "dd").await.unwrap();
-        assert!(row(&report, "dd").runs_the_target(), "{report:?}");
-        assert_eq!(host.names(), ["dd"]);
-        assert_eq!(image_id(&host), bad.as_str());
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_retry_lifts_a_rollback_and_leaves_the_other_replicas_alone() {
     let host = Host::new();
     for name in ["aa", "bb"] {

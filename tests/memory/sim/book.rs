@@ -65,8 +65,6 @@ pub struct Final {
     /// The image that was published when the run asked, if the Manager answered; `None` before a scheduled run asked.
     pub wished: Option<usize>,
     pub report: Report,
-    /// The image that was published at the time of the report.
-    pub published: usize,
     /// For each container's name: the id of its image, and whether it was healthy.
     pub seen: BTreeMap<String, (String, bool)>,
 }
@@ -116,10 +114,8 @@ pub(super) fn note(world: &World, slot: usize, report: &Report, wished: Option<u
         .collect();
     let at = world.twin.elapsed();
     let mut book = world.book();
-    let published = book.published;
     book.finals.push(Final {
         at,
-        published,
         upgrader: slot,
         wished,
         report: report.clone(),

@@ -16,5 +16,3 @@ pub mod scenario;
 mod timeline;
 pub mod upgraders;
 pub mod world;
-
-pub use invariants::violations;

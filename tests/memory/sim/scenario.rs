@@ -45,7 +45,6 @@ pub struct Scenario {
 #[derive(Clone, Debug)]
 pub struct Delegate {
     pub name: String,
-    pub policy: &'static str,
     pub auto_remove: bool,
     pub way: Way,
     pub body: Value,
@@ -350,7 +349,6 @@ fn delegates(random: &mut Random, strategy: Strategy, old: &Made) -> Vec<Delegat
             }
             Delegate {
                 name: names[index].to_owned(),
-                policy,
                 auto_remove,
                 way,
                 body,

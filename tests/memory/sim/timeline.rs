@@ -30,7 +30,6 @@ pub struct Shadow {
 /// One life of its process.
 pub struct Life {
     pub from: Duration,
-    pub by: Cause,
     /// The signals that it received, the first one first.
     pub signals: Vec<(Duration, Cause)>,
     pub end: Option<(Duration, Cause)>,
@@ -199,7 +198,6 @@ fn note(shadow: &mut Shadow, event: &Event) {
         Happened::Created | Happened::NotStarted => {}
         Happened::Started => shadow.lives.push(Life {
             from: event.at,
-            by: event.cause,
             signals: Vec::new(),
             end: None,
         }),

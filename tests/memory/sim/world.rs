@@ -26,7 +26,6 @@ pub struct World {
     pub scenario: Scenario,
     /// The scenario's images, by index.
     pub images: Vec<Image>,
-    pub ids: BTreeMap<String, ContainerId>,
     pub stranger: ContainerId,
     pub(super) book: Mutex<Book>,
     pub(super) kills: Vec<Notify>,
@@ -55,12 +54,10 @@ impl World {
             .collect();
         twin.add_image(&scenario.images[0].reference, images[0].clone());
         twin.publish(&scenario.images[0].reference, images[0].clone());
-        let mut ids = BTreeMap::new();
         let mut originals = BTreeMap::new();
         for delegate in &scenario.delegates {
             let id = twin.run(&delegate.name, &delegate.body);
             originals.insert(delegate.name.clone(), twin.document(id.as_str()).unwrap());
-            ids.insert(delegate.name.clone(), id);
         }
         twin.add_image("web:1", twin.image(Behaviour::default()));
         let stranger = twin.run(
@@ -81,7 +78,6 @@ impl World {
         Self {
             twin,
             images,
-            ids,
             stranger,
             book: Mutex::new(Book {
                 runs: vec![0; upgraders],
