@@ -37,6 +37,9 @@ fn an_upgrader_replaces_itself_by_the_same_tables() {
             (Scene::new().upgrader("new").candidate(new().running(3, 0)), "take_own_name: rename new to d"),
             (Scene::new().upgrader("new").serving(old().exited(15)).candidate(proven()), "take_own_name: rename old to d.retired"),
             (Scene::new().upgrader("new").serving(old().exited(14)).candidate(proven()), "take_own_name: wait 500ms, interrupted"),
+            (Scene::new().upgrader("helper").serving(old().exited(15)).candidate(proven()), "name_retired: rename old to d.retired"),
+            (Scene::new().upgrader("new").serving(new().running(90, HEALTHY_TIME)).retired(old()), "retired_drain: rename old to d.draining-now"),
+            (Scene::new().upgrader("new").serving(new().running(90, HEALTHY_TIME - 1)).retired(old()), "old_wait: wait 5s, successor_unhealthy"),
             (retired("old", 29, proven()), "free_proving: wait 500ms, proving"),
             (
                 retired("old", 30, proven()),
@@ -48,6 +51,7 @@ fn an_upgrader_replaces_itself_by_the_same_tables() {
             (exchange().helper(true, up()), "name_retired: rename old to d.retired"),
             (Scene::new().upgrader("old").serving(old()).helper(true, up()), "helper_remove: stop helper within 1h"),
             (Scene::new().upgrader("old").serving(old()).helper(true, up().exited(5)), "helper_remove: remove helper"),
+            (Scene::new().upgrader("old").serving(old()).helper(true, up().state(RunState::Removing)), "helper_remove: wait 1s, stopping"),
         ],
     );
 }
