@@ -1,4 +1,4 @@
-//! What the messages of engines mean. The API has statuses but few codes, so some answers are known by their words
+//! The meaning of engines' messages. The API has statuses but few codes, so some answers are known by their words
 //! alone.
 //!
 //! All the words are here, and nowhere else. Each predicate names the engines on which it was seen, and its sentences

@@ -59,7 +59,7 @@ const REGISTRY: Duration = Duration::from_secs(60);
 const STOP_WAIT: Duration = Duration::from_secs(1);
 /// The limit of a read of a container's log, since a replacement waits for the evidence.
 const LOGS: Duration = Duration::from_secs(2);
-/// The limit of a command in a container, for whoever has none of its own.
+/// The limit of a command in a container that brings none of its own.
 const EXEC: Duration = Duration::from_secs(60);
 /// How many of its last lines are kept.
 const EXEC_LINES: usize = 3;
@@ -247,7 +247,7 @@ impl Engine for DockerEngine {
         let call = format!("POST /containers/{name}/stop?t={seconds}");
         self.command(call, |docker| async move {
             let stopped = docker.stop_container(name, Some(options));
-            // Later, the engine goes on with it.
+            // After that the engine continues by itself.
             timeout(STOP_WAIT, stopped).await.unwrap_or(Ok(()))
         })
         .await
@@ -270,7 +270,7 @@ impl Engine for DockerEngine {
         let call = format!("POST /containers/{name}/restart?t={seconds}");
         self.command(call, |docker| async move {
             let restarted = docker.restart_container(name, Some(options));
-            // Later, the engine goes on with it.
+            // After that the engine continues by itself.
             timeout(STOP_WAIT, restarted).await.unwrap_or(Ok(()))
         })
         .await
