@@ -1,8 +1,6 @@
 //! Delegates that were started with `--rm`. Their successors are made without it, so that a failed one leaves its log; the
 //! upgrader removes a successor ten seconds after it has ended, as Docker would have.
 
-use std::process::{Child, Command};
-use std::thread::sleep;
 use std::time::Duration;
 
 use kit::lab::{CRASHES, Lab, V1, V2, docker, eventually, follow, image, image_of, inspect, life};
@@ -86,57 +84,5 @@ fn bad_image_leaves_a_delegate_in_service() {
         let better = lab.upgrader(V2).run(&["once"]);
         assert_eq!(better.code, Some(0), "{way}:\n{}", better.text);
         assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
-    }
-}
-
-/// What the engine does with containers of an image from now on. It keeps the last 256 events only, so they are followed.
-struct Events {
-    process: Child,
-    log: tempfile::NamedTempFile,
-}
-
-impl Events {
-    fn follow(image: &str) -> Self {
-        let filter = format!("image={image}");
-        let now = docker(&["info", "--format", "{{.SystemTime}}"]);
-        let log = tempfile::NamedTempFile::new().expect("a file");
-        let format = "{{.Action}} {{.Actor.Attributes.name}}";
-        let process = Command::new("docker")
-            .args(["events", "--since", &now, "--filter", &filter, "--format", format])
-            .stdout(log.reopen().expect("a file"))
-            .spawn()
-            .expect("docker events");
-        Self { process, log }
-    }
-
-    fn end(mut self) -> String {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-        std::fs::read_to_string(self.log.path()).expect("a file")
-    }
-}
-
-#[test]
-fn bad_image_is_tried_once_however_often_the_upgrader_is_killed() {
-    for (test, way) in WAYS {
-        let lab = Lab::new(&format!("{test}-killed"));
-        let name = delegate(&lab, way);
-        let events = Events::follow(&image(CRASHES));
-        let upgrader = lab.upgrader(CRASHES).with("SCHEDULE", "* * * * * *");
-        for milliseconds in [400, 700, 1000, 1300, 1600, 2000, 2500, 3000] {
-            let mut daemon = upgrader.start();
-            sleep(Duration::from_millis(milliseconds));
-            daemon.signal(Signal::KILL);
-        }
-        let mut daemon = upgrader.start();
-        let quarantine = || lab.names() == ["1", "1.failed-1"] && life(&name).2;
-        eventually("the image is in quarantine", PATIENCE, quarantine);
-        sleep(Duration::from_secs(3));
-        daemon.signal(Signal::TERM);
-        let events = events.end();
-        let count = |action: &str| events.matches(&format!("{action} {name}.")).count();
-        let context = format!("{way}:\n{events}\n{}", daemon.log());
-        assert_eq!((count("create"), count("start")), (1, 1), "{context}");
-        assert_eq!(image_of(&name), image(V1), "{context}");
     }
 }

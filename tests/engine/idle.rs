@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use kit::lab::{Lab, V1, V2, end_of, follow, image, image_of, inspect, life};
+use kit::lab::{Lab, V1, V2, follow, image, image_of, inspect};
 
 /// Enough for a replacement up to its commit, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -67,38 +67,4 @@ fn the_gap_of_a_delegate_with_a_task_is_that_of_a_restart() {
     let asked = daemon.time_of("asked", PATIENCE);
     let gap = started_at(&name) - asked;
     assert!(gap < RESTART, "{gap}: {}", daemon.log());
-}
-
-#[test]
-fn one_that_is_never_idle_is_replaced_at_the_end_of_idle_wait() {
-    let lab = Lab::new("idle-never");
-    let name = on_the_host(&lab, 43_466, &["TASKS=2", "DRAIN_SECONDS=3"]);
-    let old = life(&name).0;
-    let created = |name: &str| -> DateTime<Utc> {
-        inspect(name)["Created"]
-            .as_str()
-            .expect("it is so")
-            .parse()
-            .expect("it is so")
-    };
-    let daemon = lab
-        .upgrader(V2)
-        .with("RUN_ON_START", "true")
-        .with("HEALTH_PORT", "43466")
-        .with("IDLE_WAIT", "10s")
-        .start();
-    daemon.says("it has 2 tasks", PATIENCE);
-    let deadline = created(&format!("{name}.candidate")) + chrono::TimeDelta::seconds(10);
-    daemon.says("is finishing 2 tasks", PATIENCE);
-    let asked = daemon.time_of("asking", PATIENCE);
-    let late = asked - deadline;
-    assert!(
-        (-chrono::TimeDelta::seconds(1)..chrono::TimeDelta::seconds(15)).contains(&late),
-        "{late}: {}",
-        daemon.log()
-    );
-    // Its tasks are finished all the same.
-    assert!(end_of(&old, PATIENCE) - asked >= chrono::TimeDelta::seconds(3));
-    daemon.says("the old container is gone", PATIENCE);
-    assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
 }

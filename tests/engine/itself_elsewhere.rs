@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::compose::compose_command;
 use crate::itself::{
-    CRASHES, FIRST, MOST_MISSES, SECOND, SHORT, Watch, build, engine_socket, is_rejected, own_port, run,
-    runs, settings, status, upgrader_image,
+    FIRST, MOST_MISSES, SECOND, SHORT, Watch, build, engine_socket, own_port, run, runs, settings, status,
+    upgrader_image,
 };
 use kit::lab::{Lab, V2, docker, eventually, expect, image, image_of, inspect, logs};
 
@@ -210,25 +210,5 @@ fn upgrader_with_rm_replaces_itself_too() {
             after["Config"]["Labels"]["io.delegate-upgrader.auto-remove"],
             "true"
         );
-    }
-}
-
-#[test]
-fn upgrader_with_rm_stays_where_the_new_image_is_bad() {
-    for has_port in [false, true] {
-        let lab = Lab::new(&format!("itself-rm-bad-{has_port}"));
-        let port = own_port();
-        let mut arguments = vec!["--rm"];
-        arguments.extend(port.iter().map(String::as_str).filter(|_| has_port));
-        let upgrader = run(&lab, CRASHES, &engine_socket(), &arguments);
-        let before = inspect(&upgrader);
-        is_rejected(&lab, &upgrader);
-        let after = inspect(&upgrader);
-        assert_eq!(settings(&after), settings(&before));
-        assert_eq!(
-            (&after["Id"], &after["State"]["StartedAt"]),
-            (&before["Id"], &before["State"]["StartedAt"])
-        );
-        assert_eq!(after["HostConfig"]["AutoRemove"], true);
     }
 }

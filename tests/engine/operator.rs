@@ -1,6 +1,6 @@
 //! `rollback` and `retry`: what an operator asks for one delegate.
 
-use kit::lab::{Lab, NEVER_HEALTHY, SLOW, V1, V2, WITH_HEALTHCHECK, image, image_of, life};
+use kit::lab::{Lab, SLOW, V1, V2, WITH_HEALTHCHECK, image, image_of, life};
 
 #[test]
 fn a_rollback_holds_until_a_newer_image_is_published() {
@@ -100,23 +100,4 @@ fn a_retry_tries_a_rejected_image_at_once() {
     let again = lab.upgrader(SLOW).run(&["retry", &name]);
     assert_eq!(again.code, Some(0), "{}", again.text);
     assert_eq!(life(&name), done, "nothing is left to do");
-}
-
-#[test]
-fn a_rollback_to_an_image_that_fails_keeps_what_works() {
-    let lab = Lab::new("rollback-bad");
-    // One that was unhealthy when it was replaced is unhealthy when it comes back.
-    let name = lab.delegate("1", NEVER_HEALTHY, &[]);
-    let upgrader = lab.upgrader(V2);
-    let run = upgrader.run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
-    let before = life(&name);
-    let back = upgrader
-        .clone()
-        .with("HEALTHY_DEADLINE", "4s")
-        .run(&["rollback", &name]);
-    assert_eq!(back.code, Some(1), "{}", back.text);
-    assert!(back.text.contains("was not replaced: "), "{}", back.text);
-    assert_eq!(life(&name), before);
-    assert_eq!(lab.names(), ["1", "1.failed-1"]);
 }

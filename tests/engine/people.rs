@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kit::lab::{Daemon, Lab, V1, V2, docker, eventually, follow, image, image_of, life};
+use kit::lab::{Daemon, Lab, V1, V2, docker, image, image_of, life};
 
 /// Enough for a step of a replacement, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -60,31 +60,6 @@ fn candidate_that_someone_ends_is_rejected_with_its_ending_until_retry() {
 }
 
 #[test]
-fn candidate_that_someone_removes_is_created_again_in_the_next_run() {
-    let mut proving = Proving::begin("rm-candidate", &[]);
-    let before = life(&proving.name);
-    docker(&["rm", "--force", &proving.candidate]);
-    let run = proving.once.wait();
-    assert_eq!(run.code, Some(1), "{}", run.text);
-    assert!(
-        run.text.contains("someone removed the new container"),
-        "{}",
-        run.text
-    );
-    assert_eq!(
-        (life(&proving.name), proving.lab.names()),
-        (before, vec!["1".to_owned()])
-    );
-    let run = proving.lab.upgrader(V2).run(&["once"]);
-    assert_eq!(
-        (run.code, image_of(&proving.name)),
-        (Some(0), image(V2)),
-        "{}",
-        run.text
-    );
-}
-
-#[test]
 fn delegate_that_its_owner_stops_during_the_proof_stays_stopped() {
     for policy in ["always", "no"] {
         let mut proving = Proving::begin("stop-serving", &["--restart", policy]);
@@ -103,17 +78,6 @@ fn delegate_that_its_owner_stops_during_the_proof_stays_stopped() {
 }
 
 #[test]
-fn restart_of_the_delegate_during_the_proof_changes_nothing() {
-    let mut proving = Proving::begin("restart-serving", &[]);
-    let candidate = life(&proving.candidate).0;
-    docker(&["restart", &proving.name]);
-    let run = proving.once.wait();
-    assert_eq!(run.code, Some(0), "{}", run.text);
-    assert_eq!(life(&proving.name).0, candidate, "{}", run.text);
-    assert_eq!(proving.lab.names(), ["1"], "{}", run.text);
-}
-
-#[test]
 fn candidate_takes_over_when_someone_removes_the_delegate() {
     let mut proving = Proving::begin("rm-serving", &["--restart", "always"]);
     let candidate = life(&proving.candidate);
@@ -122,21 +86,4 @@ fn candidate_takes_over_when_someone_removes_the_delegate() {
     assert_eq!(run.code, Some(0), "{}", run.text);
     assert_eq!(life(&proving.name), candidate, "{}", run.text);
     assert_eq!(proving.lab.names(), ["1"], "{}", run.text);
-}
-
-/// Its owner keeps it, so its candidate goes, and the delegate is upgraded under its new name.
-#[test]
-fn renamed_delegate_is_a_delegate_of_its_own() {
-    let mut proving = Proving::begin("rename-serving", &["--env", "DRAIN_SECONDS=1"]);
-    let (id, log) = (life(&proving.name).0, follow(&proving.name));
-    let other = format!("{}-other", proving.lab.name);
-    docker(&["rename", &proving.name, &other]);
-    let run = proving.once.wait();
-    assert!(life(&other).2, "{}", run.text);
-    eventually("only the renamed one is left", PATIENCE, || {
-        proving.lab.upgrader(V2).run(&["once"]);
-        proving.lab.names() == ["other"] && image_of(&other) == image(V2)
-    });
-    assert_ne!(life(&other).0, id);
-    assert!(log.end().contains("drained in full"));
 }

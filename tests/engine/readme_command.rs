@@ -97,7 +97,7 @@ fn watch(lab: &Lab, names: [String; 2], stop: &Arc<AtomicBool>) -> thread::JoinH
             });
             fewest = fewest.min(in_service.count());
             samples += 1;
-            thread::sleep(Duration::from_millis(100));
+            thread::sleep(Duration::from_millis(200));
         }
         (fewest, samples)
     })

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use kit::lab::{
-    CRASHES, Lab, SLOW, Signal, V1, V2, WITH_HEALTHCHECK, docker, eventually, follow, image, image_of,
-    inspect, life,
+    CRASHES, Lab, Signal, V1, V2, WITH_HEALTHCHECK, docker, eventually, follow, image, image_of, inspect,
+    life,
 };
 
 #[test]
@@ -27,15 +27,6 @@ fn start_first_replaces_a_delegate_and_lets_the_old_one_finish() {
     let again = lab.upgrader(V2).run(&["once"]);
     assert_eq!(again.code, Some(0));
     assert_eq!(life(&name), after, "a second pass finds nothing to do");
-}
-
-#[test]
-fn a_slow_starter_gets_its_time() {
-    let lab = Lab::new("slow");
-    let name = lab.delegate("1", V1, &[]);
-    let run = lab.upgrader(SLOW).run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
-    assert_eq!(image_of(&name), image(SLOW));
 }
 
 #[test]

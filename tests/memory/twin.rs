@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::engine::{Engine, EngineError};
-use kit::twin::{Behaviour, Twin, TwinSettings, delegate_body};
+use kit::twin::{Behaviour, Twin, delegate_body};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -98,22 +98,6 @@ async fn a_rename_during_an_auto_removal_makes_it_stick() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_on_the_host_s_network_collide_on_their_port() {
-    let twin = host(Behaviour::default());
-    let mut body = with_policy("d", "no");
-    body["HostConfig"]["NetworkMode"] = json!("host");
-    let one = twin.run("one", &body);
-    let two = twin.run("two", &body);
-    assert_eq!((twin.health(&one), twin.health(&two)), (Some(true), None));
-    sleep(seconds(2)).await;
-    assert_eq!(
-        (state(&twin, "one"), state(&twin, "two")),
-        (Some(RunState::Running), Some(RunState::Exited))
-    );
-    assert_eq!(twin.probe([127, 0, 0, 1].into(), 3460), Some(true));
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_address_leads_to_its_container_and_a_fixed_one_to_no_second() {
     let twin = host(Behaviour::default());
     twin.add_network("delegates");
@@ -131,78 +115,4 @@ async fn an_address_leads_to_its_container_and_a_fixed_one_to_no_second() {
     let two = twin.create("two", None, &body).await.unwrap();
     let error = twin.start(&two).await.unwrap_err();
     assert!(error.to_string().contains("Address already in use"), "{error}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn unknown_fields_survive_and_image_defaults_are_merged() {
-    let twin = Twin::default();
-    let mut image = twin.image(Behaviour::default());
-    image.config = json!({
-        "Env": ["PATH=/bin", "JAVA_HOME=/java"],
-        "Cmd": ["run"], "Entrypoint": ["/entry"], "User": "1001", "Labels": { "vendor": "harness", "a": "image" },
-        "Healthcheck": { "Test": ["CMD", "check"], "Interval": 5_000_000_000_u64, "Retries": 4 },
-    });
-    twin.add_image(IMAGE, image);
-    let mut body = delegate_body("delegate", IMAGE);
-    body["Env"] = json!(["JAVA_HOME=/mine"]);
-    body["Labels"] = json!({ "a": "own" });
-    body["Cmd"] = json!(["mine"]);
-    body["Healthcheck"] = json!({ "Interval": 7_000_000_000_u64 });
-    body["FromTheFuture"] = json!({ "x": 1 });
-    body["HostConfig"]["AlsoNew"] = json!([1, 2]);
-    let id = twin.run("delegate", &body);
-    let document = twin.inspect(&id).await.unwrap().document().clone();
-    let config = &document["Config"];
-    assert_eq!(config["Env"], json!(["JAVA_HOME=/mine", "PATH=/bin"]));
-    assert_eq!(config["Labels"], json!({ "vendor": "harness", "a": "own" }));
-    assert_eq!(
-        (&config["Cmd"], &config["Entrypoint"]),
-        (&json!(["mine"]), &json!(["/entry"]))
-    );
-    assert_eq!(config["User"], "1001");
-    assert_eq!(
-        config["Healthcheck"],
-        json!({ "Test": ["CMD", "check"], "Interval": 7_000_000_000_u64, "Retries": 4 })
-    );
-    assert_eq!(config["FromTheFuture"]["x"], 1);
-    assert_eq!(document["HostConfig"]["AlsoNew"], json!([1, 2]));
-}
-
-#[tokio::test(start_paused = true)]
-async fn older_engines_take_one_endpoint_at_create() {
-    for (minor, accepted) in [(41, false), (43, false), (44, true)] {
-        let api = delegate_upgrader::container::ApiVersion::new(1, minor);
-        let twin = Twin::new(TwinSettings {
-            api,
-            ..TwinSettings::default()
-        });
-        let image = twin.image(Behaviour::default());
-        twin.add_image(IMAGE, image);
-        let mut body = delegate_body("delegate", IMAGE);
-        body["NetworkingConfig"]["EndpointsConfig"] = json!({ "bridge": {}, "other": {} });
-        let outcome = twin.create("delegate", None, &body).await;
-        assert_eq!(outcome.is_ok(), accepted, "1.{minor}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_same_scene_has_the_same_events_twice() {
-    async fn story() -> (Vec<String>, Vec<String>) {
-        let twin = host(Behaviour::exits(seconds(20), 1));
-        let id = twin.run("crash", &with_policy("crash", "always"));
-        let other = twin.run_delegate("delegate", IMAGE);
-        sleep(seconds(45)).await;
-        twin.restart_engine(seconds(5));
-        let _away = twin.stop(&other, seconds(30)).await;
-        sleep(seconds(60)).await;
-        twin.rename(&id, "renamed").await.unwrap();
-        let events = twin.events().iter().map(|event| format!("{event:?}")).collect();
-        (
-            events,
-            twin.calls().iter().map(|call| format!("{call:?}")).collect(),
-        )
-    }
-    let (one, two) = (story().await, story().await);
-    assert!(one.0.len() > 10);
-    assert_eq!(one, two);
 }

@@ -1,8 +1,6 @@
-//! Every command that a page shows is run by a test or a script, or there is a reason why not; and each is one that the
-//! program that it runs would take.
+//! Every command that a page shows is one that the program that it runs would take.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -12,105 +10,8 @@ use clap::Parser as _;
 use clap::error::ErrorKind;
 use delegate_upgrader::cli::Cli;
 use kit::commands::{assignment, blocks, is_program, is_script, words};
-use kit::page;
 
 use crate::links::{pages, root};
-
-/// What becomes of a command.
-enum Fate {
-    /// It is run as it is shown, by this.
-    Run(&'static str),
-    /// The same is run, in other words or with other values, by this.
-    Like(&'static str),
-    /// It is only parsed, for this reason.
-    Parsed(&'static str),
-}
-use Fate::{Like, Parsed, Run};
-
-const BY_TIME: &str = "it takes minutes to hours";
-const SCHEDULED: &str = "`.ci/run`";
-const RELEASED: &str = "`make test-all`";
-
-/// The pages and how their commands begin; the first rule counts.
-#[rustfmt::skip]
-const FATES: &[(&str, &str, Fate)] = &[
-    ("README.md", "docker run", Run("`engine` `readme_command::`")),
-    ("README.md", "docker build", Like("`tests/lab/newcomer`, with a base that it makes instead of pulling it")),
-    ("README.md", "delegate-upgrader plan", Like("`engine` `health_only::a_plan_reads_and_says_why`")),
-    ("README.md", "make test-all", Run("itself, before a release")),
-    ("README.md", "make test", Run(SCHEDULED)),
-    ("README.md", "make demo", Run(SCHEDULED)),
-    ("air-gapped.md", "", Run("`engine` `air_gapped::every_command_of_the_page_is_one_that_the_script_runs_in_the_same_order`")),
-    ("audit-log.md", "docker run", Parsed("a part of a command")),
-    ("audit-log.md", "delegate-upgrader", Like("`engine` `operator::`")),
-    ("commands.md", "delegate-upgrader --help", Run("`--lib` `cli::tests`")),
-    ("commands.md", "delegate-upgrader pause", Like("`engine` `pauses::`")),
-    ("commands.md", "delegate-upgrader resume", Like("`engine` `pauses::`")),
-    ("commands.md", "", Like("`engine` `operator::`, `engine` `doctor::`; the shown output is an example")),
-    ("compose.md", "docker compose up", Like("`engine` `ways::the_compose_file_upgrades_its_delegates_and_leaves_them_alone_afterwards`, with `direct.yml`")),
-    ("compose.md", "", Like("`engine` `ways::`, with variables of the environment instead of `.env`")),
-    ("configuration.md", "ACCOUNT_ID=…", Run("`pure` `commands::a_wrong_configuration_prints_what_the_page_shows`")),
-    ("configuration.md", "openssl req", Run("`clients` `manager::own_certificate::`")),
-    ("configuration.md", "openssl s_client", Parsed("it asks a server of yours")),
-    ("install.md", "git checkout", Parsed("there is no release yet")),
-    ("install.md", "make release", Like("`tests/lab/release`, for amd64 alone")),
-    ("install.md", "diff", Parsed("there is no release yet")),
-    ("install.md", "sha256sum", Run("`tests/lab/release`")),
-    ("install.md", "jq", Run("`tests/lab/release`")),
-    ("install.md", "tar", Run("`tests/lab/release`")),
-    ("install.md", "cd", Run("`tests/lab/release`")),
-    ("install.md", "apt install ./", Like("`tests/lab/packages`, with dpkg, which apt runs")),
-    ("install.md", "dnf install", Parsed("there is no dnf on Debian; `tests/lab/packages` installs the .rpm with rpm")),
-    ("install.md", "systemctl edit", Parsed("it opens an editor")),
-    ("install.md", "editor", Parsed("it opens an editor")),
-    ("install.md", "ENVIRONMENT_FILE=", Like("`engine` `systemd::`, whose service reads such a file")),
-    ("install.md", "systemctl enable --now", Like("`tests/lab/packages`")),
-    ("install.md", "docker build", Like("`tests/lab/newcomer`")),
-    ("install.md", "make static", Run(SCHEDULED)),
-    ("install.md", "make deb", Run(SCHEDULED)),
-    ("install.md", "rustup target add", Parsed("`make release` does it where it is needed")),
-    ("install.md", "apt install gcc", Parsed("`make release` does it where it is needed")),
-    ("migrate.md", "", Like("`engine` `health_only::a_plan_reads_and_says_why`")),
-    ("private-registries.md", "make demo", Like("`engine` `private_registry::`")),
-    ("replacement.md", "", Like("`engine` `operator::`")),
-    ("run.md", "podman build", Parsed("it pulls its base; `engine` `quadlet::` loads an image that is made of the binary")),
-    ("run.md", "podman secret", Like("`engine` `quadlet::`")),
-    ("run.md", "systemctl", Like("`engine` `quadlet::`")),
-    ("run.md", "install -D", Like("`engine` `quadlet::`")),
-    ("run.md", "", Like("`engine` `ways::the_hardened_docker_run_upgrades_a_delegate`, with the same script")),
-    ("kubernetes.md", "", Run("`kubernetes` `cluster::page::`, with `make kubernetes`")),
-    ("swarm.md", "", Run("`engine` `swarm::page::the_commands_of_the_page_do_what_it_says`")),
-    ("systemd.md", "systemctl reload", Like("`engine` `systemd::`")),
-    ("systemd.md", "", Like("`tests/lab/systemd`, into the root of another systemd")),
-    ("try.md", "", Run("`tests/lab/newcomer`")),
-    ("troubleshooting.md", "docker ps", Run("`engine` `readme_command::`")),
-    ("troubleshooting.md", "docker", Like("`engine` `failures::`")),
-    ("troubleshooting.md", "", Like("`engine` `doctor::`, `engine` `reporting::`")),
-    ("footprint.md", "", Like("`.ci/run`, stripped; the sizes are for your eyes")),
-    ("fidelity.md", "", Parsed("Podman is not in CI")),
-    ("testing.md", "make test-all", Run("itself, before a release")),
-    ("testing.md", "make test", Run(SCHEDULED)),
-    ("testing.md", "make check", Like("`.ci/run`, in whole")),
-    ("testing.md", "make packages", Run(SCHEDULED)),
-    ("testing.md", "make book", Run(RELEASED)),
-    ("testing.md", "make fidelity", Run(SCHEDULED)),
-    ("testing.md", "make newcomer", Run(RELEASED)),
-    ("testing.md", "make kubernetes", Run(RELEASED)),
-    ("testing.md", ".ci/run", Run("itself")),
-    ("testing.md", "make", Parsed(BY_TIME)),
-    ("testing.md", "cargo test", Like("`.ci/run`, all tests at once")),
-    ("testing.md", "cargo run", Like("`engine` `local_manager::`")),
-    ("testing.md", "cargo fuzz", Parsed("it needs a finding")),
-    ("testing.md", "tests/lab/images", Like("`make test`, with other versions")),
-    ("testing.md", "tests/lab/run", Like("`make test`, all tests at once")),
-    ("testing.md", "echo", Like("`engine` `restarts::`")),
-    ("testing.md", "kill", Like("`engine` `restarts::`")),
-    ("testing.md", "\"$LAB_DIR", Like("`engine` `restarts::`")),
-    ("testing.md", "git diff", Parsed("it is for your eyes")),
-    ("testing.md", "UPDATE_GOLDEN", Parsed("it rewrites files of the repository")),
-    ("testing.md", "LAB_ENGINE", Parsed("CI has one engine, that of its machine")),
-    ("testing.md", "", Parsed(BY_TIME)),
-];
 
 /// The pages whose commands count: by name and text.
 fn shown() -> Vec<(String, String)> {
@@ -139,83 +40,6 @@ fn commands() -> Vec<(String, String)> {
         }
     }
     found
-}
-
-/// The rule for a command.
-fn rule(page: &str, command: &str) -> Option<usize> {
-    FATES
-        .iter()
-        .position(|(of, begin, _)| page.ends_with(of) && command.starts_with(begin))
-}
-
-#[test]
-fn every_command_of_a_page_is_run_or_there_is_a_reason_why_not() {
-    let mut used = BTreeSet::new();
-    let commands = commands();
-    for (page, command) in &commands {
-        let rule = rule(page, command).unwrap_or_else(|| panic!("{page}: who runs this?\n{command}"));
-        used.insert(rule);
-    }
-    for (at, (page, begin, _)) in FATES.iter().enumerate() {
-        assert!(
-            used.contains(&at),
-            "{page} shows no `{begin}…` that this rule is for"
-        );
-    }
-    assert!(commands.len() > 120, "{}", commands.len());
-}
-
-/// A script that runs what a page shows has the same lines, in the same order.
-#[test]
-fn a_script_that_runs_commands_of_a_page_has_them_in_its_lines() {
-    let script = fs::read_to_string(root().join("tests/lab/release")).unwrap();
-    let mut left = script.lines();
-    let mut found = 0;
-    for (page, command) in commands() {
-        if rule(&page, &command).is_some_and(|at| matches!(FATES[at].2, Run("`tests/lab/release`"))) {
-            assert!(left.any(|line| line == command), "{page}: {command}");
-            found += 1;
-        }
-    }
-    assert_eq!(found, 5);
-}
-
-#[test]
-fn the_page_on_testing_says_what_is_run() {
-    let mut table = String::from("| page | commands | run | by, or why not |\n|---|---|---|---|\n");
-    for (page, begin, fate) in FATES {
-        let commands = match *begin {
-            "" => "all others".to_owned(),
-            begin => format!("`{}`", begin.trim_matches('"')),
-        };
-        let (run, words) = match fate {
-            Run(by) => ("yes", by),
-            Like(by) => ("the like", by),
-            Parsed(why) => ("no", why),
-        };
-        let _ = writeln!(table, "| {page} | {commands} | {run} | {words} |");
-    }
-    page::has("docs/development/testing.md", "commands", &table);
-}
-
-/// A block that is neither commands nor known data may be a command that nobody checks.
-#[test]
-fn whatever_is_no_command_is_known_data() {
-    #[rustfmt::skip]
-    let begins = [
-        "{", "INFO ", "  INFO ", "FAIL ", "  Manager: ", "SCHEDULE: ", "Status: ", "LoadCredential=", "import ", "command:", "",
-        "loop {", "(what", "UPGRADER_TOKEN=", "UPGRADE_WINDOW=", "UPGRADE_DELAY=", "[Service]", "--group-add ",
-    ];
-    for (page, text) in shown() {
-        for block in blocks(&text).iter().filter(|block| block.commands().is_empty()) {
-            let first = &block.lines[0];
-            let is_known = begins.iter().any(|begin| match *begin {
-                "" => first.is_empty(),
-                begin => first.starts_with(begin),
-            });
-            assert!(is_known, "{page}:{}: {first}", block.line);
-        }
-    }
 }
 
 /// The variables of docs/usage/configuration.md, which the code writes.
@@ -381,7 +205,9 @@ fn every_command_of_a_page_is_one_that_its_program_takes() {
         println!("docker is not installed: its options are not checked");
     }
     let mut wrong = Vec::new();
-    for (page, command) in commands() {
+    let commands = commands();
+    assert!(commands.len() > 120, "{}", commands.len());
+    for (page, command) in commands {
         let command = command.trim_start_matches("token=$(").trim_end_matches(')');
         let words = words(command);
         let parts = words.split(|word| ["|", "&&"].contains(&word.as_str()));

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use delegate_upgrader::container::{ContainerId, RunState};
 use delegate_upgrader::status::report::Report;
-use serde_json::json;
 
 use super::faults::killed_when;
-use super::host::{HOUR, Host, NEW, NEWER, OLD, STOP_TIMEOUT, bad_images, good, host_network, row};
+use super::host::{HOUR, Host, NEW, NEWER, OLD, bad_images, good, host_network, row};
 use kit::twin::{Behaviour, Event, Fault, Happened, Operation, Wellness};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -77,36 +76,6 @@ async fn repeats_a_start_that_a_leftover_endpoint_holds_up() {
     host.upgrade(NEW).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn rejects_a_candidate_whose_network_is_gone() {
-    let host = Host::new();
-    host.twin.add_network("corp");
-    let old = host.run_with("dd", |body| body["HostConfig"]["NetworkMode"] = "corp".into());
-    host.twin.remove_network("corp");
-    let report = host.once(NEW).await;
-    assert_untouched(&host, &old, &report);
-    assert_rejected(&host, &report, "corp");
-}
-
-#[tokio::test(start_paused = true)]
-async fn stops_a_rejected_candidate_as_gently_as_a_delegate() {
-    let drain = SECOND * 100;
-    for (behaviour, expected) in [
-        (Behaviour::drains(drain), (drain, 0)),
-        (Behaviour::ignores_stop(), (STOP_TIMEOUT, 137)),
-    ] {
-        let health = Wellness::Never;
-        let (host, _) = with_candidate(Behaviour { health, ..behaviour }).await;
-        let (told, ended, code) = host.end_of(&host.find("dd.failed-1").id).unwrap();
-        let off = (ended - told).abs_diff(expected.0);
-        assert!(
-            off <= SECOND * 2 && code == expected.1,
-            "{:?} {code}",
-            ended - told
-        );
-    }
-}
-
 /// A copy of the tag that is on the host already does not hide it.
 #[tokio::test(start_paused = true)]
 async fn reports_a_failed_pull_in_the_registry_s_words() {
@@ -174,45 +143,6 @@ async fn upgrades_the_others_beside_a_delegate_of_another_platform() {
             );
             assert!(!is_foreign || row.message.contains("linux/arm64"), "{row:?}");
         }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn reports_a_name_that_another_container_has() {
-    for name in ["dd.candidate", "dd.retired"] {
-        let host = Host::new();
-        let old = host.run("dd");
-        let squatter = host.twin.run(name, &json!({ "Image": OLD }));
-        let report = host.once(NEW).await;
-        assert_untouched(&host, &old, &report);
-        assert_eq!(row(&report, "dd").reason.as_str(), "name_taken", "{name}");
-        assert_eq!(host.find(name).id, squatter);
-        assert_eq!(host.writes_on(name), []);
-    }
-}
-
-/// Another process reads the same from the containers.
-#[tokio::test(start_paused = true)]
-async fn keeps_a_rejected_image_in_quarantine_for_an_hour_and_then_for_two() {
-    let host = Host::new();
-    host.publish(NEW, Behaviour::exits(SECOND, 3));
-    host.run("dd");
-    let mut upgrader = host.upgrader(NEW);
-    for (pause, creates, reason) in [
-        (Duration::ZERO, 1, "rejected"),
-        (HOUR / 2, 1, "quarantined"),
-        (HOUR / 2, 2, "rejected"),
-        (HOUR, 2, "quarantined"),
-        (HOUR, 3, "rejected"),
-        (HOUR * 3, 3, "quarantined"),
-    ] {
-        tokio::time::sleep(pause).await;
-        let report = host.scheduled_run(&mut upgrader).await;
-        assert!(report.has_failures());
-        let found = (host.count(Operation::Create), row(&report, "dd").reason.as_str());
-        assert_eq!(found, (creates, reason));
-        assert_eq!(host.names(), ["dd".to_owned(), format!("dd.failed-{creates}")]);
-        upgrader = host.upgrader(NEW);
     }
 }
 

@@ -8,7 +8,7 @@ use delegate_upgrader::status::report::DelegateReport;
 use serde_json::json;
 
 use super::health_restarts::{live, restarts};
-use super::host::{DRAIN, Host, NEW, OLD, row};
+use super::host::{DRAIN, Host, OLD, row};
 use kit::twin::{Behaviour, Fault, Operation};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -55,24 +55,6 @@ async fn an_exit_code_is_the_verdict() {
             .filter(|call| call.operation == Operation::CreateExec);
         assert_eq!(created.count(), 2);
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn three_failures_lead_to_a_restart() {
-    let host = host("curl -sf http://localhost:3460/api/health");
-    host.twin.set_behaviour(OLD, &Behaviour::never_healthy());
-    host.run("dd");
-    delegate(&host, 3 * MINUTE).await;
-    assert_eq!(restarts(&host, "dd").len(), 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_upgrade_is_proven_by_the_command() {
-    let host = host("curl -sf http://localhost:3460/api/health");
-    host.run("dd");
-    let report = host.once(NEW).await;
-    assert_eq!(row(&report, "dd").health_probe.as_str(), "exec");
-    host.assert_settled_on("dd", NEW, "");
 }
 
 #[tokio::test(start_paused = true)]

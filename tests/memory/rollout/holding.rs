@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use delegate_upgrader::config::Timing;
-use delegate_upgrader::host::hold::{pause, resume};
-use delegate_upgrader::reconcile::controller::Controller as _;
+use delegate_upgrader::host::hold::pause;
 use delegate_upgrader::rollout::reason::ReasonKind;
 use kit::twin::{Fault, Operation};
 
-use super::host::{HOUR, Host, NEW, NEWER, OLD, row};
+use super::host::{HOUR, Host, NEW, OLD, row};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -58,21 +57,6 @@ async fn a_pause_outlasts_the_upgrader_and_ends_by_itself() {
     assert_eq!(row(&host.finish(&mut upgrader).await, "dd").image, NEW);
 }
 
-/// What was read at the check before no longer counts.
-#[tokio::test(start_paused = true)]
-async fn a_pause_without_an_end_lasts_until_it_is_ended() {
-    let host = paused().await;
-    tokio::time::sleep(100 * DAY).await;
-    let mut upgrader = host.upgrader(NEW);
-    let report = host.scheduled_run(&mut upgrader).await;
-    assert_eq!(row(&report, "dd").reason.as_str(), "paused");
-    assert!(resume(&host.twin).await.unwrap());
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    let report = upgrader.reconcile().await.unwrap();
-    assert_eq!(row(&report, "dd").reason.as_str(), "pulling");
-    host.upgrade(NEW).await;
-}
-
 /// Somebody pauses the host when the first candidate is there.
 #[tokio::test(start_paused = true)]
 async fn finishes_what_was_begun_before_a_pause() {
@@ -91,30 +75,6 @@ async fn finishes_what_was_begun_before_a_pause() {
     let report = host.once(NEW).await;
     let reasons = ["dd", "ee"].map(|name| row(&report, name).reason.as_str());
     assert_eq!(reasons, ["up_to_date", "paused"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn takes_an_image_once_this_host_has_known_of_it_for_the_delay() {
-    let host = with(delay(3 * DAY));
-    host.run("ee");
-    let begun = host.twin.wall_clock();
-    let report = host.once(NEW).await;
-    for name in ["dd", "ee"] {
-        let waits = row(&report, name);
-        assert_eq!(waits.reason.as_str(), "delayed", "{}", waits.message);
-        let off = waits.until.expect("it ends by itself") - begun - TimeDelta::days(3);
-        assert!(off.abs() < TimeDelta::minutes(1), "{off}");
-    }
-    assert_eq!(host.count(Operation::CreateVolume), 1, "noted once for both");
-    assert_eq!(host.count(Operation::Pull), 0);
-    // Another process does not start the time again, and another image has a time of its own.
-    tokio::time::sleep(2 * DAY).await;
-    assert_eq!(host.reason(NEW).await, "delayed");
-    assert_eq!(host.reason(NEWER).await, "delayed");
-    tokio::time::sleep(DAY).await;
-    assert_eq!(host.reason(NEWER).await, "delayed");
-    host.once(NEW).await;
-    host.assert_settled(&["dd", "ee"], NEW, "");
 }
 
 #[tokio::test(start_paused = true)]

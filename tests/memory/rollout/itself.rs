@@ -118,30 +118,6 @@ async fn rejects_a_bad_one_and_the_old_one_stays() {
     }
 }
 
-/// A `sleep`, or a delegate's image that was named by mistake: it answers, but it never takes the name.
-#[tokio::test(start_paused = true)]
-async fn rejects_a_container_that_only_stays_up_after_half_a_minute() {
-    for change in [|_: &mut Value| (), auto_remove] {
-        let mut world = World::with(ready(), change);
-        world.acts = |_| false;
-        let first = world.host.find(NAME).id;
-        world.run_for(HOUR / 2).await;
-        assert_at_rest(&world, FIRST, "an impostor");
-        assert_eq!(world.host.find(NAME).id, first);
-        assert_eq!(world.host.end_of(&first), None, "it was never asked to stop");
-        assert_eq!(reason(&world), "quarantined");
-        let events = world.host.twin.events();
-        let renamed = |to: &str| {
-            let found = events
-                .iter()
-                .find(|event| matches!(event.what, Happened::Renamed { .. }) && event.name == to);
-            found.unwrap_or_else(|| panic!("no {to}: {events:?}")).at
-        };
-        let nameless = renamed("upgrader.failed-1") - renamed("upgrader.retired");
-        assert!((30..35).contains(&nameless.as_secs()), "{nameless:?}");
-    }
-}
-
 /// The same where a helper makes the exchange.
 #[tokio::test(start_paused = true)]
 async fn rejects_a_container_that_only_stays_up_where_two_cannot_run_at_once() {

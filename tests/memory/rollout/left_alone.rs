@@ -60,29 +60,6 @@ async fn leaves_a_delegate_alone_whose_owner_opted_out() {
     }
 }
 
-/// That the published image is unknown is no failure, since nothing would be done about another answer either.
-#[tokio::test(start_paused = true)]
-async fn writes_nothing_where_only_health_is_checked() {
-    for is_refused in [false, true] {
-        let mut host = Host::new();
-        host.health_only = true;
-        if is_refused {
-            host.refused = [GROUP.to_owned()].into();
-        }
-        host.run("dd");
-        let report = host.once(NEW).await;
-        let dd = row(&report, "dd");
-        assert_eq!((dd.reason.as_str(), dd.failed), ("health_only", false));
-        assert_eq!(dd.health.as_str(), "healthy");
-        assert_eq!(host.twin.writes(), []);
-        let plan = host.upgrader(NEW).plan(|_| ()).await.unwrap();
-        for message in [&dd.message, &plan[0].message] {
-            let words = "cannot determine the published image: the Manager rejected";
-            assert_eq!(message.contains(words), is_refused, "{message}");
-        }
-    }
-}
-
 /// After each write of a whole rollout.
 #[tokio::test(start_paused = true)]
 async fn writes_nothing_where_only_health_is_checked_and_a_rollout_is_half_done() {
@@ -188,15 +165,6 @@ async fn leaves_a_delegate_alone_that_needs_a_container_which_does_not_run() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn leaves_a_delegate_alone_in_a_network_of_swarm() {
-    let host = Host::new();
-    host.twin.add_network("overlay");
-    host.run_with("dd", |body| body["HostConfig"]["NetworkMode"] = json!("overlay"));
-    is_held_back(&host, "the Swarm network overlay").await;
-    assert_eq!(host.twin.writes(), []);
-}
-
 /// A link is to the container, whatever it is called, and to no other one after it.
 #[tokio::test(start_paused = true)]
 async fn leaves_a_delegate_alone_that_a_container_is_linked_to_under_another_name() {
@@ -250,4 +218,13 @@ async fn leaves_a_delegate_alone_until_those_that_share_something_of_it_are_gone
         host.by_hand(OperatorAction::Remove, "logger");
         host.upgrade(NEW).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn leaves_a_delegate_alone_in_a_network_of_swarm() {
+    let host = Host::new();
+    host.twin.add_network("overlay");
+    host.run_with("dd", |body| body["HostConfig"]["NetworkMode"] = json!("overlay"));
+    is_held_back(&host, "the Swarm network overlay").await;
+    assert_eq!(host.twin.writes(), []);
 }

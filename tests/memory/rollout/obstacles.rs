@@ -128,19 +128,3 @@ async fn takes_volumes_from_a_stopped_container_but_not_from_none() {
     assert_eq!(row(&report, "lost").reason.as_str(), "obstacle");
     assert_eq!(host.find("lost").image, OLD);
 }
-
-/// Swarm replaces it, so there is nothing to pull for it.
-#[tokio::test(start_paused = true)]
-async fn leaves_a_task_of_swarm_alone_before_anything_is_pulled() {
-    let host = Host::new();
-    host.run_with("dd", |body| {
-        body["Labels"] = json!({ "com.docker.swarm.task.id": "task" });
-    });
-    let planned = host.upgrader(NEW).plan(|_| ()).await.unwrap();
-    assert!(
-        planned[0].message.contains("managed by Docker Swarm"),
-        "{planned:?}"
-    );
-    assert_eq!(host.reason(NEW).await, "obstacle");
-    assert_eq!(host.twin.writes(), []);
-}

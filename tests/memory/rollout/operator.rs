@@ -8,7 +8,7 @@ use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::status::report::Report;
 use serde_json::{Value, json};
 
-use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, auto_remove, good, host_network, row};
+use super::host::{DRAIN, Host, NEW, NEWER, OLD, good, host_network, row};
 use kit::twin::Behaviour;
 
 const LATEST: &str = "harness/delegate:latest";
@@ -35,27 +35,6 @@ async fn upgraded() -> Host {
 
 fn image_id(host: &Host) -> Value {
     host.twin.document("dd").unwrap()["Image"].clone()
-}
-
-#[tokio::test(start_paused = true)]
-async fn restores_the_previous_image_until_a_newer_one_is_published() {
-    for change in [|_: &mut Value| (), host_network, auto_remove] {
-        let host = Host::new();
-        host.publish(NEWER, good());
-        host.run_with("dd", change);
-        host.once(NEW).await;
-        let report = rolled_back(&host, "dd").await.unwrap();
-        assert!(row(&report, "dd").runs_the_target(), "{report:?}");
-        host.assert_settled_on("dd", OLD, "");
-        for _ in 0..3 {
-            let report = host.once(NEW).await;
-            assert_eq!(row(&report, "dd").reason.as_str(), "rolled_back");
-            assert!(!report.has_failures());
-            tokio::time::sleep(HOUR * 24).await;
-        }
-        host.assert_settled_on("dd", OLD, "");
-        host.upgrade(NEWER).await;
-    }
 }
 
 /// A scheduled run begins right after the candidate was made, and another while it proves itself.

@@ -12,53 +12,6 @@ use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, good, host_network, row};
 use kit::twin::{Behaviour, Happened, Operation};
 
 #[tokio::test(start_paused = true)]
-async fn replaces_them_one_at_a_time() {
-    let host = Host::new();
-    for name in ["aa", "bb", "cc"] {
-        host.run(name);
-    }
-    let report = host.once(NEW).await;
-    assert!(!report.has_failures(), "{report:?}");
-    assert_eq!(host.fewest_working(), 3);
-    let mut candidates = 0_i32;
-    for event in host.twin.events().iter() {
-        match event.what {
-            Happened::Created if event.name.ends_with(".candidate") => candidates += 1,
-            Happened::Renamed { ref from } if from.ends_with(".candidate") => candidates -= 1,
-            _ => {}
-        }
-        assert!(candidates <= 1, "two candidates at {:?}", event.at);
-    }
-    host.assert_settled(&["aa", "bb", "cc"], NEW, "");
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_failure_of_the_first_halts_the_others_and_says_why() {
-    for behaviour in [
-        Behaviour::never_healthy(),
-        Behaviour::exits(Duration::from_secs(1), 3),
-    ] {
-        let host = Host::new();
-        host.publish(NEW, behaviour);
-        for name in ["aa", "bb", "cc"] {
-            host.run(name);
-        }
-        let report = host.once(NEW).await;
-        assert_eq!(row(&report, "aa").reason.as_str(), "rejected");
-        for name in ["bb", "cc"] {
-            assert_eq!(row(&report, name).reason.as_str(), "halted");
-            assert!(
-                row(&report, name).message.contains("aa failed"),
-                "{:?}",
-                row(&report, name).message
-            );
-            assert_eq!(host.writes_on(name), []);
-        }
-        assert_eq!(host.names(), ["aa", "aa.failed-1", "bb", "cc"]);
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn does_not_try_an_image_that_another_replica_has_in_quarantine() {
     let host = Host::new();
     host.publish(NEW, Behaviour::never_healthy());

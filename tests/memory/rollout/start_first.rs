@@ -2,14 +2,11 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
-use delegate_upgrader::health::{Health, HealthStatus, Probe};
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
-use delegate_upgrader::rollout::{Check, History};
 use serde_json::{Value, json};
 
-use super::host::{DRAIN, GROUP, HOUR, Host, NEW, NEWER, OLD, STOP_TIMEOUT, auto_remove, good, row};
+use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, STOP_TIMEOUT, auto_remove, good, row};
 use kit::twin::{Behaviour, Fault, Happened, Operation};
 
 const NEWEST: &str = "harness/delegate:26.05.1";
@@ -68,21 +65,6 @@ async fn removes_a_rejected_image_with_its_evidence() {
     assert!(!host.twin.images().contains(&bad));
 }
 
-#[tokio::test(start_paused = true)]
-async fn keeps_an_older_image_that_another_container_uses() {
-    let host = Host::new();
-    host.run("dd");
-    for image in [NEWER, NEWEST] {
-        host.publish(image, good());
-    }
-    host.once(NEW).await;
-    host.twin.run("bystander", &json!({ "Image": NEW }));
-    for image in [NEWER, NEWEST] {
-        assert!(!host.once(image).await.has_failures());
-    }
-    assert_eq!(host.twin.images().len(), 4);
-}
-
 /// The label goes before the setting; of the setting and `docker run --stop-timeout` the longer one counts.
 #[tokio::test(start_paused = true)]
 async fn kills_a_container_that_ignores_its_signal_at_its_stop_timeout() {
@@ -125,24 +107,6 @@ async fn gives_a_draining_container_its_whole_time_beside_a_slow_engine() {
     assert!(ended - told >= STOP_TIMEOUT, "{:?}", ended - told);
 }
 
-/// Unobserved time is not counted: the host may have slept meanwhile.
-#[test]
-fn counts_health_up_to_the_last_observation() {
-    let at = |seconds| DateTime::<Utc>::UNIX_EPOCH + TimeDelta::seconds(seconds);
-    let healthy = Health {
-        status: HealthStatus::Healthy,
-        probe: Probe::Http,
-        detail: String::new(),
-        failed_checks: 0,
-    };
-    let mut history = History::default();
-    for seconds in [100, 107] {
-        history.record(at(seconds), &healthy, Some(at(90)), 0, Check::Done);
-    }
-    assert_eq!(history.healthy_for(at(107)), Some(Duration::from_secs(7)));
-    assert_eq!(history.healthy_for(at(5_000)), Some(Duration::from_secs(7)));
-}
-
 #[tokio::test(start_paused = true)]
 async fn replaces_the_next_replica_while_the_first_drains_an_hour() {
     let host = Host::new();
@@ -178,52 +142,6 @@ async fn upgrades_to_a_newer_release_while_the_one_before_still_drains() {
     );
 }
 
-#[tokio::test(start_paused = true)]
-async fn changes_nothing_and_asks_little_in_a_second_run() {
-    let host = Host::new();
-    host.run("dd");
-    let strangers: Vec<String> = (0..100).map(|n| format!("stranger-{n}")).collect();
-    for stranger in &strangers {
-        host.twin.run(stranger, &json!({ "Image": OLD, "Env": ["A=b"] }));
-    }
-    let mut upgrader = host.upgrader(NEW);
-    host.scheduled_run(&mut upgrader).await;
-    let (calls, writes) = (host.twin.calls().len(), host.twin.writes().len());
-    for _ in 0..3 {
-        host.scheduled_run(&mut upgrader).await;
-    }
-    assert_eq!(host.twin.writes().len(), writes);
-    let calls = host.twin.calls().len() - calls;
-    assert!(calls < 20, "{calls}");
-    let calls = host.twin.calls();
-    for stranger in &strangers {
-        let inspects = calls.iter().filter(|call| call.subject == *stranger);
-        assert_eq!(inspects.count(), 1);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn labels_the_successor_with_what_it_replaces() {
-    let host = Host::new();
-    let old = host.run("dd");
-    host.publish(NEWER, good());
-    host.once(NEW).await;
-    let labels = |name: &str| host.twin.document(name).unwrap()["Config"]["Labels"].clone();
-    let first = labels("dd");
-    assert_eq!(first["io.delegate-upgrader.replaces"], json!(old.as_str()));
-    assert_eq!(first["io.delegate-upgrader.release"], json!("1"));
-    assert_eq!(first["io.delegate-upgrader.previous-image"], json!(OLD));
-    let new = host.find("dd").id;
-    host.once(NEWER).await;
-    let second = labels("dd");
-    assert_eq!(second["io.delegate-upgrader.replaces"], json!(new.as_str()));
-    assert_eq!(second["io.delegate-upgrader.release"], json!("2"));
-    let count = |labels: &Value| labels.as_object().unwrap().len();
-    assert_eq!(count(&second), count(&first));
-    let name = json!(format!("DELEGATE_NAME={GROUP}"));
-    assert_eq!(host.twin.document("dd").unwrap()["Config"]["Env"][0], name);
-}
-
 /// The registry does not answer for a minute. An old container that ends meanwhile is removed at once.
 #[tokio::test(start_paused = true)]
 async fn removes_a_drained_container_while_a_pull_hangs() {
@@ -245,4 +163,19 @@ async fn removes_a_drained_container_while_a_pull_hangs() {
     let report = host.finish(&mut later).await;
     assert_eq!(row(&report, "dd").reason.as_str(), "pull_failed");
     host.upgrade(NEWER).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn keeps_an_older_image_that_another_container_uses() {
+    let host = Host::new();
+    host.run("dd");
+    for image in [NEWER, NEWEST] {
+        host.publish(image, good());
+    }
+    host.once(NEW).await;
+    host.twin.run("bystander", &json!({ "Image": NEW }));
+    for image in [NEWER, NEWEST] {
+        assert!(!host.once(image).await.has_failures());
+    }
+    assert_eq!(host.twin.images().len(), 4);
 }

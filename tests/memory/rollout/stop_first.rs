@@ -70,15 +70,6 @@ async fn brings_back_the_old_container_itself_from_every_bad_image() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn changes_nothing_where_start_first_is_required() {
-    let mut host = Host::new();
-    host.strategy = Strategy::StartFirst;
-    host.run_with("dd", host_network);
-    assert_eq!(host.reason(NEW).await, "cannot_start_first");
-    assert_eq!(host.twin.writes(), []);
-}
-
 /// What would not be the same is found out before the old container is touched.
 #[tokio::test(start_paused = true)]
 async fn withdraws_a_successor_that_differs_without_downtime() {

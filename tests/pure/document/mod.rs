@@ -1,9 +1,7 @@
-//! The container document, from outside: rules one by one, documents of real engines, random documents.
+//! The container document, from outside: rules one by one, and documents of real engines.
 
 mod comparison;
-mod daemon;
 mod golden;
 mod overrides;
-mod properties;
 mod rules;
 mod spellings;

@@ -1,10 +1,7 @@
-//! What is ours on a new container, for random owners: the image, and our labels.
+//! What is ours on a new container: the image, and our labels. Everything else is its owner's.
 
 use delegate_upgrader::container::{ApiVersion, ImageId, Inspected, label, restart_policy_document};
 use delegate_upgrader::document::{CreateRequest, Images, Overrides, create_request, differences, verify};
-use proptest::collection::btree_map;
-use proptest::prelude::*;
-use proptest::sample::select;
 use serde_json::{Value, json};
 
 use kit::document::{image, inspect, inspected};
@@ -24,57 +21,67 @@ struct Case {
     api: ApiVersion,
 }
 
-fn case() -> impl Strategy<Value = Case> {
-    let networks = btree_map(select(vec!["build", "storage", "tasks"]), any::<bool>(), 0..3);
-    let api = select(vec![
-        ApiVersion::new(1, 41),
-        ApiVersion::new(1, 44),
-        ApiVersion::new(1, 51),
-    ]);
-    (
-        select(POLICIES.to_vec()),
-        any::<bool>(),
-        any::<bool>(),
-        networks,
-        api,
-    )
-        .prop_map(|(policy, auto_remove, remembers, networks, api)| {
+/// Every policy, with and without `--rm`, on no network, one, and two.
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for policy in POLICIES {
+        for (auto_remove, remembers) in [(false, false), (true, false), (false, true)] {
             // No engine takes `--rm` with a policy; to a copy of one with `--rm` somebody may give one.
-            let policy = if auto_remove && !remembers { "no" } else { policy };
-            let endpoints: Value = networks
-                .iter()
-                .map(|(network, has_alias)| {
-                    let aliases = if *has_alias {
-                        json!(["delegate"])
-                    } else {
-                        Value::Null
-                    };
-                    (
-                        (*network).to_owned(),
-                        json!({ "NetworkID": network, "Aliases": aliases }),
-                    )
-                })
-                .collect();
-            let mut labels = json!({ "mine": "1", label::RELEASE: "6" });
-            if remembers {
-                labels[label::AUTO_REMOVE] = json!("true");
+            if auto_remove && policy != "no" {
+                continue;
             }
-            let body = json!({
-                "Labels": labels,
-                "HostConfig": {
-                    "NetworkMode": networks.keys().next().unwrap_or(&"none"),
-                    "RestartPolicy": restart_policy_document(policy),
-                    "AutoRemove": auto_remove && !remembers,
-                },
-                "NetworkingConfig": { "EndpointsConfig": endpoints },
-            });
-            Case {
-                document: inspect(ORIGINAL, &body, &json!({})),
-                policy,
-                auto_remove: (auto_remove || remembers) && policy == "no",
-                api,
+            for networks in [&[][..], &["build"], &["build", "tasks"]] {
+                for api in [41, 44, 51] {
+                    cases.push(case(
+                        policy,
+                        auto_remove,
+                        remembers,
+                        networks,
+                        ApiVersion::new(1, api),
+                    ));
+                }
             }
+        }
+    }
+    cases
+}
+
+fn case(
+    policy: &'static str,
+    auto_remove: bool,
+    remembers: bool,
+    networks: &[&str],
+    api: ApiVersion,
+) -> Case {
+    let aliases = [json!(["delegate"]), Value::Null];
+    let endpoints = networks.iter().zip(aliases);
+    let endpoints: Value = endpoints
+        .map(|(network, aliases)| {
+            (
+                (*network).to_owned(),
+                json!({ "NetworkID": network, "Aliases": aliases }),
+            )
         })
+        .collect();
+    let mut labels = json!({ "mine": "1", label::RELEASE: "6" });
+    if remembers {
+        labels[label::AUTO_REMOVE] = json!("true");
+    }
+    let body = json!({
+        "Labels": labels,
+        "HostConfig": {
+            "NetworkMode": networks.first().unwrap_or(&"none"),
+            "RestartPolicy": restart_policy_document(policy),
+            "AutoRemove": auto_remove,
+        },
+        "NetworkingConfig": { "EndpointsConfig": endpoints },
+    });
+    Case {
+        document: inspect(ORIGINAL, &body, &json!({})),
+        policy,
+        auto_remove: (auto_remove || remembers) && policy == "no",
+        api,
+    }
 }
 
 /// What the engine shows of the new container, before and after the endpoints are connected that its create call did
@@ -94,56 +101,75 @@ fn changed(container: &Inspected, pointer: &str, value: Value) -> Inspected {
     inspected(&document)
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn a_successor_is_what_it_replaces_but_for_what_is_ours(case in case(), by_id in any::<bool>()) {
-        let (image, id) = (image(&json!({})), ImageId::new("sha256:2"));
-        let images = Images { old: &image, new: &image };
+#[test]
+fn a_successor_is_what_it_replaces_but_for_what_is_ours() {
+    let (image, id) = (image(&json!({})), ImageId::new("sha256:2"));
+    let images = Images {
+        old: &image,
+        new: &image,
+    };
+    for (case, by_id) in cases()
+        .into_iter()
+        .flat_map(|case| [(case.clone(), false), (case, true)])
+    {
         let original = inspected(&case.document);
         let labels = [(label::RELEASE, "7".to_owned())];
-        let overrides = Overrides { reference: REFERENCE, by_id: by_id.then_some(&id), labels: &labels };
+        let overrides = Overrides {
+            reference: REFERENCE,
+            by_id: by_id.then_some(&id),
+            labels: &labels,
+        };
         let request = create_request(&original, images, &overrides, case.api).unwrap();
         let (fresh, successor) = created(CANDIDATE, &request);
 
-        prop_assert_eq!(successor.image_reference(), REFERENCE);
+        assert_eq!(successor.image_reference(), REFERENCE);
         let written = if by_id { "sha256:2" } else { REFERENCE };
-        prop_assert_eq!(&request.body["Image"], written);
-        prop_assert_eq!(successor.label(label::RELEASE), Some("7"));
-        prop_assert_eq!(successor.label("mine"), Some("1"));
-        prop_assert_eq!(successor.restart_policy_text(), case.policy);
-        prop_assert!(!successor.auto_remove(), "it would vanish when it stops");
-        prop_assert_eq!(successor.emulates_auto_remove(), case.auto_remove);
-        let noted = successor.label(label::NETWORKS).map(|text| serde_json::from_str::<Value>(text).unwrap());
+        assert_eq!(&request.body["Image"], written);
+        assert_eq!(successor.label(label::RELEASE), Some("7"));
+        assert_eq!(successor.label("mine"), Some("1"));
+        assert_eq!(successor.restart_policy_text(), case.policy);
+        assert!(!successor.auto_remove(), "it would vanish when it stops");
+        assert_eq!(successor.emulates_auto_remove(), case.auto_remove, "{case:?}");
+        let noted = successor.label(label::NETWORKS);
+        let noted = noted.map(|text| serde_json::from_str::<Value>(text).unwrap());
         let expected: Value = request.connect.iter().cloned().collect();
-        prop_assert_eq!(noted, (!request.connect.is_empty()).then_some(expected));
+        assert_eq!(noted, (!request.connect.is_empty()).then_some(expected));
 
-        prop_assert_eq!(verify(&original, &successor, images).unwrap(), []);
+        let differs = |other: &Inspected| !verify(&original, other, images).unwrap().is_empty();
+        assert!(!differs(&successor), "{case:?}");
         for policy in POLICIES.into_iter().filter(|policy| *policy != case.policy) {
-            let other = changed(&successor, "/HostConfig/RestartPolicy", restart_policy_document(policy));
-            prop_assert!(!verify(&original, &other, images).unwrap().is_empty(), "{} for {}", policy, case.policy);
+            let policy_document = restart_policy_document(policy);
+            let other = changed(&successor, "/HostConfig/RestartPolicy", policy_document);
+            assert!(differs(&other), "{policy} for {}", case.policy);
         }
         let other = changed(&successor, "/HostConfig/AutoRemove", json!(true));
-        prop_assert!(!verify(&original, &other, images).unwrap().is_empty(), "it has --rm");
-        if !request.connect.is_empty() {
-            prop_assert!(!verify(&original, &fresh, images).unwrap().is_empty(), "a network is missing");
-        }
+        assert!(differs(&other), "it has --rm");
+        assert!(
+            request.connect.is_empty() || differs(&fresh),
+            "a network is missing"
+        );
     }
+}
 
-    #[test]
-    fn a_copy_of_a_successor_is_what_the_original_was(case in case()) {
-        let image = image(&json!({}));
-        let images = Images { old: &image, new: &image };
+#[test]
+fn a_copy_of_a_successor_is_what_the_original_was() {
+    let image = image(&json!({}));
+    let images = Images {
+        old: &image,
+        new: &image,
+    };
+    let overrides = Overrides {
+        reference: REFERENCE,
+        by_id: None,
+        labels: &[],
+    };
+    for case in cases() {
         let original = inspected(&case.document);
-        let copy = |of: &Inspected| {
-            let overrides = Overrides { reference: REFERENCE, by_id: None, labels: &[] };
-            create_request(of, images, &overrides, case.api).unwrap()
-        };
+        let copy = |of: &Inspected| create_request(of, images, &overrides, case.api).unwrap();
         let (_, successor) = created(CANDIDATE, &copy(&original));
         let (_, again) = created(COPY, &copy(&successor));
-        prop_assert_eq!(again.emulates_auto_remove(), case.auto_remove);
-        prop_assert_eq!(verify(&original, &again, images).unwrap(), []);
-        prop_assert_eq!(differences(&successor, &again, images), []);
+        assert_eq!(again.emulates_auto_remove(), case.auto_remove);
+        assert_eq!(verify(&original, &again, images).unwrap(), []);
+        assert_eq!(differences(&successor, &again, images), []);
     }
 }

@@ -1,7 +1,5 @@
 //! References: what is read, what is refused, what is the same.
 
-use proptest::prelude::*;
-
 use delegate_upgrader::image::{ImageReference, ReferenceProblem, TargetSettings, manager_reference};
 
 const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
@@ -199,32 +197,4 @@ fn an_error_can_be_printed_whatever_was_given() {
         "\"Harness/delegate:1 \" is not an image reference: its tag may have up to 128 letters, digits, _ . and -, \
          and must not start with . or -"
     );
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn no_text_makes_it_panic(text in "\\PC*") {
-        let _ = text.parse::<ImageReference>();
-    }
-
-    // A dot in the first part would make it a registry, so the path has one in its second part only.
-    #[test]
-    fn a_normalised_reference_is_its_own_normal_form(
-        name in "([a-z]{1,5}(\\.[a-z]{2,3})?(:[1-9][0-9]{0,3})?/)?[a-z0-9]{1,5}([_-][a-z0-9]{1,3}){0,2}(/[a-z]{1,4}(\\.[a-z]{1,2})?)?",
-        tag in proptest::option::of("[A-Za-z0-9_][A-Za-z0-9_.-]{0,8}"),
-        pinned in any::<bool>(),
-    ) {
-        let tag = tag.map(|tag| format!(":{tag}")).unwrap_or_default();
-        let digest = if pinned { format!("@{DIGEST}") } else { String::new() };
-        let read = reference(&format!("{name}{tag}{digest}"));
-        let normal = reference(&read.normalised());
-        prop_assert_eq!(&normal, &read);
-        prop_assert_eq!(normal.normalised(), read.normalised());
-        // The Manager compares without the digest.
-        if !pinned {
-            prop_assert_eq!(&manager_reference(&read, &TargetSettings::default()), &read);
-        }
-    }
 }

@@ -137,7 +137,7 @@ pub fn eventually(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) 
     let start = Instant::now();
     while !holds() {
         assert!(start.elapsed() < limit, "not within {limit:?}: {what}");
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(250));
     }
 }
 

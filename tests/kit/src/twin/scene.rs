@@ -161,15 +161,6 @@ impl Twin {
         self.state().by_hand(hand)
     }
 
-    /// Removes an image as `docker rmi -f` does where no container with it runs. Containers with it can still be started
-    /// (seen on 20.10 and 28.5).
-    pub fn force_remove_image(&self, id: &ImageId) -> Image {
-        let mut state = self.state();
-        let removed = state.images.find(id.as_str()).cloned();
-        state.images.remove(id.as_str());
-        removed.expect("an image of that id")
-    }
-
     /// Changes a container's `HostConfig` as `docker update` does.
     pub fn update(&self, name_or_id: &str, change: impl FnOnce(&mut Value)) {
         let mut state = self.state();
