@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::proxy::Proxy;
 use kit::lab::{
-    Lab, Signal, V1, V2, assert_in_time, docker, end_of, eventually, follow, image, image_of, life,
+    Lab, Signal, V1, V2, assert_in_time, end_of, eventually, follow, image, image_of, life, running,
 };
 
 /// Enough for a replacement up to its commit, on a busy machine.
@@ -65,9 +65,10 @@ fn another_delegate_is_served_while_an_old_one_drains() {
     let (draining, log) = (life(&first).0, follow(&first));
     let daemon = lab.upgrader(V2).with("RUN_ON_START", "true").start();
     // Between two renames nobody has the name.
-    let named = format!("name=^/{second}$");
+    let named = format!("^/{second}$");
     eventually("the second one is replaced", PATIENCE, || {
-        docker(&["ps", "--filter", &named, "--format", "{{.Image}}"]) == image(V2)
+        let rows = running("name", &named);
+        rows.first().is_some_and(|(_, of, _)| *of == image(V2))
     });
     assert_eq!(image_of(&first), image(V2));
     assert!(life(&draining).2, "the first one's drain was over by then");

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::proxy::{Proxy, Treatment};
 use kit::lab::{
-    Lab, V1, V2, WITH_HEALTHCHECK, docker, env, eventually, expect, image, inspect, logs, project,
+    Lab, V1, V2, WITH_HEALTHCHECK, docker, env, eventually, expect, image, inspect, logs, project, running,
 };
 
 pub(crate) const FIRST: &str = "1.0.0";
@@ -127,8 +127,9 @@ pub(crate) fn engine_socket() -> String {
 
 /// Whether the container of that name runs that version; between two renames there is none.
 pub(crate) fn runs(name: &str, version: &str) -> bool {
-    let named = format!("name=^/{name}$");
-    docker(&["ps", "--filter", &named, "--format", "{{.Image}}"]) == upgrader_image(version)
+    let rows = running("name", &format!("^/{name}$"));
+    rows.first()
+        .is_some_and(|(_, image, _)| *image == upgrader_image(version))
 }
 
 /// The status and the body of an answer, if one comes.
@@ -149,22 +150,10 @@ fn get(address: &str, path: &str) -> Option<(u16, String)> {
     Some((code, body))
 }
 
-/// The addresses of containers that run.
-fn addresses(filter: &str) -> Vec<String> {
-    let ids = docker(&["ps", "--quiet", "--filter", filter]);
-    let address = |id| {
-        let format = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
-        let inspect = Command::new("docker")
-            .args(["inspect", "--format", format, id])
-            .output();
-        String::from_utf8_lossy(&inspect.expect("docker").stdout)
-            .trim()
-            .to_owned()
-    };
-    ids.lines()
-        .map(address)
-        .filter(|address| !address.is_empty())
-        .collect()
+/// The addresses of containers that run and have such a name.
+fn addresses(name: &str) -> Vec<String> {
+    let rows = running("name", name).into_iter();
+    rows.filter_map(|(_, _, address)| address).collect()
 }
 
 /// Asks all upgraders of a test whether they are alive, all the time.
@@ -177,7 +166,7 @@ pub(crate) struct Watch {
 impl Watch {
     pub(crate) fn begin(lab: &Lab) -> Self {
         let ends = Arc::new(AtomicBool::new(false));
-        let (end, named) = (Arc::clone(&ends), format!("name=^/{}-upgrader", lab.name));
+        let (end, named) = (Arc::clone(&ends), format!("^/{}-upgrader", lab.name));
         let watcher = thread::spawn(move || {
             let (mut misses, mut most) = (0, 0);
             while !end.load(Ordering::Relaxed) {
@@ -215,7 +204,7 @@ pub(crate) fn settings(document: &Value) -> Value {
 
 /// What the upgrader of that name says of itself; nothing between two renames.
 pub(crate) fn status(name: &str) -> Value {
-    let addresses = addresses(&format!("name=^/{name}$"));
+    let addresses = addresses(&format!("^/{name}$"));
     let answer = addresses.first().and_then(|address| get(address, "/status"));
     let json = answer.and_then(|(_, body)| serde_json::from_str(&body).ok());
     json.unwrap_or_default()
@@ -321,7 +310,7 @@ fn candidate_takes_over_when_the_old_upgrader_is_ended() {
         let upgrader = run(&lab, SECOND, &engine_socket(), &slow);
         let candidate = format!("{upgrader}.candidate");
         eventually("the new one is alive", Duration::from_secs(60), || {
-            !addresses(&format!("name=^/{candidate}$")).is_empty()
+            !addresses(&format!("^/{candidate}$")).is_empty()
         });
         let id = inspect(&candidate)["Id"].clone();
         // The candidate has looked around by then.

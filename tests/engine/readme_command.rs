@@ -10,7 +10,8 @@ use std::time::Duration;
 use crate::local_manager::{ACCOUNT, KEY};
 use kit::commands::{Block, assignment, blocks, words};
 use kit::lab::{
-    Lab, V1, V2, docker, eventually, expect, follow, image, image_of, life, logs, project, static_binary,
+    Lab, V1, V2, docker, eventually, expect, follow, image, image_of, inspect, life, logs, project, running,
+    static_binary,
 };
 
 /// The Manager's key as its UI shows it.
@@ -83,12 +84,12 @@ fn run_as_shown(lab: &Lab, number: usize, values: &[(&str, &str)], image: &str) 
 /// A delegate is in service while its container runs under its name, or while the proven candidate runs between the
 /// two renames of the commit.
 fn watch(lab: &Lab, names: [String; 2], stop: &Arc<AtomicBool>) -> thread::JoinHandle<(usize, usize)> {
-    let (filter, stop) = (format!("label={}", lab.label()), Arc::clone(stop));
+    let (label, stop) = (lab.label(), Arc::clone(stop));
     thread::spawn(move || {
         let (mut fewest, mut samples) = (usize::MAX, 0);
         while !stop.load(Ordering::Relaxed) {
-            let up = docker(&["ps", "--filter", &filter, "--format", "{{.Names}}"]);
-            let up: Vec<&str> = up.lines().collect();
+            let rows = running("label", &label);
+            let up: Vec<&str> = rows.iter().map(|(name, _, _)| name.as_str()).collect();
             let in_service = names.iter().filter(|name| {
                 let candidate = format!("{name}.candidate");
                 let retired = format!("{name}.retired");
@@ -164,7 +165,7 @@ fn the_documented_command_upgrades_two_delegates_without_a_moment_with_fewer() {
         "strangers were touched"
     );
     eventually("its HEALTHCHECK passes", Duration::from_secs(60), || {
-        docker(&["inspect", "--format", "{{.State.Health.Status}}", &upgrader]) == "healthy"
+        inspect(&upgrader)["State"]["Health"]["Status"] == "healthy"
     });
     let asked = logs(&manager_name);
     assert!(

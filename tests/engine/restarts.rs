@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 
 use kit::lab::{
     Daemon, Lab, Signal, Upgrader, V1, V2, assert_in_time, docker, end_of, eventually, expect, follow, image,
-    image_of, life, logs, send,
+    image_of, life, logs, running, send,
 };
 
 /// Enough for a replacement up to its commit, on a busy machine.
@@ -251,11 +251,7 @@ fn delegate_with_auto_remove_survives_a_restart_with_live_restore() {
 
 /// Whether a container runs; one that is gone does not.
 fn runs(id: &str) -> bool {
-    let seen = Command::new("docker")
-        .args(["inspect", "--format", "{{.State.Running}}", id])
-        .output()
-        .expect("docker inspect");
-    String::from_utf8_lossy(&seen.stdout).trim() == "true"
+    !running("id", id).is_empty()
 }
 
 /// With live-restore containers keep running without the engine, and it forgets which of them it was to stop.

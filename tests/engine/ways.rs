@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::compose::compose_command;
 use crate::local_manager::{ACCOUNT, KEY};
 use crate::readme_command::{manager, publish};
-use kit::lab::{Lab, V1, V2, docker, eventually, expect, image, inspect, logs, project};
+use kit::lab::{Lab, V1, V2, docker, eventually, expect, image, inspect, logs, project, running};
 
 const SOCKET: &str = "/var/run/docker.sock";
 
@@ -30,8 +30,8 @@ fn upgrader_image(lab: &Lab) -> String {
 
 /// Whether the container of that name runs that image; between two renames there is none.
 fn runs(name: &str, version: &str) -> bool {
-    let (named, of) = (format!("name=^/{name}$"), image(version));
-    docker(&["ps", "--filter", &named, "--format", "{{.Image}}"]) == of
+    let rows = running("name", &format!("^/{name}$"));
+    rows.first().is_some_and(|(_, of, _)| *of == image(version))
 }
 
 /// No root, no capability, nothing to write to; and it works.
@@ -51,7 +51,7 @@ fn assert_hardened(upgrader: &str) {
     assert_eq!(host["Memory"], 100 * 1024 * 1024);
     assert_eq!(document["Config"]["User"], "65532:65532");
     eventually("its HEALTHCHECK passes", Duration::from_secs(60), || {
-        docker(&["inspect", "--format", "{{.State.Health.Status}}", upgrader]) == "healthy"
+        inspect(upgrader)["State"]["Health"]["Status"] == "healthy"
     });
     let log = logs(upgrader);
     assert!(!log.contains(KEY) && !log.contains(" ERROR "), "{log}");

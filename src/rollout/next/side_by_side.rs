@@ -18,17 +18,18 @@ impl At<'_> {
     pub(super) fn side_by_side(&self, serving: &Member, candidate: &Member) -> Decided {
         let rollout = self.rollout;
         let proof = self.proof(candidate);
-        let is_changed = candidate
-            .fingerprint
-            .as_ref()
-            .is_some_and(|made_of| *made_of != serving.settings);
+        let made_of = candidate.fingerprint.as_ref();
+        let is_changed = made_of.is_some_and(|made_of| *made_of != serving.settings);
         let is_created = candidate.is_created();
         let is_down = !serving.is_in_use();
         let is_stopped = is_down && serving.has_been_down_for(LONG_GRACE, self.now);
         match (proof, &self.order) {
             _ if serving.is_copy && serving.is_successor_of(candidate) => {
                 let ending = candidate.end();
-                let cause = self.failure(candidate).unwrap_or(FailureCause::Exited { ending });
+                let cause = match self.proof(candidate) {
+                    Proof::Failed(cause) => cause,
+                    _ => FailureCause::Exited { ending },
+                };
                 self.reject(Row::MadeFromCandidate, candidate, cause)
             }
             // Its owner recreated the one in service.
@@ -78,13 +79,6 @@ impl At<'_> {
             }
             (Proof::Proven, _) => Row::NameRetired.act(Step::retire(rollout, serving)),
             (Proof::NotYet { reason, until }, _) => Row::Proving.wait(reason, until),
-        }
-    }
-
-    fn failure(&self, candidate: &Member) -> Option<FailureCause> {
-        match self.proof(candidate) {
-            Proof::Failed(cause) => Some(cause),
-            _ => None,
         }
     }
 

@@ -3,6 +3,7 @@
 
 pub mod engine;
 pub mod front;
+pub mod looks;
 pub mod servers;
 pub mod wire;
 
@@ -14,11 +15,10 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
+pub use looks::{end_of, image_of, inspect, life, running};
 use rustix::net::sockopt::socket_peercred;
-use rustix::process::{Pid, kill_process};
-use serde_json::Value;
-
 pub use rustix::process::Signal;
+use rustix::process::{Pid, kill_process};
 
 /// The label on every container and network of a test.
 pub const LABEL: &str = "io.delegate-upgrader.test";
@@ -199,19 +199,18 @@ impl Lab {
         }
     }
 
-    /// `name=…`, the filter for this test's containers. The mark of a rejected image has none of its delegate's labels.
+    /// A filter for the names of this test's containers. The mark of a rejected image has none of its delegate's labels.
     fn named(&self) -> String {
-        format!("name=^/{}-", self.name)
+        format!("^/{}-", self.name)
     }
 
     /// The names of this test's containers, stopped ones too, without the test's name before them.
     pub fn names(&self) -> Vec<String> {
-        let filter = self.named();
-        let listed = docker(&["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"]);
-        let mut names: Vec<String> = listed
-            .lines()
-            .map(|name| {
-                name.trim_start_matches(&self.name)
+        let mut names: Vec<String> = looks::listed("all=1&", "name", &self.named())
+            .iter()
+            .map(|row| {
+                looks::name(row)
+                    .trim_start_matches(&self.name)
                     .trim_start_matches('-')
                     .to_owned()
             })
@@ -227,58 +226,6 @@ pub fn logs(name: &str) -> String {
         .output()
         .expect("docker logs");
     String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-pub fn inspect(name: &str) -> Value {
-    let text = docker(&["inspect", name]);
-    let mut list: Vec<Value> = serde_json::from_str(&text).expect("docker inspect prints JSON");
-    list.remove(0)
-}
-
-/// What tells one life of one container from another.
-pub fn life(name: &str) -> (String, String, bool, String) {
-    let container = inspect(name);
-    let text = |pointer| {
-        container
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let running = container
-        .pointer("/State/Running")
-        .and_then(Value::as_bool)
-        .unwrap_or_default();
-    (
-        text("/Id"),
-        text("/State/StartedAt"),
-        running,
-        text("/HostConfig/RestartPolicy/Name"),
-    )
-}
-
-pub fn image_of(name: &str) -> String {
-    docker(&["inspect", "--format", "{{.Config.Image}}", name])
-}
-
-/// Waits until a container does not run any more, or is gone; when that was, as the engine says, where it is still there.
-pub fn end_of(id: &str, limit: Duration) -> DateTime<Utc> {
-    let mut finished_at = None;
-    eventually(&format!("{id} has ended"), limit, || {
-        let seen = Command::new("docker")
-            .args([
-                "inspect",
-                "--format",
-                "{{.State.Running}} {{.State.FinishedAt}}",
-                id,
-            ])
-            .output()
-            .expect("docker inspect");
-        let said = String::from_utf8_lossy(&seen.stdout).trim().to_owned();
-        finished_at = said.strip_prefix("false ").and_then(|time| time.parse().ok());
-        finished_at.is_some() || String::from_utf8_lossy(&seen.stderr).contains("No such object")
-    });
-    finished_at.unwrap_or_else(Utc::now)
 }
 
 /// The contract: a drain ends within 2 s of its deadline, and not before it.
@@ -314,7 +261,7 @@ impl Drop for Lab {
                 .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
                 .unwrap_or_default()
         };
-        for id in listed(&["ps", "--all", "--quiet"], &self.named()).lines() {
+        for id in listed(&["ps", "--all", "--quiet"], &format!("name={}", self.named())).lines() {
             let _ = Command::new("docker")
                 .args(["rm", "--force", "--volumes", id])
                 .output();

@@ -1,7 +1,7 @@
 //! Enough of HTTP/1.1 over a unix socket for a proxy that counts calls, and for asking the engine past it: whole
 //! messages, kept as the bytes they came in. And enough of it for what a daemon serves.
 
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
@@ -191,14 +191,23 @@ pub fn get(url: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap_or_else(|error| panic!("{url}: {error}"));
     let limit = Some(Duration::from_secs(30));
     stream.set_read_timeout(limit).expect("a limit");
+    let (status, body) =
+        exchange(&mut stream, address, path).unwrap_or_else(|error| panic!("{url}: {error}"));
+    assert_eq!(status, 200, "{url}: {body}");
+    body
+}
+
+/// Status and body of the answer to a question.
+pub(super) fn exchange(
+    stream: &mut (impl io::Read + io::Write),
+    host: &str,
+    path: &str,
+) -> io::Result<(u16, String)> {
     // The answer to the older version is not in chunks, and ends with the connection.
-    let asked = format!("GET /{path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
+    write!(stream, "GET /{path} HTTP/1.0\r\nHost: {host}\r\n\r\n")?;
     let mut answer = String::new();
-    stream
-        .write_all(asked.as_bytes())
-        .and_then(|()| stream.read_to_string(&mut answer))
-        .unwrap_or_else(|error| panic!("{url}: {error}"));
-    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
-    assert!(head.split(' ').nth(1) == Some("200"), "{url}: {head}");
-    body.to_owned()
+    stream.read_to_string(&mut answer)?;
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
+    status.zip(body).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
