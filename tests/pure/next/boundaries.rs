@@ -14,7 +14,7 @@ fn half_a_second_beyond_its_time_a_container_is_stopped_at_once() {
         Scene::new().serving(new().running(90, 90)).draining(4000, old)
     };
     check(vec![
-        (asked(-3000), "draining_stop: wait 3500ms, draining"),
+        (asked(-2500), "draining_stop: wait 3s, draining"),
         (asked(499), "draining_stop: wait 1ms, draining"),
         (asked(500), "draining_stop: stop old within 0s"),
     ]);
