@@ -20,7 +20,8 @@ fn ask(path: &str) -> io::Result<(u16, String)> {
 /// The containers in the engine's list that match a filter, with further parameters of the query.
 pub(super) fn listed(parameters: &str, filter: &str, value: &str) -> Vec<Value> {
     let filters = serde_json::json!({ filter: [value] }).to_string();
-    let encoded: String = filters.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let encoded: Vec<String> = filters.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let encoded = encoded.concat();
     let (status, body) =
         ask(&format!("containers/json?{parameters}filters={encoded}")).expect("the engine answers");
     assert_eq!(status, 200, "{body}");
