@@ -210,6 +210,10 @@ pub(crate) fn scope(settings: &Settings) -> Scope {
     let is_local = matches!(settings.engine, EngineHost::Unix(_));
     Scope {
         workload_names: settings.workload_names.clone(),
+        account: match &settings.source {
+            Source::Manager(manager) => Some(manager.account_id.clone()),
+            Source::Fixed(_) | Source::None => None,
+        },
         health: settings.health.clone(),
         stop_timeout: settings.stop_timeout,
         own_id: host::own_container(),
@@ -294,7 +298,7 @@ fn credentials(settings: &Settings) -> Credentials {
         path: config.directory.join("config.json"),
         named: config.is_named,
     });
-    Credentials::new(given, file)
+    Credentials::new(given, file).with_inline(settings.docker_auth_config.clone())
 }
 
 fn manager_config(

@@ -29,6 +29,10 @@ use crate::text::{duration, time};
 /// How soon an engine or an API server that cannot be reached is tried again.
 const API_RETRY: Duration = Duration::from_secs(5);
 
+/// How long a daemon in a container waits for the engine at its socket. A socket that was mounted as a file stays the
+/// one of that time: after a restart of the engine, only a restart of the container leads to the new one.
+const SOCKET_TIMEOUT: Duration = Duration::from_secs(300);
+
 /// How long a single run waits for one that has become unreachable.
 const API_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -47,6 +51,8 @@ pub struct Options {
     pub health_only: bool,
     /// Who hears of outcomes elsewhere.
     pub listeners: Arc<Listeners>,
+    /// Whether the engine is reached by a socket that is mounted into this program's container.
+    pub has_mounted_socket: bool,
 }
 
 /// The clock of a reconciler that lives in the loop: it is read before and after each observation, and so shows that the
@@ -58,7 +64,8 @@ pub fn clock_of_the_loop(clock: Clock, liveness: Liveness) -> Clock {
     })
 }
 
-/// Runs until `shutdown` completes, and returns what that says. `liveness` hears of the loop each time it begins or ends
+/// Runs until `shutdown` completes, and returns what that says; or `None` once a mounted socket has been dead for five
+/// minutes. `liveness` hears of the loop each time it begins or ends
 /// something.
 ///
 /// Work in progress is dropped at once then. That is safe at every point, because all that was begun is on the
@@ -70,7 +77,7 @@ pub async fn run<C: Controller, T>(
     status: Publisher,
     liveness: Liveness,
     shutdown: impl Future<Output = T>,
-) -> T {
+) -> Option<T> {
     let mut shutdown = pin!(shutdown);
     let scheduled = if options.health_only {
         Mode::ReportOnly
@@ -83,6 +90,7 @@ pub async fn run<C: Controller, T>(
         Mode::ReportOnly
     });
     let mut api_error = None;
+    let mut unreachable_since = None;
     // When the scheduled run was due whose outcome is not logged yet.
     let mut due = None;
     let mut is_running = false;
@@ -93,9 +101,15 @@ pub async fn run<C: Controller, T>(
         status.send_modify(|status| status.next_run = next);
         let outcome = tokio::select! {
             biased;
-            ended = &mut shutdown => break ended,
+            ended = &mut shutdown => break Some(ended),
             outcome = reconciler.reconcile() => outcome,
         };
+        let is_dead = options.has_mounted_socket && outcome.as_ref().is_err_and(C::is_unreachable);
+        unreachable_since = is_dead.then(|| unreachable_since.unwrap_or_else(Instant::now));
+        liveness.set_unreachable_since(unreachable_since);
+        if unreachable_since.is_some_and(|since| since.elapsed() >= SOCKET_TIMEOUT) {
+            break None;
+        }
         log_reach::<C>(&mut api_error, outcome.as_ref().err());
         let is_reachable = outcome.is_ok();
         if let Ok(report) = &outcome {
@@ -138,7 +152,7 @@ pub async fn run<C: Controller, T>(
         liveness.wakes_in(wait);
         tokio::select! {
             biased;
-            ended = &mut shutdown => break ended,
+            ended = &mut shutdown => break Some(ended),
             Some(tick) = trigger.next() => {
                 if !reconciler.stands_by() {
                     due = Some(time::text(tick.due));

@@ -7,11 +7,15 @@ use super::run::made;
 use super::{Exit, fail, print};
 use crate::app;
 use crate::config::Settings;
-use crate::engine::EngineError;
+use crate::container::ApiVersion;
+use crate::engine::{Engine as _, EngineError};
 use crate::host::hold;
 use crate::reconcile::operator::OperatorError;
 use crate::schedule::moment;
 use crate::text::time;
+
+/// Docker 23.0: from this version of its API on, a prune without a filter leaves volumes with a name alone.
+const PRUNES_ANONYMOUS_ONLY: ApiVersion = ApiVersion::new(1, 42);
 
 pub(super) async fn pause(settings: &Settings, until: Option<&str>) -> Result<Exit, Exit> {
     may_change(settings)?;
@@ -21,12 +25,22 @@ pub(super) async fn pause(settings: &Settings, until: Option<&str>) -> Result<Ex
     hold::pause(&engine, now, until)
         .await
         .map_err(|error| unavailable(&error))?;
+    // Later engines prune only volumes without a name.
+    let lasts = engine
+        .info()
+        .await
+        .is_ok_and(|info| info.api >= PRUNES_ANONYMOUS_ONLY);
+    let note = if lasts {
+        ""
+    } else {
+        "\nOn this version of Docker, `docker volume prune` and `docker system prune --volumes` would end the pause."
+    };
     let end = until.map_or_else(
         || "until you run `delegate-upgrader resume`".to_owned(),
         |until| format!("until {} (or run `delegate-upgrader resume`)", time::text(until)),
     );
     Ok(print(&format!(
-        "Upgrades are paused on this host {end}. Running replacements will finish; health checks continue."
+        "Upgrades are paused on this host {end}. Running replacements will finish; health checks continue.{note}"
     )))
 }
 

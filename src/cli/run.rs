@@ -16,7 +16,7 @@ use super::{Exit, fail};
 use crate::app::{self, SetupError, Upgrader};
 use crate::config::{Settings, Source};
 use crate::daemon;
-use crate::engine::EngineCalls;
+use crate::engine::{EngineCalls, EngineHost};
 use crate::events::Listeners;
 use crate::events::ledger::Ledger;
 use crate::host;
@@ -57,11 +57,18 @@ pub(super) async fn run(settings: Settings) -> Result<Exit, Exit> {
                 next = reloaded(&mut hang_ups, &settings, &listener) => Some(next),
             }
         });
-        let Some(next) = Box::pin(daemon.run(started_at, ended)).await else {
-            info!("shutting down; unfinished replacements resume at the next start");
-            return Ok(Exit::Ok);
-        };
-        daemon = next;
+        match Box::pin(daemon.run(started_at, ended)).await {
+            Some(Some(next)) => daemon = next,
+            Some(None) => {
+                info!("shutting down; unfinished replacements resume at the next start");
+                return Ok(Exit::Ok);
+            }
+            None => {
+                let problem = "nothing has answered at the mounted Docker socket for 5m; ending, so that this container's \
+                               restart policy mounts the present socket";
+                return Err(fail(problem, Exit::Unavailable));
+            }
+        }
     }
 }
 
@@ -109,7 +116,7 @@ async fn upgrader(
     let make = async |settings: &Settings, Parts { clock, ledger }| {
         let upgrader = app::upgrader(settings, !settings.disable_auto_upgrade, clock).await;
         let upgrader = upgrader.map_err(|error| error.to_string())?;
-        let upgrader = upgrader.with_ledger(ledger).watching();
+        let upgrader = upgrader.with_ledger(ledger).watching().with_retries();
         let counts = (upgrader.engine_calls(), upgrader.manager_requests());
         Ok((upgrader, counts.0, counts.1))
     };
@@ -159,8 +166,8 @@ impl<C: Controller> Daemon<C> {
         })
     }
 
-    /// Runs until `ended` completes, and returns what that says.
-    async fn run<T>(self, started_at: DateTime<Utc>, ended: impl Future<Output = T>) -> T {
+    /// As [`daemon::run`].
+    async fn run<T>(self, started_at: DateTime<Utc>, ended: impl Future<Output = T>) -> Option<T> {
         let (settings, liveness) = (self.settings, self.liveness);
         let state = Status {
             config_hash: settings.hash(),
@@ -182,6 +189,8 @@ impl<C: Controller> Daemon<C> {
             run_on_start: settings.run_on_start,
             health_only: settings.disable_auto_upgrade,
             listeners: self.listeners,
+            has_mounted_socket: host::own_container().is_some()
+                && matches!(settings.engine, EngineHost::Unix(_)),
         };
         let ended = daemon::run(self.controller, self.trigger, options, publisher, liveness, ended).await;
         notifier.abort();

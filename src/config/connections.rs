@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::{Map, Value};
+
 use super::parse;
 use super::reader::{Given, Reader};
 use super::variables::{Environment, Variable};
@@ -91,6 +93,13 @@ pub(super) fn registry(reader: &mut Reader, env: &Environment) -> Option<Registr
         _ => {}
     }
     None
+}
+
+pub(super) fn docker_auth_config(reader: &mut Reader, env: &Environment) -> Option<Secret> {
+    // The logins in it are read with each question to a registry, as those of a config.json.
+    let is_object = |text: &str| serde_json::from_str::<Map<String, Value>>(text).is_ok();
+    let parse = |text: &str| is_object(text).then(|| Secret::new(text)).ok_or_else(String::new);
+    reader.read_as(&env.docker_auth_config, parse, |_| "***".to_owned())
 }
 
 pub(super) fn docker_config(reader: &mut Reader, env: &Environment) -> Option<DockerConfig> {

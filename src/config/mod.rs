@@ -78,6 +78,8 @@ pub struct Settings {
     pub health_action: HealthAction,
     /// `REGISTRY_USERNAME` and `REGISTRY_PASSWORD`.
     pub registry: Option<RegistryLogin>,
+    /// `DOCKER_AUTH_CONFIG`.
+    pub docker_auth_config: Option<Secret>,
     /// `DOCKER_CONFIG`, else `$HOME/.docker`; `None` without a home.
     pub docker_config: Option<DockerConfig>,
     /// The connection to the Manager and to the receivers of events.

@@ -18,6 +18,8 @@ use crate::schedule::zone::Zone;
 use crate::text::duration;
 
 const SECOND: Duration = Duration::from_secs(1);
+/// `SCHEDULE_JITTER` where nobody has chosen a schedule.
+const DEFAULT_JITTER: Duration = Duration::from_secs(300);
 
 /// Reads every variable, whatever is wrong with the others.
 pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings, ConfigErrors> {
@@ -26,7 +28,7 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
     let source = connections::source(&mut reader, env, disable_auto_upgrade);
     let workload_names = reader.read_as(&env.upgrader_workload_name, parse::names, |names| names.join(","));
     let schedule = schedule(&mut reader, env);
-    let schedule_jitter = reader.duration(&env.schedule_jitter, Duration::ZERO);
+    let schedule_jitter = schedule_jitter(&mut reader, env);
     let run_on_start = reader.flag(&env.run_on_start);
     let stop_timeout = reader.duration(&env.container_stop_timeout, SECOND);
     let strategy = reader.word(&env.upgrade_strategy);
@@ -56,6 +58,7 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
         if *is_on { "auto" } else { "off" }.to_owned()
     });
     let registry = connections::registry(&mut reader, env);
+    let docker_auth_config = connections::docker_auth_config(&mut reader, env);
     let docker_config = connections::docker_config(&mut reader, env);
     let health = health(&mut reader, env, disable_auto_upgrade);
     let health_action = reader.word(&env.health_action);
@@ -97,6 +100,7 @@ pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings
             self_upgrade,
             health_action,
             registry,
+            docker_auth_config,
             docker_config,
             egress,
             notifications,
@@ -142,6 +146,20 @@ fn schedule(reader: &mut Reader, env: &Environment) -> Option<Schedule> {
     Some(schedule)
 }
 
+/// Hosts that all have the default schedule would pull at the same second.
+fn schedule_jitter(reader: &mut Reader, env: &Environment) -> Duration {
+    if env.schedule_jitter.is_set() {
+        return reader.duration(&env.schedule_jitter, Duration::ZERO);
+    }
+    let jitter = if env.schedule.is_set() {
+        Duration::ZERO
+    } else {
+        DEFAULT_JITTER
+    };
+    reader.note(&env.schedule_jitter, duration::text(jitter));
+    jitter
+}
+
 fn check_deadline(reader: &mut Reader, env: &Environment, time: Duration, deadline: Duration) {
     let are_read =
         !reader.problems.names(env.healthy_time.row) && !reader.problems.names(env.healthy_deadline.row);
@@ -178,6 +196,7 @@ fn target(reader: &mut Reader, env: &Environment) -> TargetSettings {
                 text.parse::<MaxVersion>().map_err(|()| String::new())
             }),
         },
+        pull: reader.word(&env.pull),
     }
 }
 
@@ -190,8 +209,8 @@ fn health(reader: &mut Reader, env: &Environment, health_only: bool) -> HealthSe
             let warning = "used for the delegate's tasks only, since HEALTH_PROBE is exec";
             reader.problems.warn(&env.health_port, warning);
         }
-    } else {
-        reader.unused(&[&env.health_command], " without HEALTH_PROBE=exec");
+    } else if probe != ProbeKind::Auto {
+        reader.unused(&[&env.health_command], " without HEALTH_PROBE=exec or auto");
     }
     HealthSettings {
         interval: reader.duration(&env.health_interval, SECOND),

@@ -169,7 +169,8 @@ variables! {
         schedule = row("SCHEDULE", Value("0 */1 * * *"), crate::schedule::ACCEPTED, "When to upgrade: [a schedule](#schedules).");
         tz = row("TZ", Derived("the host's zone, else `UTC`"), "an IANA time zone such as Europe/Berlin or UTC",
             "The time zone of `SCHEDULE`, of windows and of dates. A container without `/etc/localtime` is in `UTC`.");
-        schedule_jitter = row("SCHEDULE_JITTER", Value("0s"), DURATION, "Each run waits a random time up to this.");
+        schedule_jitter = row("SCHEDULE_JITTER", Derived("`0s`; `5m` without `SCHEDULE`"), DURATION,
+            "Each run waits a random time up to this, so that not all hosts pull at once.");
         upgrade_window = row("UPGRADE_WINDOW", Unset, crate::schedule::window::ACCEPTED,
             "When upgrades may start: [windows](#upgrade-windows). Running ones finish at any time.");
         upgrade_delay = row("UPGRADE_DELAY", Value("0s"), DURATION,
@@ -214,6 +215,9 @@ variables! {
             "a month or a version of the delegate such as 26.03 or 26.03.88501",
             "Newer versions are reported (`held_back`) and not taken; `26.03` is all of March 2026. A tag without a version is not \
              taken either.");
+        pull = row("PULL", Value("always"), "always, missing or never",
+            "`missing`: a version or digest that is on the host is not pulled; `never`: nothing is pulled, since images are loaded \
+             with `docker load`. With `always`, a version that is on the host is used when its registry cannot be reached.");
         registry_username = row("REGISTRY_USERNAME", Unset, "the user name for REGISTRY_PASSWORD",
             "The login for [private registries](private-registries.md).");
         registry_password = row("REGISTRY_PASSWORD", Unset, "the password for REGISTRY_USERNAME",
@@ -221,6 +225,8 @@ variables! {
         registry_password_file = row("REGISTRY_PASSWORD_FILE", Unset,
             "the path of a readable file that holds only the password, instead of REGISTRY_PASSWORD",
             "The password as a file. One line break at the end is dropped.");
+        docker_auth_config = row("DOCKER_AUTH_CONFIG", Unset, "the text of a config.json: a JSON object with the registries' logins under auths",
+            "Registry logins without a file, as Docker's own client reads them; they go before those of `config.json`.").secret();
         docker_config = row("DOCKER_CONFIG", Derived("`$HOME/.docker`"), "the directory of Docker's config.json",
             "Registry logins; without `DOCKER_CERT_PATH` the engine's certificates, too.");
         swarm = row("SWARM", Value("auto"), "auto or off",
@@ -236,7 +242,8 @@ variables! {
             "The delegate's health path.");
         health_command = row("HEALTH_COMMAND", Value("curl -sf http://localhost:3460/api/health"),
             "a command, or a JSON array such as [\"/probe\",\"--quick\"]",
-            "With `HEALTH_PROBE=exec` only: 0 is healthy. A text is run by `/bin/sh -c`, an array as it is. It has ten seconds.");
+            "Run in the container with `HEALTH_PROBE=exec`, and with `auto` in a new container whose health endpoint cannot be reached: \
+             0 is healthy. A text is run by `/bin/sh -c`, an array as it is. It has ten seconds.");
         health_action = row("HEALTH_ACTION", Value("report"), "report or restart",
             "What happens to a delegate whose last three health checks failed: [`restart`](replacement.md#restarts-of-unhealthy-delegates) \
              restarts it, as `docker restart` does.");

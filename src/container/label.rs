@@ -8,6 +8,8 @@ pub const WATCHTOWER_ENABLE: &str = "com.centurylinklabs.watchtower.enable";
 pub const STRATEGY: &str = "io.delegate-upgrader.strategy";
 /// On a delegate: its own `CONTAINER_STOP_TIMEOUT`.
 pub const STOP_TIMEOUT: &str = "io.delegate-upgrader.stop-timeout";
+/// On a delegate: its own `HEALTHY_DEADLINE`.
+pub const HEALTHY_DEADLINE: &str = "io.delegate-upgrader.healthy-deadline";
 /// On a delegate: the version it stays at.
 pub const PIN: &str = "io.delegate-upgrader.pin";
 /// On a delegate: no replacement of it begins before then.

@@ -17,6 +17,9 @@ pub use state::{ApiVersion, ContainerSummary, RunState, SWARM_TASK, is_listed};
 /// The environment variable by which a container says which delegate it is a replica of.
 pub const DELEGATE_NAME_VARIABLE: &str = "DELEGATE_NAME";
 
+/// The environment variable that says which Harness account a delegate belongs to.
+pub const ACCOUNT_ID_VARIABLE: &str = "ACCOUNT_ID";
+
 /// The environment variable that says where an upgrader listens.
 pub const LISTEN_ADDR_VARIABLE: &str = "LISTEN_ADDR";
 

@@ -12,10 +12,11 @@ use crate::engine::{
     API_CALLS, ApiCall, DockerEngine, Engine as _, EngineError, HEALTH_ACTION_RESTART, HEALTH_PROBE_EXEC,
     MUTABLE_TAGS, Purpose, SWARM,
 };
+use crate::host;
 use crate::host::capacity::{Disk, Room};
 use crate::host::hold::read_records;
 use crate::image::is_mutable_tag;
-use crate::observe::{Observer, Scope};
+use crate::observe::{Observer, Scope, WAY_OUT};
 use crate::rollout::{Memory, Rollout};
 use crate::status::report::none_found;
 use crate::text::{size, time};
@@ -49,6 +50,9 @@ pub(super) async fn check(
         Ok(info) => info,
         Err(error) => {
             let advice = match &error {
+                EngineError::Unreachable(problem) if problem.contains("ermission denied") => {
+                    host::socket_advice().to_owned()
+                }
                 EngineError::Unreachable(_) | EngineError::TimedOut(_) => {
                     "check that Docker is running, its socket is mounted and this user may use it (DOCKER_HOST)"
                         .to_owned()
@@ -110,11 +114,27 @@ pub(super) async fn check(
         checks.ok("delegates", names.join(", "));
     }
     if needs.upgrades && !rollouts.is_empty() {
+        weak_proofs(&rollouts, checks);
         disk(engine.as_ref(), &scope.disk(), &rollouts, checks).await;
         updaters::check(engine.as_ref(), &scope, &rollouts, checks).await;
         pause(engine.as_ref(), checks).await;
     }
     Some(Host { rollouts, refused })
+}
+
+/// The delegates whose health endpoint cannot be reached from here.
+fn weak_proofs(rollouts: &[Rollout], checks: &mut Checks) {
+    let serving = rollouts.iter().filter_map(|rollout| rollout.serving.as_ref());
+    for serving in serving.filter(|serving| serving.health.is_weak()) {
+        let (name, detail) = (&serving.name, &serving.health.detail);
+        checks.warn(
+            "health",
+            format!(
+                "{name} can only be seen to run ({detail}); a new image is tried with HEALTH_COMMAND in the container, and \
+                 where that is not possible, proven by running alone: {WAY_OUT}"
+            ),
+        );
+    }
 }
 
 /// Whether changes are paused. That this cannot be read is said among the permissions.

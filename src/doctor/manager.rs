@@ -99,8 +99,10 @@ fn check_delegate(
     };
     let severity = match &reason {
         // The Manager's own line says why.
-        Reason::TargetUnknown(_) => return None,
-        Reason::CustomImage { .. } => Severity::Warn,
+        Reason::TargetUnknown { .. } => return None,
+        Reason::CustomImage { .. } | Reason::OtherGeneration { .. } | Reason::OtherAccount { .. } => {
+            Severity::Warn
+        }
         Reason::DigestUnknown { .. } if health_only => Severity::Warn,
         reason if reason.is_failure() => Severity::Fail,
         _ => Severity::Ok,

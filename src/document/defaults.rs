@@ -11,6 +11,7 @@
 use serde_json::{Map, Value};
 
 use super::unset::{is_unset, same_or_unset};
+use crate::container::DELEGATE_NAME_VARIABLE;
 
 /// Fields whose value is the image's where the owner gave none.
 pub(super) const SCALARS: [&str; 4] = ["User", "WorkingDir", "StopSignal", "ArgsEscaped"];
@@ -45,6 +46,11 @@ pub(super) fn env_is_default(container: &[&str], image: &[&str]) -> bool {
     container == image || (!image.is_empty() && image.get(..1) == Some(container))
 }
 
+/// The same, but for the variable that makes a container a delegate: the next image may not have it.
+pub(super) fn env_is_of_image(name: &str, container: &[&str], image: &[&str]) -> bool {
+    name != DELEGATE_NAME_VARIABLE && env_is_default(container, image)
+}
+
 /// The entries of an environment with this name, in order.
 pub(super) fn env_entries<'a>(config: &'a Map<String, Value>, name: &str) -> Vec<&'a str> {
     env_of(config).filter(|entry| env_name(entry) == name).collect()
@@ -69,7 +75,7 @@ fn env(config: &mut Map<String, Value>, image: &Map<String, Value>) {
     let kept: Vec<Value> = env_of(config)
         .filter(|entry| {
             let name = env_name(entry);
-            !env_is_default(&env_entries(config, name), &env_entries(image, name))
+            !env_is_of_image(name, &env_entries(config, name), &env_entries(image, name))
         })
         .map(Value::from)
         .collect();

@@ -9,6 +9,7 @@ use crate::container::Inspected;
 #[derive(Clone, Copy)]
 enum Shape {
     Needed,
+    NeededList,
     Object,
     Array,
     Strings,
@@ -20,6 +21,7 @@ impl Shape {
         let value = value.filter(|value| !value.is_null());
         match self {
             Self::Needed => value.is_some_and(Value::is_object),
+            Self::NeededList => value.is_some_and(Value::is_array),
             Self::Object => value.is_none_or(Value::is_object),
             Self::Array => value.is_none_or(Value::is_array),
             Self::Text => value.is_none_or(Value::is_string),
@@ -34,7 +36,7 @@ impl Shape {
     fn describe(self) -> &'static str {
         match self {
             Self::Needed | Self::Object => "an object",
-            Self::Array => "a list",
+            Self::Array | Self::NeededList => "a list",
             Self::Text => "a string",
             Self::Strings => "a list of strings",
         }
@@ -57,13 +59,15 @@ const CONTAINER: [(&str, Shape); 17] = [
     ("/HostConfig/PortBindings", Shape::Object),
     ("/HostConfig/Binds", Shape::Strings),
     ("/HostConfig/Mounts", Shape::Array),
-    ("/NetworkSettings/Networks", Shape::Object),
-    ("/Mounts", Shape::Array),
+    ("/NetworkSettings/Networks", Shape::Needed),
+    ("/Mounts", Shape::NeededList),
 ];
 
 const IMAGE: [(&str, Shape); 9] = [
     ("", Shape::Needed),
-    ("/Config", Shape::Object),
+    // Without it the defaults are unknown, which is not the same as none: the containerd store shows that for an image
+    // whose configuration it has lost (28.5 to 29.1).
+    ("/Config", Shape::Needed),
     ("/Config/Env", Shape::Strings),
     ("/Config/Labels", Shape::Object),
     ("/Config/ExposedPorts", Shape::Object),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::docker::messages;
+use crate::net::retry::Retry;
 use crate::text::duration;
 
 /// Why the engine did not do what it was asked.
@@ -73,6 +74,27 @@ impl EngineError {
             )
         } else {
             message
+        }
+    }
+
+    /// Whether the engine could not reach the registry at all.
+    pub(crate) fn is_registry_unreachable(&self) -> bool {
+        matches!(self, Self::Refused { message, .. } if messages::is_registry_unreachable(message))
+    }
+
+    /// Whether a question to a registry, or a pull, that failed so is worth another attempt: not where a login is missing, or
+    /// the image, or room for it.
+    pub(crate) fn retry(&self) -> Retry {
+        let is_over = self.is_auth_error() || self.is_disk_full();
+        let may_pass = match self {
+            Self::Refused { message, .. } => !is_over && !messages::is_missing_image(message),
+            Self::TimedOut(_) | Self::Unreachable(_) => true,
+            Self::NotFound(_) | Self::Conflict(_) | Self::Unauthorized(_) | Self::Malformed(_) => false,
+        };
+        if may_pass {
+            Retry::Later(None)
+        } else {
+            Retry::Never
         }
     }
 

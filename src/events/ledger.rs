@@ -359,6 +359,7 @@ fn standing(kind: ReasonKind) -> Standing {
         | Kind::DigestUnknown
         | Kind::PullFailed
         | Kind::TooLittleDisk
+        | Kind::RecreatedByAnother
         | Kind::WrongPlatform
         | Kind::Obstacle
         | Kind::CannotStartFirst
@@ -378,6 +379,8 @@ fn standing(kind: ReasonKind) -> Standing {
         | Kind::OptedOut
         | Kind::NotRunning
         | Kind::CustomImage
+        | Kind::OtherGeneration
+        | Kind::OtherAccount
         | Kind::HeldBack
         | Kind::Pinned
         | Kind::Snoozed

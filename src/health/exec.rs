@@ -66,6 +66,24 @@ impl ExecProbe {
         }
     }
 
+    /// The same after the endpoint could not be reached. A command that cannot be run says nothing: then the container is
+    /// healthy for running, as `unreached` has it.
+    pub async fn instead_of<E: Engine>(
+        &self,
+        unreached: Health,
+        engine: &E,
+        unfinished: &Unfinished,
+    ) -> Health {
+        let health = self.run(engine, unfinished).await;
+        if health.is_healthy() || health.failed_checks > 0 {
+            return health;
+        }
+        Health {
+            detail: format!("{}; {}", unreached.detail, health.detail),
+            ..unreached
+        }
+    }
+
     async fn outcome<E: Engine>(&self, engine: &E, unfinished: &Unfinished) -> Result<Health, EngineError> {
         if let Some(exec) = unfinished.with(|commands| commands.get(&self.id).cloned()) {
             match engine.exec_exit_code(&exec).await {

@@ -21,6 +21,9 @@ use crate::text::shortened;
 pub use exec::{ExecProbe, Unfinished};
 pub use work::{Work, WorkReader};
 
+/// The finding where `HEALTH_PROBE=running` asks for no more.
+const RUNNING: &str = "running";
+
 /// Characters of a command's output that are shown.
 const MAX_OUTPUT: usize = 200;
 
@@ -112,6 +115,11 @@ impl Health {
         self.status == HealthStatus::Healthy
     }
 
+    /// Whether this is only known to run, so that the image is hardly proven.
+    pub fn is_weak(&self) -> bool {
+        self.probe == Probe::Running && self.is_healthy() && self.detail != RUNNING
+    }
+
     /// Whether the container was checked: one that is paused, has ended or is about to stop is not.
     pub fn is_of_a_check(&self) -> bool {
         self.probe != Probe::Running || self.is_healthy()
@@ -187,7 +195,7 @@ pub fn question(
         state => return Err(Health::unhealthy(Probe::Running, state.as_str())),
     }
     match (settings.probe, by_engine(container)) {
-        (ProbeKind::Running, _) => return Err(Health::healthy(Probe::Running, "running")),
+        (ProbeKind::Running, _) => return Err(Health::healthy(Probe::Running, RUNNING)),
         (ProbeKind::Engine, None) => {
             return Err(Health::unhealthy(
                 Probe::Engine,
@@ -255,6 +263,13 @@ pub fn of_helper(is_ready: bool) -> Health {
         (HealthStatus::Starting, "the helper has not said that it is ready")
     };
     Health::new(status, Probe::Running, detail)
+}
+
+/// The command by which a candidate is proven where its endpoint cannot be reached: that it runs says little of a new image.
+/// `None` where the settings ask for one probe only.
+pub fn fallback(container: &Inspected, settings: &HealthSettings) -> Option<ExecProbe> {
+    let is_auto = settings.probe == ProbeKind::Auto;
+    is_auto.then(|| ExecProbe::new(container, &settings.command))
 }
 
 impl Question {

@@ -16,6 +16,12 @@ pub fn own_container() -> Option<ContainerId> {
     proc::own_container(&fs::read_to_string("/proc/self/mountinfo").ok()?).map(ContainerId::new)
 }
 
+/// Advice for an operator where this process may not use the engine's socket.
+pub fn socket_advice() -> &'static str {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    proc::socket_advice(&read("/proc/self/uid_map"), &read("/sys/fs/selinux/enforce"))
+}
+
 /// The address at which a delegate on the host's network is reached from here: the loopback address from the host's own
 /// namespace, the default gateway from a bridge. `None` where there is no default route.
 pub async fn host_address<E: Engine>(engine: &E, own: Option<&ContainerId>) -> Option<IpAddr> {

@@ -31,6 +31,19 @@ pub fn bound_file(mountinfo: &str, root: &Path) -> Option<PathBuf> {
     })
 }
 
+/// Advice where this process may not use the engine's socket, by its user namespace and by SELinux.
+pub fn socket_advice(uid_map: &str, selinux_enforces: &str) -> &'static str {
+    let first: Vec<&str> = uid_map.split_whitespace().take(2).collect();
+    if !first.is_empty() && first != ["0", "0"] {
+        "the users of this container are not those of the host (userns-remap, or a rootless engine): run it with --userns=host, or \
+         mount the socket of the rootless engine, $XDG_RUNTIME_DIR/docker.sock"
+    } else if selinux_enforces.trim() == "1" {
+        "SELinux keeps containers from the socket: run it with --security-opt label=disable"
+    } else {
+        "run it as root, or with the group of the socket: --group-add $(stat -c %g /var/run/docker.sock)"
+    }
+}
+
 /// The default route's gateway. The kernel writes it in hexadecimal, in the machine's byte order.
 pub fn gateway(routes: &str) -> Option<IpAddr> {
     routes.lines().skip(1).find_map(|line| {

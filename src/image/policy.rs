@@ -3,7 +3,22 @@
 use std::fmt;
 use std::str::FromStr;
 
+use strum::{Display, EnumString, IntoStaticStr};
+
 use super::{ImageReference, Version};
+
+/// `PULL`: whether a registry is asked for an image that is on the host. The words are those of Docker and Compose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
+pub enum Pull {
+    /// In any case. A version that is on the host is taken where the registry cannot be reached.
+    #[default]
+    Always,
+    /// Only for what is missing, and for a mutable tag.
+    Missing,
+    /// Never: images are loaded.
+    Never,
+}
 
 /// The images that `REQUIRE_DIGEST` and `MAX_VERSION` permit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

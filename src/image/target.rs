@@ -1,6 +1,6 @@
 //! From the published image to the target: what a delegate should run.
 
-use super::{ImagePolicy, ImageReference, MaxVersion, ReferenceError, Version, Violation, compose};
+use super::{ImagePolicy, ImageReference, MaxVersion, Pull, ReferenceError, Version, Violation, compose};
 
 /// The registry and the path of Harness's own delegate image.
 const STOCK_REGISTRY: &str = super::DEFAULT_REGISTRY;
@@ -11,7 +11,10 @@ const OTHER_STOCK: (&str, &str) = (
     "gar-prod-setup/harness-public/harness/delegate",
 );
 
-/// The builds of one version that Harness publishes beside the plain one; the longest first.
+/// Versions by year and month begin with it; Harness Delegate's own begin with 3.
+const FIRST_YEAR: u64 = 20;
+
+/// The builds that Harness publishes beside the plain one; the longest first.
 const VARIANTS: [&str; 3] = [".minimal-fips", ".minimal", "-fips"];
 
 /// What the host's administrator says about where images come from.
@@ -25,6 +28,8 @@ pub struct TargetSettings {
     pub self_image: Option<ImageReference>,
     /// `REQUIRE_DIGEST` and `MAX_VERSION`: the images that are permitted.
     pub policy: ImagePolicy,
+    /// `PULL`.
+    pub pull: Pull,
 }
 
 impl TargetSettings {
@@ -59,6 +64,9 @@ pub enum Target {
     /// It runs somebody's own build, which the stock image must not replace: its tools would be lost. Setting
     /// `IMAGE_REPOSITORY` to the repository of that build lets it follow the published tag.
     CustomImage,
+    /// It runs Harness Delegate 3.x and a version such as 26.03.1 is published, or the other way round. These are two
+    /// products, with variables and ports of their own, that share a repository.
+    OtherGeneration(ImageReference),
     /// The settings and the published reference do not make a reference together. The text is the reason, for people.
     Unresolvable(String),
 }
@@ -68,7 +76,7 @@ pub enum Target {
 /// 1. `IMAGE_REPOSITORY`: that repository, the published tag. `REGISTRY_MIRROR`: the published repository under it.
 /// 2. A published repository other than the stock one is an administrator's override and followed as it is.
 /// 3. The stock image found under any prefix keeps its prefix; a custom image is not replaced by one of Harness's own.
-/// 4. The variant of the current tag is kept when the published tag is the plain one.
+/// 4. The suffix of the current tag, such as `.minimal` or `-tools`, is kept when the published tag is the plain one.
 /// 5. The same reference is current, unless its tag is mutable.
 /// 6. An image that the [`ImagePolicy`] does not permit is not taken up.
 ///
@@ -78,6 +86,12 @@ pub fn resolve(published: &ImageReference, current: &ImageReference, settings: &
     let stock = is_stock(published);
     if settings.image_repository.is_none() && is_harness(published) && !is_delegate(current) {
         return Target::CustomImage;
+    }
+    if generation(published)
+        .zip(generation(current))
+        .is_some_and(|(published, current)| published != current)
+    {
+        return Target::OtherGeneration(published.clone());
     }
     match wanted(published, current, settings, stock) {
         Ok(wanted) => apply_policy(compare(wanted, current), &settings.policy),
@@ -181,18 +195,15 @@ fn wanted(
         (None, None) if stock => current.written_name().to_owned(),
         (None, _) => published.written_name().to_owned(),
     };
-    let variant = if is_harness(published) {
-        variant_to_keep(published, current)
+    let suffix = if is_harness(published) {
+        suffix_to_keep(published, current)?
     } else {
-        None
+        ""
     };
-    let tag = match (published.tag(), variant) {
-        (Some(tag), Some(variant)) => Some(format!("{tag}{variant}")),
-        (tag, _) => tag.map(str::to_owned),
-    };
+    let tag = published.tag().map(|tag| format!("{tag}{suffix}"));
     let digest = published
         .digest()
-        .filter(|_| own_build.is_none() && variant.is_none());
+        .filter(|_| own_build.is_none() && suffix.is_empty());
     if tag.is_none() && digest.is_none() {
         return Err(format!(
             "the published image {published} has no tag, which IMAGE_REPOSITORY needs"
@@ -249,14 +260,40 @@ fn is_delegate(reference: &ImageReference) -> bool {
         .is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('/'))
 }
 
-fn variant(tag: &str) -> Option<&'static str> {
-    VARIANTS.into_iter().find(|variant| tag.ends_with(variant))
+/// Which of the two products in one repository a delegate's image is: 3 for Harness Delegate 3.x, 0 for versions by year
+/// and month. `None` where the image or its tag does not say.
+fn generation(reference: &ImageReference) -> Option<u64> {
+    let version = Version::of(reference).filter(|_| is_delegate(reference))?;
+    let first = *version.numbers().first()?;
+    Some(if first < FIRST_YEAR { 3 } else { 0 })
 }
 
-fn variant_to_keep(published: &ImageReference, current: &ImageReference) -> Option<&'static str> {
-    match variant(published.tag()?) {
-        Some(_) => None,
-        None => variant(current.tag()?),
+/// The text behind the version in a tag, or the variant that a tag without a version ends with.
+fn suffix(tag: &str) -> &str {
+    let numbers = tag
+        .find(|c: char| c != '.' && !c.is_ascii_digit())
+        .map_or(tag, |end| &tag[..end]);
+    let numbers = numbers.trim_end_matches('.');
+    if numbers.parse::<Version>().is_ok() {
+        return &tag[numbers.len()..];
+    }
+    VARIANTS
+        .into_iter()
+        .find(|variant| tag.ends_with(variant))
+        .unwrap_or_default()
+}
+
+/// The suffix of the current tag, which names a build with something that the plain one lacks. A variant that is published
+/// replaces Harness's own variants only.
+fn suffix_to_keep<'a>(published: &'a ImageReference, current: &'a ImageReference) -> Result<&'a str, String> {
+    let of = |reference: &'a ImageReference| reference.tag().map_or("", suffix);
+    match (of(published), of(current)) {
+        ("", own) => Ok(own),
+        (other, own) if own.is_empty() || own == other || VARIANTS.contains(&own) => Ok(""),
+        (other, own) => Err(format!(
+            "its tag ends in {own:?}, and that of the published image {published} in {other:?}; set IMAGE_REPOSITORY to the \
+             repository of your own build, or recreate the delegate with the published image"
+        )),
     }
 }
 

@@ -28,7 +28,7 @@ impl Resolution {
             return;
         };
         self.resolve(match answer {
-            Err(error) => Err(Reason::TargetUnknown(error.clone())),
+            Err(error) => Err(Reason::target_unknown(error)),
             Ok(published) => match wanted(resolve(published, current, settings), &managed.image) {
                 Ok(Wanted::Image(reference)) => Ok(reference),
                 // The same reference is the same for Kubernetes, too: it would restart nothing.

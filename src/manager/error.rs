@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::image::ReferenceError;
+use crate::net::retry::Retry;
 use crate::text::duration;
 
 /// Why the published image is unknown.
@@ -82,7 +83,7 @@ pub enum ManagerError {
         retry_after: Option<Duration>,
     },
     /// 5xx.
-    #[error("the Manager failed ({status}): {message}; retrying at the next run")]
+    #[error("the Manager failed ({status}): {message}")]
     Server {
         /// The HTTP status.
         status: u16,
@@ -146,6 +147,15 @@ impl ManagerError {
             | Self::Malformed(_)
             | Self::BadReference(_)
             | Self::NoToken(_) => false,
+        }
+    }
+
+    /// Whether to ask again before the next run.
+    pub(crate) fn retry(&self) -> Retry {
+        match self {
+            Self::RateLimited { retry_after } => Retry::Later(*retry_after),
+            error if error.is_transient() => Retry::Later(None),
+            _ => Retry::Never,
         }
     }
 

@@ -10,12 +10,15 @@ use tracing::{info, warn};
 use super::probes::Probes;
 use super::read::Part;
 use super::{Scope, labels};
-use crate::container::{ContainerSummary, Inspected, OWN_WORKLOAD, Role, RunState};
+use crate::container::{ACCOUNT_ID_VARIABLE, ContainerSummary, Inspected, OWN_WORKLOAD, Role, RunState};
 use crate::document::{self, Obstacle, SingleInstance};
 use crate::engine::Engine;
 use crate::health::{self, Health, HealthEndpoint, HealthStatus, Probe, Question};
 use crate::rollout::{Check, Member, Memory, Rollout, Seen};
-use crate::schedule::zone::Zone;
+
+/// Advice for an operator where a container can only be seen to run.
+pub(crate) const WAY_OUT: &str =
+    "connect the upgrader to its network, or give its image a HEALTHCHECK or the program of HEALTH_COMMAND";
 
 /// Docker's own time for a stop: a process that has just started may miss the signal.
 const UPGRADER_STOP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -109,7 +112,7 @@ pub(super) fn assemble<H: HealthEndpoint>(
         .sort_by_key(|member| (member.created_at, member.role));
     // The delegate itself before what was made from it.
     if let Some(part) = parts.iter().min_by_key(|part| part.role) {
-        read_configuration(&mut rollout, &part.container, &scope.zone);
+        read_configuration(&mut rollout, &part.container, scope);
     }
     rollout
 }
@@ -133,6 +136,13 @@ fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked) -> 
         container.restart_count(),
         check,
     );
+    if *role == Role::Candidate && before.is_none() && health.is_weak() {
+        let (name, detail) = (container.name(), health.detail.as_str());
+        warn!(
+            container = name,
+            detail, "the new container can only be seen to run; {WAY_OUT}"
+        );
+    }
     if matches!(role, Role::Serving) && check != Check::Awaited {
         log_health_change(part, before, &health);
     }
@@ -157,8 +167,13 @@ fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked) -> 
     member
 }
 
-fn read_configuration(rollout: &mut Rollout, container: &Inspected, zone: &Zone) {
-    rollout.owner = labels::owner(|name| container.label(name), zone);
+fn read_configuration(rollout: &mut Rollout, container: &Inspected, scope: &Scope) {
+    rollout.owner = labels::owner(|name| container.label(name), &scope.zone);
+    let account = container
+        .env(ACCOUNT_ID_VARIABLE)
+        .filter(|account| !account.is_empty());
+    let is_other = |account: &&str| scope.account.as_deref().is_some_and(|own| own != *account);
+    rollout.owner.other_account = account.filter(is_other).map(str::to_owned);
     rollout.single_instance = document::single_instance_reasons(container).into_iter().next();
     let swarm_network = || {
         let network = document::swarm_network(container)?.to_owned();
@@ -202,7 +217,9 @@ pub(super) fn ask<E: Engine, H: HealthEndpoint>(
         if let Ok(question) = question_of(part, probes, scope)
             && recent(part, parts, scope, memory, now).is_none()
         {
-            probes.ask(engine, &part.container, question);
+            let is_candidate = part.role == Role::Candidate && part.workload != OWN_WORKLOAD;
+            let fallback = health::fallback(&part.container, &scope.health).filter(|_| is_candidate);
+            probes.ask(engine, &part.container, question, fallback);
         }
         let has_tasks = part.workload != OWN_WORKLOAD
             && matches!(

@@ -35,7 +35,11 @@ fn strategy(text: &str) -> Option<Strategy> {
 
 /// The owner's time-out for stopping it.
 pub(super) fn stop_timeout(container: &Inspected) -> Option<Duration> {
-    duration::parse(container.label(label::STOP_TIMEOUT)?).filter(|timeout| !timeout.is_zero())
+    positive_duration(container.label(label::STOP_TIMEOUT)?)
+}
+
+fn positive_duration(text: &str) -> Option<Duration> {
+    duration::parse(text).filter(|duration| !duration.is_zero())
 }
 
 /// The owner's settings for upgrades, read from these labels.
@@ -64,8 +68,10 @@ pub(crate) fn owner<'a>(labels: impl Fn(&str) -> Option<&'a str>, zone: &Zone) -
     }
     OwnerSettings {
         opted_out: opted_out(&labels),
+        other_account: None,
         task_of: labels(SERVICE).map(str::to_owned),
         strategy: labels(label::STRATEGY).and_then(strategy),
+        healthy_deadline: labels(label::HEALTHY_DEADLINE).and_then(positive_duration),
         pin: pin.and_then(Result::ok),
         snooze_until: snooze.flatten(),
         window: window.and_then(Result::ok),
@@ -84,6 +90,14 @@ pub(super) fn log_invalid(container: &Inspected) {
         (
             label::STOP_TIMEOUT,
             stop_timeout(container).is_none(),
+            "seconds, or a duration such as 45m",
+        ),
+        (
+            label::HEALTHY_DEADLINE,
+            container
+                .label(label::HEALTHY_DEADLINE)
+                .and_then(positive_duration)
+                .is_none(),
             "seconds, or a duration such as 45m",
         ),
     ];

@@ -25,6 +25,7 @@ use crate::host::capacity::{Disk, FreeDisk, FreeMemory};
 use crate::rollout::{Member, Memory, Rollout};
 use crate::schedule::zone::Zone;
 
+pub(crate) use assemble::WAY_OUT;
 use assemble::{Moment, ReadAt};
 pub(crate) use labels::{opted_out as opted_out_by, owner as owner_by};
 use probes::Probes;
@@ -37,6 +38,8 @@ use watch::Watch;
 pub struct Scope {
     /// The values of `DELEGATE_NAME` whose containers are managed.
     pub workload_names: Vec<String>,
+    /// `ACCOUNT_ID`: a delegate of another account is another upgrader's. `None` where no Manager is asked.
+    pub account: Option<String>,
     /// How health is checked, and how often.
     pub health: HealthSettings,
     /// `CONTAINER_STOP_TIMEOUT`.

@@ -11,7 +11,7 @@ use super::requests::{GRACE, Requests};
 use crate::config::HealthSettings;
 use crate::container::{ContainerId, Inspected};
 use crate::engine::Engine;
-use crate::health::{self, Health, HealthEndpoint, HealthStatus, Question, Unfinished, Work};
+use crate::health::{self, ExecProbe, Health, HealthEndpoint, HealthStatus, Question, Unfinished, Work};
 use crate::rollout::WorkSeen;
 
 /// The requests that are open, and the answers that have come.
@@ -51,12 +51,25 @@ impl<H: HealthEndpoint> Probes<H> {
         health::readiness(container, listen, self.endpoint.host_address())
     }
 
-    /// Asks a container for its health, unless it is being asked.
-    pub(super) fn ask<E: Engine>(&mut self, engine: &Arc<E>, container: &Inspected, question: Question) {
+    /// Asks a container for its health, unless it is being asked. `fallback` is for one whose endpoint cannot be reached.
+    pub(super) fn ask<E: Engine>(
+        &mut self,
+        engine: &Arc<E>,
+        container: &Inspected,
+        question: Question,
+        fallback: Option<ExecProbe>,
+    ) {
         match question {
             Question::Http(addresses) => {
                 let endpoint = Arc::clone(&self.endpoint);
-                let request = async move { addresses.ask(endpoint.as_ref()).await };
+                let (engine, unfinished) = (Arc::clone(engine), Arc::clone(&self.unfinished));
+                let request = async move {
+                    let health = addresses.ask(endpoint.as_ref()).await;
+                    match fallback.filter(|_| health.is_weak()) {
+                        Some(exec) => exec.instead_of(health, engine.as_ref(), &unfinished).await,
+                        None => health,
+                    }
+                };
                 self.health.send(container, request);
             }
             // Each one is work for the engine and the container.

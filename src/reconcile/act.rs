@@ -94,7 +94,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             // The reason to wait for it is the same sentence.
             self.track(rollout).last_logged = Some(step.to_string());
             let disk = self.settings.scope.disk();
-            self.pulls.start(&self.engine, rollout, reference, disk);
+            let policy = self.settings.target.pull;
+            self.pulls.start(&self.engine, rollout, reference, policy, disk);
             return;
         }
         if let Step::NoteFirstSeen { .. } = step {
@@ -104,15 +105,22 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let begun = Instant::now();
         match execute(self.engine.as_ref(), rollout, step, &mut self.memory, now).await {
             Ok(effect) => {
-                self.note_success(rollout, step, &effect, begun.elapsed());
                 let ended = self.now();
+                self.note_success(rollout, step, &effect, begun.elapsed(), ended);
                 self.ledger.after(rollout, step, &effect, ended).await;
             }
             Err(failure) => self.note_failure(rollout, step, failure, now),
         }
     }
 
-    fn note_success(&mut self, rollout: &Rollout, step: &Step, effect: &Effect, took: Duration) {
+    fn note_success(
+        &mut self,
+        rollout: &Rollout,
+        step: &Step,
+        effect: &Effect,
+        took: Duration,
+        now: DateTime<Utc>,
+    ) {
         log_result(rollout, step, effect, took);
         self.track(rollout).backoff = None;
         if let Some(message) = completion_message(rollout, step) {
@@ -121,13 +129,16 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         match step {
             Step::Stop { id, .. } => {
                 // Its time begins when the engine has passed the request on, not when it was sent.
-                let requested_at = self.now();
-                self.memory.history(id).stop_requested_at = Some(requested_at);
+                self.memory.history(id).stop_requested_at = Some(now);
+            }
+            Step::Promote { .. } => {
+                if let Some(candidate) = &rollout.candidate {
+                    self.track(rollout).recreations.note_upgrade(candidate, now);
+                }
             }
             Step::Create { .. } => self.run.note_created(rollout),
             Step::Restart { id, grace, .. } if *effect == Effect::Done => {
-                let asked_at = self.now();
-                self.memory.history(id).checks.note_restart(asked_at, *grace);
+                self.memory.history(id).checks.note_restart(now, *grace);
             }
             Step::Withdraw {
                 because: Some(reason),
@@ -200,7 +211,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     self.ledger.note_pull(&id, took);
                     Ok(id)
                 }
-                Err(Failure::Refused(reason)) => Err(reason),
+                Err(Failure::Refused(mut reason)) => {
+                    self.run.schedule_retry(&mut reason, now);
+                    Err(reason)
+                }
                 Err(failure) => {
                     let step = Step::Pull { reference };
                     self.backoff(&rollout, &step.to_string(), problem(&failure), now);

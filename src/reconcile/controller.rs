@@ -15,6 +15,9 @@ pub trait Controller {
     /// Why nothing could be observed.
     type Error: fmt::Display;
 
+    /// Whether nothing answers at the address.
+    fn is_unreachable(error: &Self::Error) -> bool;
+
     /// What has to answer, as the log names it.
     const API: &'static str;
 

@@ -92,14 +92,19 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// What the operator allows for one delegate. The settings of how delegates are replaced are not about the upgrader.
     pub(super) fn policy(&self, rollout: &Rollout) -> Cow<'_, Policy> {
         let policy = &self.settings.policy;
-        if !rollout.is_upgrader() {
-            return Cow::Borrowed(policy);
+        match rollout.owner.healthy_deadline {
+            _ if rollout.is_upgrader() => Cow::Owned(Policy {
+                strategy: Strategy::Auto,
+                restarts_unhealthy: false,
+                ..policy.clone()
+            }),
+            // It has to be healthy for that long.
+            Some(deadline) if deadline > policy.healthy_time => Cow::Owned(Policy {
+                healthy_deadline: deadline,
+                ..policy.clone()
+            }),
+            _ => Cow::Borrowed(policy),
         }
-        Cow::Owned(Policy {
-            strategy: Strategy::Auto,
-            restarts_unhealthy: false,
-            ..policy.clone()
-        })
     }
 
     /// Learns a fact that a decision about one delegate, of all there are, needs.

@@ -153,7 +153,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             .extend(gone.map(|(name, workload)| DelegateReport::gone(name, workload)));
     }
 
-    pub(super) fn forget_absent(&mut self, rollouts: &[Rollout]) {
+    pub(super) fn forget_absent(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         let present: HashSet<&str> = rollouts.iter().map(|rollout| rollout.name.as_str()).collect();
         self.tracked.retain(|name, tracked| {
             let is_present = present.contains(name.as_str());
@@ -163,8 +163,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     workload = tracked.workload,
                     "no container of this delegate is left"
                 );
+                tracked.last_logged = None;
             }
-            is_present
+            is_present || tracked.recreations.are_recent(now)
         });
     }
 }

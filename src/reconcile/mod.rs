@@ -12,6 +12,7 @@ mod observation;
 pub mod operator;
 pub(crate) mod questions;
 mod reachability;
+mod recreations;
 mod releases;
 mod resolve;
 mod services;
@@ -88,6 +89,8 @@ pub struct Reconciler<E, M, H> {
     recent: Option<Observed>,
     /// Another instance of this upgrader acted at the last observation.
     stood_by: bool,
+    /// Whether a run tries again what failed for something that may pass.
+    retries: bool,
     pulls: Pulls,
     holds: KnownHolds,
     /// What is remembered of each delegate, by container name.
@@ -113,6 +116,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             starting: None,
             recent: None,
             stood_by: false,
+            retries: false,
             pulls: Pulls::default(),
             holds: KnownHolds::default(),
             tracked: HashMap::new(),
@@ -133,6 +137,15 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     pub fn watching(mut self) -> Self {
         self.observer.watch(&self.engine);
         self
+    }
+
+    /// Has a run try again what failed for something that may pass, as long as nothing is in progress and no next run starts.
+    #[must_use]
+    pub fn with_retries(self) -> Self {
+        Self {
+            retries: true,
+            ..self
+        }
     }
 
     /// The calls to the engine so far.
@@ -159,7 +172,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.forget_last_run();
         self.manager.forget_absent();
         if self.manager.has_source() {
-            UpgradeRun::begin(mode, intent, &self.settings.target, rollouts, now)
+            let run = UpgradeRun::begin(mode, intent, &self.settings.target, rollouts, now);
+            if self.retries { run.with_retries() } else { run }
         } else {
             UpgradeRun::without_source(rollouts)
         }
@@ -174,6 +188,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             // An image that is fixed needs no waiting.
             tokio::task::yield_now().await;
         }
+        self.run.retry(rollouts, &self.settings.target, now);
         while let Some(answered) = self.manager.next_answer(now) {
             self.run.note(&answered, &self.settings.target, now);
             self.services.note(&answered, &self.settings.target);
@@ -297,6 +312,15 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             let (name, because) = (name.clone(), because.clone());
             desired = Desired::Keep(Reason::Halted { name, because });
         }
+        if let Desired::Image {
+            intent: Intent::Upgrade,
+            ..
+        } = desired
+            && let Some(tracked) = self.tracked.get(&rollout.name)
+            && let Some(reason) = tracked.recreations.reason(rollout)
+        {
+            desired = Desired::Keep(reason);
+        }
         let facts = self.facts(rollout, all, &desired, now);
         next(rollout, &desired, &self.policy(rollout), &facts, now)
     }
@@ -316,6 +340,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
     type Error = EngineError;
 
     const API: &'static str = "the Docker engine";
+
+    fn is_unreachable(error: &EngineError) -> bool {
+        matches!(error, EngineError::Unreachable(_))
+    }
 
     fn start_run(&mut self, mode: Mode) {
         self.starting = Some(mode);
@@ -361,7 +389,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
                 report.check_by(until);
             }
             self.forget_answers(rollouts);
-            self.forget_absent(rollouts);
+            self.forget_absent(rollouts, now);
             let services: HashSet<&str> = self
                 .services
                 .managed()
@@ -390,7 +418,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
     }
 
     async fn answered(&mut self) {
+        let retry_at = self.run.retry_at();
+        let wait = retry_at.map(|at| (at - self.now()).to_std().unwrap_or_default());
         tokio::select! {
+            () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
             () = self.manager.answered() => {}
             () = self.observer.changed() => {}
             () = self.pulls.changed() => {}

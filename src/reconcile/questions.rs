@@ -119,6 +119,7 @@ impl Questions {
                     let problem = |error: EngineError| Reason::DigestUnknown {
                         image: reference.to_string(),
                         problem: error.explain(reference.registry()),
+                        retry: error.retry(),
                     };
                     Answer::Distribution(answer.map_err(problem))
                 }
@@ -209,18 +210,19 @@ async fn is_current<E: Engine>(
     running: &ImageId,
     current: &CurrentDigests,
 ) -> Result<Currency, Reason> {
-    let unknown = |problem| Reason::DigestUnknown {
+    let unknown = |problem, retry| Reason::DigestUnknown {
         image: reference.to_string(),
         problem,
+        retry,
     };
     let digest = engine.registry_digest(reference).await;
-    let digest = digest.map_err(|error| unknown(error.explain(reference.registry())))?;
+    let digest = digest.map_err(|error| unknown(error.explain(reference.registry()), error.retry()))?;
     let found = (running.clone(), digest.clone());
     if lock(current).get(reference) == Some(&found) {
         return Ok(Currency::Current);
     }
     let image = engine.inspect_image(running.as_str()).await;
-    let image = image.map_err(|error| unknown(error.to_string()))?;
+    let image = image.map_err(|error| unknown(error.to_string(), error.retry()))?;
     let known = image.get("RepoDigests").and_then(serde_json::Value::as_array);
     let is_known = known.into_iter().flatten().any(|known| {
         let known = known.as_str().and_then(|known| known.rsplit_once('@'));

@@ -150,7 +150,7 @@ impl Open {
                 Target::Unresolvable("nobody publishes the upgrader's image".to_owned())
             }
             Answer::Published(Err(error)) | Answer::Upgrader(Some(Err(error))) => {
-                return Ok(Err(Reason::TargetUnknown(error.clone())));
+                return Ok(Err(Reason::target_unknown(error)));
             }
             Answer::IsCurrent(answer) => return Ok(self.digest_target(answer)),
             // Nobody asks that about a container.
@@ -195,6 +195,11 @@ impl Resolved {
         }
     }
 
+    /// Why the target is not known, or is the present image.
+    pub(super) fn reason_mut(&mut self) -> Option<&mut Reason> {
+        self.target.as_mut().err()
+    }
+
     /// What tells the target apart from all other images, where there is one.
     pub(super) fn target_identity(&self) -> Option<String> {
         Some(self.target.as_ref().ok()?.identity())
@@ -209,11 +214,12 @@ impl Resolved {
                 Err(up_to_date(&member.image))
             }
             Ok(target) if is_another && !member.runs(&target.reference) => Err(not_asked()),
-            Err(Reason::UpToDate { .. } | Reason::CustomImage { .. } | Reason::ImageNotComparable { .. })
-                if is_another =>
-            {
-                Err(not_asked())
-            }
+            Err(
+                Reason::UpToDate { .. }
+                | Reason::CustomImage { .. }
+                | Reason::OtherGeneration { .. }
+                | Reason::ImageNotComparable { .. },
+            ) if is_another => Err(not_asked()),
             target => target.as_ref().map_err(Clone::clone),
         }
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 
+use super::recreations::Recreations;
 use crate::container::ContainerId;
 use crate::document::{Obstacle, SingleInstance};
 use crate::rollout::{Backoff, Rollout, Row};
@@ -32,6 +33,8 @@ pub(super) struct Tracked {
     pub(super) last_decision: Option<(Row, &'static str)>,
     /// The notice that was logged last about the support of its version.
     pub(super) expiry_notice: Option<String>,
+    /// How another tool answers its upgrades.
+    pub(super) recreations: Recreations,
     /// What to log once nothing is in progress any more.
     pub(super) completion: Option<&'static str>,
 }
@@ -54,6 +57,7 @@ impl Tracked {
 
     /// Notes whether a container has the delegate's name.
     pub(super) fn note_name(&mut self, rollout: &Rollout, now: DateTime<Utc>) {
+        self.recreations.observe(rollout);
         match rollout.serving {
             Some(_) => self.name_free_since = None,
             None => {

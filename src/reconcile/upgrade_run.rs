@@ -13,6 +13,7 @@ use crate::container::{ContainerId, ImageId};
 use crate::engine::Engine;
 use crate::image::{ImageReference, TargetSettings};
 use crate::manager::{ImageSource, ManagerError, Query};
+use crate::net::retry::Retry;
 use crate::rollout::reason::Reason;
 use crate::rollout::wanted::not_asked;
 use crate::rollout::{Desired, Intent, Member, Rollout};
@@ -55,6 +56,8 @@ pub struct UpgradeRun {
     skipped: HashMap<String, Reason>,
     /// The workloads whose other replicas keep their image: the container that failed, and why.
     halted: HashMap<String, (String, Reason)>,
+    /// When what failed is tried again: how often that was done, and the next time. `None` where only the next run does so.
+    retries: Option<(usize, Option<DateTime<Utc>>)>,
     /// What the Manager answered.
     answers: Vec<(Query, Result<ImageReference, ManagerError>)>,
 }
@@ -210,6 +213,11 @@ impl UpgradeRun {
         for resolution in self.resolutions.values_mut() {
             is_ours |= matches!(resolution, Resolution::Open(open) if open.question == *question);
             resolution.note(question, answer, asked_at, settings);
+            if let Resolution::Resolved(resolved) = resolution
+                && let Some(reason) = resolved.reason_mut()
+            {
+                schedule_retry(&mut self.retries, reason, now);
+            }
         }
         if let (true, Question::Published(query), Answer::Published(answer)) = (is_ours, question, answer) {
             self.answers.push((query.clone(), answer.clone()));
@@ -316,6 +324,45 @@ impl UpgradeRun {
         self.pulled.insert(reference.normalised(), result);
     }
 
+    /// The same run, which tries again what failed for something that may pass: a nightly schedule would come back to it a
+    /// day later.
+    pub(super) fn with_retries(self) -> Self {
+        let retries = (self.mode == Mode::Upgrade).then_some((0, None));
+        Self { retries, ..self }
+    }
+
+    /// When to call [`Self::retry`], if ever.
+    pub(super) fn retry_at(&self) -> Option<DateTime<Utc>> {
+        self.retries?.1
+    }
+
+    /// Says in the reason of a failure when it is tried again, if it is.
+    pub(super) fn schedule_retry(&mut self, reason: &mut Reason, now: DateTime<Utc>) {
+        schedule_retry(&mut self.retries, reason, now);
+    }
+
+    /// Asks and pulls again where that is due.
+    pub(super) fn retry(&mut self, rollouts: &[Rollout], settings: &TargetSettings, now: DateTime<Utc>) {
+        let Some((count, Some(at))) = self.retries else {
+            return;
+        };
+        if now < at {
+            return;
+        }
+        self.retries = Some((count + 1, None));
+        self.pulled
+            .retain(|_, result| !result.as_ref().is_err_and(Reason::is_retried));
+        self.halted.retain(|_, (_, reason)| !reason.is_retried());
+        for rollout in rollouts {
+            if let Some(Resolution::Resolved(resolved)) = self.resolutions.get_mut(&rollout.name)
+                && resolved.reason_mut().is_some_and(|reason| reason.is_retried())
+                && let Some(open) = Resolution::of(rollout, settings, now)
+            {
+                self.resolutions.insert(rollout.name.clone(), open);
+            }
+        }
+    }
+
     /// Notes that a reference is built for another platform than the image that this delegate runs.
     pub(super) fn note_wrong_platform(
         &mut self,
@@ -359,5 +406,31 @@ impl UpgradeRun {
                 .entry(rollout.workload.clone())
                 .or_insert_with(|| (rollout.name.clone(), reason.clone()));
         }
+    }
+}
+
+/// How long after a failure the next attempts follow, in minutes.
+const WAITS: [i64; 5] = [1, 2, 5, 10, 30];
+/// The longest that the other end may ask to wait.
+const LONGEST_WAIT: TimeDelta = TimeDelta::hours(1);
+
+/// Says in a reason when what failed is tried again. All that failed is tried at the same time.
+fn schedule_retry(
+    retries: &mut Option<(usize, Option<DateTime<Utc>>)>,
+    reason: &mut Reason,
+    now: DateTime<Utc>,
+) {
+    let Some((count, next)) = retries else { return };
+    let (Some(minutes), Some(retry)) = (WAITS.get(*count), reason.retry_mut()) else {
+        return;
+    };
+    if let Retry::Later(asked) = retry {
+        let asked = asked
+            .and_then(|asked| TimeDelta::from_std(asked).ok())
+            .unwrap_or_default();
+        let wait = TimeDelta::minutes(*minutes).max(asked.min(LONGEST_WAIT));
+        let at = next.map_or(now + wait, |next| next.max(now + wait));
+        *next = Some(at);
+        *retry = Retry::At(at);
     }
 }

@@ -102,7 +102,14 @@ impl Rollout {
             .task_of
             .clone()
             .map(|service| Reason::TaskOfService { service });
-        task.or_else(|| self.owner.opted_out.map(|label| Reason::OptedOut { label }))
+        let account = || {
+            self.owner
+                .other_account
+                .clone()
+                .map(|account| Reason::OtherAccount { account })
+        };
+        task.or_else(account)
+            .or_else(|| self.owner.opted_out.map(|label| Reason::OptedOut { label }))
     }
 
     /// Whether it is not a delegate, but the upgrader itself.

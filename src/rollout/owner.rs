@@ -1,5 +1,7 @@
 //! The owner's settings for a delegate's upgrades, on its labels.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 
 use crate::config::Strategy;
@@ -11,10 +13,14 @@ use crate::schedule::window::UpgradeWindow;
 pub struct OwnerSettings {
     /// The label by which its owner opted it out, if so.
     pub opted_out: Option<&'static str>,
+    /// The Harness account that it belongs to, where that is not this upgrader's.
+    pub other_account: Option<String>,
     /// The Swarm service whose task it is, if so.
     pub task_of: Option<String>,
     /// The owner's choice for this delegate, over `UPGRADE_STRATEGY`.
     pub strategy: Option<Strategy>,
+    /// How long its new container has to become healthy, over `HEALTHY_DEADLINE`.
+    pub healthy_deadline: Option<Duration>,
     /// The version it stays at.
     pub pin: Option<Pin>,
     /// Nothing begins before then.

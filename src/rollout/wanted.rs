@@ -31,6 +31,9 @@ pub(crate) fn wanted(target: Target, image: &ImageName) -> Result<Wanted, Reason
         Target::CustomImage => Reason::CustomImage {
             image: image.to_string(),
         },
+        Target::OtherGeneration(published) => Reason::OtherGeneration {
+            image: published.to_string(),
+        },
         Target::Unresolvable(problem) => not_comparable(image, problem),
     })
 }

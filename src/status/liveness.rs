@@ -25,6 +25,8 @@ struct Expected {
     is_working: bool,
     /// `None` where that is further away than the clock can tell.
     by: Option<Instant>,
+    /// Since when nothing has answered at a socket that may be dead for good.
+    unreachable_since: Option<Instant>,
 }
 
 impl Default for Liveness {
@@ -39,6 +41,7 @@ impl Expected {
         Self {
             is_working: true,
             by: Instant::now().checked_add(STEP_LIMIT),
+            unreachable_since: None,
         }
     }
 }
@@ -46,20 +49,40 @@ impl Expected {
 impl Liveness {
     /// The loop begins another observation or another step.
     pub fn works(&self) {
-        self.0.send_replace(Expected::working());
+        self.0.send_modify(|expected| {
+            *expected = Expected {
+                unreachable_since: expected.unreachable_since,
+                ..Expected::working()
+            };
+        });
     }
 
     /// The loop has nothing to do until it wakes, after this time at the latest.
     pub fn wakes_in(&self, wait: Duration) {
-        self.0.send_replace(Expected {
-            is_working: false,
-            by: Instant::now().checked_add(wait),
+        self.0.send_modify(|expected| {
+            expected.is_working = false;
+            expected.by = Instant::now().checked_add(wait);
         });
     }
 
-    /// Why the loop is not alive, if so: it is more than a minute late.
+    /// Since when nothing has answered at a socket that may be dead for good, if so.
+    pub fn set_unreachable_since(&self, since: Option<Instant>) {
+        self.0.send_modify(|expected| expected.unreachable_since = since);
+    }
+
+    /// Why the loop is not alive, if so: it is more than a minute late, or has had no engine for as long.
     pub fn problem(&self) -> Option<String> {
-        let Expected { is_working, by } = *self.0.borrow();
+        let Expected {
+            is_working,
+            by,
+            unreachable_since,
+        } = *self.0.borrow();
+        if let Some(since) = unreachable_since.filter(|since| since.elapsed() > GRACE) {
+            let lasting = duration::text(Duration::from_secs(since.elapsed().as_secs()));
+            return Some(format!(
+                "nothing has answered at the mounted Docker socket for {lasting}"
+            ));
+        }
         let late = Instant::now().saturating_duration_since(by?);
         if late <= GRACE {
             return None;

@@ -445,7 +445,17 @@ impl Planned {
                     (UpdateOrder::StopFirst, Some(conflict)) => format!(" because {conflict}"),
                     _ => String::new(),
                 };
-                let message = format!("replace {image} with {older}{reference}, {update_order}{because}");
+                let weak = if rollout
+                    .serving
+                    .as_ref()
+                    .is_some_and(|serving| serving.health.is_weak())
+                {
+                    "; its health endpoint cannot be reached, so HEALTH_COMMAND proves the new container, or that it runs"
+                } else {
+                    ""
+                };
+                let message =
+                    format!("replace {image} with {older}{reference}, {update_order}{because}{weak}");
                 ("replace", message, None)
             }
             Decision::Rest(reason) | Decision::Wait { reason, .. } => {

@@ -22,7 +22,7 @@ use delegate_upgrader::status::server::Server;
 use delegate_upgrader::status::{Mode, Status};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::LocalSet;
+use tokio::task::{JoinHandle, LocalSet};
 use tokio::time::sleep;
 
 use kit::twin::{Behaviour, Fault, Twin, delegate_body};
@@ -31,12 +31,13 @@ const IMAGE: &str = "harness/delegate:26.02.1";
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A daemon in a [`LocalSet`] that looks after one delegate, and is asked for its loop.
-fn daemon(twin: &Twin, health_interval: Duration) -> Liveness {
+fn daemon(twin: &Twin, health_interval: Duration) -> (Liveness, JoinHandle<Option<()>>) {
     twin.add_image(IMAGE, twin.image(Behaviour::drains(SECOND)));
     twin.run("dd", &delegate_body("docker-delegate", IMAGE));
     let settings = Settings {
         scope: Scope {
             workload_names: vec!["docker-delegate".to_owned()],
+            account: None,
             health: HealthSettings {
                 interval: health_interval,
                 probe: ProbeKind::Running,
@@ -70,19 +71,20 @@ fn daemon(twin: &Twin, health_interval: Duration) -> Liveness {
         run_on_start: false,
         health_only: true,
         listeners: Arc::default(),
+        has_mounted_socket: true,
     };
     let liveness = Liveness::default();
     let (wall, engine) = (twin.clone(), twin.clone());
     let clock = clock_of_the_loop(Arc::new(move || wall.wall_clock()), liveness.clone());
     let heard_of = liveness.clone();
-    tokio::task::spawn_local(async move {
+    let ended = tokio::task::spawn_local(async move {
         let reconciler = Reconciler::new(engine, None::<FixedImage>, Nobody, settings, clock);
         let trigger = trigger::start(schedule, Duration::ZERO).await.unwrap();
         let (publisher, _reader) = watch::channel(Status::new(Mode::HealthOnly, "0 0 1 1 *", Utc::now()));
         let never = std::future::pending::<()>();
-        daemon::run(reconciler, trigger, options, publisher, heard_of, never).await;
+        daemon::run(reconciler, trigger, options, publisher, heard_of, never).await
     });
-    liveness
+    (liveness, ended)
 }
 
 /// Where delegates cannot be reached.
@@ -108,12 +110,44 @@ fn slow(twin: &Twin, by: Duration) {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_daemon_ends_once_its_mounted_socket_has_been_dead_for_five_minutes() {
+    let local = LocalSet::new();
+    local
+        .run_until(async {
+            let twin = Twin::default();
+            let (liveness, ended) = daemon(&twin, SECOND * 60);
+            sleep(SECOND * 90).await;
+            twin.set_faults(|_| Fault::ErrBefore);
+            // The observation begins at the second minute.
+            sleep(SECOND * (30 + 59)).await;
+            assert_eq!(liveness.problem(), None);
+            sleep(SECOND * 6).await;
+            let problem = liveness.problem().expect("nothing answers");
+            assert!(
+                problem.starts_with("nothing has answered at the mounted Docker socket for 1m"),
+                "{problem}"
+            );
+            twin.set_faults(|_| Fault::None);
+            sleep(SECOND * 6).await;
+            assert_eq!(liveness.problem(), None, "an engine that is back makes it well");
+            twin.set_faults(|_| Fault::ErrBefore);
+            // The next observation is within a minute.
+            sleep(SECOND * 295).await;
+            assert!(!ended.is_finished());
+            sleep(SECOND * (60 + 12)).await;
+            assert!(ended.is_finished());
+            assert_eq!(ended.await.unwrap(), None);
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_loop_whose_engine_call_never_ends_is_not_alive_after_six_minutes() {
     let local = LocalSet::new();
     local
         .run_until(async {
             let twin = Twin::default();
-            let liveness = daemon(&twin, SECOND * 60);
+            let (liveness, _) = daemon(&twin, SECOND * 60);
             sleep(SECOND * 90).await;
             assert_eq!(liveness.problem(), None);
             slow(&twin, SECOND * 1_000_000);
@@ -161,7 +195,7 @@ async fn a_loop_whose_calls_all_end_in_their_time_is_alive_for_hours() {
         .run_until(async {
             for interval in [1, 60, 7200] {
                 let twin = Twin::default();
-                let liveness = daemon(&twin, SECOND * interval);
+                let (liveness, _) = daemon(&twin, SECOND * interval);
                 slow(&twin, SECOND * 59);
                 for _ in 0..500 {
                     sleep(SECOND * 30).await;

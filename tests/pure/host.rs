@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use delegate_upgrader::container::ContainerId;
 use delegate_upgrader::host::capacity::free_disk;
-use delegate_upgrader::host::proc::{available_memory, bound_file, gateway, own_container};
+use delegate_upgrader::host::proc::{available_memory, bound_file, gateway, own_container, socket_advice};
 
 const ID: &str = "4c01db0b339c4c01db0b339c4c01db0b339c4c01db0b339c4c01db0b339cabcd";
 
@@ -78,4 +78,20 @@ fn available_memory_is_in_bytes() {
         Some(2_097_152)
     );
     assert_eq!(available_memory("MemTotal: 10 kB\n"), None);
+}
+
+#[test]
+fn advice_about_the_socket_names_what_keeps_a_process_from_it() {
+    let host = "         0          0 4294967295\n";
+    for (uid_map, selinux, advice) in [
+        (host, "", "--group-add"),
+        (host, "0", "--group-add"),
+        ("", "", "--group-add"),
+        (host, "1\n", "label=disable"),
+        ("         0     100000      65536\n", "", "--userns=host"),
+        ("         0       1000          1\n", "1", "--userns=host"),
+    ] {
+        let advised = socket_advice(uid_map, selinux);
+        assert!(advised.contains(advice), "{uid_map:?}, {selinux:?}: {advised}");
+    }
 }

@@ -7,7 +7,7 @@ use delegate_upgrader::container::{ContainerId, ImageId};
 use delegate_upgrader::document::{Obstacle, SingleInstance};
 use delegate_upgrader::health::{Health, HealthStatus, Probe};
 use delegate_upgrader::manager::ManagerError;
-use delegate_upgrader::rollout::reason::{Reason, ReasonKind};
+use delegate_upgrader::rollout::reason::{Reason, ReasonKind, Retry};
 use delegate_upgrader::rollout::{Check, Decision, Fact, FailureCause, History, Memory, Rollout, Seen, Step};
 use strum::VariantNames;
 
@@ -249,7 +249,10 @@ fn a_reason_with_several_kinds_of_cause_names_it() {
             Some("host_network"),
         ),
         (
-            Reason::TargetUnknown(ManagerError::NoToken("it is empty".to_owned())),
+            Reason::TargetUnknown {
+                error: ManagerError::NoToken("it is empty".to_owned()),
+                retry: Retry::Never,
+            },
             Some("no_token"),
         ),
         (

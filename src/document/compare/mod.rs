@@ -111,7 +111,7 @@ impl<'a> Comparison<'a> {
             }
             let default = defaults::env_entries(self.new_image, name);
             let from_image = old.is_empty()
-                || defaults::env_is_default(&old, &defaults::env_entries(self.old_image, name));
+                || defaults::env_is_of_image(name, &old, &defaults::env_entries(self.old_image, name));
             let (expected, as_expected) = if from_image {
                 let as_expected = defaults::env_is_default(&new, &default);
                 (default, as_expected)

@@ -39,13 +39,14 @@ impl DockerConfig {
         Some(helper).filter(|helper| !helper.is_empty())
     }
 
-    /// The account in the file itself, where a helper leaves an empty entry. Errs with the entry that cannot be
-    /// decoded.
-    pub(super) fn account(&self, registry: &str) -> Result<Option<Account>, String> {
+    /// The account in the file itself, with the key of its entry; a helper leaves an empty entry. Errs with the entry that
+    /// cannot be decoded.
+    pub(super) fn account(&self, registry: &str) -> Result<Option<(&str, Account)>, String> {
         let entries = self.auths.iter().filter(|(key, _)| is_of(key, registry));
         for (key, entry) in entries {
             if !entry.identity_token.is_empty() {
-                return Ok(Some(Account::IdentityToken(Secret::new(&entry.identity_token))));
+                let token = Secret::new(&entry.identity_token);
+                return Ok(Some((key, Account::IdentityToken(token))));
             }
             let (username, password) = if entry.auth.is_empty() {
                 (entry.username.clone(), entry.password.clone())
@@ -54,10 +55,8 @@ impl DockerConfig {
                     .ok_or_else(|| format!("the login of {key} is not the base64 of user:password"))?
             };
             if !username.is_empty() {
-                return Ok(Some(Account::Password {
-                    username,
-                    password: Secret::new(password),
-                }));
+                let password = Secret::new(password);
+                return Ok(Some((key, Account::Password { username, password })));
             }
         }
         Ok(None)

@@ -1,5 +1,5 @@
-//! Which account a registry gets: the one in our own settings, or one of Docker's `config.json`. That file is read for
-//! every pull, so that the next one has a login that was renewed there.
+//! Which account a registry gets: the one in our own settings, one in `DOCKER_AUTH_CONFIG`, or one of Docker's
+//! `config.json`. That file is read for every pull, so that the next one has a login that was renewed there.
 
 mod config_file;
 pub(crate) mod header;
@@ -13,8 +13,10 @@ use std::time::Duration;
 use config_file::DockerConfig;
 use header::{Account, Login};
 use tokio::time::timeout;
+use tracing::warn;
 
 use crate::engine::EngineError;
+use crate::image::ImageReference;
 use crate::text::secret::Secret;
 
 /// How long the file may take to be read.
@@ -24,8 +26,12 @@ const READ_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
     own: Option<StaticCredentials>,
+    inline: Option<Secret>,
     file: Option<ConfigFile>,
 }
+
+/// The variable that holds what a config.json would, for Docker's own client from 28.3 on.
+const INLINE: &str = "DOCKER_AUTH_CONFIG";
 
 /// `REGISTRY_USERNAME` and `REGISTRY_PASSWORD`.
 #[derive(Clone, Debug)]
@@ -50,7 +56,17 @@ pub struct ConfigFile {
 impl Credentials {
     /// Takes the places where logins are kept. Nothing is read yet.
     pub fn new(own: Option<StaticCredentials>, file: Option<ConfigFile>) -> Self {
-        Self { own, file }
+        Self {
+            own,
+            inline: None,
+            file,
+        }
+    }
+
+    /// Takes `DOCKER_AUTH_CONFIG`, whose accounts go before those of the file.
+    #[must_use]
+    pub fn with_inline(self, inline: Option<Secret>) -> Self {
+        Self { inline, ..self }
     }
 
     /// The login for a registry, and what is wrong with it.
@@ -67,19 +83,23 @@ impl Credentials {
             lookup.login = Some(Login::new(account, registry));
             return lookup;
         }
-        let config = match &self.file {
-            Some(file) => lookup.note(read(file).await),
-            None => None,
-        };
-        if let Some(config) = config {
-            let mut account = match config.helper(registry) {
-                Some(helper) => lookup.note(helper::ask(helper, registry).await),
-                None => None,
-            };
-            if account.is_none() {
-                account = lookup.note(config.account(registry));
+        if let Some(inline) = &self.inline
+            && let Some(config) = lookup.note(parse(INLINE, inline.expose().as_bytes()))
+        {
+            lookup.take(INLINE, &config, registry);
+        }
+        if let (None, Some(file)) = (&lookup.login, &self.file)
+            && let Some(config) = lookup.note(read(file).await)
+        {
+            let path = file.path.display().to_string();
+            if let Some(helper) = config.helper(registry)
+                && let Some(account) = lookup.note(helper::ask(helper, registry).await)
+            {
+                lookup.login = Some(Login::new(account, registry));
+                lookup.origin = Some(format!("{path} (credential helper {helper})"));
+            } else {
+                lookup.take(&path, &config, registry);
             }
-            lookup.login = account.map(|account| Login::new(account, registry));
         }
         lookup
     }
@@ -90,6 +110,8 @@ impl Credentials {
 pub(super) struct Lookup {
     /// The login to pull with.
     pub(super) login: Option<Login>,
+    /// Where it was found, unless our own settings name it: it may be left over, or of another account.
+    pub(super) origin: Option<String>,
     /// The first thing that was wrong, without any secret. Most images need no login, so it stops nothing; it is
     /// reported where the registry wants one.
     pub(super) problem: Option<String>,
@@ -102,6 +124,38 @@ impl Lookup {
             self.problem.get_or_insert(problem);
             None
         })
+    }
+
+    /// Takes the account of this registry from a configuration, which is shown as `origin`.
+    fn take(&mut self, origin: &str, config: &DockerConfig, registry: &str) {
+        if let Some((key, account)) = self.note(config.account(registry)) {
+            self.login = Some(Login::new(account, registry));
+            self.origin = Some(format!("{origin} (entry {key})"));
+        }
+    }
+
+    /// Whether a call failed for this login, which may be left over or of another account.
+    pub(super) fn may_be_stale<T>(&self, outcome: &Result<T, EngineError>) -> bool {
+        self.origin.is_some() && outcome.as_ref().is_err_and(EngineError::is_auth_error)
+    }
+
+    /// The outcome of the call without the login, where that one succeeded.
+    pub(super) fn better_of<T>(
+        &self,
+        image: &ImageReference,
+        with: Result<T, EngineError>,
+        without: Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let (Err(error), Some(origin), Ok(_)) = (&with, &self.origin, &without) else {
+            return with;
+        };
+        let (registry, problem) = (image.registry(), error.message());
+        warn!(
+            registry,
+            problem,
+            "the registry refuses the login in {origin}, and needs none for {image}; remove or renew it"
+        );
+        without
     }
 
     /// Adds the problem to the outcome of a call with this login, where that failed for want of one.
@@ -130,12 +184,13 @@ async fn read(file: &ConfigFile) -> Result<Option<DockerConfig>, String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound || !file.named => return Ok(None),
         Err(error) => return Err(format!("cannot read the registry logins in {path}: {error}")),
     };
-    match serde_json::from_slice(&text) {
-        Ok(config) => Ok(Some(config)),
-        Err(error) => Err(format!(
-            "{path} is not what `docker login` writes: line {}, column {}",
-            error.line(),
-            error.column()
-        )),
-    }
+    parse(&path.to_string(), &text)
+}
+
+/// Reads the text of a config.json, which comes from this place.
+fn parse(origin: &str, text: &[u8]) -> Result<Option<DockerConfig>, String> {
+    serde_json::from_slice(text).map(Some).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        format!("{origin} is not what `docker login` writes: line {line}, column {column}")
+    })
 }

@@ -183,11 +183,17 @@ pub(in crate::engine) fn is_disk_full(message: &str) -> bool {
 
 /// Whether a registry refused for want of a login.
 ///
-/// Registries and engines have no common words for it: these are Docker Hub's, the distribution registry's, AWS ECR's
-/// and Docker 20.10 to 28.5's. Unknown words: the message is shown without saying where a login belongs.
+/// Registries and engines have no common words for it: these are Docker Hub's, the distribution registry's, AWS ECR's,
+/// Docker 20.10 to 28.5's and, by its source, the containerd store's. Unknown words: the message is shown without saying where a login belongs.
 pub(in crate::engine) fn is_auth_error(message: &str) -> bool {
-    const SIGNS: [&str; 7] = [
+    const SIGNS: [&str; 12] = [
         "unauthorized",
+        // The containerd store says what it was about to do.
+        "failed to authorize",
+        "failed to fetch anonymous token",
+        "authorization failed",
+        "insufficient_scope",
+        "403 forbidden",
         "authentication required",
         "no basic auth credentials",
         "access denied",
@@ -198,6 +204,36 @@ pub(in crate::engine) fn is_auth_error(message: &str) -> bool {
     ];
     let message = message.to_ascii_lowercase();
     SIGNS.iter().any(|sign| message.contains(sign))
+}
+
+/// Whether the engine could not reach a registry at all.
+///
+/// Go's words, relayed by every engine. Unknown words: an image that is on the host is not used in place of the registry's.
+pub(in crate::engine) fn is_registry_unreachable(message: &str) -> bool {
+    const SIGNS: [&str; 7] = [
+        "no such host",
+        "connection refused",
+        "network is unreachable",
+        "no route to host",
+        "i/o timeout",
+        "Client.Timeout exceeded",
+        "TLS handshake timeout",
+    ];
+    SIGNS.iter().any(|sign| message.contains(sign))
+}
+
+/// Whether a registry does not have an image, or not for this platform: only a push changes that.
+///
+/// Docker 20.10 to 28.5, the containerd store, and the distribution registry. Unknown words: it is asked for five times more.
+pub(in crate::engine) fn is_missing_image(message: &str) -> bool {
+    [
+        "manifest unknown",
+        "not found",
+        "no matching manifest",
+        "no match for platform",
+    ]
+    .iter()
+    .any(|sign| message.contains(sign))
 }
 
 /// Whether the stream of a pull ended with bytes that are no line, which is its end and not a failure: bollard reads
@@ -216,7 +252,11 @@ pub(super) enum LayerStatus {
     Downloading,
     /// All bytes are there.
     Downloaded,
-    /// Anything else, extraction above all, which counts its own bytes.
+    /// They are unpacked, or the layer is done.
+    Unpacking,
+    /// It waits for its turn, or for the next attempt.
+    Awaited,
+    /// Anything else, such as a line about the whole image.
     Other,
 }
 
@@ -227,6 +267,9 @@ pub(super) fn layer_status(status: &str) -> LayerStatus {
     match status {
         "Downloading" => LayerStatus::Downloading,
         "Download complete" => LayerStatus::Downloaded,
+        "Verifying Checksum" | "Extracting" | "Pull complete" => LayerStatus::Unpacking,
+        "Pulling fs layer" | "Waiting" => LayerStatus::Awaited,
+        _ if status.starts_with("Retrying in") => LayerStatus::Awaited,
         _ => LayerStatus::Other,
     }
 }

@@ -36,7 +36,6 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use self::arguments::{checked_id, reference_path, restart_policy};
-use self::call_log::logged;
 use self::http::HttpClient;
 use self::logs::Tail;
 use self::responses::{ContainerRow, Created, HostInfo};
@@ -167,15 +166,16 @@ impl Engine for DockerEngine {
         &self,
         reference: &ImageReference,
         platform: Option<&str>,
-        progress: impl FnMut(PullProgress) + Send,
+        mut progress: impl FnMut(PullProgress) + Send,
     ) -> Result<(), EngineError> {
-        let session = self.session().await?;
         let lookup = self.look_up_login(reference).await;
         let login = lookup.login.as_ref();
-        let pulled = pull::pull(&session.docker, reference, platform, login, progress);
-        let call = format!("POST /images/create?fromImage={reference}");
-        let pulled = logged(&self.shared.http.calls, call, pulled).await;
-        lookup.complete(self.track_session(pulled).await)?;
+        let mut pulled = self.pull_with(reference, platform, login, &mut progress).await;
+        if lookup.may_be_stale(&pulled) {
+            let without = self.pull_with(reference, platform, None, &mut progress).await;
+            pulled = lookup.better_of(reference, pulled, without);
+        }
+        lookup.complete(pulled)?;
         // A stream that ended without an error may still have brought nothing.
         match self.inspect_image(&reference.to_string()).await {
             Err(EngineError::NotFound(_)) => Err(errors::in_stream(&format!(

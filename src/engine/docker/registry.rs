@@ -6,29 +6,37 @@ use tracing::debug;
 
 use super::{DockerEngine, REGISTRY, reference_path};
 use crate::engine::EngineError;
-use crate::engine::credentials::{Lookup, header};
+use crate::engine::credentials::Lookup;
+use crate::engine::credentials::header::{self, Login};
 use crate::image::ImageReference;
 
 impl DockerEngine {
     /// What the registry has for a reference: its digest, and the platforms it is for.
     pub(super) async fn ask_distribution(&self, reference: &ImageReference) -> Result<Value, EngineError> {
-        let name = reference.to_string();
         let lookup = self.look_up_login(reference).await;
-        let answer = self
-            .json(|http, api| {
-                let request = http.request(
-                    Method::GET,
-                    Some(api),
-                    &reference_path("distribution", &name),
-                    REGISTRY,
-                );
-                match &lookup.login {
-                    Some(login) => request.header(header::HEADER, login.header()),
-                    None => request,
-                }
-            })
-            .await;
+        let mut answer = self.ask_with(reference, lookup.login.as_ref()).await;
+        if lookup.may_be_stale(&answer) {
+            let without = self.ask_with(reference, None).await;
+            answer = lookup.better_of(reference, answer, without);
+        }
         lookup.complete(answer)
+    }
+
+    async fn ask_with(
+        &self,
+        reference: &ImageReference,
+        login: Option<&Login>,
+    ) -> Result<Value, EngineError> {
+        let path = reference.to_string();
+        let path = reference_path("distribution", &path);
+        self.json(|http, api| {
+            let request = http.request(Method::GET, Some(api), &path, REGISTRY);
+            match login {
+                Some(login) => request.header(header::HEADER, login.header()),
+                None => request,
+            }
+        })
+        .await
     }
 
     pub(super) async fn look_up_login(&self, reference: &ImageReference) -> Lookup {

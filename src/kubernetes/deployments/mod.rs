@@ -319,6 +319,10 @@ impl<M: ImageSource> Controller for Deployments<M> {
 
     const API: &'static str = "the API server of the cluster";
 
+    fn is_unreachable(_: &ClusterError) -> bool {
+        false
+    }
+
     fn start_run(&mut self, mode: Mode) {
         self.starting = Some((mode, Intent::Upgrade));
     }

@@ -6,6 +6,7 @@ use super::super::questions::{Answer, Question};
 use crate::document::offered_platforms;
 use crate::image::{ImageReference, TargetSettings, resolve};
 use crate::managed::Managed;
+use crate::net::retry::Retry;
 use crate::rollout::reason::Reason;
 use crate::rollout::wanted::{Wanted, up_to_date, wanted};
 
@@ -31,7 +32,7 @@ impl Resolution {
             return;
         };
         match (question, answer) {
-            (_, Answer::Published(Err(error))) => self.resolve(Err(Reason::TargetUnknown(error.clone()))),
+            (_, Answer::Published(Err(error))) => self.resolve(Err(Reason::target_unknown(error))),
             (_, Answer::Published(Ok(published))) => {
                 match wanted(resolve(published, current, settings), &managed.image) {
                     Ok(Wanted::Image(reference) | Wanted::Digest(reference)) => {
@@ -61,6 +62,7 @@ fn pinned(
     let unknown = |problem: &str| Reason::DigestUnknown {
         image: image(),
         problem: problem.to_owned(),
+        retry: Retry::Never,
     };
     let digest = distribution.pointer("/Descriptor/digest").and_then(Value::as_str);
     let digest = digest.filter(|digest| !digest.is_empty());

@@ -9,14 +9,15 @@ use serde_json::Value;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use super::progress::{Meter, PullState};
 use crate::container::ImageId;
 use crate::document::image_platform;
 use crate::engine::{Engine, EngineError, EngineInfo, PullProgress};
 use crate::host::capacity::{Disk, MARGIN, Room};
-use crate::image::ImageReference;
+use crate::image::{ImageReference, Pull, is_mutable_tag};
+use crate::net::retry::Retry;
 use crate::rollout::Rollout;
 use crate::rollout::failure::Failure;
 use crate::rollout::reason::Reason;
@@ -85,6 +86,7 @@ impl Pulls {
         engine: &Arc<E>,
         rollout: &Rollout,
         reference: &ImageReference,
+        policy: Pull,
         disk: Disk,
     ) {
         let Some(serving) = rollout.replaceable() else {
@@ -118,7 +120,7 @@ impl Pulls {
                 (Err(Failure::Refused(reason)), last)
             } else {
                 let mut is_full = false;
-                let outcome = pull(engine, before, &reference, &meter, &mut is_full).await;
+                let outcome = pull(engine, before, &reference, policy, &meter, &mut is_full).await;
                 let full_disk = match &outcome {
                     Err(Failure::Refused(reason)) if is_full => Some(FullDisk {
                         reason: reason.clone(),
@@ -224,19 +226,35 @@ async fn pull<E: Engine>(
     engine: &E,
     before: Before,
     reference: &ImageReference,
+    policy: Pull,
     meter: &Meter,
     is_full: &mut bool,
 ) -> Result<ImageId, Failure> {
-    let refused = |problem: String| {
+    let refused = |problem: String, retry: Retry| {
         Failure::Refused(Reason::PullFailed {
             image: reference.to_string(),
             problem,
+            retry,
         })
     };
+    let failed = |error: &EngineError| refused(error.explain(reference.registry()), error.retry());
     let needed = match before.running {
         Ok(running) => image_platform(&running),
         Err(error) if is_refused_for_good(&error) => None,
         Err(error) => return Err(error.into()),
+    };
+    let checked_id = |image: &Value| {
+        if let (Some(offered), Some(needed)) = (image_platform(image), needed.clone())
+            && offered != needed
+        {
+            return Err(Failure::Refused(Reason::WrongPlatform {
+                image: reference.to_string(),
+                offered,
+                needed,
+            }));
+        }
+        let problem = || refused("the engine shows an image without an id".to_owned(), Retry::Never);
+        image_id(image).ok_or_else(problem)
     };
     let EngineInfo { os, architecture, .. } = engine.info().await?;
     // Only an emulated platform is named; the engine pulls for its own anyway.
@@ -248,6 +266,17 @@ async fn pull<E: Engine>(
         Err(error) if matches!(error, EngineError::NotFound(_)) || is_refused_for_good(&error) => None,
         Err(error) => return Err(error.into()),
     };
+    let local = before
+        .as_ref()
+        .filter(|_| policy == Pull::Never || !is_mutable_tag(reference));
+    match (policy, local) {
+        (Pull::Missing | Pull::Never, Some(image)) => return checked_id(image),
+        (Pull::Never, None) => {
+            let problem = "it is not on this host, and PULL=never: load it with docker load";
+            return Err(refused(problem.to_owned(), Retry::Never));
+        }
+        (Pull::Always | Pull::Missing, _) => {}
+    }
     let mut logged_at = Instant::now();
     let image = reference.to_string();
     let progress = |progress: PullProgress| {
@@ -268,35 +297,30 @@ async fn pull<E: Engine>(
     let image = match engine.inspect_image(&reference.to_string()).await {
         Ok(image) => image,
         Err(EngineError::NotFound(_)) => {
-            let problem = pulled.err().map_or_else(
-                || "no such image after the pull".to_owned(),
-                |error| error.explain(reference.registry()),
-            );
-            return Err(refused(problem));
+            let nothing = || refused("no such image after the pull".to_owned(), Retry::Never);
+            return Err(pulled.as_ref().err().map_or_else(nothing, failed));
         }
         Err(error) if is_refused_for_good(&error) => {
             let error = pulled.err().unwrap_or(error);
-            return Err(refused(error.explain(reference.registry())));
+            return Err(failed(&error));
         }
         Err(error) => return Err(error.into()),
     };
     if let Err(error) = pulled {
         // An image that was there before says nothing about this pull.
         if before.as_ref().map(image_id) == Some(image_id(&image)) {
-            return Err(refused(error.explain(reference.registry())));
+            if local.is_none() || !error.is_registry_unreachable() {
+                return Err(failed(&error));
+            }
+            let problem = error.explain(reference.registry());
+            warn!(
+                problem,
+                "cannot reach the registry; using the {reference} that is on this host"
+            );
         }
         debug!(image = %reference, %error, "the pull reported an error, but the image is there");
     }
-    if let (Some(offered), Some(needed)) = (image_platform(&image), needed)
-        && offered != needed
-    {
-        return Err(Failure::Refused(Reason::WrongPlatform {
-            image: reference.to_string(),
-            offered,
-            needed,
-        }));
-    }
-    image_id(&image).ok_or_else(|| refused("the engine shows an image without an id".to_owned()))
+    checked_id(&image)
 }
 
 /// Whether a socket proxy refused the call: repeating it would not help.

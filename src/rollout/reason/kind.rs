@@ -22,6 +22,8 @@ impl ReasonKind {
             | Self::OptedOut
             | Self::NotRunning
             | Self::CustomImage
+            | Self::OtherGeneration
+            | Self::OtherAccount
             | Self::HeldBack
             | Self::Pinned
             | Self::Snoozed
@@ -55,6 +57,7 @@ impl ReasonKind {
             | Self::DigestUnknown
             | Self::PullFailed
             | Self::TooLittleDisk
+            | Self::RecreatedByAnother
             | Self::WrongPlatform
             | Self::Quarantined
             | Self::Obstacle

@@ -18,6 +18,7 @@ use crate::manager::ManagerError;
 use crate::schedule::wave::Wave;
 use crate::text::{size, time};
 
+pub use crate::net::retry::Retry;
 pub(crate) use topic::WORTH_A_WORD;
 pub(crate) use words::count;
 use words::{health_only, is_published, since, times, unfinished, until_when, whole};
@@ -77,6 +78,19 @@ pub enum Reason {
          IMAGE_REPOSITORY to the repository of your own build"
     )]
     CustomImage { image: String },
+    /// Harness Delegate 3.x shares a repository with the delegate whose versions are years and months.
+    #[error(
+        "{image} is published, but it is another product than this delegate: Harness Delegate 3.x and versions such as 26.03 do not replace each other"
+    )]
+    OtherGeneration { image: String },
+    /// Its `ACCOUNT_ID` is not this upgrader's.
+    #[error("it belongs to the account {account} (its ACCOUNT_ID), and this upgrader serves another one")]
+    OtherAccount { account: String },
+    /// Something else owns the container, such as a unit or a playbook.
+    #[error(
+        "another tool recreated it from {image} right after each of the last two upgrades; upgrade it with that tool, or run `delegate-upgrader retry`"
+    )]
+    RecreatedByAnother { image: String },
     /// The published image is newer than `MAX_VERSION`.
     #[error("{image} is published, but it is newer than MAX_VERSION={max}")]
     HeldBack {
@@ -133,8 +147,8 @@ pub enum Reason {
     /// The image it was created from cannot be read as a reference, so there is nothing to compare.
     #[error("cannot compare its image {image:?} with the published one: {problem}")]
     ImageNotComparable { image: String, problem: String },
-    #[error("cannot determine the published image: {0}")]
-    TargetUnknown(ManagerError),
+    #[error("cannot determine the published image: {error}{retry}")]
+    TargetUnknown { error: ManagerError, retry: Retry },
     /// A question that is still open: which image is published, or which one a tag refers to. Nothing that is in progress
     /// depends on the answer.
     #[error("waiting for {from}{}", since(*.waited, .last_error.as_deref()))]
@@ -155,12 +169,20 @@ pub enum Reason {
         drains: usize,
     },
     /// The registry did not say which image a mutable tag refers to.
-    #[error("cannot resolve the tag {image} at the registry: {problem}")]
-    DigestUnknown { image: String, problem: String },
+    #[error("cannot resolve the tag {image} at the registry: {problem}{retry}")]
+    DigestUnknown {
+        image: String,
+        problem: String,
+        retry: Retry,
+    },
     #[error("pulling {image}")]
     Pulling { image: String },
-    #[error("cannot pull {image}: {problem}")]
-    PullFailed { image: String, problem: String },
+    #[error("cannot pull {image}: {problem}{retry}")]
+    PullFailed {
+        image: String,
+        problem: String,
+        retry: Retry,
+    },
     /// The published image is not pulled, since it may not fit on the engine's disk.
     #[error(
         "not pulling {image}: it may need {}, but only {} are free on the engine's disk",
@@ -407,6 +429,39 @@ impl Reason {
         Self::NotRunning { state }
     }
 
+    /// The Manager did not say which image is published.
+    pub(crate) fn target_unknown(error: &ManagerError) -> Self {
+        let (error, retry) = (error.clone(), error.retry());
+        Self::TargetUnknown { error, retry }
+    }
+
+    /// Whether it is tried again, where it is a question or a pull that failed.
+    pub(crate) fn retry_mut(&mut self) -> Option<&mut Retry> {
+        match self {
+            Self::TargetUnknown { retry, .. }
+            | Self::DigestUnknown { retry, .. }
+            | Self::PullFailed { retry, .. } => Some(retry),
+            _ => None,
+        }
+    }
+
+    /// Whether a question or a pull failed that is tried again before the next run.
+    pub(crate) fn is_retried(&self) -> bool {
+        matches!(
+            self,
+            Self::TargetUnknown {
+                retry: Retry::At(_),
+                ..
+            } | Self::DigestUnknown {
+                retry: Retry::At(_),
+                ..
+            } | Self::PullFailed {
+                retry: Retry::At(_),
+                ..
+            }
+        )
+    }
+
     /// Which reason it is.
     pub fn kind(&self) -> ReasonKind {
         self.into()
@@ -422,7 +477,7 @@ impl Reason {
         match self {
             Self::Obstacle(obstacle) => Some(obstacle.kind()),
             Self::CannotStartFirst(conflict) => Some(conflict.kind()),
-            Self::TargetUnknown(error) => Some(error.kind()),
+            Self::TargetUnknown { error, .. } => Some(error.kind()),
             Self::AwaitingAnswer { from, .. } => Some(from.into()),
             Self::RestartHeldBack { because, .. } => Some(because.into()),
             Self::Rejected { rejection, .. } => Some(rejection.cause.kind()),

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
@@ -184,6 +186,64 @@ async fn a_login_is_found_however_its_registry_is_written() {
     ] {
         assert_eq!(login(&credentials, registry).await, None, "{registry}");
     }
+}
+
+/// What comes of a question and a pull where the registry refuses each call with a login, and the logins of all calls.
+async fn public_image(credentials: &Credentials) -> (bool, bool, usize) {
+    let refusals = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&refusals);
+    // The first call of each kind is the one with a login.
+    let engine = ScriptedEngine::start(move |line| {
+        let asks = line.contains("/distribution/") || line.starts_with("POST");
+        if asks && count.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
+            return refusal(401, "unauthorized: authentication required");
+        }
+        answer(
+            200,
+            if line.starts_with("POST") {
+                r#"{"status":"Pulling"}"#
+            } else {
+                "{}"
+            },
+        )
+    })
+    .await;
+    let docker = engine.docker.clone().with_credentials(credentials.clone());
+    let asked = docker.distribution(&image("r.example")).await.is_ok();
+    let pulled = docker.pull(&image("r.example"), None, |_| {}).await.is_ok();
+    (asked, pulled, refusals.load(Ordering::Relaxed))
+}
+
+#[tokio::test]
+async fn a_stale_login_of_docker_s_configuration_is_left_out_where_none_is_needed() {
+    let directory = tempfile::tempdir().unwrap();
+    let stale = file(
+        directory.path(),
+        r#"{"auths": {"r.example": {"username": "old", "password": "p"}}}"#,
+    );
+    assert_eq!(public_image(&stale).await, (true, true, 4));
+    // Our own settings mean it.
+    let (asked, _, _) = public_image(&given("p", &[])).await;
+    assert!(!asked);
+}
+
+#[tokio::test]
+async fn docker_auth_config_goes_before_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let of_file = r#"{"auths": {"r.example": {"username": "file", "password": "p"}, "s.example": {"username": "file", "password": "p"}}}"#;
+    let inline = Secret::new(r#"{"auths": {"r.example": {"auth": "aW5saW5lOnA="}}}"#);
+    let credentials = file(directory.path(), of_file).with_inline(Some(inline));
+    assert_eq!(
+        username(&credentials, "r.example").await.as_deref(),
+        Some("inline")
+    );
+    assert_eq!(username(&credentials, "s.example").await.as_deref(), Some("file"));
+    let broken = given("p", &["else.example"]).with_inline(Some(Secret::new("{\"auths\": 1}")));
+    let problem = problem(&broken, "r.example").await.unwrap();
+    assert!(
+        problem.starts_with("DOCKER_AUTH_CONFIG is not what `docker login` writes: line 1"),
+        "{problem}"
+    );
 }
 
 #[tokio::test]

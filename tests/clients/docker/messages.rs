@@ -214,6 +214,20 @@ fn only_an_error_that_a_login_would_mend_asks_for_one() {
             "Head https://r.example/v2/x/manifests/1: unauthorized: authentication required",
         ),
         (
+            "the containerd store",
+            "failed to resolve reference \"r.example/x:1\": failed to authorize: failed to fetch oauth token: unexpected status \
+             from GET request to https://r.example/token: 400 Bad Request",
+        ),
+        (
+            "the containerd store",
+            "failed to resolve reference \"r.example/x:1\": unexpected status from HEAD request to \
+             https://r.example/v2/x/manifests/1: 403 Forbidden",
+        ),
+        (
+            "the containerd store",
+            "server message: insufficient_scope: authorization failed",
+        ),
+        (
             "ECR",
             "denied: Your authorization token has expired. Reauthenticate and try again.",
         ),

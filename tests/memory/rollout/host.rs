@@ -9,7 +9,7 @@ use delegate_upgrader::config::{HealthSettings, ProbeKind, Strategy, Timing};
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::container::{ContainerId, ImageId, label};
 use delegate_upgrader::health::{HealthEndpoint, HttpOutcome, Work};
-use delegate_upgrader::image::{ImageReference, TargetSettings};
+use delegate_upgrader::image::{ImageReference, Pull, TargetSettings};
 use delegate_upgrader::manager::{ImageSource, ManagerError};
 use delegate_upgrader::observe::Scope;
 use delegate_upgrader::reconcile::controller::Controller as _;
@@ -148,6 +148,10 @@ pub struct Host {
     pub asked: Asked,
     /// Further `DELEGATE_NAME`s that are managed.
     pub further: Vec<String>,
+    /// `ACCOUNT_ID`.
+    pub account: Option<&'static str>,
+    /// `PULL`.
+    pub pull: Pull,
     /// Those of which the Manager wants to hear nothing.
     pub refused: BTreeSet<String>,
     /// What the Manager publishes for those of these `DELEGATE_NAME`s only.
@@ -179,6 +183,8 @@ impl Host {
             free_disk: None,
             asked: Asked::default(),
             further: Vec::new(),
+            account: None,
+            pull: Pull::default(),
             refused: BTreeSet::new(),
             published_to: BTreeMap::new(),
             published_upgrader: None,
@@ -221,6 +227,7 @@ impl Host {
         let settings = Settings {
             scope: Scope {
                 workload_names: [&[GROUP.to_owned()], self.further.as_slice()].concat(),
+                account: self.account.map(str::to_owned),
                 health: HealthSettings {
                     interval: Duration::from_secs(60),
                     probe: self.probe,
@@ -245,7 +252,10 @@ impl Host {
                 timing: self.timing.clone(),
             },
             swarm: true,
-            target: TargetSettings::default(),
+            target: TargetSettings {
+                pull: self.pull,
+                ..TargetSettings::default()
+            },
         };
         let clock = self.twin.clone();
         Reconciler::new(

@@ -6,8 +6,9 @@ use chrono::TimeDelta;
 use delegate_upgrader::engine::EngineError;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
+use serde_json::json;
 
-use super::host::{DRAIN, Host, NEW, OLD, host_network, row};
+use super::host::{DRAIN, Host, NEW, NEWER, OLD, good, host_network, row};
 use kit::twin::{Behaviour, Fault, Operation, OperatorAction};
 
 #[tokio::test(start_paused = true)]
@@ -118,4 +119,33 @@ async fn a_late_withdrawal_does_not_reach_a_candidate_that_was_promoted() {
     next.start_run(Mode::Upgrade);
     let upgrade = host.go_on(&mut next, Duration::from_secs(60));
     promoted_before(&host, "dd.withdrawn-", upgrade).await;
+}
+
+/// A unit or a loop around `docker rm --force` and `docker run --rm` owns the container: each upgrade would cut tasks.
+#[tokio::test(start_paused = true)]
+async fn delegate_that_another_tool_recreates_after_each_upgrade_is_left_to_it() {
+    let host = Host::new();
+    host.run("dd");
+    let mut upgrader = host.upgrader(NEW);
+    for upgrades in [1, 2, 2, 2] {
+        let report = host.scheduled_run(&mut upgrader).await;
+        let dd = row(&report, "dd");
+        let reason = if upgrades == 2 && dd.image == OLD {
+            "recreated_by_another"
+        } else {
+            "up_to_date"
+        };
+        assert_eq!(dd.reason.as_str(), reason, "{}", dd.message);
+        assert_eq!(host.count(Operation::Create), upgrades, "{}", dd.message);
+        host.by_hand(OperatorAction::Remove, "dd");
+        // In the meantime the upgrader sees that no container is left.
+        host.go_on(&mut upgrader, Duration::from_secs(2)).await;
+        host.run("dd");
+    }
+    // Another image of its owner's is a new beginning.
+    host.by_hand(OperatorAction::Remove, "dd");
+    host.twin.add_image(NEWER, host.twin.image(good()));
+    host.run_with("dd", |body| body["Image"] = json!(NEWER));
+    let report = host.scheduled_run(&mut upgrader).await;
+    assert_eq!(row(&report, "dd").image, NEW, "{report:?}");
 }

@@ -33,6 +33,28 @@ async fn names_other_delegates_and_other_containers_in_no_write() {
     }
 }
 
+/// Two accounts on one host may have delegates of one name, and an upgrader each.
+#[tokio::test(start_paused = true)]
+async fn leaves_a_delegate_of_another_account_alone() {
+    for (account, is_ours) in [(Some("ours"), true), (Some("theirs"), false), (None, true)] {
+        let host = Host {
+            account: Some("ours"),
+            ..Host::new()
+        };
+        host.run_with("dd", |body| {
+            let variables = body["Env"].as_array_mut().unwrap();
+            variables.retain(|variable| !variable.as_str().unwrap().starts_with("ACCOUNT_ID="));
+            variables.extend(account.map(|account| json!(format!("ACCOUNT_ID={account}"))));
+        });
+        let report = host.once(NEW).await;
+        let row = row(&report, "dd");
+        assert!(!report.has_failures());
+        let reason = if is_ours { "up_to_date" } else { "other_account" };
+        assert_eq!(row.reason.as_str(), reason, "{account:?}");
+        assert_eq!(host.twin.writes().is_empty(), !is_ours);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn leaves_a_delegate_alone_whose_owner_opted_out() {
     let ours = "io.delegate-upgrader.enable";

@@ -28,6 +28,7 @@ mod outcomes;
 mod paths;
 mod ports;
 mod replicas;
+mod retries;
 mod rollback_faults;
 mod slow_probes;
 mod start_first;

@@ -133,6 +133,7 @@ impl World {
         Settings {
             scope: Scope {
                 workload_names: vec![GROUP.to_owned()],
+                account: None,
                 health: HealthSettings {
                     interval: Duration::from_secs(60),
                     probe: ProbeKind::Auto,

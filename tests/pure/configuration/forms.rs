@@ -263,9 +263,11 @@ fn health_settings_that_another_probe_does_not_use_produce_a_warning() {
         port,
         "HEALTH_PORT: used for the delegate's tasks only, since HEALTH_PROBE is exec"
     );
-    let http = settings(&[("HEALTH_COMMAND", "true")]);
+    let http = settings(&[("HEALTH_PROBE", "http"), ("HEALTH_COMMAND", "true")]);
     assert_eq!(
         http.warnings,
-        ["HEALTH_COMMAND: not used without HEALTH_PROBE=exec"]
+        ["HEALTH_COMMAND: not used without HEALTH_PROBE=exec or auto"]
     );
+    // A candidate may need it.
+    assert!(settings(&[("HEALTH_COMMAND", "true")]).warnings.is_empty());
 }

@@ -109,6 +109,46 @@ fn every_recorded_container_leads_to_the_reviewed_body() {
     }
 }
 
+/// What an engine does not show is unknown, which is not the same as empty.
+#[test]
+fn a_document_that_lacks_a_part_leads_to_the_same_body_or_to_none() {
+    let mut refused = 0;
+    for case in recorded() {
+        let overrides = Overrides {
+            reference: "harness/delegate:26.02.88404",
+            by_id: None,
+            labels: &[],
+        };
+        let body = |container: &Value, old: &Value, new: &Value| {
+            let images = Images { old, new };
+            create_request(&inspected(container), images, &overrides, case.api).map(|made| made.body)
+        };
+        let documents = [&case.container, &case.old_image, &case.new_image];
+        let whole = body(documents[0], documents[1], documents[2]).unwrap();
+        for (index, document) in documents.iter().enumerate() {
+            let parts = document.as_object().unwrap().keys();
+            for part in parts.filter(|part| *part != "Id") {
+                for missing in [true, false] {
+                    let mut documents = documents.map(Value::clone);
+                    let fields = documents[index].as_object_mut().unwrap();
+                    if missing {
+                        fields.remove(part);
+                    } else {
+                        fields.insert(part.clone(), Value::Null);
+                    }
+                    match body(&documents[0], &documents[1], &documents[2]) {
+                        Ok(body) => {
+                            assert_eq!(body, whole, "{}: document {index} without {part}", case.name());
+                        }
+                        Err(_) => refused += 1,
+                    }
+                }
+            }
+        }
+    }
+    assert!(refused > 0, "no part is needed");
+}
+
 #[test]
 fn every_recorded_successor_differs_in_nothing_unexplained() {
     for case in recorded() {

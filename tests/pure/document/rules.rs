@@ -538,6 +538,14 @@ fn a21_the_platform_is_named_where_the_store_keeps_several() {
     assert_eq!(made.platform.as_deref(), Some("linux/arm/v7"));
 }
 
+/// The next image may not have the variable, and its container would be nobody's.
+#[test]
+fn what_makes_a_container_a_delegate_is_kept_even_if_its_image_gave_it() {
+    let container = container(&json!({"Env": ["DELEGATE_NAME=dd", "MODE=x"]}), json!({}));
+    let old = json!({"Env": ["DELEGATE_NAME=dd", "MODE=x"]});
+    assert_eq!(body(&container, &old)["Env"], json!(["DELEGATE_NAME=dd"]));
+}
+
 #[test]
 fn a_document_of_the_wrong_shape_is_refused_with_its_path() {
     for (pointer, value, told) in [

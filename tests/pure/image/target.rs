@@ -24,6 +24,7 @@ fn outcome(target: &Target) -> String {
         Target::CheckDigest(reference) => format!("check {reference}"),
         Target::Replace(reference) => format!("replace {reference}"),
         Target::CustomImage => "custom".to_owned(),
+        Target::OtherGeneration(_) => "other generation".to_owned(),
         Target::HeldBack(reference, max) => format!("held back {reference} by {max}"),
         Target::NotPinned(reference) => format!("not pinned {reference}"),
         Target::Unresolvable(_) => "unresolvable".to_owned(),
@@ -133,7 +134,42 @@ fn a_variant_is_kept_when_the_published_tag_is_the_plain_one() {
         ("harness/delegate:26.03.1.minimal", "harness/delegate:26.02.1",              "replace harness/delegate:26.03.1.minimal"),
         ("harness/delegate:26.03.1.minimal", "harness/delegate:26.02.1-fips",         "replace harness/delegate:26.03.1.minimal"),
         ("harness/delegate:26.03.1.minimal", "harness/delegate:26.03.1.minimal",      "current"),
-        ("harness/delegate:26.03.1",         "harness/delegate:26.02.1.slim",         "replace harness/delegate:26.03.1"),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip]
+fn a_suffix_that_nobody_knows_is_never_lost() {
+    assert_rows(&TargetSettings::default(), &[
+        ("harness/delegate:26.03.1",         "harness/delegate:26.02.1-tools",               "replace harness/delegate:26.03.1-tools"),
+        ("harness/delegate:26.03.1",         "harness/delegate:26.02.1.minimal-stig",        "replace harness/delegate:26.03.1.minimal-stig"),
+        ("harness/delegate:26.03.1",         "r.corp/harness/delegate:26.02.1-ours-7",       "replace r.corp/harness/delegate:26.03.1-ours-7"),
+        ("harness/delegate:26.03.1",         "harness/delegate:26.02.1rc2",                  "replace harness/delegate:26.03.1rc2"),
+        ("harness/delegate:26.03.1-tools",   "harness/delegate:26.02.1-tools",               "replace harness/delegate:26.03.1-tools"),
+        ("harness/delegate:26.03.1",         "harness/delegate:26.03.1-tools",               "current"),
+        // Another build is published, and nobody says whether it has the tools.
+        ("harness/delegate:26.03.1.minimal", "harness/delegate:26.02.1-tools",               "unresolvable"),
+        // An administrator's own repository.
+        ("r.corp/team/worker:26.03.1",       "harness/delegate:26.02.1-tools",               "replace r.corp/team/worker:26.03.1"),
+    ]);
+    assert_rows(&own_build("corp/delegate"), &[
+        ("harness/delegate:26.03.1",         "corp/delegate:26.02.1-tools",                  "replace corp/delegate:26.03.1-tools"),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip]
+fn harness_delegate_3_and_versions_by_month_do_not_replace_each_other() {
+    for settings in [TargetSettings::default(), mirror("mirror.corp"), own_build("corp/harness/delegate")] {
+        assert_rows(&settings, &[
+            ("harness/delegate:26.03.1", "harness/delegate:3.0.0",          "other generation"),
+            ("harness/delegate:26.03.1", "r.corp/x/harness/delegate:3.1.4", "other generation"),
+            ("harness/delegate:3.0.0",   "harness/delegate:26.03.1",        "other generation"),
+        ]);
+    }
+    assert_rows(&TargetSettings::default(), &[
+        ("harness/delegate:3.1.0",         "harness/delegate:3.0.0", "replace harness/delegate:3.1.0"),
+        ("r.corp/team/delegate:7.1.0",     "harness/delegate:26.02.1", "replace r.corp/team/delegate:7.1.0"),
     ]);
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use delegate_upgrader::document::{DependencyKind, Obstacle, SingleInstance};
 use delegate_upgrader::manager::ManagerError;
-use delegate_upgrader::rollout::reason::{Awaited, Reason, ReasonKind};
+use delegate_upgrader::rollout::reason::{Awaited, Reason, ReasonKind, Retry};
 use delegate_upgrader::rollout::{FailureCause, HeldBack, InvalidLabel, Rejection};
 use delegate_upgrader::schedule::wave::Wave;
 
@@ -48,6 +48,15 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
         },
         ReasonKind::CustomImage => Reason::CustomImage {
             image: "registry.example/team/our-delegate:26.02.88404".to_owned(),
+        },
+        ReasonKind::OtherGeneration => Reason::OtherGeneration {
+            image: "harness/delegate:3.0.0".to_owned(),
+        },
+        ReasonKind::RecreatedByAnother => Reason::RecreatedByAnother {
+            image: "harness/delegate:26.02.88404".to_owned(),
+        },
+        ReasonKind::OtherAccount => Reason::OtherAccount {
+            account: "kmpySmUISimoRrJL6NL73w".to_owned(),
         },
         ReasonKind::HeldBack => Reason::HeldBack {
             image,
@@ -94,7 +103,10 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
             image: "sha256:9be2…".to_owned(),
             problem: "it is an image id, not a reference".to_owned(),
         },
-        ReasonKind::TargetUnknown => Reason::TargetUnknown(ManagerError::TokenRevoked),
+        ReasonKind::TargetUnknown => Reason::TargetUnknown {
+            error: ManagerError::TokenRevoked,
+            retry: Retry::Never,
+        },
         ReasonKind::AwaitingAnswer => Reason::AwaitingAnswer {
             from: Awaited::Manager,
             waited: Duration::from_secs(8),
@@ -104,9 +116,14 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
         ReasonKind::DigestUnknown => Reason::DigestUnknown {
             image: "harness/delegate:latest".to_owned(),
             problem: "the engine did not answer within 30s".to_owned(),
+            retry: Retry::Never,
         },
         ReasonKind::Pulling => Reason::Pulling { image },
-        ReasonKind::PullFailed => Reason::PullFailed { image, problem },
+        ReasonKind::PullFailed => Reason::PullFailed {
+            image,
+            problem,
+            retry: Retry::Never,
+        },
         ReasonKind::TooLittleDisk => Reason::TooLittleDisk {
             image,
             needed: 1_400 << 20,

@@ -227,6 +227,7 @@ impl State {
                 "Networks": networks(
                     &container.body.endpoints, &container.addresses, &container.id, own_alias),
             },
+            "Mounts": [],
         })
     }
 }

@@ -1,7 +1,7 @@
 //! What comes before everything else.
 
 use delegate_upgrader::rollout::Backoff;
-use delegate_upgrader::rollout::reason::Reason;
+use delegate_upgrader::rollout::reason::{Reason, Retry};
 
 use super::super::scene::{Change, Scene, V2, ago, new, old};
 use super::table;
@@ -65,7 +65,7 @@ fn health_only_names_the_published_image() {
         (Reason::UpToDate { image: image() }, only.to_owned()),
         (Reason::NotPinned { image: image() }, format!("{V2} is published; {only}")),
         (
-            Reason::DigestUnknown { image: image(), problem: "timed out".to_owned() },
+            Reason::DigestUnknown { image: image(), problem: "timed out".to_owned(), retry: Retry::Never },
             format!("{only}; cannot resolve the tag {V2} at the registry: timed out"),
         ),
     ] {

@@ -1,0 +1,155 @@
+//! What failed for something that may pass is tried again, and not only by the next run, which may be a day away.
+
+use std::time::Duration;
+
+use delegate_upgrader::image::Pull;
+use delegate_upgrader::reconcile::controller::Controller as _;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::status::report::Report;
+
+use super::host::{Host, NEW, Upgrader, good, row};
+use kit::twin::Operation;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const PASSES: &str = "received unexpected HTTP status: 500 Internal Server Error";
+
+/// Goes on as the daemon does, which also checks the health each minute.
+async fn continue_for(host: &Host, upgrader: &mut Upgrader, time: Duration) -> Report {
+    let end = host.twin.elapsed() + time;
+    loop {
+        let report = upgrader.reconcile().await.unwrap();
+        let left = end.saturating_sub(host.twin.elapsed());
+        if left.is_zero() {
+            return report;
+        }
+        let next = report.next_check.map(|next| next - host.twin.wall_clock());
+        let next = next.map_or(MINUTE, |next| next.to_std().unwrap_or_default());
+        tokio::select! {
+            () = upgrader.answered() => {}
+            () = tokio::time::sleep(next.min(MINUTE).min(left)) => {}
+        }
+    }
+}
+
+fn started(host: &Host) -> Upgrader {
+    host.run("dd");
+    let mut upgrader = host.upgrader(NEW).with_retries();
+    upgrader.start_run(Mode::Upgrade);
+    upgrader
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_registry_that_fails_is_asked_again_ever_less_often_and_five_times() {
+    let host = Host::new();
+    host.twin.break_pull(NEW, Some(PASSES));
+    let mut upgrader = started(&host);
+    // After 1, 2, 5, 10 and 30 minutes.
+    for (minutes, pulls) in [
+        (0.5, 1),
+        (1.0, 2),
+        (1.0, 2),
+        (1.0, 3),
+        (4.0, 3),
+        (1.0, 4),
+        (10.0, 5),
+        (30.0, 6),
+        (90.0, 6),
+    ] {
+        let report = continue_for(&host, &mut upgrader, MINUTE.mul_f64(minutes)).await;
+        assert_eq!(host.count(Operation::Pull), pulls, "{minutes}");
+        let row = row(&report, "dd");
+        assert_eq!(row.reason.as_str(), "pull_failed");
+        assert_eq!(
+            row.message.contains("; retrying at 20"),
+            pulls < 6,
+            "{}",
+            row.message
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pull_succeeds_once_the_registry_is_well() {
+    let host = Host::new();
+    host.twin.break_pull(NEW, Some(PASSES));
+    let mut upgrader = started(&host);
+    continue_for(&host, &mut upgrader, MINUTE * 2).await;
+    host.twin.break_pull(NEW, None);
+    let report = continue_for(&host, &mut upgrader, MINUTE * 90).await;
+    assert_eq!(row(&report, "dd").image, NEW, "{}", row(&report, "dd").message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_pass_is_left_to_the_next_run() {
+    for problem in [
+        "manifest unknown",
+        "unauthorized: authentication required",
+        "no space left on device",
+    ] {
+        let host = Host::new();
+        host.twin.break_pull(NEW, Some(problem));
+        let mut upgrader = started(&host);
+        let report = continue_for(&host, &mut upgrader, MINUTE * 90).await;
+        assert_eq!(host.count(Operation::Pull), 1, "{problem}");
+        assert!(!row(&report, "dd").message.contains("retrying at"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_manager_that_is_back_is_asked_within_the_run() {
+    let host = Host::new();
+    host.twin.set_manager_reachable(false);
+    let mut upgrader = started(&host);
+    let report = continue_for(&host, &mut upgrader, MINUTE.mul_f64(1.5)).await;
+    let message = &row(&report, "dd").message;
+    assert!(
+        message.contains("connection refused") && message.contains("; retrying at 20"),
+        "{message}"
+    );
+    host.twin.set_manager_reachable(true);
+    let report = continue_for(&host, &mut upgrader, MINUTE * 90).await;
+    assert_eq!(row(&report, "dd").image, NEW);
+}
+
+/// The commands that do one run end with it.
+#[tokio::test(start_paused = true)]
+async fn a_single_run_does_not_wait() {
+    let host = Host::new();
+    host.twin.break_pull(NEW, Some(PASSES));
+    host.run("dd");
+    let report = host.once(NEW).await;
+    assert!(
+        !row(&report, "dd").message.contains("retrying"),
+        "{}",
+        row(&report, "dd").message
+    );
+}
+
+/// An image on the host is as good as the registry's where its reference stands for one image.
+#[tokio::test(start_paused = true)]
+async fn pull_says_whether_an_image_on_the_host_is_enough() {
+    const AWAY: &str = "Get \"https://r.example/v2/\": dial tcp: lookup r.example: no such host";
+    for (policy, is_there, problem, pulls, reason) in [
+        (Pull::Always, true, AWAY, 1, "up_to_date"),
+        (Pull::Always, true, PASSES, 1, "pull_failed"),
+        (Pull::Always, false, AWAY, 1, "pull_failed"),
+        (Pull::Missing, true, AWAY, 0, "up_to_date"),
+        (Pull::Missing, false, AWAY, 1, "pull_failed"),
+        (Pull::Never, true, AWAY, 0, "up_to_date"),
+        (Pull::Never, false, AWAY, 0, "pull_failed"),
+    ] {
+        let host = Host {
+            pull: policy,
+            ..Host::new()
+        };
+        if is_there {
+            host.twin.add_image(NEW, host.twin.image(good()));
+        }
+        host.twin.break_pull(NEW, Some(problem));
+        host.run("dd");
+        let report = host.once(NEW).await;
+        let case = format!("{policy}, {is_there}, {problem}: {}", row(&report, "dd").message);
+        assert_eq!(host.count(Operation::Pull), pulls, "{case}");
+        assert_eq!(row(&report, "dd").reason.as_str(), reason, "{case}");
+    }
+}
