@@ -72,9 +72,9 @@ pub enum SingleInstance {
         /// The device's path on the host.
         path: String,
     },
-    /// All ports of a range that leads to it are taken. Not read from the document: the engine refused to start a
-    /// second one.
-    #[error("the host has no free port for a second instance ({problem})")]
+    /// All ports of a range that leads to it are taken, or all addresses of its network. Not read from the document: the engine
+    /// refused to start a second one.
+    #[error("the host has no free port or address for a second instance ({problem})")]
     NoFreePort {
         /// The engine's words.
         problem: String,

@@ -122,6 +122,13 @@ impl EngineError {
         matches!(self, Self::Refused { message, .. } if messages::is_port_taken(message))
     }
 
+    /// Whether a start failed for what another instance has: its port, or the last address of its network.
+    pub fn is_for_another_instance(&self) -> bool {
+        let is_without_address =
+            matches!(self, Self::Refused { message, .. } if messages::is_without_address(message));
+        self.is_port_taken() || is_without_address
+    }
+
     /// Whether a refused start is the fault of the engine, and so may pass: see the engine's messages.
     pub fn is_about_the_engine(&self) -> bool {
         self.is_leftover_task()

@@ -47,6 +47,13 @@ pub(in crate::engine) fn is_port_taken(message: &str) -> bool {
     SIGNS.iter().any(|sign| message.contains(sign))
 }
 
+/// Whether a start failed because the container's network has no free address.
+///
+/// Docker 20.10.24, 26.1.5, 28.5.2. Unknown words: the start counts as refused, and the candidate as failed.
+pub(in crate::engine) fn is_without_address(message: &str) -> bool {
+    message.contains("no available IPv4 addresses") || message.contains("no available addresses")
+}
+
 /// Whether a start failed because a container whose network, IPC or PID namespace this one shares, or to which it is
 /// linked, is gone or does not run.
 ///
