@@ -21,8 +21,8 @@ use crate::text::shortened;
 pub use exec::{ExecProbe, Unfinished};
 pub use work::{Work, WorkReader};
 
-/// The finding where `HEALTH_PROBE=running` asks for no more.
-const RUNNING: &str = "running";
+/// How a finding begins where a container runs, and its endpoint cannot be reached.
+const UNREACHED: &str = "running; ";
 
 /// Characters of a command's output that are shown.
 const MAX_OUTPUT: usize = 200;
@@ -115,9 +115,9 @@ impl Health {
         self.status == HealthStatus::Healthy
     }
 
-    /// Whether this is only known to run, so that the image is hardly proven.
+    /// Whether it only runs as far as can be seen, though the settings ask for more: then the image is hardly proven.
     pub fn is_weak(&self) -> bool {
-        self.probe == Probe::Running && self.is_healthy() && self.detail != RUNNING
+        self.probe == Probe::Running && self.is_healthy() && self.detail.starts_with(UNREACHED)
     }
 
     /// Whether the container was checked: one that is paused, has ended or is about to stop is not.
@@ -195,7 +195,7 @@ pub fn question(
         state => return Err(Health::unhealthy(Probe::Running, state.as_str())),
     }
     match (settings.probe, by_engine(container)) {
-        (ProbeKind::Running, _) => return Err(Health::healthy(Probe::Running, RUNNING)),
+        (ProbeKind::Running, _) => return Err(Health::healthy(Probe::Running, "running")),
         (ProbeKind::Engine, None) => {
             return Err(Health::unhealthy(
                 Probe::Engine,
@@ -319,7 +319,7 @@ impl Addresses {
         }
         match self.probe {
             ProbeKind::Http => Health::unhealthy(Probe::Http, no_route),
-            _ => Health::healthy(Probe::Running, format!("running; {no_route}")),
+            _ => Health::healthy(Probe::Running, format!("{UNREACHED}{no_route}")),
         }
     }
 

@@ -445,11 +445,8 @@ impl Planned {
                     (UpdateOrder::StopFirst, Some(conflict)) => format!(" because {conflict}"),
                     _ => String::new(),
                 };
-                let weak = if rollout
-                    .serving
-                    .as_ref()
-                    .is_some_and(|serving| serving.health.is_weak())
-                {
+                let serving = rollout.serving.as_ref().filter(|_| !rollout.is_upgrader());
+                let weak = if serving.is_some_and(|serving| serving.health.is_weak()) {
                     "; its health endpoint cannot be reached, so HEALTH_COMMAND proves the new container, or that it runs"
                 } else {
                     ""
