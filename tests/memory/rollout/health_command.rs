@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use delegate_upgrader::config::ProbeKind;
-use delegate_upgrader::health::HealthStatus;
+use delegate_upgrader::health::{HealthStatus, HttpOutcome};
 use delegate_upgrader::status::report::DelegateReport;
 use serde_json::json;
 
 use super::health_restarts::{live, restarts};
-use super::host::{DRAIN, Host, OLD, row};
+use super::host::{DRAIN, Host, NEW, OLD, good, row};
 use kit::twin::{Behaviour, Fault, Operation};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -107,5 +107,44 @@ async fn what_cannot_be_run_restarts_nothing() {
         assert_eq!(delegate.health, HealthStatus::Unhealthy);
         assert!(delegate.health_detail.starts_with(detail), "{delegate:?}");
         assert!(restarts(&host, "dd").is_empty());
+    }
+}
+
+/// The upgrader is on another network than the delegates, so that HTTP reaches none of them.
+#[tokio::test(start_paused = true)]
+async fn a_candidate_out_of_reach_is_proven_by_the_command_and_else_by_running() {
+    let sleeps = Behaviour::never_healthy();
+    for (behaviour, refuses, image, last) in [
+        (good(), false, NEW, "up_to_date"),
+        (sleeps.clone(), false, OLD, "rejected"),
+        // A socket proxy permits no command: then it is only known to run.
+        (sleeps, true, NEW, "up_to_date"),
+    ] {
+        let host = Host::new();
+        host.publish(NEW, behaviour);
+        host.set_slow(|_| Some((Duration::ZERO, HttpOutcome::NoRoute("no route".to_owned()))));
+        host.run("dd");
+        let calls = |operation| {
+            host.twin
+                .calls()
+                .iter()
+                .filter(|call| call.operation == operation)
+                .count()
+        };
+        if refuses {
+            host.twin.set_faults(|call| match call.operation {
+                Operation::CreateExec => Fault::Refuse(403),
+                _ => Fault::None,
+            });
+        }
+        let report = host.once(NEW).await;
+        let dd = row(&report, "dd");
+        assert_eq!(
+            (dd.image.as_str(), dd.reason.as_str()),
+            (image, last),
+            "{}",
+            dd.message
+        );
+        assert!(calls(Operation::CreateExec) > 0);
     }
 }

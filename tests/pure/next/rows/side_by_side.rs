@@ -49,6 +49,10 @@ fn a_candidate_proves_itself_beside_the_one_in_service() {
             (with(proven()).pulled(V3), UNWANTED),
             (with(proven().change(|m| m.fingerprint = Some("before".to_owned()))), "serving_changed: withdraw new as d.withdrawn-now: settings_changed"),
             (behind(old().exited(14)), "serving_down: wait 1s, interrupted"),
+            (
+                Scene::new().serving(old().exited(14)).candidate(new().exited(30)).pulled(V2),
+                "serving_down: wait 1s, interrupted",
+            ),
             (behind(old().exited(15)), "serving_stopped: withdraw new as d.withdrawn-now: not_running"),
             (with(new().exited(30)), "candidate_reject: reject new as d.failed-1: exited with code 3 before it had proven itself"),
             (compared(Comparison::Pending), "prepare: prepare new"),
