@@ -96,10 +96,15 @@ pub(super) fn registry(reader: &mut Reader, env: &Environment) -> Option<Registr
 }
 
 pub(super) fn docker_auth_config(reader: &mut Reader, env: &Environment) -> Option<Secret> {
+    let variable = &env.docker_auth_config;
+    let text = variable.get()?;
     // The logins in it are read with each question to a registry, as those of a config.json.
-    let is_object = |text: &str| serde_json::from_str::<Map<String, Value>>(text).is_ok();
-    let parse = |text: &str| is_object(text).then(|| Secret::new(text)).ok_or_else(String::new);
-    reader.read_as(&env.docker_auth_config, parse, |_| "***".to_owned())
+    if serde_json::from_str::<Map<String, Value>>(text).is_err() {
+        reader.problems.wrong(variable.row, "it is not a JSON object");
+        return None;
+    }
+    reader.note(variable, "(set)");
+    Some(Secret::new(text))
 }
 
 pub(super) fn docker_config(reader: &mut Reader, env: &Environment) -> Option<DockerConfig> {

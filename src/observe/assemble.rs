@@ -136,8 +136,8 @@ fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked) -> 
         container.restart_count(),
         check,
     );
-    let is_new = *role == Role::Candidate && before.is_none();
-    if is_new && health.is_weak() && part.workload != OWN_WORKLOAD {
+    let is_first = *role == Role::Candidate && before != Some(HealthStatus::Healthy);
+    if is_first && health.is_weak() && part.workload != OWN_WORKLOAD {
         let (name, detail) = (container.name(), health.detail.as_str());
         warn!(
             container = name,

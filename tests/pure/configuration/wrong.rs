@@ -462,3 +462,14 @@ fn a_file_of_variables_that_is_wrong_is_named_with_its_line() {
         assert_no_secret("the error", &errors);
     }
 }
+
+#[test]
+fn registry_logins_that_cannot_be_read_are_not_shown() {
+    let logins = format!("{{\"auths\": {{\"r.example\": {{\"auth\": \"{PASSWORD}\"}}}}");
+    let text = errors(&[("DOCKER_AUTH_CONFIG", &logins)]).to_string();
+    assert!(
+        text.contains("DOCKER_AUTH_CONFIG: it is not a JSON object; expected"),
+        "{text}"
+    );
+    assert_no_secret("the message", &text);
+}
