@@ -15,7 +15,7 @@ pub trait Controller {
     /// Why nothing could be observed.
     type Error: fmt::Display;
 
-    /// Whether nothing answers at the address.
+    /// Whether nothing answers at the address, which a new start may find again.
     fn is_unreachable(error: &Self::Error) -> bool;
 
     /// What has to answer, as the log names it.

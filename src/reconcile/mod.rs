@@ -342,7 +342,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
     const API: &'static str = "the Docker engine";
 
     fn is_unreachable(error: &EngineError) -> bool {
-        matches!(error, EngineError::Unreachable(_))
+        // Another start would not be permitted either.
+        matches!(error, EngineError::Unreachable(problem) if !problem.contains("ermission denied"))
     }
 
     fn start_run(&mut self, mode: Mode) {

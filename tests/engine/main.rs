@@ -30,7 +30,6 @@ mod page;
 mod pauses;
 mod people;
 mod permissions;
-mod pins;
 mod private_registry;
 mod proxies_and_tls;
 mod proxy;

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -261,42 +261,4 @@ fn everything_that_reports_outcomes_agrees() {
             "{what} has the key:\n{output}"
         );
     }
-}
-
-#[test]
-fn a_receiver_that_is_down_hears_of_it_later() {
-    let lab = Lab::new("reporting-down");
-    lab.delegate("1", V1, &[]);
-    let port = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = port.local_addr().expect("an address");
-    drop(port);
-    let (upgrader, audit, _directory) = reporting(&lab, V2, &format!("http://{address}/{PLANTED}"));
-    let daemon = upgrader.with("RUN_ON_START", "true").start();
-    daemon.says("the old container is gone", PATIENCE);
-    eventually("it is recorded", PATIENCE, || records(&audit).len() == 1);
-    // Down for a minute.
-    std::thread::sleep(Duration::from_secs(60));
-    let receiver = Receiver::on(TcpListener::bind(address).expect("the port"));
-    eventually("the webhook hears of it", PATIENCE, || receiver.ids().len() == 1);
-    assert_eq!(receiver.ids(), [text(&records(&audit)[0], "id")]);
-    assert!(!daemon.log().contains(PLANTED), "{}", daemon.log());
-}
-
-#[test]
-fn a_receiver_that_never_answers_delays_nothing() {
-    let lab = Lab::new("reporting-mute");
-    let name = lab.delegate("1", V1, &[]);
-    // Connections are accepted by the kernel, and nobody reads them.
-    let mute = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = mute.local_addr().expect("an address");
-    let (upgrader, audit, _directory) = reporting(&lab, V2, &format!("http://{address}/"));
-    let daemon = upgrader.clone().with("RUN_ON_START", "true").start();
-    daemon.says("the old container is gone", PATIENCE);
-    let begun = Instant::now();
-    let back = upgrader.run(&["rollback", &name]);
-    assert_eq!(back.code, Some(0), "{}", back.text);
-    // Its last words are waited for, and no longer than half a minute.
-    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
-    assert_eq!(actions(&records(&audit)), ["upgraded", "rolled_back"]);
-    drop(mute);
 }

@@ -191,7 +191,8 @@ pub(in crate::engine) fn is_disk_full(message: &str) -> bool {
 /// Whether a registry refused for want of a login.
 ///
 /// Registries and engines have no common words for it: these are Docker Hub's, the distribution registry's, AWS ECR's,
-/// Docker 20.10 to 28.5's and, by its source, the containerd store's. Unknown words: the message is shown without saying where a login belongs.
+/// Docker 20.10 to 28.5's and, by its source, the containerd store's. Unknown words: the message is shown without saying
+/// where a login belongs.
 pub(in crate::engine) fn is_auth_error(message: &str) -> bool {
     const SIGNS: [&str; 12] = [
         "unauthorized",

@@ -30,7 +30,6 @@ mod ports;
 mod replicas;
 mod retries;
 mod rollback_faults;
-mod slow_probes;
 mod start_first;
 mod stop_first;
 mod upgraders;

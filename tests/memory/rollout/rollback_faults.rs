@@ -48,48 +48,12 @@ fn assert_back(host: &Host, way: Way, context: &str) {
     }
 }
 
-/// As the program does a single run: what was begun is finished, and then the published image is considered.
-async fn settle(host: &Host) {
-    host.once(NEW).await;
-    host.once(NEW).await;
-}
-
 /// Whether a call is the `k`-th that changes something, counted from 0.
 fn change(k: usize) -> impl FnMut(&Call) -> bool + Send {
     let mut changes = 0;
     move |call| {
         changes += usize::from(call.is_write());
         call.is_write() && changes == k + 1
-    }
-}
-
-/// Whether a call is the one after that.
-fn after_change(k: usize) -> impl FnMut(&Call) -> bool + Send {
-    let mut is_it = change(k);
-    let mut next = false;
-    move |call| std::mem::replace(&mut next, is_it(call))
-}
-
-#[tokio::test(start_paused = true)]
-async fn it_survives_a_kill_before_and_after_every_change() {
-    for way in Way::ALL {
-        for (number, bad) in bad_images().into_iter().enumerate() {
-            for k in points(number) {
-                let context = format!("{way:?}, killed at change {k}");
-                let before = host(way, &bad);
-                let killed = killed_when(&before, change(k)).await;
-                settle(&before).await;
-                assert_back(&before, way, &context);
-                let after = host(way, &bad);
-                killed_when(&after, after_change(k)).await;
-                settle(&after).await;
-                assert_back(&after, way, &context);
-                if !killed {
-                    assert!(k > 3, "{k}");
-                    break;
-                }
-            }
-        }
     }
 }
 

@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use delegate_upgrader::daemon;
-use delegate_upgrader::health::HealthStatus;
+use delegate_upgrader::health::HttpOutcome;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::status::report::Report;
-use serde_json::json;
 
 use super::host::{GROUP, HOUR, Host, Mood, NEW, NEWER, OLD, Upgrader, good, host_network, row};
-use kit::twin::{Behaviour, Fault, Operation, Wellness, delegate_body};
+use kit::twin::{Event, Fault, Happened, Operation, delegate_body};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// Longer than anything else takes.
@@ -26,37 +25,6 @@ async fn glimpse(host: &Host, upgrader: &mut Upgrader) -> Report {
     let report = upgrader.reconcile().await.unwrap();
     assert!(host.twin.elapsed() - before < SECOND, "it waited");
     report
-}
-
-#[tokio::test(start_paused = true)]
-async fn reports_all_delegates_while_the_manager_hangs() {
-    let host = Host::new();
-    let health = Wellness::For(SECOND * 60);
-    let fails_later = Behaviour {
-        health,
-        ..Behaviour::default()
-    };
-    host.twin.add_image(NEWER, host.twin.image(fails_later));
-    host.run("d1");
-    host.run_with("d2", |body| body["Image"] = json!(NEWER));
-    host.set_mood(NEVER);
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade);
-    let report = glimpse(&host, &mut upgrader).await;
-    for name in ["d1", "d2"] {
-        let row = row(&report, name);
-        let waits = (row.reason.as_str(), row.cause.as_deref(), row.message.as_str());
-        assert_eq!(
-            waits,
-            ("awaiting_answer", Some("manager"), "waiting for the Manager")
-        );
-        assert_eq!((row.health, row.failed), (HealthStatus::Healthy, false));
-    }
-    assert!(report.is_in_progress(), "a single run must not end here");
-    tokio::time::sleep(SECOND * 75).await;
-    let report = glimpse(&host, &mut upgrader).await;
-    assert_eq!(row(&report, "d2").health, HealthStatus::Unhealthy);
-    assert_eq!(row(&report, "d2").message, "waiting for the Manager for 1m15s");
 }
 
 /// Proof, commit, drain and removal take as long with a Manager that hangs as with one that answers.
@@ -136,24 +104,6 @@ async fn asks_once_for_each_workload_and_image_and_all_at_the_same_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_and_a_retry_wait_for_the_answer() {
-    for (delay, told) in [(1, 0), (25, 1)] {
-        let host = Host::new();
-        host.run("dd");
-        host.set_mood(Mood::Slow(SECOND * delay));
-        let mut words = Vec::new();
-        let mut upgrader = host.upgrader(NEW);
-        let plan = upgrader.plan(|reason| words.push(reason.to_string()));
-        assert_eq!(plan.await.unwrap()[0].action, "replace");
-        assert_eq!(words, vec!["waiting for the Manager for 2s"; told]);
-        let mut upgrader = host.upgrader(NEW);
-        upgrader.retry("dd").await.unwrap();
-        host.finish(&mut upgrader).await;
-        host.assert_settled_on("dd", NEW, "");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn reports_that_the_published_image_is_awaited_where_only_health_is_checked() {
     let mut host = Host::new();
     host.health_only = true;
@@ -166,30 +116,6 @@ async fn reports_that_the_published_image_is_awaited_where_only_health_is_checke
     assert!(message.ends_with("; waiting for the Manager"), "{message}");
     let report = host.finish(&mut upgrader).await;
     assert!(row(&report, "dd").message.starts_with(NEW), "{report:?}");
-}
-
-/// A tag that moves needs a registry's answer, too.
-#[tokio::test(start_paused = true)]
-async fn reports_a_delegate_whose_registry_hangs() {
-    const LATEST: &str = "harness/delegate:latest";
-    let host = Host::new();
-    host.twin.add_image(LATEST, host.twin.image(good()));
-    host.publish(LATEST, good());
-    host.run_with("dd", |body| body["Image"] = json!(LATEST));
-    host.fault(Operation::RegistryDigest, Fault::Hang);
-    let mut upgrader = host.upgrader(LATEST);
-    upgrader.start_run(Mode::Upgrade);
-    let report = glimpse(&host, &mut upgrader).await;
-    let row = row(&report, "dd");
-    let waits = (row.reason.as_str(), row.cause.as_deref(), row.message.as_str());
-    assert_eq!(
-        waits,
-        (
-            "awaiting_answer",
-            Some("registry"),
-            "waiting for the registry docker.io"
-        )
-    );
 }
 
 /// An answer wakes the loop, but without the engine there is nothing to do with it.
@@ -247,4 +173,34 @@ async fn continues_at_once_after_a_pull() {
     let candidate = events.iter().find(|event| event.name == "dd.candidate");
     let gap = candidate.unwrap().at - pull.unwrap().at - 2 * SECOND;
     assert!(gap < SECOND / 5, "{gap:?}");
+}
+
+/// What was healthy before it fell silent does not prove itself by silence.
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_stops_answering_is_not_promoted() {
+    let host = Host::new();
+    let old = host.run("dd");
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::Upgrade);
+    while host.names().len() < 2 {
+        host.go_on(&mut upgrader, SECOND).await;
+    }
+    host.go_on(&mut upgrader, SECOND * 8).await;
+    assert_ne!(host.find("dd").image, NEW, "it has been promoted already");
+    // The connection is accepted, and nobody answers.
+    host.set_slow(|_| {
+        Some((
+            SECOND * 10,
+            HttpOutcome::Broken("no answer within 10s".to_owned()),
+        ))
+    });
+    let report = host.finish(&mut upgrader).await;
+    let touched = |event: &Event| event.what != Happened::Started;
+    assert!(
+        !host.events_of(&old).iter().skip(1).any(touched),
+        "{:?}",
+        host.events_of(&old)
+    );
+    assert_eq!(host.find("dd").id, old);
+    assert!(report.has_failures(), "{report:?}");
 }
