@@ -3,12 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use strum::{Display, EnumString, IntoStaticStr};
+use strum::{Display, EnumString};
 
 use super::{ImageReference, Version};
 
 /// `PULL`: whether a registry is asked for an image that is on the host. The words are those of Docker and Compose.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString)]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum Pull {
     /// In any case. A version that is on the host is taken where the registry cannot be reached.

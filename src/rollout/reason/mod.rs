@@ -2,6 +2,7 @@
 //! the log, in `plan` and in `/status`, and by its [`ReasonKind`] a metric label.
 
 mod kind;
+mod retried;
 mod topic;
 mod words;
 
@@ -427,39 +428,6 @@ impl Reason {
     pub(super) fn not_running(member: &Member) -> Self {
         let state = member.state.as_str().to_owned();
         Self::NotRunning { state }
-    }
-
-    /// The Manager did not say which image is published.
-    pub(crate) fn target_unknown(error: &ManagerError) -> Self {
-        let (error, retry) = (error.clone(), error.retry());
-        Self::TargetUnknown { error, retry }
-    }
-
-    /// Whether it is tried again, where it is a question or a pull that failed.
-    pub(crate) fn retry_mut(&mut self) -> Option<&mut Retry> {
-        match self {
-            Self::TargetUnknown { retry, .. }
-            | Self::DigestUnknown { retry, .. }
-            | Self::PullFailed { retry, .. } => Some(retry),
-            _ => None,
-        }
-    }
-
-    /// Whether a question or a pull failed that is tried again before the next run.
-    pub(crate) fn is_retried(&self) -> bool {
-        matches!(
-            self,
-            Self::TargetUnknown {
-                retry: Retry::At(_),
-                ..
-            } | Self::DigestUnknown {
-                retry: Retry::At(_),
-                ..
-            } | Self::PullFailed {
-                retry: Retry::At(_),
-                ..
-            }
-        )
     }
 
     /// Which reason it is.
