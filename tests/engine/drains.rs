@@ -79,11 +79,7 @@ fn another_delegate_is_served_while_an_old_one_drains() {
 }
 
 #[test]
-fn sigterm_at_any_stage_ends_it_at_once_and_the_next_start_continues() {
-    let lab = Lab::new("sigterm-stages");
-    let name = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=5"]);
-    let old = follow(&name);
-    let upgrader = lab.upgrader(V2).with("RUN_ON_START", "true");
+fn upgrader_that_is_ended_at_any_stage_continues_where_it_was() {
     let stages = [
         "creating the candidate",
         "starting ",
@@ -93,18 +89,25 @@ fn sigterm_at_any_stage_ends_it_at_once_and_the_next_start_continues() {
         "is finishing",
         "runs the published image",
     ];
-    // A stage may be over before the one before it was read in the log; then the next signal comes at a later one.
-    for stage in 0..6 {
-        let mut daemon = upgrader.start();
-        daemon.says_one_of(&stages[stage..], PATIENCE);
-        let (code, took) = daemon.signal(Signal::TERM);
-        assert_eq!(code, Some(0), "{}", daemon.log());
-        assert!(took < Duration::from_secs(3), "{took:?} after {}", daemon.log());
+    for (name, signal) in [("sigterm-stages", Signal::TERM), ("killed-stages", Signal::KILL)] {
+        let lab = Lab::new(name);
+        let name = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=5"]);
+        let old = follow(&name);
+        let upgrader = lab.upgrader(V2).with("RUN_ON_START", "true");
+        // A stage may be over before the one before it was read in the log; then the next signal comes at a later one.
+        for stage in 0..6 {
+            let mut daemon = upgrader.start();
+            daemon.says_one_of(&stages[stage..], PATIENCE);
+            let (code, took) = daemon.signal(signal);
+            let expected = (signal == Signal::TERM).then_some(0);
+            assert_eq!(code, expected, "{}", daemon.log());
+            assert!(took < Duration::from_secs(3), "{took:?} after {}", daemon.log());
+        }
+        let run = upgrader.run(&["once"]);
+        assert_eq!(run.code, Some(0), "{}", run.text);
+        assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
+        assert!(old.end().contains("drained in full"));
     }
-    let run = upgrader.run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
-    assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
-    assert!(old.end().contains("drained in full"));
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! Replacements that fail: the old one is as it was, and the reason is reported.
 
-use std::process::Command;
-
-use kit::lab::{CRASHES, Lab, NEVER_HEALTHY, V1, V2, docker, expect, image, image_of, life};
+use kit::lab::{CRASHES, Lab, NEVER_HEALTHY, V1, V2, build, docker, image, image_of, life};
 
 /// Runs `once` towards an image that is bad, twice, with these times for its health; the delegate is not touched.
 fn rejected(test: &str, version: &str, (healthy, deadline): (&str, &str), words: &str) {
@@ -67,13 +65,7 @@ fn push_image(lab: &Lab, number: usize, lines: &str) -> String {
     let context = tempfile::tempdir().expect("a directory for an image");
     std::fs::write(context.path().join("plain"), "text\n").expect("a file");
     let dockerfile = format!("FROM {}\nLABEL of={}\n{lines}\n", image(V1), lab.name);
-    std::fs::write(context.path().join("Dockerfile"), dockerfile).expect("a Dockerfile");
-    expect(
-        Command::new("docker")
-            .env("DOCKER_BUILDKIT", "0")
-            .args(["build", "--quiet", "--tag", &reference])
-            .arg(context.path()),
-    );
+    build(&reference, &dockerfile, context.path(), &[]);
     docker(&["push", "--quiet", &reference]);
     version
 }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use kit::lab::{Lab, Signal, V1, V2, docker, eventually, expect, image, send};
+use kit::lab::{Lab, Signal, V1, V2, build, docker, eventually, expect, image, send};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -128,13 +128,8 @@ fn publish(version: &str, bytes: &mut dyn io::Read) -> String {
     let mut large = File::create(context.path().join("large")).expect("a file");
     io::copy(&mut bytes.take(200 * MIB), &mut large).expect("a file");
     let lines = format!("FROM {}\nCOPY small /\nCOPY large /\n", image(V2));
-    fs::write(context.path().join("Dockerfile"), lines).expect("a Dockerfile");
     let name = image(version);
-    let mut build = Command::new("docker");
-    build
-        .env("DOCKER_BUILDKIT", "0")
-        .args(["build", "--quiet", "--tag", &name]);
-    expect(build.arg(context.path()));
+    build(&name, &lines, context.path(), &[]);
     docker(&["push", "--quiet", &name]);
     docker(&["rmi", &name]);
     name

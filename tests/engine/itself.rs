@@ -3,7 +3,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
@@ -13,7 +13,8 @@ use serde_json::Value;
 
 use crate::proxy::{Proxy, Treatment};
 use kit::lab::{
-    Lab, V1, V2, WITH_HEALTHCHECK, docker, env, eventually, expect, image, inspect, logs, project, running,
+    self, Lab, V1, V2, WITH_HEALTHCHECK, docker, env, eventually, expect, image, inspect, logs, project,
+    running,
 };
 
 pub(crate) const FIRST: &str = "1.0.0";
@@ -48,6 +49,7 @@ pub(crate) fn build() {
         let first = upgrader_image(FIRST);
         expect(Command::new(project().join("tests/lab/upgrader-image")).arg(&first));
         docker(&["push", "--quiet", &first]);
+        let nothing = tempfile::tempdir().expect("a directory");
         for (version, change) in [
             (SECOND, "LABEL version=1.1.0"),
             (
@@ -61,19 +63,7 @@ pub(crate) fn build() {
             ),
         ] {
             let tag = upgrader_image(version);
-            let mut build = Command::new("docker")
-                .args(["build", "--quiet", "--tag", &tag, "-"])
-                .env("DOCKER_BUILDKIT", "0")
-                .stdin(Stdio::piped())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .expect("docker");
-            let file = format!("FROM {first}\n{change}\n");
-            let mut input = build.stdin.take().expect("its input");
-            input.write_all(file.as_bytes()).expect("a Dockerfile");
-            drop(input);
-            assert!(build.wait().expect("docker").success(), "{version}");
+            lab::build(&tag, &format!("FROM {first}\n{change}\n"), nothing.path(), &[]);
             docker(&["push", "--quiet", &tag]);
             docker(&["rmi", &tag]);
         }

@@ -1,22 +1,14 @@
 //! Delegates whose image or companions are no longer what they were, or that do not run: what there is to go by, and
 //! what is left alone.
 
-use std::process::Command;
-
-use kit::lab::{Lab, V1, V2, docker, env, expect, image, image_of, inspect, life};
+use kit::lab::{Lab, V1, V2, build, docker, env, image, image_of, inspect, life};
 
 /// An image of this test with one variable of its own, and no other name.
 fn own_image(lab: &Lab, value: &str) -> String {
     let context = tempfile::tempdir().expect("a directory for an image");
     let dockerfile = format!("FROM {}\nENV DELEGATE_IMAGE_VERSION={value}\n", image(V1));
-    std::fs::write(context.path().join("Dockerfile"), dockerfile).expect("a Dockerfile");
     let reference = format!("{}/harness/delegate:{}", env("LAB_REGISTRY"), lab.name);
-    expect(
-        Command::new("docker")
-            .env("DOCKER_BUILDKIT", "0")
-            .args(["build", "--quiet", "--tag", &reference])
-            .arg(context.path()),
-    );
+    build(&reference, &dockerfile, context.path(), &[]);
     reference
 }
 
@@ -80,48 +72,40 @@ fn stopped_created_and_paused_delegates_are_left_alone() {
     assert_eq!(lab.names(), ["created", "once", "paused", "stopped"]);
 }
 
-/// It runs on, and could never be started again: neither the successor nor the old one.
+/// It runs on, and could never be started again: neither the successor nor the old one. Docker keeps a network's
+/// container by its id, and that of other namespaces as it was written.
 #[test]
-fn a_delegate_in_a_namespace_of_a_container_that_is_gone_is_left_alone() {
-    for (what, shared) in [("network", "network"), ("ipc", "IPC namespace")] {
-        let lab = Lab::new(&format!("borrowed-{what}"));
+fn a_delegate_that_shares_with_a_container_that_is_gone_is_left_alone() {
+    for (option, mode, says) in [
+        ("network", "container:", "it shares the network of"),
+        ("ipc", "container:", "it shares the IPC namespace of"),
+        ("volumes-from", "", "it uses the volumes of"),
+    ] {
+        let lab = Lab::new(&format!("borrowed-{option}"));
         let companion = || {
-            let more = ["--ipc", "shareable", "--env", "PORT=3461", &image(V1)];
+            let more = [
+                "--ipc",
+                "shareable",
+                "--volume",
+                "/shared",
+                "--env",
+                "PORT=3461",
+                &image(V1),
+            ];
             lab.container("companion", &more)
         };
         let companion_name = companion();
-        let mode = format!("container:{companion_name}");
-        let name = lab.delegate("1", V1, &[&format!("--{what}"), &mode]);
-        // Docker keeps a network's container by its id, and that of other namespaces as it was written.
-        docker(&["rm", "--force", &companion_name]);
-        if what == "network" {
+        let shared = format!("{mode}{companion_name}");
+        let name = lab.delegate("1", V1, &[&format!("--{option}"), &shared]);
+        docker(&["rm", "--force", "--volumes", &companion_name]);
+        if option == "network" {
             companion();
         }
         let before = life(&name);
         let run = lab.upgrader(V2).run(&["once"]);
         assert_eq!(run.code, Some(1), "{}", run.text);
-        assert!(
-            run.text.contains(&format!("it shares the {shared} of")),
-            "{}",
-            run.text
-        );
+        assert!(run.text.contains(says), "{}", run.text);
         assert_eq!(life(&name), before, "{}", run.text);
+        docker(&["rm", "--force", "--volumes", &name]);
     }
-}
-
-#[test]
-fn a_delegate_with_the_volumes_of_a_container_that_is_gone_is_left_alone() {
-    let lab = Lab::new("volumes-from");
-    let source = lab.container("source", &["--volume", "/shared", &image(V1)]);
-    let name = lab.delegate("1", V1, &["--volumes-from", &source]);
-    let volume = inspect(&name)["Mounts"][0]["Name"].clone();
-    docker(&["rm", "--force", &source]);
-    let before = life(&name);
-    let run = lab.upgrader(V2).run(&["once"]);
-    assert_eq!(run.code, Some(1), "{}", run.text);
-    assert!(run.text.contains("it uses the volumes of"), "{}", run.text);
-    assert_eq!(life(&name), before);
-    assert_eq!(lab.names(), ["1"]);
-    docker(&["rm", "--force", &name]);
-    docker(&["volume", "rm", volume.as_str().expect("a volume's name")]);
 }

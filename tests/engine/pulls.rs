@@ -4,14 +4,13 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use crate::proxy::Proxy;
-use kit::lab::{Lab, V1, V2, docker, env, expect, image, image_of, life};
+use kit::lab::{Lab, V1, V2, build, docker, env, image, image_of, life};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -111,13 +110,8 @@ fn publish(relay: &Relay, version: &str, layers: &[u64]) -> String {
         std::io::copy(&mut random.take(size * MIB), &mut file).expect("random data");
         let _ = writeln!(lines, "COPY layer{number} /");
     }
-    fs::write(context.path().join("Dockerfile"), lines).expect("a Dockerfile");
     let name = image(version);
-    let mut build = Command::new("docker");
-    build
-        .env("DOCKER_BUILDKIT", "0")
-        .args(["build", "--quiet", "--tag", &name]);
-    expect(build.arg(context.path()));
+    build(&name, &lines, context.path(), &[]);
     docker(&["push", "--quiet", &name]);
     docker(&["rmi", &name]);
     format!("{}/harness/delegate:{version}", relay.address)

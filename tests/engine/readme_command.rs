@@ -10,8 +10,8 @@ use std::time::Duration;
 use crate::local_manager::{ACCOUNT, KEY};
 use kit::commands::{Block, assignment, blocks, words};
 use kit::lab::{
-    Lab, V1, V2, docker, eventually, expect, follow, image, image_of, inspect, life, logs, project, running,
-    static_binary,
+    Lab, V1, V2, build, docker, eventually, expect, follow, image, image_of, inspect, life, logs, project,
+    running, static_binary,
 };
 
 /// The Manager's key as its UI shows it.
@@ -27,13 +27,7 @@ fn manager_with(lab: &Lab, further: &[&str]) -> (String, String) {
     let context = tempfile::tempdir().expect("a directory");
     std::fs::copy(static_binary("manager"), context.path().join("manager")).expect("the Manager's binary");
     let dockerfile = "FROM scratch\nCOPY manager /manager\nENTRYPOINT [\"/manager\"]\n";
-    std::fs::write(context.path().join("Dockerfile"), dockerfile).expect("a Dockerfile");
-    let mut build = Command::new("docker");
-    build
-        .env("DOCKER_BUILDKIT", "0")
-        .args(["build", "--quiet", "--tag", &tag])
-        .arg(context.path());
-    expect(&mut build);
+    build(&tag, dockerfile, context.path(), &[]);
     let published = image(V1);
     let listen = [&tag, "--listen", "0.0.0.0:8080", "--account", ACCOUNT];
     let publish = ["--token", KEY, "--published", &published];
@@ -227,51 +221,4 @@ fn the_command_that_finds_delegates_finds_one() {
         let variable = format!("DELEGATE_NAME={}\n", lab.name);
         found.contains(&format!("/{name} ")) && found.contains(&variable)
     });
-}
-
-#[test]
-fn a_refusal_by_the_manager_is_reported_and_nothing_is_touched() {
-    let lab = Lab::new("refused");
-    let (_, manager_url) = manager(&lab);
-    publish(&manager_url, &image(V2));
-    let name = lab.delegate("1", V1, &[]);
-    let before = life(&name);
-    let base = lab
-        .upgrader(V2)
-        .without("PUBLISHED_IMAGE")
-        .with("ACCOUNT_ID", ACCOUNT)
-        .with("UPGRADER_TOKEN", TOKEN)
-        .with("MANAGER_HOST_AND_PORT", &manager_url);
-    let unknown = "ffffffffffffffffffffffffffffffff";
-    for (upgrader, words) in [
-        (base.clone().with("UPGRADER_TOKEN", unknown), "token"),
-        (base.clone().with("ACCOUNT_ID", "somebody-else"), "account"),
-        (
-            base.clone().with("MANAGER_HOST_AND_PORT", "http://127.0.0.1:9"),
-            "refused",
-        ),
-    ] {
-        let run = upgrader.run(&["once"]);
-        assert_eq!(run.code, Some(1), "{}", run.text);
-        assert!(
-            run.text.to_lowercase().contains(words),
-            "{words:?} is not in:\n{}",
-            run.text
-        );
-        assert!(
-            !run.text.contains(TOKEN) && !run.text.contains(unknown),
-            "{}",
-            run.text
-        );
-        assert_eq!(
-            (life(&name), lab.names()),
-            (before.clone(), vec!["1".to_owned(), "manager".to_owned()])
-        );
-    }
-    let run = base.run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
-    assert_eq!(image_of(&name), image(V2));
-    let _ = Command::new("docker")
-        .args(["rmi", "--force", &format!("{}-manager:dev", lab.name)])
-        .output();
 }

@@ -202,33 +202,6 @@ fn replicas_go_one_at_a_time_and_strangers_are_left_alone() {
     assert_eq!(lab.names(), ["1", "2", "3", "4", "foreign", "other"]);
 }
 
-#[test]
-fn killed_upgrader_continues_where_it_was() {
-    let lab = Lab::new("killed");
-    let name = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=3"]);
-    let old = follow(&name);
-    let upgrader = lab.upgrader(V2).with("RUN_ON_START", "true");
-    let stages = [
-        "creating the candidate",
-        "starting ",
-        "has been healthy for",
-        "retiring the old",
-        "to stop within",
-        "runs the published image",
-    ];
-    // A stage may be over before the one before it was read in the log; then the next kill comes at a later one.
-    for stage in 0..5 {
-        let mut daemon = upgrader.start();
-        daemon.says_one_of(&stages[stage..], Duration::from_secs(30));
-        daemon.signal(Signal::KILL);
-    }
-    let run = upgrader.run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
-    assert_eq!(lab.names(), ["1"]);
-    assert_eq!(image_of(&name), image(V2));
-    assert!(old.end().contains("drained in full"));
-}
-
 /// The engine refuses to rename a container between two lives.
 #[test]
 fn a_delegate_that_keeps_crashing_is_replaced() {

@@ -10,11 +10,10 @@ use std::time::{Duration, Instant};
 
 use super::proxy::{Proxy, Treatment};
 use super::slow_answers::{address, status};
-use kit::lab::{Lab, Signal, Upgrader, V1, V2, docker, eventually, image, image_of, inspect};
+use kit::lab::{Lab, Signal, Upgrader, V1, eventually};
 
 /// For one thing to happen on a busy machine, a call of ten seconds included.
 const PATIENCE: Duration = Duration::from_secs(30);
-const UPGRADE: Duration = Duration::from_secs(120);
 
 /// What becomes of calls whose path has these words, until it is set anew.
 #[derive(Clone)]
@@ -50,52 +49,6 @@ fn seen(upgrader: &Upgrader, address: &str, name: &str) -> (String, String) {
     rows.next()
         .map(|(_, health, reason)| (health, reason))
         .unwrap_or_default()
-}
-
-#[test]
-fn one_that_hangs_is_named_while_the_others_are_watched_and_replaced() {
-    let lab = Lab::new("inspect-hangs");
-    let (faulty, proxy) = Faulty::proxy();
-    let [hangs, works] = ["1", "2"].map(|suffix| lab.delegate(suffix, V1, &[]));
-    let id = inspect(&hangs)["Id"].as_str().expect("an id").to_owned();
-    faulty.set(&format!("/containers/{id}/json"), Treatment::Silence);
-    let upgrader = lab
-        .upgrader(V2)
-        .with("DOCKER_HOST", &proxy.host())
-        .with("RUN_ON_START", "true")
-        .with("HEALTH_INTERVAL", "1s");
-    let begun = Instant::now();
-    let daemon = upgrader.start();
-    let address = address(&daemon);
-    eventually("the other one is reported", PATIENCE, || {
-        seen(&upgrader, &address, &works).0 == "healthy"
-    });
-    println!("reported after {:.1} s", begun.elapsed().as_secs_f64());
-    daemon.says("replaced; the old container is gone", UPGRADE);
-    assert_eq!(image_of(&works), image(V2));
-    println!("replaced after {:.1} s", begun.elapsed().as_secs_f64());
-    let begun = Instant::now();
-    docker(&["pause", &works]);
-    eventually("its lost health is reported", PATIENCE, || {
-        seen(&upgrader, &address, &works).0 == "unhealthy"
-    });
-    docker(&["unpause", &works]);
-    println!(
-        "lost health reported after {:.1} s",
-        begun.elapsed().as_secs_f64()
-    );
-    assert_eq!(image_of(&hangs), image(V1));
-    let named = format!("cannot inspect container; skipping it container=\"{hangs}\"");
-    assert!(daemon.log().contains(&named), "{}", daemon.log());
-    faulty.end();
-    eventually("it is reported too", PATIENCE, || {
-        seen(&upgrader, &address, &hangs).0 == "healthy"
-    });
-    // From now on it is known to be a delegate.
-    faulty.set(&format!("/containers/{id}/json"), Treatment::Silence);
-    eventually("that it hangs is reported", PATIENCE, || {
-        seen(&upgrader, &address, &hangs).1 == "engine_error"
-    });
 }
 
 #[test]

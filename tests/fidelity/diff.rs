@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::table::ENDPOINT_REPORTS;
+use kit::checks::document::ENDPOINT_REPORTS;
 
 /// Written by the upgrader on what it made.
 const OUR_LABELS: [&str; 11] = [

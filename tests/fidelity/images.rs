@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use kit::lab::{V1, V2, env, expect, image, project, static_binary};
+use kit::lab::{self, V1, V2, env, expect, image, project, static_binary};
 
 /// The entry point of the rich images: it runs the delegate, whatever the command says.
 pub(crate) const ENTRYPOINT: [&str; 4] = ["/busybox", "sh", "-c", "exec /delegate # image"];
@@ -63,14 +63,8 @@ CMD [\"image\", \"{version}\"]
 }
 
 fn build_and_push(context: &Path, dockerfile: &str, tag: &str) -> String {
-    fs::write(context.join("Dockerfile"), dockerfile).expect("a Dockerfile");
     let reference = format!("{}/fidelity/delegate:{tag}", env("LAB_REGISTRY"));
-    let mut build = Command::new("docker");
-    build
-        .env("DOCKER_BUILDKIT", "0")
-        .args(["build", "--quiet", "--tag", &reference])
-        .arg(context);
-    expect(&mut build);
+    lab::build(&reference, dockerfile, context, &[]);
     expect(Command::new("docker").args(["push", "--quiet", &reference]));
     reference
 }

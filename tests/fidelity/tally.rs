@@ -6,7 +6,9 @@ use std::time::Duration;
 use crate::podman;
 use crate::row::Row;
 use crate::surroundings::Surroundings;
-use crate::table::{ENDPOINT_REPORTS, NOT_OPTIONS};
+use kit::checks::document::ENDPOINT_REPORTS;
+
+use crate::table::NOT_OPTIONS;
 use crate::trial::{Outcome, Tried, shown};
 
 /// Why all of this was lost, if all of it is known of Podman.

@@ -22,19 +22,6 @@ pub(crate) const NOT_OPTIONS: [(&str, &str); 5] = [
     ("HostConfig/IOMaximumBandwidth", "Windows only"),
 ];
 
-/// What an endpoint shows of itself, and what is not set but given by the network.
-pub(crate) const ENDPOINT_REPORTS: [&str; 9] = [
-    "NetworkID",
-    "EndpointID",
-    "Gateway",
-    "IPAddress",
-    "IPPrefixLen",
-    "IPv6Gateway",
-    "GlobalIPv6Address",
-    "GlobalIPv6PrefixLen",
-    "DNSNames",
-];
-
 /// All rows.
 pub(crate) fn rows(around: &Surroundings) -> Vec<Row> {
     let mut rows = images::rows(around);

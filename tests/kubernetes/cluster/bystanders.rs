@@ -7,6 +7,12 @@ use kit::lab::eventually;
 use super::rights::DOCUMENTED;
 use super::site::{A, B, C, PATIENCE, Site, image};
 
+/// As somebody does by hand.
+fn set_image(site: &Site, version: &str) {
+    let image = format!("delegate={}", image(version));
+    site.kubectl(&["set", "image", "deployment/delegate", &image]);
+}
+
 #[test]
 #[ignore = "needs a cluster: make kubernetes"]
 fn two_at_once_write_the_image_once() {
@@ -50,12 +56,7 @@ fn what_somebody_reverts_stays_reverted() {
     let mut site = Site::new("reverted");
     site.publish(B);
     assert_eq!(site.run(&["once"]).code, Some(0));
-    site.kubectl(&[
-        "set",
-        "image",
-        "deployment/delegate",
-        &format!("delegate={}", image(A)),
-    ]);
+    set_image(&site, A);
     for _ in 0..2 {
         let run = site.run(&["once"]);
         assert_eq!((run.code, site.image()), (Some(0), image(A)), "{}", run.text);
@@ -82,18 +83,8 @@ fn a_third_image_of_somebody_is_not_replaced_by_the_one_that_was_tried() {
     let mut site = Site::new("third-image");
     site.publish(B);
     assert_eq!(site.run(&["once"]).code, Some(0));
-    site.kubectl(&[
-        "set",
-        "image",
-        "deployment/delegate",
-        &format!("delegate={}", image("26.10.1")),
-    ]);
-    site.kubectl(&[
-        "set",
-        "image",
-        "deployment/delegate",
-        &format!("delegate={}", image(C)),
-    ]);
+    set_image(&site, "26.10.1");
+    set_image(&site, C);
     let run = site.run(&["once"]);
     assert_eq!((run.code, site.image()), (Some(0), image(C)), "{}", run.text);
     assert_eq!(site.images_written(), [image(B)]);

@@ -9,7 +9,7 @@ pub mod wire;
 
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -130,6 +130,16 @@ pub fn expect(command: &mut Command) -> String {
 /// `docker` with these arguments, which must succeed.
 pub fn docker(arguments: &[&str]) -> String {
     expect(Command::new("docker").args(arguments))
+}
+
+/// Builds an image from the files of a directory and this Dockerfile, with further options of `docker build`.
+pub fn build(tag: &str, dockerfile: &str, context: &Path, options: &[&str]) {
+    std::fs::write(context.join("Dockerfile"), dockerfile).expect("a Dockerfile");
+    let mut build = Command::new("docker");
+    build
+        .env("DOCKER_BUILDKIT", "0")
+        .args(["build", "--quiet", "--tag", tag]);
+    expect(build.args(options).arg(context));
 }
 
 /// Waits until something holds.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::owner::is_volume_name;
 use super::paths::{bind_destination, clean};
-use super::{Given, IMAGE_ID, REFERENCE, list, object, text};
+use super::{ENDPOINT_REPORTS, Given, IMAGE_ID, REFERENCE, list, object, text};
 
 pub(super) fn check(
     container: &Value,
@@ -312,17 +312,6 @@ impl Carried<'_> {
 
     /// Every network once, with all that may be said of it.
     fn networks(&self, api: ApiVersion) {
-        const REPORTED: [&str; 9] = [
-            "NetworkID",
-            "EndpointID",
-            "Gateway",
-            "IPAddress",
-            "IPPrefixLen",
-            "IPv6Gateway",
-            "GlobalIPv6Address",
-            "GlobalIPv6PrefixLen",
-            "DNSNames",
-        ];
         let mode = text(self.container, "/HostConfig/NetworkMode");
         if self.config.contains_key("NetworkingConfig")
             || matches!(mode, "host" | "none")
@@ -349,11 +338,12 @@ impl Carried<'_> {
                 assert!(text(endpoint, "/NetworkID").starts_with(network.as_str()));
                 continue;
             };
-            for field in REPORTED {
+            for field in ENDPOINT_REPORTS {
                 assert!(found.get(field).is_none(), "{field} cannot be set");
             }
             for (field, value) in endpoint.as_object().into_iter().flatten() {
-                let ruled = REPORTED.contains(&field.as_str()) || field == "MacAddress" || field == "Aliases";
+                let ruled =
+                    ENDPOINT_REPORTS.contains(&field.as_str()) || field == "MacAddress" || field == "Aliases";
                 assert!(ruled || found.get(field) == Some(value), "{field} of a network");
             }
             for alias in list(&found, "/Aliases") {

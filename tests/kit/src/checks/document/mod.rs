@@ -16,6 +16,19 @@ use delegate_upgrader::document::{
 };
 use serde_json::{Map, Value};
 
+/// What an endpoint shows of itself, and what is not set but given by the network.
+pub const ENDPOINT_REPORTS: [&str; 9] = [
+    "NetworkID",
+    "EndpointID",
+    "Gateway",
+    "IPAddress",
+    "IPPrefixLen",
+    "IPv6Gateway",
+    "GlobalIPv6Address",
+    "GlobalIPv6PrefixLen",
+    "DNSNames",
+];
+
 const REFERENCE: &str = "harness/delegate:2";
 const IMAGE_ID: &str = "sha256:2222";
 

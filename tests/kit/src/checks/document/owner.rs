@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::paths::{bind_destination, clean};
-use super::{object, text};
+use super::{ENDPOINT_REPORTS, object, text};
 
 /// A create body, made of what an inspect document says.
 pub(super) fn of(container: &Value) -> Value {
@@ -117,18 +117,6 @@ fn restart_policy(config: &mut Map<String, Value>) {
 
 /// Endpoints as they may be asked for.
 fn endpoints(container: &Value) -> Map<String, Value> {
-    const REPORTED: [&str; 10] = [
-        "NetworkID",
-        "EndpointID",
-        "Gateway",
-        "IPAddress",
-        "IPPrefixLen",
-        "IPv6Gateway",
-        "GlobalIPv6Address",
-        "GlobalIPv6PrefixLen",
-        "MacAddress",
-        "DNSNames",
-    ];
     let networks = object(container, "/NetworkSettings/Networks");
     let named = networks
         .into_iter()
@@ -137,7 +125,7 @@ fn endpoints(container: &Value) -> Map<String, Value> {
     named
         .map(|(name, endpoint)| {
             let mut endpoint = endpoint.as_object().cloned().unwrap_or_default();
-            endpoint.retain(|field, _| !REPORTED.contains(&field.as_str()));
+            endpoint.retain(|field, _| field != "MacAddress" && !ENDPOINT_REPORTS.contains(&field.as_str()));
             let aliases = strings(endpoint.get("Aliases"));
             endpoint.insert("Aliases".to_owned(), json!(aliases));
             (name.clone(), Value::Object(endpoint))
