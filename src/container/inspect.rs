@@ -73,7 +73,7 @@ impl Inspected {
         at(&self.0, pointer).and_then(Value::as_u64)
     }
 
-    fn flag(&self, pointer: &str) -> bool {
+    pub(crate) fn flag(&self, pointer: &str) -> bool {
         at(&self.0, pointer) == Some(&Value::Bool(true))
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chrono::Utc;
 
-use super::{Checks, swarm, updaters};
+use super::{Checks, containers, swarm};
 use crate::app;
 use crate::config::{HealthAction, ProbeKind, Settings, Source};
 use crate::container::ApiVersion;
@@ -116,7 +116,7 @@ pub(super) async fn check(
     if needs.upgrades && !rollouts.is_empty() {
         weak_proofs(&rollouts, checks);
         disk(engine.as_ref(), &scope.disk(), &rollouts, checks).await;
-        updaters::check(engine.as_ref(), &scope, &rollouts, checks).await;
+        containers::check(engine.as_ref(), &scope, &rollouts, checks).await;
         pause(engine.as_ref(), checks).await;
     }
     Some(Host { rollouts, refused })

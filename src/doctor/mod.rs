@@ -3,11 +3,11 @@
 //! It observes delegates and resolves their images exactly as a scheduled run does, so what it calls a delegate is what
 //! an upgrade replaces.
 
+mod containers;
 mod engine;
 mod manager;
 mod registry;
 mod swarm;
-mod updaters;
 
 use std::sync::Arc;
 

@@ -21,6 +21,8 @@ pub struct Note {
     pub actor: Option<Actor>,
     /// When it took the name.
     pub promoted_at: Option<DateTime<Utc>>,
+    /// Whether its proof was no more than that it ran.
+    pub is_weak: bool,
     /// How many tasks it had when it said so last.
     pub tasks: Option<u64>,
 }
@@ -90,6 +92,9 @@ impl Notes {
             if let Some(work) = member.work {
                 self.containers.entry(member.id.clone()).or_default().tasks = Some(work.tasks);
             }
+        }
+        for candidate in rollouts.iter().filter_map(|rollout| rollout.candidate.as_ref()) {
+            self.containers.entry(candidate.id.clone()).or_default().is_weak = candidate.health.is_weak();
         }
         let is_there = |id: &ContainerId| rollouts.iter().any(|rollout| rollout.member(id).is_some());
         self.containers.retain(|id, _| is_there(id));

@@ -243,6 +243,10 @@ impl At<'_> {
         if cut_short.is_some() {
             message.push_str("; the old container was killed at the end of its stop timeout");
         }
+        let note = self.notes.of(&serving.id);
+        if note.is_weak {
+            message.push_str("; its health could not be checked, so the proof was that it ran");
+        }
         let mut event = self.event(serving, action, id, message);
         event.from = from;
         event.to = Some(to);
@@ -250,7 +254,6 @@ impl At<'_> {
         let old_id = old.map(|old| &old.image_id);
         let old_id = serving.previous.as_ref().map(|before| &before.id).or(old_id);
         event.previous_image_id = old_id.map(|id| id.as_str().to_owned());
-        let note = self.notes.of(&serving.id);
         // The daemon may take a step of it beside the command.
         let by_command = is_rollback.then_some(Actor::Operator);
         event.actor = by_command.or(note.actor).unwrap_or(Actor::System);

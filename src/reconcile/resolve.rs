@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use super::questions::{Answer, Currency, Question};
 use crate::container::ImageId;
 use crate::image::{
-    ImageName, ImageReference, Target, TargetSettings, manager_reference, resolve, resolve_upgrader,
+    ImageName, ImageReference, Pull, Target, TargetSettings, manager_reference, resolve, resolve_upgrader,
 };
 use crate::manager::Query;
 use crate::rollout::reason::{Awaited, Reason};
@@ -162,6 +162,10 @@ impl Open {
                 is_mutable: false,
                 digest: None,
             }),
+            // What was loaded under the tag is its image.
+            Ok(Wanted::Digest(reference)) if settings.pull == Pull::Never => {
+                Ok(TargetImage::behind_the_same(reference, None))
+            }
             // A mutable tag remains the same reference; only the registry knows whether it is the same image.
             Ok(Wanted::Digest(reference)) => {
                 return Err(Box::new(Question::IsCurrent {

@@ -24,6 +24,8 @@ pub struct Checks {
     pub refused: Option<String>,
     /// Whether one has passed in its present life.
     pub has_passed: bool,
+    /// How long its present life took to become healthy, where this process saw it wait.
+    pub took: Option<TimeDelta>,
     /// When the last one was made. The engine makes those of a HEALTHCHECK, so that is when it was first seen; of the first
     /// one that this process sees it is not known.
     pub last_at: Option<DateTime<Utc>>,
@@ -31,6 +33,8 @@ pub struct Checks {
     last_probe: Option<String>,
     /// When its present life began.
     life: Option<DateTime<Utc>>,
+    /// Whether one has not passed in its present life.
+    has_waited: bool,
     /// Since when checks have passed in a row.
     passing_since: Option<DateTime<Utc>>,
     /// Whether nothing was said yet of how it does after its last restart.
@@ -57,6 +61,7 @@ impl Checks {
             self.life = started_at;
             self.failed = 0;
             self.has_passed = false;
+            (self.took, self.has_waited) = (None, false);
             self.passing_since = None;
             self.refused = None;
         }
@@ -82,10 +87,14 @@ impl Checks {
         }
         if health.is_healthy() {
             self.failed = 0;
+            if !self.has_passed && self.has_waited {
+                self.took = self.life.map(|life| at - life);
+            }
             self.has_passed = true;
             self.passing_since.get_or_insert(at);
             return;
         }
+        self.has_waited = true;
         if health.failed_checks > 0 {
             self.passing_since = None;
         }
@@ -191,6 +200,21 @@ mod tests {
             counts.push(checks.failed);
         }
         assert_eq!(counts, [1, 2, 0, 1, 1, 4, 4]);
+    }
+
+    #[test]
+    fn how_long_a_life_took_is_known_where_it_was_seen_to_wait() {
+        let mut checks = Checks::default();
+        for (life, moments, took) in [
+            (1, &[(5, 1), (15, 0), (20, 1), (90, 0)][..], Some(14)),
+            (100, &[(130, 0)], None),
+        ] {
+            checks.note_life(Some(at(life)));
+            for (second, failed) in moments {
+                checks.note(at(*second), &health(Probe::Http, *failed), true);
+            }
+            assert_eq!(checks.took, took.map(TimeDelta::seconds), "{life}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! message.
 
 use super::{Facts, Member, Rollout};
-use crate::text::time;
+use crate::text::{duration, time};
 
 /// The facts that were known at the time of a rejection and may have mattered, each in words.
 pub(super) fn circumstances(rollout: &Rollout, facts: &Facts, candidate: &Member) -> Vec<String> {
@@ -15,6 +15,13 @@ pub(super) fn circumstances(rollout: &Rollout, facts: &Facts, candidate: &Member
             serving.health
         )
     });
+    let took = serving.and_then(|serving| serving.history.checks.took);
+    let slow = took
+        .filter(|_| candidate.works() || !candidate.has_ended())
+        .map(|took| {
+            let took = duration::text(took.to_std().unwrap_or_default());
+            format!("the delegate in service took {took} to become healthy")
+        });
     let restarted = serving.and_then(|serving| {
         let since = serving.life.started_at?;
         let was_restarted = since > candidate.life.started_at.unwrap_or(candidate.created_at);
@@ -27,7 +34,7 @@ pub(super) fn circumstances(rollout: &Rollout, facts: &Facts, candidate: &Member
     let (ailing, all) = (facts.unhealthy_delegates, facts.delegates);
     let others =
         (ailing > 0 && all > 1).then(|| format!("{ailing} of {all} delegates on this host were unhealthy"));
-    [unhealthy, restarted, manager, others]
+    [unhealthy, slow, restarted, manager, others]
         .into_iter()
         .flatten()
         .collect()

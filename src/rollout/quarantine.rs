@@ -7,6 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::reason::Reason;
 use super::{Member, Rollout};
 use crate::container::{ContainerId, ImageId, Role};
+use crate::engine::host_problem;
 use crate::image::{ImageReference, is_mutable_tag};
 
 /// The quarantine of an image after its first rejection; doubled with each further one.
@@ -104,7 +105,12 @@ impl Member {
         let Role::Failed { attempt } = self.role else {
             return None;
         };
-        let span = TimeDelta::from_std(quarantine(attempt)).unwrap_or(TimeDelta::MAX / 4);
+        // What the host lacks may be there at any time, and says nothing about the image.
+        let lasting = match host_problem(&self.life.ending) {
+            Some(_) => QUARANTINE,
+            None => quarantine(attempt),
+        };
+        let span = TimeDelta::from_std(lasting).unwrap_or(TimeDelta::MAX / 4);
         let until = self.life.finished_at.unwrap_or(self.created_at) + span;
         let image = self.image.to_string();
         (now < until || self.is_up()).then_some(Reason::Quarantined {

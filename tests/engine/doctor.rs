@@ -437,7 +437,7 @@ fn doctor_warns_of_another_updater_that_watches_the_same_delegates() {
     let [(severity, _, message)] = warned.as_slice() else {
         panic!("{}", run.text);
     };
-    let begins = format!("Watchtower ({updater}) replaces {watched}, too, and stops them before");
+    let begins = format!("Watchtower ({updater}) may replace {watched}, too, and stops a container before");
     assert!(
         *severity == "warn" && message.starts_with(&begins),
         "{}",

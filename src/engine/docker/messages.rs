@@ -65,56 +65,73 @@ pub(in crate::engine) fn is_dependency_missing(message: &str) -> bool {
         || message.ends_with("is not running")
 }
 
+/// What an image can be at fault for, in the field's words.
+const IMAGE_PROBLEMS: [(&str, &str); 6] = [
+    (
+        "executable file not found",
+        "its entrypoint does not exist in the image",
+    ),
+    ("exec format error", "it is built for another processor"),
+    ("unable to find user", "its user does not exist in the image"),
+    ("unable to find group", "its group does not exist in the image"),
+    (
+        "no matching entries in passwd file",
+        "its user does not exist in the image",
+    ),
+    ("No such image", "its image is no longer on this host"),
+];
+
+/// What the host lacks, whatever the image.
+const HOST_PROBLEMS: [(&str, &str); 10] = [
+    ("no available IPv4 addresses", "its network has no free address"),
+    ("no available addresses", "its network has no free address"),
+    (
+        "bind source path does not exist",
+        "the source of one of its bind mounts is missing on the host",
+    ),
+    ("no space left on device", "the engine's disk is full"),
+    (
+        "unknown or invalid runtime name",
+        "its runtime is not installed on this host",
+    ),
+    (
+        "Unknown runtime specified",
+        "its runtime is not installed on this host",
+    ),
+    (
+        "could not select device driver",
+        "the driver of a device that it needs is missing on this host",
+    ),
+    (
+        "error gathering device information",
+        "a device that it needs is missing on this host",
+    ),
+    ("cannot allocate memory", "the host has too little memory"),
+    ("Address already in use", "its fixed address is taken"),
+];
+
+fn known(problems: &[(&str, &'static str)], message: &str) -> Option<&'static str> {
+    let known = problems.iter().find(|(sign, _)| message.contains(sign));
+    known.map(|(_, problem)| *problem)
+}
+
+/// What the host lacks for a container that was not started, in the field's words.
+///
+/// Engines and unknown words as in [`start_problem`].
+pub(crate) fn host_problem(message: &str) -> Option<&'static str> {
+    let port = || is_port_taken(message).then_some("a port that it publishes is taken");
+    known(&HOST_PROBLEMS, message).or_else(port)
+}
+
 /// Why a start was refused, in the field's words, where the engine's say so.
 ///
 /// Docker 20.10.24, 26.1.5 and 28.5.2, and runc 1.1 and 1.3 for what is inside of the container. Unknown words: the
 /// engine's message is shown alone.
 pub(in crate::engine) fn start_problem(message: &str) -> Option<&'static str> {
-    const SIGNS: [(&str, &str); 16] = [
-        (
-            "executable file not found",
-            "its entrypoint does not exist in the image",
-        ),
-        ("exec format error", "it is built for another processor"),
-        ("unable to find user", "its user does not exist in the image"),
-        ("unable to find group", "its group does not exist in the image"),
-        (
-            "no matching entries in passwd file",
-            "its user does not exist in the image",
-        ),
-        ("no available IPv4 addresses", "its network has no free address"),
-        ("no available addresses", "its network has no free address"),
-        (
-            "bind source path does not exist",
-            "the source of one of its bind mounts is missing on the host",
-        ),
-        ("no space left on device", "the engine's disk is full"),
-        (
-            "unknown or invalid runtime name",
-            "its runtime is not installed on this host",
-        ),
-        (
-            "Unknown runtime specified",
-            "its runtime is not installed on this host",
-        ),
-        (
-            "could not select device driver",
-            "the driver of a device that it needs is missing on this host",
-        ),
-        (
-            "error gathering device information",
-            "a device that it needs is missing on this host",
-        ),
-        ("No such image", "its image is no longer on this host"),
-        ("cannot allocate memory", "the host has too little memory"),
-        ("Address already in use", "its fixed address is taken"),
-    ];
     // Mounts and kernel parameters fail with the same words, but without a program.
     let is_exec = message.contains("exec: \"");
-    let known = SIGNS.iter().find(|(sign, _)| message.contains(sign));
-    match known {
-        Some((_, problem)) => Some(problem),
-        None if is_port_taken(message) => Some("a port that it publishes is taken"),
+    match known(&IMAGE_PROBLEMS, message).or_else(|| host_problem(message)) {
+        Some(problem) => Some(problem),
         None if is_exec && message.contains("permission denied") => Some("its entrypoint is not executable"),
         None if is_exec && message.contains("no such file or directory") => {
             Some("its entrypoint does not exist in the image")

@@ -45,7 +45,7 @@ use super::credentials::Credentials;
 use super::{
     Engine, EngineCalls, EngineError, EngineHost, EngineInfo, PullProgress, ServiceUpdate, Storage, Volume,
 };
-use crate::container::{ContainerId, ContainerSummary, ImageId, Inspected};
+use crate::container::{ApiVersion, ContainerId, ContainerSummary, ImageId, Inspected};
 use crate::image::ImageReference;
 
 /// The limit of calls that the engine answers from its memory.
@@ -65,6 +65,8 @@ const EXEC_LINES: usize = 3;
 /// How many lines an engine is asked for, at least. It keeps a line in pieces of 16 KiB and counts those: as many as a
 /// line of 3 MB has, and those around it.
 const LOG_PIECES: usize = 256;
+/// From this version on, an image can be inspected for one platform.
+const PLATFORM_OF_IMAGE: ApiVersion = ApiVersion::new(1, 49);
 /// As much of a log as is read.
 const MAX_STREAM_BYTES: usize = 8 * 1024 * 1024;
 
@@ -159,7 +161,19 @@ impl Engine for DockerEngine {
     }
 
     async fn inspect_image(&self, reference_or_id: &str) -> Result<Value, EngineError> {
-        self.read(&reference_path("images", reference_or_id), READ).await
+        let path = reference_path("images", reference_or_id);
+        let image: Value = self.read(&path, READ).await?;
+        let info = self.info().await?;
+        if info.api < PLATFORM_OF_IMAGE || image.get("Config").is_some_and(Value::is_object) {
+            return Ok(image);
+        }
+        // The containerd store shows no configuration of an image of several platforms when it takes the wrong one.
+        let platform = json!({ "os": info.os, "architecture": info.architecture }).to_string();
+        let of_platform = self.json(|http, api| {
+            let request = http.request(Method::GET, Some(api), &path, READ);
+            request.query("platform", &platform)
+        });
+        Ok(of_platform.await.unwrap_or(image))
     }
 
     async fn pull(

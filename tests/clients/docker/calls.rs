@@ -182,6 +182,25 @@ async fn only_a_command_that_has_ended_has_an_exit_code() {
 }
 
 #[tokio::test]
+async fn an_image_without_a_configuration_is_asked_for_by_the_engine_s_platform() {
+    for (api, of_platform, expected) in [
+        ("1.51", 200, json!({ "Env": ["A=1"] })),
+        ("1.51", 404, Value::Null),
+        ("1.48", 200, Value::Null),
+    ] {
+        let engine = ScriptedEngine::of(api, "28.5.2", move |line| {
+            if line.contains("?platform=%7B%22architecture%22%3A%22amd64%22%2C%22os%22%3A%22linux%22%7D") {
+                answer_json(of_platform, &json!({ "Id": "x", "Config": { "Env": ["A=1"] } }))
+            } else {
+                answer_json(200, &json!({ "Id": "x", "Os": "", "Config": null }))
+            }
+        });
+        let image = engine.await.docker.inspect_image("x").await.unwrap();
+        assert_eq!(image["Config"], expected, "{api}, {of_platform}");
+    }
+}
+
+#[tokio::test]
 async fn a_linked_container_keeps_its_own_name() {
     let list = json!([{
         "Id": "f00", "Names": ["/other/alias", "/own"], "State": "running", "Labels": null, "Unknown": 1,

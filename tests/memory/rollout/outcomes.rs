@@ -7,13 +7,14 @@ use std::time::Duration;
 use delegate_upgrader::events::audit::{AuditLog, Rotation, read};
 use delegate_upgrader::events::ledger::Ledger;
 use delegate_upgrader::events::{Action, Actor, Event};
+use delegate_upgrader::health::HttpOutcome;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::operator::OperatorError;
 use tempfile::TempDir;
 
 use super::faults::{Way, killed_during, points};
 use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, READY, Upgrader, good, host_network};
-use kit::twin::{Behaviour, Call, Wellness, delegate_body};
+use kit::twin::{Behaviour, Call, Fault, Operation, Wellness, delegate_body};
 
 const ROTATION: Rotation = Rotation {
     max_size: 1 << 20,
@@ -136,6 +137,17 @@ async fn records_an_upgrade_with_all_that_is_known_of_it() {
     let [upgraded] = at.records().try_into().unwrap();
     let downtime = upgraded.seconds.downtime.unwrap();
     assert!(downtime >= (DRAIN + READY).as_secs_f64() - 1.0, "{upgraded:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_a_proof_that_was_weak() {
+    let at = Audited::new(Way::StartFirst.host());
+    at.host
+        .set_slow(|_| Some((Duration::ZERO, HttpOutcome::NoRoute("no route".to_owned()))));
+    at.host.fault(Operation::CreateExec, Fault::Refuse(403));
+    at.once(NEW).await;
+    let message = &at.of(Action::Upgraded)[0].message;
+    assert!(message.ends_with("so the proof was that it ran"), "{message}");
 }
 
 /// Kills a process at each write, which never arrives, and at the first call after each.

@@ -7,10 +7,11 @@ use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::status::report::Report;
 
-use super::host::{Host, NEW, Upgrader, good, row};
-use kit::twin::Operation;
+use super::host::{GROUP, Host, NEW, Upgrader, good, row};
+use kit::twin::{Operation, delegate_body};
 
 const MINUTE: Duration = Duration::from_secs(60);
+const LATEST: &str = "harness/delegate:latest";
 const PASSES: &str = "received unexpected HTTP status: 500 Internal Server Error";
 
 /// Goes on as the daemon does, which also checks the health each minute.
@@ -151,5 +152,25 @@ async fn pull_says_whether_an_image_on_the_host_is_enough() {
         let case = format!("{policy}, {is_there}, {problem}: {}", row(&report, "dd").message);
         assert_eq!(host.count(Operation::Pull), pulls, "{case}");
         assert_eq!(row(&report, "dd").reason.as_str(), reason, "{case}");
+    }
+}
+
+/// What was loaded under a tag that moves is its image, where no registry is asked.
+#[tokio::test(start_paused = true)]
+async fn pull_never_takes_what_was_loaded_under_a_tag() {
+    for (policy, asked) in [(Pull::Never, 0), (Pull::Always, 1)] {
+        let host = Host {
+            pull: policy,
+            ..Host::new()
+        };
+        host.twin.add_image(LATEST, host.twin.image(good()));
+        let delegate = host.twin.run("dd", &delegate_body(GROUP, LATEST));
+        host.once(LATEST).await;
+        assert_eq!(host.find("dd").id, delegate, "{policy}");
+        host.twin.add_image(LATEST, host.twin.image(good()));
+        let report = host.once(LATEST).await;
+        let is_loaded = host.find("dd").id != delegate;
+        assert_eq!(is_loaded, policy == Pull::Never, "{}", row(&report, "dd").message);
+        assert_eq!(host.count(Operation::RegistryDigest).min(1), asked, "{policy}");
     }
 }

@@ -122,6 +122,12 @@ fn a_quarantine_doubles_and_ends() {
             (failed(attempt, hours * 3600), CREATE),
         ]);
     }
+    // What the host lacks says nothing about the image.
+    let lacks = |seconds| rejected(seconds).change(|m| m.life.ending = "exited with code 128: no space left on device".to_owned());
+    check(vec![
+        (pulled().failed(5, lacks(3599)), "quarantined: rest, quarantined"),
+        (pulled().failed(5, lacks(3600)), CREATE),
+    ]);
     let up = new().id("f1").policy("no").unhealthy(9000, 9000).asked_to_stop(5);
     check(vec![(pulled().failed(1, up), "quarantined: wait 500ms, quarantined")]);
 }

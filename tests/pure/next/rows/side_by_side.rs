@@ -1,5 +1,6 @@
 //! One in service, and a candidate beside it.
 
+use chrono::TimeDelta;
 use delegate_upgrader::config::Strategy;
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::document::{DependencyKind, Obstacle, SingleInstance};
@@ -108,7 +109,7 @@ fn a_candidate_is_judged_by_what_it_does() {
 #[rustfmt::skip]
 fn a_rejection_names_the_circumstances() {
     let scene = Scene::new()
-        .serving(old().unhealthy(60, 60))
+        .serving(old().unhealthy(60, 60).change(|m| m.history.checks.took = Some(TimeDelta::seconds(14))))
         .candidate(new().unhealthy(DEADLINE, DEADLINE))
         .knowing(|facts| {
             facts.manager_problem = Some("the Manager has not answered for 5m".to_owned());
@@ -118,6 +119,7 @@ fn a_rejection_names_the_circumstances() {
     for part in [
         "candidate_reject: reject new as d.failed-1: not healthy",
         "the delegate in service was not healthy either",
+        "the delegate in service took 14s to become healthy",
         "the delegate in service was restarted at",
         "the Manager has not answered for 5m",
         "2 of 3 delegates on this host were unhealthy",

@@ -1,4 +1,5 @@
-//! Other programs on the host that would replace the same delegates, without waiting for their tasks.
+//! What containers show that an upgrade runs into: other programs that replace the same delegates, without waiting for their
+//! tasks, clients that wait for a delegate's end, and logs under the new container's first name.
 
 use serde_json::Value;
 
@@ -15,42 +16,7 @@ const KNOWN: [(&str, &str); 3] = [
     ("harness/upgrader", "Harness's own upgrader"),
 ];
 
-/// The options of Watchtower that take no value, from its flags.go. What follows another one is its value.
-const SWITCHES: [&str; 28] = [
-    "--cleanup",
-    "--debug",
-    "--enable-lifecycle-hooks",
-    "--health-check",
-    "--http-api-metrics",
-    "--http-api-periodic-polls",
-    "--http-api-update",
-    "--include-restarting",
-    "--include-stopped",
-    "--label-enable",
-    "--label-take-precedence",
-    "--monitor-only",
-    "--no-color",
-    "--no-pull",
-    "--no-restart",
-    "--no-startup-message",
-    "--notification-email-server-tls-skip-verify",
-    "--notification-gotify-tls-skip-verify",
-    "--notification-log-stdout",
-    "--notification-msteams-data",
-    "--notification-report",
-    "--notification-skip-title",
-    "--remove-volumes",
-    "--revive-stopped",
-    "--rolling-restart",
-    "--run-once",
-    "--tlsverify",
-    "--trace",
-];
-
-/// Its options of one letter that take a value.
-const SHORT_WITH_VALUE: &str = "HPailnstx";
-
-/// Warns of each that runs. What cannot be inspected says nothing here.
+/// Warns of each. What cannot be inspected says nothing here.
 pub(super) async fn check(engine: &DockerEngine, scope: &Scope, rollouts: &[Rollout], checks: &mut Checks) {
     let Ok(containers) = engine.containers().await else {
         return;
@@ -67,6 +33,9 @@ pub(super) async fn check(engine: &DockerEngine, scope: &Scope, rollouts: &[Roll
         } else if let Some(program) = updater(&inspected) {
             updaters.push((program, inspected));
         }
+    }
+    for delegate in &delegates {
+        surprises(delegate, checks);
     }
     for (program, updater) in updaters {
         let watched: Vec<&str> = match program {
@@ -90,7 +59,7 @@ pub(super) async fn check(engine: &DockerEngine, scope: &Scope, rollouts: &[Roll
             _ => "let only one of the two upgrade: stop it, or set DISABLE_AUTO_UPGRADE=true here",
         };
         let message = format!(
-            "{program} ({by}) replaces {watched}, too, and stops them before their tasks are finished; {advice}"
+            "{program} ({by}) may replace {watched}, too, and stops a container before its tasks are finished; {advice}"
         );
         checks.warn("updaters", message);
     }
@@ -110,85 +79,53 @@ fn is_for(upgrader: &Inspected, scope: &Scope) -> bool {
         .any(|name| scope.workload_names.iter().any(|ours| ours == name.trim()))
 }
 
-/// Whether a Watchtower would replace this delegate, by its options, which are arguments or variables.
+/// Whether a Watchtower would replace this delegate, by the options that most people set, which are arguments or variables.
 fn watches(watchtower: &Inspected, delegate: &Inspected) -> bool {
-    let arguments = watchtower
-        .document()
-        .pointer("/Config/Cmd")
-        .and_then(Value::as_array);
-    let arguments: Vec<&str> = arguments
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    let value_of = |flags: &[&str], variable: &str| {
-        let mut given = arguments.iter().enumerate().filter_map(|(at, argument)| {
-            let rest = flags.iter().find_map(|flag| argument.strip_prefix(flag))?;
-            match rest.strip_prefix('=') {
-                Some(value) => Some(value.to_owned()),
-                None if rest.is_empty() => {
-                    Some(arguments.get(at + 1).copied().unwrap_or_default().to_owned())
-                }
-                None => None,
-            }
-        });
-        given
-            .next()
-            .or_else(|| watchtower.env(variable).map(str::to_owned))
+    let arguments = watchtower.list("/Config/Cmd").iter().filter_map(Value::as_str);
+    let arguments: Vec<&str> = arguments.flat_map(|argument| argument.splitn(2, '=')).collect();
+    let position = |flags: &[&str]| arguments.iter().position(|argument| flags.contains(argument));
+    let is_on = |flags: &[&str], variable: &str| {
+        let value = watchtower.env(variable).unwrap_or_default();
+        position(flags).is_some() || value.eq_ignore_ascii_case("true") || value == "1"
     };
-    let is_on = |flag: &str, short: &str, variable: &str| {
-        let is_flag = arguments
-            .iter()
-            .any(|argument| [flag, short].contains(argument) || *argument == format!("{flag}=true"));
-        is_flag
-            || watchtower
-                .env(variable)
-                .is_some_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
-    };
-    let enable = delegate.label(label::WATCHTOWER_ENABLE);
-    let is_excluded = enable.is_some_and(|value| value.eq_ignore_ascii_case("false"));
-    let is_included = enable.is_some_and(|value| value.eq_ignore_ascii_case("true"));
-    let scope = value_of(&["--scope"], "WATCHTOWER_SCOPE");
-    let is_in_scope = scope.is_none_or(|scope| {
-        delegate
-            .label("com.centurylinklabs.watchtower.scope")
-            .unwrap_or("none")
-            == scope
-    });
-    let disabled =
-        value_of(&["--disable-containers", "-x"], "WATCHTOWER_DISABLE_CONTAINERS").unwrap_or_default();
-    let is_disabled = disabled
-        .split([',', ' '])
-        .any(|name| name.trim_start_matches('/') == delegate.name());
-    let names = names(&arguments);
-    let is_named = names.is_empty() || names.contains(&delegate.name());
-    !is_excluded
-        && is_in_scope
-        && is_named
-        && !is_disabled
-        && !is_on("--monitor-only", "-m", "WATCHTOWER_MONITOR_ONLY")
-        && (is_included || !is_on("--label-enable", "-e", "WATCHTOWER_LABEL_ENABLE"))
+    let scope = position(&["--scope"]).and_then(|at| arguments.get(at + 1).copied());
+    let scope = scope.or_else(|| watchtower.env("WATCHTOWER_SCOPE"));
+    let own_scope = delegate
+        .label("com.centurylinklabs.watchtower.scope")
+        .unwrap_or("none");
+    let enable = delegate
+        .label(label::WATCHTOWER_ENABLE)
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    enable != "false"
+        && scope.is_none_or(|scope| scope == own_scope)
+        && !is_on(&["--monitor-only", "-m"], "WATCHTOWER_MONITOR_ONLY")
+        && (enable == "true" || !is_on(&["--label-enable", "-e"], "WATCHTOWER_LABEL_ENABLE"))
 }
 
-/// The containers that a Watchtower's arguments name; none where it watches all of them.
-fn names<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
-    let mut names = Vec::new();
-    let mut is_value = false;
-    for argument in arguments {
-        let is_option = argument.starts_with('-');
-        if !is_option && !is_value {
-            names.push(argument.trim_start_matches('/'));
-        }
-        is_value = is_option
-            && match argument.strip_prefix('-') {
-                Some(long) if long.starts_with('-') => {
-                    !argument.contains('=') && !SWITCHES.contains(argument)
-                }
-                Some(short) => short.len() == 1 && SHORT_WITH_VALUE.contains(short),
-                None => false,
-            };
+/// Warns of what an upgrade changes for whoever runs or reads this delegate.
+fn surprises(delegate: &Inspected, checks: &mut Checks) {
+    let name = delegate.name();
+    if delegate.flag("/Config/AttachStdout") {
+        checks.warn(
+            "client",
+            format!(
+                "{name} was started by `docker run` without --detach: a unit or a script that waits for it sees it end with each \
+                 upgrade, and may recreate the old image; start it with --detach, or let that unit pull instead of the upgrader"
+            ),
+        );
     }
-    names
+    let driver = delegate.text("/HostConfig/LogConfig/Type");
+    let tag = delegate.text("/HostConfig/LogConfig/Config/tag");
+    if driver == "journald" || tag.contains(".Name") {
+        checks.warn(
+            "log",
+            format!(
+                "{name} logs with its container name, which Docker reads at the start: after an upgrade that is \
+                 {name}.candidate; use {{{{.ID}}}}, a label or a variable in the tag (--log-opt tag, labels, env)"
+            ),
+        );
+    }
 }
 
 #[cfg(test)]
@@ -236,19 +173,9 @@ mod tests {
             (&[], &["WATCHTOWER_SCOPE=web"], &[(scope, "db")], false),
             (&["--scope", "none"], &[], &[], true),
             (&["--cleanup"], &[], &[(scope, "web")], true),
-            (&["c"], &[], &[], true),
-            (&["web", "db"], &[], &[], false),
-            (&["--cleanup", "--interval", "30", "web"], &[], &[], false),
             (&["--interval", "30"], &[], &[], true),
-            (&["-i", "30", "--debug", "web", "/c"], &[], &[], true),
-            (&["--schedule=@daily", "-c", "db"], &[], &[], false),
-            (&["--porcelain", "v1", "-P", "v1"], &[], &[], true),
-            (&["--disable-containers", "web,c"], &[], &[], false),
-            (&["-x", "web,c", "--cleanup"], &[], &[], false),
             (&["-m"], &[], &[], false),
             (&["-e"], &[], &[], false),
-            (&[], &["WATCHTOWER_DISABLE_CONTAINERS=web"], &[], true),
-            (&[], &["WATCHTOWER_DISABLE_CONTAINERS=web,c"], &[], false),
         ] {
             let watchtower = container("containrrr/watchtower", command, env, &[]);
             let delegate = container("harness/delegate:26.03.1", &[], &[], labels);
@@ -257,6 +184,26 @@ mod tests {
                 expected,
                 "{command:?} {env:?} {labels:?}"
             );
+        }
+    }
+
+    #[test]
+    fn an_attached_client_and_a_log_under_the_first_name_are_warned_of() {
+        for (attached, kind, tag, expected) in [
+            (false, "json-file", "", &[][..]),
+            (true, "json-file", "{{.ID}}", &["client"]),
+            (false, "syslog", "{{.Name}}", &["log"]),
+            (true, "journald", "", &["client", "log"]),
+        ] {
+            let log = json!({ "Type": kind, "Config": { "tag": tag } });
+            let delegate = Inspected::new(json!({
+                "Id": "0123456789ab", "Name": "/c",
+                "Config": { "AttachStdout": attached }, "HostConfig": { "LogConfig": log },
+            }));
+            let mut checks = Checks::default();
+            surprises(&delegate.unwrap(), &mut checks);
+            let subjects: Vec<&str> = checks.0.iter().map(|check| check.subject.as_str()).collect();
+            assert_eq!(subjects, expected, "{kind} {tag}");
         }
     }
 }
