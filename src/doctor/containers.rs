@@ -1,4 +1,4 @@
-//! What containers show that an upgrade runs into: other programs that replace the same delegates, without waiting for their
+//! Findings about containers that an upgrade runs into: other programs that replace the same delegates, without waiting for their
 //! tasks, clients that wait for a delegate's end, and logs under the new container's first name.
 
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::engine::{DockerEngine, Engine as _};
 use crate::observe::Scope;
 use crate::rollout::Rollout;
 
-/// What the image of an updater contains, and whose it is. Forks keep the name.
+/// Parts of updaters' image names, and the program of each. Forks keep the name.
 const KNOWN: [(&str, &str); 3] = [
     ("watchtower", "Watchtower"),
     ("ouroboros", "Ouroboros"),
@@ -103,7 +103,7 @@ fn watches(watchtower: &Inspected, delegate: &Inspected) -> bool {
         && (enable == "true" || !is_on(&["--label-enable", "-e"], "WATCHTOWER_LABEL_ENABLE"))
 }
 
-/// Warns of what an upgrade changes for whoever runs or reads this delegate.
+/// Warns of the effects of an upgrade on the client and on the log of this delegate.
 fn surprises(delegate: &Inspected, checks: &mut Checks) {
     let name = delegate.name();
     if delegate.flag("/Config/AttachStdout") {

@@ -21,7 +21,7 @@ pub struct Note {
     pub actor: Option<Actor>,
     /// When it took the name.
     pub promoted_at: Option<DateTime<Utc>>,
-    /// Whether its proof was no more than that it ran.
+    /// Whether it was only seen to run.
     pub is_weak: bool,
     /// How many tasks it had when it said so last.
     pub tasks: Option<u64>,

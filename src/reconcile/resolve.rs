@@ -162,7 +162,7 @@ impl Open {
                 is_mutable: false,
                 digest: None,
             }),
-            // What was loaded under the tag is its image.
+            // The image that was loaded under the tag is the one to run.
             Ok(Wanted::Digest(reference)) if settings.pull == Pull::Never => {
                 Ok(TargetImage::behind_the_same(reference, None))
             }

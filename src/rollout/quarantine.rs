@@ -105,7 +105,7 @@ impl Member {
         let Role::Failed { attempt } = self.role else {
             return None;
         };
-        // What the host lacks may be there at any time, and says nothing about the image.
+        // A thing that the host lacks may come at any time, and says nothing about the image.
         let lasting = match host_problem(&self.life.ending) {
             Some(_) => QUARANTINE,
             None => quarantine(attempt),

@@ -65,7 +65,7 @@ pub(in crate::engine) fn is_dependency_missing(message: &str) -> bool {
         || message.ends_with("is not running")
 }
 
-/// What an image can be at fault for, in the field's words.
+/// Faults of an image, in the field's words.
 const IMAGE_PROBLEMS: [(&str, &str); 6] = [
     (
         "executable file not found",
@@ -81,7 +81,7 @@ const IMAGE_PROBLEMS: [(&str, &str); 6] = [
     ("No such image", "its image is no longer on this host"),
 ];
 
-/// What the host lacks, whatever the image.
+/// Things that the host lacks, whatever the image.
 const HOST_PROBLEMS: [(&str, &str); 10] = [
     ("no available IPv4 addresses", "its network has no free address"),
     ("no available addresses", "its network has no free address"),
@@ -115,7 +115,7 @@ fn known(problems: &[(&str, &'static str)], message: &str) -> Option<&'static st
     known.map(|(_, problem)| *problem)
 }
 
-/// What the host lacks for a container that was not started, in the field's words.
+/// The thing that the host lacks for a container that was not started, in the field's words.
 ///
 /// Engines and unknown words as in [`start_problem`].
 pub(crate) fn host_problem(message: &str) -> Option<&'static str> {
