@@ -1,5 +1,6 @@
 //! The variables that belong together: the Manager, registry logins, the proxy and certificates, the engine.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
@@ -238,7 +239,22 @@ pub(super) fn engine(reader: &mut Reader, env: &Environment) -> Option<EngineHos
     } else {
         None
     };
-    reader.read(&env.docker_host, |text| parse::engine(text, tls, directory))
+    let engine = reader.read(&env.docker_host, |text| parse::engine(text, tls, directory));
+    if let Some(EngineHost::Tcp { address, tls: None }) = &engine
+        && is_open(address)
+    {
+        let warning = "without TLS, everybody who reaches that port controls its host; set DOCKER_TLS_VERIFY=1, or use a socket proxy";
+        reader.problems.warn(&env.docker_host, warning);
+    }
+    engine
+}
+
+/// Whether others may reach an address: not this host itself, nor a name without a dot, as a container network has it.
+fn is_open(address: &str) -> bool {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let host = host.trim_matches(['[', ']']);
+    let ip = host.parse::<IpAddr>();
+    ip.map_or(host.contains('.'), |ip| !ip.is_loopback())
 }
 
 /// The directory of the client's certificate: `DOCKER_CERT_PATH`, else where Docker keeps its configuration.

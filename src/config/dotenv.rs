@@ -31,6 +31,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<(OsString, OsString)>, String> {
 
 /// Names and values, or the number of the line that is wrong, and why.
 fn parse(text: &str) -> Result<Vec<(String, String)>, (usize, &'static str)> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut variables = Vec::new();
     let mut lines = text.lines().enumerate();
     while let Some((number, line)) = lines.next() {
@@ -48,6 +49,9 @@ fn parse(text: &str) -> Result<Vec<(String, String)>, (usize, &'static str)> {
         let (name, value) = whole.split_once('=').ok_or_else(|| wrong("no NAME=value"))?;
         let name = name.trim();
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if name.starts_with("export ") {
+            return Err(wrong("the file is not a shell script; remove `export`"));
+        }
         if name.is_empty() || !name.chars().all(is_name) || name.starts_with(|c: char| c.is_ascii_digit()) {
             return Err(wrong(
                 "no NAME=value: the name has other characters than letters, digits and _",

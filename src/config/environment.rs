@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::dotenv;
 use super::problems::Problems;
 use super::variables::{Environment, Row, TABLE, Texts, Variable};
+use super::{aliases, dotenv, parse};
 
 /// Other programs' variables that look like slips of ours.
 const FOREIGN: [&str; 2] = ["ALL_PROXY", "FTP_PROXY"];
@@ -25,11 +25,15 @@ impl Environment {
         for (name, value) in file(&vars, problems).into_iter().chain(vars) {
             let Some(name) = name.to_str() else { continue };
             let Some((row, is_exact)) = row(name) else {
-                foreign.push(name.to_owned());
+                foreign.push((name.to_owned(), value));
                 continue;
             };
             match value.into_string() {
                 Ok(text) if text.trim().is_empty() => {}
+                Ok(text) if is_in_quotes(&text) && !row.may_be_quoted() => {
+                    let why = "it is in quotes, which `docker run --env-file` keeps; leave them out";
+                    problems.wrong(row, why);
+                }
                 Ok(text) if is_exact => exact.push((row.name, text)),
                 Ok(text) => lower_case.push((row.name, text)),
                 Err(_) => problems.wrong(row, "bytes that are not UTF-8"),
@@ -41,9 +45,14 @@ impl Environment {
             texts.entry(name).or_insert(text);
         }
 
-        for name in foreign {
-            if let Some(meant) = meant(&name).filter(|meant| !texts.contains_key(meant)) {
-                problems.hint(format!("{name}: unknown variable; did you mean {meant}?"));
+        for (name, value) in foreign {
+            let slip = meant(&name).filter(|meant| !texts.contains_key(meant));
+            let slip = slip.map(|meant| format!("{name}: unknown variable; did you mean {meant}?"));
+            if let Some(hint) = slip.or_else(|| aliases::hint(&name)) {
+                problems.hint(hint);
+            }
+            if name == "DRY_RUN" && parse::boolean(value.to_string_lossy().trim()) != Ok(false) {
+                problems.dry_run();
             }
         }
         let pairs = texts.into_iter().map(|(name, text)| (name.to_owned(), text));
@@ -83,6 +92,13 @@ fn file(vars: &[(OsString, OsString)], problems: &mut Problems) -> Vec<(OsString
     // In a file the last one counts.
     variables.reverse();
     variables
+}
+
+/// Whether a value begins and ends with the same quote.
+fn is_in_quotes(text: &str) -> bool {
+    let text = text.trim();
+    let ends = |quote| text.len() > 1 && text.starts_with(quote) && text.ends_with(quote);
+    ends('"') || ends('\'')
 }
 
 fn rows() -> impl Iterator<Item = &'static Row> {

@@ -1,5 +1,6 @@
 //! The environment → validated [`Settings`], or every problem in it at once.
 
+mod aliases;
 mod audit;
 mod connections;
 mod dotenv;

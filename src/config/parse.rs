@@ -94,6 +94,8 @@ pub(super) fn names(text: &str) -> Result<Vec<String>, String> {
     }
     if names.is_empty() {
         Err("it has no name".to_owned())
+    } else if names.iter().any(|name| name == "*") {
+        Err("* has no meaning here; name each one".to_owned())
     } else {
         Ok(names)
     }
@@ -183,12 +185,15 @@ pub(super) fn host(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A comma-separated list of [`host`]s. Each stands for itself.
+/// A comma-separated list of [`host`]s, where `*.` stands for the first part of a name.
 pub(super) fn hosts(text: &str) -> Result<Vec<String>, String> {
-    if text.contains('*') {
-        return Err("each name has to be written out".to_owned());
-    }
-    names(text)?.iter().map(|name| host(name)).collect()
+    let one = |name: &String| match name.strip_prefix("*.") {
+        Some(domain) if !domain.contains('*') => Ok(format!("*.{}", host(domain)?)),
+        None if name.starts_with('.') => Err(format!("write *{name} for all names of a domain")),
+        None if !name.contains('*') => host(name),
+        _ => Err("only the first part of a name can be *".to_owned()),
+    };
+    names(text)?.iter().map(one).collect()
 }
 
 pub(super) fn proxy_scheme(text: &str) -> Result<String, String> {

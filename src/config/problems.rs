@@ -69,6 +69,16 @@ impl Problems {
         self.push(row.name, given, "another value, or DISABLE_AUTO_UPGRADE=false");
     }
 
+    /// A variable of other programs that asks for less than this one would do.
+    pub(super) fn dry_run(&mut self) {
+        let accepted = "it unset: `delegate-upgrader plan` shows what a run would do, and DISABLE_AUTO_UPGRADE=true upgrades nothing";
+        self.push(
+            "DRY_RUN",
+            "no setting of this program, which would upgrade".to_owned(),
+            accepted,
+        );
+    }
+
     /// A variable that is needed and not set. One that was given wrong has its line already.
     pub(super) fn missing(&mut self, row: &'static Row) {
         if !self.names(row) {
@@ -115,6 +125,12 @@ impl Problems {
         }
         if errors.problems.is_empty() {
             return Ok(errors.warnings);
+        }
+        // A file that was not read explains all that is missing.
+        let is_of_file = |problem: &Problem| problem.variable == "ENVIRONMENT_FILE";
+        if errors.problems.iter().any(is_of_file) {
+            errors.problems.retain(is_of_file);
+            errors.warnings.clear();
         }
         let place = |name| {
             let mut rows = TABLE.iter().flat_map(|(_, rows)| *rows);

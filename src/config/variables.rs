@@ -38,6 +38,13 @@ pub enum Preset {
     Derived(&'static str),
 }
 
+impl Row {
+    /// Whether quotes around a value may belong to it, as in a command or a password, or are left out where it is read.
+    pub(super) fn may_be_quoted(&self) -> bool {
+        matches!(self.name, "HEALTH_COMMAND" | "SCHEDULE") || self.name.ends_with("PASSWORD")
+    }
+}
+
 impl Preset {
     /// The cell of the page, in Markdown; empty for nothing.
     pub fn text(&self) -> String {
@@ -292,7 +299,7 @@ variables! {
             "Where status, metrics and the page are served. In a container `127.0.0.1` is the container's own: set `0.0.0.0:9464` to \
              publish the port.");
         status_hosts = row("STATUS_HOSTS", Unset, "host names separated by commas, without ports",
-            "Names with a dot by which you ask there, such as `upgrader.example.com`. IP addresses, names without a dot, \
+            "Names with a dot by which you ask there, such as `upgrader.example.com` or `*.example.com`. IP addresses, names without a dot, \
              `….internal` and the host's own name [need no mention](monitoring.md#the-port).");
         log_level = row("LOG_LEVEL", Value("info"), "error, warn, info, debug or trace",
             "`debug` logs every engine call. Libraries log warnings at most: their debug lines hold secrets.");

@@ -80,7 +80,12 @@ impl FromStr for MaxVersion {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        text.parse().map(Self)
+        let version: Version = text.parse()?;
+        // `2026.02` would permit every version, since years are written with two digits.
+        match version.numbers() {
+            [1..=99, 1..=12, ..] => Ok(Self(version)),
+            _ => Err(()),
+        }
     }
 }
 

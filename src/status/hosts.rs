@@ -38,7 +38,10 @@ impl Hosts {
         !name.contains('.')
             || name.parse::<Ipv4Addr>().is_ok()
             || PRIVATE.iter().any(|ending| name.ends_with(ending))
-            || self.0.contains(&name)
+            || self.0.iter().any(|known| match known.strip_prefix('*') {
+                Some(ending) => name.ends_with(ending),
+                None => *known == name,
+            })
     }
 }
 

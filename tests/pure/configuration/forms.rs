@@ -202,6 +202,52 @@ fn a_misspelt_name_is_recognised() {
         let line = expected.map(|meant| format!("{name}: unknown variable; did you mean {meant}?"));
         assert_eq!(warnings, Vec::from_iter(line), "{name}");
     }
+    for (name, hint) in [
+        ("UPGRADER_SCHEDULE", "unknown variable; use SCHEDULE"),
+        ("watchtower_poll_interval", "unknown variable; use SCHEDULE"),
+        ("REGISTRY_USER", "unknown variable; use REGISTRY_USERNAME"),
+        ("UPGRADER_COLOUR", "unknown variable, so it has no effect"),
+    ] {
+        let warnings = settings(&[(name, "x")]).warnings;
+        assert_eq!(warnings, [format!("{name}: {hint}")]);
+    }
+    assert_eq!(
+        settings(&[("UPGRADER_SERVICE_HOST", "10.0.0.1")]).warnings,
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn versions_have_a_year_of_two_digits_and_a_month() {
+    for text in ["2026.02", "26.13", "26.00", "0.0"] {
+        let line = errors(&[("MAX_VERSION", text)]).to_string();
+        assert!(
+            line.starts_with(&format!("MAX_VERSION: {text:?}; expected a month")),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn an_engine_that_others_reach_without_tls_is_warned_of() {
+    for (host, warns) in [
+        ("tcp://10.0.0.1:2375", true),
+        ("tcp://[2001:db8::1]", true),
+        ("tcp://docker.example:2375", true),
+        ("tcp://127.0.0.1:2375", false),
+        ("tcp://[::1]:2375", false),
+        ("tcp://socket-proxy:2375", false),
+        ("unix:///run/docker.sock", false),
+    ] {
+        let warnings = settings(&[("DOCKER_HOST", host)]).warnings;
+        assert_eq!(
+            warnings
+                .iter()
+                .any(|warning| warning.starts_with("DOCKER_HOST: without TLS")),
+            warns,
+            "{host}"
+        );
+    }
 }
 
 #[test]
@@ -229,7 +275,10 @@ fn hosts_are_names_alone() {
             ("a.example ,b.example,a.example", Ok("a.example,b.example")),
             ("a.example:9464", Err("it has more than a host")),
             ("http://a.example", Err("it has more than a host")),
-            ("*.example", Err("each name has to be written out")),
+            ("*.example,*.a.example", Ok("*.example,*.a.example")),
+            (".example", Err("write *.example for all names of a domain")),
+            ("a.*.example", Err("only the first part of a name can be *")),
+            ("*", Err("* has no meaning here")),
             (",", Err("it has no name")),
         ],
     );

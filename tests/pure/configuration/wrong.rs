@@ -58,7 +58,7 @@ fn each_wrong_environment_is_reported_completely() {
         ),
         (
             &[("UPGRADER_WORKLOAD_NAME", "\"docker-delegate\"")],
-            &[("UPGRADER_WORKLOAD_NAME", "quotes are part of the value")],
+            &[("UPGRADER_WORKLOAD_NAME", "it is in quotes")],
         ),
         (
             &[("SCHEDULE", "0 25 * * *")],
@@ -287,6 +287,27 @@ fn each_wrong_environment_is_reported_completely() {
                 "DOCKER_CERT_PATH",
                 "not set, and TLS is on; expected a directory with ca.pem",
             )],
+        ),
+        (
+            &[("UPGRADER_WORKLOAD_NAME", "*")],
+            &[("UPGRADER_WORKLOAD_NAME", "* has no meaning here; name each one")],
+        ),
+        (
+            &[("LOG_LEVEL", "'info'")],
+            &[("LOG_LEVEL", "which `docker run --env-file` keeps; leave them out")],
+        ),
+        (
+            &[("DRY_RUN", "true")],
+            &[("DRY_RUN", "expected it unset: `delegate-upgrader plan` shows")],
+        ),
+        // A file that cannot be read is the only problem: it explains all that is missing.
+        (
+            &[
+                ("ENVIRONMENT_FILE", "/nowhere.env"),
+                ("ACCOUNT_ID", ""),
+                ("SCHEDULE", "never"),
+            ],
+            &[("ENVIRONMENT_FILE", "/nowhere.env: No such file")],
         ),
         // Health only still wants all of the Manager or nothing of it.
         (

@@ -1,0 +1,58 @@
+//! Names that people guess, from other updaters and by habit, with the words for the right one.
+
+/// The name, and what to use in its place.
+const ALIASES: [(&str, &str); 29] = [
+    ("ACCOUNT_IDENTIFIER", "ACCOUNT_ID"),
+    ("AUDIT_LOG_FILE", "AUDIT_LOG"),
+    ("AUTO_UPGRADE", "DISABLE_AUTO_UPGRADE, which is its opposite"),
+    ("CONTAINER_STOP_TIMEOUT_SECONDS", "CONTAINER_STOP_TIMEOUT"),
+    ("CRON_SCHEDULE", "SCHEDULE"),
+    ("EXCLUDE_DELEGATES", "the label io.delegate-upgrader.enable=false"),
+    (
+        "UPGRADER_DRY_RUN",
+        "`delegate-upgrader plan`, or DISABLE_AUTO_UPGRADE",
+    ),
+    ("DISABLE_UPGRADE", "DISABLE_AUTO_UPGRADE"),
+    ("DOCKER_SOCK", "DOCKER_HOST=unix:///PATH"),
+    ("HEALTHCHECK_INTERVAL", "HEALTH_INTERVAL"),
+    ("LISTEN_ADDRESS", "LISTEN_ADDR"),
+    ("LOGLEVEL", "LOG_LEVEL"),
+    ("MANAGER_URL", "MANAGER_HOST_AND_PORT"),
+    ("MONITOR_ONLY", "DISABLE_AUTO_UPGRADE"),
+    ("REGISTRY_USER", "REGISTRY_USERNAME"),
+    ("REGISTRY_PASS", "REGISTRY_PASSWORD"),
+    ("STOP_TIMEOUT", "CONTAINER_STOP_TIMEOUT"),
+    ("TIMEZONE", "TZ"),
+    ("UPGRADE_SCHEDULE", "SCHEDULE"),
+    ("UPGRADER_LOG_LEVEL", "LOG_LEVEL"),
+    ("UPGRADER_SCHEDULE", "SCHEDULE"),
+    ("UPGRADER_STOP_TIMEOUT", "CONTAINER_STOP_TIMEOUT"),
+    ("WATCHTOWER_DEBUG", "LOG_LEVEL=debug"),
+    (
+        "WATCHTOWER_LABEL_ENABLE",
+        "UPGRADER_WORKLOAD_NAME, which selects the delegates",
+    ),
+    ("WATCHTOWER_MONITOR_ONLY", "DISABLE_AUTO_UPGRADE"),
+    ("WATCHTOWER_NOTIFICATION_URL", "WEBHOOK_URL"),
+    ("WATCHTOWER_POLL_INTERVAL", "SCHEDULE"),
+    ("WATCHTOWER_SCHEDULE", "SCHEDULE"),
+    ("WATCHTOWER_TIMEOUT", "CONTAINER_STOP_TIMEOUT"),
+];
+
+/// Every program of a kind, whose variables nothing here reads.
+const PREFIXES: [&str; 3] = ["UPGRADER_", "UPGRADE_", "WATCHTOWER_"];
+
+/// The warning about a variable that is not read here, where its name suggests that it is.
+pub(super) fn hint(name: &str) -> Option<String> {
+    let upper = name.to_ascii_uppercase();
+    // Kubernetes gives these to every container, for each of its Services.
+    let is_of_kubernetes = ["_SERVICE_", "_PORT"].iter().any(|part| upper.contains(part));
+    let known = ALIASES.iter().find(|(alias, _)| *alias == upper);
+    match known {
+        Some((_, right)) => Some(format!("{name}: unknown variable; use {right}")),
+        None if !is_of_kubernetes && PREFIXES.iter().any(|prefix| upper.starts_with(prefix)) => {
+            Some(format!("{name}: unknown variable, so it has no effect"))
+        }
+        None => None,
+    }
+}
