@@ -32,7 +32,7 @@ pub(super) async fn history(settings: &Settings, container: Option<&str>, json: 
 
 fn text(histories: &[History], settings: &Settings) -> String {
     if histories.is_empty() {
-        return none_found(&settings.workload_names);
+        return none_found(&settings.workload_names, &[]);
     }
     let mut table = Table::new(&["CONTAINER", "RELEASE", "WHEN", "IMAGE", "WHAT HAPPENED"]);
     for history in histories {

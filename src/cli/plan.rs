@@ -20,7 +20,8 @@ pub(super) async fn plan(settings: &Settings, json: bool) -> Result<Exit, Exit> 
     let mut upgrader = made(app::upgrader(settings, false, Arc::new(Utc::now)).await)?;
     let plan = upgrader.plan(print_awaited).await;
     let plan = plan.map_err(|error| fail(error, Exit::Unavailable))?;
-    Ok(show(&plan, json, &none_found(&settings.workload_names)))
+    let nothing = none_found(&settings.workload_names, &upgrader.other_workloads());
+    Ok(show(&plan, json, &nothing))
 }
 
 /// Prints whose answer a plan waits for, beside the plan.

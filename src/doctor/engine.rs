@@ -84,15 +84,17 @@ pub(super) async fn check(
         swarm: services.is_some(),
         upgrades: !settings.disable_auto_upgrade,
         compares_tags: !matches!(settings.source, Source::None)
-            && observed.as_ref().is_ok_and(|rollouts| has_mutable_tag(rollouts)),
+            && observed
+                .as_ref()
+                .is_ok_and(|(rollouts, _)| has_mutable_tag(rollouts)),
         settings: [
             (settings.health_action == HealthAction::Restart).then_some(HEALTH_ACTION_RESTART),
             (settings.health.probe == ProbeKind::Exec).then_some(HEALTH_PROBE_EXEC),
         ],
     };
     let refused = permissions(engine, needs, info.api, checks).await;
-    let rollouts = match observed {
-        Ok(rollouts) => rollouts,
+    let (rollouts, others) = match observed {
+        Ok(observed) => observed,
         Err(error) => {
             let advice = "check that a socket proxy permits the calls above";
             checks.fail(
@@ -108,7 +110,7 @@ pub(super) async fn check(
     swarm::check(services.as_deref().unwrap_or_default(), settings, checks).await;
     let has_services = services.is_some_and(|services| !services.is_empty());
     if rollouts.is_empty() && !has_services {
-        checks.warn("delegates", none_found(&settings.workload_names));
+        checks.warn("delegates", none_found(&settings.workload_names, &others));
     } else if !rollouts.is_empty() {
         let names: Vec<&str> = rollouts.iter().map(|rollout| rollout.name.as_str()).collect();
         checks.ok("delegates", names.join(", "));
@@ -156,19 +158,22 @@ async fn pause(engine: &DockerEngine, checks: &mut Checks) {
     }
 }
 
-/// The delegates as a scheduled run sees them the first time.
-async fn delegates(engine: &Arc<DockerEngine>, scope: &Scope) -> Result<Vec<Rollout>, EngineError> {
+/// The delegates as a scheduled run sees them the first time, and the names of other workloads.
+async fn delegates(
+    engine: &Arc<DockerEngine>,
+    scope: &Scope,
+) -> Result<(Vec<Rollout>, Vec<String>), EngineError> {
     let endpoint = app::health_endpoint(engine.as_ref(), scope)
         .await
         .map_err(|error| EngineError::Unreachable(error.to_string()))?;
     let mut memory = Memory::default();
     let mut observer = Observer::new(endpoint);
-    let rollouts = observer.observe(engine, scope, &mut memory, Utc::now()).await?;
-    if !observer.is_waiting() {
-        return Ok(rollouts);
+    let mut rollouts = observer.observe(engine, scope, &mut memory, Utc::now()).await?;
+    if observer.is_waiting() {
+        observer.settled().await;
+        rollouts = observer.observe(engine, scope, &mut memory, Utc::now()).await?;
     }
-    observer.settled().await;
-    observer.observe(engine, scope, &mut memory, Utc::now()).await
+    Ok((rollouts, observer.other_workloads()))
 }
 
 /// The uses of the engine on this host.

@@ -10,6 +10,7 @@ mod requests;
 mod turn;
 mod watch;
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -188,6 +189,12 @@ impl<H: HealthEndpoint> Observer<H> {
             () = self.probes.changed() => {}
             () = watch => {}
         }
+    }
+
+    /// The values of `DELEGATE_NAME` on this host that are not managed, each once.
+    pub fn other_workloads(&self) -> Vec<String> {
+        let names: BTreeSet<&String> = self.identities.others.values().collect();
+        names.into_iter().cloned().collect()
     }
 
     /// Whether the answer of a health endpoint is awaited.

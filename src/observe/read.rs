@@ -32,6 +32,8 @@ const HUNG_FOR: Duration = Duration::from_secs(60);
 pub(super) struct Identities {
     /// The `DELEGATE_NAME` of each container; `None` for one that is not a delegate.
     workloads: HashMap<ContainerId, Option<String>>,
+    /// The `DELEGATE_NAME` of each container that has one which is not managed here.
+    pub(super) others: HashMap<ContainerId, String>,
     /// The dependencies of each container on others, where it has any.
     pub(super) dependencies: HashMap<ContainerId, Vec<Dependency>>,
     /// The containers that could not be inspected and may be delegates or not, so that each is logged once.
@@ -43,6 +45,7 @@ pub(super) struct Identities {
 impl Identities {
     fn keep(&mut self, exists: impl Fn(&ContainerId) -> bool) {
         self.workloads.retain(|id, _| exists(id));
+        self.others.retain(|id, _| exists(id));
         self.dependencies.retain(|id, _| exists(id));
         self.hung.retain(|id, _| exists(id));
         self.uninspectable.retain(exists);
@@ -251,6 +254,9 @@ fn identify(
     identities.uninspectable.remove(&summary.id);
     let mut dependencies = document::dependencies(&container);
     if workload.is_none() {
+        if let Some(name) = container.env(DELEGATE_NAME_VARIABLE) {
+            identities.others.insert(summary.id.clone(), name.to_owned());
+        }
         // It is not inspected again, so that what it refers to by name is pinned to the container of that name.
         for dependency in dependencies.iter_mut().filter(|it| it.tracks_renames()) {
             if let Some(target) = dependency.target(containers) {

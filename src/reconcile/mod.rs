@@ -158,6 +158,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.manager.requests()
     }
 
+    /// The values of `DELEGATE_NAME` on this host that are not managed.
+    pub fn other_workloads(&self) -> Vec<String> {
+        self.observer.other_workloads()
+    }
+
     fn upgrade_run(
         &mut self,
         mode: Mode,
@@ -166,7 +171,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         now: DateTime<Utc>,
     ) -> UpgradeRun {
         if rollouts.iter().all(Rollout::is_upgrader) && self.services.managed().next().is_none() {
-            warn!("{}", none_found(&self.settings.scope.workload_names));
+            warn!(
+                "{}",
+                none_found(
+                    &self.settings.scope.workload_names,
+                    &self.observer.other_workloads()
+                )
+            );
         }
         self.log_expiry(rollouts, now);
         self.forget_last_run();

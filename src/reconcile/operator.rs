@@ -82,7 +82,7 @@ pub enum OperatorError {
 
 fn managed(delegates: &[String], workload_names: &[String]) -> String {
     if delegates.is_empty() {
-        crate::status::report::none_found(workload_names)
+        crate::status::report::none_found(workload_names, &[])
     } else {
         format!("managed: {}", delegates.join(", "))
     }

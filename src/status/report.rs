@@ -234,12 +234,17 @@ impl Report {
     }
 }
 
-/// What to say where no delegate is found.
-pub fn none_found(workload_names: &[String]) -> String {
-    format!(
-        "no container on this host has DELEGATE_NAME={}",
-        workload_names.join(" or ")
-    )
+/// The sentence for a host without a managed delegate. `others` are the values of `DELEGATE_NAME` that it has.
+pub fn none_found(workload_names: &[String], others: &[String]) -> String {
+    let names = workload_names.join(" or ");
+    let others = match others {
+        [] => String::new(),
+        others => format!(
+            "; others have {}: set UPGRADER_WORKLOAD_NAME to one of these",
+            others.join(", ")
+        ),
+    };
+    format!("no container on this host has DELEGATE_NAME={names}{others}")
 }
 
 impl DelegateReport {
