@@ -74,10 +74,12 @@ compose: ## run the tests with Docker Compose, with each version and on each eng
 		compose:: itself_elsewhere::one_that_compose_made ways::the_compose_file
 
 rootless: export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static-quick
-rootless: ## run replacements and failures on engines without root and with mapped users, by tests/lab/tested
+rootless: ## run replacements, failures and the fidelity matrix on engines without root and with mapped users
 	tests/lab/static quick
-	cargo test --locked --quiet --workspace --test engine --no-run
-	tests/lab/each rootless cargo test --locked --workspace --test engine -- replacements:: failures::
+	cargo test --locked --quiet --workspace --test engine --test fidelity --no-run
+	tests/lab/each rootless sh -c '\
+		cargo test --locked --workspace --test engine -- replacements:: failures:: && \
+		FIDELITY=all cargo test --locked --quiet --workspace --test fidelity'
 
 sim: ## simulate lives of a host with everything going wrong; SEEDS=1000, SEEDS=a..b, or SEED=n for one story
 	SEEDS=$(or $(SEEDS),1000) $(if $(SEED),SEED=$(SEED)) tests/memory/sim/play
