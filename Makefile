@@ -5,7 +5,7 @@ export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 MDBOOK := 0.5.4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check hooks matrix self-upgrade surroundings swarm kubernetes fidelity sim mutants fuzz lint bench soak image image-kubernetes docs book recording man deb packages release reproducible newcomer dockerfile engines static static-kubernetes clean
+.PHONY: help demo test test-all check hooks matrix self-upgrade surroundings swarm kubernetes fidelity compose rootless sim mutants fuzz lint bench soak image image-kubernetes docs book recording man deb packages release reproducible newcomer dockerfile engines static static-kubernetes clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 20
@@ -22,6 +22,8 @@ test-all: test ## run what a release must pass: besides `test` a cluster, all en
 	$(MAKE) self-upgrade
 	$(MAKE) sim
 	$(MAKE) surroundings
+	$(MAKE) compose
+	$(MAKE) rootless
 	$(MAKE) fidelity
 	$(MAKE) packages
 	$(MAKE) demo DEMO=private-registry
@@ -63,6 +65,21 @@ kubernetes: static static-kubernetes ## upgrade Deployments of a real cluster, w
 
 fidelity: static ## take every option of a container through an upgrade, on each engine; FIDELITY='mount' selects
 	FIDELITY='$(or $(FIDELITY),all)' tests/lab/fidelity
+
+compose: export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static-quick
+compose: ## run the tests with Docker Compose, with each version and on each engine of tests/lab/tested
+	tests/lab/static quick
+	cargo test --locked --quiet --workspace --test engine --no-run
+	tests/lab/each compose cargo test --locked --workspace --test engine -- \
+		compose:: itself_elsewhere::one_that_compose_made ways::the_compose_file
+
+rootless: export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static-quick
+rootless: ## run replacements, failures and the fidelity matrix on engines without root and with mapped users
+	tests/lab/static quick
+	cargo test --locked --quiet --workspace --test engine --test fidelity --no-run
+	tests/lab/each rootless sh -c '\
+		cargo test --locked --workspace --test engine -- replacements:: failures:: && \
+		FIDELITY=all cargo test --locked --quiet --workspace --test fidelity'
 
 sim: ## simulate lives of a host with everything going wrong; SEEDS=1000, SEEDS=a..b, or SEED=n for one story
 	SEEDS=$(or $(SEEDS),1000) $(if $(SEED),SEED=$(SEED)) tests/memory/sim/play

@@ -10,8 +10,11 @@ use kit::lab::{Daemon, Lab, Signal, V1, V2, docker, expect, image, image_of};
 /// Enough for a step of a replacement, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// `docker compose`, or `docker-compose` where that is what there is.
+/// The version that the lab was asked for; `docker compose`, or `docker-compose` where that is what there is.
 pub(crate) fn compose_command() -> Command {
+    if let Some(binary) = std::env::var_os("LAB_COMPOSE_BINARY") {
+        return Command::new(binary);
+    }
     let plugin = Command::new("docker").args(["compose", "version"]).output();
     if plugin.is_ok_and(|output| output.status.success()) {
         let mut command = Command::new("docker");

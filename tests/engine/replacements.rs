@@ -65,13 +65,17 @@ fn a_published_port_is_replaced_stop_first() {
 #[test]
 fn a_host_network_delegate_is_replaced_stop_first() {
     let lab = Lab::new("host-network");
-    let name = lab.delegate("1", V1, &["--network", "host", "--env", "PORT=43462"]);
+    // An engine that maps users shares the host's network only with containers that are exempt.
+    let options = ["--network", "host", "--userns", "host", "--env", "PORT=43462"];
+    let name = lab.delegate("1", V1, &options);
     let run = lab.upgrader(V2).with("HEALTH_PORT", "43462").run(&["once"]);
     assert_eq!(run.code, Some(0), "{}", run.text);
     assert!(run.text.contains("stop-first"), "{}", run.text);
     assert_eq!(lab.names(), ["1"]);
     assert_eq!(image_of(&name), image(V2));
-    assert_eq!(inspect(&name)["HostConfig"]["NetworkMode"], "host");
+    let host = &inspect(&name)["HostConfig"];
+    assert_eq!(host["NetworkMode"], "host");
+    assert_eq!(host["UsernsMode"], "host");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod exit_codes;
 mod labels;
 mod metrics;
 mod reasons;
+mod tested;
 mod troubleshooting;
 
 use delegate_upgrader::rollout::reason::ReasonKind;
