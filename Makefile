@@ -5,7 +5,7 @@ export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 MDBOOK := 0.5.4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check hooks matrix self-upgrade surroundings swarm kubernetes fidelity compose rootless sim mutants fuzz lint bench soak image image-kubernetes docs book recording man deb packages release reproducible newcomer dockerfile engines static static-kubernetes clean
+.PHONY: help demo test test-all check hooks matrix self-upgrade surroundings swarm kubernetes fidelity dead-socket compose rootless sim mutants fuzz lint bench soak image image-kubernetes docs book recording man deb packages release reproducible newcomer dockerfile engines static static-kubernetes clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 20
@@ -20,6 +20,7 @@ test-all: test ## run what a release must pass: besides `test` a cluster, all en
 	$(MAKE) kubernetes
 	$(MAKE) swarm
 	$(MAKE) self-upgrade
+	$(MAKE) dead-socket
 	$(MAKE) sim
 	$(MAKE) surroundings
 	$(MAKE) compose
@@ -45,6 +46,9 @@ matrix: static ## try every fault at every call of an upgrade, on a real engine;
 
 self-upgrade: static ## kill the upgrader or its successor at every call of their exchange, on a real engine
 	tests/lab/run cargo test --locked --workspace --test engine itself::whoever_is_killed_at_any_call -- --ignored --nocapture
+
+dead-socket: static ## restart an engine under an upgrader whose socket is mounted as a file; it takes six minutes
+	LAB_ENGINE=own tests/lab/run cargo test --locked --workspace --test engine dead_socket:: -- --ignored --nocapture
 
 surroundings: static ## test the status page in a browser, the alerts with promtool, and the Quadlet with Podman and systemd
 	LAB_BROWSER=1 LAB_QUADLET=1 LAB_SYSTEMD=1 tests/lab/run sh -c '\

@@ -13,6 +13,7 @@ mod auto_remove;
 mod compose;
 mod contract;
 mod daemon;
+mod dead_socket;
 mod doctor;
 mod drains;
 mod failures;

@@ -29,7 +29,7 @@ pub(crate) struct Engine(PathBuf);
 
 impl Engine {
     /// Runs a test with the engine configured so.
-    fn with(configuration: &str, test: impl FnOnce(&Self)) {
+    pub(crate) fn with(configuration: &str, test: impl FnOnce(&Self)) {
         let _turn = turn();
         let Some(engine) = Self::of_the_lab() else {
             return;

@@ -5,6 +5,7 @@ mod images;
 mod limits;
 mod mounts;
 mod networks;
+mod real_files;
 mod security;
 
 use crate::row::Row;
@@ -30,5 +31,6 @@ pub(crate) fn rows(around: &Surroundings) -> Vec<Row> {
     rows.extend(security::rows(around));
     rows.extend(mounts::rows(around));
     rows.extend(networks::rows(around));
+    rows.extend(real_files::rows(around));
     rows
 }
