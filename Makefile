@@ -5,7 +5,7 @@ export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 MDBOOK := 0.5.4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check hooks matrix self-upgrade surroundings swarm kubernetes fidelity dead-socket compose rootless sim mutants fuzz lint bench soak image image-kubernetes docs book recording man deb packages release reproducible newcomer dockerfile engines static static-kubernetes clean
+.PHONY: help demo test test-all check hooks matrix self-upgrade surroundings swarm kubernetes fidelity dead-socket compose rootless stores sim mutants fuzz lint bench soak image image-kubernetes docs book recording man deb packages release reproducible newcomer dockerfile engines static static-kubernetes clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 20
@@ -25,6 +25,7 @@ test-all: test ## run what a release must pass: besides `test` a cluster, all en
 	$(MAKE) surroundings
 	$(MAKE) compose
 	$(MAKE) rootless
+	$(MAKE) stores
 	$(MAKE) fidelity
 	$(MAKE) packages
 	$(MAKE) demo DEMO=private-registry
@@ -84,6 +85,15 @@ rootless: ## run replacements, failures and the fidelity matrix on engines witho
 	tests/lab/each rootless sh -c '\
 		cargo test --locked --workspace --test engine -- replacements:: failures:: && \
 		FIDELITY=all cargo test --locked --quiet --workspace --test fidelity'
+
+stores: export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static-quick
+stores: ## run replacements, drains, faults and people's acts on newer engines, with either image store
+	tests/lab/static quick
+	cargo test --locked --quiet --workspace --test engine --test matrix --no-run
+	tests/lab/each stores sh -c '\
+		cargo test --locked --workspace --test engine -- \
+			auto_remove:: drains:: failures:: operator:: originals:: people:: replacements:: && \
+		MATRIX_SHARE=$(or $(MATRIX_SHARE),30) cargo test --locked --quiet --workspace --test matrix'
 
 sim: ## simulate lives of a host with everything going wrong; SEEDS=1000, SEEDS=a..b, or SEED=n for one story
 	SEEDS=$(or $(SEEDS),1000) $(if $(SEED),SEED=$(SEED)) tests/memory/sim/play

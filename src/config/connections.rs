@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::parse;
 use super::reader::{Given, Reader};
 use super::variables::{Environment, Variable};
 use super::{DockerConfig, Egress, ManagerSettings, Notifications, ProxySettings, RegistryLogin, Source};
+use super::{no_proxy, parse};
 use crate::engine::EngineHost;
 use crate::image::ImageReference;
 use crate::manager::DelegateToken;
@@ -135,7 +135,13 @@ pub(super) fn egress(
     let receivers = webhook.into_iter().chain(&notifications.deadman);
     let urls = manager.into_iter().chain(receivers.map(Secret::expose));
     let (https_proxy, http_proxy) = proxies(reader, env, &urls.collect::<Vec<_>>());
-    let no_proxy = reader.text(&env.no_proxy);
+    let no_proxy = reader.text(&env.no_proxy).map(|text| {
+        let (exceptions, odd) = no_proxy::parse(&text);
+        for problem in odd {
+            reader.problems.warn(&env.no_proxy, problem);
+        }
+        exceptions
+    });
     let ca_bundle = reader.bundle(&env.ca_bundle, certificates::authorities);
     let (client_cert, client_key) = identity(reader, env).unzip();
     Egress {

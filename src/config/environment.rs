@@ -89,6 +89,17 @@ fn file(vars: &[(OsString, OsString)], problems: &mut Problems) -> Vec<(OsString
         Vec::new()
     });
     variables.retain(|(name, _)| name != NAME);
+    let mut commented = variables
+        .iter()
+        .filter(|(_, value)| value.to_string_lossy().contains(" #"));
+    if let Some((name, _)) =
+        commented.find(|(name, _)| self::row(&name.to_string_lossy()).is_some_and(|(row, _)| !row.is_secret))
+    {
+        let name = name.to_string_lossy();
+        problems.hint(format!(
+            "{name}: \" #\" and the text after it are part of the value; write a comment on a line of its own"
+        ));
+    }
     // In a file the last one counts.
     variables.reverse();
     variables

@@ -5,6 +5,7 @@ mod audit;
 mod connections;
 mod dotenv;
 mod environment;
+mod no_proxy;
 mod notifications;
 mod parse;
 mod problems;
@@ -219,7 +220,9 @@ pub struct Egress {
 impl Egress {
     /// The proxy for this URL, whose exceptions are still to be minded.
     pub fn proxy_for(&self, url: &str) -> Option<&ProxySettings> {
-        if parse::is_plain(url) {
+        if self.no_proxy.as_deref().is_some_and(no_proxy::is_all) {
+            None
+        } else if parse::is_plain(url) {
             self.http_proxy.as_ref()
         } else {
             self.https_proxy.as_ref()

@@ -250,8 +250,9 @@ fn address(text: &str, default_port: u16) -> Result<String, String> {
     Ok(format!("{host}:{}", url.port().unwrap_or(default_port)))
 }
 
-/// `TZ` as the C library reads it may begin with a colon; the case of a name does not matter here.
+/// `TZ` as the C library reads it may begin with a colon, and may be the path of its file; the case of a name does not matter here.
 pub(super) fn time_zone(text: &str) -> Result<Zone, String> {
     let name = text.strip_prefix(':').unwrap_or(text);
+    let name = name.strip_prefix("/usr/share/zoneinfo/").unwrap_or(name);
     Zone::named(name).ok_or_else(String::new)
 }

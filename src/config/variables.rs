@@ -268,8 +268,8 @@ variables! {
         http_proxy = row("HTTP_PROXY", Derived("`HTTPS_PROXY`"), PROXY,
             "The same for a Manager or a receiver whose URL is `http://…`. `http_proxy` counts, too.").any_case();
         no_proxy = row("NO_PROXY", Unset, "hosts, addresses and networks, separated by commas",
-            "What is reached without the proxy: `manager.example` (and all below it), `10.0.0.0/8`, `*`. `no_proxy` counts, \
-             too.").any_case();
+            "What is reached without the proxy: `manager.example` (and all below it), `10.0.0.0/8`, `*`. An entry that \
+             cannot match is warned of. `no_proxy` counts, too.").any_case();
         ca_bundle = row("CA_BUNDLE", Unset, "the path of a PEM file with one or more certificates, or of a directory of such files",
             "Certificates to trust besides the system's: authorities, or [the Manager's own](#a-manager-that-signed-its-own-certificate).");
         client_cert = row("CLIENT_CERT", Unset, "the path of a PEM file with a certificate and the chain behind it, if any",

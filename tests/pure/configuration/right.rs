@@ -67,7 +67,7 @@ fn every_accepted_form_is_read() {
         ("UPGRADER_TOKEN", TOKEN_BASE64),
         ("UPGRADER_WORKLOAD_NAME", "a, b ,a,,c"),
         ("SCHEDULE", "\"@every 15m\""),
-        ("TZ", ":europe/berlin"),
+        ("TZ", ":/usr/share/zoneinfo/europe/berlin"),
         ("SCHEDULE_JITTER", "90"),
         ("RUN_ON_START", "YES"),
         ("CONTAINER_STOP_TIMEOUT", "1h30m"),
