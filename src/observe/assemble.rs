@@ -10,7 +10,9 @@ use tracing::{info, warn};
 use super::probes::Probes;
 use super::read::Part;
 use super::{Scope, labels};
-use crate::container::{ACCOUNT_ID_VARIABLE, ContainerSummary, Inspected, OWN_WORKLOAD, Role, RunState};
+use crate::container::{
+    ACCOUNT_ID_VARIABLE, ContainerSummary, Inspected, OWN_WORKLOAD, Role, RunState, label,
+};
 use crate::document::{self, Obstacle, SingleInstance};
 use crate::engine::Engine;
 use crate::health::{self, Health, HealthEndpoint, HealthStatus, Probe, Question};
@@ -22,6 +24,11 @@ pub(crate) const WAY_OUT: &str =
 
 /// Docker's own time for a stop: a process that has just started may miss the signal.
 const UPGRADER_STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Compose stops a container within ten seconds, unless the file says otherwise.
+const LEAST_COMPOSE_GRACE: TimeDelta = TimeDelta::seconds(15);
+/// A removal of what has ended is not put off for longer than this.
+const LONGEST_COMPOSE_GRACE: TimeDelta = TimeDelta::seconds(65);
 
 /// One container's health, as far as it is known.
 pub(super) struct Checked {
@@ -175,6 +182,11 @@ fn read_configuration(rollout: &mut Rollout, container: &Inspected, scope: &Scop
         .filter(|account| !account.is_empty());
     let is_other = |account: &&str| scope.account.as_deref().is_some_and(|own| own != *account);
     rollout.owner.other_account = account.filter(is_other).map(str::to_owned);
+    if container.label(label::COMPOSE_PROJECT).is_some() {
+        let own = container.stop_timeout().unwrap_or_default();
+        let own = TimeDelta::from_std(own).unwrap_or(LONGEST_COMPOSE_GRACE) + TimeDelta::seconds(5);
+        rollout.owner.compose_grace = own.clamp(LEAST_COMPOSE_GRACE, LONGEST_COMPOSE_GRACE);
+    }
     rollout.single_instance = document::single_instance_reasons(container).into_iter().next();
     let swarm_network = || {
         let network = document::swarm_network(container)?.to_owned();

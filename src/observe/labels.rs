@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
+
 use tracing::warn;
 
 use crate::config::Strategy;
@@ -69,6 +71,7 @@ pub(crate) fn owner<'a>(labels: impl Fn(&str) -> Option<&'a str>, zone: &Zone) -
     OwnerSettings {
         opted_out: opted_out(&labels),
         other_account: None,
+        compose_grace: TimeDelta::zero(),
         task_of: labels(SERVICE).map(str::to_owned),
         strategy: labels(label::STRATEGY).and_then(strategy),
         healthy_deadline: labels(label::HEALTHY_DEADLINE).and_then(positive_duration),

@@ -10,17 +10,13 @@ use tracing::warn;
 
 use super::Reconciler;
 use crate::config::Strategy;
-use crate::container::RunState;
+use crate::container::{RunState, label};
 use crate::document::{Obstacle, SingleInstance};
 use crate::engine::{Engine, EngineError};
 use crate::health::{HealthEndpoint, HealthStatus};
 use crate::image::manager_reference;
 use crate::manager::{ImageSource, Query};
 use crate::rollout::{Decision, Desired, Fact, Facts, Member, Policy, Reach, Rollout, UpdateOrder, next};
-
-/// The label that Compose puts on its containers. Only Compose is known to copy files into a container before it
-/// starts.
-const COMPOSE_PROJECT: &str = "com.docker.compose.project";
 
 /// What failed where that is unknown.
 const LOOK_FOR_OBSTACLES: &str = "find out whether it can be recreated as it is";
@@ -197,7 +193,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 _ => {}
             }
             let container = engine.inspect(&serving.id).await?;
-            let files = match container.label(COMPOSE_PROJECT) {
+            let files = match container.label(label::COMPOSE_PROJECT) {
                 Some(_) => engine.copied_files(&serving.id).await?,
                 None => Vec::new(),
             };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::config::Strategy;
 use crate::image::Pin;
@@ -15,6 +15,9 @@ pub struct OwnerSettings {
     pub opted_out: Option<&'static str>,
     /// The Harness account that it belongs to, where that is not this upgrader's.
     pub other_account: Option<String>,
+    /// How long Compose may take to stop a container of it, where Compose made it: it removes one of two containers of a service,
+    /// and nothing shows on the one that it has asked to stop.
+    pub compose_grace: TimeDelta,
     /// The Swarm service whose task it is, if so.
     pub task_of: Option<String>,
     /// The owner's choice for this delegate, over `UPGRADE_STRATEGY`.

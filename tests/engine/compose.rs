@@ -185,6 +185,76 @@ fn delegate_that_compose_recreates_during_the_proof_keeps_its_new_settings() {
     assert!(environment.contains("MADE=again"), "{environment}");
 }
 
+/// Each act of Compose at each stage of a replacement, in either order: nobody is lost and nothing is left over.
+#[test]
+#[ignore = "it needs minutes: make compose"]
+fn whatever_compose_does_meanwhile_one_delegate_serves_in_the_end() {
+    const ACTS: [&[&str]; 6] = [
+        &["up", "--detach"],
+        &["up", "--detach", "--force-recreate"],
+        &["up", "--detach", "--scale", "delegate=2"],
+        &["restart"],
+        &["pull"],
+        &["down"],
+    ];
+    // Stop-first, the old one drains before the new one starts.
+    let stages = [
+        ("start-first", "reason=\"proving\""),
+        ("start-first", "to stop within"),
+        ("stop-first", "to stop within"),
+        ("stop-first", "reason=\"proving\""),
+    ];
+    for (order, stage) in stages {
+        std::thread::scope(|scope| {
+            for act in ACTS {
+                scope.spawn(move || compose_does(act, order, stage));
+            }
+        });
+    }
+}
+
+fn compose_does(act: &[&str], order: &str, stage: &str) {
+    let case = format!("{order}, {stage}, {}", act.join(" "));
+    let number = case
+        .bytes()
+        .fold(7_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    let project = Project::new(Lab::new(&format!("act-{number}")), V1);
+    project.add("    stop_grace_period: 60s\n", &["DRAIN_SECONDS: '5'"]);
+    project.compose(&["up", "--detach"]);
+    let upgrader = project.lab.upgrader(V2).with("UPGRADE_STRATEGY", order);
+    let mut daemon = upgrader.clone().with("RUN_ON_START", "true").start();
+    daemon.says(stage, PATIENCE);
+    // Compose itself fails where a container ends that it chose to keep; only the outcome counts.
+    let mut acts = vec![act];
+    if act == ["pull"] {
+        acts.push(&["up", "--detach"]);
+    }
+    for act in acts {
+        project.command(act).output().expect("Compose");
+    }
+    std::thread::sleep(Duration::from_secs(5));
+    daemon.signal(Signal::TERM);
+    let run = upgrader.run(&["once"]);
+    let log = format!("{case}\n{}\n{}", daemon.log(), run.text);
+    let all = project.all();
+    let number = all.lines().count();
+    match act {
+        ["down"] => assert_eq!(all, "", "{log}"),
+        // Compose counts the one that drains, too.
+        [.., "delegate=2"] => assert!((1..=2).contains(&number), "{number}: {log}"),
+        _ => assert_eq!(number, 1, "{log}"),
+    }
+    assert_eq!(run.code, Some(0), "{log}");
+    for id in all.lines() {
+        let state = docker(&["inspect", "--format", "{{.State.Status}} {{.Name}}", id]);
+        assert_eq!(image_of(id), image(V2), "{log}");
+        assert!(
+            state.starts_with("running ") && !state.contains(".candidate"),
+            "{state}: {log}"
+        );
+    }
+}
+
 /// An inline config is copied into the container before it is started. This does by hand what compose does from 2.23.1
 /// on.
 #[test]

@@ -151,7 +151,8 @@ impl At<'_> {
         if member.is_created() || member.has_ended_for(span, self.now) {
             return row.act(Step::remove(member));
         }
-        row.wait(Reason::stopping(member), self.now + span)
+        let ended = member.life.finished_at.unwrap_or(self.now);
+        row.wait(Reason::stopping(member), (ended + span).max(self.soon()))
     }
 
     /// An engine that never gets done with a removal holds up nothing.

@@ -302,7 +302,7 @@ pub enum Reason {
         until: DateTime<Utc>,
     },
     /// A container that was asked to stop has to be gone before the next step.
-    #[error("waiting for {name} to stop")]
+    #[error("waiting until {name} is gone")]
     Stopping { name: String },
     /// The engine has been removing a container for more than ten minutes.
     #[error("Docker has been removing {name} for over 10 minutes; restarting Docker may help")]

@@ -1,5 +1,6 @@
 //! What happens beside the replacement: failed and withdrawn containers, and old ones behind the one in service.
 
+use chrono::TimeDelta;
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{AutoRemove, Member};
@@ -37,7 +38,7 @@ fn failed_and_withdrawn_containers_end_by_themselves() {
             (withdrawn(down("new")), "withdrawn_remove: remove new"),
             (withdrawn(new().policy("no")), "withdrawn_remove: remove new"),
             // Compose removes what it stopped, and fails where that is being removed already.
-            (withdrawn(new().policy("no").exited(2)), "withdrawn_remove: wait 3s, stopping"),
+            (withdrawn(new().policy("no").exited(2)), "withdrawn_remove: wait 1s, stopping"),
             // The newest failure is kept, until a later release works.
             (failed(down("f1")), AT_REST),
             (failed(down("f1")).failed(2, down("f2")), "failed_remove: remove f1"),
@@ -55,6 +56,7 @@ fn failed_and_withdrawn_containers_end_by_themselves() {
 #[rustfmt::skip]
 fn old_containers_end_behind_a_successor_that_works() {
     let works = || Scene::new().serving(new().running(90, 90));
+    let by_compose = || works().with(|r| r.owner.compose_grace = TimeDelta::seconds(15));
     let fails = |seconds| Scene::new().serving(new().unhealthy(1000, seconds));
     let ended = |seconds| Scene::new().serving(new().running(1000, 0).exited(seconds));
     let vanishing = || old().auto_remove(AutoRemove::ByDocker);
@@ -76,6 +78,8 @@ fn old_containers_end_behind_a_successor_that_works() {
             // Docker has started it again, and its name says that this life was not asked.
             (works().draining(90, old().running(5, 3)), "draining_stop: rename old to d.draining-now"),
             (works().draining(90, old().exited(5)), "draining_remove: remove old"),
+            (by_compose().draining(90, old().exited(5)), "draining_remove: wait 10s, stopping"),
+            (by_compose().draining(90, old().exited(15)), "draining_remove: remove old"),
             (works().retired(old().exited(5)), "retired_drain: rename old to d.draining-now"),
             (works().draining(90, old().id("stranger").exited(5)), "draining_remove: remove stranger"),
             (works().draining(90, old().state(RunState::Removing)), "old_removing: wait 1s, stopping"),
