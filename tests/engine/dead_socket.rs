@@ -19,7 +19,7 @@ fn socket_of(process: &str) -> u64 {
 #[test]
 #[ignore = "restarts the engine and takes six minutes; make dead-socket runs it"]
 fn upgrader_with_a_dead_socket_ends_and_its_restart_policy_mounts_the_present_one() {
-    Engine::with(r#"{"live-restore": true}"#, |engine| {
+    Engine::with(true, |engine| {
         let lab = Lab::new("dead-socket");
         let tag = format!("{}-upgrader:dev", lab.name);
         expect(Command::new(project().join("tests/lab/upgrader-image")).arg(&tag));

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use kit::lab::engine::set_live_restore;
 use kit::lab::{
     Daemon, Lab, Signal, Upgrader, V1, V2, assert_in_time, docker, end_of, eventually, expect, follow, image,
     image_of, life, logs, running, send,
@@ -29,12 +30,12 @@ pub(crate) struct Engine(PathBuf);
 
 impl Engine {
     /// Runs a test with the engine configured so.
-    pub(crate) fn with(configuration: &str, test: impl FnOnce(&Self)) {
+    pub(crate) fn with(live_restore: bool, test: impl FnOnce(&Self)) {
         let _turn = turn();
         let Some(engine) = Self::of_the_lab() else {
             return;
         };
-        std::fs::write(engine.0.join("daemon.json"), configuration).expect("daemon.json");
+        set_live_restore(&engine.0, live_restore);
         engine.restart(Signal::TERM);
         test(&engine);
     }
@@ -128,7 +129,7 @@ fn revived_container_is_asked_to_stop_again(test: &str, signal: Signal) {
         "--stop-timeout",
         "1",
     ];
-    Engine::with("{}", |engine| {
+    Engine::with(false, |engine| {
         let (same, mut another) = both(
             || Draining::begin(&format!("{test}-same"), &arguments, "600"),
             || Draining::begin(&format!("{test}-another"), &arguments, "600"),
@@ -171,7 +172,7 @@ fn while_proving(lab: &Lab, arguments: &[&str]) -> (String, Upgrader) {
 /// A delegate that has no restart policy ends with its engine, and so does its candidate: a verdict is cheap, and the message
 /// says what else happened.
 fn rejection_names_the_restart(test: &str, signal: Signal) {
-    Engine::with("{}", |engine| {
+    Engine::with(false, |engine| {
         let lab = Lab::new(test);
         let (name, upgrader) = while_proving(&lab, &[]);
         let old = life(&name).0;
@@ -206,7 +207,7 @@ fn candidate_that_ended_with_a_killed_engine_is_rejected_and_the_message_says_so
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
 fn proof_continues_after_a_restart_of_the_engine() {
-    Engine::with("{}", |engine| {
+    Engine::with(false, |engine| {
         let lab = Lab::new("proof-continues");
         let (name, upgrader) = while_proving(&lab, &["--restart", "always"]);
         let candidate = life(&format!("{name}.candidate")).0;
@@ -219,8 +220,8 @@ fn proof_continues_after_a_restart_of_the_engine() {
 }
 
 /// An engine that starts removes what it finds with `--rm`: one delegate is left in service, of either image.
-fn delegate_with_auto_remove_survives(test: &str, configuration: &str, signal: Signal) {
-    Engine::with(configuration, |engine| {
+fn delegate_with_auto_remove_survives(test: &str, live_restore: bool, signal: Signal) {
+    Engine::with(live_restore, |engine| {
         let lab = Lab::new(test);
         let (name, upgrader) = while_proving(&lab, &["--rm"]);
         engine.restart(signal);
@@ -240,13 +241,13 @@ fn delegate_with_auto_remove_survives(test: &str, configuration: &str, signal: S
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
 fn delegate_with_auto_remove_survives_the_kill_of_its_engine() {
-    delegate_with_auto_remove_survives("rm-killed", "{}", Signal::KILL);
+    delegate_with_auto_remove_survives("rm-killed", false, Signal::KILL);
 }
 
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
 fn delegate_with_auto_remove_survives_a_restart_with_live_restore() {
-    delegate_with_auto_remove_survives("rm-live", r#"{"live-restore": true}"#, Signal::TERM);
+    delegate_with_auto_remove_survives("rm-live", true, Signal::TERM);
 }
 
 /// Whether a container runs; one that is gone does not.
@@ -258,7 +259,7 @@ fn runs(id: &str) -> bool {
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
 fn a_drain_and_its_deadline_outlive_restarts_of_the_engine_with_live_restore() {
-    Engine::with(r#"{"live-restore": true}"#, |engine| {
+    Engine::with(true, |engine| {
         let deaf = ["--restart", "always", "--env", "IGNORE_SIGTERM=true"];
         let busy = ["--restart", "always", "--env", "DRAIN_SECONDS=40"];
         let (deaf, mut busy) = both(

@@ -20,6 +20,7 @@ use crate::proxy::Fault;
 use crate::scenario::Scenario;
 use crate::tally::Tally;
 use crate::{TRIES, Try as _};
+use kit::lab::engine::set_live_restore;
 use kit::lab::{self, Signal, V1, image};
 
 /// How often the engine is started before the run is given up.
@@ -113,11 +114,7 @@ impl Daemon {
 
     /// Restarts it with this setting.
     async fn set_live_restore(&self, on: bool) {
-        fs::write(
-            self.lab.join("daemon.json"),
-            format!("{{\"live-restore\": {on}}}\n"),
-        )
-        .expect("the engine's configuration");
+        set_live_restore(&self.lab, on);
         self.end(Signal::TERM).await;
         self.start().await;
     }

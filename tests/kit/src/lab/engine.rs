@@ -1,7 +1,7 @@
 //! The engine as the matrix sees it: past the proxies, and past all code that is being tested.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -130,4 +130,13 @@ impl Engine {
                 .await;
         }
     }
+}
+
+/// Sets `live-restore` in the configuration of the lab's engine, beside its image store; it counts from the next start on.
+pub fn set_live_restore(lab: &Path, on: bool) {
+    let path = lab.join("daemon.json");
+    let text = std::fs::read_to_string(&path).expect("daemon.json");
+    let mut configuration: Value = serde_json::from_str(&text).expect("JSON");
+    configuration["live-restore"] = on.into();
+    std::fs::write(path, configuration.to_string()).expect("daemon.json");
 }
