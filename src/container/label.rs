@@ -4,9 +4,6 @@
 pub const ENABLE: &str = "io.delegate-upgrader.enable";
 /// The same for Watchtower, which is honoured where [`ENABLE`] says nothing.
 pub const WATCHTOWER_ENABLE: &str = "com.centurylinklabs.watchtower.enable";
-/// The label that Compose puts on its containers, with the name of its project. Only Compose is known to copy files into a
-/// container before it starts.
-pub const COMPOSE_PROJECT: &str = "com.docker.compose.project";
 /// On a delegate: `start-first` or `stop-first`, over `UPGRADE_STRATEGY`.
 pub const STRATEGY: &str = "io.delegate-upgrader.strategy";
 /// On a delegate: its own `CONTAINER_STOP_TIMEOUT`.

@@ -14,6 +14,10 @@ pub use restart_policy::restart_policy_document;
 pub use role::{Role, is_replaced_by_compose};
 pub use state::{ApiVersion, ContainerSummary, RunState, SWARM_TASK, is_listed};
 
+/// The label that Compose puts on its containers, with the name of its project. Only Compose is known to copy files into a
+/// container before it starts.
+pub const COMPOSE_PROJECT: &str = "com.docker.compose.project";
+
 /// The environment variable by which a container says which delegate it is a replica of.
 pub const DELEGATE_NAME_VARIABLE: &str = "DELEGATE_NAME";
 

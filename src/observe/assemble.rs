@@ -11,7 +11,7 @@ use super::probes::Probes;
 use super::read::Part;
 use super::{Scope, labels};
 use crate::container::{
-    ACCOUNT_ID_VARIABLE, ContainerSummary, Inspected, OWN_WORKLOAD, Role, RunState, label,
+    ACCOUNT_ID_VARIABLE, COMPOSE_PROJECT, ContainerSummary, Inspected, OWN_WORKLOAD, Role, RunState,
 };
 use crate::document::{self, Obstacle, SingleInstance};
 use crate::engine::Engine;
@@ -28,7 +28,7 @@ const UPGRADER_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Compose stops a container within ten seconds, unless the file says otherwise.
 const LEAST_COMPOSE_GRACE: TimeDelta = TimeDelta::seconds(15);
 /// A removal of what has ended is not put off for longer than this.
-const LONGEST_COMPOSE_GRACE: TimeDelta = TimeDelta::seconds(65);
+const LONGEST_COMPOSE_GRACE: TimeDelta = TimeDelta::seconds(30);
 
 /// One container's health, as far as it is known.
 pub(super) struct Checked {
@@ -182,7 +182,7 @@ fn read_configuration(rollout: &mut Rollout, container: &Inspected, scope: &Scop
         .filter(|account| !account.is_empty());
     let is_other = |account: &&str| scope.account.as_deref().is_some_and(|own| own != *account);
     rollout.owner.other_account = account.filter(is_other).map(str::to_owned);
-    if container.label(label::COMPOSE_PROJECT).is_some() {
+    if container.label(COMPOSE_PROJECT).is_some() {
         let own = container.stop_timeout().unwrap_or_default();
         let own = TimeDelta::from_std(own).unwrap_or(LONGEST_COMPOSE_GRACE) + TimeDelta::seconds(5);
         rollout.owner.compose_grace = own.clamp(LEAST_COMPOSE_GRACE, LONGEST_COMPOSE_GRACE);

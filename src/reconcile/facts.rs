@@ -10,7 +10,7 @@ use tracing::warn;
 
 use super::Reconciler;
 use crate::config::Strategy;
-use crate::container::{RunState, label};
+use crate::container::{COMPOSE_PROJECT, RunState};
 use crate::document::{Obstacle, SingleInstance};
 use crate::engine::{Engine, EngineError};
 use crate::health::{HealthEndpoint, HealthStatus};
@@ -193,7 +193,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 _ => {}
             }
             let container = engine.inspect(&serving.id).await?;
-            let files = match container.label(label::COMPOSE_PROJECT) {
+            let files = match container.label(COMPOSE_PROJECT) {
                 Some(_) => engine.copied_files(&serving.id).await?,
                 None => Vec::new(),
             };

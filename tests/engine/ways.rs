@@ -142,6 +142,7 @@ fn the_compose_file_upgrades_its_delegates_and_leaves_them_alone_afterwards() {
         let service = format!("label=com.docker.compose.service={service}");
         docker(&[
             "ps",
+            "--all",
             "--filter",
             &project,
             "--filter",
